@@ -1,0 +1,385 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"bytes"
+	"cmp"
+	"hash"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Canonical is the order in which the entries of Tables are written so that it
+// depends on their content alone, not on how they came in, and compresses well:
+// stacks sorted from the root, everything else by its first use along them.
+//
+// Use what the output refers to, call Rank once, ask for the new indices, Write.
+// What is not used is left out. The tables must not change in between.
+type Canonical struct {
+	t *Tables
+
+	strings, mappings, locations, functions, links, attributes, stacks, sets selection
+
+	w writer
+}
+
+// selection is what is used of one table.
+type selection struct {
+	used []int32 // old indices; by rank after ranking
+	rank []int32 // by old index: rank plus one among those used, 0 for unused
+	// The new order. Index 0 always is the zero value.
+	order []int32 // old indices by new index
+	place []int32 // by old index: the new index
+}
+
+func (s *selection) init(n int) {
+	s.rank = make([]int32, n)
+	s.place = make([]int32, n)
+	s.order = append(s.order, 0)
+}
+
+// use returns whether i is new.
+func (s *selection) use(i int32) bool {
+	if s.rank[i] != 0 {
+		return false
+	}
+	s.rank[i] = -1
+	s.used = append(s.used, i)
+	return true
+}
+
+// ranked numbers the used entries in their present order.
+func (s *selection) ranked() {
+	for n, i := range s.used {
+		s.rank[i] = int32(n + 1)
+	}
+}
+
+// add gives i the next new index, if it has none.
+func (s *selection) add(i int32) bool {
+	if i == 0 || s.place[i] != 0 {
+		return false
+	}
+	s.place[i] = int32(len(s.order))
+	s.order = append(s.order, i)
+	return true
+}
+
+// NewCanonical returns an order in which nothing is used yet.
+func NewCanonical(t *Tables) *Canonical {
+	c := &Canonical{t: t}
+	n := t.Lengths()
+	c.strings.init(n.Strings)
+	c.mappings.init(n.Mappings)
+	c.locations.init(n.Locations)
+	c.functions.init(n.Functions)
+	c.links.init(n.Links)
+	c.attributes.init(n.Attributes)
+	c.stacks.init(n.Stacks)
+	c.sets.init(t.sets.len())
+	return c
+}
+
+// UseSample uses a stack, an attribute set and a link.
+func (c *Canonical) UseSample(stack, set, link int32) {
+	if c.stacks.use(stack) {
+		r := reader{c.t.stacks.key(stack)}
+		for r.more() {
+			c.useLocation(r.index())
+		}
+	}
+	c.UseSet(set)
+	c.links.use(link)
+}
+
+// UseSet uses an attribute set.
+func (c *Canonical) UseSet(set int32) {
+	if c.sets.use(set) {
+		r := reader{c.t.sets.key(set)}
+		for r.more() {
+			c.useAttribute(r.index())
+		}
+	}
+}
+
+// UseString uses a string.
+func (c *Canonical) UseString(i int32) { c.strings.use(i) }
+
+func (c *Canonical) useLocation(i int32) {
+	if !c.locations.use(i) {
+		return
+	}
+	l := &c.w.location
+	l.decode(c.t.locations.key(i))
+	if c.mappings.use(l.Mapping) {
+		m := &c.w.mapping
+		m.decode(c.t.mappings.key(l.Mapping))
+		c.UseString(m.Filename)
+		for _, a := range m.Attributes {
+			c.useAttribute(a)
+		}
+	}
+	for _, line := range l.Lines {
+		if c.functions.use(line.Function) {
+			f := &c.w.function
+			f.decode(c.t.functions.key(line.Function))
+			c.UseString(f.Name)
+			c.UseString(f.SystemName)
+			c.UseString(f.Filename)
+		}
+	}
+	for _, a := range l.Attributes {
+		c.useAttribute(a)
+	}
+}
+
+func (c *Canonical) useAttribute(i int32) {
+	if c.attributes.use(i) {
+		a := &c.w.attribute
+		a.decode(c.t.attributes.key(i))
+		c.UseString(a.key)
+		c.UseString(a.unit)
+	}
+}
+
+// Rank orders by content what is used.
+func (c *Canonical) Rank() {
+	t := c.t
+	slices.SortFunc(c.strings.used, func(a, b int32) int {
+		return bytes.Compare(t.strings.key(a), t.strings.key(b))
+	})
+	c.strings.ranked()
+	slices.SortFunc(c.links.used, func(a, b int32) int {
+		return bytes.Compare(t.links.key(a), t.links.key(b))
+	})
+	c.links.ranked()
+	c.rankAttributes()
+	sortByKeys(&c.sets, func(key []int64, i int32) []int64 {
+		return c.appendAttributeRanks(key, reader{t.sets.key(i)})
+	})
+	sortByKeys(&c.functions, func(key []int64, i int32) []int64 {
+		f := &c.w.function
+		f.decode(t.functions.key(i))
+		return append(key, int64(c.strings.rank[f.Name]), int64(c.strings.rank[f.SystemName]),
+			int64(c.strings.rank[f.Filename]), f.StartLine)
+	})
+	sortByKeys(&c.mappings, func(key []int64, i int32) []int64 {
+		m := &c.w.mapping
+		m.decode(t.mappings.key(i))
+		key = append(key, int64(c.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
+		return c.appendRanks(key, m.Attributes)
+	})
+	sortByKeys(&c.locations, func(key []int64, i int32) []int64 {
+		l := &c.w.location
+		l.decode(t.locations.key(i))
+		for _, line := range l.Lines {
+			key = append(key, int64(c.functions.rank[line.Function]), line.Line, line.Column)
+		}
+		key = append(key, 0, int64(c.mappings.rank[l.Mapping]), int64(l.Address))
+		return c.appendRanks(key, l.Attributes)
+	})
+	sortByKeys(&c.stacks, func(key []int32, i int32) []int32 {
+		start := len(key)
+		r := reader{t.stacks.key(i)}
+		for r.more() {
+			key = append(key, c.locations.rank[r.index()])
+		}
+		slices.Reverse(key[start:])
+		return key
+	})
+	for _, i := range c.stacks.used {
+		c.stacks.add(i)
+	}
+}
+
+// rankAttributes compares values by their bytes, which are the content.
+func (c *Canonical) rankAttributes() {
+	slices.SortFunc(c.attributes.used, func(x, y int32) int {
+		var a, b attribute
+		a.decode(c.t.attributes.key(x))
+		b.decode(c.t.attributes.key(y))
+		return cmp.Or(
+			cmp.Compare(c.strings.rank[a.key], c.strings.rank[b.key]),
+			cmp.Compare(c.strings.rank[a.unit], c.strings.rank[b.unit]),
+			bytes.Compare(a.value, b.value),
+		)
+	})
+	c.attributes.ranked()
+}
+
+func (c *Canonical) appendAttributeRanks(key []int64, r reader) []int64 {
+	start := len(key)
+	for r.more() {
+		key = append(key, int64(c.attributes.rank[r.index()]))
+	}
+	slices.Sort(key[start:])
+	return key
+}
+
+func (c *Canonical) appendRanks(key []int64, attributes []int32) []int64 {
+	start := len(key)
+	for _, a := range attributes {
+		key = append(key, int64(c.attributes.rank[a]))
+	}
+	slices.Sort(key[start:])
+	return key
+}
+
+// sortByKeys ranks the used entries by the keys that appendKey makes of them.
+func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
+	var keys []N
+	type entry struct {
+		old        int32
+		start, end int
+	}
+	entries := make([]entry, len(s.used))
+	for n, i := range s.used {
+		start := len(keys)
+		keys = appendKey(keys, i)
+		entries[n] = entry{i, start, len(keys)}
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		return slices.Compare(keys[a.start:a.end], keys[b.start:b.end])
+	})
+	for n, e := range entries {
+		s.used[n] = e.old
+	}
+	s.ranked()
+}
+
+// CompareSamples orders two identities by content, after Rank.
+func (c *Canonical) CompareSamples(stackA, setA, linkA, stackB, setB, linkB int32) int {
+	return cmp.Or(
+		cmp.Compare(c.stacks.rank[stackA], c.stacks.rank[stackB]),
+		cmp.Compare(c.sets.rank[setA], c.sets.rank[setB]),
+		cmp.Compare(c.links.rank[linkA], c.links.rank[linkB]),
+	)
+}
+
+// CompareStrings orders two strings by content, after Rank.
+func (c *Canonical) CompareStrings(a, b int32) int {
+	return cmp.Compare(c.strings.rank[a], c.strings.rank[b])
+}
+
+// CompareSets orders two attribute sets by content, after Rank.
+func (c *Canonical) CompareSets(a, b int32) int {
+	return cmp.Compare(c.sets.rank[a], c.sets.rank[b])
+}
+
+// String returns the new index of a used string.
+func (c *Canonical) String(i int32) int32 {
+	c.strings.add(i)
+	return c.strings.place[i]
+}
+
+// Stack returns the new index of a used stack.
+func (c *Canonical) Stack(i int32) int32 { return c.stacks.place[i] }
+
+// Link returns the new index of a used link.
+func (c *Canonical) Link(i int32) int32 {
+	c.links.add(i)
+	return c.links.place[i]
+}
+
+// AppendSet appends the new indices of a used attribute set, in the order of
+// their content.
+func (c *Canonical) AppendSet(dst []int32, set int32) []int32 {
+	start := len(dst)
+	r := reader{c.t.sets.key(set)}
+	for r.more() {
+		dst = append(dst, r.index())
+	}
+	c.placeAttributes(dst[start:])
+	return dst
+}
+
+// placeAttributes turns old indices into new ones, in the order of their content.
+func (c *Canonical) placeAttributes(attributes []int32) {
+	slices.SortFunc(attributes, func(a, b int32) int {
+		return cmp.Compare(c.attributes.rank[a], c.attributes.rank[b])
+	})
+	for n, i := range attributes {
+		c.attributes.add(i)
+		attributes[n] = c.attributes.place[i]
+	}
+}
+
+// Write fills dst, which must be empty, with what is used. Each entry is also
+// added to digest, in its binary form.
+func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
+	var key []byte
+	add := func(table byte, k []byte) {
+		key = k
+		digest.Write([]byte{table})
+		digest.Write(appendUint(nil, uint64(len(k))))
+		digest.Write(k)
+	}
+	w, t := &c.w, c.t
+
+	stacks := dst.StackTable()
+	stacks.EnsureCapacity(len(c.stacks.order))
+	for _, i := range c.stacks.order {
+		w.stack = (&reader{t.stacks.key(i)}).indices(w.stack[:0])
+		for n := len(w.stack) - 1; n >= 0; n-- {
+			c.locations.add(w.stack[n])
+			w.stack[n] = c.locations.place[w.stack[n]]
+		}
+		add('s', appendIndices(key[:0], w.stack))
+		w.writeStack(stacks.AppendEmpty())
+	}
+	locations := dst.LocationTable()
+	locations.EnsureCapacity(len(c.locations.order))
+	for _, i := range c.locations.order {
+		w.location.decode(t.locations.key(i))
+		c.mappings.add(w.location.Mapping)
+		w.location.Mapping = c.mappings.place[w.location.Mapping]
+		for n := range w.location.Lines {
+			line := &w.location.Lines[n]
+			c.functions.add(line.Function)
+			line.Function = c.functions.place[line.Function]
+		}
+		c.placeAttributes(w.location.Attributes)
+		add('l', w.location.appendKey(key[:0]))
+		w.writeLocation(locations.AppendEmpty())
+	}
+	mappings := dst.MappingTable()
+	mappings.EnsureCapacity(len(c.mappings.order))
+	for _, i := range c.mappings.order {
+		w.mapping.decode(t.mappings.key(i))
+		w.mapping.Filename = c.String(w.mapping.Filename)
+		c.placeAttributes(w.mapping.Attributes)
+		add('m', w.mapping.appendKey(key[:0]))
+		w.writeMapping(mappings.AppendEmpty())
+	}
+	functions := dst.FunctionTable()
+	functions.EnsureCapacity(len(c.functions.order))
+	for _, i := range c.functions.order {
+		f := &w.function
+		f.decode(t.functions.key(i))
+		f.Name, f.SystemName, f.Filename = c.String(f.Name), c.String(f.SystemName), c.String(f.Filename)
+		add('f', f.appendKey(key[:0]))
+		w.writeFunction(functions.AppendEmpty())
+	}
+	attributes := dst.AttributeTable()
+	attributes.EnsureCapacity(len(c.attributes.order))
+	for _, i := range c.attributes.order {
+		a := &w.attribute
+		a.decode(t.attributes.key(i))
+		a.key, a.unit = c.String(a.key), c.String(a.unit)
+		add('a', append(appendIndex(appendIndex(key[:0], a.key), a.unit), a.value...))
+		w.writeAttribute(attributes.AppendEmpty())
+	}
+	links := dst.LinkTable()
+	links.EnsureCapacity(len(c.links.order))
+	for _, i := range c.links.order {
+		add('k', append(key[:0], t.links.key(i)...))
+		writeLink(links.AppendEmpty(), t.links.key(i))
+	}
+	for _, i := range c.strings.order {
+		add('t', append(key[:0], t.strings.key(i)...))
+	}
+	w.strings(dst, t, len(c.strings.order), c.strings.order)
+}

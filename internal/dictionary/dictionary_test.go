@@ -1,0 +1,323 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// A table agrees with a map through any sequence of additions and truncations.
+func TestTableAgainstMap(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var table table
+		var order []string
+		known := map[string]int32{}
+		for range 2000 {
+			switch n := r.IntN(100); {
+			case n == 0:
+				keep := r.IntN(len(order) + 1)
+				for _, key := range order[keep:] {
+					delete(known, key)
+				}
+				order = order[:keep]
+				table.truncate(keep)
+			case n == 1:
+				table.grow(r.IntN(50), r.IntN(500))
+			default:
+				key := fmt.Sprint(r.IntN(700))[r.IntN(2):]
+				want, ok := known[key]
+				if !ok {
+					want = int32(len(order))
+					known[key] = want
+					order = append(order, key)
+				}
+				require.Equal(t, want, table.intern([]byte(key), math.MaxInt32))
+			}
+			require.Equal(t, len(order), table.len())
+		}
+		for i, key := range order {
+			require.Equal(t, key, string(table.key(int32(i))))
+		}
+		used := 0
+		for _, s := range table.slots {
+			if s != 0 {
+				used++
+			}
+		}
+		require.Equal(t, len(order), used, "a slot an entry")
+	}
+}
+
+func TestZeroValuesAreFirst(t *testing.T) {
+	tables := New(0)
+	assert.Zero(t, tables.StringOf(""))
+	assert.Zero(t, tables.Mapping(Mapping{}))
+	assert.Zero(t, tables.Location(Location{}))
+	assert.Zero(t, tables.Function(Function{}))
+	assert.Zero(t, tables.Link([16]byte{}, [8]byte{}))
+	assert.Zero(t, tables.Attribute(0, 0, nil))
+	assert.Zero(t, tables.Stack(nil))
+	assert.Zero(t, tables.AttributeSet(nil))
+	pd := pprofile.NewProfiles()
+	tables.Write(pd.Dictionary())
+	profiletest.RequireConforms(t, pd)
+}
+
+// Values that are equal, and that are not, by the rules of the format.
+func TestValueIdentity(t *testing.T) {
+	value := func(build func(pcommon.Value)) pcommon.Value {
+		v := pcommon.NewValueEmpty()
+		build(v)
+		return v
+	}
+	list := func(pairs ...any) pcommon.Value {
+		return value(func(v pcommon.Value) {
+			m := v.SetEmptyMap()
+			for i := 0; i < len(pairs); i += 2 {
+				assert.NoError(t, m.PutEmpty(pairs[i].(string)).FromRaw(pairs[i+1]))
+			}
+		})
+	}
+	array := func(elements ...any) pcommon.Value {
+		return value(func(v pcommon.Value) { assert.NoError(t, v.FromRaw(elements)) })
+	}
+	nan := math.Float64frombits(0x7ff8000000000001)
+	otherNaN := math.Float64frombits(0x7ff8000000000002)
+	classes := [][]pcommon.Value{
+		{pcommon.NewValueEmpty()},
+		{pcommon.NewValueStr("")},
+		{pcommon.NewValueStr("1")},
+		{pcommon.NewValueInt(1)},
+		{pcommon.NewValueBool(true)},
+		{pcommon.NewValueBool(false)},
+		{pcommon.NewValueDouble(1)},
+		{pcommon.NewValueDouble(0), pcommon.NewValueDouble(math.Copysign(0, -1))},
+		{pcommon.NewValueInt(0)},
+		{pcommon.NewValueDouble(nan), pcommon.NewValueDouble(nan)},
+		{pcommon.NewValueDouble(otherNaN)},
+		{value(func(v pcommon.Value) { v.SetEmptyBytes().FromRaw([]byte("1")) })},
+		{array()},
+		{array("1", int64(1))},
+		{array(int64(1), "1")},
+		{array(array("1").AsRaw())},
+		{list()},
+		{list("a", int64(1), "b", 0.0), list("b", math.Copysign(0, -1), "a", int64(1))},
+		{list("a", "1", "b", 0.0)},
+		{pcommon.NewValueStr("\xff"), pcommon.NewValueStr("\uFFFD"), pcommon.NewValueStr("\xfe")},
+	}
+	tables := New(0)
+	seen := map[int32]int{}
+	for n, class := range classes {
+		for i, v := range class {
+			index := tables.Attribute(1, 0, tables.AppendPdata(nil, v))
+			if i == 0 {
+				_, taken := seen[index]
+				require.Falsef(t, taken, "class %d is taken for class %d", n, seen[index])
+				seen[index] = n
+			}
+			require.Equalf(t, n, seen[index], "class %d, value %d", n, i)
+
+			got := pcommon.NewValueEmpty()
+			r := reader{tables.AppendPdata(nil, v)}
+			writeValue(&r, got)
+			require.Equal(t, tables.AppendPdata(nil, v), tables.AppendPdata(nil, got), "what is read is what was written")
+		}
+	}
+}
+
+func TestAttributesAreSets(t *testing.T) {
+	tables := New(0)
+	var attributes []int32
+	for _, key := range []string{"a", "b", "c"} {
+		attributes = append(attributes, tables.Attribute(tables.StringOf(key), 0, Value(nil).AppendInt(1)))
+	}
+	abc := tables.AttributeSet(attributes)
+	slices.Reverse(attributes)
+	require.Equal(t, abc, tables.AttributeSet(append(attributes, attributes[0])))
+	require.Equal(t, tables.Location(Location{Address: 1, Attributes: attributes}),
+		tables.Location(Location{Address: 1, Attributes: []int32{attributes[1], attributes[0], attributes[2]}}))
+	require.NotEqual(t, tables.Location(Location{Address: 1, Lines: []Line{{Line: 1}, {Line: 2}}}),
+		tables.Location(Location{Address: 1, Lines: []Line{{Line: 2}, {Line: 1}}}))
+	require.NoError(t, tables.Err())
+
+	mark := tables.Mark()
+	tables.AttributeSet([]int32{attributes[0], tables.Attribute(tables.StringOf("c"), 0, Value(nil).AppendInt(2))})
+	var duplicate *DuplicateKeyError
+	require.ErrorAs(t, tables.Err(), &duplicate)
+	require.Equal(t, "c", duplicate.Key)
+	tables.Rollback(mark)
+	require.NoError(t, tables.Err())
+}
+
+func TestOverflow(t *testing.T) {
+	for _, intern := range []func(*Tables, int) int32{
+		func(t *Tables, i int) int32 { return t.StringOf(fmt.Sprint(i)) },
+		func(t *Tables, i int) int32 { return t.Mapping(Mapping{MemoryStart: uint64(i)}) },
+		func(t *Tables, i int) int32 { return t.Location(Location{Address: uint64(i)}) },
+		func(t *Tables, i int) int32 { return t.Function(Function{StartLine: int64(i)}) },
+		func(t *Tables, i int) int32 { return t.Link([16]byte{byte(i)}, [8]byte{1}) },
+		func(t *Tables, i int) int32 { return t.Attribute(0, 0, Value(nil).AppendInt(int64(i))) },
+		func(t *Tables, i int) int32 { return t.Stack(make([]int32, i)) },
+	} {
+		tables := New(10)
+		for i := 1; i < 10; i++ {
+			require.EqualValues(t, i, intern(tables, i))
+		}
+		require.NoError(t, tables.Err())
+		mark := tables.Mark()
+		before := written(tables)
+		require.EqualValues(t, 5, intern(tables, 5), "what is there is found in a full table")
+		require.Zero(t, intern(tables, 10))
+		var overflow *OverflowError
+		require.ErrorAs(t, tables.Err(), &overflow)
+		require.Equal(t, 10, overflow.Limit)
+		tables.Rollback(mark)
+		require.NoError(t, tables.Err())
+		require.Equal(t, before, written(tables))
+	}
+}
+
+func written(t *Tables) []byte {
+	pd := pprofile.NewProfiles()
+	t.Write(pd.Dictionary())
+	b, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	return b
+}
+
+// remapped is pd written anew through tables, sample by sample.
+func remapped(tables *Tables, r *Remap, pd pprofile.Profiles) pprofile.Profiles {
+	out := pprofile.NewProfiles()
+	r.Reset(pd.Dictionary(), tables)
+	pd.ResourceProfiles().CopyTo(out.ResourceProfiles())
+	for _, rp := range out.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				p.SampleType().SetTypeStrindex(r.String(p.SampleType().TypeStrindex()))
+				p.SampleType().SetUnitStrindex(r.String(p.SampleType().UnitStrindex()))
+				p.PeriodType().SetTypeStrindex(r.String(p.PeriodType().TypeStrindex()))
+				p.PeriodType().SetUnitStrindex(r.String(p.PeriodType().UnitStrindex()))
+				p.AttributeIndices().FromRaw(tables.AppendSet(nil, r.AttributeSet(p.AttributeIndices())))
+				for _, s := range p.Samples().All() {
+					s.SetStackIndex(r.Stack(s.StackIndex()))
+					s.SetLinkIndex(r.Link(s.LinkIndex()))
+					s.AttributeIndices().FromRaw(tables.AppendSet(nil, r.AttributeSet(s.AttributeIndices())))
+				}
+			}
+		}
+	}
+	tables.Write(out.Dictionary())
+	return out
+}
+
+func TestRemapKeepsWhatIsSaid(t *testing.T) {
+	var r Remap
+	tables := New(0)
+	for seed := range uint64(300) {
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
+		require.NoError(t, Check(pd))
+		want, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		tables.Reset()
+		out := remapped(tables, &r, pd)
+		require.NoError(t, tables.Err())
+		profiletest.RequireConforms(t, out)
+		got, err := profiletest.Expand(out)
+		require.NoError(t, err)
+		require.Emptyf(t, profiletest.Diff(want, got), "seed %d", seed)
+	}
+}
+
+func TestRollbackIsExact(t *testing.T) {
+	var r Remap
+	tables := New(0)
+	for seed := range uint64(100) {
+		first := profiletest.GenerateProfiles(profiletest.NewRand(seed))
+		remapped(tables, &r, first)
+		before, mark := written(tables), tables.Mark()
+		remapped(tables, &r, profiletest.GenerateProfiles(profiletest.NewRand(seed+1000)))
+		tables.Rollback(mark)
+		require.Equal(t, before, written(tables))
+		remapped(tables, &r, first)
+		require.Equal(t, before, written(tables), "what was there is found again")
+	}
+}
+
+// canonical writes pd anew in canonical order.
+func canonical(payloads ...pprofile.Profiles) []byte {
+	tables := New(0)
+	var r Remap
+	type sample struct{ stack, set, link int32 }
+	var samples []sample
+	for _, pd := range payloads {
+		r.Reset(pd.Dictionary(), tables)
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					for _, s := range p.Samples().All() {
+						samples = append(samples, sample{r.Stack(s.StackIndex()), r.AttributeSet(s.AttributeIndices()), r.Link(s.LinkIndex())})
+					}
+				}
+			}
+		}
+	}
+	c := NewCanonical(tables)
+	for _, s := range samples {
+		c.UseSample(s.stack, s.set, s.link)
+	}
+	c.Rank()
+	slices.SortFunc(samples, func(a, b sample) int {
+		return c.CompareSamples(a.stack, a.set, a.link, b.stack, b.set, b.link)
+	})
+	out := pprofile.NewProfiles()
+	p := out.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	for i, s := range samples {
+		if i > 0 && s == samples[i-1] {
+			continue
+		}
+		to := p.Samples().AppendEmpty()
+		to.SetStackIndex(c.Stack(s.stack))
+		to.SetLinkIndex(c.Link(s.link))
+		to.AttributeIndices().FromRaw(c.AppendSet(nil, s.set))
+		to.Values().Append(1)
+	}
+	c.Write(out.Dictionary(), discard{})
+	b, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(out)
+	return b
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) Sum(b []byte) []byte         { return b }
+func (discard) Reset()                      {}
+func (discard) Size() int                   { return 0 }
+func (discard) BlockSize() int              { return 1 }
+
+func TestCanonicalIsIndependentOfOrder(t *testing.T) {
+	for seed := range uint64(50) {
+		var payloads []pprofile.Profiles
+		for i := range uint64(4) {
+			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*10+i)))
+		}
+		want := canonical(payloads...)
+		profiletest.RequireConformsBytes(t, want)
+		r := rand.New(rand.NewPCG(seed, 0))
+		for range 5 {
+			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+			require.Equal(t, want, canonical(payloads...))
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import "encoding/binary"
+
+func appendUint(key []byte, v uint64) []byte { return binary.AppendUvarint(key, v) }
+
+func appendInt(key []byte, v int64) []byte { return binary.AppendVarint(key, v) }
+
+func appendIndex(key []byte, i int32) []byte { return binary.AppendUvarint(key, uint64(uint32(i))) }
+
+func appendIndices(key []byte, indices []int32) []byte {
+	for _, i := range indices {
+		key = appendIndex(key, i)
+	}
+	return key
+}
+
+// reader takes apart a key that this package has made. Its methods panic on
+// any other input.
+type reader struct{ key []byte }
+
+func (r *reader) more() bool { return len(r.key) > 0 }
+
+func (r *reader) uint() uint64 {
+	if b := r.key[0]; b < 0x80 {
+		r.key = r.key[1:]
+		return uint64(b)
+	}
+	v, n := binary.Uvarint(r.key)
+	r.key = r.key[n:]
+	return v
+}
+
+func (r *reader) int() int64 {
+	u := r.uint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+func (r *reader) index() int32 { return int32(uint32(r.uint())) }
+
+func (r *reader) bytes(n int) []byte {
+	b := r.key[:n]
+	r.key = r.key[n:]
+	return b
+}
+
+// indices appends all that is left of the key to dst.
+func (r *reader) indices(dst []int32) []int32 {
+	for r.more() {
+		dst = append(dst, r.index())
+	}
+	return dst
+}

@@ -1,0 +1,36 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import "math"
+
+// Samples numbers the identities {stack, attribute set, link} of samples from 0
+// in the order they come. Stack and link are indices into the tables, set is the
+// number of an attribute set.
+type Samples struct {
+	identities table
+	scratch    []byte
+}
+
+// Number returns the number of an identity, which is new if it is the Len before
+// the call.
+func (s *Samples) Number(stack, set, link int32) int32 {
+	s.scratch = appendIndex(appendIndex(appendIndex(s.scratch[:0], stack), set), link)
+	return s.identities.intern(s.scratch, math.MaxInt32)
+}
+
+// Identity is the inverse of Number.
+func (s *Samples) Identity(number int32) (stack, set, link int32) {
+	r := reader{s.identities.key(number)}
+	return r.index(), r.index(), r.index()
+}
+
+// Len is the number of identities.
+func (s *Samples) Len() int { return s.identities.len() }
+
+// Reset forgets all identities and keeps the memory.
+func (s *Samples) Reset() { s.identities.reset() }
+
+// Retained is the memory that s holds on to, in bytes.
+func (s *Samples) Retained() int { return s.identities.retained() }

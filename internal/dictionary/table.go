@@ -1,0 +1,141 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"bytes"
+	"hash/maphash"
+)
+
+// seed keys the hashes of all tables, so that no input can be made to collide.
+var seed = maphash.MakeSeed()
+
+// table is a set of byte strings, each known by the order it was added in.
+type table struct {
+	keys []byte   // all keys, one after the other
+	ends []uint32 // where each key ends in keys
+	// slots is the index: open addressing, linear probing, a power of two. A slot
+	// holds the hash of a key above its number plus one; 0 is free.
+	slots []uint64
+}
+
+const minSlots = 16
+
+func (t *table) len() int { return len(t.ends) }
+
+func (t *table) key(i int32) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = t.ends[i-1]
+	}
+	return t.keys[start:t.ends[i]]
+}
+
+func hashOf(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
+
+// find returns the number of key, or -1 and the slot where it belongs.
+func (t *table) find(key []byte, hash uint32) (number int32, slot uint32) {
+	mask := uint32(len(t.slots) - 1)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		s := t.slots[at]
+		if s == 0 {
+			return -1, at
+		}
+		if uint32(s>>32) == hash {
+			if n := int32(uint32(s) - 1); bytes.Equal(t.key(n), key) {
+				return n, at
+			}
+		}
+	}
+}
+
+// intern returns the number of key, which is copied and added if it is new.
+// With no room left (limit entries, or 4 GiB of keys) it answers -1.
+func (t *table) intern(key []byte, limit int) int32 {
+	if len(t.slots) == 0 {
+		t.slots = make([]uint64, minSlots)
+	}
+	hash := hashOf(key)
+	n, slot := t.find(key, hash)
+	if n >= 0 {
+		return n
+	}
+	if len(t.ends) >= limit || len(t.keys)+len(key) > maxArena {
+		return -1
+	}
+	n = int32(len(t.ends))
+	t.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
+	t.keys = append(t.keys, key...)
+	t.ends = append(t.ends, uint32(len(t.keys)))
+	if len(t.ends)*4 > len(t.slots)*3 {
+		t.rehash(len(t.slots) * 2)
+	}
+	return n
+}
+
+const maxArena = 1<<32 - 1
+
+// rehash enters all keys, in their order, into an index of the given size. The
+// order is what lets truncate free the slots of the last ones.
+func (t *table) rehash(size int) {
+	old := t.slots
+	hashes := make([]uint32, len(t.ends))
+	for _, s := range old {
+		if s != 0 {
+			hashes[uint32(s)-1] = uint32(s >> 32)
+		}
+	}
+	t.slots = make([]uint64, size)
+	mask := uint32(size - 1)
+	for n, hash := range hashes {
+		at := hash & mask
+		for t.slots[at] != 0 {
+			at = (at + 1) & mask
+		}
+		t.slots[at] = uint64(hash)<<32 | uint64(n+1)
+	}
+}
+
+// truncate forgets the keys from number n on. The last key never displaced an
+// earlier one, so that freeing its slot leaves every other probe intact.
+func (t *table) truncate(n int) {
+	for i := len(t.ends) - 1; i >= n; i-- {
+		_, slot := t.find(t.key(int32(i)), hashOf(t.key(int32(i))))
+		t.slots[slot] = 0
+		t.ends = t.ends[:i]
+	}
+	size := 0
+	if n > 0 {
+		size = int(t.ends[n-1])
+	}
+	t.keys = t.keys[:size]
+}
+
+// reset forgets all keys and keeps the memory.
+func (t *table) reset() {
+	clear(t.slots)
+	t.keys, t.ends = t.keys[:0], t.ends[:0]
+}
+
+// grow makes room for so many more entries and bytes of keys at once.
+func (t *table) grow(entries, size int) {
+	if need := len(t.ends) + entries; need > cap(t.ends) {
+		t.ends = append(make([]uint32, 0, need), t.ends...)
+	}
+	if need := len(t.keys) + size; need > cap(t.keys) {
+		t.keys = append(make([]byte, 0, need), t.keys...)
+	}
+	size = max(minSlots, len(t.slots))
+	for (len(t.ends)+entries)*4 > size*3 {
+		size *= 2
+	}
+	if size > len(t.slots) {
+		t.rehash(size)
+	}
+}
+
+// retained is the size, in bytes, of what the table holds on to.
+func (t *table) retained() int {
+	return cap(t.keys) + 4*cap(t.ends) + 8*cap(t.slots)
+}
