@@ -1,0 +1,108 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Attribute is a key and a value with a unit, written out.
+type Attribute struct {
+	Key string
+	// Value is one of nil, string, bool, int64, float64, []byte, []any of these,
+	// and [KeyValues].
+	Value any
+	// Unit is empty where there is none.
+	Unit string
+}
+
+// KeyValue is one pair of a list of pairs.
+type KeyValue struct {
+	Key   string
+	Value any
+}
+
+// KeyValues is a list of pairs, whose order does not count.
+type KeyValues []KeyValue
+
+// String writes the attribute out so that two are the same exactly if they are
+// equal by the identity rules of the format.
+func (a Attribute) String() string {
+	s := strconv.Quote(a.Key) + "=" + renderValue(a.Value)
+	if a.Unit != "" {
+		s += " " + strconv.Quote(a.Unit)
+	}
+	return s
+}
+
+func renderValue(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "empty"
+	case string:
+		return strconv.Quote(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		if v == 0 {
+			return "double(0)"
+		}
+		if math.IsNaN(v) {
+			return fmt.Sprintf("double(NaN %#x)", math.Float64bits(v))
+		}
+		return "double(" + strconv.FormatFloat(v, 'g', -1, 64) + ")"
+	case []byte:
+		return "bytes(" + hex.EncodeToString(v) + ")"
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = renderValue(e)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case KeyValues:
+		parts := make([]string, len(v))
+		for i, kv := range v {
+			parts[i] = strconv.Quote(kv.Key) + "=" + renderValue(kv.Value)
+		}
+		sort.Strings(parts)
+		return "{" + strings.Join(parts, ", ") + "}"
+	default:
+		panic(fmt.Sprintf("profiletest: an attribute value cannot be a %T", v))
+	}
+}
+
+// attributeSet sorts attributes and drops repetitions: they are a set.
+func attributeSet(attributes []Attribute) []Attribute {
+	type rendered struct {
+		attribute Attribute
+		text      string
+	}
+	all := make([]rendered, len(attributes))
+	for i, a := range attributes {
+		all[i] = rendered{a, a.String()}
+	}
+	slices.SortFunc(all, func(a, b rendered) int { return strings.Compare(a.text, b.text) })
+	all = slices.CompactFunc(all, func(a, b rendered) bool { return a.text == b.text })
+	out := make([]Attribute, len(all))
+	for i, r := range all {
+		out[i] = r.attribute
+	}
+	return out
+}
+
+func renderAttributes(attributes []Attribute) string {
+	parts := make([]string, len(attributes))
+	for i, a := range attributes {
+		parts[i] = a.String()
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

@@ -1,0 +1,151 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+const (
+	diffSamples = 3    // samples shown of one profile
+	diffFrames  = 4    // frames shown of one sample
+	diffBytes   = 8192 // of the whole answer
+)
+
+// Diff says how got differs from want, naming the first differing samples; it
+// is empty when they are equal. Neither the order of profiles nor that of
+// samples counts. The answer is bounded to some 8 KiB.
+func Diff(want, got []Expanded) string {
+	d := &differ{in: newInterner()}
+	wanted, had := byHeader(want), byHeader(got)
+	headers := make([]string, 0, len(wanted))
+	for header := range wanted {
+		headers = append(headers, header)
+	}
+	for header := range had {
+		if _, ok := wanted[header]; !ok {
+			headers = append(headers, header)
+		}
+	}
+	slices.Sort(headers)
+	for _, header := range headers {
+		w, g := wanted[header], had[header]
+		for i := range max(len(w), len(g)) {
+			switch {
+			case i >= len(g):
+				d.printf("missing profile of %d samples: %s\n", len(w[i].Samples), header)
+			case i >= len(w):
+				d.printf("extra profile of %d samples: %s\n", len(g[i].Samples), header)
+			default:
+				d.samples(header, w[i].Samples, g[i].Samples)
+			}
+		}
+	}
+	if d.out.Len() == 0 {
+		return ""
+	}
+	return shorten(fmt.Sprintf("want %d profiles, got %d\n%s", len(want), len(got), d.out.String()), diffBytes)
+}
+
+// DiffPprof compares a translation with the pprof it was made of, as far as
+// google/pprof's types carry it: see [AsPprof]. Samples that are 0 throughout
+// count. It is empty when they are equal.
+func DiffPprof(want *profile.Profile, got pprofile.Profiles) string {
+	expanded, err := Expand(got)
+	if err != nil {
+		return err.Error()
+	}
+	return Diff(Normalize(ExpandPprof(want), AsPprof), Normalize(expanded, AsPprof))
+}
+
+func byHeader(profiles []Expanded) map[string][]*Expanded {
+	out := map[string][]*Expanded{}
+	for i := range profiles {
+		header := profiles[i].header()
+		out[header] = append(out[header], &profiles[i])
+	}
+	return out
+}
+
+type differ struct {
+	in  *interner
+	out strings.Builder
+}
+
+func (d *differ) printf(format string, args ...any) {
+	if d.out.Len() <= 2*diffBytes {
+		fmt.Fprintf(&d.out, format, args...)
+	}
+}
+
+func (d *differ) samples(header string, want, got []*Sample) {
+	index := func(samples []*Sample) map[string]*Sample {
+		out := make(map[string]*Sample, len(samples))
+		for _, s := range samples {
+			out[d.in.key(s)] = s
+		}
+		return out
+	}
+	wanted, had := index(want), index(got)
+	var findings []string
+	total := 0
+	report := func(format string, s *Sample, args ...any) {
+		total++
+		if len(findings) < diffSamples {
+			findings = append(findings, fmt.Sprintf("  "+format, args...)+"\n"+d.identity(s))
+		}
+	}
+	for _, w := range want {
+		g, ok := had[d.in.key(w)]
+		switch {
+		case !ok:
+			report("missing sample of %s", w, w.Sum)
+		case w.Sum.Cmp(g.Sum) != 0:
+			report("wrong sum: want %s, got %s", w, w.Sum, g.Sum)
+		case !slices.Equal(w.Points, g.Points):
+			report("wrong points: want %s, got %s", w, renderPoints(w.Points), renderPoints(g.Points))
+		}
+	}
+	for _, g := range got {
+		if _, ok := wanted[d.in.key(g)]; !ok {
+			report("extra sample of %s", g, g.Sum)
+		}
+	}
+	if total == 0 {
+		return
+	}
+	d.printf("profile %s\n  %d of %d wanted and %d had samples differ:\n%s", header, total, len(want), len(got), strings.Join(findings, ""))
+	if total > len(findings) {
+		d.printf("  and %d more\n", total-len(findings))
+	}
+}
+
+func (d *differ) identity(s *Sample) string {
+	lines := strings.Split(s.Identity(), "\n")
+	if len(lines) > diffFrames+1 {
+		last := lines[len(lines)-1]
+		lines = append(lines[:diffFrames], fmt.Sprintf("... and %d frames more", len(s.Stack)-diffFrames), last)
+	}
+	for i, line := range lines {
+		lines[i] = "      " + shorten(line, messageBytes) + "\n"
+	}
+	return strings.Join(lines, "")
+}
+
+func renderPoints(points []Point) string {
+	var parts []string
+	for i, p := range points {
+		if i == diffSamples {
+			parts = append(parts, fmt.Sprintf("and %d more", len(points)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d@%d", p.Value, p.Timestamp))
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}

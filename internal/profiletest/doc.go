@@ -1,0 +1,17 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package profiletest is the sceptic of this module's tests: it reads profiles
+// by other means than the code under test and says whether they are right.
+//
+//   - [Conformance] holds OTLP profiles against the text of the format.
+//   - [Expand] and [ExpandPprof] write OTLP and pprof profiles out, without
+//     dictionaries or ids, into one form; [Diff] compares two of them.
+//   - [GeneratePprof] and [GenerateProfiles] make random profiles from a seed.
+//   - [Corpus] and [CorpusOTLP] find real profiles, where they are at hand.
+//
+// It shares no code with internal/dictionary or the translator, prefers slow
+// and obvious over fast, and is imported by tests only. OTLP is read through
+// protobuf-go from the marshalled form, so that what counts is what is written
+// and not what pdata shows of it.
+package profiletest // import "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"

@@ -1,0 +1,249 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Expanded is one Profile, or one sample type of a pprof, written out: nothing
+// in it is an index or an id of the format it was read from.
+type Expanded struct {
+	Resource Entity
+	Scope    Entity
+
+	Type, Unit             string
+	PeriodType, PeriodUnit string
+	Period                 int64
+	// Time is in nanoseconds since the UNIX epoch, Duration in nanoseconds.
+	Time, Duration uint64
+	// ProfileID is in hex, empty if it is unset or all zeros.
+	ProfileID         string
+	Attributes        []Attribute // sorted, without repetition
+	DroppedAttributes uint32
+	PayloadFormat     string
+	Payload           string
+
+	// Shape is that of the first sample.
+	Shape Shape
+	// Samples holds one element for each identity, in order of first
+	// occurrence; samples of equal identity are summed.
+	Samples []*Sample
+}
+
+// Entity is a resource or a scope.
+type Entity struct {
+	Name, Version     string // of a scope
+	SchemaURL         string
+	Attributes        []Attribute // sorted, without repetition
+	DroppedAttributes uint32
+}
+
+func (e Entity) String() string {
+	return fmt.Sprintf("%q %q %q %s dropped %d", e.Name, e.Version, e.SchemaURL, renderAttributes(e.Attributes), e.DroppedAttributes)
+}
+
+// Sample is what was observed for one identity {stack, set of attributes, link}.
+type Sample struct {
+	Stack      []*Frame    // leaf first
+	Attributes []Attribute // sorted, without repetition
+	// Link is "trace id/span id" in hex, or empty.
+	Link string
+
+	// Sum is the sum of all values; a timestamp without a value counts 1.
+	Sum *big.Int
+	// Points are sorted.
+	Points []Point
+}
+
+// Point is one observation with a timestamp, in nanoseconds since the UNIX epoch.
+type Point struct {
+	Timestamp uint64
+	Value     int64
+}
+
+// Frame is a location: an address with the lines found there.
+type Frame struct {
+	Address    uint64
+	Lines      []Line // the innermost inlined function first
+	Mapping    Mapping
+	Attributes []Attribute // sorted, without repetition
+}
+
+// Line is a line of source in a function.
+type Line struct {
+	Function, SystemName, Filename string
+	StartLine, Line, Column        int64
+}
+
+// Mapping is a mapped binary. The zero value is no mapping.
+type Mapping struct {
+	Start, Limit, Offset uint64
+	File                 string
+	Attributes           []Attribute // sorted, without repetition
+}
+
+// Identity writes the sample's identity out, the leaf first, one frame a line.
+func (s *Sample) Identity() string {
+	var b strings.Builder
+	for _, f := range s.Stack {
+		b.WriteString(f.String())
+		b.WriteByte('\n')
+	}
+	b.WriteString("attributes " + renderAttributes(s.Attributes))
+	if s.Link != "" {
+		b.WriteString(" link " + s.Link)
+	}
+	return b.String()
+}
+
+// String writes the frame out so that two are the same exactly if they are equal.
+func (f *Frame) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%#x", f.Address)
+	for i, l := range f.Lines {
+		separator := " < "
+		if i == 0 {
+			separator = " "
+		}
+		b.WriteString(separator + l.String())
+	}
+	if m := f.Mapping.String(); m != "" {
+		b.WriteString(" in " + m)
+	}
+	if len(f.Attributes) > 0 {
+		b.WriteString(" " + renderAttributes(f.Attributes))
+	}
+	return b.String()
+}
+
+func (l Line) String() string {
+	s := strconv.Quote(l.Function)
+	if l.SystemName != l.Function {
+		s += "/" + strconv.Quote(l.SystemName)
+	}
+	s += fmt.Sprintf("@%q:%d", l.Filename, l.Line)
+	if l.Column != 0 {
+		s += fmt.Sprintf(":%d", l.Column)
+	}
+	if l.StartLine != 0 {
+		s += fmt.Sprintf("(start %d)", l.StartLine)
+	}
+	return s
+}
+
+// String is empty for no mapping.
+func (m Mapping) String() string {
+	if m.Start == 0 && m.Limit == 0 && m.Offset == 0 && m.File == "" && len(m.Attributes) == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("%#x-%#x+%#x %q", m.Start, m.Limit, m.Offset, m.File)
+	if len(m.Attributes) > 0 {
+		s += " " + renderAttributes(m.Attributes)
+	}
+	return s
+}
+
+// header writes out everything but the samples.
+func (e *Expanded) header() string {
+	s := fmt.Sprintf("%s/%s period %s/%s %d time %d+%d", strconv.Quote(e.Type), strconv.Quote(e.Unit),
+		strconv.Quote(e.PeriodType), strconv.Quote(e.PeriodUnit), e.Period, e.Time, e.Duration)
+	if e.ProfileID != "" {
+		s += " id " + e.ProfileID
+	}
+	s += fmt.Sprintf(" attributes %s dropped %d, %s", renderAttributes(e.Attributes), e.DroppedAttributes, e.Shape)
+	if e.PayloadFormat != "" || e.Payload != "" {
+		s += fmt.Sprintf(" payload %q %q", e.PayloadFormat, e.Payload)
+	}
+	return s + "\n    resource " + e.Resource.String() + "\n    scope " + e.Scope.String()
+}
+
+// interner gives identities as short keys: a number for each written-out part.
+// Keys of one interner are equal exactly if the identities are.
+type interner struct {
+	ids    map[string]uint64
+	frames map[*Frame]uint64
+}
+
+func newInterner() *interner {
+	return &interner{ids: map[string]uint64{}, frames: map[*Frame]uint64{}}
+}
+
+func (in *interner) id(text string) uint64 {
+	id, ok := in.ids[text]
+	if !ok {
+		id = uint64(len(in.ids))
+		in.ids[text] = id
+	}
+	return id
+}
+
+func (in *interner) key(s *Sample) string {
+	key := make([]byte, 0, 4*len(s.Stack)+16)
+	key = binary.AppendUvarint(key, uint64(len(s.Stack)))
+	for _, f := range s.Stack {
+		id, ok := in.frames[f]
+		if !ok {
+			id = in.id(f.String())
+			in.frames[f] = id
+		}
+		key = binary.AppendUvarint(key, id)
+	}
+	key = binary.AppendUvarint(key, in.id(renderAttributes(s.Attributes)))
+	return string(binary.AppendUvarint(key, in.id(s.Link)))
+}
+
+// sampleSet sums samples of equal identity.
+type sampleSet struct {
+	in    *interner
+	byKey map[string]*Sample
+	list  []*Sample
+}
+
+func newSampleSet(in *interner) *sampleSet {
+	return &sampleSet{in: in, byKey: map[string]*Sample{}}
+}
+
+// add takes s, which it may change later.
+func (set *sampleSet) add(s *Sample) {
+	key := set.in.key(s)
+	have, ok := set.byKey[key]
+	if !ok {
+		set.byKey[key] = s
+		set.list = append(set.list, s)
+		return
+	}
+	have.Sum.Add(have.Sum, s.Sum)
+	have.Points = append(have.Points, s.Points...)
+}
+
+// samples returns the sums, with sorted points.
+func (set *sampleSet) samples() []*Sample {
+	for _, s := range set.list {
+		slices.SortFunc(s.Points, comparePoints)
+	}
+	return set.list
+}
+
+func comparePoints(a, b Point) int {
+	if a.Timestamp != b.Timestamp {
+		if a.Timestamp < b.Timestamp {
+			return -1
+		}
+		return 1
+	}
+	switch {
+	case a.Value < b.Value:
+		return -1
+	case a.Value > b.Value:
+		return 1
+	default:
+		return 0
+	}
+}

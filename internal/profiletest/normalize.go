@@ -1,0 +1,270 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"math"
+	"math/big"
+	"slices"
+)
+
+// Options say what [Normalize] takes out of expanded profiles before they are
+// compared. The zero value takes nothing out.
+type Options struct {
+	// IgnoreResource and IgnoreScope empty these: pprof has no resource, and
+	// only a part of the scope.
+	IgnoreResource, IgnoreScope bool
+	// IgnoreProfileID empties the profile id.
+	IgnoreProfileID bool
+	// IgnoreTime sets time and duration to 0.
+	IgnoreTime bool
+	// Merge makes one of all profiles that are equal but for time, duration, id,
+	// dropped attributes and shape: the earliest time that is not 0, to the
+	// latest end. Sums are added, points appended.
+	Merge bool
+	// IgnoreZeroSamples drops identities whose sums and points are 0 throughout
+	// all profiles of one resource and scope.
+	IgnoreZeroSamples bool
+	// AnyBuildID takes the attributes of a mapping that hold a build id for one.
+	AnyBuildID bool
+	// Labels reduces the attributes of samples to what google/pprof's labels
+	// carry: lists of strings, then of numbers with a unit each. A string has no
+	// unit, and a number that is 0 and has no unit is dropped, as google/pprof
+	// does when it parses.
+	Labels bool
+}
+
+// AsPprof takes out what a comparison of OTLP with google/pprof cannot hold
+// equal: what pprof does not have, and what google/pprof loses when it parses.
+var AsPprof = Options{
+	IgnoreResource:  true,
+	IgnoreScope:     true,
+	IgnoreProfileID: true,
+	Merge:           true,
+	AnyBuildID:      true,
+	Labels:          true,
+}
+
+// Normalize returns profiles as o says, in order of first occurrence. It does
+// not change its argument.
+func Normalize(profiles []Expanded, o Options) []Expanded {
+	n := &normalizer{Options: o, in: newInterner(), frames: map[*Frame]*Frame{}}
+	out := make([]Expanded, 0, len(profiles))
+	sets := make([]*sampleSet, 0, len(profiles))
+	place := map[string]int{}
+	for _, e := range profiles {
+		samples := e.Samples
+		e.Samples = nil
+		n.header(&e)
+		i, ok := -1, false
+		if o.Merge {
+			i, ok = place[mergeKey(e)]
+		}
+		if !ok {
+			i = len(out)
+			place[mergeKey(e)] = i
+			if o.Merge {
+				e.ProfileID, e.DroppedAttributes, e.Shape = "", 0, shapeNone
+			}
+			out = append(out, e)
+			sets = append(sets, newSampleSet(n.in))
+		} else {
+			out[i].Time, out[i].Duration = joinTimes(out[i].Time, out[i].Duration, e.Time, e.Duration)
+		}
+		for _, s := range samples {
+			sets[i].add(n.sample(s))
+		}
+	}
+	for i := range out {
+		out[i].Samples = sets[i].samples()
+	}
+	if o.IgnoreZeroSamples {
+		n.dropZeroSamples(out)
+	}
+	return out
+}
+
+// mergeKey is equal for profiles that [Options.Merge] makes one.
+func mergeKey(e Expanded) string {
+	e.Time, e.Duration, e.ProfileID, e.DroppedAttributes, e.Shape = 0, 0, "", 0, shapeNone
+	return e.header()
+}
+
+// joinTimes returns the earliest start that is not 0 and the duration to the
+// latest end.
+func joinTimes(time1, duration1, time2, duration2 uint64) (time, duration uint64) {
+	if time1 == 0 || time2 == 0 {
+		return max(time1, time2), max(duration1, duration2)
+	}
+	end := func(time, duration uint64) uint64 {
+		if time > math.MaxUint64-duration {
+			return math.MaxUint64
+		}
+		return time + duration
+	}
+	time = min(time1, time2)
+	return time, max(end(time1, duration1), end(time2, duration2)) - time
+}
+
+type normalizer struct {
+	Options
+	in     *interner
+	frames map[*Frame]*Frame
+}
+
+func (n *normalizer) header(e *Expanded) {
+	if n.IgnoreResource {
+		e.Resource = Entity{}
+	}
+	if n.IgnoreScope {
+		e.Scope = Entity{}
+	}
+	if n.IgnoreProfileID {
+		e.ProfileID = ""
+	}
+	if n.IgnoreTime {
+		e.Time, e.Duration = 0, 0
+	}
+}
+
+// sample returns a copy of s.
+func (n *normalizer) sample(s *Sample) *Sample {
+	out := &Sample{
+		Stack:      s.Stack,
+		Attributes: s.Attributes,
+		Link:       s.Link,
+		Sum:        new(big.Int).Set(s.Sum),
+		Points:     slices.Clone(s.Points),
+	}
+	if n.AnyBuildID {
+		out.Stack = make([]*Frame, len(s.Stack))
+		for i, f := range s.Stack {
+			out.Stack[i] = n.frame(f)
+		}
+	}
+	if n.Labels {
+		out.Attributes = asLabels(s.Attributes)
+	}
+	return out
+}
+
+func (n *normalizer) frame(f *Frame) *Frame {
+	if have, ok := n.frames[f]; ok {
+		return have
+	}
+	out := *f
+	out.Mapping.Attributes = slices.Clone(f.Mapping.Attributes)
+	for i, a := range out.Mapping.Attributes {
+		switch a.Key {
+		case keyBuildIDGNU, keyBuildIDGo, keyBuildIDHTLHash:
+			out.Mapping.Attributes[i].Key = "build_id"
+		}
+	}
+	out.Mapping.Attributes = attributeSet(out.Mapping.Attributes)
+	n.frames[f] = &out
+	return &out
+}
+
+// dropZeroSamples drops from each group of profiles, those of one resource and
+// scope, the identities that are 0 throughout.
+func (n *normalizer) dropZeroSamples(profiles []Expanded) {
+	group := func(e Expanded) string { return e.Resource.String() + e.Scope.String() }
+	alive := map[string]bool{}
+	for _, e := range profiles {
+		for _, s := range e.Samples {
+			if !isZero(s) {
+				alive[group(e)+n.in.key(s)] = true
+			}
+		}
+	}
+	for i, e := range profiles {
+		prefix := group(e)
+		profiles[i].Samples = slices.DeleteFunc(e.Samples, func(s *Sample) bool {
+			return !alive[prefix+n.in.key(s)]
+		})
+	}
+}
+
+func isZero(s *Sample) bool {
+	return s.Sum.Sign() == 0 && !slices.ContainsFunc(s.Points, func(p Point) bool { return p.Value != 0 })
+}
+
+// asLabels brings attributes that hold label values into one form.
+func asLabels(attributes []Attribute) []Attribute {
+	var out []Attribute
+	for _, a := range attributes {
+		elements, ok := a.Value.([]any)
+		if !ok {
+			elements = []any{a.Value}
+		}
+		var strs, numbers []any
+		other := false
+		for _, e := range elements {
+			switch e := e.(type) {
+			case string:
+				strs = append(strs, e)
+			case int64:
+				numbers = appendNumber(numbers, e, a.Unit)
+			case KeyValues:
+				if text, ok := textAndUnit(e); ok {
+					strs = append(strs, text)
+				} else if value, unit, ok := valueAndUnit(e); ok {
+					numbers = appendNumber(numbers, value, unit)
+				} else {
+					other = true
+				}
+			default:
+				other = true
+			}
+		}
+		switch {
+		case other:
+			out = append(out, a)
+		case len(strs)+len(numbers) > 0:
+			out = append(out, Attribute{Key: a.Key, Value: append(strs, numbers...)})
+		}
+	}
+	return attributeSet(out)
+}
+
+func appendNumber(numbers []any, value int64, unit string) []any {
+	if value == 0 && unit == "" {
+		return numbers
+	}
+	return append(numbers, KeyValues{{Key: "value", Value: value}, {Key: "unit", Value: unit}})
+}
+
+// textAndUnit reads a {value, unit} list whose value is a string.
+func textAndUnit(kvs KeyValues) (text string, ok bool) {
+	units := 0
+	for _, kv := range kvs {
+		switch s, isString := kv.Value.(string); {
+		case kv.Key == "value" && isString:
+			text, ok = s, true
+		case kv.Key == "unit" && isString:
+			units++
+		default:
+			return "", false
+		}
+	}
+	return text, ok && len(kvs) == 1+units
+}
+
+// valueAndUnit reads a {value, unit} list, whose unit may be missing.
+func valueAndUnit(kvs KeyValues) (value int64, unit string, ok bool) {
+	for _, kv := range kvs {
+		switch v := kv.Value.(type) {
+		case int64:
+			value, ok = v, kv.Key == "value"
+		case string:
+			unit = v
+			if kv.Key != "unit" {
+				return 0, "", false
+			}
+		default:
+			return 0, "", false
+		}
+	}
+	return value, unit, ok && len(kvs) <= 2
+}

@@ -1,0 +1,62 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import "fmt"
+
+// Limits bound what one payload may hold. A field that is 0 means its default,
+// which no honest profile meets.
+type Limits struct {
+	// DecompressedSize is the size of the pprof message, in bytes. Default 64 MiB,
+	// at most 4 GiB.
+	DecompressedSize int
+	// Samples is the number of samples of a profile. Default 4,194,304.
+	Samples int
+	// StackDepth is the number of locations of a sample. Default 65,536.
+	StackDepth int
+	// Labels is the number of labels of a sample. Default 4,096.
+	Labels int
+	// StringLength is the length of a string, in bytes. Default 1 MiB.
+	StringLength int
+	// Expansion is how many times its own size a payload may take as OTLP in
+	// memory, beyond the first MiB. It stops small payloads made of empty entries.
+	// Default 32.
+	Expansion int
+}
+
+const maxDecompressedSize = 1<<32 - 1
+
+func (l Limits) withDefaults() Limits {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{
+		{&l.DecompressedSize, 64 << 20},
+		{&l.Samples, 4 << 20},
+		{&l.StackDepth, 64 << 10},
+		{&l.Labels, 4 << 10},
+		{&l.StringLength, 1 << 20},
+		{&l.Expansion, 32},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	l.DecompressedSize = min(l.DecompressedSize, maxDecompressedSize)
+	return l
+}
+
+// LimitError says that a payload is over one of the Limits.
+type LimitError struct {
+	What  string // what was counted, and where
+	Limit int64
+	Got   int64 // 0 where counting stopped at the limit
+}
+
+func (e *LimitError) Error() string {
+	if e.Got == 0 {
+		return fmt.Sprintf("%s: more than the limit of %d", e.What, e.Limit)
+	}
+	return fmt.Sprintf("%s: %d, more than the limit of %d", e.What, e.Got, e.Limit)
+}

@@ -1,0 +1,96 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// fromJSON reads OTLP/JSON, in which attribute values can be written that pdata's
+// own setters cannot make.
+func fromJSON(t *testing.T, text string) pprofile.Profiles {
+	t.Helper()
+	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
+	require.NoError(t, err)
+	return pd
+}
+
+const withReferences = `{
+	"resourceProfiles": [{"scopeProfiles": [{"profiles": [
+		{"sampleType": {"typeStrindex": 1}, "samples": [{"attributeIndices": [1, 2, 3], "values": ["7"]}]}
+	]}]}],
+	"dictionary": {
+		"stringTable": ["", "cpu", "key", "text", "list", "nothing"],
+		"stackTable": [{}],
+		"attributeTable": [
+			{},
+			{"keyStrindex": 2, "value": {"stringValueStrindex": 3}},
+			{"keyStrindex": 4, "value": {"arrayValue": {"values": [{"stringValueStrindex": 3}, {"intValue": "1"}]}}},
+			{"keyStrindex": 5, "value": {}}
+		]
+	}
+}`
+
+func TestAttributeValuesThatAreReferences(t *testing.T) {
+	pd := fromJSON(t, withReferences)
+	before := pprofile.NewProfiles()
+	pd.CopyTo(before)
+	p := convertOne(t, otlp{pd, pd.Dictionary()})
+	require.Equal(t, map[string][]string{"key": {"text"}, "list": {"text"}, "nothing": {""}}, p.Sample[0].Label)
+	require.Equal(t, map[string][]int64{"list": {1}}, p.Sample[0].NumLabel)
+	require.Equal(t, before.Dictionary().StringTable().AsRaw(), pd.Dictionary().StringTable().AsRaw(), "the input is untouched")
+	require.Equal(t, 1, pd.ResourceProfiles().Len())
+}
+
+func TestReferencesOutsideTheStringTable(t *testing.T) {
+	for _, index := range []int32{6, 7, -1, math.MaxInt32, math.MinInt32} {
+		text := strings.Replace(withReferences, `[{"stringValueStrindex": 3}`, fmt.Sprintf(`[{"stringValueStrindex": %d}`, index), 1)
+		_, err := Marshaler{}.ConvertProfiles(fromJSON(t, text))
+		require.EqualError(t, err, fmt.Sprintf("a string reference in attribute_table[2].value is %d: string_table has 6 entries", index))
+	}
+}
+
+func TestKeysThatAreReferences(t *testing.T) {
+	withKeys := func(index int) pprofile.Profiles {
+		return fromJSON(t, strings.Replace(withReferences, `{"arrayValue": {"values": [{"stringValueStrindex": 3}, {"intValue": "1"}]}}`,
+			fmt.Sprintf(`{"kvlistValue": {"values": [{"keyStrindex": %d, "value": {"doubleValue": 0.5}}, {"key": "own", "value": {"stringValueStrindex": 3}}]}}`, index), 1))
+	}
+	pd := withKeys(5)
+	p := convertOne(t, otlp{pd, pd.Dictionary()})
+	require.Equal(t, []string{`{"nothing":0.5,"own":"text"}`}, p.Sample[0].Label["list"])
+	_, err := Marshaler{}.ConvertProfiles(withKeys(6))
+	require.EqualError(t, err, "a string reference in attribute_table[2].value is 6: string_table has 6 entries")
+	pd = withKeys(0)
+	p = convertOne(t, otlp{pd, pd.Dictionary()})
+	require.Equal(t, []string{`{"":0.5,"own":"text"}`}, p.Sample[0].Label["list"])
+}
+
+// Marshalling makes references of the strings of a resource, which pdata can no
+// longer read afterwards.
+func TestProfilesThatHaveBeenMarshalled(t *testing.T) {
+	o := newOTLP()
+	rp := o.resource()
+	rp.Resource().Attributes().PutStr("process.executable.name", "b")
+	sp := rp.ScopeProfiles().AppendEmpty()
+	sp.Scope().Attributes().PutStr("pprof.scope.default_sample_type", "x")
+	setOrder(sp, 1, 0)
+	for _, name := range []string{"x", "y"} {
+		addValue(o.profile(sp, name, ""), o.stack(o.location(o.mapping("/a", 1), 1), o.location(o.mapping("/b", 2), 2)), 1)
+	}
+	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(o.Profiles)
+	require.NoError(t, err)
+	_, readable := rp.Resource().Attributes().Get("process.executable.name")
+	require.False(t, readable, "if pdata can read them again, resolveReferences is not needed for resources")
+
+	p := convertOne(t, o)
+	require.Equal(t, "/b", p.Mapping[0].File)
+	require.Equal(t, "x", p.DefaultSampleType)
+	require.Equal(t, []string{"y/", "x/"}, typesOf(p))
+}

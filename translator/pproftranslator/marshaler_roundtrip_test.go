@@ -1,0 +1,335 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"path"
+	"regexp"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// thereAndBack translates a pprof message to OTLP, calls change on that, and
+// translates it back. want is what google/pprof reads of the message, got what it
+// reads of what came back: one pprof, or more if values add up beyond int64.
+func thereAndBack(t *testing.T, message []byte, change func(pprofile.Profiles)) (want *profile.Profile, got []*profile.Profile) {
+	t.Helper()
+	want, err := profile.ParseData(message)
+	require.NoError(t, err)
+	pd, err := (&Unmarshaler{}).UnmarshalProfiles(message)
+	require.NoError(t, err)
+	change(pd)
+	pd.MarkReadOnly()
+	got, err = Marshaler{}.ConvertProfiles(pd)
+	require.NoError(t, err)
+	again, err := Marshaler{}.ConvertProfiles(pd)
+	require.NoError(t, err)
+	require.Len(t, again, len(got))
+	for i, p := range got {
+		require.NoError(t, p.CheckValid())
+		written := writePprof(t, p)
+		require.True(t, bytes.Equal(written, writePprof(t, again[i])), "the same profiles make the same bytes")
+		got[i], err = profile.ParseUncompressed(written)
+		require.NoError(t, err)
+		require.NoError(t, got[i].CheckValid())
+	}
+	if !addsUpBeyondInt64(want) {
+		require.LessOrEqual(t, len(got), 1)
+		if len(want.SampleType) > 0 {
+			require.Len(t, got, 1)
+		}
+	}
+	return want, got
+}
+
+// addsUpBeyondInt64 tells if values of p can overflow, in whatever order they are
+// added up.
+func addsUpBeyondInt64(p *profile.Profile) bool {
+	for i := range p.SampleType {
+		sum := new(big.Int)
+		for _, s := range p.Sample {
+			sum.Add(sum, new(big.Int).Abs(big.NewInt(s.Value[i])))
+		}
+		if !sum.IsInt64() {
+			return true
+		}
+	}
+	return false
+}
+
+func unchanged(pprofile.Profiles) {}
+
+// requireEqualPprofs compares all that samples reach, and the header.
+func requireEqualPprofs(t *testing.T, want *profile.Profile, got []*profile.Profile, o profiletest.Options) {
+	t.Helper()
+	var expanded []profiletest.Expanded
+	for _, p := range got {
+		expanded = append(expanded, profiletest.ExpandPprof(p)...)
+	}
+	if len(got) > 1 {
+		// What one of them does not have of a type that it shares is 0 in it.
+		o.Merge, o.IgnoreScope, o.IgnoreZeroSamples = true, true, true
+	}
+	wanted, had := profiletest.Normalize(profiletest.ExpandPprof(want), o), profiletest.Normalize(expanded, o)
+	if len(got) > 1 {
+		dropZeroPoints(wanted)
+		dropZeroPoints(had)
+	}
+	require.Empty(t, profiletest.Diff(wanted, had))
+	for _, p := range got {
+		require.Equal(t, strings.ToValidUTF8(want.DefaultSampleType, "\uFFFD"), p.DefaultSampleType)
+		requireMainFirst(t, want, p)
+	}
+	if len(got) != 1 {
+		return
+	}
+	require.Equal(t, len(want.SampleType), len(got[0].SampleType))
+	for i, st := range want.SampleType {
+		require.Equal(t, strings.ToValidUTF8(st.Type, "\uFFFD"), got[0].SampleType[i].Type)
+		require.Equal(t, strings.ToValidUTF8(st.Unit, "\uFFFD"), got[0].SampleType[i].Unit)
+	}
+}
+
+func dropZeroPoints(profiles []profiletest.Expanded) {
+	for _, e := range profiles {
+		for _, s := range e.Samples {
+			s.Points = slices.DeleteFunc(s.Points, func(p profiletest.Point) bool { return p.Value == 0 })
+		}
+	}
+}
+
+var library = regexp.MustCompile(`([.]so$|[.]so[._][0-9]+)`)
+
+// requireMainFirst: what pprof takes for the main binary is the first mapping, if
+// a sample reaches it.
+func requireMainFirst(t *testing.T, want, got *profile.Profile) {
+	t.Helper()
+	for _, m := range want.Mapping {
+		file := strings.TrimSpace(strings.ReplaceAll(m.File, "(deleted)", ""))
+		if file == "" || file[0] == '[' || library.MatchString(file) {
+			continue
+		}
+		for _, kept := range got.Mapping {
+			if kept.File == m.File {
+				require.Equal(t, path.Base(file), path.Base(strings.TrimSpace(strings.ReplaceAll(got.Mapping[0].File, "(deleted)", ""))))
+			}
+		}
+		return
+	}
+}
+
+func writePprof(t *testing.T, p *profile.Profile) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	require.NoError(t, p.WriteUncompressed(&buf))
+	return buf.Bytes()
+}
+
+func generatedCases() uint64 {
+	if testing.Short() {
+		return 1000
+	}
+	return 10_000
+}
+
+func TestRoundTripOfGeneratedPprofs(t *testing.T) {
+	for seed := range generatedCases() {
+		p := profiletest.GeneratePprof(profiletest.NewRand(seed))
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			want, got := thereAndBack(t, writePprof(t, p), unchanged)
+			requireEqualPprofs(t, want, got, profiletest.Options{})
+		})
+	}
+}
+
+// What a processor may do to the translator's output must not matter: other order
+// of samples, in each Profile another, and no sample where the value is 0.
+func TestRoundTripOfRearrangedSamples(t *testing.T) {
+	for seed := range generatedCases() / 4 {
+		r := profiletest.NewRand(seed)
+		p := profiletest.GeneratePprof(r)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			want, got := thereAndBack(t, writePprof(t, p), func(pd pprofile.Profiles) { rearrange(r, pd) })
+			requireEqualPprofs(t, want, got, profiletest.Options{IgnoreZeroSamples: true, Merge: true})
+		})
+	}
+}
+
+func rearrange(r *rand.Rand, pd pprofile.Profiles) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				p.Samples().RemoveIf(func(s pprofile.Sample) bool {
+					return s.TimestampsUnixNano().Len() == 0 && s.Values().At(0) == 0
+				})
+				shuffled := pprofile.NewSampleSlice()
+				for _, i := range r.Perm(p.Samples().Len()) {
+					p.Samples().At(i).CopyTo(shuffled.AppendEmpty())
+				}
+				shuffled.CopyTo(p.Samples())
+			}
+		}
+	}
+}
+
+func TestRoundTripOfInvalidUTF8(t *testing.T) {
+	for seed := range generatedCases() / 10 {
+		r := profiletest.NewRand(seed)
+		p := profiletest.GeneratePprof(r)
+		profiletest.BreakUTF8(r, p)
+		pd, err := (&Unmarshaler{}).UnmarshalProfiles(writePprof(t, p))
+		if err != nil {
+			continue // two keys of one sample became the same
+		}
+		got, err := Marshaler{}.ConvertProfiles(pd)
+		require.NoError(t, err, "seed %d", seed)
+		totals := map[string]*big.Int{}
+		for _, p := range got {
+			require.NoError(t, p.CheckValid(), "seed %d", seed)
+			for kind, total := range totalsOfPprof(p) {
+				addTotal(totals, kind, total)
+			}
+		}
+		requireEqualTotals(t, totalsOfPprof(p), totals)
+	}
+}
+
+func requireEqualTotals(t *testing.T, want, got map[string]*big.Int) {
+	t.Helper()
+	for kind, total := range want {
+		require.NotNil(t, got[kind], kind)
+		require.Zero(t, total.Cmp(got[kind]), "%s: want %s, got %s", kind, total, got[kind])
+	}
+	require.Len(t, got, len(want))
+}
+
+func TestRoundTripOfCorpus(t *testing.T) {
+	for _, f := range profiletest.Corpus(t) {
+		t.Run(f.Name, func(t *testing.T) {
+			want, got := thereAndBack(t, f.Data, unchanged)
+			requireEqualPprofs(t, want, got, profiletest.Options{})
+		})
+		t.Run(f.Name+" rearranged", func(t *testing.T) {
+			want, got := thereAndBack(t, f.Data, func(pd pprofile.Profiles) { rearrange(profiletest.NewRand(1), pd) })
+			requireEqualPprofs(t, want, got, profiletest.Options{IgnoreZeroSamples: true, Merge: true})
+		})
+	}
+}
+
+func TestRoundTripOfRuntimeProfiles(t *testing.T) {
+	done := make(chan struct{})
+	defer close(done)
+	labels := pprof.Labels("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736", "span_id", "00f067aa0ba902b7", "job", "x")
+	profiles := map[string][]byte{"cpu": cpuProfile(t, labels)}
+	pprof.Do(t.Context(), labels, func(context.Context) {
+		go func() { <-done }() // inherits the labels
+	})
+	runtime.GC()
+	for _, p := range pprof.Profiles() {
+		var buf bytes.Buffer
+		require.NoError(t, p.WriteTo(&buf, 0))
+		profiles[p.Name()] = buf.Bytes()
+	}
+	for name, message := range profiles {
+		t.Run(name, func(t *testing.T) {
+			want, got := thereAndBack(t, message, unchanged)
+			requireEqualPprofs(t, want, got, profiletest.Options{})
+		})
+	}
+}
+
+// cpuProfile profiles until there is a sample with the labels, or for long.
+func cpuProfile(t *testing.T, labels pprof.LabelSet) []byte {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		var buf bytes.Buffer
+		require.NoError(t, pprof.StartCPUProfile(&buf), "is the test itself being profiled?")
+		pprof.Do(t.Context(), labels, func(context.Context) {
+			for range 100 {
+				_ = profiletest.GeneratePprof(profiletest.NewRand(1)).String()
+			}
+		})
+		pprof.StopCPUProfile()
+		p, err := profile.ParseData(buf.Bytes())
+		require.NoError(t, err)
+		if tries == 50 || slices.ContainsFunc(p.Sample, func(s *profile.Sample) bool { return s.HasLabel("job", "x") }) {
+			return buf.Bytes()
+		}
+	}
+}
+
+func TestGeneratedOTLPKeepsItsSums(t *testing.T) {
+	for seed := range generatedCases() / 25 {
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { requireSums(t, pd) })
+	}
+}
+
+func TestEBPFCorpusKeepsItsSums(t *testing.T) {
+	for _, pd := range profiletest.CorpusOTLP(t) {
+		requireSums(t, pd)
+	}
+}
+
+// requireSums holds the sums by {type, unit} of the pprofs of pd against those of
+// pd itself, and sends the pprofs there and back once more.
+func requireSums(t *testing.T, pd pprofile.Profiles) {
+	t.Helper()
+	pd.MarkReadOnly()
+	converted, err := Marshaler{}.ConvertProfiles(pd)
+	require.NoError(t, err)
+	expanded, err := profiletest.Expand(pd)
+	require.NoError(t, err)
+	want, got := map[string]*big.Int{}, map[string]*big.Int{}
+	for _, e := range expanded {
+		addTotal(want, e.Type+"/"+e.Unit, new(big.Int))
+		for _, s := range e.Samples {
+			addTotal(want, e.Type+"/"+e.Unit, s.Sum)
+		}
+	}
+	for _, p := range converted {
+		require.NoError(t, p.CheckValid())
+		for kind, total := range totalsOfPprof(p) {
+			addTotal(got, kind, total)
+		}
+	}
+	requireEqualTotals(t, want, got)
+	for _, p := range converted {
+		want, got := thereAndBack(t, writePprof(t, p), unchanged)
+		requireEqualPprofs(t, want, got, profiletest.Options{})
+	}
+}
+
+func addTotal(totals map[string]*big.Int, kind string, v *big.Int) {
+	if totals[kind] == nil {
+		totals[kind] = new(big.Int)
+	}
+	totals[kind].Add(totals[kind], v)
+}
+
+func totalsOfPprof(p *profile.Profile) map[string]*big.Int {
+	totals := map[string]*big.Int{}
+	for i, st := range p.SampleType {
+		kind := strings.ToValidUTF8(st.Type, "\uFFFD") + "/" + strings.ToValidUTF8(st.Unit, "\uFFFD")
+		addTotal(totals, kind, new(big.Int))
+		for _, s := range p.Sample {
+			addTotal(totals, kind, big.NewInt(s.Value[i]))
+		}
+	}
+	return totals
+}

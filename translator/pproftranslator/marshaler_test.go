@@ -1,0 +1,720 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// otlp makes OTLP profiles by hand. Its methods add an entry, even if there is
+// an equal one, and return its index.
+type otlp struct {
+	pprofile.Profiles
+	dict pprofile.ProfilesDictionary
+}
+
+func newOTLP() otlp {
+	pd := pprofile.NewProfiles()
+	d := pd.Dictionary()
+	d.StringTable().Append("")
+	d.MappingTable().AppendEmpty()
+	d.LocationTable().AppendEmpty()
+	d.FunctionTable().AppendEmpty()
+	d.LinkTable().AppendEmpty()
+	d.AttributeTable().AppendEmpty()
+	d.StackTable().AppendEmpty()
+	return otlp{pd, d}
+}
+
+func (o otlp) str(s string) int32 {
+	o.dict.StringTable().Append(s)
+	return int32(o.dict.StringTable().Len() - 1)
+}
+
+// attr adds an attribute; value is as pcommon.Value.FromRaw takes it.
+func (o otlp) attr(key string, value any, unit string) int32 {
+	a := o.dict.AttributeTable().AppendEmpty()
+	a.SetKeyStrindex(o.str(key))
+	if err := a.Value().FromRaw(value); err != nil {
+		panic(err)
+	}
+	if unit != "" {
+		a.SetUnitStrindex(o.str(unit))
+	}
+	return int32(o.dict.AttributeTable().Len() - 1)
+}
+
+func (o otlp) function(name string) int32 {
+	f := o.dict.FunctionTable().AppendEmpty()
+	f.SetNameStrindex(o.str(name))
+	f.SetSystemNameStrindex(o.str("_" + name))
+	f.SetFilenameStrindex(o.str(name + ".go"))
+	f.SetStartLine(7)
+	return int32(o.dict.FunctionTable().Len() - 1)
+}
+
+func (o otlp) mapping(file string, start uint64, attributes ...int32) int32 {
+	m := o.dict.MappingTable().AppendEmpty()
+	m.SetMemoryStart(start)
+	m.SetMemoryLimit(start + 0x1000)
+	m.SetFileOffset(0x10)
+	m.SetFilenameStrindex(o.str(file))
+	m.AttributeIndices().FromRaw(attributes)
+	return int32(o.dict.MappingTable().Len() - 1)
+}
+
+// location adds a location with a line for each function, numbered down from 9.
+func (o otlp) location(mapping int32, address uint64, functions ...int32) int32 {
+	l := o.dict.LocationTable().AppendEmpty()
+	l.SetMappingIndex(mapping)
+	l.SetAddress(address)
+	for i, f := range functions {
+		line := l.Lines().AppendEmpty()
+		line.SetFunctionIndex(f)
+		line.SetLine(int64(9 - i))
+		line.SetColumn(int64(i))
+	}
+	return int32(o.dict.LocationTable().Len() - 1)
+}
+
+func (o otlp) stack(locations ...int32) int32 {
+	o.dict.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
+	return int32(o.dict.StackTable().Len() - 1)
+}
+
+// stackAt adds a stack of one location at that address.
+func (o otlp) stackAt(address uint64) int32 { return o.stack(o.location(0, address)) }
+
+func (o otlp) link(trace, span byte) int32 {
+	l := o.dict.LinkTable().AppendEmpty()
+	l.SetTraceID(pcommon.TraceID{15: trace})
+	l.SetSpanID(pcommon.SpanID{7: span})
+	return int32(o.dict.LinkTable().Len() - 1)
+}
+
+func (o otlp) resource() pprofile.ResourceProfiles { return o.ResourceProfiles().AppendEmpty() }
+
+// scope adds a scope to a resource of its own.
+func (o otlp) scope() pprofile.ScopeProfiles { return o.resource().ScopeProfiles().AppendEmpty() }
+
+func (o otlp) profile(sp pprofile.ScopeProfiles, name, unit string, attributes ...int32) pprofile.Profile {
+	p := sp.Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(o.str(name))
+	p.SampleType().SetUnitStrindex(o.str(unit))
+	p.AttributeIndices().FromRaw(attributes)
+	return p
+}
+
+func addValue(p pprofile.Profile, stack int32, value int64, attributes ...int32) pprofile.Sample {
+	s := p.Samples().AppendEmpty()
+	s.SetStackIndex(stack)
+	s.AttributeIndices().FromRaw(attributes)
+	s.Values().Append(value)
+	return s
+}
+
+// addTimes adds a sample with timestamps; values may be nil.
+func addTimes(p pprofile.Profile, stack int32, times []uint64, values []int64, attributes ...int32) pprofile.Sample {
+	s := p.Samples().AppendEmpty()
+	s.SetStackIndex(stack)
+	s.AttributeIndices().FromRaw(attributes)
+	s.TimestampsUnixNano().FromRaw(times)
+	s.Values().FromRaw(values)
+	return s
+}
+
+func setOrder(sp pprofile.ScopeProfiles, order ...any) {
+	if err := sp.Scope().Attributes().PutEmptySlice("pprof.scope.sample_type_order").FromRaw(order); err != nil {
+		panic(err)
+	}
+}
+
+// convert converts pd, which it makes read-only, and checks what holds always.
+func convert(t *testing.T, o otlp) []*profile.Profile {
+	t.Helper()
+	o.MarkReadOnly()
+	converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
+	require.NoError(t, err)
+	again, err := Marshaler{}.ConvertProfiles(o.Profiles)
+	require.NoError(t, err)
+	for i, p := range converted {
+		require.NoError(t, p.CheckValid())
+		require.Equal(t, p.String(), again[i].String())
+	}
+	return converted
+}
+
+func convertOne(t *testing.T, o otlp) *profile.Profile {
+	t.Helper()
+	converted := convert(t, o)
+	require.Len(t, converted, 1)
+	return converted[0]
+}
+
+// requirePprof compares the text that google/pprof makes of p, its lines trimmed.
+func requirePprof(t *testing.T, want string, p *profile.Profile) {
+	t.Helper()
+	trim := func(s string) string {
+		var lines []string
+		for line := range strings.Lines(s) {
+			if line = strings.Join(strings.Fields(line), " "); line != "" {
+				lines = append(lines, line)
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	require.Equal(t, trim(want), trim(p.String()))
+}
+
+func valuesOf(p *profile.Profile) [][]int64 {
+	var values [][]int64
+	for _, s := range p.Sample {
+		values = append(values, s.Value)
+	}
+	return values
+}
+
+func typesOf(p *profile.Profile) []string {
+	var types []string
+	for _, st := range p.SampleType {
+		types = append(types, st.Type+"/"+st.Unit)
+	}
+	return types
+}
+
+func TestSymbolsAndHeader(t *testing.T) {
+	o := newOTLP()
+	rp := o.resource()
+	rp.Resource().Attributes().PutStr("process.executable.name", "app")
+	sp := rp.ScopeProfiles().AppendEmpty()
+	sp.Scope().Attributes().PutStr("pprof.scope.default_sample_type", "cpu")
+	setOrder(sp, 1, 0)
+
+	yes := func(key string) int32 { return o.attr(key, true, "") }
+	libc := o.mapping("/lib/libc.so.6", 0x8000, o.attr("process.executable.build_id.gnu", "abcd", ""), o.attr("process.executable.build_id.htlhash", "ffff", ""))
+	app := o.mapping("/usr/bin/app (deleted)", 0x1000,
+		yes("pprof.mapping.has_functions"), yes("pprof.mapping.has_filenames"), yes("pprof.mapping.has_line_numbers"),
+		yes("pprof.mapping.has_inline_frames"), o.attr("process.executable.build_id.go", "go-id", ""), o.attr("somebody.else", 1, ""))
+	inlined, main := o.function("inlined"), o.function("main")
+	leaf := o.location(libc, 0x8004)
+	both := o.location(app, 0x1004, inlined, main)
+	folded := o.location(app, 0x1008, 0)
+	o.dict.LocationTable().At(int(folded)).AttributeIndices().Append(yes("pprof.location.is_folded"))
+	stack, upper := o.stack(leaf, both, folded, 0), o.stack(both)
+
+	header := []int32{
+		o.attr("pprof.profile.comment", []any{"second", "first", ""}, ""),
+		o.attr("pprof.profile.drop_frames", "drop.*", ""), o.attr("pprof.profile.keep_frames", "keep.*", ""),
+		o.attr("pprof.profile.doc_url", "https://example.com/doc", ""), o.attr("profile.temporality", "delta", ""),
+	}
+	cpu, samples := o.profile(sp, "cpu", "nanoseconds", header...), o.profile(sp, "samples", "count", header[:4]...)
+	for _, p := range []pprofile.Profile{cpu, samples} {
+		p.SetTime(1_700_000_000_000_000_000)
+		p.SetDurationNano(5)
+		p.SetPeriod(10)
+		p.PeriodType().SetTypeStrindex(o.str("cpu"))
+		p.PeriodType().SetUnitStrindex(o.str("nanoseconds"))
+	}
+	addValue(cpu, stack, 100)
+	addValue(cpu, upper, 200)
+	addValue(samples, upper, 2)
+	addValue(samples, stack, 1)
+
+	p := convertOne(t, o)
+	require.EqualValues(t, 1_700_000_000_000_000_000, p.TimeNanos)
+	require.Equal(t, []string{"second", "first", ""}, p.Comments)
+	require.Equal(t, "drop.*", p.DropFrames)
+	require.Equal(t, "keep.*", p.KeepFrames)
+	require.Equal(t, "_inlined", p.Location[1].Line[0].Function.SystemName)
+	p.TimeNanos = 0 // is printed in the local time zone
+	requirePprof(t, `
+		Comment: second
+		Comment: first
+		Comment:
+		Doc: https://example.com/doc
+		PeriodType: cpu nanoseconds
+		Period: 10
+		Duration: 5ns
+		Samples:
+		samples/count cpu/nanoseconds[dflt]
+		1 100: 1 2 3 4
+		2 200: 2
+		Locations
+		1: 0x8004 M=2
+		2: 0x1004 M=1 inlined inlined.go:9:0 s=7(_inlined)
+		              main main.go:8:1 s=7(_main)
+		3: 0x1008 M=1 [F] :9:0 s=0
+		4: 0x0
+		Mappings
+		1: 0x1000/0x2000/0x10 /usr/bin/app (deleted) go-id [FN][FL][LN][IN]
+		2: 0x8000/0x9000/0x10 /lib/libc.so.6 abcd`, p)
+}
+
+func TestBuildIDs(t *testing.T) {
+	const gnu, golang, hash = "process.executable.build_id.gnu", "process.executable.build_id.go", "process.executable.build_id.htlhash"
+	for _, c := range []struct {
+		keys []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{gnu}, gnu},
+		{[]string{golang}, golang},
+		{[]string{hash}, hash},
+		{[]string{hash, golang, gnu}, gnu},
+		{[]string{hash, golang}, golang},
+	} {
+		o := newOTLP()
+		var attributes []int32
+		for _, key := range c.keys {
+			attributes = append(attributes, o.attr(key, key, ""))
+		}
+		addValue(o.profile(o.scope(), "cpu", ""), o.stack(o.location(o.mapping("f", 1, attributes...), 1)), 1)
+		require.Equal(t, c.want, convertOne(t, o).Mapping[0].BuildID, "%v", c.keys)
+	}
+}
+
+func TestMappingOrder(t *testing.T) {
+	for _, c := range []struct {
+		executable any
+		want       string
+	}{
+		{nil, "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
+		{"app", "1:/bin/app 2:/lib/a.so 3:[kernel.kallsyms]_text 4:/opt/app"},
+		{"/usr/sbin/a.so", "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
+		{"nothing", "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
+		{"", "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
+		{17, "1:/lib/a.so 2:/bin/app 3:[kernel.kallsyms]_text 4:/opt/app"},
+	} {
+		o := newOTLP()
+		rp := o.resource()
+		if c.executable != nil {
+			require.NoError(t, rp.Resource().Attributes().PutEmpty("process.executable.name").FromRaw(c.executable))
+		}
+		o.mapping("/bin/never", 1)
+		locations := []int32{}
+		for i, file := range []string{"/lib/a.so", "/bin/app", "[kernel.kallsyms]_text", "/opt/app"} {
+			locations = append(locations, o.location(o.mapping(file, uint64(i)<<16), uint64(i)<<16))
+		}
+		addValue(o.profile(rp.ScopeProfiles().AppendEmpty(), "cpu", ""), o.stack(locations...), 1)
+		p := convertOne(t, o)
+		var got []string
+		for _, m := range p.Mapping {
+			got = append(got, fmt.Sprintf("%d:%s", m.ID, m.File))
+		}
+		require.Equal(t, c.want, strings.Join(got, " "), "%v", c.executable)
+		require.Equal(t, "_text", p.Mapping[2].KernelRelocationSymbol)
+	}
+}
+
+func TestWindowsExecutable(t *testing.T) {
+	require.Equal(t, "app.exe", baseOfFile(`C:\Program Files\app.exe`))
+	require.Equal(t, "app", baseOfFile(" /usr/bin/app (deleted)"))
+	require.Equal(t, "", baseOfFile("/usr/bin/"))
+}
+
+func TestEmptyFunctionAndMapping(t *testing.T) {
+	o := newOTLP()
+	emptyFunction := int32(o.dict.FunctionTable().Len())
+	o.dict.FunctionTable().AppendEmpty() // equal to entry 0
+	emptyMapping := int32(o.dict.MappingTable().Len())
+	o.dict.MappingTable().AppendEmpty()
+	addValue(o.profile(o.scope(), "cpu", ""), o.stack(o.location(emptyMapping, 1, emptyFunction, 0), o.location(0, 2, 0)), 1)
+	p := convertOne(t, o)
+	require.Empty(t, p.Mapping)
+	require.Len(t, p.Function, 1)
+	require.Nil(t, p.Location[0].Mapping)
+	require.Same(t, p.Location[0].Line[0].Function, p.Location[1].Line[0].Function)
+	require.Equal(t, profile.Function{ID: 1}, *p.Function[0])
+}
+
+// A dictionary without any entry is that of a payload that refers to zero values
+// only.
+func TestEmptyTables(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty().Values().Append(3)
+	p := convertOne(t, otlp{pd, pd.Dictionary()})
+	require.Equal(t, [][]int64{{3}}, valuesOf(p))
+	require.Empty(t, p.Sample[0].Location)
+	require.Equal(t, []string{"/"}, typesOf(p))
+}
+
+func TestLabels(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		value any
+		unit  string
+		want  profile.Sample
+	}{
+		{"string", "v", "", profile.Sample{Label: map[string][]string{"k": {"v"}}}},
+		{"string with a unit", "v", "bytes", profile.Sample{Label: map[string][]string{"k": {"v"}}}},
+		{"int", 5, "", profile.Sample{NumLabel: map[string][]int64{"k": {5}}}},
+		{"int with a unit", 5, "bytes", profile.Sample{NumLabel: map[string][]int64{"k": {5}}, NumUnit: map[string][]string{"k": {"bytes"}}}},
+		{"zero with a unit", 0, "bytes", profile.Sample{NumLabel: map[string][]int64{"k": {0}}, NumUnit: map[string][]string{"k": {"bytes"}}}},
+		{"strings", []any{"b", "a", "b"}, "", profile.Sample{Label: map[string][]string{"k": {"b", "a", "b"}}}},
+		{"ints with a unit", []any{2, 1}, "ms", profile.Sample{NumLabel: map[string][]int64{"k": {2, 1}}, NumUnit: map[string][]string{"k": {"ms", "ms"}}}},
+		{"both kinds", []any{"a", 1}, "", profile.Sample{Label: map[string][]string{"k": {"a"}}, NumLabel: map[string][]int64{"k": {1}}}},
+		{
+			"a unit each", []any{map[string]any{"value": "a"}, map[string]any{"value": 1}, map[string]any{"value": 2, "unit": "ms"}, 3, map[string]any{"value": 4, "unit": ""}}, "",
+			profile.Sample{Label: map[string][]string{"k": {"a"}}, NumLabel: map[string][]int64{"k": {1, 2, 3, 4}}, NumUnit: map[string][]string{"k": {"", "ms", "", ""}}},
+		},
+		{
+			"lists that are not value and unit",
+			[]any{map[string]any{"value": 1, "other": 1}, map[string]any{"unit": "ms"}, map[string]any{"value": 1, "unit": 1}, map[string]any{"value": true}}, "",
+			profile.Sample{Label: map[string][]string{"k": {`{"other":1,"value":1}`, `{"unit":"ms"}`, `{"unit":1,"value":1}`, `{"value":true}`}}},
+		},
+		{"array of other kinds", []any{true, 0.5, []any{1}, []byte{1}}, "", profile.Sample{Label: map[string][]string{"k": {"true", "0.5", "[1]", "AQ=="}}}},
+		{"empty array", []any{}, "", profile.Sample{Label: map[string][]string{"k": {"[]"}}}},
+		{"bool", true, "", profile.Sample{Label: map[string][]string{"k": {"true"}}}},
+		{"double", 1.5, "s", profile.Sample{Label: map[string][]string{"k": {"1.5"}}}},
+		{"bytes", []byte{1, 2}, "", profile.Sample{Label: map[string][]string{"k": {"AQI="}}}},
+		{"map", map[string]any{"b": 1, "a": "x"}, "", profile.Sample{Label: map[string][]string{"k": {`{"a":"x","b":1}`}}}},
+		{"nothing", nil, "", profile.Sample{Label: map[string][]string{"k": {""}}}},
+		{"bad UTF-8", "a\xffb", "", profile.Sample{Label: map[string][]string{"k": {"a\uFFFDb"}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newOTLP()
+			addValue(o.profile(o.scope(), "cpu", ""), 0, 1, 0, o.attr("k", c.value, c.unit), 0)
+			s := convertOne(t, o).Sample[0]
+			require.Equal(t, c.want.Label, s.Label)
+			require.Equal(t, c.want.NumLabel, s.NumLabel)
+			require.Equal(t, c.want.NumUnit, s.NumUnit)
+		})
+	}
+}
+
+const (
+	hexTrace = "00000000000000000000000000000001"
+	hexSpan  = "0000000000000002"
+)
+
+func TestLinks(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		trace, span byte
+		attributes  map[string]any
+		m           Marshaler
+		want        string
+	}{
+		{"link", 1, 2, nil, Marshaler{}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + "]"},
+		{"other names", 1, 2, nil, Marshaler{TraceIDLabel: "t", SpanIDLabel: "s"}, "s:[" + hexSpan + "] t:[" + hexTrace + "]"},
+		{"half a link is none", 1, 0, nil, Marshaler{}, ""},
+		{"attributes of the same names", 1, 2, map[string]any{"trace_id": "x", "span_id": 3}, Marshaler{}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + " x] span_id:[3]"},
+		{"attributes that say the same", 1, 2, map[string]any{"trace_id": hexTrace, "span_id": hexSpan}, Marshaler{}, "span_id:[" + hexSpan + "] trace_id:[" + hexTrace + "]"},
+		{"attributes that the link came from", 1, 2, map[string]any{"otel_traceid": hexTrace, "otel_spanid": hexSpan}, Marshaler{}, "otel_spanid:[" + hexSpan + "] otel_traceid:[" + hexTrace + "]"},
+		{"Datadog's", 1, 2, map[string]any{"trace id": hexTrace, "span id": 2}, Marshaler{}, "trace id:[" + hexTrace + "] span id:[2]"},
+		{"attributes of another link", 9, 2, map[string]any{"otel_traceid": hexTrace, "otel_spanid": hexSpan}, Marshaler{}, "otel_spanid:[" + hexSpan + "] otel_traceid:[" + hexTrace + "] span_id:[" + hexSpan + "] trace_id:[00000000000000000000000000000009]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newOTLP()
+			var attributes []int32
+			for key, v := range c.attributes {
+				attributes = append(attributes, o.attr(key, v, ""))
+			}
+			addValue(o.profile(o.scope(), "cpu", ""), 0, 1, attributes...).SetLinkIndex(o.link(c.trace, c.span))
+			converted, err := c.m.ConvertProfiles(o.Profiles)
+			require.NoError(t, err)
+			got := converted[0].String()
+			got = got[strings.Index(got, "1:")+2 : strings.Index(got, "Locations")]
+			require.Equal(t, c.want, strings.Join(strings.Fields(got), " "))
+		})
+	}
+}
+
+func TestTimestamps(t *testing.T) {
+	o := newOTLP()
+	sp := o.scope()
+	a, b := o.stackAt(1), o.stackAt(2)
+	own := o.attr("end_timestamp_ns", 77, "s")
+	cpu, samples := o.profile(sp, "cpu", "ns"), o.profile(sp, "samples", "count")
+	setOrder(sp, 1, 0)
+	addTimes(cpu, a, []uint64{30, 10, 10}, []int64{1, 2, 3})
+	addTimes(cpu, b, []uint64{10}, []int64{4}, own)
+	addTimes(samples, b, []uint64{10, 20}, nil, own) // timestamps alone
+	addTimes(samples, a, []uint64{10, 10, 10, 30}, nil)
+	plainCPU := o.profile(sp, "cpu", "ns")
+	addValue(plainCPU, a, 5)
+	addTimes(o.profile(sp, "wall", "ns"), a, []uint64{0, math.MaxUint64}, []int64{8, 9})
+
+	requirePprof(t, `
+		PeriodType:
+		Period: 0
+		Samples:
+		cpu/ns samples/count wall/ns
+		1 1 0: 1
+		end_timestamp_ns:[30]
+		2 1 0: 1
+		end_timestamp_ns:[10]
+		3 1 0: 1
+		end_timestamp_ns:[10]
+		4 1 0: 2
+		end_timestamp_ns:[10 77 s]
+		0 1 0: 2
+		end_timestamp_ns:[20 77 s]
+		0 1 0: 1
+		end_timestamp_ns:[10]
+		5 0 0: 1
+		0 0 8: 1
+		end_timestamp_ns:[0 nanoseconds]
+		0 0 9: 1
+		end_timestamp_ns:[-1]
+		Locations
+		1: 0x1
+		2: 0x2
+		Mappings`, convertOne(t, o))
+
+	named, err := Marshaler{TimestampLabel: "when"}.ConvertProfiles(o.Profiles)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]int64{"when": {30}}, named[0].Sample[0].NumLabel)
+}
+
+func TestProfilesWithValuesAndTimestampsMixed(t *testing.T) {
+	o := newOTLP()
+	sp := o.scope()
+	stack := o.stackAt(1)
+	mixed := o.profile(sp, "cpu", "ns")
+	addValue(mixed, stack, 1)
+	addTimes(mixed, stack, []uint64{5}, []int64{2})
+	addValue(o.profile(sp, "cpu", "ns"), stack, 3)
+	converted := convert(t, o)
+	require.Len(t, converted, 2)
+	require.Equal(t, [][]int64{{1}, {2}}, valuesOf(converted[0]))
+	require.Equal(t, [][]int64{{3}}, valuesOf(converted[1]))
+}
+
+func TestJoinByIdentity(t *testing.T) {
+	o := newOTLP()
+	sp := o.scope()
+	// Each entry twice: equal values are one identity.
+	a, a2, b := o.stackAt(1), o.stackAt(1), o.stackAt(2)
+	x, x2, y := o.attr("x", "1", ""), o.attr("x", "1", ""), o.attr("y", 1, "")
+	number := o.attr("x", 1, "")
+	link, link2 := o.link(1, 2), o.link(1, 2)
+
+	one, two := o.profile(sp, "one", ""), o.profile(sp, "two", "")
+	addValue(one, a, 1, x, y).SetLinkIndex(link)
+	addValue(one, b, 2)
+	addValue(one, a, 3, x, y)
+	addValue(one, a, 4, number, y)
+	addValue(one, b, 5) // the identity of the second again
+	addValue(two, b, 10)
+	addValue(two, b, 30, y)
+	addValue(two, a2, 20, y, x2, y).SetLinkIndex(link2)
+	p := convertOne(t, o)
+	require.Equal(t, [][]int64{{1, 20}, {7, 10}, {3, 0}, {4, 0}, {0, 30}}, valuesOf(p))
+	require.Len(t, p.Location, 2)
+}
+
+func TestValuesAddUp(t *testing.T) {
+	for _, c := range []struct {
+		values []int64
+		want   int64
+		fails  bool
+	}{
+		{values: nil, want: 0},
+		{values: []int64{1, 2, -5}, want: -2},
+		{values: []int64{math.MaxInt64, math.MinInt64, 1}, want: 0},
+		{values: []int64{math.MaxInt64, 0}, want: math.MaxInt64},
+		{values: []int64{math.MinInt64, 0}, want: math.MinInt64},
+		{values: []int64{math.MaxInt64, 1}, fails: true},
+		{values: []int64{math.MinInt64, -1}, fails: true},
+		{values: []int64{math.MinInt64, math.MinInt64}, fails: true},
+	} {
+		o := newOTLP()
+		addValue(o.profile(o.scope(), "cpu", ""), 0, 0).Values().FromRaw(c.values)
+		converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
+		if c.fails {
+			require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0].samples[0]: ")
+			require.ErrorIs(t, err, errValueOverflow)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, [][]int64{{c.want}}, valuesOf(converted[0]))
+	}
+}
+
+func TestSampleTypeOrder(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		types string // one letter each
+		order []any
+		want  []string // one for each pprof
+	}{
+		{"no order", "abc", nil, []string{"abc"}},
+		{"order", "cab", []any{2, 0, 1}, []string{"abc"}},
+		{"too short", "cab", []any{1, 0}, []string{"cab"}},
+		{"too long", "cab", []any{2, 0, 1, 3}, []string{"cab"}},
+		{"repeats", "cab", []any{2, 2, 1}, []string{"cab"}},
+		{"out of range", "cab", []any{3, 0, 1}, []string{"cab"}},
+		{"negative", "cab", []any{-1, 0, 1}, []string{"cab"}},
+		{"no numbers", "cab", []any{"2", "0", "1"}, []string{"cab"}},
+		{"two pprofs of a scope", "baba", []any{1, 0}, []string{"ab", "ab"}},
+		{"two pprofs, sorted by type", "bbaa", []any{1, 0}, []string{"ab", "ab"}},
+		{"repeated type without order", "aa", nil, []string{"a", "a"}},
+		{"two pprofs of one type", "aa", []any{0}, []string{"a", "a"}},
+		{"repeated type of one pprof", "aba", []any{2, 0, 1}, []string{"baa"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newOTLP()
+			sp := o.scope()
+			if c.order != nil {
+				setOrder(sp, c.order...)
+			}
+			for i, name := range c.types {
+				addValue(o.profile(sp, string(name), "u"), 0, int64(i))
+			}
+			var got []string
+			total := int64(0)
+			for _, p := range convert(t, o) {
+				require.Empty(t, p.DefaultSampleType)
+				require.Len(t, p.Sample, 1)
+				var types strings.Builder
+				for i, st := range p.SampleType {
+					types.WriteString(st.Type)
+					total += p.Sample[0].Value[i]
+					require.Equal(t, st.Type, string(c.types[p.Sample[0].Value[i]]))
+				}
+				got = append(got, types.String())
+			}
+			require.Equal(t, c.want, got)
+			require.EqualValues(t, len(c.types)*(len(c.types)-1)/2, total)
+		})
+	}
+}
+
+func TestDefaultSampleTypeOfEachPprof(t *testing.T) {
+	o := newOTLP()
+	sp := o.scope()
+	sp.Scope().Attributes().PutStr("pprof.scope.default_sample_type", "absent")
+	addValue(o.profile(sp, "a", ""), 0, 1)
+	addValue(o.profile(sp, "a", ""), 0, 1)
+	addValue(o.profile(o.scope(), "a", ""), 0, 1)
+	var got []string
+	for _, p := range convert(t, o) {
+		got = append(got, p.DefaultSampleType)
+	}
+	require.Equal(t, []string{"absent", "absent", ""}, got)
+}
+
+// The Profiles of one pprof have its header in common.
+func TestHeadersSeparatePprofs(t *testing.T) {
+	comment := func(o otlp, value any) func(pprofile.Profile) {
+		i := o.attr("pprof.profile.comment", value, "")
+		return func(p pprofile.Profile) { p.AttributeIndices().Append(i) }
+	}
+	o := newOTLP()
+	for i, set := range []func(pprofile.Profile){
+		func(p pprofile.Profile) { p.SetTime(1) },
+		func(p pprofile.Profile) { p.SetDurationNano(1) },
+		func(p pprofile.Profile) { p.SetPeriod(1) },
+		func(p pprofile.Profile) { p.PeriodType().SetTypeStrindex(o.str("t")) },
+		func(p pprofile.Profile) { p.PeriodType().SetUnitStrindex(o.str("u")) },
+		comment(o, []any{"a"}),
+		comment(o, "a single one"),
+	} {
+		sp := o.scope()
+		setOrder(sp, 0, 1)
+		first, second, third := o.profile(sp, "a", ""), o.profile(sp, "b", ""), o.profile(sp, "b", "")
+		set(first)
+		set(third)
+		addValue(first, 0, 1)
+		addValue(second, 0, 2)
+		addValue(third, 0, 3)
+		converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
+		require.NoError(t, err)
+		require.Len(t, converted, 2*(i+1))
+		p, q := converted[2*i], converted[2*i+1]
+		require.Equal(t, []string{"a/", "b/"}, typesOf(p))
+		require.Equal(t, [][]int64{{1, 3}}, valuesOf(p))
+		require.Equal(t, []string{"b/"}, typesOf(q))
+		require.Equal(t, [][]int64{{2}}, valuesOf(q))
+	}
+}
+
+func TestOtherAttributesDoNotSeparatePprofs(t *testing.T) {
+	o := newOTLP()
+	sp := o.scope()
+	addValue(o.profile(sp, "alloc", "", o.attr("profile.temporality", "delta", "")), 0, 1)
+	addValue(o.profile(sp, "inuse", "", o.attr("profile.temporality", "instant", "")), 0, 2)
+	require.Equal(t, [][]int64{{1, 2}}, valuesOf(convertOne(t, o)))
+}
+
+func TestTimesBeyondInt64(t *testing.T) {
+	o := newOTLP()
+	p := o.profile(o.scope(), "cpu", "")
+	p.SetTime(math.MaxUint64)
+	p.SetDurationNano(math.MaxInt64 + 1)
+	got := convertOne(t, o)
+	require.EqualValues(t, math.MaxInt64, got.TimeNanos)
+	require.EqualValues(t, math.MaxInt64, got.DurationNanos)
+}
+
+// Several pprofs of one payload share no entries and have ids of their own.
+func TestSeveralResourcesAndScopes(t *testing.T) {
+	o := newOTLP()
+	main := o.function("main")
+	a, b := o.stack(o.location(o.mapping("/a", 1), 1, main)), o.stack(o.location(o.mapping("/b", 2), 2, main))
+	for range 2 {
+		rp := o.resource()
+		rp.Resource().Attributes().PutStr("process.executable.name", "b")
+		for range 2 {
+			addValue(o.profile(rp.ScopeProfiles().AppendEmpty(), "cpu", ""), b, 1)
+		}
+		p := o.profile(rp.ScopeProfiles().AppendEmpty(), "cpu", "")
+		addValue(p, a, 1)
+		addValue(p, b, 1)
+	}
+	converted := convert(t, o)
+	require.Len(t, converted, 6)
+	seen := map[any]bool{}
+	for i, p := range converted {
+		want := 1
+		if i%3 == 2 {
+			want = 2
+		}
+		require.Len(t, p.Location, want)
+		require.Len(t, p.Mapping, want)
+		require.Equal(t, "/b", p.Mapping[0].File)
+		require.Len(t, p.Function, 1)
+		for _, entry := range []any{p.Location[0], p.Mapping[0], p.Function[0]} {
+			require.False(t, seen[entry])
+			seen[entry] = true
+		}
+	}
+}
+
+func TestMarshalNeedsExactlyOnePprof(t *testing.T) {
+	o := newOTLP()
+	_, err := Marshaler{}.MarshalProfiles(o.Profiles)
+	require.EqualError(t, err, "the profiles make 0 pprofs, want exactly one")
+	addValue(o.profile(o.scope(), "cpu", "ns"), o.stackAt(1), 1)
+	buf, err := Marshaler{}.MarshalProfiles(o.Profiles)
+	require.NoError(t, err)
+	p, err := profile.ParseUncompressed(buf)
+	require.NoError(t, err)
+	requirePprof(t, "PeriodType:\nPeriod: 0\nSamples:\ncpu/ns\n1: 1\nLocations\n1: 0x1\nMappings", p)
+	o.profile(o.scope(), "cpu", "ns")
+	_, err = Marshaler{}.MarshalProfiles(o.Profiles)
+	require.EqualError(t, err, "the profiles make 2 pprofs, want exactly one")
+}
+
+func TestConvertedPprofsAreTheCallers(t *testing.T) {
+	o := newOTLP()
+	p := o.profile(o.scope(), "cpu", "ns", o.attr("pprof.profile.comment", []any{"a"}, ""))
+	addTimes(p, o.stackAt(1), []uint64{1, 2}, nil, o.attr("k", "v", ""))
+	first := convertOne(t, o)
+	first.Sample[0].Label["k"][0] = "changed"
+	first.Sample[0].Location[0] = nil
+	first.Comments[0] = "changed"
+	require.Equal(t, "v", first.Sample[1].Label["k"][0])
+	require.NotNil(t, first.Sample[1].Location[0])
+	require.Equal(t, []string{"a"}, convertOne(t, o).Comments)
+}

@@ -1,0 +1,416 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// oracle is what google/pprof takes data for, without its text parsers.
+func oracle(data []byte) (*profile.Profile, error) {
+	p, err := profile.ParseUncompressed(data)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.CheckValid()
+}
+
+// requireAsOracle translates data and compares the outcome with google/pprof's.
+func requireAsOracle(t testing.TB, u *Unmarshaler, data []byte) pprofile.Profiles {
+	t.Helper()
+	want, wantErr := oracle(data)
+	pd, err := u.UnmarshalProfiles(data)
+	if wantErr != nil {
+		require.Errorf(t, err, "google/pprof refuses: %v", wantErr)
+		return pd
+	}
+	require.NoError(t, err)
+	profiletest.RequireConforms(t, pd)
+	if want.TimeNanos < 0 {
+		want.TimeNanos = 0
+	}
+	if want.DurationNanos < 0 {
+		want.DurationNanos = 0
+	}
+	require.Empty(t, profiletest.DiffPprof(want, pd))
+	return pd
+}
+
+func encode(t testing.TB, p *profile.Profile) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	require.NoError(t, p.WriteUncompressed(&buf))
+	return buf.Bytes()
+}
+
+func TestUnmarshalCorpus(t *testing.T) {
+	for _, file := range profiletest.Corpus(t) {
+		t.Run(file.Name, func(t *testing.T) {
+			data, err := Decompress(file.Data, math.MaxInt)
+			require.NoError(t, err)
+			requireAsOracle(t, &Unmarshaler{}, data)
+			if file.Legacy != nil {
+				_, err := (&Unmarshaler{}).UnmarshalProfiles(file.Legacy)
+				require.Error(t, err)
+			}
+		})
+	}
+}
+
+func TestUnmarshalGenerated(t *testing.T) {
+	rounds := 1000
+	if testing.Short() {
+		rounds = 300
+	}
+	for seed := range rounds {
+		p := profiletest.GeneratePprof(profiletest.NewRand(uint64(seed)))
+		data := encode(t, p)
+		if seed%5 == 0 {
+			profiletest.BreakUTF8(profiletest.NewRand(uint64(seed)), p)
+			data = encode(t, p)
+		}
+		if t.Run("", func(t *testing.T) { requireAsOracle(t, &Unmarshaler{}, data) }); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+//go:noinline
+func busy[T any](n int, v T) (sum int) {
+	for i := range n {
+		sum += len(fmt.Sprint(v, i))
+	}
+	return sum
+}
+
+func TestUnmarshalRuntimeProfiles(t *testing.T) {
+	runtime.SetBlockProfileRate(1)
+	runtime.SetMutexProfileFraction(1)
+	defer runtime.SetBlockProfileRate(0)
+	defer runtime.SetMutexProfileFraction(0)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	work := func() {
+		pprof.Do(context.Background(), pprof.Labels("worker", "a", "kind", "generic"), func(context.Context) {
+			for range 4 {
+				wg.Go(func() {
+					mu.Lock()
+					defer mu.Unlock()
+					busy(20_000, "x")
+					busy(20_000, 1.5)
+				})
+			}
+			wg.Wait()
+		})
+	}
+	var cpu bytes.Buffer
+	require.NoError(t, pprof.StartCPUProfile(&cpu))
+	work()
+	pprof.StopCPUProfile()
+
+	profiles := map[string][]byte{"cpu": cpu.Bytes()}
+	for _, kind := range []string{"heap", "allocs", "goroutine", "threadcreate", "block", "mutex"} {
+		var buf bytes.Buffer
+		require.NoError(t, pprof.Lookup(kind).WriteTo(&buf, 0))
+		profiles[kind] = buf.Bytes()
+	}
+	for kind, gzipped := range profiles {
+		t.Run(kind, func(t *testing.T) {
+			data, err := Decompress(gzipped, math.MaxInt)
+			require.NoError(t, err)
+			_, err = oracle(data)
+			require.NoError(t, err)
+			pd := requireAsOracle(t, &Unmarshaler{}, data)
+			if kind == "cpu" {
+				require.Positive(t, pd.SampleCount())
+			}
+		})
+	}
+}
+
+// message builds protobuf by hand, to say what google/pprof would not write.
+type message []byte
+
+func (m message) varint(field int, v uint64) message {
+	return protowire.AppendVarint(protowire.AppendTag(m, protowire.Number(field), protowire.VarintType), v)
+}
+
+func (m message) bytes(field int, b []byte) message {
+	return protowire.AppendBytes(protowire.AppendTag(m, protowire.Number(field), protowire.BytesType), b)
+}
+
+func (m message) packed(field int, values ...uint64) message {
+	var b []byte
+	for _, v := range values {
+		b = protowire.AppendVarint(b, v)
+	}
+	return m.bytes(field, b)
+}
+
+func (m message) strings(all ...string) message {
+	for _, s := range all {
+		m = m.bytes(profileString, []byte(s))
+	}
+	return m
+}
+
+// base is a small valid profile whose parts the tests replace.
+func base() message {
+	return message(nil).
+		bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).
+		bytes(profileSample, message(nil).packed(1, 1).packed(2, 5)).
+		bytes(profileMapping, message(nil).varint(1, 1).varint(2, 0x1000).varint(3, 0x2000).varint(5, 3)).
+		bytes(profileLocation, message(nil).varint(1, 1).varint(2, 1).varint(3, 0x1010).bytes(4, message(nil).varint(1, 1).varint(2, 7))).
+		bytes(profileFunction, message(nil).varint(1, 1).varint(2, 4)).
+		strings("", "cpu", "nanoseconds", "/bin/app", "main", "key", "value")
+}
+
+func TestUnmarshalFaults(t *testing.T) {
+	sample := func(m message) message { return base().bytes(profileSample, m) }
+	location := func(m message) message { return base().bytes(profileLocation, m) }
+	one := message(nil).packed(2, 1)
+	for name, test := range map[string]struct {
+		data message
+		want string // part of the error; empty for accepted
+	}{
+		"base":                         {base(), ""},
+		"empty":                        {nil, "empty"},
+		"only strings":                 {message(nil).strings(""), ""},
+		"no strings":                   {message(nil).varint(profileTimeNanos, 1), "string index 0 is not in string_table"},
+		"first string not empty":       {message(nil).strings("x"), "string_table[0]"},
+		"second string table":          {base().strings("", "more"), ""},
+		"no sample type, no samples":   {message(nil).strings("").varint(profileTimeNanos, 1), ""},
+		"no sample type, samples":      {message(nil).bytes(profileSample, nil).strings(""), "no sample_type"},
+		"sample type out of range":     {base().bytes(profileSampleType, message(nil).varint(1, 99)), "sample_type[1]"},
+		"sample type negative":         {base().bytes(profileSampleType, message(nil).varint(1, math.MaxUint64)), "string index -1"},
+		"too few values":               {sample(message(nil).packed(1, 1)), "sample[1]"},
+		"too many values":              {sample(message(nil).packed(2, 1, 2)), "more values than the 1 sample types"},
+		"values one by one":            {sample(message(nil).varint(2, 1)), ""},
+		"sample without locations":     {sample(one), ""},
+		"location unknown":             {sample(one.varint(1, 7)), "location_id[0] is 7"},
+		"location 0":                   {sample(one.varint(1, 0)), "location_id[0] is 0"},
+		"sample as varint":             {base().varint(profileSample, 1), "wire type"},
+		"value of fixed64":             {sample(protowire.AppendFixed64(protowire.AppendTag(nil, 2, protowire.Fixed64Type), 1)), "wire type"},
+		"label key out of range":       {sample(one.bytes(3, message(nil).varint(1, 99).varint(2, 1))), "label[0]: key"},
+		"label text out of range":      {sample(one.bytes(3, message(nil).varint(1, 5).varint(2, 99))), "label[0]: str"},
+		"label unit out of range":      {sample(one.bytes(3, message(nil).varint(1, 5).varint(3, 1).varint(4, 99))), "label[0]: num_unit"},
+		"label unit of text":           {sample(one.bytes(3, message(nil).varint(1, 5).varint(2, 6).varint(4, 99))), ""},
+		"label of nothing":             {sample(one.bytes(3, nil)), ""},
+		"mapping id 0":                 {base().bytes(profileMapping, message(nil).varint(2, 5)), "mapping[1] has the id 0"},
+		"mapping twice":                {base().bytes(profileMapping, message(nil).varint(1, 1)), "mapping[1] has the id 1"},
+		"mapping file out of range":    {base().bytes(profileMapping, message(nil).varint(1, 2).varint(5, 99)), "mapping[1]"},
+		"mapping build id negative":    {base().bytes(profileMapping, message(nil).varint(1, 2).varint(6, math.MaxUint64)), "mapping[1]"},
+		"mapping id huge":              {base().bytes(profileMapping, message(nil).varint(1, math.MaxUint64)), ""},
+		"function id 0":                {base().bytes(profileFunction, nil), "function[1] has the id 0"},
+		"function twice":               {base().bytes(profileFunction, message(nil).varint(1, 1)), "function[1] has the id 1"},
+		"function name out of range":   {base().bytes(profileFunction, message(nil).varint(1, 2).varint(2, 99)), "function[1]"},
+		"location id 0":                {location(nil), "location[1] has the id 0"},
+		"location twice":               {location(message(nil).varint(1, 1)), "location[1] has the id 1"},
+		"location twice, sparse":       {location(message(nil).varint(1, 1<<40)).bytes(profileLocation, message(nil).varint(1, 1<<40)), "location[2]"},
+		"mapping unknown":              {location(message(nil).varint(1, 2).varint(2, 9)), ""},
+		"line without a function":      {location(message(nil).varint(1, 2).bytes(4, message(nil).varint(2, 3))), "line[0] has the function id 0"},
+		"line of an unknown function":  {location(message(nil).varint(1, 2).bytes(4, message(nil).varint(1, 8))), "line[0] has the function id 8"},
+		"line torn":                    {location(message(nil).varint(1, 2).bytes(4, []byte{8})), "line[0]"},
+		"period type out of range":     {base().bytes(profilePeriodType, message(nil).varint(1, 99)), "period_type"},
+		"drop frames out of range":     {base().varint(profileDropFrames, 99), "drop_frames"},
+		"keep frames out of range":     {base().varint(profileKeepFrames, 99), "keep_frames"},
+		"comment out of range":         {base().packed(profileComment, 1, 99), "comment[1]"},
+		"default type out of range":    {base().varint(profileDefaultSampleType, 99), "default_sample_type"},
+		"default type unknown":         {base().varint(profileDefaultSampleType, 4), ""},
+		"doc url out of range":         {base().varint(profileDocURL, 99), "doc_url"},
+		"two profiles, one after":      {base().varint(profileTimeNanos, 5).varint(profileTimeNanos, 6), "several profiles"},
+		"unknown fields":               {base().varint(99, 1).bytes(1000, []byte("x")), ""},
+		"group":                        {append(base(), 99<<3&0x7f|3), "wire type 3"},
+		"torn":                         {base()[:len(base())-3], "string_table"},
+		"negative time and duration":   {base().varint(profileTimeNanos, math.MaxUint64).varint(profileDurationNanos, 1<<63), ""},
+		"ten byte varint":              {append(base(), 0x98, 0x06, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), ""},
+		"eleven byte varint":           {append(base(), 0x98, 0x06, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01), "varint"},
+		"packed location ids in two":   {sample(one.packed(1, 1, 1).varint(1, 1)), ""},
+		"packed run torn":              {sample(one.bytes(1, []byte{0x80})), "sample[1]"},
+		"negative value":               {sample(message(nil).packed(2, math.MaxUint64)), ""},
+		"sample without its locations": {message(nil).bytes(profileSampleType, nil).bytes(profileSample, one).strings(""), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&Unmarshaler{}).UnmarshalProfiles(test.data)
+			if test.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.want)
+			}
+			requireAsOracle(t, &Unmarshaler{}, test.data)
+		})
+	}
+}
+
+// Every prefix and every bit flip of a small profile is refused or translated as
+// google/pprof does, and never panics (R1).
+func TestUnmarshalDamage(t *testing.T) {
+	small := profiletest.GeneratePprof(profiletest.NewRand(3))
+	small.Sample = small.Sample[:min(3, len(small.Sample))]
+	for _, data := range [][]byte{base(), encode(t, small.Compact())} {
+		for n := range data {
+			requireAsOracle(t, &Unmarshaler{}, data[:n])
+		}
+		for i := range data {
+			for bit := range 8 {
+				damaged := bytes.Clone(data)
+				damaged[i] ^= 1 << bit
+				requireAsOracle(t, &Unmarshaler{}, damaged)
+			}
+		}
+	}
+}
+
+func TestUnmarshalLimits(t *testing.T) {
+	p := profiletest.GeneratePprof(profiletest.NewRand(1))
+	p.SampleType = []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}
+	f := &profile.Function{ID: 1, Name: strings.Repeat("f", 100)}
+	l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f}}}
+	p = &profile.Profile{SampleType: p.SampleType, Function: []*profile.Function{f}, Location: []*profile.Location{l}}
+	for i := range 10 {
+		p.Sample = append(p.Sample, &profile.Sample{
+			Location: []*profile.Location{l, l, l, l}, Value: []int64{1},
+			Label: map[string][]string{"a": {fmt.Sprint(i)}, "b": {"y"}, "c": {"z"}},
+		})
+	}
+	data := encode(t, p)
+	for _, test := range []struct {
+		name  string
+		limit func(*Limits, int)
+		exact int
+	}{
+		{"samples", func(l *Limits, n int) { l.Samples = n }, 10},
+		{"stack depth", func(l *Limits, n int) { l.StackDepth = n }, 4},
+		{"labels", func(l *Limits, n int) { l.Labels = n }, 3},
+		{"string length", func(l *Limits, n int) { l.StringLength = n }, 100},
+		{"decompressed size", func(l *Limits, n int) { l.DecompressedSize = n }, len(data)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, delta := range []int{-1, 0, 1} {
+				var u Unmarshaler
+				test.limit(&u.Limits, test.exact+delta)
+				for _, body := range [][]byte{data, gzipped(t, data)} {
+					_, err := u.UnmarshalProfiles(body)
+					if delta >= 0 {
+						require.NoError(t, err)
+						continue
+					}
+					var limit *LimitError
+					require.ErrorAs(t, err, &limit)
+					assert.EqualValues(t, test.exact-1, limit.Limit)
+				}
+			}
+		})
+	}
+}
+
+func gzipped(t testing.TB, parts ...[]byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	for _, part := range parts {
+		z := gzip.NewWriter(&buf)
+		_, err := z.Write(part)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+	}
+	return buf.Bytes()
+}
+
+func TestDecompress(t *testing.T) {
+	data := bytes.Repeat([]byte("0123456789"), 1000)
+	got, err := Decompress(data, len(data))
+	require.NoError(t, err)
+	require.Same(t, &data[0], &got[0], "what is not gzip is not copied")
+
+	got, err = Decompress(gzipped(t, data), len(data))
+	require.NoError(t, err)
+	require.Equal(t, data, got)
+
+	got, err = Decompress(gzipped(t, data[:5000], nil, data[5000:]), len(data))
+	require.NoError(t, err)
+	require.Equal(t, data, got, "all members")
+
+	_, err = Decompress(gzipped(t, data), len(data)-1)
+	var limit *LimitError
+	require.ErrorAs(t, err, &limit)
+
+	z := gzipped(t, data)
+	for _, torn := range [][]byte{z[:2], z[:len(z)/2], z[:len(z)-1], append(bytes.Clone(z), 1, 2, 3)} {
+		_, err = Decompress(torn, len(data))
+		require.Error(t, err)
+		require.False(t, errors.As(err, &limit))
+	}
+	damaged := bytes.Clone(z)
+	damaged[len(damaged)-6] ^= 1 // checksum
+	_, err = Decompress(damaged, len(data))
+	require.Error(t, err)
+}
+
+// Sums of one identity beyond int64 go into further Profiles, exactly.
+func TestUnmarshalOverflow(t *testing.T) {
+	l := &profile.Location{ID: 1, Address: 5}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "a", Unit: "b"}, {Type: "c", Unit: "d"}},
+		Location:   []*profile.Location{l},
+	}
+	for range 3 {
+		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l}, Value: []int64{math.MaxInt64, math.MinInt64}})
+	}
+	pd := requireAsOracle(t, &Unmarshaler{}, encode(t, p))
+	require.Equal(t, 6, pd.ProfileCount())
+
+	for range maxSheets {
+		p.Sample = append(p.Sample, p.Sample[0])
+	}
+	_, err := (&Unmarshaler{}).UnmarshalProfiles(encode(t, p))
+	var limit *LimitError
+	require.ErrorAs(t, err, &limit)
+}
+
+func TestUnmarshalConcurrently(t *testing.T) {
+	var u Unmarshaler
+	var inputs [][]byte
+	var want [][]byte
+	for seed := range 20 {
+		data := encode(t, profiletest.GeneratePprof(profiletest.NewRand(uint64(seed))))
+		pd, err := u.UnmarshalProfiles(data)
+		require.NoError(t, err)
+		otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		inputs, want = append(inputs, data), append(want, otlp)
+	}
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				n := (i + worker) % len(inputs)
+				pd, err := u.UnmarshalProfiles(inputs[n])
+				if !assert.NoError(t, err) {
+					return
+				}
+				otlp, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+				assert.Equal(t, want[n], otlp)
+			}
+		})
+	}
+	wg.Wait()
+}
