@@ -20,6 +20,16 @@ func (s *Samples) Number(stack, set, link int32) int32 {
 	return s.identities.intern(s.scratch, math.MaxInt32)
 }
 
+// Find returns the number of an identity, or -1 if it has none.
+func (s *Samples) Find(stack, set, link int32) int32 {
+	if s.Len() == 0 {
+		return -1
+	}
+	s.scratch = appendIndex(appendIndex(appendIndex(s.scratch[:0], stack), set), link)
+	number, _ := s.identities.find(s.scratch, hashOf(s.scratch))
+	return number
+}
+
 // Identity is the inverse of Number.
 func (s *Samples) Identity(number int32) (stack, set, link int32) {
 	r := reader{s.identities.key(number)}

@@ -366,7 +366,7 @@ func TestConformanceBoundsMessages(t *testing.T) {
 
 // TestConformanceOfEmptyTables takes each table away from an empty dictionary.
 func TestConformanceOfEmptyTables(t *testing.T) {
-	for name, clear := range map[string]func(d *profilespb.ProfilesDictionary){
+	for name, empty := range map[string]func(d *profilespb.ProfilesDictionary){
 		"string_table":    func(d *profilespb.ProfilesDictionary) { d.StringTable = nil },
 		"mapping_table":   func(d *profilespb.ProfilesDictionary) { d.MappingTable = nil },
 		"location_table":  func(d *profilespb.ProfilesDictionary) { d.LocationTable = nil },
@@ -383,7 +383,7 @@ func TestConformanceOfEmptyTables(t *testing.T) {
 		if err := proto.Unmarshal(message, data); err != nil {
 			t.Fatal(err)
 		}
-		clear(data.Dictionary)
+		empty(data.Dictionary)
 		if message, err = proto.Marshal(data); err != nil {
 			t.Fatal(err)
 		}

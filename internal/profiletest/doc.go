@@ -14,4 +14,4 @@
 // and obvious over fast, and is imported by tests only. OTLP is read through
 // protobuf-go from the marshalled form, so that what counts is what is written
 // and not what pdata shows of it.
-package profiletest // import "github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+package profiletest

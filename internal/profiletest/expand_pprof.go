@@ -5,6 +5,7 @@ package profiletest
 
 import (
 	"math/big"
+	"regexp"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -20,6 +21,8 @@ const (
 	keyBuildIDHTLHash = "process.executable.build_id.htlhash"
 )
 
+var goBuildID = regexp.MustCompile(`^[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20}(/[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20})?$`)
+
 // ExpandPprof writes p out as a faithful translation to OTLP would look: one
 // element for each sample type, the default type first (default_sample_type, or
 // the last), followed by one more where samples with and without timestamps are
@@ -33,7 +36,8 @@ const (
 //   - A label end_timestamp_ns of one number above 0 and no string is the
 //     timestamp.
 //   - A wholly empty mapping is none. The build id is the attribute
-//     process.executable.build_id.go if it has slashes, as Go's have, else .gnu.
+//     process.executable.build_id.go if it is one of Go's (two or four hashes of
+//     20 characters, with slashes between), else .gnu.
 //     has_* and is_folded are attributes where they are true.
 //   - Times and durations below 0 are 0. Comments, drop_frames, keep_frames and
 //     doc_url are attributes of the profile; the order of types and the default
@@ -267,7 +271,7 @@ func expandMapping(m *profile.Mapping) Mapping {
 	}
 	var attributes []Attribute
 	buildIDKey := keyBuildIDGNU
-	if strings.Contains(m.BuildID, "/") {
+	if goBuildID.MatchString(m.BuildID) {
 		buildIDKey = keyBuildIDGo
 	}
 	attributes = appendString(attributes, buildIDKey, m.BuildID)

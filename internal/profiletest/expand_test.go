@@ -202,6 +202,7 @@ func TestExpandPprof(t *testing.T) {
 	str := func(labels map[string][]string) func(*profile.Profile, *profile.Sample) {
 		return func(_ *profile.Profile, s *profile.Sample) { s.Label = labels }
 	}
+	goID := strings.Repeat("aB3_-aB3_-aB3_-aB3_-/", 4)[:83]
 	const trace, span = "0102030405060708090a0b0c0d0e0f10", "0102030405060708"
 	for _, test := range []struct {
 		name string
@@ -246,8 +247,10 @@ func TestExpandPprof(t *testing.T) {
 			p.Mapping[0].BuildID, p.Mapping[0].HasFunctions, p.Mapping[0].HasInlineFrames = "ab", true, true
 		}, frame + ` {"pprof.mapping.has_functions"=true, "pprof.mapping.has_inline_frames"=true, "process.executable.build_id.gnu"="ab"}` + "\nattributes {}"},
 		{"Go build id and flags", func(p *profile.Profile, _ *profile.Sample) {
-			p.Mapping[0].BuildID, p.Mapping[0].HasFilenames, p.Mapping[0].HasLineNumbers = "a/b/c/d", true, true
-		}, frame + ` {"pprof.mapping.has_filenames"=true, "pprof.mapping.has_line_numbers"=true, "process.executable.build_id.go"="a/b/c/d"}` + "\nattributes {}"},
+			p.Mapping[0].BuildID, p.Mapping[0].HasFilenames, p.Mapping[0].HasLineNumbers = goID, true, true
+		}, frame + ` {"pprof.mapping.has_filenames"=true, "pprof.mapping.has_line_numbers"=true, "process.executable.build_id.go"="` + goID + `"}` + "\nattributes {}"},
+		{"a build id with slashes that is not Go's", func(p *profile.Profile, _ *profile.Sample) { p.Mapping[0].BuildID = "a/b/c/d" },
+			frame + ` {"process.executable.build_id.gnu"="a/b/c/d"}` + "\nattributes {}"},
 		{"inlined lines keep their order", func(p *profile.Profile, _ *profile.Sample) {
 			other := &profile.Function{ID: 2, Name: "g", SystemName: "g", Filename: "g.c"}
 			p.Location[0].Line = append(p.Location[0].Line, profile.Line{Function: other, Line: 1})

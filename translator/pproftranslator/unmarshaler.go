@@ -69,7 +69,12 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 		spanID:    orDefault(u.SpanIDLabel, "span_id"),
 	}
 	d.reset(data)
-	defer d.release()
+	pd, report, err := d.translate()
+	d.release() // not after a panic, which may leave it in any state
+	return pd, report, err
+}
+
+func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	if err := d.decode(); err != nil {
 		return pprofile.Profiles{}, Report{}, err
 	}

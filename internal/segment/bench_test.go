@@ -1,0 +1,28 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func BenchmarkAppend(b *testing.B) {
+	for _, format := range allFormats[:6] {
+		for _, size := range []int{1 << 10, 16 << 10, 512 << 10} {
+			b.Run(fmt.Sprintf("format=%s/size=%d", format.testName(), size), func(b *testing.B) {
+				w := openTestWriter(b, b.TempDir(), Options{Format: format, Rotation: Rotation{MaxSize: 64 << 20}})
+				record := testRecord(format.Content, 1, size)
+				b.SetBytes(int64(len(record)))
+				b.ReportAllocs()
+				for b.Loop() {
+					require.NoError(b, w.Append(record, Count{}))
+				}
+				require.NoError(b, w.Close())
+			})
+		}
+	}
+}

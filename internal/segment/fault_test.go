@@ -1,0 +1,139 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestE1FailingCalls lets each call of the file system fail, alone, with the next
+// ones, and until the end, and requires that what is readable is exactly what was
+// acknowledged, and that nothing fails once the fault is gone.
+func TestE1FailingCalls(t *testing.T) {
+	const size = 40
+	for i, format := range allFormats {
+		// The ways to write differ little here: most get a part of the calls.
+		step, first := 5, i%5+1
+		if format == allFormats[0] {
+			step, first = 1, 1
+		}
+		for syncMode, syncName := range map[Sync]string{SyncNone: "none", SyncInterval: "interval", SyncRecord: "record"} {
+			t.Run(format.testName()+" sync "+syncName, func(t *testing.T) {
+				t.Parallel()
+				for _, kind := range []*faults{
+					{to: 1},                            // one call fails
+					{to: 1, short: true},               // one write is short, and says so
+					{to: 1, short: true, silent: true}, // or does not
+					{to: 3, short: true},
+					{to: math.MaxInt32, short: true}, // until it is repaired
+				} {
+					for n := first; ; n += step {
+						f := faults{from: n, to: n + kind.to, short: kind.short, silent: kind.silent, noSync: true}
+						runWithFaults(t, &f, format, syncMode, size)
+						if t.Failed() {
+							t.Fatalf("calls from %d to %d failed, short %v, silent %v", f.from, f.to, f.short, f.silent)
+						}
+						if f.failed == 0 {
+							require.Greater(t, n, 20)
+							break
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size int) {
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	require.NoError(t, err)
+	finishedRecords := 0
+	options := Options{
+		Format: format, Rotation: Rotation{MaxRecords: 3}, Sync: syncMode, SyncInterval: 1,
+		OpenDir:  f.openDir,
+		Finished: func(f Finished) { finishedRecords += f.Records },
+	}
+	w, err := OpenWriter(dir, options)
+	if err != nil {
+		require.Positive(t, f.failed)
+		f.clear()
+		w, err = OpenWriter(dir, options)
+		require.NoError(t, err)
+	}
+	acknowledged := []int{}
+	id := 0
+	for range 8 {
+		id++
+		if w.Append(testRecord(format.Content, id, size), Count{}) == nil {
+			acknowledged = append(acknowledged, id)
+		} else {
+			assert.Positive(t, f.failed)
+		}
+		if id%2 == 0 {
+			w.Tick()
+		}
+	}
+	failed := f.failed
+	f.clear()
+	for range 4 {
+		id++
+		require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}), "the fault is gone")
+		acknowledged = append(acknowledged, id)
+	}
+	w.Tick()
+	require.NoError(t, w.Close(), "the fault is gone")
+	f.failed = failed
+
+	assert.ElementsMatch(t, acknowledged, readAll(t, dir, size))
+	assert.Equal(t, len(acknowledged), finishedRecords)
+	for _, name := range list(t, dir) {
+		parsed, ok := ParseName(name)
+		assert.True(t, ok && !parsed.Partial, "%s is left", name)
+	}
+	require.NoError(t, os.RemoveAll(dir))
+}
+
+// TestE1FailingRepair lets each call fail while leftover files are repaired: the
+// next start then repairs them, without loss.
+func TestE1FailingRepair(t *testing.T) {
+	const size = 40
+	forEachFormat(t, func(t *testing.T, format Format) {
+		t.Parallel()
+		if format.Framing == Bare {
+			t.Skip("bare leftovers hold nothing that was acknowledged")
+		}
+		torn := fileOf(t, format, 3, size)
+		torn = torn[:len(torn)-5]
+		name := Name{Sequence: 1, Format: format, Partial: true}
+		for n := 1; ; n++ {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(dir+"/"+name.String(), torn, 0o600))
+			f := faults{from: n, to: n + 1, noSync: true}
+			troubles := 0
+			options := Options{Format: format, OpenDir: f.openDir, Trouble: func(error) { troubles++ }}
+			w, err := OpenWriter(dir, options)
+			if err == nil {
+				// The close of a descriptor matters to nobody.
+				_ = w.Close()
+			}
+			f.clear()
+			w, err = OpenWriter(dir, options)
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+			require.Equal(t, []int{1, 2}, readAll(t, dir, size), "call %d", n)
+			require.Len(t, list(t, dir), 1)
+			if f.failed == 0 {
+				require.Greater(t, n, 8, strconv.Itoa(n))
+				require.Zero(t, troubles)
+				break
+			}
+		}
+	})
+}

@@ -1,0 +1,313 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(killDir) != "" {
+		writeUntilKilled()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+var allFormats = []Format{
+	{Content: OTLPProto, Framing: LengthPrefixed, Compression: None},
+	{Content: OTLPProto, Framing: LengthPrefixed, Compression: Gzip},
+	{Content: OTLPProto, Framing: LengthPrefixed, Compression: Zstd},
+	{Content: OTLPJSON, Framing: Lines, Compression: None},
+	{Content: OTLPJSON, Framing: Lines, Compression: Gzip},
+	{Content: OTLPJSON, Framing: Lines, Compression: Zstd},
+	{Content: OTLPProto, Framing: Bare, Compression: None},
+	{Content: OTLPProto, Framing: Bare, Compression: Gzip},
+	{Content: OTLPProto, Framing: Bare, Compression: Zstd},
+}
+
+func (f Format) testName() string {
+	return strings.TrimPrefix(f.extension(), ".") + map[Framing]string{Bare: " bare"}[f.Framing]
+}
+
+// forEachFormat runs a test for each way to write a file.
+func forEachFormat(t *testing.T, test func(t *testing.T, format Format)) {
+	for _, format := range allFormats {
+		t.Run(format.testName(), func(t *testing.T) { test(t, format) })
+	}
+}
+
+// testRecord makes a record that idOf tells from all others. size is that of what
+// is in it, in bytes, of which half compresses.
+func testRecord(content Content, id, size int) []byte {
+	random := rand.New(rand.NewPCG(uint64(id), uint64(size))) //nolint:gosec // reproducible
+	payload := make([]byte, 4+size)
+	binary.BigEndian.PutUint32(payload, uint32(id)) //nolint:gosec // small
+	for i := 4; i < 4+size/2; i++ {
+		payload[i] = byte(random.Uint32())
+	}
+	if content == OTLPJSON {
+		record, err := json.Marshal(map[string]any{"id": id, "payload": payload, "list": []any{map[string]int{}, map[string]int{}}})
+		if err != nil {
+			panic(err)
+		}
+		return record
+	}
+	record := binary.AppendUvarint([]byte{1<<3 | lengthDelimited}, uint64(len(payload)))
+	record = append(record, payload...)
+	return append(record, 2<<3|lengthDelimited, 0)
+}
+
+func idOf(t testing.TB, content Content, record []byte) int {
+	if content == OTLPJSON {
+		var read struct{ ID int }
+		require.NoError(t, json.Unmarshal(record, &read))
+		return read.ID
+	}
+	_, n := binary.Uvarint(record[1:])
+	return int(binary.BigEndian.Uint32(record[1+n:]))
+}
+
+func openTestWriter(t testing.TB, dir string, options Options) *Writer {
+	if options.Trouble == nil {
+		options.Trouble = func(err error) { t.Errorf("unexpected trouble: %v", err) }
+	}
+	w, err := OpenWriter(dir, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+// list gives the names in a directory.
+func list(t testing.TB, dir string) []string {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	names := []string{}
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// readAll gives the ids of all records in all finished files of a directory, in
+// order, and requires that each is as it was made and that nothing is damaged.
+func readAll(t testing.TB, dir string, size int) []int {
+	ids := []int{}
+	for _, name := range list(t, dir) {
+		parsed, ok := ParseName(name)
+		if !ok || parsed.Partial {
+			continue
+		}
+		inFile := readFile(t, filepath.Join(dir, name), parsed.Format.Content, size)
+		require.NotEmpty(t, inFile, "%s has no records", name)
+		ids = append(ids, inFile...)
+	}
+	return ids
+}
+
+func readFile(t testing.TB, path string, content Content, size int) []int {
+	r, err := OpenReader(path, ReaderOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	ids := []int{}
+	for record, err := range r.All() {
+		require.NoError(t, err)
+		id := idOf(t, content, record)
+		require.Equal(t, testRecord(content, id, size), record)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// faults makes calls of the file system fail.
+type faults struct {
+	mu    sync.Mutex
+	calls int
+	// The calls from, counted from 1, up to but without to fail.
+	from, to int
+	short    bool // a failing write writes half
+	silent   bool // and then says nothing
+	noSync   bool // what is synced is only counted
+	failed   int
+}
+
+var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE}
+
+func (f *faults) next() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	if f.calls < f.from || f.calls >= f.to {
+		return nil
+	}
+	f.failed++
+	return fmt.Errorf("call %d: %w", f.calls, errnos[f.calls%len(errnos)])
+}
+
+func (f *faults) clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.from, f.to = 0, 0
+}
+
+func (f *faults) openDir(path string) (Dir, error) {
+	if err := f.next(); err != nil {
+		return nil, err
+	}
+	dir, err := OpenDir(path)
+	return &faultyDir{Dir: dir, faults: f}, err
+}
+
+type faultyDir struct {
+	Dir
+	faults *faults
+}
+
+func (d *faultyDir) Create(name string) (File, error) { return d.open(d.Dir.Create, name) }
+func (d *faultyDir) Open(name string) (File, error)   { return d.open(d.Dir.Open, name) }
+
+func (d *faultyDir) open(open func(string) (File, error), name string) (File, error) {
+	if err := d.faults.next(); err != nil {
+		return nil, err
+	}
+	file, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyFile{File: file, faults: d.faults}, nil
+}
+
+func (d *faultyDir) Lstat(name string) (fs.FileInfo, error) {
+	if err := d.faults.next(); err != nil {
+		return nil, err
+	}
+	return d.Dir.Lstat(name)
+}
+
+func (d *faultyDir) Find(name string) (fs.FileInfo, error) {
+	if err := d.faults.next(); err != nil {
+		return nil, err
+	}
+	return d.Dir.Find(name)
+}
+
+func (d *faultyDir) Rename(from, to string) error {
+	if err := d.faults.next(); err != nil {
+		return err
+	}
+	return d.Dir.Rename(from, to)
+}
+
+func (d *faultyDir) Remove(name string) error {
+	if err := d.faults.next(); err != nil {
+		return err
+	}
+	return d.Dir.Remove(name)
+}
+
+func (d *faultyDir) List() ([]string, error) {
+	if err := d.faults.next(); err != nil {
+		return nil, err
+	}
+	return d.Dir.List()
+}
+
+func (d *faultyDir) Sync() error {
+	if err := d.faults.next(); err != nil || d.faults.noSync {
+		return err
+	}
+	return d.Dir.Sync()
+}
+
+func (d *faultyDir) Current() (bool, error) {
+	if err := d.faults.next(); err != nil {
+		return false, err
+	}
+	return d.Dir.Current()
+}
+
+func (d *faultyDir) Close() error {
+	if err := d.faults.next(); err != nil {
+		return errors.Join(err, d.Dir.Close())
+	}
+	return d.Dir.Close()
+}
+
+type faultyFile struct {
+	File
+	faults *faults
+}
+
+func (f *faultyFile) ReadAt(p []byte, at int64) (int, error) {
+	if err := f.faults.next(); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(p, at)
+}
+
+func (f *faultyFile) WriteAt(p []byte, at int64) (int, error) {
+	err := f.faults.next()
+	if err == nil {
+		return f.File.WriteAt(p, at)
+	}
+	n := 0
+	if f.faults.short {
+		n, _ = f.File.WriteAt(p[:len(p)/2], at)
+		if f.faults.silent {
+			err = nil
+		}
+	}
+	return n, err
+}
+
+func (f *faultyFile) Truncate(size int64) error {
+	if err := f.faults.next(); err != nil {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
+func (f *faultyFile) Sync() error {
+	if err := f.faults.next(); err != nil || f.faults.noSync {
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *faultyFile) Stat() (fs.FileInfo, error) {
+	if err := f.faults.next(); err != nil {
+		return nil, err
+	}
+	return f.File.Stat()
+}
+
+func (f *faultyFile) Lock() (bool, error) {
+	if err := f.faults.next(); err != nil {
+		return false, err
+	}
+	return f.File.Lock()
+}
+
+func (f *faultyFile) Close() error {
+	if err := f.faults.next(); err != nil {
+		return errors.Join(err, f.File.Close())
+	}
+	return f.File.Close()
+}
+
+var _ io.ReaderAt = File(nil)

@@ -1,0 +1,80 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRenameNeverReplaces(t *testing.T) {
+	for name, rename := range map[string]func(d *osDir, from, to string) error{
+		"as the system can": func(d *osDir, from, to string) error { return d.Rename(from, to) },
+		"by link":           func(d *osDir, from, to string) error { return d.linkAndRemove(from, to) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir()
+			opened, err := OpenDir(path)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, opened.Close()) }()
+			dir := opened.(*osDir)
+			for _, name := range []string{"a", "b"} {
+				require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(name), 0o600))
+			}
+			require.ErrorIs(t, rename(dir, "a", "b"), fs.ErrExist)
+			require.ErrorIs(t, rename(dir, "missing", "c"), fs.ErrNotExist)
+			require.NoError(t, rename(dir, "a", "c"))
+			assert.Equal(t, []string{"b", "c"}, list(t, path))
+			data, err := os.ReadFile(filepath.Join(path, "b"))
+			require.NoError(t, err)
+			assert.Equal(t, "b", string(data))
+		})
+	}
+}
+
+func TestDirReachesNothingOutside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir")
+	dir, err := OpenDir(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dir.Close()) }()
+	outside := filepath.Join(filepath.Dir(path), "outside")
+	require.NoError(t, os.WriteFile(outside, []byte("outside"), 0o600))
+	require.NoError(t, os.Symlink(outside, filepath.Join(path, "link")))
+	require.NoError(t, os.Symlink("../new", filepath.Join(path, "dangling")))
+	for _, name := range []string{"link", "../outside", outside} {
+		_, err = dir.Open(name)
+		require.Error(t, err, name)
+	}
+	for _, name := range []string{"link", "dangling", "../new"} {
+		_, err = dir.Create(name)
+		require.Error(t, err, name)
+	}
+	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "new"))
+}
+
+func TestLockIsOfOneOpenFile(t *testing.T) {
+	dir, err := OpenDir(t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dir.Close()) }()
+	first, err := dir.Create("file")
+	require.NoError(t, err)
+	second, err := dir.Open("file")
+	require.NoError(t, err)
+	locked, err := first.Lock()
+	require.NoError(t, err)
+	require.True(t, locked)
+	locked, err = second.Lock()
+	require.NoError(t, err)
+	assert.False(t, locked)
+	require.NoError(t, first.Close())
+	locked, err = second.Lock()
+	require.NoError(t, err)
+	assert.True(t, locked)
+	require.NoError(t, second.Close())
+}

@@ -1,0 +1,295 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// readDamaged gives the ids of the records that are as they were made, the number
+// of others, and what was reported.
+func readDamaged(t testing.TB, data []byte, format Format, size int) (ids []int, changed int, reports []*DamageError) {
+	r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, ReaderOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	last := int64(0)
+	for {
+		record, err := r.Next()
+		var damage *DamageError
+		switch {
+		case errors.Is(err, io.EOF):
+			require.Equal(t, int64(len(data)), r.Offset())
+			return ids, changed, reports
+		case errors.As(err, &damage):
+			require.Equal(t, last, damage.Offset)
+			require.Equal(t, r.Offset(), damage.Offset+damage.Length)
+			require.Equal(t, damage.Torn, r.Offset() == int64(len(data)))
+			reports = append(reports, damage)
+		default:
+			require.NoError(t, err)
+			if id, ok := knownRecord(format.Content, record, size); ok {
+				ids = append(ids, id)
+			} else {
+				changed++
+			}
+		}
+		require.Greater(t, r.Offset(), last, "it goes on")
+		last = r.Offset()
+	}
+}
+
+func knownRecord(content Content, record []byte, size int) (int, bool) {
+	known := func(id int) bool {
+		return id >= 1 && id <= 6 && bytes.Equal(record, testRecord(content, id, size))
+	}
+	if content == OTLPProto {
+		_, n := binary.Uvarint(record[1:])
+		if len(record) < 1+n+4 {
+			return 0, false
+		}
+		id := int(binary.BigEndian.Uint32(record[1+n:]))
+		return id, known(id)
+	}
+	for id := 1; id <= 6; id++ {
+		if bytes.Contains(record[:20], fmt.Appendf(nil, `"id":%d,`, id)) {
+			return id, known(id)
+		}
+	}
+	return 0, false
+}
+
+// TestE9FlippedBytes changes each byte of a file.
+func TestE9FlippedBytes(t *testing.T) {
+	const size, n = 150, 6
+	for _, format := range allFormats[:6] {
+		t.Run(format.testName(), func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // reproducible
+			whole := fileOf(t, format, n, size)
+			for _, read := range []Format{format, {Content: format.Content, Compression: format.Compression}} {
+				for at := range whole {
+					data := slices.Clone(whole)
+					flip := byte(1 + random.IntN(255))
+					data[at] ^= flip
+					ids, changed, reports := readDamaged(t, data, read, size)
+					require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x: %v", at, flip, reports)
+					require.True(t, slices.IsSorted(ids))
+					if format.Compression != None {
+						require.Zero(t, changed, "a checksum is wrong")
+					}
+					if len(ids) < n && changed == 0 {
+						require.NotEmpty(t, reports, "byte %d xor %#x", at, flip)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTornTail(t *testing.T) {
+	const size, n = 80, 3
+	forEachFormat(t, func(t *testing.T, format Format) {
+		if format.Framing == Bare && format.Compression == None {
+			t.Skip("bare messages have no end of their own")
+		}
+		data, ends := fileWithEnds(t, format, n, size)
+		for cut := range data {
+			ids, changed, reports := readDamaged(t, data[:cut], format, size)
+			whole := 0
+			for whole < n && ends[whole] <= cut {
+				whole++
+			}
+			require.Len(t, ids, whole)
+			require.Zero(t, changed)
+			if cut == 0 || whole > 0 && ends[whole-1] == cut {
+				require.Empty(t, reports)
+			} else {
+				require.Len(t, reports, 1)
+				require.True(t, reports[0].Torn)
+				require.ErrorContains(t, reports[0], "torn")
+			}
+		}
+	})
+}
+
+func TestGarbageBetweenRecords(t *testing.T) {
+	const size = 100
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible
+	for _, format := range allFormats[:6] {
+		t.Run(format.testName(), func(t *testing.T) {
+			data, ends := fileWithEnds(t, format, 4, size)
+			for name, garbage := range map[string][]byte{
+				"zeros": make([]byte, 100_000),
+				"random": func() []byte {
+					b := make([]byte, 200_000)
+					for i := range b {
+						b[i] = byte(random.Uint32())
+					}
+					return b
+				}(),
+				"magic": bytes.Repeat(append(slices.Clone(zstdMagic), gzipMagic...), 500),
+			} {
+				if format.framing() == Lines && format.Compression == None {
+					garbage = append(bytes.ReplaceAll(garbage, []byte{lineFeed}, []byte{0}), lineFeed)
+				}
+				dirty := slices.Concat(data[:ends[1]], garbage, data[ends[1]:])
+				ids, changed, reports := readDamaged(t, dirty, format, size)
+				assert.Equal(t, []int{1, 2, 3, 4}, ids, name)
+				assert.Zero(t, changed, name)
+				require.Len(t, reports, 1, name)
+				assert.Equal(t, int64(ends[1]), reports[0].Offset)
+				assert.Equal(t, int64(len(garbage)), reports[0].Length)
+			}
+		})
+	}
+}
+
+// TestBareIsRecognised: the names of bare files are those of others.
+func TestBareIsRecognised(t *testing.T) {
+	for _, format := range allFormats[6:] {
+		for _, size := range []int{0, 5, 100, 10_000, 300_000} {
+			data := fileOf(t, format, 1, size)
+			ids, changed, reports := readDamaged(t, data, Format{Content: OTLPProto, Compression: format.Compression}, size)
+			require.Equal(t, []int{1}, ids)
+			require.Zero(t, changed)
+			require.Empty(t, reports)
+		}
+	}
+}
+
+func TestReaderIsBounded(t *testing.T) {
+	const size = 1000
+	forEachFormat(t, func(t *testing.T, format Format) {
+		for _, tt := range []struct{ max, records int }{{len(testRecord(format.Content, 1, size)), 1}, {len(testRecord(format.Content, 1, size)) - 1, 0}} {
+			data := fileOf(t, format, 1, size)
+			r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, ReaderOptions{MaxRecordSize: tt.max})
+			require.NoError(t, err)
+			records := 0
+			for _, err := range r.All() {
+				if err == nil {
+					records++
+				}
+			}
+			assert.Equal(t, tt.records, records)
+			require.NoError(t, r.Close())
+		}
+	})
+}
+
+// TestBombs: small files that would need much memory.
+func TestBombs(t *testing.T) {
+	big := append(binary.AppendUvarint([]byte{0x0a}, 16<<20), make([]byte, 16<<20)...)
+	for _, compression := range []Compression{Gzip, Zstd} {
+		e, err := encode(Format{Content: OTLPProto, Framing: LengthPrefixed, Compression: compression}, big)
+		require.NoError(t, err)
+		require.Less(t, len(e.chunks[0]), 1<<20)
+		requireLittleMemory(t, slices.Clone(e.chunks[0]), Format{Content: OTLPProto, Compression: compression})
+		e.release()
+	}
+	// A header that promises a gigabyte: window descriptor, 8 bytes of content size.
+	encoder, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, encoder.Close()) }()
+	frame := encoder.EncodeAll(make([]byte, 1<<17), nil)
+	at := bytes.Index(frame, []byte{0, 0, 2, 0}) // 4 bytes of content size
+	require.Positive(t, at)
+	frame[at+3] = 0x3f
+	requireLittleMemory(t, frame, Format{Content: OTLPProto, Compression: Zstd})
+	// Lengths that promise more than there is.
+	requireLittleMemory(t, []byte{0x3f, 0xff, 0xff, 0xff, 0x0a, 0x00}, Format{Content: OTLPProto})
+}
+
+func requireLittleMemory(t *testing.T, data []byte, format Format) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, ReaderOptions{MaxRecordSize: 1 << 20})
+	require.NoError(t, err)
+	_, err = r.Next()
+	var damage *DamageError
+	require.ErrorAs(t, err, &damage)
+	_, err = r.Next()
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, r.Close())
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(24<<20))
+}
+
+func TestReaderOfBrokenDisk(t *testing.T) {
+	forEachFormat(t, func(t *testing.T, format Format) {
+		data := fileOf(t, format, 1, 500_000)
+		f := &faults{from: 1, to: 100}
+		r, err := NewReader(&failingReader{bytes.NewReader(data), f}, int64(len(data)), format, ReaderOptions{})
+		require.NoError(t, err)
+		_, err = r.Next()
+		require.Error(t, err)
+		var damage *DamageError
+		require.NotErrorAs(t, err, &damage, "a failing disk is not a damaged file")
+		require.NotErrorIs(t, err, io.EOF)
+		require.NoError(t, r.Close())
+	})
+}
+
+type failingReader struct {
+	from   io.ReaderAt
+	faults *faults
+}
+
+func (r *failingReader) ReadAt(p []byte, at int64) (int, error) {
+	if err := r.faults.next(); err != nil {
+		return 0, err
+	}
+	return r.from.ReadAt(p, at)
+}
+
+func TestOpenReader(t *testing.T) {
+	_, err := OpenReader(filepath.Join(t.TempDir(), "notes.txt"), ReaderOptions{})
+	require.ErrorContains(t, err, "want a name like profiles-")
+	_, err = OpenReader(filepath.Join(t.TempDir(), Name{Sequence: 1, Format: allFormats[0]}.String()), ReaderOptions{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = NewReader(bytes.NewReader(nil), 0, Format{Content: "csv"}, ReaderOptions{})
+	require.ErrorContains(t, err, "csv")
+}
+
+func FuzzReader(f *testing.F) {
+	for i, format := range allFormats {
+		f.Add(fileOf(f, format, 2, 20), uint8(i)) //nolint:gosec // small
+	}
+	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
+		format := allFormats[int(which)%len(allFormats)]
+		if which >= 128 {
+			format.Framing = 0
+		}
+		r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, ReaderOptions{MaxRecordSize: 1 << 20})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, r.Close()) }()
+		last := int64(0)
+		for record, err := range r.All() {
+			var damage *DamageError
+			if err != nil {
+				require.ErrorAs(t, err, &damage)
+			} else {
+				require.NoError(t, format.Content.checkRecord(record))
+			}
+			require.Greater(t, r.Offset(), last)
+			last = r.Offset()
+		}
+		require.Equal(t, int64(len(data)), r.Offset())
+	})
+}

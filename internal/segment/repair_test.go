@@ -1,0 +1,203 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fileOf gives the bytes of a file with records 1 to n.
+func fileOf(t testing.TB, format Format, n, size int) []byte {
+	data, _ := fileWithEnds(t, format, n, size)
+	return data
+}
+
+// fileWithEnds gives also where each record ends in it.
+func fileWithEnds(t testing.TB, format Format, n, size int) (data []byte, ends []int) {
+	for id := 1; id <= n; id++ {
+		e, err := encode(format, testRecord(format.Content, id, size))
+		require.NoError(t, err)
+		data = append(append(data, e.chunks[0]...), e.chunks[1]...)
+		ends = append(ends, len(data))
+		e.release()
+	}
+	return data, ends
+}
+
+// TestRepairAfterCrash cuts a file behind each of its bytes, as a crash may, and
+// requires that all records before the cut are kept.
+func TestRepairAfterCrash(t *testing.T) {
+	const size = 60
+	forEachFormat(t, func(t *testing.T, format Format) {
+		t.Parallel()
+		if format.Framing == Bare {
+			t.Skip("bare files are renamed before they are acknowledged")
+		}
+		whole, ends := fileWithEnds(t, format, 4, size)
+		dir := t.TempDir()
+		var repaired []Repaired
+		options := Options{Format: format, Repaired: func(r Repaired) { repaired = append(repaired, r) }}
+		for cut := range len(whole) + 1 {
+			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format, Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), whole[:cut], 0o600))
+		}
+		w := openTestWriter(t, dir, options)
+		require.NoError(t, w.Close())
+
+		require.Len(t, repaired, len(whole)+1)
+		for cut := range len(whole) + 1 {
+			want, end := []int{}, 0
+			for i := range ends {
+				if ends[i] <= cut {
+					want, end = append(want, i+1), ends[i]
+				}
+			}
+			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format}
+			path := filepath.Join(dir, name.String())
+			if len(want) == 0 {
+				assert.NoFileExists(t, path)
+				assert.Equal(t, Repaired{Partial: repaired[cut].Partial, Cut: int64(cut)}, repaired[cut])
+			} else {
+				require.Equal(t, want, readFile(t, path, format.Content, size))
+				assert.Equal(t, Repaired{
+					Partial: repaired[cut].Partial, Name: name.String(), Records: len(want),
+					Size: int64(end), Cut: int64(cut - end),
+				}, repaired[cut])
+			}
+			assert.NoFileExists(t, filepath.Join(dir, repaired[cut].Partial))
+		}
+	})
+}
+
+// TestRepairKeepsRecordsBehindDamage: a damaged place in the middle is no reason to
+// throw away what was acknowledged after it.
+func TestRepairKeepsRecordsBehindDamage(t *testing.T) {
+	const size = 60
+	for _, format := range allFormats[:6] {
+		t.Run(format.testName(), func(t *testing.T) {
+			data, ends := fileWithEnds(t, format, 4, size)
+			data[ends[0]] ^= 0x7e // the first byte of the second record
+			dir := t.TempDir()
+			name := Name{Sequence: 1, Format: format, Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), append(data, data[:10]...), 0o600))
+			var repaired []Repaired
+			w := openTestWriter(t, dir, Options{Format: format, Repaired: func(r Repaired) { repaired = append(repaired, r) }})
+			require.NoError(t, w.Close())
+			require.Len(t, repaired, 1)
+			assert.Equal(t, 3, repaired[0].Records)
+			assert.Equal(t, 1, repaired[0].Damaged)
+			assert.Equal(t, int64(10), repaired[0].Cut)
+			kept, err := os.ReadFile(filepath.Join(dir, repaired[0].Name))
+			require.NoError(t, err)
+			assert.Equal(t, data, kept)
+		})
+	}
+}
+
+func TestRepairTouchesNothingElse(t *testing.T) {
+	const size = 30
+	dir := t.TempDir()
+	format := allFormats[0]
+	data := fileOf(t, format, 2, size)
+	outside := filepath.Join(t.TempDir(), "outside")
+	require.NoError(t, os.WriteFile(outside, data[:len(data)-1], 0o600))
+
+	ours := Name{Sequence: 1, Format: format}
+	others := []string{
+		"notes.txt", "notes.partial", "profiles.otlp.pb.partial", ours.String(),
+		"profiles-20260101T000000.000Z-1.otlp.pb.partial",       // too short a sequence
+		"profiles-20261301T000000.000Z-000001.otlp.pb.partial",  // no such month
+		"profiles-20260101T000000.000Z-000001.otlp.xml.partial", // not ours
+		"profiles-20260101T000000.000Z-000001.otlp.pb.partial~", // an editor's
+		"Profiles-20260101T000000.000Z-000001.otlp.pb.partial",  // not ours
+		"profiles-20260101T000000.000Z-000001.otlp.pb.xz.partial",
+		"profiles-20260101T000000.000Z-000001.otlp.jsonl.bare.partial",
+	}
+	for _, name := range others {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data[:len(data)-1], 0o600))
+	}
+	link := Name{Sequence: 2, Format: format, Partial: true}.String()
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, link)))
+	folder := Name{Sequence: 3, Format: format, Partial: true}.String()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
+
+	w := openTestWriter(t, dir, Options{Format: format, Repaired: func(r Repaired) { t.Errorf("repaired %+v", r) }})
+	require.NoError(t, w.Close())
+	for _, path := range append(others, link, "../"+filepath.Base(filepath.Dir(outside))+"/outside") {
+		got, err := os.ReadFile(filepath.Join(dir, path))
+		require.NoError(t, err)
+		assert.Equal(t, data[:len(data)-1], got, path)
+	}
+	assert.DirExists(t, filepath.Join(dir, folder))
+	assert.Len(t, list(t, dir), len(others)+2)
+}
+
+// TestRepairNeverReplaces: the finished name is taken by another file.
+func TestRepairNeverReplaces(t *testing.T) {
+	const size = 30
+	dir := t.TempDir()
+	format := allFormats[2]
+	name := Name{Time: time.Unix(5, 0).UTC(), Sequence: 9, Format: format}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 1, size), 0o600))
+	name.Partial = true
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 3, size), 0o600))
+	require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
+	assert.Equal(t, []string{
+		"profiles-19700101T000005.000Z-000009.otlp.pb.zst", "profiles-19700101T000005.000Z-000010.otlp.pb.zst",
+	}, list(t, dir))
+	assert.Equal(t, []int{1, 1, 2, 3}, readAll(t, dir, size))
+}
+
+// TestRepairAfterLink: a crash between the two steps of a rename by link.
+func TestRepairAfterLink(t *testing.T) {
+	const size = 30
+	dir := t.TempDir()
+	format := allFormats[1]
+	name := Name{Sequence: 9, Format: format}
+	partial := name
+	partial.Partial = true
+	require.NoError(t, os.WriteFile(filepath.Join(dir, partial.String()), fileOf(t, format, 3, size), 0o600))
+	require.NoError(t, os.Link(filepath.Join(dir, partial.String()), filepath.Join(dir, name.String())))
+	require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
+	assert.Equal(t, []string{name.String()}, list(t, dir))
+	assert.Equal(t, []int{1, 2, 3}, readAll(t, dir, size))
+}
+
+// TestRepairLeavesLiveFiles: what another Writer has open is not a leftover.
+func TestRepairLeavesLiveFiles(t *testing.T) {
+	const size = 30
+	forEachFormat(t, func(t *testing.T, format Format) {
+		dir := t.TempDir()
+		first := openTestWriter(t, dir, Options{Format: format})
+		require.NoError(t, first.Append(testRecord(format.Content, 1, size), Count{}))
+		before := list(t, dir)
+		second := openTestWriter(t, dir, Options{Format: format, Repaired: func(r Repaired) { t.Errorf("repaired %+v", r) }})
+		assert.Equal(t, before, list(t, dir))
+		require.NoError(t, second.Append(testRecord(format.Content, 2, size), Count{}))
+		require.NoError(t, first.Append(testRecord(format.Content, 3, size), Count{}))
+		require.NoError(t, first.Close())
+		require.NoError(t, second.Close())
+		assert.ElementsMatch(t, []int{1, 2, 3}, readAll(t, dir, size))
+	})
+}
+
+func TestBareLeftoversAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	format := allFormats[6]
+	name := Name{Sequence: 1, Format: format, Partial: true}
+	assert.Equal(t, "profiles-00010101T000000.000Z-000001.otlp.pb.bare.partial", name.String())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), testRecord(OTLPProto, 1, 10), 0o600))
+	var repaired []Repaired
+	options := Options{Format: allFormats[2], Repaired: func(r Repaired) { repaired = append(repaired, r) }}
+	require.NoError(t, openTestWriter(t, dir, options).Close())
+	assert.Empty(t, list(t, dir))
+	assert.Equal(t, fmt.Sprint([]Repaired{{Partial: name.String(), Cut: 18}}), fmt.Sprint(repaired))
+}

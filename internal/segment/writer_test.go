@@ -1,0 +1,552 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// clock is a clock that only tests move.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 11, 21, 10, 23, 30, 123e6, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func TestWriteAndRead(t *testing.T) {
+	const size = 200
+	forEachFormat(t, func(t *testing.T, format Format) {
+		dir := filepath.Join(t.TempDir(), "made", "too")
+		var finished []Finished
+		w := openTestWriter(t, dir, Options{
+			Format: format, Now: newClock().Now, Finished: func(f Finished) { finished = append(finished, f) },
+		})
+		assert.Empty(t, list(t, dir), "no file without a record")
+		raw := int64(0)
+		for id := 1; id <= 5; id++ {
+			record := testRecord(format.Content, id, size)
+			raw += int64(len(record))
+			require.NoError(t, w.Append(record, Count{Profiles: 2, Samples: 10 * id}))
+		}
+		if format.Framing == Bare {
+			require.Len(t, finished, 5)
+			require.Len(t, list(t, dir), 5)
+		} else {
+			name := "profiles-20261121T102330.123Z-000001" + format.extension()
+			require.Equal(t, []string{name + ".partial"}, list(t, dir))
+			// What is being written can be read already.
+			assert.Equal(t, []int{1, 2, 3, 4, 5}, readFile(t, filepath.Join(dir, name+".partial"), format.Content, size))
+			require.NoError(t, w.Close())
+			require.Equal(t, []string{name}, list(t, dir))
+			info, err := os.Stat(filepath.Join(dir, name))
+			require.NoError(t, err)
+			assert.Equal(t, []Finished{{
+				Name: name, Reason: ByClose, Records: 5, Count: Count{Profiles: 10, Samples: 150}, Size: info.Size(), Raw: raw,
+			}}, finished)
+		}
+		require.NoError(t, w.Close())
+		assert.Equal(t, []int{1, 2, 3, 4, 5}, readAll(t, dir, size))
+		assert.Equal(t, ErrClosed, w.Append(testRecord(format.Content, 1, size), Count{}))
+		w.Tick()
+		require.NoError(t, w.Close(), "closing again does nothing")
+	})
+}
+
+func TestNoFileWithoutARecord(t *testing.T) {
+	forEachFormat(t, func(t *testing.T, format Format) {
+		dir := t.TempDir()
+		w := openTestWriter(t, dir, Options{Format: format})
+		w.Tick()
+		for _, record := range [][]byte{nil, {}, []byte("\n"), []byte("{\n}"), []byte("\x08\x01"), []byte("\x0a\x05abc"), []byte("text")} {
+			err := w.Append(record, Count{})
+			var invalid *InvalidRecordError
+			require.ErrorAs(t, err, &invalid, "%q", record)
+		}
+		require.NoError(t, w.Close())
+		assert.Empty(t, list(t, dir))
+	})
+}
+
+func TestOpenWriterRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	good := allFormats[0]
+	for want, tt := range map[string]struct {
+		path    string
+		options Options
+	}{
+		"content \"\": want one of":           {dir, Options{}},
+		"cannot have framing 2":               {dir, Options{Format: Format{Content: OTLPProto, Framing: Lines}}},
+		"cannot have framing 3":               {dir, Options{Format: Format{Content: OTLPJSON, Framing: Bare}}},
+		"framing 4: unknown":                  {dir, Options{Format: Format{Content: OTLPProto, Framing: 4}}},
+		"compression 3: unknown":              {dir, Options{Format: Format{Content: OTLPProto, Compression: 3}}},
+		"sync interval is 0s: want more than": {dir, Options{Format: good, Sync: SyncInterval}},
+		"not a directory":                     {file, Options{Format: good}},
+	} {
+		_, err := OpenWriter(tt.path, tt.options)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := OpenWriter(filepath.Join(file, "below"), Options{Format: good})
+	require.Error(t, err)
+}
+
+func TestRotationOfFiles(t *testing.T) {
+	const size = 100
+	format := allFormats[0]
+	length := int64(len(testRecord(format.Content, 1, size)) + prefixSize)
+	for name, tt := range map[string]struct {
+		rotation Rotation
+		sizes    []int // of the records, in multiples of size
+		want     [][]int
+		reason   Reason
+	}{
+		"records":                         {Rotation{MaxRecords: 2}, []int{1, 1, 1, 1, 1}, [][]int{{1, 2}, {3, 4}, {5}}, ByRecords},
+		"size, exactly":                   {Rotation{MaxSize: 2 * length}, []int{1, 1, 1, 1, 1}, [][]int{{1, 2}, {3, 4}, {5}}, BySize},
+		"size, not quite":                 {Rotation{MaxSize: 2*length - 1}, []int{1, 1, 1}, [][]int{{1}, {2}, {3}}, BySize},
+		"E13 a record larger than a file": {Rotation{MaxSize: 2 * length}, []int{1, 9, 1, 1}, [][]int{{1}, {2}, {3, 4}}, BySize},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var finished []Finished
+			w := openTestWriter(t, dir, Options{
+				Format: format, Rotation: tt.rotation, Finished: func(f Finished) { finished = append(finished, f) },
+			})
+			for i, n := range tt.sizes {
+				require.NoError(t, w.Append(testRecord(format.Content, i+1, n*size), Count{}))
+			}
+			require.NoError(t, w.Close())
+			var got [][]int
+			for i, name := range list(t, dir) {
+				assert.Equal(t, finished[i].Name, name)
+				if i < len(finished)-1 {
+					assert.Equal(t, tt.reason, finished[i].Reason)
+				}
+				r, err := OpenReader(filepath.Join(dir, name), ReaderOptions{})
+				require.NoError(t, err)
+				var ids []int
+				for record, err := range r.All() {
+					require.NoError(t, err)
+					ids = append(ids, idOf(t, format.Content, record))
+				}
+				require.NoError(t, r.Close())
+				got = append(got, ids)
+			}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// TestSizeIsOnTheDisk: MaxSize bounds the compressed file.
+func TestSizeIsOnTheDisk(t *testing.T) {
+	for _, format := range allFormats[:6] {
+		dir := t.TempDir()
+		w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: 10_000}})
+		for id := range 100 {
+			require.NoError(t, w.Append(testRecord(format.Content, id, 1000), Count{}))
+		}
+		require.NoError(t, w.Close())
+		files := list(t, dir)
+		for _, name := range files[:len(files)-1] {
+			info, err := os.Stat(filepath.Join(dir, name))
+			require.NoError(t, err)
+			assert.LessOrEqual(t, info.Size(), int64(10_000))
+			assert.Greater(t, info.Size(), int64(7_500))
+		}
+	}
+}
+
+func TestAgeNeedsNoRecord(t *testing.T) {
+	format := allFormats[2]
+	dir := t.TempDir()
+	clock := newClock()
+	w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxAge: time.Minute}, Now: clock.Now})
+	require.NoError(t, w.Append(testRecord(format.Content, 1, 10), Count{}))
+	clock.step(59 * time.Second)
+	require.NoError(t, w.Append(testRecord(format.Content, 2, 10), Count{}))
+	w.Tick()
+	assert.Equal(t, []string{"profiles-20261121T102330.123Z-000001.otlp.pb.zst.partial"}, list(t, dir))
+	clock.step(time.Second)
+	w.Tick()
+	assert.Equal(t, []string{"profiles-20261121T102330.123Z-000001.otlp.pb.zst"}, list(t, dir))
+	clock.step(time.Hour)
+	w.Tick()
+	assert.Len(t, list(t, dir), 1, "no file without a record")
+	clock.step(-24 * time.Hour)
+	require.NoError(t, w.Append(testRecord(format.Content, 3, 10), Count{}))
+	w.Tick()
+	assert.Equal(t, "profiles-20261121T102330.123Z-000002.otlp.pb.zst.partial", list(t, dir)[1])
+	clock.step(time.Minute)
+	require.NoError(t, w.Append(testRecord(format.Content, 4, 10), Count{}), "Append rotates by age, too")
+	require.NoError(t, w.Close())
+	assert.Len(t, list(t, dir), 3)
+	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 10))
+}
+
+func TestTickInterval(t *testing.T) {
+	for want, options := range map[time.Duration]Options{
+		time.Second:            {Rotation: Rotation{MaxAge: time.Minute}, Sync: SyncInterval, SyncInterval: time.Hour},
+		300 * time.Millisecond: {Rotation: Rotation{MaxAge: 300 * time.Millisecond}, SyncInterval: time.Microsecond},
+		200 * time.Millisecond: {Sync: SyncInterval, SyncInterval: 200 * time.Millisecond},
+		time.Millisecond:       {Sync: SyncInterval, SyncInterval: time.Microsecond},
+	} {
+		options.Format = allFormats[0]
+		assert.Equal(t, want, openTestWriter(t, t.TempDir(), options).TickInterval())
+	}
+}
+
+// syncs counts what is synced.
+type syncs struct{ files, dirs int }
+
+type syncDirCounter struct {
+	Dir
+	count *syncs
+}
+
+func (d syncDirCounter) Sync() error { d.count.dirs++; return d.Dir.Sync() }
+
+func (d syncDirCounter) Create(name string) (File, error) {
+	f, err := d.Dir.Create(name)
+	return syncFileCounter{f, d.count}, err
+}
+
+type syncFileCounter struct {
+	File
+	count *syncs
+}
+
+func (f syncFileCounter) Sync() error { f.count.files++; return f.File.Sync() }
+
+func TestSyncModes(t *testing.T) {
+	for _, tt := range []struct {
+		sync                               Sync
+		first, second, early, late, closed syncs
+	}{
+		{SyncNone, syncs{}, syncs{}, syncs{}, syncs{}, syncs{1, 1}},
+		{SyncInterval, syncs{}, syncs{}, syncs{}, syncs{1, 1}, syncs{1, 2}},
+		{SyncRecord, syncs{1, 1}, syncs{2, 1}, syncs{2, 1}, syncs{2, 1}, syncs{2, 2}},
+	} {
+		t.Run(fmt.Sprint(tt.sync), func(t *testing.T) {
+			var count syncs
+			clock := newClock()
+			w := openTestWriter(t, t.TempDir(), Options{
+				Format: allFormats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now,
+				OpenDir: func(path string) (Dir, error) {
+					dir, err := OpenDir(path)
+					return syncDirCounter{dir, &count}, err
+				},
+			})
+			require.NoError(t, w.Append(testRecord(OTLPProto, 1, 10), Count{}))
+			assert.Equal(t, tt.first, count)
+			clock.step(time.Second)
+			require.NoError(t, w.Append(testRecord(OTLPProto, 2, 10), Count{}))
+			assert.Equal(t, tt.second, count)
+			clock.step(7 * time.Second)
+			w.Tick()
+			assert.Equal(t, tt.early, count, "8 s after the first record")
+			clock.step(time.Second)
+			w.Tick()
+			w.Tick()
+			assert.Equal(t, tt.late, count, "9 s after, a later Tick could be too late")
+			require.NoError(t, w.Close())
+			assert.Equal(t, tt.closed, count)
+		})
+	}
+}
+
+// TestE6ChangedByOthers changes files and directories under a Writer.
+func TestE6ChangedByOthers(t *testing.T) {
+	const size = 50
+	for name, tt := range map[string]struct {
+		change   func(t *testing.T, dir, partial string)
+		readable []int // in the directory, of 1 and 2 before the change, 3 and 4 behind it
+	}{
+		"file deleted": {func(t *testing.T, _, partial string) { require.NoError(t, os.Remove(partial)) }, []int{3, 4}},
+		"file moved": {func(t *testing.T, dir, partial string) {
+			require.NoError(t, os.Rename(partial, filepath.Join(dir, "other")))
+		}, []int{3, 4}},
+		"file cut": {func(t *testing.T, _, partial string) { require.NoError(t, os.Truncate(partial, 0)) }, []int{3, 4}},
+		"file replaced": {func(t *testing.T, _, partial string) {
+			require.NoError(t, os.Remove(partial))
+			require.NoError(t, os.WriteFile(partial, []byte("someone else's"), 0o600))
+		}, []int{3, 4}},
+		"file written to": {func(t *testing.T, _, partial string) {
+			f, err := os.OpenFile(partial, os.O_APPEND|os.O_WRONLY, 0)
+			require.NoError(t, err)
+			_, err = f.WriteString("someone else's")
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		}, []int{3, 4}},
+		"file chmod":        {func(t *testing.T, _, partial string) { require.NoError(t, os.Chmod(partial, 0o000)) }, []int{1, 2, 3, 4}},
+		"directory removed": {func(t *testing.T, dir, _ string) { require.NoError(t, os.RemoveAll(dir)) }, []int{3, 4}},
+		"directory moved":   {func(t *testing.T, dir, _ string) { require.NoError(t, os.Rename(dir, dir+"-moved")) }, []int{3, 4}},
+		"directory replaced": {func(t *testing.T, dir, _ string) {
+			require.NoError(t, os.Rename(dir, dir+"-moved"))
+			require.NoError(t, os.Mkdir(dir, 0o700))
+		}, []int{3, 4}},
+	} {
+		for _, format := range []Format{allFormats[0], allFormats[5]} {
+			t.Run(name+" "+format.testName(), func(t *testing.T) {
+				above := t.TempDir()
+				dir := filepath.Join(above, "dir")
+				troubles := 0
+				w := openTestWriter(t, dir, Options{Format: format, Trouble: func(error) { troubles++ }})
+				for id := 1; id <= 2; id++ {
+					require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}))
+				}
+				partial := filepath.Join(dir, list(t, dir)[0])
+				tt.change(t, dir, partial)
+				for id := 3; id <= 4; id++ {
+					require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}))
+				}
+				if name == "file replaced" {
+					data, err := os.ReadFile(partial)
+					require.NoError(t, err)
+					assert.Equal(t, "someone else's", string(data))
+				}
+				require.NoError(t, w.Close())
+				assert.Equal(t, tt.readable, readAll(t, dir, size))
+				assert.Equal(t, name != "file chmod", troubles > 0)
+				if name == "directory moved" || name == "directory replaced" {
+					assert.Equal(t, []int{1, 2}, readAll(t, dir+"-moved", size), "finished where it is")
+				}
+			})
+		}
+	}
+}
+
+// TestE5Restarts: nothing that exists is changed by 100 restarts.
+func TestE5Restarts(t *testing.T) {
+	const size = 50
+	dir := t.TempDir()
+	before := map[string]string{}
+	var want []int
+	for round := range 100 {
+		format := allFormats[round%len(allFormats)]
+		// Without a moving clock the names are the same again and again.
+		w := openTestWriter(t, dir, Options{Format: format, Now: newClock().Now})
+		require.NoError(t, w.Append(testRecord(format.Content, round, size), Count{}))
+		require.NoError(t, w.Close())
+		want = append(want, round)
+		for _, name := range list(t, dir) {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			if old, known := before[name]; known {
+				require.Equal(t, old, string(data), name)
+			}
+			before[name] = string(data)
+		}
+		require.Len(t, before, round+1)
+	}
+	assert.ElementsMatch(t, want, readAll(t, dir, size))
+}
+
+// TestE7ManyWriters: 16 goroutines of 2 Writers in one directory, many rotations, a
+// clock that goes back, and a reader of what is finished.
+func TestE7ManyWriters(t *testing.T) {
+	const size, each = 100, 50
+	forEachFormat(t, func(t *testing.T, format Format) {
+		t.Parallel()
+		dir := t.TempDir()
+		clock := newClock()
+		var mu sync.Mutex
+		finished := 0
+		open := func() *Writer {
+			return openTestWriter(t, dir, Options{
+				Format: format, Rotation: Rotation{MaxRecords: 4}, Now: clock.Now,
+				Finished: func(Finished) { mu.Lock(); finished++; mu.Unlock() },
+				OpenDir:  (&faults{noSync: true}).openDir,
+			})
+		}
+		writers := []*Writer{open(), open()}
+		stop := make(chan struct{})
+		var reading, writing sync.WaitGroup
+		reading.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					clock.step(-time.Millisecond)
+					writers[0].Tick()
+					for _, name := range list(t, dir) {
+						if parsed, ok := ParseName(name); ok && !parsed.Partial && rand.IntN(50) == 0 {
+							assert.NotEmpty(t, readFile(t, filepath.Join(dir, name), format.Content, size))
+						}
+					}
+				}
+			}
+		})
+		want := []int{}
+		for g := range 16 {
+			for i := range each {
+				want = append(want, g*each+i)
+			}
+			writing.Go(func() {
+				for i := range each {
+					assert.NoError(t, writers[g%2].Append(testRecord(format.Content, g*each+i, size), Count{}))
+				}
+			})
+		}
+		writing.Wait()
+		close(stop)
+		reading.Wait()
+		for _, w := range writers {
+			require.NoError(t, w.Close())
+		}
+		got := readAll(t, dir, size)
+		slices.Sort(got)
+		assert.Equal(t, want, got, "each record once")
+		assert.Len(t, list(t, dir), finished)
+		assert.GreaterOrEqual(t, finished, 16*each/4)
+		testWithTool(t, dir, format.Compression)
+	})
+}
+
+// testWithTool lets the compressor's own tool check all files.
+func testWithTool(t *testing.T, dir string, compression Compression) {
+	tool := map[Compression]string{Gzip: "gzip", Zstd: "zstd"}[compression]
+	if tool == "" {
+		return
+	}
+	path, err := exec.LookPath(tool)
+	if err != nil {
+		t.Logf("not checked with %s -t: it is not installed", tool)
+		return
+	}
+	args := []string{"-t"}
+	for _, name := range list(t, dir) {
+		args = append(args, filepath.Join(dir, name))
+	}
+	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput() //nolint:gosec // paths of the test
+	require.NoError(t, err, string(out))
+}
+
+// TestToolsGivePlainStream: zstd -dc and gzip -dc of a compressed file is the plain file.
+func TestToolsGivePlainStream(t *testing.T) {
+	for _, format := range allFormats {
+		tool := map[Compression]string{Gzip: "gzip", Zstd: "zstd"}[format.Compression]
+		if tool == "" {
+			continue
+		}
+		t.Run(format.testName(), func(t *testing.T) {
+			path, err := exec.LookPath(tool)
+			if err != nil {
+				t.Skipf("%s is not installed", tool)
+			}
+			n := 20
+			if format.Framing == Bare {
+				n = 1
+			}
+			file := filepath.Join(t.TempDir(), "file"+format.Compression.ending())
+			require.NoError(t, os.WriteFile(file, fileOf(t, format, n, 5000), 0o600))
+			got, err := exec.CommandContext(t.Context(), path, "-dc", file).Output() //nolint:gosec // paths of the test
+			require.NoError(t, err)
+			format.Compression = None
+			assert.Equal(t, fileOf(t, format, n, 5000), got)
+		})
+	}
+}
+
+// TestLengthPrefix reads a plain file without any of our code: 4 bytes of length,
+// big-endian, and so many bytes, as the file exporter of collector-contrib writes.
+func TestLengthPrefix(t *testing.T) {
+	for _, size := range []int{10, copyUpTo * 2} {
+		data := fileOf(t, allFormats[0], 3, size)
+		for id := 1; id <= 3; id++ {
+			n := binary.BigEndian.Uint32(data)
+			assert.Equal(t, testRecord(OTLPProto, id, size), data[4:4+n])
+			data = data[4+n:]
+		}
+		assert.Empty(t, data)
+		lines := strings.SplitAfter(string(fileOf(t, allFormats[3], 3, size)), "\n")
+		assert.Equal(t, string(testRecord(OTLPJSON, 2, size))+"\n", lines[1])
+	}
+}
+
+// TestTooManyUnfinished: while nothing can be finished, files do not pile up without end.
+func TestTooManyUnfinished(t *testing.T) {
+	const size = 10
+	dir := t.TempDir()
+	broken := &renameFails{err: errors.New("broken")}
+	troubles := 0
+	w := openTestWriter(t, dir, Options{
+		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Trouble: func(error) { troubles++ },
+		OpenDir: func(path string) (Dir, error) {
+			dir, err := OpenDir(path)
+			broken.Dir = dir
+			return broken, err
+		},
+	})
+	var acknowledged []int
+	for id := range 2 * maxUnfinished {
+		err := w.Append(testRecord(OTLPProto, id, size), Count{})
+		if id < maxUnfinished {
+			require.NoError(t, err)
+			acknowledged = append(acknowledged, id)
+		} else {
+			require.ErrorContains(t, err, "16 files wait to be finished")
+			require.ErrorContains(t, err, "broken")
+		}
+	}
+	assert.Len(t, list(t, dir), maxUnfinished)
+	assert.Positive(t, troubles)
+	broken.err = nil
+	require.NoError(t, w.Append(testRecord(OTLPProto, 100, size), Count{}))
+	require.NoError(t, w.Close())
+	assert.Equal(t, append(acknowledged, 100), readAll(t, dir, size))
+}
+
+type renameFails struct {
+	Dir
+	err error
+}
+
+func (d *renameFails) Rename(from, to string) error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.Dir.Rename(from, to)
+}
+
+// TestFinishNeverReplaces: someone takes the finished name while the file is written.
+func TestFinishNeverReplaces(t *testing.T) {
+	dir := t.TempDir()
+	w := openTestWriter(t, dir, Options{Format: allFormats[0], Now: newClock().Now})
+	require.NoError(t, w.Append(testRecord(OTLPProto, 1, 10), Count{}))
+	taken := filepath.Join(dir, strings.TrimSuffix(list(t, dir)[0], partialEnding))
+	require.NoError(t, os.WriteFile(taken, []byte("taken"), 0o600))
+	require.NoError(t, w.Close())
+	data, err := os.ReadFile(taken)
+	require.NoError(t, err)
+	assert.Equal(t, "taken", string(data))
+	assert.Equal(t, []int{1}, readFile(t, filepath.Join(dir, "profiles-20261121T102330.123Z-000002.otlp.pb"), OTLPProto, 10))
+}

@@ -1,0 +1,57 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+)
+
+func TestConfig(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, cfg.Validate())
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+		"window": "2s", "acknowledge": "on_flush", "memory_limit": "64MiB", "snapshots": "sum",
+		"snapshot_sample_types": []any{"live"}, "drop_zero_samples": false,
+		"retry_on_failure": map[string]any{"max_elapsed_time": "5m"}, "shutdown_timeout": "3s",
+	}).Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	require.Equal(t, 2*time.Second, cfg.Window)
+	require.Equal(t, 64*bytesize.MiB, cfg.MemoryLimit)
+	require.Equal(t, []string{"live"}, cfg.SnapshotSampleTypes)
+	require.Equal(t, 5*time.Minute, cfg.RetryOnFailure.MaxElapsedTime)
+	require.Equal(t, time.Second, cfg.RetryOnFailure.InitialInterval)
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for _, test := range []struct {
+		config map[string]any
+		want   string
+	}{
+		{map[string]any{"window": "-1s"}, "window is -1s"},
+		{map[string]any{"window": "soon"}, "window"},
+		{map[string]any{"acknowledge": "never"}, `acknowledge is "never": it must be on_receive or on_flush`},
+		{map[string]any{"acknowledge": "on_flush"}, "window is 10s: with acknowledge on_flush it must be at most 5s"},
+		{map[string]any{"memory_limit": "1KiB"}, "memory_limit is 1KiB: it must be at least 1MiB"},
+		{map[string]any{"memory_limit": 1.5}, "memory_limit"},
+		{map[string]any{"snapshots": "newest"}, `snapshots is "newest": it must be keep or sum`},
+		{map[string]any{"snapshot_sample_types": []any{"a", ""}}, "snapshot_sample_types[1] is empty"},
+		{map[string]any{"shutdown_timeout": "0s"}, "shutdown_timeout is 0s"},
+		{map[string]any{"windows": "1s"}, "windows"},
+		{map[string]any{"retry_on_failure": map[string]any{"maximum": "1s"}}, "maximum"},
+		{map[string]any{"retry_on_failure": map[string]any{"initial_interval": "-1s"}}, "initial_interval"},
+	} {
+		cfg := createDefaultConfig().(*Config)
+		err := confmap.NewFromStringMap(test.config).Unmarshal(cfg)
+		if err == nil {
+			err = confmap.Validate(cfg)
+		}
+		require.ErrorContainsf(t, err, test.want, "%v", test.config)
+	}
+}

@@ -1,0 +1,337 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// profiles returns what the window has merged, in canonical order: the same
+// intervals give the same bytes, however they came in. It may be called again,
+// and gives the same each time.
+func (w *window) profiles() pprofile.Profiles {
+	e := emitter{w: w, canonical: dictionary.NewCanonical(w.tables)}
+	return e.emit()
+}
+
+type emitter struct {
+	w         *window
+	canonical *dictionary.Canonical
+	attribute []int32
+	parts     []int64
+	content   []byte
+}
+
+func (e *emitter) emit() pprofile.Profiles {
+	for _, r := range e.w.resources {
+		for _, s := range r.scopes {
+			e.use(s)
+		}
+	}
+	e.canonical.Rank()
+	pd := pprofile.NewProfiles()
+	for _, key := range slices.Sorted(maps.Keys(e.w.resources)) {
+		r := e.w.resources[key]
+		rp := pd.ResourceProfiles().AppendEmpty()
+		r.resource.CopyTo(rp.Resource())
+		rp.Resource().Attributes().Clear()
+		e.w.tables.CopyMap(rp.Resource().Attributes(), r.resource.Attributes())
+		rp.SetSchemaUrl(r.schemaURL)
+		for _, k := range e.scopeKeys(r) {
+			e.emitScope(rp.ScopeProfiles().AppendEmpty(), r.scopes[k])
+		}
+	}
+	tables := sha256.New()
+	e.canonical.Write(pd.Dictionary(), tables)
+	e.setIDs(pd, tables.Sum(nil))
+	return pd
+}
+
+// scopeKeys orders the scopes of a resource: what had the first place in its
+// ScopeProfiles first, readings by time, then by content.
+func (e *emitter) scopeKeys(r *resource) []string {
+	keys := slices.Sorted(maps.Keys(r.scopes))
+	slices.SortStableFunc(keys, func(a, b string) int {
+		x, y := r.scopes[a], r.scopes[b]
+		return cmp.Or(cmp.Compare(x.place(), y.place()), cmp.Compare(x.readingTime(), y.readingTime()))
+	})
+	return keys
+}
+
+// place is the least place of a Profile in s.
+func (s *scope) place() int {
+	least := math.MaxInt
+	for _, series := range s.series {
+		least = min(least, series.place)
+	}
+	return least
+}
+
+// readingTime is the earliest time of the readings in s, 0 where it has none.
+func (s *scope) readingTime() uint64 {
+	time := uint64(0)
+	for key := range s.series {
+		if key.time != 0 && (time == 0 || key.time < time) {
+			time = key.time
+		}
+	}
+	return time
+}
+
+// use tells the dictionary what the output refers to.
+func (e *emitter) use(s *scope) {
+	c := e.canonical
+	for _, row := range e.keptRows(s) {
+		stack, set, link := s.family.samples.Identity(row)
+		c.UseSample(stack, set, link)
+	}
+	for key := range s.series {
+		c.UseString(key.sampleType)
+		c.UseString(key.sampleUnit)
+		c.UseString(key.periodType)
+		c.UseString(key.periodUnit)
+		c.UseSet(key.attributes)
+	}
+}
+
+// keptRows are the rows that some series has and that are not zero throughout.
+func (e *emitter) keptRows(s *scope) []int32 {
+	keep := make([]bool, s.family.samples.Len())
+	for _, series := range s.series {
+		for _, event := range series.events {
+			keep[event.row] = true
+		}
+		for row := range int32(len(series.column.sums)) {
+			if series.column.present.has(row) &&
+				(!e.w.settings.dropZeroSamples || !series.column.isZero(row) || s.family.kept.has(row)) {
+				keep[row] = true
+			}
+		}
+	}
+	var rows []int32
+	for row, kept := range keep {
+		if kept {
+			rows = append(rows, int32(row))
+		}
+	}
+	return rows
+}
+
+func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
+	s.scope.CopyTo(sp.Scope())
+	sp.Scope().Attributes().Clear()
+	e.w.tables.CopyMap(sp.Scope().Attributes(), s.scope.Attributes())
+	sp.SetSchemaUrl(s.schemaURL)
+
+	rows := e.keptRows(s)
+	e.sortRows(s, rows)
+	for _, series := range slices.SortedFunc(maps.Values(s.series), e.compareSeries) {
+		p := sp.Profiles().AppendEmpty()
+		e.emitHeader(p, series)
+		if series.sources == 1 {
+			p.SetProfileID(series.id)
+		}
+		if series.key.shape == shapeValues {
+			e.emitValues(sp.Profiles(), p, s, series, rows)
+		} else {
+			e.emitEvents(p, s, series, rows)
+		}
+	}
+}
+
+func (e *emitter) sortRows(s *scope, rows []int32) {
+	type sample struct{ row, stack, set, link int32 }
+	samples := make([]sample, len(rows))
+	for i, row := range rows {
+		stack, set, link := s.family.samples.Identity(row)
+		samples[i] = sample{row, stack, set, link}
+	}
+	slices.SortFunc(samples, func(a, b sample) int {
+		return e.canonical.CompareSamples(a.stack, a.set, a.link, b.stack, b.set, b.link)
+	})
+	for i, s := range samples {
+		rows[i] = s.row
+	}
+}
+
+// compareSeries keeps the place that the Profiles had, the default sample type
+// first, and goes by content where that does not tell.
+func (e *emitter) compareSeries(a, b *series) int {
+	c := e.canonical
+	x, y := a.key, b.key
+	return cmp.Or(
+		cmp.Compare(a.place, b.place),
+		c.CompareStrings(x.sampleType, y.sampleType),
+		c.CompareStrings(x.sampleUnit, y.sampleUnit),
+		c.CompareStrings(x.periodType, y.periodType),
+		c.CompareStrings(x.periodUnit, y.periodUnit),
+		cmp.Compare(x.period, y.period),
+		c.CompareSets(x.attributes, y.attributes),
+		cmp.Compare(x.shape, y.shape),
+		cmp.Compare(x.time, y.time),
+		cmp.Compare(x.duration, y.duration),
+		cmp.Compare(x.original, y.original),
+	)
+}
+
+func (e *emitter) emitHeader(p pprofile.Profile, s *series) {
+	c := e.canonical
+	p.SampleType().SetTypeStrindex(c.String(s.key.sampleType))
+	p.SampleType().SetUnitStrindex(c.String(s.key.sampleUnit))
+	p.PeriodType().SetTypeStrindex(c.String(s.key.periodType))
+	p.PeriodType().SetUnitStrindex(c.String(s.key.periodUnit))
+	p.SetPeriod(s.key.period)
+	start, duration := s.timeRange()
+	p.SetTime(pcommon.Timestamp(start))
+	p.SetDurationNano(duration)
+	p.SetDroppedAttributesCount(s.dropped)
+	if s.key.attributes != 0 {
+		p.AttributeIndices().FromRaw(c.AppendSet(e.attribute[:0], s.key.attributes))
+	}
+	if s.key.original != 0 {
+		p.SetOriginalPayloadFormat(s.format)
+		p.OriginalPayload().FromRaw(s.payload)
+	}
+}
+
+func (e *emitter) emitIdentity(to pprofile.Sample, s *scope, row int32) {
+	stack, set, link := s.family.samples.Identity(row)
+	to.SetStackIndex(e.canonical.Stack(stack))
+	to.SetLinkIndex(e.canonical.Link(link))
+	if set != 0 {
+		e.attribute = e.canonical.AppendSet(e.attribute[:0], set)
+		to.AttributeIndices().FromRaw(e.attribute)
+	}
+}
+
+// emitValues writes the sums of a series into p and, where one is beyond int64,
+// what is left of it into further Profiles of the same header.
+func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, p pprofile.Profile, s *scope, series *series, rows []int32) {
+	var further []pprofile.Profile
+	samples := p.Samples()
+	samples.EnsureCapacity(len(rows))
+	for _, row := range rows {
+		if !series.column.present.has(row) {
+			continue
+		}
+		e.parts = series.column.parts(row, e.parts[:0])
+		for n, part := range e.parts {
+			to := samples
+			if n > 0 {
+				if n > len(further) {
+					more := profiles.AppendEmpty()
+					e.emitHeader(more, series)
+					further = append(further, more)
+				}
+				to = further[n-1].Samples()
+			}
+			sample := to.AppendEmpty()
+			e.emitIdentity(sample, s, row)
+			sample.Values().Append(part)
+		}
+	}
+}
+
+// emitEvents writes the samples with timestamps, each in the order of time.
+func (e *emitter) emitEvents(p pprofile.Profile, s *scope, series *series, rows []int32) {
+	position := make([]int32, s.family.samples.Len())
+	for n, row := range rows {
+		position[row] = int32(n)
+	}
+	events := slices.Clone(series.events)
+	slices.SortFunc(events, func(a, b event) int {
+		return cmp.Or(
+			cmp.Compare(position[a.row], position[b.row]),
+			cmp.Compare(a.time, b.time),
+			cmp.Compare(a.value, b.value),
+		)
+	})
+	for start := 0; start < len(events); {
+		row, stop := events[start].row, start+1
+		for stop < len(events) && events[stop].row == row {
+			stop++
+		}
+		to := p.Samples().AppendEmpty()
+		e.emitIdentity(to, s, row)
+		to.TimestampsUnixNano().EnsureCapacity(stop - start)
+		for _, event := range events[start:stop] {
+			to.TimestampsUnixNano().Append(event.time)
+			if series.key.shape == shapeBoth {
+				to.Values().Append(event.value)
+			}
+		}
+		start = stop
+	}
+}
+
+// setIDs gives each Profile that has none an id: a hash of its canonical content.
+// tables is the digest of the dictionary, which the indices refer to.
+func (e *emitter) setIDs(pd pprofile.Profiles, tables []byte) {
+	for i, rp := range pd.ResourceProfiles().All() {
+		for j, sp := range rp.ScopeProfiles().All() {
+			for k, p := range sp.Profiles().All() {
+				if !p.ProfileID().IsEmpty() {
+					continue
+				}
+				e.content = append(e.content[:0], tables...)
+				e.content = e.w.tables.AppendMap(e.content, rp.Resource().Attributes())
+				e.content = e.w.tables.AppendMap(e.content, sp.Scope().Attributes())
+				e.appendText(rp.SchemaUrl(), sp.SchemaUrl(), sp.Scope().Name(), sp.Scope().Version())
+				e.appendInts(int64(i), int64(j), int64(k))
+				e.appendProfile(p)
+				sum := sha256.Sum256(e.content)
+				p.SetProfileID(pprofile.ProfileID(sum[:16]))
+			}
+		}
+	}
+}
+
+func (e *emitter) appendProfile(p pprofile.Profile) {
+	e.appendInts(int64(p.SampleType().TypeStrindex()), int64(p.SampleType().UnitStrindex()),
+		int64(p.PeriodType().TypeStrindex()), int64(p.PeriodType().UnitStrindex()), p.Period(),
+		int64(p.Time()), int64(p.DurationNano()), int64(p.DroppedAttributesCount()), int64(p.AttributeIndices().Len()))
+	for _, a := range p.AttributeIndices().All() {
+		e.appendInts(int64(a))
+	}
+	e.appendText(p.OriginalPayloadFormat(), string(p.OriginalPayload().AsRaw()))
+	samples := p.Samples()
+	for i := range samples.Len() {
+		s := samples.At(i)
+		attributes, values, times := s.AttributeIndices(), s.Values(), s.TimestampsUnixNano()
+		e.appendInts(int64(s.StackIndex()), int64(s.LinkIndex()),
+			int64(attributes.Len()), int64(values.Len()), int64(times.Len()))
+		for n := range attributes.Len() {
+			e.appendInts(int64(attributes.At(n)))
+		}
+		for n := range values.Len() {
+			e.appendInts(values.At(n))
+		}
+		for n := range times.Len() {
+			e.appendInts(int64(times.At(n)))
+		}
+	}
+}
+
+func (e *emitter) appendInts(values ...int64) {
+	for _, v := range values {
+		e.content = binary.AppendVarint(e.content, v)
+	}
+}
+
+func (e *emitter) appendText(texts ...string) {
+	for _, t := range texts {
+		e.content = binary.AppendUvarint(e.content, uint64(len(t)))
+		e.content = append(e.content, t...)
+	}
+}

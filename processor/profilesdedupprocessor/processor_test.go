@@ -1,0 +1,363 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/processor/xprocessor"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
+)
+
+// downstream takes windows; answer decides what it says to each.
+type downstream struct {
+	mu       sync.Mutex
+	answer   func(attempt int) error
+	attempts int
+	accepted []pprofile.Profiles
+}
+
+func (d *downstream) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+func (d *downstream) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.attempts++
+	// As an exporter does: what it is given is not the same afterwards.
+	if _, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
+		return err
+	}
+	if d.answer != nil {
+		if err := d.answer(d.attempts); err != nil {
+			return err
+		}
+	}
+	d.accepted = append(d.accepted, pd)
+	return nil
+}
+
+func (d *downstream) windows() []pprofile.Profiles {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]pprofile.Profiles(nil), d.accepted...)
+}
+
+// total is the sum of all values that were accepted.
+func (d *downstream) total() (sum int64) {
+	for _, pd := range d.windows() {
+		eachProfile(pd, func(p pprofile.Profile) {
+			for _, s := range p.Samples().All() {
+				for _, v := range s.Values().All() {
+					sum += v
+				}
+			}
+		})
+	}
+	return sum
+}
+
+func newTestProcessor(t testing.TB, next *downstream, change func(*Config)) xprocessor.Profiles {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	cfg.RetryOnFailure.RandomizationFactor = 0
+	if change != nil {
+		change(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	set := processortest.NewNopSettings(metadata.Type)
+	set.Logger = zaptest.NewLogger(t)
+	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	return p
+}
+
+func TestFlushByTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p := newTestProcessor(t, &next, nil)
+		for i := range 10 {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(uint64(i+1), 1, 1)))
+			time.Sleep(900 * time.Millisecond)
+		}
+		synctest.Wait()
+		require.Empty(t, next.windows(), "the window is open for 10 s")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Len(t, next.windows(), 1)
+		require.EqualValues(t, 10, next.total())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, next.windows(), 1, "nothing in, nothing out")
+
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 15, next.total(), "the rest at shutdown")
+		require.ErrorIs(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)), errStopping)
+	})
+}
+
+func TestNoWindow(t *testing.T) {
+	var next downstream
+	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
+	require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)))
+	require.Len(t, next.windows(), 1)
+
+	next.answer = func(int) error { return errors.New("not now") }
+	require.ErrorContains(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)), "not now")
+	bad := interval(1, 1, 5)
+	onlyProfile(t, bad).Samples().At(0).SetLinkIndex(9)
+	err := p.ConsumeProfiles(t.Context(), bad)
+	require.True(t, consumererror.IsPermanent(err))
+	require.ErrorContains(t, err, "link_index is 9: link_table has 0 entries")
+	require.NoError(t, p.Shutdown(t.Context()))
+}
+
+func TestRefusedPayloadIsPermanent(t *testing.T) {
+	var next downstream
+	p := newTestProcessor(t, &next, nil)
+	bad := interval(1, 1, 5)
+	onlyProfile(t, bad).Samples().At(0).SetStackIndex(-1)
+	require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)))
+	require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), bad)))
+	require.NoError(t, p.Shutdown(t.Context()))
+	require.EqualValues(t, 5, next.total())
+}
+
+// Windows that are not accepted are offered again, in order, without loss and
+// without doubling, while the next ones fill (P8).
+func TestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(attempt int) error {
+			if attempt%3 != 0 {
+				return errors.New("unavailable")
+			}
+			return nil
+		}}
+		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
+		want := int64(0)
+		for i := range int64(50) {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(uint64(i+1), 1, 1<<(i%20))))
+			want += 1 << (i % 20)
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, want, next.total())
+		require.NoError(t, p.Shutdown(t.Context()))
+		last := uint64(0)
+		for _, pd := range next.windows() {
+			profiletest.RequireConforms(t, pd)
+			eachProfile(pd, func(p pprofile.Profile) {
+				require.Greater(t, uint64(p.Time()), last, "in order")
+				last = uint64(p.Time())
+			})
+		}
+	})
+}
+
+func TestPermanentErrorDropsOneWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(attempt int) error {
+			if attempt == 1 {
+				return consumererror.NewPermanent(errors.New("never"))
+			}
+			return nil
+		}}
+		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
+		for range 3 {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			time.Sleep(2 * time.Second)
+		}
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, 3, next.attempts)
+		require.EqualValues(t, 2, next.total())
+	})
+}
+
+func TestRetryEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		p := newTestProcessor(t, &next, func(c *Config) {
+			c.Window = time.Second
+			c.RetryOnFailure.MaxElapsedTime = time.Minute
+		})
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		next.mu.Lock()
+		next.answer = nil
+		next.mu.Unlock()
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 2)))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 2, next.total())
+	})
+}
+
+func TestShutdownTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		p := newTestProcessor(t, &next, nil)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		start := time.Now()
+		require.ErrorContains(t, p.Shutdown(t.Context()), "1 windows were not accepted within shutdown_timeout (10s)")
+		require.Equal(t, 10*time.Second, time.Since(start))
+	})
+}
+
+func TestShutdownRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(attempt int) error {
+			if attempt < 3 {
+				return errors.New("unavailable")
+			}
+			return nil
+		}}
+		p := newTestProcessor(t, &next, nil)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 7)))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 7, next.total())
+	})
+}
+
+// With on_flush the callers of a window get its outcome, all the same one, and
+// one that goes away does not take the others with it.
+func TestAcknowledgeOnFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p := newTestProcessor(t, &next, func(c *Config) {
+			c.Window = 2 * time.Second
+			c.Acknowledge = acknowledgeOnFlush
+		})
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				ctx := t.Context()
+				if i == 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					assert.ErrorIs(t, p.ConsumeProfiles(ctx, interval(1, 1, 1)), context.DeadlineExceeded)
+					return
+				}
+				assert.NoError(t, p.ConsumeProfiles(ctx, interval(1, 1, 1)))
+				assert.Equal(t, 2*time.Second, time.Since(start))
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 5, next.total())
+
+		next.mu.Lock()
+		next.answer = func(int) error { return consumererror.NewPermanent(errors.New("never")) }
+		next.mu.Unlock()
+		require.ErrorContains(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)), "never")
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}
+
+// large is a payload that takes some memory, with a value that tells it apart.
+func large(n int) pprofile.Profiles {
+	pd := interval(1, 1, 1)
+	d := pd.Dictionary()
+	d.StackTable().AppendEmpty()
+	d.LocationTable().AppendEmpty()
+	samples := onlyProfile(nil2{}, pd).Samples()
+	for i := range 2000 {
+		d.LocationTable().AppendEmpty().SetAddress(uint64(n)<<32 | uint64(i))
+		d.StackTable().AppendEmpty().LocationIndices().Append(int32(d.LocationTable().Len() - 1))
+		s := samples.AppendEmpty()
+		s.SetStackIndex(int32(d.StackTable().Len() - 1))
+		s.Values().Append(1)
+	}
+	return pd
+}
+
+// nil2 is a testing.TB for helpers that cannot fail here.
+type nil2 struct{ testing.TB }
+
+func (nil2) Helper() {}
+
+func TestMemoryLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 4 << 20 })
+		accepted := int64(0)
+		var err error
+		for n := range 1000 {
+			if err = p.ConsumeProfiles(t.Context(), large(n)); err != nil {
+				break
+			}
+			accepted += 2001
+		}
+		require.ErrorIs(t, err, errFull)
+		require.False(t, consumererror.IsPermanent(err), "the caller is to send again")
+		require.Positive(t, accepted)
+		synctest.Wait()
+		require.Positive(t, next.attempts, "half the limit flushes early")
+
+		next.mu.Lock()
+		next.answer = nil
+		next.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), large(5000)))
+		accepted += 2001
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, accepted, next.total(), "what was acknowledged arrives, what was refused does not")
+	})
+}
+
+// 32 producers and windows of 5 ms: the sums are exact (P12).
+func TestProducers(t *testing.T) {
+	next := downstream{answer: func(attempt int) error {
+		if attempt%5 == 0 {
+			return errors.New("unavailable")
+		}
+		return nil
+	}}
+	p := newTestProcessor(t, &next, func(c *Config) {
+		c.Window = 5 * time.Millisecond
+		c.RetryOnFailure.InitialInterval = time.Millisecond
+		c.RetryOnFailure.MaxInterval = time.Millisecond
+	})
+	const producers, each = 32, 40
+	var wg sync.WaitGroup
+	for producer := range producers {
+		wg.Go(func() {
+			for i := range each {
+				pd := interval(uint64(i+1), 1, 1)
+				pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("producer", fmt.Sprint(producer))
+				assert.NoError(t, p.ConsumeProfiles(context.Background(), pd))
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, p.Shutdown(context.Background()))
+	require.EqualValues(t, producers*each, next.total())
+}
+
+func TestShutdownWithoutStart(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	p := newDedupProcessor(zaptest.NewLogger(t), cfg, &downstream{})
+	require.NoError(t, p.Shutdown(t.Context()))
+	require.NoError(t, p.Shutdown(t.Context()))
+}

@@ -1,0 +1,196 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// family numbers the sample identities of a scope. Its series share the numbers,
+// the rows, because the Profiles of a scope mostly have the same samples.
+type family struct {
+	samples dictionary.Samples
+	// kept are the rows, a bit each, that stay where they are zero, because a
+	// sibling in another scope of the window is not.
+	kept bits
+}
+
+// bits is a set of rows.
+type bits []uint64
+
+func (b *bits) set(row int32) {
+	for int(row/64) >= len(*b) {
+		*b = append(*b, 0)
+	}
+	(*b)[row/64] |= 1 << (row % 64)
+}
+
+func (b bits) has(row int32) bool {
+	return int(row/64) < len(b) && b[row/64]&(1<<(row%64)) != 0
+}
+
+func (f *family) row(stack, set, link int32) int32 { return f.samples.Number(stack, set, link) }
+
+// shape is which of values and timestamps the samples of a Profile have. A
+// Profile that mixes them becomes several.
+type shape uint8
+
+const (
+	shapeValues shape = iota
+	shapeTimes
+	shapeBoth
+	shapes
+)
+
+// series is a merged Profile.
+type series struct {
+	key   seriesKey
+	place int // the least index in its ScopeProfiles that it came at
+
+	sources  int
+	id       pprofile.ProfileID // of the only source
+	start    uint64             // nanoseconds since the epoch, 0 for unknown
+	end      uint64
+	duration uint64 // the longest, for when no time is known
+	dropped  uint32
+	format   string
+	payload  []byte
+	column   column
+	events   []event
+}
+
+// event is a timestamp of a sample and, where there are values, its value.
+type event struct {
+	row   int32
+	time  uint64
+	value int64
+}
+
+// include takes in the header of p.
+func (s *series) include(p pprofile.Profile, place int) {
+	s.place = min(s.place, place)
+	s.sources++
+	s.id = p.ProfileID()
+	s.duration = max(s.duration, p.DurationNano())
+	if start := uint64(p.Time()); start != 0 {
+		if s.start == 0 || start < s.start {
+			s.start = start
+		}
+		end := start + p.DurationNano()
+		if end < start {
+			end = math.MaxUint64
+		}
+		s.end = max(s.end, end)
+	}
+	if n := p.DroppedAttributesCount(); n > math.MaxUint32-s.dropped {
+		s.dropped = math.MaxUint32
+	} else {
+		s.dropped += n
+	}
+	if s.key.original != 0 {
+		s.format = p.OriginalPayloadFormat()
+		s.payload = p.OriginalPayload().AsRaw()
+	}
+}
+
+// timeRange is the time and the duration of the merged Profile.
+func (s *series) timeRange() (start, duration uint64) {
+	if s.start == 0 {
+		return 0, s.duration
+	}
+	return s.start, s.end - s.start
+}
+
+// addValues adds the total of values.
+func (s *series) addValues(row int32, values pcommon.Int64Slice) {
+	for i := range values.Len() {
+		s.column.add(row, values.At(i))
+	}
+}
+
+func (s *series) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UInt64Slice) {
+	for i := range times.Len() {
+		e := event{row: row, time: times.At(i)}
+		if values.Len() > 0 {
+			e.value = values.At(i)
+		}
+		s.events = append(s.events, e)
+	}
+}
+
+func (s *series) retained() int {
+	const eventSize, carrySize = 24, 32
+	return 8*cap(s.column.sums) + 8*cap(s.column.present) + carrySize*len(s.column.carry) +
+		eventSize*cap(s.events) + len(s.payload)
+}
+
+// column holds a sum for each row of a family that the series has, in 128 bits:
+// sums[row] + carry[row] * 2^64.
+type column struct {
+	sums    []int64
+	present bits
+	carry   map[int32]int64
+}
+
+func (c *column) add(row int32, v int64) {
+	for int(row) >= len(c.sums) {
+		c.sums = append(c.sums, 0)
+	}
+	c.present.set(row)
+	old := c.sums[row]
+	sum := old + v
+	c.sums[row] = sum
+	if v >= 0 && sum < old {
+		c.carryOver(row, 1)
+	} else if v < 0 && sum > old {
+		c.carryOver(row, -1)
+	}
+}
+
+func (c *column) carryOver(row int32, by int64) {
+	if c.carry == nil {
+		c.carry = map[int32]int64{}
+	}
+	if c.carry[row] += by; c.carry[row] == 0 {
+		delete(c.carry, row)
+	}
+}
+
+func (c *column) isZero(row int32) bool {
+	return int(row) >= len(c.sums) || c.sums[row] == 0 && c.carry[row] == 0
+}
+
+// parts splits the sum of row into values that int64 holds, in as few as there
+// can be; the first is the largest.
+func (c *column) parts(row int32, dst []int64) []int64 {
+	carry, rest := c.carry[row], c.sums[row]
+	if carry == 0 {
+		return append(dst, rest)
+	}
+	// The sum is carry*2^64 + rest: take whole MaxInt64 or MinInt64 out of it
+	// until what is left fits.
+	for carry != 0 {
+		whole := int64(math.MaxInt64)
+		if carry < 0 {
+			whole = math.MinInt64
+		}
+		dst = append(dst, whole)
+		left := rest - whole
+		if whole > 0 && left > rest {
+			carry-- // it wrapped below MinInt64
+		} else if whole < 0 && left < rest {
+			carry++
+		}
+		rest = left
+	}
+	if rest != 0 {
+		dst = append(dst, rest)
+	}
+	return dst
+}

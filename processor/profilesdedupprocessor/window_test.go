@@ -1,0 +1,401 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+func defaultSettings() mergeSettings {
+	return createDefaultConfig().(*Config).mergeSettings()
+}
+
+func merged(t testing.TB, settings mergeSettings, payloads ...pprofile.Profiles) pprofile.Profiles {
+	t.Helper()
+	var im importer
+	w := newWindow(settings)
+	for _, pd := range payloads {
+		require.NoError(t, im.add(w, pd))
+	}
+	out := w.profiles()
+	profiletest.RequireConforms(t, out)
+	return out
+}
+
+func marshal(t testing.TB, pd pprofile.Profiles) []byte {
+	t.Helper()
+	mutable := pprofile.NewProfiles()
+	pd.CopyTo(mutable)
+	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mutable)
+	require.NoError(t, err)
+	return b
+}
+
+// What goes in comes out, summed by identity, whatever merged with what.
+func requireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
+	t.Helper()
+	options := profiletest.Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
+	var want []profiletest.Expanded
+	for _, pd := range in {
+		expanded, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		want = append(want, expanded...)
+	}
+	got, err := profiletest.Expand(out)
+	require.NoError(t, err)
+	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
+}
+
+func TestWindowAgainstNaiveModel(t *testing.T) {
+	rounds := uint64(400)
+	if testing.Short() {
+		rounds = 40
+	}
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(seed, 7))
+		var payloads []pprofile.Profiles
+		for range 1 + r.IntN(4) {
+			// Few seeds, so that the same things come again.
+			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*3+uint64(r.IntN(3)))))
+		}
+		settings := defaultSettings()
+		settings.dropZeroSamples = seed%2 == 0
+		settings.sumSnapshots = seed%3 == 0
+		var before [][]byte
+		for _, pd := range payloads {
+			before = append(before, marshal(t, pd))
+			pd.MarkReadOnly()
+		}
+		out := merged(t, settings, payloads...)
+		if requireSameSums(t, payloads, out); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		for i, pd := range payloads {
+			require.Equal(t, before[i], marshal(t, pd), "the input is untouched")
+		}
+	}
+}
+
+func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
+	t.Helper()
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
+	require.NoError(t, err)
+	return pd
+}
+
+// eachProfile calls f for each Profile of pd.
+func eachProfile(pd pprofile.Profiles, f func(pprofile.Profile)) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				f(p)
+			}
+		}
+	}
+}
+
+func TestWindowMergesCorpus(t *testing.T) {
+	var all []pprofile.Profiles
+	for _, file := range profiletest.Corpus(t) {
+		pd := unmarshalPprof(t, file.Data)
+		requireSameSums(t, []pprofile.Profiles{pd, pd}, merged(t, defaultSettings(), pd, pd))
+		all = append(all, pd)
+	}
+	settings := defaultSettings()
+	settings.sumSnapshots = true
+	requireSameSums(t, all, merged(t, settings, all...))
+}
+
+func TestWindowKeepsReadingsApart(t *testing.T) {
+	var series []pprofile.Profiles
+	for _, file := range profiletest.Corpus(t) {
+		if len(file.Name) > 14 && file.Name[:14] == "go-heap-series" {
+			series = append(series, unmarshalPprof(t, file.Data))
+		}
+	}
+	require.Len(t, series, 10)
+	out := merged(t, defaultSettings(), series...)
+	require.Equal(t, 1, out.ResourceProfiles().Len())
+	scopes := out.ResourceProfiles().At(0).ScopeProfiles()
+	require.Equal(t, 10, scopes.Len(), "one a payload")
+	last := pcommon.Timestamp(0)
+	for i, sp := range scopes.All() {
+		require.Equal(t, 4, sp.Profiles().Len())
+		require.Greater(t, sp.Profiles().At(0).Time(), last, "in the order of time")
+		last = sp.Profiles().At(0).Time()
+
+		alone := pprofile.NewProfiles()
+		out.Dictionary().CopyTo(alone.Dictionary())
+		rp := alone.ResourceProfiles().AppendEmpty()
+		out.ResourceProfiles().At(0).Resource().CopyTo(rp.Resource())
+		sp.CopyTo(rp.ScopeProfiles().AppendEmpty())
+		requireSameSums(t, series[i:i+1], alone)
+	}
+
+	settings := defaultSettings()
+	settings.sumSnapshots = true
+	require.Equal(t, 1, merged(t, settings, series...).ResourceProfiles().At(0).ScopeProfiles().Len())
+}
+
+func TestWindowMergesTimestamps(t *testing.T) {
+	payloads := profiletest.CorpusOTLP(t)
+	for _, pd := range payloads {
+		requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultSettings(), pd))
+	}
+	requireSameSums(t, payloads, merged(t, defaultSettings(), payloads...))
+}
+
+// asIntervals gives all Profiles a duration, so that they merge.
+func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
+	eachProfile(pd, func(p pprofile.Profile) {
+		if p.DurationNano() == 0 {
+			p.SetDurationNano(1_000_000_000)
+		}
+	})
+	return pd
+}
+
+// The same intervals give the same bytes in any order and any split into payloads
+// (P15).
+func TestWindowIsCanonical(t *testing.T) {
+	settings := defaultSettings()
+	settings.snapshotTypes = nil
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var payloads []pprofile.Profiles
+		for i := range uint64(5) {
+			data := profiletest.GeneratePprof(profiletest.NewRand(seed*7 + i%3))
+			data.DurationNanos = 1 + int64(i)
+			var buf writer
+			require.NoError(t, data.WriteUncompressed(&buf))
+			pd := asIntervals(unmarshalPprof(t, buf))
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint(i%2))
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("a", "b")
+			payloads = append(payloads, pd)
+		}
+		want := marshal(t, merged(t, settings, payloads...))
+		for range 4 {
+			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+			got := merged(t, settings, payloads...)
+			require.Equalf(t, want, marshal(t, got), "seed %d", seed)
+		}
+		// Two payloads in one: what a window makes of two is a payload too.
+		joined := append([]pprofile.Profiles{inOne(t, payloads[0], payloads[1])}, payloads[2:]...)
+		require.Equalf(t, want, marshal(t, merged(t, settings, joined...)), "seed %d", seed)
+	}
+}
+
+type writer []byte
+
+func (w *writer) Write(b []byte) (int, error) { *w = append(*w, b...); return len(b), nil }
+
+// inOne puts two payloads into one, side by side.
+func inOne(t testing.TB, a, b pprofile.Profiles) pprofile.Profiles {
+	t.Helper()
+	expandedA, err := profiletest.Expand(a)
+	require.NoError(t, err)
+	expandedB, err := profiletest.Expand(b)
+	require.NoError(t, err)
+	pd, err := profiletest.Build(append(expandedA, expandedB...))
+	require.NoError(t, err)
+	return pd
+}
+
+func TestWindowEmitsTheSameAgain(t *testing.T) {
+	var im importer
+	w := newWindow(defaultSettings())
+	require.NoError(t, im.add(w, profiletest.GenerateProfiles(profiletest.NewRand(5))))
+	first := w.profiles()
+	want := marshal(t, first)
+	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(first) // rewrites its strings
+	require.NoError(t, err)
+	require.Equal(t, want, marshal(t, w.profiles()))
+}
+
+// A payload that is refused leaves the window as it was, and the next one is
+// taken (P1).
+func TestWindowRefusesAlone(t *testing.T) {
+	var im importer
+	w := newWindow(defaultSettings())
+	good := profiletest.GenerateProfiles(profiletest.NewRand(1))
+	require.NoError(t, im.add(w, good))
+	want := marshal(t, w.profiles())
+
+	bad := profiletest.GenerateProfiles(profiletest.NewRand(2))
+	eachProfile(bad, func(p pprofile.Profile) { p.Samples().AppendEmpty().SetStackIndex(math.MaxInt32) })
+	require.ErrorIs(t, im.add(w, bad), errInvalid)
+	require.Equal(t, want, marshal(t, w.profiles()))
+
+	twice := profiletest.GenerateProfiles(profiletest.NewRand(3))
+	d := twice.Dictionary()
+	n := int32(d.AttributeTable().Len())
+	for i := range int64(2) {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(1)
+		a.Value().SetInt(i)
+	}
+	eachProfile(twice, func(p pprofile.Profile) {
+		s := p.Samples().AppendEmpty()
+		s.AttributeIndices().Append(n, n+1)
+		s.Values().Append(1)
+	})
+	require.ErrorIs(t, im.add(w, twice), errInvalid)
+	require.ErrorContains(t, im.add(w, twice), "two attributes with the key")
+	require.Equal(t, want, marshal(t, w.profiles()))
+	require.NoError(t, im.add(w, good))
+}
+
+// interval is a payload with one Profile of one sample.
+func interval(start, duration uint64, value int64) pprofile.Profiles {
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(1)
+	p.SampleType().SetUnitStrindex(2)
+	p.SetTime(pcommon.Timestamp(start))
+	p.SetDurationNano(duration)
+	p.Samples().AppendEmpty().Values().Append(value)
+	return pd
+}
+
+func onlyProfile(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
+	t.Helper()
+	require.Equal(t, 1, pd.ProfileCount())
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+}
+
+func TestWindowTimeRange(t *testing.T) {
+	for _, test := range []struct{ in, want [][2]uint64 }{
+		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
+		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 110}}},
+		{[][2]uint64{{100, 50}, {110, 10}}, [][2]uint64{{100, 50}}},
+		{[][2]uint64{{0, 10}, {100, 10}}, [][2]uint64{{100, 10}}},
+		{[][2]uint64{{0, 10}, {0, 20}}, [][2]uint64{{0, 20}}},
+		{[][2]uint64{{100, math.MaxUint64}, {50, 1}}, [][2]uint64{{50, math.MaxUint64 - 50}}},
+	} {
+		var payloads []pprofile.Profiles
+		for _, r := range test.in {
+			payloads = append(payloads, interval(r[0], r[1], 1))
+		}
+		p := onlyProfile(t, merged(t, defaultSettings(), payloads...))
+		require.EqualValues(t, test.want[0][0], p.Time(), "%v", test.in)
+		require.Equal(t, test.want[0][1], p.DurationNano(), "%v", test.in)
+	}
+}
+
+// Sums are exact at and beyond the edges of int64 (P3).
+func TestWindowSumsBeyondInt64(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		want := new(big.Int)
+		var payloads []pprofile.Profiles
+		for range 1 + r.IntN(12) {
+			v := []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, 1, -1, r.Int64() - r.Int64()}[r.IntN(7)]
+			want.Add(want, big.NewInt(v))
+			payloads = append(payloads, interval(1, 1, v))
+		}
+		settings := defaultSettings()
+		settings.dropZeroSamples = false
+		got := new(big.Int)
+		eachProfile(merged(t, settings, payloads...), func(p pprofile.Profile) {
+			for _, s := range p.Samples().All() {
+				for _, v := range s.Values().All() {
+					got.Add(got, big.NewInt(v))
+				}
+			}
+		})
+		require.Equal(t, want.String(), got.String())
+	}
+}
+
+func TestWindowKeepsOriginalPayloads(t *testing.T) {
+	original := func() pprofile.Profiles {
+		pd := interval(1, 1, 5)
+		p := onlyProfile(t, pd)
+		p.SetOriginalPayloadFormat("jfr")
+		p.OriginalPayload().FromRaw([]byte("payload"))
+		p.SetProfileID(pprofile.ProfileID{1})
+		return pd
+	}
+	out := merged(t, defaultSettings(), original(), interval(1, 1, 5), original())
+	require.Equal(t, 3, out.ProfileCount())
+	with := 0
+	eachProfile(out, func(p pprofile.Profile) {
+		if p.OriginalPayloadFormat() == "jfr" {
+			with++
+			require.Equal(t, []byte("payload"), p.OriginalPayload().AsRaw())
+			require.Equal(t, pprofile.ProfileID{1}, p.ProfileID())
+		}
+	})
+	require.Equal(t, 2, with)
+}
+
+func TestWindowProfileIDs(t *testing.T) {
+	a, b := interval(1, 1, 5), interval(2, 1, 7)
+	onlyProfile(t, a).SetProfileID(pprofile.ProfileID{1})
+	require.Equal(t, pprofile.ProfileID{1}, onlyProfile(t, merged(t, defaultSettings(), a)).ProfileID(), "one source keeps its id")
+	both := onlyProfile(t, merged(t, defaultSettings(), a, b)).ProfileID()
+	require.NotEqual(t, pprofile.ProfileID{1}, both)
+	require.False(t, both.IsEmpty())
+	require.False(t, onlyProfile(t, merged(t, defaultSettings(), b)).ProfileID().IsEmpty(), "one without an id gets one")
+}
+
+// The temporality of a Profile goes before its duration and type.
+func TestWindowTemporality(t *testing.T) {
+	with := func(temporality string, duration uint64) pprofile.Profiles {
+		pd := interval(1, duration, 3)
+		d := pd.Dictionary()
+		d.StringTable().Append(attrTemporality)
+		d.AttributeTable().AppendEmpty()
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(3)
+		a.Value().SetStr(temporality)
+		onlyProfile(t, pd).AttributeIndices().Append(1)
+		return pd
+	}
+	for _, test := range []struct {
+		temporality string
+		duration    uint64
+		profiles    int
+	}{
+		{"delta", 0, 1}, {"delta", 5, 1}, {"cumulative", 5, 2}, {"instant", 5, 2}, {"other", 5, 1}, {"other", 0, 2},
+	} {
+		out := merged(t, defaultSettings(), with(test.temporality, test.duration), with(test.temporality, test.duration))
+		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
+	}
+}
+
+func TestColumnParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var c column
+		want := new(big.Int)
+		for range r.IntN(20) {
+			v := r.Int64()
+			if r.IntN(2) == 0 {
+				v = -v - 1
+			}
+			want.Add(want, big.NewInt(v))
+			c.add(3, v)
+		}
+		got := new(big.Int)
+		if len(c.sums) > 0 {
+			for _, part := range c.parts(3, nil) {
+				got.Add(got, big.NewInt(part))
+			}
+		}
+		require.Equal(t, want.String(), got.String())
+	}
+}

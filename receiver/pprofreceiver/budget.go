@@ -1,0 +1,69 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// errOverBudget: the bytes being worked on have reached max_in_flight, and
+// stayed there for as long as a request may wait.
+var errOverBudget = errors.New("too many bytes in flight, try again later")
+
+// budget bounds the bytes that all requests hold at a time. Requests wait for
+// each other in order of arrival, never longer than wait, so that requests
+// that hold a part and wait for more cannot block each other for good.
+type budget struct {
+	size int64         // bytes
+	wait time.Duration // how long one resize may wait for others
+	free *semaphore.Weighted
+}
+
+func newBudget(size int64, wait time.Duration) *budget {
+	return &budget{size: size, wait: wait, free: semaphore.NewWeighted(size)}
+}
+
+// reservation is one request's part of the budget. It is not safe for
+// concurrent use.
+type reservation struct {
+	budget *budget
+	held   int64 // bytes
+}
+
+func (b *budget) reserve() *reservation {
+	return &reservation{budget: b}
+}
+
+// resize makes the reservation this many bytes, and may wait to do so. More
+// than the whole budget counts as the whole budget: such a request runs alone.
+// On an error, errOverBudget or that of ctx, the reservation is as it was.
+func (r *reservation) resize(ctx context.Context, bytes int64) error {
+	bytes = min(bytes, r.budget.size)
+	more := bytes - r.held
+	switch {
+	case more < 0:
+		r.budget.free.Release(-more)
+	case more > 0 && !r.budget.free.TryAcquire(more):
+		waiting, cancel := context.WithTimeout(ctx, r.budget.wait)
+		defer cancel()
+		if err := r.budget.free.Acquire(waiting, more); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return errOverBudget
+		}
+	}
+	r.held = bytes
+	return nil
+}
+
+// release gives everything back. The reservation can be used again.
+func (r *reservation) release() {
+	r.budget.free.Release(r.held)
+	r.held = 0
+}

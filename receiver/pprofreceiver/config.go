@@ -1,0 +1,246 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+)
+
+// Config is the configuration of the receiver. Of the sections, server and
+// self, at least one must be there; an empty one has all its defaults.
+type Config struct {
+	// Server receives pushes over HTTP.
+	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
+
+	// Self profiles the collector's own process.
+	Self configoptional.Optional[SelfConfig] `mapstructure:"self"`
+
+	// ResourceAttributes go on the resource of every profile, unless the
+	// profile's own way in (a query parameter) sets the same attribute.
+	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
+
+	// Links names the pprof labels that become the links of samples.
+	Links LinksConfig `mapstructure:"links"`
+
+	// TimestampLabel is the numeric pprof label, in nanoseconds since 1970,
+	// that becomes the timestamps of samples. Default: end_timestamp_ns.
+	TimestampLabel string `mapstructure:"timestamp_label"`
+}
+
+// ServerConfig is confighttp's server configuration and the limits of our own,
+// all in one section.
+type ServerConfig struct {
+	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+
+	// MaxDecompressedSize bounds one payload after decompression, through all
+	// its layers. Default: 64MiB.
+	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+
+	// MaxInFlight bounds the bytes of all payloads being worked on at a time.
+	// Default: 256MiB.
+	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+}
+
+// SelfConfig says how the collector profiles itself.
+type SelfConfig struct {
+	// CollectionInterval is the time from one collection to the next. The first
+	// one begins at start. Default: 60s.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+
+	// CPUDuration is how long each CPU profile runs. It must be shorter than
+	// CollectionInterval. 0, the default, is the smaller of 10s and half of
+	// CollectionInterval.
+	CPUDuration time.Duration `mapstructure:"cpu_duration"`
+
+	// Profiles are the kinds to collect, of cpu, heap and goroutine.
+	// Default: all three.
+	Profiles []string `mapstructure:"profiles"`
+}
+
+// LinksConfig names the two pprof labels that hold a trace id (32 lower-case
+// hexadecimal digits) and a span id (16 of them).
+type LinksConfig struct {
+	TraceID string `mapstructure:"trace_id"`
+	SpanID  string `mapstructure:"span_id"`
+}
+
+var (
+	_ confmap.Unmarshaler = (*ServerConfig)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+	_ confmap.Validator   = (*ServerConfig)(nil)
+	_ confmap.Validator   = (*SelfConfig)(nil)
+	_ confmap.Validator   = (*LinksConfig)(nil)
+)
+
+// shortestDuration is the least that a timeout or interval makes sense with. A
+// number without a unit, which is read as nanoseconds, is below it.
+const shortestDuration = time.Millisecond
+
+// maxCPUDuration is the longest CPU profile that is taken unless asked for.
+const maxCPUDuration = 10 * time.Second
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		Server: configoptional.Default(defaultServerConfig()),
+		Self: configoptional.Default(SelfConfig{
+			CollectionInterval: time.Minute,
+			Profiles:           []string{kindCPU, kindHeap, kindGoroutine},
+		}),
+		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
+		TimestampLabel: "end_timestamp_ns",
+	}
+}
+
+func defaultServerConfig() ServerConfig {
+	server := confighttp.NewDefaultServerConfig()
+	server.NetAddr.Endpoint = "localhost:4040"
+	server.ReadTimeout = 30 * time.Second
+	server.ReadHeaderTimeout = 10 * time.Second
+	// From the end of the headers on: the body may take ReadTimeout, then a
+	// window with acknowledge: on_flush keeps the answer back.
+	server.WriteTimeout = 60 * time.Second
+	server.MaxRequestBodySize = int64(64 * bytesize.MiB)
+	return ServerConfig{
+		HTTP:                server,
+		MaxDecompressedSize: 64 * bytesize.MiB,
+		MaxInFlight:         256 * bytesize.MiB,
+	}
+}
+
+// httpKeys has confighttp's keys without its Unmarshal method, which lets
+// unknown keys pass.
+type httpKeys confighttp.ServerConfig
+
+// Unmarshal reads the section, and refuses unknown keys.
+func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
+	known := struct {
+		HTTP                httpKeys      `mapstructure:",squash"`
+		MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+		MaxInFlight         bytesize.Size `mapstructure:"max_in_flight"`
+	}{HTTP: httpKeys(sc.HTTP)}
+	// On a copy: decoding removes the "enabled" of optional sections.
+	strict := confmap.New()
+	if err := strict.Merge(conf); err != nil {
+		return err
+	}
+	if err := strict.Unmarshal(&known); err != nil {
+		return err
+	}
+	return conf.Unmarshal(sc)
+}
+
+// Validate checks the configuration as a whole.
+func (c *Config) Validate() error {
+	var errs []error
+	if !c.Server.HasValue() && !c.Self.HasValue() {
+		errs = append(errs, errors.New("at least one of the sections server and self must be there (an empty one, as in \"server:\", has all defaults)"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
+		if name == "" {
+			errs = append(errs, errors.New("resource_attributes: an attribute has an empty name"))
+		}
+		if !utf8.ValidString(name) || !utf8.ValidString(c.ResourceAttributes[name]) {
+			errs = append(errs, fmt.Errorf("resource_attributes: %q is not valid UTF-8", name))
+		}
+	}
+	switch c.TimestampLabel {
+	case "":
+		errs = append(errs, errors.New("timestamp_label: must not be empty"))
+	case c.Links.TraceID, c.Links.SpanID:
+		errs = append(errs, fmt.Errorf("timestamp_label: %q is a label of links already", c.TimestampLabel))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate checks what confighttp does not.
+func (sc *ServerConfig) Validate() error {
+	var errs []error
+	if sc.HTTP.NetAddr.Endpoint == "" {
+		errs = append(errs, errors.New("endpoint: must not be empty, want an address as in localhost:4040"))
+	}
+	if sc.HTTP.MaxRequestBodySize <= 0 {
+		errs = append(errs, fmt.Errorf("max_request_body_size: %d, must be above 0", sc.HTTP.MaxRequestBodySize))
+	}
+	if sc.MaxDecompressedSize <= 0 {
+		errs = append(errs, fmt.Errorf("max_decompressed_size: %d, must be above 0", sc.MaxDecompressedSize))
+	}
+	if sc.MaxInFlight < sc.MaxDecompressedSize {
+		errs = append(errs, fmt.Errorf("max_in_flight: %v, must be at least max_decompressed_size (%v)", sc.MaxInFlight, sc.MaxDecompressedSize))
+	}
+	for _, algorithm := range sc.HTTP.CompressionAlgorithms {
+		if !slices.Contains(contentEncodings, algorithm) {
+			errs = append(errs, fmt.Errorf("compression_algorithms: %q is unknown, want some of %q", algorithm, contentEncodings))
+		}
+	}
+	for _, timeout := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"read_timeout", sc.HTTP.ReadTimeout},
+		{"read_header_timeout", sc.HTTP.ReadHeaderTimeout},
+		{"write_timeout", sc.HTTP.WriteTimeout},
+	} {
+		if timeout.value != 0 && timeout.value < shortestDuration {
+			errs = append(errs, fmt.Errorf("%s: %v, must be 0 (no timeout) or at least %v, with a unit as in 30s", timeout.key, timeout.value, shortestDuration))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Validate checks intervals and kinds.
+func (sc *SelfConfig) Validate() error {
+	var errs []error
+	if sc.CollectionInterval < shortestDuration {
+		errs = append(errs, fmt.Errorf("collection_interval: %v, must be at least %v, with a unit as in 60s", sc.CollectionInterval, shortestDuration))
+	}
+	if sc.CPUDuration < 0 || sc.CPUDuration > 0 && sc.CPUDuration >= sc.CollectionInterval {
+		errs = append(errs, fmt.Errorf("cpu_duration: %v, must be shorter than collection_interval (%v); 0 is the smaller of %v and half of it",
+			sc.CPUDuration, sc.CollectionInterval, maxCPUDuration))
+	}
+	if len(sc.Profiles) == 0 {
+		errs = append(errs, fmt.Errorf("profiles: must not be empty, want some of %q", selfKindNames()))
+	}
+	for i, name := range sc.Profiles {
+		if _, known := selfKinds[name]; !known {
+			errs = append(errs, fmt.Errorf("profiles: %q is unknown, want some of %q", name, selfKindNames()))
+		}
+		if slices.Contains(sc.Profiles[:i], name) {
+			errs = append(errs, fmt.Errorf("profiles: %q is there more than once", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cpuDuration is CPUDuration with its default put in.
+func (sc *SelfConfig) cpuDuration() time.Duration {
+	if sc.CPUDuration > 0 {
+		return sc.CPUDuration
+	}
+	return min(maxCPUDuration, sc.CollectionInterval/2)
+}
+
+// Validate checks that each id has a label of its own.
+func (lc *LinksConfig) Validate() error {
+	switch {
+	case lc.TraceID == "":
+		return errors.New("trace_id: must not be empty, want the name of a label")
+	case lc.SpanID == "":
+		return errors.New("span_id: must not be empty, want the name of a label")
+	case lc.TraceID == lc.SpanID:
+		return fmt.Errorf("trace_id and span_id are both %q, want two labels", lc.TraceID)
+	}
+	return nil
+}

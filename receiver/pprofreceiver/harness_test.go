@@ -1,0 +1,226 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
+)
+
+const serverYAML = "server: {endpoint: 127.0.0.1:0}\n"
+
+// loadConfig reads a configuration as the collector does, and validates it.
+func loadConfig(yaml string) (*Config, error) {
+	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+	if err != nil {
+		return nil, err
+	}
+	conf, err := raw.AsConf()
+	if err != nil {
+		return nil, err
+	}
+	cfg := createDefaultConfig().(*Config)
+	if err := conf.Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
+}
+
+// bench is a receiver under test, and what it says.
+type bench struct {
+	*pprofReceiver
+	t         *testing.T
+	client    *http.Client
+	telemetry *componenttest.Telemetry
+	logs      *observer.ObservedLogs
+}
+
+// newBench makes a receiver that is not started.
+func newBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
+	t.Helper()
+	cfg, err := loadConfig(yaml)
+	require.NoError(t, err)
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
+	set := settings(telemetry)
+	core, logs := observer.New(zapcore.DebugLevel)
+	set.Logger = zap.New(core)
+	r, err := newReceiver(set, cfg, next)
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	t.Cleanup(client.CloseIdleConnections)
+	return &bench{pprofReceiver: r, t: t, client: client, telemetry: telemetry, logs: logs}
+}
+
+func settings(telemetry *componenttest.Telemetry) receiver.Settings {
+	set := metadatatest.NewSettings(telemetry)
+	set.BuildInfo = component.BuildInfo{Version: "1.2.3"}
+	set.Resource.Attributes().PutStr("service.name", "the-collector")
+	set.Resource.Attributes().PutStr("service.instance.id", "instance-1")
+	set.Resource.Attributes().PutStr("service.version", "1.2.3")
+	return set
+}
+
+// startBench makes a receiver, and runs it until the test ends.
+func startBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
+	t.Helper()
+	b := newBench(t, yaml, next)
+	b.start()
+	return b
+}
+
+func (b *bench) start() {
+	b.t.Helper()
+	require.NoError(b.t, b.Start(context.Background(), componenttest.NewNopHost()))
+	b.t.Cleanup(func() { require.NoError(b.t, b.Shutdown(context.Background())) })
+}
+
+func (b *bench) url(path string) string {
+	return "http://" + b.server.listener.Addr().String() + path
+}
+
+// answer is a response that has been read.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send makes a request. Headers are name, value, name, value...
+func (b *bench) send(method, path string, body io.Reader, headers ...string) (answer, error) {
+	request, err := http.NewRequest(method, b.url(path), body)
+	if err != nil {
+		return answer{}, err
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := b.client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	text, err := io.ReadAll(response.Body)
+	return answer{status: response.StatusCode, header: response.Header, body: string(text)}, errors.Join(err, response.Body.Close())
+}
+
+// push sends a body to /v1/pprof with this query. It may be called from any
+// goroutine; where there is no answer, the test fails and the status is 0.
+func (b *bench) push(query string, body []byte, headers ...string) answer {
+	b.t.Helper()
+	a, err := b.send(http.MethodPost, "/v1/pprof"+query, bytes.NewReader(body), headers...)
+	assert.NoError(b.t, err)
+	return a
+}
+
+// sink keeps what it consumes, after checking that it conforms.
+type sink struct {
+	consumertest.ProfilesSink
+	t *testing.T
+}
+
+func newSink(t *testing.T) *sink {
+	t.Helper()
+	return &sink{t: t}
+}
+
+func (s *sink) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	violations, _ := profiletest.Conformance(pd)
+	if len(violations) > 0 {
+		s.t.Errorf("not conforming: %s", strings.Join(violations, "; "))
+	}
+	return s.ProfilesSink.ConsumeProfiles(ctx, pd)
+}
+
+// only returns the one payload that was consumed.
+func (s *sink) only() pprofile.Profiles {
+	s.t.Helper()
+	all := s.AllProfiles()
+	require.Len(s.t, all, 1)
+	return all[0]
+}
+
+// samplePprof is a small profile with two sample types, whose one sample has this
+// value of each, in a binary of this name.
+func samplePprof(binary string, value int64) *profile.Profile {
+	mapping := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x9000, File: binary}
+	function := &profile.Function{ID: 1, Name: "main.work", SystemName: "main.work", Filename: "work.go"}
+	location := &profile.Location{ID: 1, Mapping: mapping, Address: 0x1234, Line: []profile.Line{{Function: function, Line: 7}}}
+	return &profile.Profile{
+		SampleType:    []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+		PeriodType:    &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
+		Period:        10_000_000,
+		TimeNanos:     1_700_000_000_000_000_000,
+		DurationNanos: 10_000_000_000,
+		Mapping:       []*profile.Mapping{mapping},
+		Function:      []*profile.Function{function},
+		Location:      []*profile.Location{location},
+		Sample:        []*profile.Sample{{Location: []*profile.Location{location}, Value: []int64{value, value * 10_000_000}}},
+	}
+}
+
+func plain(t *testing.T, p *profile.Profile) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	require.NoError(t, p.WriteUncompressed(&buf))
+	return buf.Bytes()
+}
+
+func gzipped(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+func zstandard(t *testing.T, data []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	require.NoError(t, err)
+	encoded := w.EncodeAll(data, nil)
+	require.NoError(t, w.Close())
+	return encoded
+}
+
+// zstdStream compresses without the size in the header.
+func zstdStream(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w, err := zstd.NewWriter(&buf, zstd.WithEncoderConcurrency(1))
+	require.NoError(t, err)
+	for len(data) > 0 { // in parts, so that the encoder does not know the size
+		n := min(len(data), 1<<20)
+		_, err = w.Write(data[:n])
+		require.NoError(t, err)
+		data = data[n:]
+	}
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}

@@ -1,0 +1,150 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+const (
+	pushPath = "/v1/pprof"
+
+	// parameterProfileType is the query parameter that names the kind of profile.
+	parameterProfileType = "profile_type"
+)
+
+// magicJFR is how a Java Flight Recorder file begins.
+var magicJFR = []byte("FLR\x00")
+
+// pushQuery is what the query of a push says.
+type pushQuery struct {
+	attributes map[string]string // of the resource
+	kind       string
+}
+
+// parsePushQuery reads the query of a push. Parameters with a dot in their name
+// are resource attributes, profile_type is the kind of profile, those in ignored
+// are for others, and any other is refused: it would be lost in silence. Errors
+// name parameters, never their values.
+func parsePushQuery(rawQuery string, ignored []string) (pushQuery, error) {
+	parameters, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return pushQuery{}, badRequest("query: malformed, want name=value pairs, percent-encoded and joined by &")
+	}
+	query := pushQuery{attributes: make(map[string]string, len(parameters))}
+	for name, values := range parameters {
+		if slices.Contains(ignored, name) {
+			continue
+		}
+		value := values[0]
+		switch {
+		case name == "":
+			return pushQuery{}, badRequest("query: a parameter has an empty name")
+		case !utf8.ValidString(name) || !utf8.ValidString(value):
+			return pushQuery{}, badRequest(fmt.Sprintf("query: parameter %q is not valid UTF-8", name))
+		case len(values) > 1:
+			return pushQuery{}, badRequest(fmt.Sprintf("query: parameter %q is there %d times, want it once", name, len(values)))
+		case name == parameterProfileType:
+			if value == "" {
+				return pushQuery{}, badRequest(fmt.Sprintf("query: parameter %q is empty, want a kind of profile as in cpu", name))
+			}
+			query.kind = value
+		case strings.Contains(name, "."):
+			query.attributes[name] = value
+		default:
+			return pushQuery{}, badRequest(fmt.Sprintf("query: parameter %q is unknown, want %s, or a resource attribute, which has a dot in its name as in service.name", name, parameterProfileType))
+		}
+	}
+	return query, nil
+}
+
+// push handles POST /v1/pprof: one pprof, as the whole body.
+func (s *server) push(w http.ResponseWriter, r *http.Request) error {
+	query, err := parsePushQuery(r.URL.RawQuery, s.ignoredParameters)
+	if err != nil {
+		return err
+	}
+	held := s.budget.reserve()
+	defer held.release()
+	payload, err := s.readPayload(r, held)
+	if err != nil {
+		return err
+	}
+	resource := pcommon.NewMap()
+	putStrings(resource, s.resourceAttributes)
+	putStrings(resource, query.attributes)
+	err = s.intake.accept(r.Context(), arrival{payload: payload, resource: resource, kind: query.kind})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// readPayload reads the body and takes off its compression. What it returns is
+// held by the reservation.
+func (s *server) readPayload(r *http.Request, held *reservation) ([]byte, error) {
+	encoding, err := s.contentEncoding(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength > s.bodyLimit {
+		return nil, &http.MaxBytesError{Limit: s.bodyLimit}
+	}
+	ctx := r.Context()
+	body, err := readBody(ctx, r.Body, r.ContentLength, held)
+	if err != nil {
+		return nil, bodyError(ctx, err)
+	}
+	if len(body) == 0 {
+		return nil, badRequest("body: empty, want a pprof profile")
+	}
+	if encoding != "" {
+		if format := compressionOf(body); format == nil || format.name != encoding {
+			return nil, badRequest(fmt.Sprintf("body: not %s, which Content-Encoding says", encoding))
+		}
+	}
+	payload, err := unpack(ctx, body, s.payloadLimit, held)
+	if err != nil {
+		return nil, bodyError(ctx, err)
+	}
+	if bytes.HasPrefix(payload, magicJFR) {
+		return nil, &refusal{status: http.StatusUnsupportedMediaType, message: "body: a JFR recording, want a pprof profile"}
+	}
+	return payload, nil
+}
+
+// bodyError says that err is the body's fault, unless the client is gone.
+func bodyError(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return fmt.Errorf("body: %w", err)
+}
+
+// contentEncoding returns the Content-Encoding of a body that can be decoded, ""
+// if it has none.
+func (s *server) contentEncoding(header http.Header) (string, error) {
+	encoding := strings.ToLower(strings.TrimSpace(strings.Join(header.Values("Content-Encoding"), ",")))
+	if encoding == "identity" {
+		encoding = ""
+	}
+	if !slices.Contains(s.encodings, encoding) {
+		return "", &refusal{
+			status:  http.StatusUnsupportedMediaType,
+			message: fmt.Sprintf("Content-Encoding %q is not supported, want one of %q", encoding, s.encodings),
+		}
+	}
+	return encoding, nil
+}

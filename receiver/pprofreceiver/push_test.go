@@ -1,0 +1,415 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
+)
+
+// Row R10 of the faults: each status, with its body and headers.
+func TestStatuses(t *testing.T) {
+	good := plain(t, samplePprof("/bin/app", 3))
+	zeros := bytes.Repeat([]byte{0}, 3<<20) // more than max_decompressed_size below
+	badStack := samplePprof("/bin/app", 1)
+	badStack.Sample[0].Value = []int64{1, 2, 3}
+	ok := consumertest.NewNop()
+	away := consumertest.NewErr(errors.New("backend is away"))
+	never := consumertest.NewErr(consumererror.NewPermanent(errors.New("backend says no")))
+
+	for _, row := range []struct {
+		name    string
+		method  string // POST
+		path    string // /v1/pprof
+		body    []byte
+		headers []string
+		next    xconsumer.Profiles // ok
+		status  int
+		code    codes.Code
+		says    []string
+		retry   string
+	}{
+		{name: "plain", body: good, status: 204},
+		{name: "gzip by magic", body: gzipped(t, good), status: 204},
+		{name: "zstd by magic", body: zstandard(t, good), status: 204},
+		{name: "zstd stream", body: zstdStream(t, good), status: 204},
+		{name: "gzip in gzip", body: gzipped(t, gzipped(t, good)), status: 204},
+		{name: "gzip in zstd in gzip", body: gzipped(t, zstandard(t, gzipped(t, good))), status: 204},
+		{name: "two gzip members", body: append(gzipped(t, good[:20]), gzipped(t, good[20:])...), status: 204},
+		{name: "two zstd frames", body: append(zstandard(t, good[:20]), zstandard(t, good[20:])...), status: 204},
+		{name: "Content-Encoding gzip", body: gzipped(t, good), headers: []string{"Content-Encoding", "gzip"}, status: 204},
+		{name: "Content-Encoding GZIP around gzip", body: gzipped(t, gzipped(t, good)), headers: []string{"Content-Encoding", "GZIP"}, status: 204},
+		{name: "Content-Encoding zstd", body: zstandard(t, good), headers: []string{"Content-Encoding", "zstd"}, status: 204},
+		{name: "Content-Encoding identity", body: good, headers: []string{"Content-Encoding", "identity"}, status: 204},
+		{name: "curl's content type", body: good, headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 204},
+		{name: "attributes", path: "/v1/pprof?service.name=checkout&a.b=c+d&profile_type=cpu", body: good, status: 204},
+
+		{name: "neither sample types nor samples", body: plain(t, &profile.Profile{}), status: 204},
+
+		{name: "no body", status: 400, code: codes.InvalidArgument, says: []string{"body: empty"}},
+		{name: "nothing in gzip", body: gzipped(t, nil), status: 400, code: codes.InvalidArgument, says: []string{"empty"}},
+		{name: "text", body: []byte("hello world"), status: 400, code: codes.InvalidArgument},
+		{name: "cut off", body: good[:len(good)-3], status: 400, code: codes.InvalidArgument},
+		{name: "gzip cut off", body: gzipped(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: gzip"}},
+		{name: "zstd cut off", body: zstandard(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: zstd"}},
+		{name: "too many values", body: plain(t, badStack), status: 400, code: codes.InvalidArgument, says: []string{"sample", "0"}},
+		{name: "not gzip as said", body: good, headers: []string{"Content-Encoding", "gzip"}, status: 400, code: codes.InvalidArgument, says: []string{"not gzip"}},
+		{name: "too many layers", body: gzipped(t, gzipped(t, gzipped(t, gzipped(t, good)))), status: 400, code: codes.InvalidArgument, says: []string{"more than 3 times"}},
+		{name: "unknown parameter", path: "/v1/pprof?service=checkout", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"service\" is unknown", "service.name"}},
+		{name: "empty parameter", path: "/v1/pprof?=x", body: good, status: 400, code: codes.InvalidArgument, says: []string{"empty name"}},
+		{name: "repeated parameter", path: "/v1/pprof?a.b=1&a.b=2", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"a.b\"", "2 times"}},
+		{name: "empty profile type", path: "/v1/pprof?profile_type=", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"profile_type\" is empty"}},
+		{name: "not UTF-8", path: "/v1/pprof?a.b=%ff", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"a.b\"", "UTF-8"}},
+		{name: "malformed query", path: "/v1/pprof?a.b=%zz", body: good, status: 400, code: codes.InvalidArgument, says: []string{"query: malformed"}},
+
+		{name: "another path", path: "/v1/profiles", body: good, status: 404, code: codes.Unimplemented, says: []string{"/v1/pprof"}},
+		{name: "GET", method: http.MethodGet, status: 405, code: codes.Unimplemented, says: []string{"GET", "want POST"}},
+		{name: "PUT", method: http.MethodPut, body: good, status: 405, code: codes.Unimplemented, says: []string{"PUT", "want POST"}},
+
+		{name: "plain too large", body: zeros, status: 413, code: codes.ResourceExhausted},
+		{name: "gzip too large", body: gzipped(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
+		{name: "zstd too large", body: zstandard(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
+		{name: "gzip in Content-Encoding too large", body: gzipped(t, gzipped(t, zeros)), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: codes.ResourceExhausted},
+
+		{name: "JFR", body: []byte("FLR\x00\x00\x02\x00\x00"), status: 415, code: codes.InvalidArgument, says: []string{"JFR"}},
+		{name: "JFR in gzip", body: gzipped(t, []byte("FLR\x00\x00\x02\x00\x00")), status: 415, code: codes.InvalidArgument, says: []string{"JFR"}},
+		{name: "Content-Encoding br", body: good, headers: []string{"Content-Encoding", "br"}, status: 415, code: codes.InvalidArgument, says: []string{"\"br\"", "gzip"}},
+		{name: "Content-Encoding gzip, gzip", body: good, headers: []string{"Content-Encoding", "gzip, gzip"}, status: 415, code: codes.InvalidArgument},
+
+		{name: "permanent", body: good, next: never, status: 500, code: codes.Internal, says: []string{"backend says no"}},
+		{name: "retryable", body: good, next: away, status: 503, code: codes.Unavailable, says: []string{"backend is away"}, retry: "5"},
+		{name: "bad before retryable", body: []byte("hello world"), next: away, status: 400, code: codes.InvalidArgument},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if row.method == "" {
+				row.method = http.MethodPost
+			}
+			if row.path == "" {
+				row.path = "/v1/pprof"
+			}
+			if row.next == nil {
+				row.next = ok
+			}
+			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
+
+			got, err := b.send(row.method, row.path, bytes.NewReader(row.body), row.headers...)
+			require.NoError(t, err)
+			require.Equal(t, row.status, got.status, got.body)
+			assert.Equal(t, row.retry, got.header.Get("Retry-After"))
+			if row.status == 405 {
+				assert.Equal(t, "POST", got.header.Get("Allow"))
+			}
+			if row.status == 204 {
+				assert.Empty(t, got.body)
+				return
+			}
+			assert.Equal(t, "application/json", got.header.Get("Content-Type"))
+			var status spb.Status
+			require.NoError(t, protojson.Unmarshal([]byte(got.body), &status))
+			assert.Equal(t, int32(row.code), status.Code)
+			assert.NotEmpty(t, status.Message)
+			for _, part := range row.says {
+				assert.Contains(t, status.Message, part)
+			}
+
+			// The same in protobuf, for those who speak it.
+			got, err = b.send(row.method, row.path, bytes.NewReader(row.body), append(row.headers, "Accept", "text/html, application/x-protobuf;q=0.9")...)
+			require.NoError(t, err)
+			require.Equal(t, row.status, got.status)
+			assert.Equal(t, "application/x-protobuf", got.header.Get("Content-Type"))
+			var again spb.Status
+			require.NoError(t, proto.Unmarshal([]byte(got.body), &again))
+			assert.True(t, proto.Equal(&status, &again), "%v is not %v", &again, &status)
+		})
+	}
+}
+
+func TestProtobufContentTypeIsMirrored(t *testing.T) {
+	b := startBench(t, serverYAML, consumertest.NewNop())
+	got := b.push("", nil, "Content-Type", "application/x-protobuf")
+	assert.Equal(t, http.StatusBadRequest, got.status)
+	assert.Equal(t, "application/x-protobuf", got.header.Get("Content-Type"))
+}
+
+func TestCompressionAlgorithmsAreObeyed(t *testing.T) {
+	good := plain(t, samplePprof("/bin/app", 3))
+	b := startBench(t, "server: {endpoint: 127.0.0.1:0, compression_algorithms: [\"\", zstd]}", consumertest.NewNop())
+	assert.Equal(t, 204, b.push("", zstandard(t, good), "Content-Encoding", "zstd").status)
+	assert.Equal(t, 415, b.push("", gzipped(t, good), "Content-Encoding", "gzip").status)
+	assert.Equal(t, 204, b.push("", gzipped(t, good)).status, "pprof's own gzip is not a Content-Encoding")
+}
+
+func TestBodyLimit(t *testing.T) {
+	good := plain(t, samplePprof("/bin/app", 3))
+	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_request_body_size: 1000}", consumertest.NewNop())
+	assert.Equal(t, 204, b.push("", good).status)
+
+	got := b.push("", make([]byte, 1001))
+	assert.Equal(t, http.StatusRequestEntityTooLarge, got.status)
+	assert.Contains(t, got.body, "1000 bytes")
+
+	// Without a Content-Length it is noticed while reading.
+	chunked, err := b.send(http.MethodPost, "/v1/pprof", struct{ *bytes.Reader }{bytes.NewReader(make([]byte, 5000))})
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, chunked.status)
+	assert.Contains(t, chunked.body, "1000 bytes")
+}
+
+// What a push makes: all of the payload, on the resource that the query names.
+func TestPush(t *testing.T) {
+	p := samplePprof("/bin/app", 3)
+	next := newSink(t)
+	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
+
+	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&profile_type=cpu", plain(t, p)).status)
+
+	assert.Empty(t, profiletest.DiffPprof(p, next.only()))
+	resource := next.only().ResourceProfiles().At(0).Resource().Attributes()
+	assert.Equal(t, map[string]any{
+		"service.name":                "checkout",
+		"host.name":                   "a b",
+		"deployment.environment.name": "test",
+		"process.executable.name":     "app",
+	}, resource.AsRaw())
+	scope := next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
+	assert.Equal(t, "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver", scope.Name())
+	assert.Equal(t, "1.2.3", scope.Version())
+	kind, _ := scope.Attributes().Get("profile.type")
+	assert.Equal(t, "cpu", kind.Str())
+
+	points := []metricdata.DataPoint[int64]{{
+		Value:      1,
+		Attributes: attribute.NewSet(attribute.String("endpoint", "/v1/pprof"), attribute.Int("http.response.status_code", 204)),
+	}}
+	metadatatest.AssertEqualReceiverPprofRequests(t, b.telemetry, points, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	accepted, err := b.telemetry.GetMetric("otelcol_receiver_accepted_profile_samples")
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, accepted.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+}
+
+// The large files are left to the end-to-end test.
+func TestCorpusArrivesWhole(t *testing.T) {
+	for _, file := range profiletest.Corpus(t) {
+		if len(file.Data) > 100<<10 {
+			continue
+		}
+		t.Run(file.Name, func(t *testing.T) {
+			next := newSink(t)
+			b := startBench(t, serverYAML, next)
+			got := b.push("?service.name=x", file.Data)
+			require.Equal(t, 204, got.status, got.body)
+			want, err := profile.ParseData(file.Data)
+			require.NoError(t, err)
+			assert.Empty(t, profiletest.DiffPprof(want, next.only()))
+		})
+	}
+}
+
+func TestServiceName(t *testing.T) {
+	for _, row := range []struct {
+		name, config, query, binary, want string
+	}{
+		{name: "query", query: "?service.name=asked", binary: "/bin/app", want: "asked"},
+		{name: "query over config", config: "resource_attributes: {service.name: configured}", query: "?service.name=asked", want: "asked"},
+		{name: "config", config: "resource_attributes: {service.name: configured}", binary: "/bin/app", want: "configured"},
+		{name: "executable", binary: "/usr/bin/app", want: "unknown_service:app"},
+		{name: "executable of the query", query: "?process.executable.name=other", binary: "/usr/bin/app", want: "unknown_service:other"},
+		{name: "empty", query: "?service.name=", binary: "/bin/app", want: "unknown_service:app"},
+		{name: "nothing", want: "unknown_service"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			next := newSink(t)
+			b := startBench(t, serverYAML+row.config, next)
+			require.Equal(t, 204, b.push(row.query, plain(t, samplePprof(row.binary, 1))).status)
+			name, _ := next.only().ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+			assert.Equal(t, row.want, name.AsString())
+		})
+	}
+}
+
+// Row R5 of the faults: a profile without samples is no error, and is counted.
+func TestEmptyProfileIsCounted(t *testing.T) {
+	p := samplePprof("/bin/app", 1)
+	p.Sample = nil
+	next := newSink(t)
+	b := startBench(t, serverYAML, next)
+	require.Equal(t, 204, b.push("", plain(t, p)).status)
+	assert.Zero(t, next.SampleCount())
+	metadatatest.AssertEqualReceiverPprofEmptyProfiles(t, b.telemetry, []metricdata.DataPoint[int64]{{
+		Value:      1,
+		Attributes: attribute.NewSet(attribute.String("transport", "http")),
+	}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+}
+
+func TestConfiguredLabels(t *testing.T) {
+	p := samplePprof("/bin/app", 1)
+	p.Sample[0].Label = map[string][]string{
+		"the trace": {"0102030405060708090a0b0c0d0e0f10"},
+		"the span":  {"0102030405060708"},
+	}
+	p.Sample[0].NumLabel = map[string][]int64{"at": {p.TimeNanos + 5}}
+	next := newSink(t)
+	b := startBench(t, serverYAML+"links: {trace_id: the trace, span_id: the span}\ntimestamp_label: at", next)
+	require.Equal(t, 204, b.push("", plain(t, p)).status)
+
+	pd := next.only()
+	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
+	require.EqualValues(t, 1, sample.LinkIndex())
+	link := pd.Dictionary().LinkTable().At(1)
+	assert.Equal(t, pcommon.TraceID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, link.TraceID())
+	assert.Equal(t, pcommon.SpanID{1, 2, 3, 4, 5, 6, 7, 8}, link.SpanID())
+	assert.Equal(t, []uint64{uint64(p.TimeNanos + 5)}, sample.TimestampsUnixNano().AsRaw())
+}
+
+// profileIDs returns the ids of all Profiles, and requires them to be set.
+func profileIDs(t *testing.T, payloads ...pprofile.Profiles) []pprofile.ProfileID {
+	t.Helper()
+	var ids []pprofile.ProfileID
+	for _, pd := range payloads {
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					require.False(t, p.ProfileID().IsEmpty())
+					ids = append(ids, p.ProfileID())
+				}
+			}
+		}
+	}
+	return ids
+}
+
+func TestProfileIDs(t *testing.T) {
+	data := plain(t, samplePprof("/bin/app", 3))
+	idsOf := func(config, query string, body []byte) []pprofile.ProfileID {
+		next := newSink(t)
+		b := startBench(t, serverYAML+config, next)
+		require.Equal(t, 204, b.push(query, body).status)
+		ids := profileIDs(t, next.only())
+		require.Len(t, ids, 2)
+		assert.NotEqual(t, ids[0], ids[1], "one for each sample type")
+		return ids
+	}
+	ids := idsOf("", "?service.name=a&x.y=1", data)
+
+	for name, again := range map[string][]pprofile.ProfileID{
+		"sent again":             idsOf("", "?service.name=a&x.y=1", data),
+		"compressed":             idsOf("", "?service.name=a&x.y=1", gzipped(t, data)),
+		"parameters turned":      idsOf("", "?x.y=1&service.name=a", data),
+		"attributes from config": idsOf("resource_attributes: {service.name: a}", "?x.y=1", data),
+	} {
+		assert.Equal(t, ids, again, name)
+	}
+	for name, other := range map[string][]pprofile.ProfileID{
+		"other instance":  idsOf("", "?service.name=a&x.y=2", data),
+		"other attribute": idsOf("", "?service.name=a&x.z=1", data),
+		"fewer":           idsOf("", "?service.name=a", data),
+		"other kind":      idsOf("", "?service.name=a&x.y=1&profile_type=cpu", data),
+		"other payload":   idsOf("", "?service.name=a&x.y=1", plain(t, samplePprof("/bin/app", 4))),
+	} {
+		for _, id := range other {
+			assert.NotContains(t, ids, id, name)
+		}
+	}
+}
+
+// Samples with and without a timestamp make two Profiles of one sample type.
+func TestProfileIDsOfOneSampleType(t *testing.T) {
+	p := samplePprof("/bin/app", 3)
+	stamped := *p.Sample[0]
+	stamped.NumLabel = map[string][]int64{"end_timestamp_ns": {p.TimeNanos + 1}}
+	p.Sample = append(p.Sample, &stamped)
+	next := newSink(t)
+	b := startBench(t, serverYAML, next)
+	got := b.push("", plain(t, p))
+	require.Equal(t, 204, got.status, got.body)
+	ids := profileIDs(t, next.only())
+	require.Len(t, ids, 4)
+	seen := map[pprofile.ProfileID]bool{}
+	for _, id := range ids {
+		assert.False(t, seen[id], "%s is there twice", id)
+		seen[id] = true
+	}
+}
+
+// Row R16 of the faults, as far as the query goes.
+func TestQueryIsNotLogged(t *testing.T) {
+	b := startBench(t, serverYAML, consumertest.NewNop())
+	b.push("?token=s3cret", nil)
+	b.push("?a.b=s3cret&a.b=s3cret", nil)
+	b.push("?a.b=s3cret%zz", nil)
+	b.push("?a.b=s3cret", []byte("no profile"))
+	require.NotZero(t, b.logs.FilterMessage("request refused").Len())
+	for _, entry := range b.logs.All() {
+		assert.NotContains(t, entry.Message, "s3cret")
+		for key, value := range entry.ContextMap() {
+			if text, ok := value.(string); ok {
+				assert.NotContains(t, text, "s3cret", key)
+			}
+		}
+	}
+}
+
+// The parameters of an authenticator are not ours to judge, nor to keep.
+func TestAuthenticationParametersAreIgnored(t *testing.T) {
+	query, err := parsePushQuery("token=1&my.token=2&service.name=x", []string{"token", "my.token"})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"service.name": "x"}, query.attributes)
+}
+
+// Row R1 of the faults, a part of it: whatever the bytes, an answer.
+func TestEveryPrefixHasAnAnswer(t *testing.T) {
+	data := plain(t, samplePprof("/bin/app", 3))
+	b := startBench(t, serverYAML, newSink(t))
+	for n := range data {
+		status := b.push("", data[:n]).status
+		assert.Contains(t, []int{204, 400}, status, "the first %d bytes", n)
+	}
+	zipped := gzipped(t, data)
+	for n := range zipped {
+		assert.Equal(t, 400, b.push("", zipped[:n]).status, "the first %d bytes of gzip", n)
+	}
+}
+
+// A length that a gzip trailer or a zstd header makes up costs nothing.
+func TestLyingSizes(t *testing.T) {
+	data := plain(t, samplePprof("/bin/app", 3))
+	b := startBench(t, serverYAML, newSink(t))
+	big := gzipped(t, data)
+	binary.LittleEndian.PutUint32(big[len(big)-4:], 0xffffffff)
+	assert.Equal(t, 400, b.push("", big).status)
+	assert.Zero(t, b.server.budget.inUse())
+
+	small := append(gzipped(t, data), gzipped(t, nil)...) // the trailer says 0
+	assert.Equal(t, 204, b.push("", small).status)
+}
+
+func TestErrorsAreValidUTF8(t *testing.T) {
+	b := startBench(t, serverYAML, consumertest.NewErr(errors.New("bad \xff bytes")))
+	got := b.push("", plain(t, samplePprof("/bin/app", 3)))
+	assert.Equal(t, 503, got.status)
+	assert.Contains(t, got.body, "bad \ufffd bytes")
+}

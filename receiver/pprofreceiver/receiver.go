@@ -1,0 +1,72 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+)
+
+// pprofReceiver is the component: the sections that are configured, each with
+// its own way into the pipeline.
+type pprofReceiver struct {
+	server    *server       // nil when not configured
+	self      *selfProfiler // nil when not configured
+	telemetry *metadata.TelemetryBuilder
+}
+
+func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	r := &pprofReceiver{telemetry: telemetry}
+	if config := cfg.Server.Get(); config != nil {
+		in, err := newIntake("http", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
+		if err != nil {
+			return nil, err
+		}
+		r.server = newServer(*config, cfg.ResourceAttributes, in, set.TelemetrySettings, telemetry)
+	}
+	if config := cfg.Self.Get(); config != nil {
+		in, err := newIntake("self", set, cfg, maxSelfProfile, next, telemetry)
+		if err != nil {
+			return nil, err
+		}
+		r.self = newSelfProfiler(*config, set.Resource, cfg.ResourceAttributes, in, set.Logger)
+	}
+	return r, nil
+}
+
+// Start begins to receive. On an error nothing is left running.
+func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
+	if r.server != nil {
+		if err := r.server.start(ctx, host); err != nil {
+			return err
+		}
+	}
+	if r.self != nil {
+		r.self.start(ctx)
+	}
+	return nil
+}
+
+// Shutdown stops receiving, and returns when nothing more will be handed to the
+// next component.
+func (r *pprofReceiver) Shutdown(ctx context.Context) error {
+	if r.self != nil {
+		r.self.stop()
+	}
+	var err error
+	if r.server != nil {
+		err = r.server.shutdown(ctx)
+	}
+	r.telemetry.Shutdown()
+	return err
+}

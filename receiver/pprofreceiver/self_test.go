@@ -1,0 +1,164 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"runtime/pprof"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// temporalities returns profile.temporality of each sample type that arrived, by
+// kind of profile.
+func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]map[string]string {
+	t.Helper()
+	found := map[string]map[string]string{}
+	for _, pd := range payloads {
+		dictionary := pd.Dictionary()
+		scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
+		kind, ok := scope.Scope().Attributes().Get("profile.type")
+		require.True(t, ok)
+		types := map[string]string{}
+		for _, profile := range scope.Profiles().All() {
+			attributes, err := pprofile.FromAttributeIndices(dictionary.AttributeTable(), profile, dictionary)
+			require.NoError(t, err)
+			value, ok := attributes.Get("profile.temporality")
+			if !ok {
+				value = pcommon.NewValueStr("unknown")
+			}
+			types[dictionary.StringTable().At(int(profile.SampleType().TypeStrindex()))] = value.Str()
+		}
+		found[kind.Str()] = types
+	}
+	return found
+}
+
+func TestSelf(t *testing.T) {
+	next := newSink(t)
+	b := startBench(t, "self: {collection_interval: 200ms, cpu_duration: 50ms}\nresource_attributes: {host.name: here}", next)
+	want := map[string]map[string]string{
+		"cpu":       {"samples": "delta", "cpu": "delta"},
+		"heap":      {"alloc_objects": "cumulative", "alloc_space": "cumulative", "inuse_objects": "instant", "inuse_space": "instant"},
+		"goroutine": {"goroutine": "instant"},
+	}
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 2*len(want) }, time.Minute, time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+
+	assert.Equal(t, want, temporalities(t, next.AllProfiles()))
+	for _, pd := range next.AllProfiles() {
+		resource := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+		delete(resource, "process.executable.name") // the test binary, where the platform tells
+		assert.Equal(t, map[string]any{
+			"service.name":        "the-collector",
+			"service.instance.id": "instance-1",
+			"service.version":     "1.2.3",
+			"host.name":           "here",
+		}, resource)
+	}
+	ids := profileIDs(t, next.AllProfiles()...)
+	seen := map[pprofile.ProfileID]bool{}
+	for _, id := range ids {
+		seen[id] = true
+	}
+	assert.Len(t, seen, len(ids), "each collection has ids of its own")
+	assert.Zero(t, b.logs.FilterMessage("a profile of the collector itself is lost").Len())
+
+	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}), "the profiler is free again")
+	pprof.StopCPUProfile()
+}
+
+func TestSelfTakesWhatIsAskedFor(t *testing.T) {
+	next := newSink(t)
+	b := startBench(t, "self: {collection_interval: 50ms, profiles: [goroutine]}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 3 }, time.Minute, time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+	assert.Equal(t, map[string]map[string]string{"goroutine": {"goroutine": "instant"}}, temporalities(t, next.AllProfiles()))
+}
+
+// Row R18 of the faults: another owner of the CPU profiler costs that kind, with
+// a warning, and nothing else.
+func TestSelfWhenTheCPUProfilerIsTaken(t *testing.T) {
+	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
+	defer pprof.StopCPUProfile()
+	next := newSink(t)
+	b := startBench(t, "self: {collection_interval: 50ms, cpu_duration: 10ms}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 4 }, time.Minute, time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+	got := temporalities(t, next.AllProfiles())
+	assert.Contains(t, got, "heap")
+	assert.Contains(t, got, "goroutine")
+	assert.NotContains(t, got, "cpu")
+	warnings := b.logs.FilterMessage("a profile of the collector itself is lost").All()
+	require.NotEmpty(t, warnings)
+	assert.Equal(t, "cpu", warnings[0].ContextMap()["profile"])
+}
+
+func TestReceiversShareTheCPUProfiler(t *testing.T) {
+	const yaml = "self: {collection_interval: 60ms, cpu_duration: 20ms, profiles: [cpu]}"
+	var sinks []*sink
+	var benches []*bench
+	for range 3 {
+		next := newSink(t)
+		sinks = append(sinks, next)
+		benches = append(benches, startBench(t, yaml, next))
+	}
+	require.Eventually(t, func() bool {
+		for _, s := range sinks {
+			if len(s.AllProfiles()) < 3 {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, time.Millisecond)
+	for _, b := range benches {
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.Zero(t, b.logs.FilterMessage("a profile of the collector itself is lost").Len())
+	}
+}
+
+// Shutdown does not wait for a CPU profile to end, nor for a consumer.
+func TestSelfStopsAtOnce(t *testing.T) {
+	b := newBench(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return len(cpuProfiler) == 1 }, time.Minute, time.Millisecond)
+	waiting := newBench(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
+	require.NoError(t, waiting.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, waiting.Shutdown(t.Context()))
+	require.NoError(t, b.Shutdown(t.Context()))
+	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
+	pprof.StopCPUProfile()
+
+	stuck := newGate(t, newSink(t), true)
+	b = newBench(t, "self: {profiles: [heap]}", stuck)
+	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+	<-stuck.entered
+	require.NoError(t, b.Shutdown(t.Context()))
+}
+
+// What the pipeline refuses, or breaks on, does not end the collection.
+func TestSelfCarriesOn(t *testing.T) {
+	next := newSink(t)
+	calls := 0
+	b := startBench(t, "self: {collection_interval: 20ms, profiles: [goroutine]}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+		calls++
+		switch calls {
+		case 1:
+			panic("out of the blue")
+		case 2:
+			return context.DeadlineExceeded
+		}
+		return next.ConsumeProfiles(ctx, pd)
+	}))
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) > 0 }, time.Minute, time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+	assert.Equal(t, 2, b.logs.FilterMessage("a profile of the collector itself is lost").Len())
+}
