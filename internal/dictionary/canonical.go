@@ -23,7 +23,11 @@ type Canonical struct {
 
 	strings, mappings, locations, functions, links, attributes, stacks, sets selection
 
-	w writer
+	// The entry of each table that is being read.
+	mapping   Mapping
+	location  Location
+	function  Function
+	attribute attribute
 }
 
 // selection is what is used of one table.
@@ -86,9 +90,8 @@ func NewCanonical(t *Tables) *Canonical {
 // UseSample uses a stack, an attribute set and a link.
 func (c *Canonical) UseSample(stack, set, link int32) {
 	if c.stacks.use(stack) {
-		r := reader{c.t.stacks.key(stack)}
-		for r.more() {
-			c.useLocation(r.index())
+		for _, l := range c.t.stacks.stack(stack) {
+			c.useLocation(l)
 		}
 	}
 	c.UseSet(set)
@@ -112,10 +115,10 @@ func (c *Canonical) useLocation(i int32) {
 	if !c.locations.use(i) {
 		return
 	}
-	l := &c.w.location
+	l := &c.location
 	l.decode(c.t.locations.key(i))
 	if c.mappings.use(l.Mapping) {
-		m := &c.w.mapping
+		m := &c.mapping
 		m.decode(c.t.mappings.key(l.Mapping))
 		c.UseString(m.Filename)
 		for _, a := range m.Attributes {
@@ -124,7 +127,7 @@ func (c *Canonical) useLocation(i int32) {
 	}
 	for _, line := range l.Lines {
 		if c.functions.use(line.Function) {
-			f := &c.w.function
+			f := &c.function
 			f.decode(c.t.functions.key(line.Function))
 			c.UseString(f.Name)
 			c.UseString(f.SystemName)
@@ -138,7 +141,7 @@ func (c *Canonical) useLocation(i int32) {
 
 func (c *Canonical) useAttribute(i int32) {
 	if c.attributes.use(i) {
-		a := &c.w.attribute
+		a := &c.attribute
 		a.decode(c.t.attributes.key(i))
 		c.UseString(a.key)
 		c.UseString(a.unit)
@@ -161,19 +164,19 @@ func (c *Canonical) Rank() {
 		return c.appendAttributeRanks(key, reader{t.sets.key(i)})
 	})
 	sortByKeys(&c.functions, func(key []int64, i int32) []int64 {
-		f := &c.w.function
+		f := &c.function
 		f.decode(t.functions.key(i))
 		return append(key, int64(c.strings.rank[f.Name]), int64(c.strings.rank[f.SystemName]),
 			int64(c.strings.rank[f.Filename]), f.StartLine)
 	})
 	sortByKeys(&c.mappings, func(key []int64, i int32) []int64 {
-		m := &c.w.mapping
+		m := &c.mapping
 		m.decode(t.mappings.key(i))
 		key = append(key, int64(c.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
 		return c.appendRanks(key, m.Attributes)
 	})
 	sortByKeys(&c.locations, func(key []int64, i int32) []int64 {
-		l := &c.w.location
+		l := &c.location
 		l.decode(t.locations.key(i))
 		for _, line := range l.Lines {
 			key = append(key, int64(c.functions.rank[line.Function]), line.Line, line.Column)
@@ -183,9 +186,8 @@ func (c *Canonical) Rank() {
 	})
 	sortByKeys(&c.stacks, func(key []int32, i int32) []int32 {
 		start := len(key)
-		r := reader{t.stacks.key(i)}
-		for r.more() {
-			key = append(key, c.locations.rank[r.index()])
+		for _, l := range t.stacks.stack(i) {
+			key = append(key, c.locations.rank[l])
 		}
 		slices.Reverse(key[start:])
 		return key
@@ -313,64 +315,66 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	var key []byte
 	add := func(table byte, k []byte) {
 		key = k
-		digest.Write([]byte{table})
-		digest.Write(appendUint(nil, uint64(len(k))))
+		digest.Write(appendUint([]byte{table}, uint64(len(k))))
 		digest.Write(k)
 	}
-	w, t := &c.w, c.t
+	t := c.t
 
 	stacks := dst.StackTable()
 	stacks.EnsureCapacity(len(c.stacks.order))
+	var stack []int32
 	for _, i := range c.stacks.order {
-		w.stack = (&reader{t.stacks.key(i)}).indices(w.stack[:0])
-		for n := len(w.stack) - 1; n >= 0; n-- {
-			c.locations.add(w.stack[n])
-			w.stack[n] = c.locations.place[w.stack[n]]
+		stack = append(stack[:0], t.stacks.stack(i)...)
+		for n := len(stack) - 1; n >= 0; n-- {
+			c.locations.add(stack[n])
+			stack[n] = c.locations.place[stack[n]]
 		}
-		add('s', appendIndices(key[:0], w.stack))
-		w.writeStack(stacks.AppendEmpty())
+		add('s', appendIndices(key[:0], stack))
+		writeStack(stacks.AppendEmpty(), stack)
 	}
 	locations := dst.LocationTable()
 	locations.EnsureCapacity(len(c.locations.order))
+	l := &c.location
 	for _, i := range c.locations.order {
-		w.location.decode(t.locations.key(i))
-		c.mappings.add(w.location.Mapping)
-		w.location.Mapping = c.mappings.place[w.location.Mapping]
-		for n := range w.location.Lines {
-			line := &w.location.Lines[n]
+		l.decode(t.locations.key(i))
+		c.mappings.add(l.Mapping)
+		l.Mapping = c.mappings.place[l.Mapping]
+		for n := range l.Lines {
+			line := &l.Lines[n]
 			c.functions.add(line.Function)
 			line.Function = c.functions.place[line.Function]
 		}
-		c.placeAttributes(w.location.Attributes)
-		add('l', w.location.appendKey(key[:0]))
-		w.writeLocation(locations.AppendEmpty())
+		c.placeAttributes(l.Attributes)
+		add('l', l.appendKey(key[:0]))
+		l.write(locations.AppendEmpty())
 	}
 	mappings := dst.MappingTable()
 	mappings.EnsureCapacity(len(c.mappings.order))
+	m := &c.mapping
 	for _, i := range c.mappings.order {
-		w.mapping.decode(t.mappings.key(i))
-		w.mapping.Filename = c.String(w.mapping.Filename)
-		c.placeAttributes(w.mapping.Attributes)
-		add('m', w.mapping.appendKey(key[:0]))
-		w.writeMapping(mappings.AppendEmpty())
+		m.decode(t.mappings.key(i))
+		m.Filename = c.String(m.Filename)
+		c.placeAttributes(m.Attributes)
+		add('m', m.appendKey(key[:0]))
+		m.write(mappings.AppendEmpty())
 	}
 	functions := dst.FunctionTable()
 	functions.EnsureCapacity(len(c.functions.order))
+	f := &c.function
 	for _, i := range c.functions.order {
-		f := &w.function
 		f.decode(t.functions.key(i))
 		f.Name, f.SystemName, f.Filename = c.String(f.Name), c.String(f.SystemName), c.String(f.Filename)
 		add('f', f.appendKey(key[:0]))
-		w.writeFunction(functions.AppendEmpty())
+		f.write(functions.AppendEmpty())
 	}
 	attributes := dst.AttributeTable()
 	attributes.EnsureCapacity(len(c.attributes.order))
+	a := &c.attribute
 	for _, i := range c.attributes.order {
-		a := &w.attribute
 		a.decode(t.attributes.key(i))
 		a.key, a.unit = c.String(a.key), c.String(a.unit)
 		add('a', append(appendIndex(appendIndex(key[:0], a.key), a.unit), a.value...))
-		w.writeAttribute(attributes.AppendEmpty())
+		a.write(attributes.AppendEmpty())
 	}
 	links := dst.LinkTable()
 	links.EnsureCapacity(len(c.links.order))
@@ -378,8 +382,12 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		add('k', append(key[:0], t.links.key(i)...))
 		writeLink(links.AppendEmpty(), t.links.key(i))
 	}
+	var all []byte
+	ends := make([]uint32, 0, len(c.strings.order))
 	for _, i := range c.strings.order {
 		add('t', append(key[:0], t.strings.key(i)...))
+		all = append(all, t.strings.key(i)...)
+		ends = append(ends, uint32(len(all)))
 	}
-	w.strings(dst, t, len(c.strings.order), c.strings.order)
+	writeStrings(dst, all, ends)
 }

@@ -35,7 +35,7 @@ func TestTableAgainstMap(t *testing.T) {
 				order = order[:keep]
 				table.truncate(keep)
 			case n == 1:
-				table.grow(r.IntN(50), r.IntN(500))
+				table.grow(r.IntN(50))
 			default:
 				key := fmt.Sprint(r.IntN(700))[r.IntN(2):]
 				want, ok := known[key]
@@ -72,7 +72,7 @@ func TestZeroValuesAreFirst(t *testing.T) {
 	assert.Zero(t, tables.Stack(nil))
 	assert.Zero(t, tables.AttributeSet(nil))
 	pd := pprofile.NewProfiles()
-	tables.Write(pd.Dictionary())
+	write(tables, pd)
 	profiletest.RequireConforms(t, pd)
 }
 
@@ -192,7 +192,7 @@ func TestOverflow(t *testing.T) {
 
 func written(t *Tables) []byte {
 	pd := pprofile.NewProfiles()
-	t.Write(pd.Dictionary())
+	write(t, pd)
 	b, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	return b
 }
@@ -218,8 +218,47 @@ func remapped(tables *Tables, r *Remap, pd pprofile.Profiles) pprofile.Profiles 
 			}
 		}
 	}
-	tables.Write(out.Dictionary())
+	write(tables, out)
 	return out
+}
+
+func write(t *Tables, pd pprofile.Profiles) {
+	t.Mirror(pd.Dictionary())
+	t.mirror = nil
+	t.WriteStrings(pd.Dictionary())
+}
+
+// What is mirrored as it comes is what is written in the end.
+func TestMirror(t *testing.T) {
+	for seed := range uint64(50) {
+		var r Remap
+		tables := New(0)
+		mirrored := pprofile.NewProfiles()
+		tables.Mirror(mirrored.Dictionary())
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
+		r.Reset(pd.Dictionary(), tables)
+		eachSample(pd, func(s pprofile.Sample) {
+			r.Stack(s.StackIndex())
+			r.Link(s.LinkIndex())
+			r.AttributeSet(s.AttributeIndices())
+		})
+		tables.WriteStrings(mirrored.Dictionary())
+		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mirrored)
+		require.NoError(t, err)
+		require.Equal(t, written(tables), b)
+	}
+}
+
+func eachSample(pd pprofile.Profiles, f func(pprofile.Sample)) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				for _, s := range p.Samples().All() {
+					f(s)
+				}
+			}
+		}
+	}
 }
 
 func TestRemapKeepsWhatIsSaid(t *testing.T) {
@@ -263,15 +302,9 @@ func canonical(payloads ...pprofile.Profiles) []byte {
 	var samples []sample
 	for _, pd := range payloads {
 		r.Reset(pd.Dictionary(), tables)
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					for _, s := range p.Samples().All() {
-						samples = append(samples, sample{r.Stack(s.StackIndex()), r.AttributeSet(s.AttributeIndices()), r.Link(s.LinkIndex())})
-					}
-				}
-			}
-		}
+		eachSample(pd, func(s pprofile.Sample) {
+			samples = append(samples, sample{r.Stack(s.StackIndex()), r.AttributeSet(s.AttributeIndices()), r.Link(s.LinkIndex())})
+		})
 	}
 	c := NewCanonical(tables)
 	for _, s := range samples {

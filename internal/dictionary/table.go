@@ -6,6 +6,7 @@ package dictionary
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 )
 
 // seed keys the hashes of all tables, so that no input can be made to collide.
@@ -69,32 +70,32 @@ func (t *table) intern(key []byte, limit int) int32 {
 	t.keys = append(t.keys, key...)
 	t.ends = append(t.ends, uint32(len(t.keys)))
 	if len(t.ends)*4 > len(t.slots)*3 {
-		t.rehash(len(t.slots) * 2)
+		t.slots = rehashed(t.slots, len(t.ends), len(t.slots)*2)
 	}
 	return n
 }
 
 const maxArena = 1<<32 - 1
 
-// rehash enters all keys, in their order, into an index of the given size. The
-// order is what lets truncate free the slots of the last ones.
-func (t *table) rehash(size int) {
-	old := t.slots
-	hashes := make([]uint32, len(t.ends))
+// rehashed enters the n keys of old, in their order, into an index of the given
+// size. The order is what lets truncate free the slots of the last ones.
+func rehashed(old []uint64, n, size int) []uint64 {
+	hashes := make([]uint32, n)
 	for _, s := range old {
 		if s != 0 {
 			hashes[uint32(s)-1] = uint32(s >> 32)
 		}
 	}
-	t.slots = make([]uint64, size)
+	slots := make([]uint64, size)
 	mask := uint32(size - 1)
 	for n, hash := range hashes {
 		at := hash & mask
-		for t.slots[at] != 0 {
+		for slots[at] != 0 {
 			at = (at + 1) & mask
 		}
-		t.slots[at] = uint64(hash)<<32 | uint64(n+1)
+		slots[at] = uint64(hash)<<32 | uint64(n+1)
 	}
+	return slots
 }
 
 // truncate forgets the keys from number n on. The last key never displaced an
@@ -118,21 +119,22 @@ func (t *table) reset() {
 	t.keys, t.ends = t.keys[:0], t.ends[:0]
 }
 
-// grow makes room for so many more entries and bytes of keys at once.
-func (t *table) grow(entries, size int) {
-	if need := len(t.ends) + entries; need > cap(t.ends) {
-		t.ends = append(make([]uint32, 0, need), t.ends...)
-	}
-	if need := len(t.keys) + size; need > cap(t.keys) {
-		t.keys = append(make([]byte, 0, need), t.keys...)
-	}
-	size = max(minSlots, len(t.slots))
-	for (len(t.ends)+entries)*4 > size*3 {
+// grow makes room for so many more keys at once.
+func (t *table) grow(n int) {
+	t.ends = slices.Grow(t.ends, n)
+	t.slots = grownIndex(t.slots, len(t.ends), len(t.ends)+n)
+}
+
+// grownIndex is an index of n keys with room for more of them.
+func grownIndex(slots []uint64, n, more int) []uint64 {
+	size := max(minSlots, len(slots))
+	for more*4 > size*3 {
 		size *= 2
 	}
-	if size > len(t.slots) {
-		t.rehash(size)
+	if size == len(slots) {
+		return slots
 	}
+	return rehashed(slots, n, size)
 }
 
 // retained is the size, in bytes, of what the table holds on to.

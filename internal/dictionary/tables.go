@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // Tables are the seven tables of a dictionary under construction. They are not
@@ -25,9 +27,11 @@ type Tables struct {
 	functions  table
 	links      table
 	attributes table
-	stacks     table
+	stacks     stackTable
 	sets       table // beyond what the format has: the attribute sets of samples
 
+	// mirror, if it is there, gets each new entry but for strings.
+	mirror   *pprofile.ProfilesDictionary
 	scratch  []byte
 	indices  []int32
 	keys     []int32
@@ -66,8 +70,15 @@ func New(limit int) *Tables {
 	return t
 }
 
-func (t *Tables) all() [tableCount]*table {
-	return [tableCount]*table{
+type anyTable interface {
+	len() int
+	truncate(int)
+	reset()
+	retained() int
+}
+
+func (t *Tables) all() [tableCount]anyTable {
+	return [tableCount]anyTable{
 		&t.strings, &t.mappings, &t.locations, &t.functions, &t.links, &t.attributes, &t.stacks, &t.sets,
 	}
 }
@@ -80,7 +91,7 @@ func (t *Tables) addZeroValues() {
 	t.Link([16]byte{}, [8]byte{})
 	t.Attribute(0, 0, nil)
 	t.Stack(nil)
-	t.AttributeSet(nil)
+	t.sets.intern(nil, t.limit)
 }
 
 // Reset forgets all entries but the zero values and keeps the memory.
@@ -88,7 +99,7 @@ func (t *Tables) Reset() {
 	for _, table := range t.all() {
 		table.reset()
 	}
-	t.err, t.repaired = nil, 0
+	t.err, t.repaired, t.mirror = nil, 0, nil
 	t.addZeroValues()
 }
 
@@ -145,26 +156,27 @@ func (t *Tables) Retained() int {
 	return size
 }
 
-// Grow makes room, at once, for so many more entries of each table and, in the
-// string table, bytes.
-func (t *Tables) Grow(n Lengths, stringBytes int) {
-	t.strings.grow(n.Strings, stringBytes)
-	t.mappings.grow(n.Mappings, 16*n.Mappings)
-	t.locations.grow(n.Locations, 16*n.Locations)
-	t.functions.grow(n.Functions, 8*n.Functions)
-	t.links.grow(n.Links, 24*n.Links)
-	t.attributes.grow(n.Attributes, 16*n.Attributes)
-	t.stacks.grow(n.Stacks, 32*n.Stacks)
+// Grow makes room, at once, for so many more entries.
+func (t *Tables) Grow(n Lengths) {
+	t.strings.grow(n.Strings)
+	t.mappings.grow(n.Mappings)
+	t.locations.grow(n.Locations)
+	t.functions.grow(n.Functions)
+	t.links.grow(n.Links)
+	t.attributes.grow(n.Attributes)
+	t.stacks.grow(n.Stacks)
 }
 
-func (t *Tables) intern(table *table, name string, key []byte) int32 {
+// intern returns the index of key in table, and whether it is new.
+func (t *Tables) intern(table *table, name string, key []byte) (index int32, added bool) {
 	t.scratch = key[:0]
+	n := table.len()
 	i := table.intern(key, t.limit)
 	if i < 0 {
 		t.overflow(name)
-		return 0
+		return 0, false
 	}
-	return i
+	return i, int(i) == n
 }
 
 func (t *Tables) overflow(name string) {
@@ -213,41 +225,74 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.key(i)) }
 
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
-	return t.intern(&t.functions, "function", f.appendKey(t.scratch[:0]))
+	i, added := t.intern(&t.functions, "function", f.appendKey(t.scratch[:0]))
+	if added && t.mirror != nil {
+		f.write(t.mirror.FunctionTable().AppendEmpty())
+	}
+	return i
 }
 
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
-	return t.intern(&t.mappings, "mapping", m.appendKey(t.scratch[:0]))
+	i, added := t.intern(&t.mappings, "mapping", m.appendKey(t.scratch[:0]))
+	if added && t.mirror != nil {
+		m.write(t.mirror.MappingTable().AppendEmpty())
+	}
+	return i
 }
 
 // Location interns l, whose attributes it takes as a set.
 func (t *Tables) Location(l Location) int32 {
 	l.Attributes = t.set(l.Attributes)
-	return t.intern(&t.locations, "location", l.appendKey(t.scratch[:0]))
+	i, added := t.intern(&t.locations, "location", l.appendKey(t.scratch[:0]))
+	if added && t.mirror != nil {
+		l.write(t.mirror.LocationTable().AppendEmpty())
+	}
+	return i
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	return t.intern(&t.links, "link", append(append(t.scratch[:0], traceID[:]...), spanID[:]...))
+	i, added := t.intern(&t.links, "link", append(append(t.scratch[:0], traceID[:]...), spanID[:]...))
+	if added && t.mirror != nil {
+		writeLink(t.mirror.LinkTable().AppendEmpty(), t.links.key(i))
+	}
+	return i
 }
 
 // Attribute interns an attribute; key and unit are indices into the string
 // table. It keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
-	return t.intern(&t.attributes, "attribute", append(appendIndex(appendIndex(t.scratch[:0], key), unit), value...))
+	i, added := t.intern(&t.attributes, "attribute", append(appendIndex(appendIndex(t.scratch[:0], key), unit), value...))
+	if added && t.mirror != nil {
+		attribute{key, unit, value}.write(t.mirror.AttributeTable().AppendEmpty())
+	}
+	return i
 }
 
 // Stack interns a stack: indices into the location table, leaf first.
 func (t *Tables) Stack(locations []int32) int32 {
-	return t.intern(&t.stacks, "stack", appendIndices(t.scratch[:0], locations))
+	n := t.stacks.len()
+	i := t.stacks.intern(locations, t.limit)
+	if i < 0 {
+		t.overflow("stack")
+		return 0
+	}
+	if int(i) == n && t.mirror != nil {
+		writeStack(t.mirror.StackTable().AppendEmpty(), locations)
+	}
+	return i
 }
 
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
-	return t.intern(&t.sets, "attribute set", appendIndices(t.scratch[:0], t.set(indices)))
+	if len(indices) == 0 {
+		return 0
+	}
+	i, _ := t.intern(&t.sets, "attribute set", appendIndices(t.scratch[:0], t.set(indices)))
+	return i
 }
 
 // AppendSet appends the attribute indices of a set to dst.

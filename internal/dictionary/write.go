@@ -5,119 +5,89 @@ package dictionary
 
 import "go.opentelemetry.io/collector/pdata/pprofile"
 
-// Write fills dst, which must be empty, with all entries in the order in which
-// they were added.
-func (t *Tables) Write(dst pprofile.ProfilesDictionary) {
-	var w writer
-	w.strings(dst, t, t.strings.len(), nil)
-
-	mappings := dst.MappingTable()
-	mappings.EnsureCapacity(t.mappings.len())
-	for i := range t.mappings.len() {
-		w.mapping.decode(t.mappings.key(int32(i)))
-		w.writeMapping(mappings.AppendEmpty())
+// Mirror makes each entry go into dst, which must be empty, at the moment it is
+// added, in that order: those that are there now, and those to come until Reset.
+// Strings go there with WriteStrings, at the end.
+func (t *Tables) Mirror(dst pprofile.ProfilesDictionary) {
+	t.mirror = &dst
+	var m Mapping
+	for i := range int32(t.mappings.len()) {
+		m.decode(t.mappings.key(i))
+		m.write(dst.MappingTable().AppendEmpty())
 	}
-	locations := dst.LocationTable()
-	locations.EnsureCapacity(t.locations.len())
-	for i := range t.locations.len() {
-		w.location.decode(t.locations.key(int32(i)))
-		w.writeLocation(locations.AppendEmpty())
+	var l Location
+	for i := range int32(t.locations.len()) {
+		l.decode(t.locations.key(i))
+		l.write(dst.LocationTable().AppendEmpty())
 	}
-	functions := dst.FunctionTable()
-	functions.EnsureCapacity(t.functions.len())
-	for i := range t.functions.len() {
-		w.function.decode(t.functions.key(int32(i)))
-		w.writeFunction(functions.AppendEmpty())
+	var f Function
+	for i := range int32(t.functions.len()) {
+		f.decode(t.functions.key(i))
+		f.write(dst.FunctionTable().AppendEmpty())
 	}
-	links := dst.LinkTable()
-	links.EnsureCapacity(t.links.len())
-	for i := range t.links.len() {
-		writeLink(links.AppendEmpty(), t.links.key(int32(i)))
+	for i := range int32(t.links.len()) {
+		writeLink(dst.LinkTable().AppendEmpty(), t.links.key(i))
 	}
-	attributes := dst.AttributeTable()
-	attributes.EnsureCapacity(t.attributes.len())
-	for i := range t.attributes.len() {
-		w.attribute.decode(t.attributes.key(int32(i)))
-		w.writeAttribute(attributes.AppendEmpty())
+	var a attribute
+	for i := range int32(t.attributes.len()) {
+		a.decode(t.attributes.key(i))
+		a.write(dst.AttributeTable().AppendEmpty())
 	}
-	stacks := dst.StackTable()
-	stacks.EnsureCapacity(t.stacks.len())
-	for i := range t.stacks.len() {
-		r := reader{t.stacks.key(int32(i))}
-		w.stack = r.indices(w.stack[:0])
-		w.writeStack(stacks.AppendEmpty())
+	for i := range int32(t.stacks.len()) {
+		writeStack(dst.StackTable().AppendEmpty(), t.stacks.stack(i))
 	}
 }
 
-// writer holds one entry of each table between its decoding and its writing.
-type writer struct {
-	mapping   Mapping
-	location  Location
-	function  Function
-	attribute attribute
-	stack     []int32
+// WriteStrings fills the string table of dst, which must be empty. One allocation
+// holds all of them.
+func (t *Tables) WriteStrings(dst pprofile.ProfilesDictionary) {
+	writeStrings(dst, t.strings.keys, t.strings.ends)
 }
 
-// strings writes n strings: those numbered in order, or all if order is nil. One
-// allocation holds their bytes.
-func (w *writer) strings(dst pprofile.ProfilesDictionary, t *Tables, n int, order []int32) {
-	var all string
-	ends := t.strings.ends
-	if order == nil {
-		all = string(t.strings.keys)
-	} else {
-		size := 0
-		for _, i := range order {
-			size += len(t.strings.key(i))
-		}
-		keys := make([]byte, 0, size)
-		ends = make([]uint32, 0, n)
-		for _, i := range order {
-			keys = append(keys, t.strings.key(i)...)
-			ends = append(ends, uint32(len(keys)))
-		}
-		all = string(keys)
-	}
+func writeStrings(dst pprofile.ProfilesDictionary, keys []byte, ends []uint32) {
+	all := string(keys)
 	table := dst.StringTable()
-	table.EnsureCapacity(n)
+	table.EnsureCapacity(len(ends))
 	start := uint32(0)
-	for _, end := range ends[:n] {
+	for _, end := range ends {
 		table.Append(all[start:end])
 		start = end
 	}
 }
 
-func (w *writer) writeMapping(dst pprofile.Mapping) {
-	dst.SetMemoryStart(w.mapping.MemoryStart)
-	dst.SetMemoryLimit(w.mapping.MemoryLimit)
-	dst.SetFileOffset(w.mapping.FileOffset)
-	dst.SetFilenameStrindex(w.mapping.Filename)
-	if len(w.mapping.Attributes) > 0 {
-		dst.AttributeIndices().FromRaw(w.mapping.Attributes)
+func (m *Mapping) write(dst pprofile.Mapping) {
+	dst.SetMemoryStart(m.MemoryStart)
+	dst.SetMemoryLimit(m.MemoryLimit)
+	dst.SetFileOffset(m.FileOffset)
+	dst.SetFilenameStrindex(m.Filename)
+	if len(m.Attributes) > 0 {
+		dst.AttributeIndices().FromRaw(m.Attributes)
 	}
 }
 
-func (w *writer) writeLocation(dst pprofile.Location) {
-	dst.SetMappingIndex(w.location.Mapping)
-	dst.SetAddress(w.location.Address)
-	lines := dst.Lines()
-	lines.EnsureCapacity(len(w.location.Lines))
-	for _, l := range w.location.Lines {
-		line := lines.AppendEmpty()
-		line.SetFunctionIndex(l.Function)
-		line.SetLine(l.Line)
-		line.SetColumn(l.Column)
+func (l *Location) write(dst pprofile.Location) {
+	dst.SetMappingIndex(l.Mapping)
+	dst.SetAddress(l.Address)
+	if len(l.Lines) > 0 {
+		lines := dst.Lines()
+		lines.EnsureCapacity(len(l.Lines))
+		for _, from := range l.Lines {
+			line := lines.AppendEmpty()
+			line.SetFunctionIndex(from.Function)
+			line.SetLine(from.Line)
+			line.SetColumn(from.Column)
+		}
 	}
-	if len(w.location.Attributes) > 0 {
-		dst.AttributeIndices().FromRaw(w.location.Attributes)
+	if len(l.Attributes) > 0 {
+		dst.AttributeIndices().FromRaw(l.Attributes)
 	}
 }
 
-func (w *writer) writeFunction(dst pprofile.Function) {
-	dst.SetNameStrindex(w.function.Name)
-	dst.SetSystemNameStrindex(w.function.SystemName)
-	dst.SetFilenameStrindex(w.function.Filename)
-	dst.SetStartLine(w.function.StartLine)
+func (f *Function) write(dst pprofile.Function) {
+	dst.SetNameStrindex(f.Name)
+	dst.SetSystemNameStrindex(f.SystemName)
+	dst.SetFilenameStrindex(f.Filename)
+	dst.SetStartLine(f.StartLine)
 }
 
 func writeLink(dst pprofile.Link, key []byte) {
@@ -125,15 +95,15 @@ func writeLink(dst pprofile.Link, key []byte) {
 	dst.SetSpanID([8]byte(key[16:]))
 }
 
-func (w *writer) writeAttribute(dst pprofile.KeyValueAndUnit) {
-	dst.SetKeyStrindex(w.attribute.key)
-	dst.SetUnitStrindex(w.attribute.unit)
-	r := reader{w.attribute.value}
+func (a attribute) write(dst pprofile.KeyValueAndUnit) {
+	dst.SetKeyStrindex(a.key)
+	dst.SetUnitStrindex(a.unit)
+	r := reader{a.value}
 	writeValue(&r, dst.Value())
 }
 
-func (w *writer) writeStack(dst pprofile.Stack) {
-	if len(w.stack) > 0 {
-		dst.LocationIndices().FromRaw(w.stack)
+func writeStack(dst pprofile.Stack, locations []int32) {
+	if len(locations) > 0 {
+		dst.LocationIndices().FromRaw(locations)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
@@ -97,7 +99,7 @@ type kind struct {
 	positions []position
 	idList    []uint64
 	ids       idTable
-	indices   []int32
+	indices   []int32 // by number: the index in the tables plus one, 0 for not there yet
 }
 
 // position is where a message begins and ends in the payload.
@@ -176,7 +178,8 @@ func (d *decoder) reset(data []byte) {
 
 var errEmpty = errors.New("pprof: the payload is empty")
 
-func (d *decoder) decode() error {
+// decode reads the payload. The entries that its samples reach go into dst.
+func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 	if len(d.data) == 0 {
 		return errEmpty
 	}
@@ -186,6 +189,9 @@ func (d *decoder) decode() error {
 	if err := d.checkEntries(); err != nil {
 		return fmt.Errorf("pprof: %w", err)
 	}
+	dst.LocationTable().EnsureCapacity(len(d.locations.positions) + 1)
+	dst.FunctionTable().EnsureCapacity(len(d.functions.positions) + 1)
+	d.tables.Mirror(dst)
 	if err := d.readSamples(); err != nil {
 		return fmt.Errorf("pprof: %w", err)
 	}

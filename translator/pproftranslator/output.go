@@ -13,9 +13,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// write makes the OTLP profiles of what has been decoded.
-func (d *decoder) write() pprofile.Profiles {
-	pd := pprofile.NewProfiles()
+// write makes the OTLP profiles of what has been decoded; the dictionary of pd
+// already is there, but for its strings.
+func (d *decoder) write(pd pprofile.Profiles) {
 	rp := pd.ResourceProfiles().AppendEmpty()
 	if name := d.executableName(); len(name) > 0 {
 		rp.Resource().Attributes().PutStr(attrExecutableName, string(d.tables.Valid(name)))
@@ -37,8 +37,7 @@ func (d *decoder) write() pprofile.Profiles {
 	if len(d.timed.samples) > 0 {
 		d.writeTimeline(profiles, head, order)
 	}
-	d.tables.Write(pd.Dictionary())
-	return pd
+	d.tables.WriteStrings(pd.Dictionary())
 }
 
 // typeOrder are the sample types in the order of their Profiles: the default

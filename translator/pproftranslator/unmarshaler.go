@@ -4,6 +4,8 @@
 package pproftranslator
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -75,14 +77,36 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 }
 
 func (d *decoder) translate() (pprofile.Profiles, Report, error) {
-	if err := d.decode(); err != nil {
+	pd := pprofile.NewProfiles()
+	if err := d.decode(pd.Dictionary()); err != nil {
+		if isLegacy(d.data) {
+			err = errLegacy
+		}
 		return pprofile.Profiles{}, Report{}, err
 	}
-	pd := d.write()
+	d.write(pd)
 	if err := d.tables.Err(); err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.clamped}, nil
+}
+
+var errLegacy = errors.New("pprof: this is a profile in a format from before protobuf, or its text form; " +
+	"fetch it without ?debug=1, or convert it with `go tool pprof -proto`")
+
+// isLegacy recognises the beginnings of the formats from before protobuf.
+func isLegacy(data []byte) bool {
+	for _, prefix := range []string{
+		"heap profile:", "heap_v2/", "heapz_v2/", "goroutine profile:", "threadcreate profile:", "growthz", "fragmentationz",
+		"--- ", "%warn",
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x03", // CPU: words of 64 bits, or of 32
+		"\x00\x00\x00\x00\x03\x00\x00\x00\x00",
+	} {
+		if bytes.HasPrefix(data, []byte(prefix)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *decoder) release() {

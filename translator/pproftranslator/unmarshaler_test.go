@@ -70,10 +70,34 @@ func TestUnmarshalCorpus(t *testing.T) {
 			requireAsOracle(t, &Unmarshaler{}, data)
 			if file.Legacy != nil {
 				_, err := (&Unmarshaler{}).UnmarshalProfiles(file.Legacy)
-				require.Error(t, err)
+				require.ErrorContains(t, err, "go tool pprof -proto")
 			}
 		})
 	}
+}
+
+// What a Go service answers with ?debug=1 is refused, and the error says why.
+func TestUnmarshalText(t *testing.T) {
+	for _, kind := range []string{"heap", "goroutine", "threadcreate", "mutex", "block"} {
+		var text bytes.Buffer
+		require.NoError(t, pprof.Lookup(kind).WriteTo(&text, 1))
+		_, err := (&Unmarshaler{}).UnmarshalProfiles(text.Bytes())
+		require.ErrorIs(t, err, errLegacy, kind)
+	}
+}
+
+// Keys that are equal once they are valid UTF-8 are one key.
+func TestUnmarshalRepairsKeys(t *testing.T) {
+	m := base().strings("\xff", "\xfe")
+	m = m.bytes(profileSample, message(nil).packed(2, 1).
+		bytes(3, message(nil).varint(1, 7).varint(2, 6)).
+		bytes(3, message(nil).varint(1, 8).varint(3, 4)))
+	pd, report, err := (&Unmarshaler{}).UnmarshalReport(m)
+	require.NoError(t, err)
+	profiletest.RequireConforms(t, pd)
+	require.Positive(t, report.InvalidStrings)
+	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
+	require.Equal(t, 1, samples.At(1).AttributeIndices().Len())
 }
 
 func TestUnmarshalGenerated(t *testing.T) {

@@ -1,0 +1,118 @@
+# Everything here works in a fresh clone with nothing but Go and make. Tools are
+# built from internal/tools at the versions that its go.mod names.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The state of git (absent, foreign owner) must not decide whether we build.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+ROOT    := $(CURDIR)
+BIN     := bin/otelcol-profiles
+TOOL     = go tool -modfile=$(ROOT)/internal/tools/go.mod
+MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod))
+# The race detector needs cgo; go itself says whether there is a C compiler.
+RACE    := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# Options for the program and for the tests, as in
+#   make run ARGS=--set=exporters.profiles_file.directory=/tmp/profiles
+#   make test TESTFLAGS='-run TestRoundTrip -v'
+ARGS      ?=
+TESTFLAGS ?=
+BENCH     ?= .
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+##@ Running
+
+.PHONY: run
+run: build ## Build and run the default config in the foreground (ARGS=... for options)
+	exec $(BIN) $(ARGS)
+
+.PHONY: build
+build: ## Build bin/otelcol-profiles
+	cd cmd/otelcol-profiles && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o $(ROOT)/$(BIN) .
+
+##@ Testing
+
+.PHONY: test
+test: test-unit e2e ## Run all tests: packages, program, end to end
+
+.PHONY: test-unit
+test-unit: ## Run the tests of the packages (with the race detector, if it works here) and of the program
+	go test -timeout=20m $(RACE) $(TESTFLAGS) ./...
+	cd cmd/otelcol-profiles && go test $(TESTFLAGS) ./...
+
+.PHONY: e2e
+e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
+	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 $(TESTFLAGS) ./...
+
+.PHONY: bench
+bench: ## Run the benchmarks (BENCH=... picks some)
+	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
+
+##@ Checking
+
+.PHONY: check
+check: check-fmt check-vet check-lint check-license check-imports check-modules check-tidy check-generated ## Run all checks below but check-custom-build
+
+.PHONY: check-fmt
+check-fmt: ## Every Go file that is not generated is gofmt-clean
+	@unformatted=$$(grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -l); \
+	[ -z "$$unformatted" ] || { echo "not gofmt-clean:"; echo "$$unformatted"; exit 1; }
+
+.PHONY: check-vet
+check-vet: ## go vet
+	@for module in $(MODULES); do (cd $$module && echo "go vet $$module" && go vet ./...); done
+
+.PHONY: check-lint
+check-lint: ## golangci-lint, as .golangci.yml says
+	@for module in $(MODULES); do (cd $$module && echo "golangci-lint $$module" && $(TOOL) golangci-lint run --config $(ROOT)/.golangci.yml ./...); done
+
+.PHONY: check-license
+check-license: ## Every Go file begins with the license header
+	go test -count=1 -run '^TestLicenseHeaders$$' ./internal/conventions
+
+.PHONY: check-imports
+check-imports: ## Packages import each other one way only
+	go test -count=1 -run '^TestImportsRunOneWay$$' ./internal/conventions
+
+.PHONY: check-modules
+check-modules: ## Every module of the collector is at the one set of versions
+	go test -count=1 -run '^TestModuleSet$$' ./internal/conventions
+
+.PHONY: check-tidy
+check-tidy: ## Every go.mod and go.sum is as `go mod tidy` leaves it
+	@for module in $(MODULES) internal/tools; do (cd $$module && echo "go mod tidy -diff $$module" && go mod tidy -diff); done
+
+.PHONY: check-generated
+check-generated: ## What `make generate` writes is up to date (works in an uncommitted tree too)
+	@.ci/check-generated
+
+.PHONY: check-custom-build
+check-custom-build: ## A distribution of one's own, built by ocb from these modules, compiles and runs
+	@.ci/check-custom-build
+
+##@ Maintaining
+
+.PHONY: generate
+generate: ## Write what is generated: the components' metadata, and the program from builder-config.yaml
+	go generate ./...
+	$(TOOL) builder --config builder-config.yaml --skip-compilation
+
+.PHONY: fix
+fix: ## gofmt every Go file that is not generated, and let golangci-lint mend what it can
+	grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -w
+	@for module in $(MODULES); do (cd $$module && $(TOOL) golangci-lint run --fix --config $(ROOT)/.golangci.yml ./... || true); done
+
+.PHONY: tidy
+tidy: ## go mod tidy in every module, and a look at the versions after it
+	for module in $(MODULES) internal/tools; do (cd $$module && go mod tidy); done
+	$(MAKE) check-modules
+
+.PHONY: clean
+clean: ## Remove what was built (files in ./profiles stay)
+	rm -rf bin

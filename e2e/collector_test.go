@@ -1,0 +1,167 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds each wait for the program; it is long because it only says
+// when to give up.
+const patience = time.Minute
+
+// program returns the path of the program under test.
+func program(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("OTELCOL_PROFILES_BIN")
+	if path == "" {
+		path = filepath.Join("..", "bin", "otelcol-profiles")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		const how = "build it with make build, or name another with OTELCOL_PROFILES_BIN"
+		if os.Getenv("CI") != "" || os.Getenv("E2E_REQUIRE") != "" {
+			t.Fatalf("no program to test: %v (%s)", err, how)
+		}
+		t.Skipf("no program to test: %v (%s)", err, how)
+	}
+	return path
+}
+
+// collector is a running program.
+type collector struct {
+	command *exec.Cmd
+	logs    *bytes.Buffer
+	exited  chan error
+	url     string // of its server, without a path
+	files   string // directory that it writes to
+}
+
+// limits of the server that start configures, in bytes.
+const (
+	maxRequestBody  = 4 << 20
+	maxDecompressed = 8 << 20
+)
+
+// start runs the program with a server on a free port of loopback, the given
+// window, and the given keys of the file exporter, one a line. It returns once
+// the server answers. The program is killed at the end of the test unless
+// stopped before.
+func start(t *testing.T, window, exporterKeys string) *collector {
+	t.Helper()
+	path := program(t)
+	address := freeAddress(t)
+	c := &collector{
+		logs:   &bytes.Buffer{},
+		exited: make(chan error, 1),
+		url:    "http://" + address,
+		files:  filepath.Join(t.TempDir(), "profiles"),
+	}
+	config := fmt.Sprintf(`
+receivers:
+  pprof:
+    server:
+      endpoint: %s
+      max_request_body_size: %d
+      max_decompressed_size: %d
+processors:
+  profiles_dedup:
+    window: %s
+exporters:
+  profiles_file:
+    directory: %s
+%s
+service:
+  telemetry:
+    metrics:
+      level: none
+  pipelines:
+    profiles:
+      receivers: [pprof]
+      processors: [profiles_dedup]
+      exporters: [profiles_file]
+`, address, maxRequestBody, maxDecompressed, window, c.files, exporterKeys)
+	configFile := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	c.command = exec.Command(path, "--config", configFile)
+	c.command.Stdout, c.command.Stderr = c.logs, c.logs
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { c.exited <- c.command.Wait() }()
+	t.Cleanup(func() {
+		_ = c.command.Process.Kill() // an error means that it has ended
+	})
+	c.awaitReady(t)
+	return c
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return listener.Addr().String()
+}
+
+func (c *collector) awaitReady(t *testing.T) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		response, err := http.Get(c.url + "/v1/pprof")
+		if err == nil {
+			_ = response.Body.Close()
+			return
+		}
+		select {
+		case exit := <-c.exited:
+			t.Fatalf("the program ended before it served: %v\n%s", exit, c.logs)
+		case <-deadline:
+			t.Fatalf("the program does not serve after %s: %v\n%s", patience, err, c.kill())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// kill ends the program at once and returns what it logged.
+func (c *collector) kill() string {
+	err := c.command.Process.Kill()
+	return fmt.Sprint(c.logs, errors.Join(err, <-c.exited))
+}
+
+// stop sends SIGTERM and returns when the program has ended well.
+func (c *collector) stop(t *testing.T) {
+	t.Helper()
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case exit := <-c.exited:
+		if exit != nil {
+			t.Fatalf("after SIGTERM the program ended with %v\n%s", exit, c.logs)
+		}
+	case <-time.After(patience):
+		t.Fatalf("the program has not ended %s after SIGTERM\n%s", patience, c.kill())
+	}
+}

@@ -1,0 +1,139 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func init() {
+	runtime.MemProfileRate = 512 // before anything that is worth a sample is allocated
+}
+
+// payload is a profile that is pushed as its own service.
+type payload struct {
+	service string
+	data    []byte
+}
+
+// payloads returns the files of the corpus, if there is one, and what
+// runtime/pprof makes of this process.
+func payloads(t *testing.T) []payload {
+	t.Helper()
+	var out []payload
+	t.Run("corpus", func(t *testing.T) {
+		for _, file := range profiletest.Corpus(t) {
+			out = append(out, payload{"corpus/" + file.Name, file.Data})
+		}
+	})
+	for name, data := range ownProfiles(t) {
+		out = append(out, payload{"own/" + name, data})
+	}
+	return out
+}
+
+// ownProfiles profiles this process while it works, with labels, generic and
+// inlined functions, contended locks and waiting goroutines.
+var ownProfiles = func() func(t *testing.T) map[string][]byte {
+	var (
+		once sync.Once
+		all  map[string][]byte
+		err  error
+	)
+	return func(t *testing.T) map[string][]byte {
+		t.Helper()
+		once.Do(func() { all, err = profileSelf() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+}()
+
+func profileSelf() (map[string][]byte, error) {
+	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
+	runtime.SetBlockProfileRate(1)
+	defer runtime.SetBlockProfileRate(0)
+
+	release := make(chan struct{})
+	var waiting sync.WaitGroup
+	for i := range 3 {
+		labels := pprof.Labels("worker", fmt.Sprint(i), "state", "waiting")
+		waiting.Go(func() {
+			pprof.Do(context.Background(), labels, func(context.Context) { <-release })
+		})
+	}
+	defer waiting.Wait()
+	defer close(release)
+
+	out := map[string][]byte{}
+	var cpu bytes.Buffer
+	if err := pprof.StartCPUProfile(&cpu); err != nil {
+		return nil, fmt.Errorf("cpu profile: %w", err)
+	}
+	kept := work(300 * time.Millisecond)
+	pprof.StopCPUProfile()
+	out["cpu"] = cpu.Bytes()
+
+	runtime.GC()
+	for _, kind := range []string{"heap", "allocs", "goroutine", "mutex", "block", "threadcreate"} {
+		var buf bytes.Buffer
+		if err := pprof.Lookup(kind).WriteTo(&buf, 0); err != nil {
+			return nil, fmt.Errorf("%s profile: %w", kind, err)
+		}
+		out[kind] = buf.Bytes()
+	}
+	runtime.KeepAlive(kept)
+	return out, nil
+}
+
+// work burns time under labels, keeps memory, and fights for a lock.
+func work(duration time.Duration) [][]byte {
+	var (
+		mu      sync.Mutex
+		workers sync.WaitGroup
+		kept    [][]byte
+	)
+	end := time.Now().Add(duration)
+	for i := range 4 {
+		labels := pprof.Labels("worker", fmt.Sprint(i), "kind", strings.Repeat("burn", 1+i%2))
+		workers.Go(func() {
+			pprof.Do(context.Background(), labels, func(context.Context) {
+				sum := 0
+				for round := 0; time.Now().Before(end); round++ {
+					sum += fold([]int{round, i, 3}, func(a, b int) int { return a*31 + b })
+					sum += int(fold([]float64{float64(round), 2}, func(a, b float64) float64 { return a + b }))
+					if round%1000 != 0 {
+						continue
+					}
+					mu.Lock()
+					kept = append(kept, make([]byte, 64+sum%2))
+					time.Sleep(time.Millisecond)
+					mu.Unlock()
+				}
+			})
+		})
+	}
+	workers.Wait()
+	return kept
+}
+
+// fold is generic, and small enough to be inlined.
+func fold[E any](elements []E, join func(a, b E) E) E {
+	var result E
+	for _, e := range elements {
+		result = join(result, e)
+	}
+	return result
+}

@@ -1,0 +1,183 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+var fileName = regexp.MustCompile(`^profiles-[0-9TZ.\-]+-[0-9]+\.otlp\.(pb|jsonl)(\.zst|\.gz)?$`)
+
+// readAll reads every file under dir, and returns the profiles of each record.
+// Each file must be finished, named and private as documented, and hold whole
+// records; each record must conform to the format.
+func readAll(t *testing.T, dir string) [][]profiletest.Expanded {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) == 0 {
+		t.Fatalf("there is no file in %s", dir)
+	}
+	var records [][]profiletest.Expanded
+	for _, entry := range entries {
+		if !fileName.MatchString(entry.Name()) {
+			t.Errorf("file %s is not named like a finished one", entry.Name())
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("file %s has mode %s, want 0600", entry.Name(), info.Mode())
+		}
+		records = append(records, readFile(t, filepath.Join(dir, entry.Name()))...)
+	}
+	return records
+}
+
+func readFile(t *testing.T, path string) [][]profiletest.Expanded {
+	t.Helper()
+	plain := decompress(t, path)
+	split, read := splitLengths, readProto
+	if strings.Contains(filepath.Base(path), ".jsonl") {
+		split, read = splitLines, readJSON
+	}
+	messages, err := split(plain)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	if len(messages) == 0 {
+		t.Fatalf("%s holds no record", path)
+	}
+	var records [][]profiletest.Expanded
+	for i, message := range messages {
+		record, violations, err := read(message)
+		if err != nil {
+			t.Fatalf("%s: record %d: %v", path, i, err)
+		}
+		if len(violations) > 0 {
+			t.Errorf("%s: record %d does not conform to the format:\n  %s", path, i, strings.Join(violations, "\n  "))
+		}
+		records = append(records, record)
+	}
+	return records
+}
+
+// decompress reads a file with the reader its name asks for, and has the
+// command of the same name test it.
+func decompress(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var command string
+	switch filepath.Ext(path) {
+	case ".zst":
+		command = "zstd"
+		r, err := zstd.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		defer r.Close()
+		if data, err = io.ReadAll(r); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	case ".gz":
+		command = "gzip"
+		r, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if data, err = io.ReadAll(r); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	default:
+		return data
+	}
+	if _, err := exec.LookPath(command); err != nil {
+		t.Logf("%s is not tested with %s: %v", filepath.Base(path), command, err)
+		return data
+	}
+	if out, err := exec.Command(command, "-t", path).CombinedOutput(); err != nil {
+		t.Errorf("%s -t %s: %v\n%s", command, path, err, out)
+	}
+	return data
+}
+
+// splitLengths takes apart messages with 4 bytes of big-endian length before each.
+func splitLengths(data []byte) ([][]byte, error) {
+	var messages [][]byte
+	for at := 0; at < len(data); {
+		if len(data)-at < 4 {
+			return nil, fmt.Errorf("%d bytes at %d are no length", len(data)-at, at)
+		}
+		size := int(binary.BigEndian.Uint32(data[at:]))
+		if size > len(data)-at-4 {
+			return nil, fmt.Errorf("a record at %d of %d bytes goes beyond the end, %d", at, size, len(data))
+		}
+		messages = append(messages, data[at+4:at+4+size])
+		at += 4 + size
+	}
+	return messages, nil
+}
+
+func splitLines(data []byte) ([][]byte, error) {
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		return nil, fmt.Errorf("the last line does not end")
+	}
+	var lines [][]byte
+	for line := range bytes.Lines(data) {
+		lines = append(lines, line[:len(line)-1])
+	}
+	return lines, nil
+}
+
+func readProto(message []byte) (record []profiletest.Expanded, violations []string, err error) {
+	violations, _ = profiletest.ConformanceBytes(message)
+	record, err = profiletest.ExpandBytes(message)
+	return record, violations, err
+}
+
+func readJSON(line []byte) (record []profiletest.Expanded, violations []string, err error) {
+	if !json.Valid(line) {
+		return nil, nil, fmt.Errorf("encoding/json cannot read it")
+	}
+	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(line)
+	if err != nil {
+		return nil, nil, err
+	}
+	violations, _ = profiletest.Conformance(pd)
+	record, err = profiletest.Expand(pd)
+	return record, violations, err
+}
+
+// serviceName returns the service.name of a profile's resource, or "".
+func serviceName(e profiletest.Expanded) string {
+	for _, a := range e.Resource.Attributes {
+		if name, ok := a.Value.(string); ok && a.Key == "service.name" {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestRoundTrip pushes each profile as a service of its own, stops the program,
+// and reads the files: the samples of each service must be those that
+// google/pprof reads of the profile (stack with all lines and addresses, labels,
+// summed values), for each sample type, but for samples that are 0 throughout.
+// Nothing is missing and nothing is there that was not pushed.
+func TestRoundTrip(t *testing.T) {
+	for _, test := range []struct {
+		name, window, exporter string
+	}{
+		{"one window until the end, proto and zstd", "1h", "    compression: zstd"},
+		{"short windows, proto, rotation", "300ms", "    compression: none\n    rotation: {max_records: 2, max_age: 1s}"},
+		{"no window, JSON and gzip", "0s", "    format: json\n    compression: gzip"},
+		{"one window until the end, JSON", "1h", "    format: json\n    compression: none"},
+		{"no window, proto and zstd", "0s", "    format: proto\n    compression: zstd\n    rotation: {max_records: 3}"},
+		{"no window, proto and gzip", "0s", "    compression: gzip\n    sync: record"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := start(t, test.window, test.exporter)
+			pushed := payloads(t)
+			for _, p := range pushed {
+				c.push(t, p.service, p.data)
+			}
+			c.stop(t)
+
+			written := map[string][]profiletest.Expanded{}
+			for _, record := range readAll(t, c.files) {
+				for _, e := range record {
+					written[serviceName(e)] = append(written[serviceName(e)], e)
+				}
+			}
+			for _, p := range pushed {
+				t.Run(p.service, func(t *testing.T) {
+					requireSame(t, p, written[p.service])
+				})
+				delete(written, p.service)
+			}
+			if len(written) > 0 {
+				t.Errorf("the files hold services that nobody pushed: %q", slices.Collect(maps.Keys(written)))
+			}
+		})
+	}
+}
+
+// requireSame compares what was written of one service with what was pushed.
+func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
+	t.Helper()
+	if len(written) == 0 {
+		t.Fatalf("no profile was written")
+	}
+	want := pushed.expected(t)
+	ids := map[string]bool{}
+	for i := range written {
+		if written[i].ProfileID == "" || ids[written[i].ProfileID] {
+			t.Errorf("profile %d has the id %q, want one of its own", i, written[i].ProfileID)
+		}
+		ids[written[i].ProfileID] = true
+		// The receiver may add what it knows of the profile.
+		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a profiletest.Attribute) bool {
+			return a.Key == "profile.temporality"
+		})
+	}
+	got := types(written)
+	if got[0] != want.types[0] || !want.mixed && !slices.Equal(got, want.types) {
+		t.Errorf("the types are in the order %q, want %q, the default first", got, want.types)
+	}
+	if diff := profiletest.Diff(want.profiles, want.normalize(written)); diff != "" {
+		t.Fatal(diff)
+	}
+	samples := 0
+	for _, e := range want.profiles {
+		samples += len(e.Samples)
+	}
+	t.Logf("%d samples of %d types are equal", samples, len(want.profiles))
+}
+
+// expectation is what google/pprof says of a payload.
+type expectation struct {
+	options profiletest.Options
+	types   []string
+	// mixed: the profile covers an interval and has types that are readings all the
+	// same, which the processor writes apart from the others.
+	mixed    bool
+	profiles []profiletest.Expanded
+}
+
+// expectations keeps what was expected of a service: it is the same each time,
+// and takes a while for large profiles.
+var expectations = map[string]*expectation{}
+
+func (p payload) expected(t *testing.T) *expectation {
+	t.Helper()
+	if have, ok := expectations[p.service]; ok {
+		return have
+	}
+	parsed, err := profile.ParseData(p.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expanded := profiletest.ExpandPprof(parsed)
+	e := &expectation{options: profiletest.AsPprof, types: types(expanded)}
+	e.mixed = parsed.DurationNanos > 0 && slices.Contains(e.types, "inuse_space")
+	e.options.IgnoreZeroSamples = true
+	e.options.IgnoreTime = parsed.TimeNanos == 0 // the receiver gives a profile without a time one
+	e.profiles = e.normalize(expanded)
+	expectations[p.service] = e
+	return e
+}
+
+// normalize brings profiles into the form that is compared, and leaves out
+// those without samples.
+func (e *expectation) normalize(profiles []profiletest.Expanded) []profiletest.Expanded {
+	out := profiletest.Normalize(profiles, e.options)
+	return slices.DeleteFunc(out, func(p profiletest.Expanded) bool { return len(p.Samples) == 0 })
+}
+
+// types lists the sample types in order.
+func types(profiles []profiletest.Expanded) []string {
+	var types []string
+	for _, p := range profiles {
+		if !slices.Contains(types, p.Type) {
+			types = append(types, p.Type)
+		}
+	}
+	return types
+}
+
+// TestComponents: the program lists our three components.
+func TestComponents(t *testing.T) {
+	out, err := exec.Command(program(t), "components").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pprof", "profiles_dedup", "profiles_file"} {
+		if !strings.Contains(string(out), "- name: "+name+"\n") {
+			t.Errorf("components does not list %s:\n%s", name, out)
+		}
+	}
+}

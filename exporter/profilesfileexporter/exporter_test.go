@@ -1,0 +1,442 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// ways are all ways to write.
+func ways() map[string]*Config {
+	all := map[string]*Config{}
+	for _, format := range []string{formatProto, formatJSON} {
+		for _, framing := range []string{framingLengthPrefixed, framingNone} {
+			for _, compression := range []string{compressionNone, compressionGzip, compressionZstd} {
+				if format == formatJSON && framing == framingNone {
+					continue
+				}
+				cfg := createDefaultConfig().(*Config)
+				cfg.Format, cfg.Framing, cfg.Compression = format, framing, compression
+				all[format+" "+framing+" "+compression] = cfg
+			}
+		}
+	}
+	return all
+}
+
+func forEachWay(t *testing.T, test func(t *testing.T, cfg *Config)) {
+	for name, cfg := range ways() {
+		t.Run(name, func(t *testing.T) {
+			cfg.Directory = filepath.Join(t.TempDir(), "profiles")
+			test(t, cfg)
+		})
+	}
+}
+
+func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
+	require.NoError(t, cfg.Validate())
+	set := exportertest.NewNopSettings(metadata.Type)
+	core, logs := observer.New(zapcore.DebugLevel)
+	set.Logger = zap.New(core)
+	factory := NewFactory().(xexporter.Factory)
+	e, err := factory.CreateProfiles(context.Background(), set, cfg)
+	require.NoError(t, err)
+	return e, logs
+}
+
+func startExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
+	e, logs := newExporter(t, cfg)
+	require.NoError(t, e.Start(context.Background(), componenttest.NewNopHost()))
+	t.Cleanup(func() { _ = e.Shutdown(context.Background()) })
+	return e, logs
+}
+
+func list(t testing.TB, dir string) []string {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	names := []string{}
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// plainRecords reads files as a stranger would, by the README: with the libraries
+// of the compression, the length prefix or the line feed, and no code of ours.
+func plainRecords(t testing.TB, cfg *Config) [][]byte {
+	var records [][]byte
+	for _, name := range list(t, cfg.Directory) {
+		data, err := os.ReadFile(filepath.Join(cfg.Directory, name))
+		require.NoError(t, err)
+		ending := ".otlp.pb"
+		if cfg.Format == formatJSON {
+			ending = ".otlp.jsonl"
+		}
+		switch cfg.Compression {
+		case compressionGzip:
+			ending += ".gz"
+			r, err := gzip.NewReader(bytes.NewReader(data))
+			require.NoError(t, err)
+			data, err = io.ReadAll(r)
+			require.NoError(t, err)
+		case compressionZstd:
+			ending += ".zst"
+			r, err := zstd.NewReader(bytes.NewReader(data))
+			require.NoError(t, err)
+			data, err = io.ReadAll(r)
+			require.NoError(t, err)
+			r.Close()
+		}
+		require.True(t, strings.HasPrefix(name, "profiles-") && strings.HasSuffix(name, ending), name)
+		switch {
+		case cfg.Format == formatJSON:
+			lines := bytes.Split(data, []byte("\n"))
+			require.Empty(t, lines[len(lines)-1])
+			records = append(records, lines[:len(lines)-1]...)
+		case cfg.Framing == framingNone:
+			records = append(records, data)
+		default:
+			for len(data) > 0 {
+				n := 4 + binary.BigEndian.Uint32(data)
+				records = append(records, data[4:n])
+				data = data[n:]
+			}
+		}
+	}
+	return records
+}
+
+// expandRecord gives what a record says, by readers of its format that are not ours.
+func expandRecord(t testing.TB, cfg *Config, record []byte) []profiletest.Expanded {
+	if cfg.Format == formatJSON {
+		pd, err := (&pprofile.JSONUnmarshaler{DisallowUnknownFields: true}).UnmarshalProfiles(record)
+		require.NoError(t, err)
+		profiletest.RequireConforms(t, pd)
+		expanded, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		return expanded
+	}
+	require.NoError(t, proto.Unmarshal(record, new(profilespb.ProfilesData)))
+	profiletest.RequireConformsBytes(t, record)
+	expanded, err := profiletest.ExpandBytes(record)
+	require.NoError(t, err)
+	return expanded
+}
+
+func TestWhatGoesInComesOut(t *testing.T) {
+	const seed = 7
+	forEachWay(t, func(t *testing.T, cfg *Config) {
+		e, _ := startExporter(t, cfg)
+		assert.True(t, e.Capabilities().MutatesData)
+		assert.Empty(t, list(t, cfg.Directory))
+		random := profiletest.NewRand(seed)
+		var want [][]profiletest.Expanded
+		for i := range 30 {
+			pd := profiletest.GenerateProfiles(random)
+			expanded, err := profiletest.Expand(pd)
+			require.NoError(t, err)
+			want = append(want, expanded)
+			if i%2 == 0 {
+				pd.MarkReadOnly()
+			}
+			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+			if i%2 == 0 {
+				after, err := profiletest.Expand(pd)
+				require.NoError(t, err)
+				require.Empty(t, profiletest.Diff(expanded, after), "what others share is changed")
+			}
+		}
+		require.NoError(t, e.Shutdown(t.Context()))
+		records := plainRecords(t, cfg)
+		require.Len(t, records, len(want))
+		for i, record := range records {
+			require.Empty(t, profiletest.Diff(want[i], expandRecord(t, cfg, record)), "record %d", i)
+		}
+
+		// Our own reader gives the same.
+		var again [][]byte
+		for _, name := range list(t, cfg.Directory) {
+			r, err := segment.OpenReader(filepath.Join(cfg.Directory, name), segment.ReaderOptions{})
+			require.NoError(t, err)
+			for record, err := range r.All() {
+				require.NoError(t, err)
+				again = append(again, slices.Clone(record))
+			}
+			require.NoError(t, r.Close())
+		}
+		assert.Equal(t, records, again)
+	})
+}
+
+// TestReadOnlyIsLeftAlone: shared data is marshalled, not changed.
+func TestReadOnlyIsLeftAlone(t *testing.T) {
+	forEachWay(t, func(t *testing.T, cfg *Config) {
+		e, _ := startExporter(t, cfg)
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(1))
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("only.here", "and this value")
+		same := pprofile.NewProfiles()
+		pd.CopyTo(same)
+		pd.MarkReadOnly()
+		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+		require.Equal(t, same.Dictionary().StringTable().AsRaw(), pd.Dictionary().StringTable().AsRaw())
+		value, found := pd.ResourceProfiles().At(0).Resource().Attributes().Get("only.here")
+		require.True(t, found)
+		assert.Equal(t, "and this value", value.Str())
+	})
+}
+
+// TestAgainAfterAFault: the same data is given again, as a retry does, after it was
+// marshalled once.
+func TestAgainAfterAFault(t *testing.T) {
+	forEachWay(t, func(t *testing.T, cfg *Config) {
+		e, _ := startExporter(t, cfg)
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(2))
+		want, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		require.NoError(t, os.RemoveAll(cfg.Directory))
+		require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
+		for range 2 {
+			err = e.ConsumeProfiles(t.Context(), pd)
+			require.ErrorContains(t, err, cfg.Directory)
+			require.False(t, consumererror.IsPermanent(err), "what the disk refuses may be tried again")
+		}
+		require.NoError(t, os.Remove(cfg.Directory))
+		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+		require.NoError(t, e.Shutdown(t.Context()))
+		records := plainRecords(t, cfg)
+		require.Len(t, records, 1)
+		assert.Empty(t, profiletest.Diff(want, expandRecord(t, cfg, records[0])))
+	})
+}
+
+func TestEmptyProfilesAreARecord(t *testing.T) {
+	forEachWay(t, func(t *testing.T, cfg *Config) {
+		e, _ := startExporter(t, cfg)
+		require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
+		require.NoError(t, e.Shutdown(t.Context()))
+		assert.Len(t, plainRecords(t, cfg), 1)
+	})
+}
+
+type brokenMarshaler struct{ result []byte }
+
+func (m brokenMarshaler) MarshalProfiles(pprofile.Profiles) ([]byte, error) {
+	if m.result == nil {
+		return nil, errors.New("broken")
+	}
+	return m.result, nil
+}
+
+func TestPermanentErrors(t *testing.T) {
+	for want, marshaler := range map[string]brokenMarshaler{
+		"marshal 0 profiles: broken": {},
+		"not a protobuf message":     {[]byte("text")},
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Directory = t.TempDir()
+		e := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
+		e.marshaler = marshaler
+		require.NoError(t, e.start(t.Context(), nil))
+		err := e.consumeProfiles(t.Context(), pprofile.NewProfiles())
+		require.ErrorContains(t, err, want)
+		assert.True(t, consumererror.IsPermanent(err))
+		require.NoError(t, e.shutdown(t.Context()))
+		require.NoError(t, e.shutdown(t.Context()))
+		assert.Empty(t, list(t, cfg.Directory))
+	}
+}
+
+func TestLifecycle(t *testing.T) {
+	forEachWay(t, func(t *testing.T, cfg *Config) {
+		e, _ := newExporter(t, cfg)
+		require.ErrorContains(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), "not started")
+		require.NoError(t, e.Shutdown(t.Context()), "before a start")
+		assert.NoDirExists(t, cfg.Directory)
+
+		require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
+		err := e.Start(t.Context(), componenttest.NewNopHost())
+		require.ErrorContains(t, err, cfg.Directory)
+		require.NoError(t, e.Shutdown(t.Context()), "after a start that failed")
+		require.NoError(t, os.Remove(cfg.Directory))
+
+		for range 3 { // reloads
+			e, _ = newExporter(t, cfg)
+			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+			require.NoError(t, e.ConsumeProfiles(t.Context(), profiletest.GenerateProfiles(profiletest.NewRand(3))))
+			require.NoError(t, e.Shutdown(t.Context()))
+			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), segment.ErrClosed)
+		}
+		assert.Len(t, list(t, cfg.Directory), 3)
+	})
+}
+
+func TestOtherSignalsAreRefused(t *testing.T) {
+	factory := NewFactory()
+	set := exportertest.NewNopSettings(metadata.Type)
+	_, err := factory.CreateTraces(t.Context(), set, createDefaultConfig())
+	require.Error(t, err)
+	assert.Equal(t, "Development", factory.(xexporter.Factory).ProfilesStability().String())
+	var _ exporter.Factory = factory
+}
+
+// TestFileIsFinishedByAge: without another record, and its log line.
+func TestFileIsFinishedByAge(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		e, logs := newExporter(t, cfg)
+		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
+		profiles, samples := pd.ProfileCount(), pd.SampleCount()
+		for range 3 {
+			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+		}
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		require.True(t, strings.HasSuffix(list(t, cfg.Directory)[0], ".partial"))
+		assert.Zero(t, logs.Len(), "no line for each record")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		name := list(t, cfg.Directory)[0]
+		assert.True(t, strings.HasSuffix(name, ".otlp.pb.zst"), name)
+		require.Equal(t, 1, logs.Len())
+		line := logs.All()[0]
+		assert.Equal(t, zapcore.InfoLevel, line.Level)
+		assert.Equal(t, "Finished a file of profiles", line.Message)
+		info, err := os.Stat(filepath.Join(cfg.Directory, name))
+		require.NoError(t, err)
+		fields := line.ContextMap()
+		assert.Positive(t, fields["uncompressed_bytes"])
+		delete(fields, "uncompressed_bytes")
+		assert.Equal(t, map[string]any{
+			"directory": cfg.Directory, "file": name, "reason": "age", "records": int64(3),
+			"profiles": int64(3 * profiles), "samples": int64(3 * samples), "bytes": info.Size(),
+		}, fields)
+		require.NoError(t, e.Shutdown(t.Context()))
+	})
+}
+
+// TestLeftoverIsFinished: what another run has left is finished at start, and said.
+func TestLeftoverIsFinished(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	e, _ := startExporter(t, cfg)
+	for range 2 {
+		require.NoError(t, e.ConsumeProfiles(t.Context(), profiletest.GenerateProfiles(profiletest.NewRand(5))))
+	}
+	partial := list(t, cfg.Directory)[0]
+	data, err := os.ReadFile(filepath.Join(cfg.Directory, partial))
+	require.NoError(t, err)
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.NoError(t, os.Remove(filepath.Join(cfg.Directory, strings.TrimSuffix(partial, ".partial"))))
+	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, partial), data[:len(data)-1], 0o600))
+	empty := strings.Replace(partial, "-000001", "-000002", 1)
+	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, empty), nil, 0o600))
+
+	_, logs := startExporter(t, cfg)
+	assert.Equal(t, []string{strings.TrimSuffix(partial, ".partial")}, list(t, cfg.Directory))
+	assert.Len(t, plainRecords(t, cfg), 1)
+	require.Equal(t, 2, logs.Len())
+	assert.Equal(t, "Finished a leftover file", logs.All()[0].Message)
+	assert.Equal(t, int64(1), logs.All()[0].ContextMap()["records"])
+	assert.Equal(t, "Removed a leftover file without a whole record", logs.All()[1].Message)
+}
+
+// TestInstancesShareADirectory: two exporters, and their concurrent callers, in one directory.
+func TestInstancesShareADirectory(t *testing.T) {
+	const callers, each = 8, 25
+	forEachWay(t, func(t *testing.T, cfg *Config) {
+		cfg.Rotation.MaxRecords = 3
+		cfg.Sync = syncNone
+		first, _ := startExporter(t, cfg)
+		second, _ := startExporter(t, cfg)
+		var group sync.WaitGroup
+		for g := range callers {
+			group.Go(func() {
+				e := []xexporter.Profiles{first, second}[g%2]
+				for i := range each {
+					// Its string table lacks even the zero value.
+					pd := pprofile.NewProfiles()
+					pd.ResourceProfiles().AppendEmpty().Resource().Attributes().PutInt("n", int64(g*each+i))
+					if i%2 == 0 {
+						pd.MarkReadOnly()
+					}
+					assert.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+				}
+			})
+		}
+		group.Wait()
+		require.NoError(t, first.Shutdown(t.Context()))
+		require.NoError(t, second.Shutdown(t.Context()))
+		seen := map[int64]int{}
+		for _, record := range plainRecords(t, cfg) {
+			var unmarshaler pprofile.Unmarshaler = &pprofile.ProtoUnmarshaler{}
+			if cfg.Format == formatJSON {
+				unmarshaler = &pprofile.JSONUnmarshaler{}
+			}
+			pd, err := unmarshaler.UnmarshalProfiles(record)
+			require.NoError(t, err)
+			n, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("n")
+			seen[n.Int()]++
+		}
+		require.Len(t, seen, callers*each)
+		for n, times := range seen {
+			require.Equal(t, 1, times, n)
+		}
+	})
+}
+
+// TestCorpus writes the real profiles of the corpus, where there is one.
+func TestCorpus(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	e, _ := startExporter(t, cfg)
+	var want [][]profiletest.Expanded
+	for _, pd := range profiletest.CorpusOTLP(t) {
+		expanded, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		want = append(want, expanded)
+		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+	}
+	require.NoError(t, e.Shutdown(t.Context()))
+	records := plainRecords(t, cfg)
+	require.Len(t, records, len(want))
+	for i, record := range records {
+		got, err := profiletest.ExpandBytes(record)
+		require.NoError(t, err)
+		require.Empty(t, profiletest.Diff(want[i], got))
+	}
+}

@@ -1,0 +1,39 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+)
+
+// NewFactory returns the factory of the exporter profiles_file.
+func NewFactory() exporter.Factory {
+	return xexporter.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability),
+	)
+}
+
+func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	e := newFileExporter(cfg.(*Config), set)
+	return xexporterhelper.NewProfiles(ctx, set, cfg, e.consumeProfiles,
+		// Marshalling changes what it marshals, or else must copy it: this way only
+		// what others share is copied.
+		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}),
+		// A write to a disk cannot be given up half way.
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
+		exporterhelper.WithStart(e.start),
+		exporterhelper.WithShutdown(e.shutdown),
+	)
+}

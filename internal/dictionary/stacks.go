@@ -1,0 +1,112 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+)
+
+// stackTable is a table whose keys are runs of location indices. Stacks are most
+// of a profile, so that they are kept as they are: nothing to encode or decode.
+type stackTable struct {
+	locations []int32  // all stacks, one after the other
+	ends      []uint32 // where each stack ends in locations
+	slots     []uint64 // as in table
+}
+
+func (t *stackTable) len() int { return len(t.ends) }
+
+func (t *stackTable) stack(i int32) []int32 {
+	start := uint32(0)
+	if i > 0 {
+		start = t.ends[i-1]
+	}
+	return t.locations[start:t.ends[i]]
+}
+
+// Secrets of hashStack, so that no input can be made to collide.
+var stackSecret, lengthSecret = rand.Uint64() | 1, rand.Uint64() | 1
+
+// hashStack folds two locations at a time by a 128-bit multiplication.
+func hashStack(stack []int32) uint32 {
+	h := lengthSecret ^ uint64(len(stack))
+	for len(stack) >= 2 {
+		hi, lo := bits.Mul64(h^(uint64(uint32(stack[0]))<<32|uint64(uint32(stack[1]))), stackSecret)
+		h = hi ^ lo
+		stack = stack[2:]
+	}
+	if len(stack) == 1 {
+		hi, lo := bits.Mul64(h^uint64(uint32(stack[0])), stackSecret)
+		h = hi ^ lo
+	}
+	hi, lo := bits.Mul64(h^lengthSecret, stackSecret)
+	return uint32(hi ^ lo)
+}
+
+func (t *stackTable) find(stack []int32, hash uint32) (number int32, slot uint32) {
+	mask := uint32(len(t.slots) - 1)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		s := t.slots[at]
+		if s == 0 {
+			return -1, at
+		}
+		if uint32(s>>32) == hash {
+			if n := int32(uint32(s) - 1); slices.Equal(t.stack(n), stack) {
+				return n, at
+			}
+		}
+	}
+}
+
+func (t *stackTable) intern(stack []int32, limit int) int32 {
+	if len(t.slots) == 0 {
+		t.slots = make([]uint64, minSlots)
+	}
+	hash := hashStack(stack)
+	n, slot := t.find(stack, hash)
+	if n >= 0 {
+		return n
+	}
+	if len(t.ends) >= limit || len(t.locations)+len(stack) > maxArena {
+		return -1
+	}
+	n = int32(len(t.ends))
+	t.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
+	t.locations = append(t.locations, stack...)
+	t.ends = append(t.ends, uint32(len(t.locations)))
+	if len(t.ends)*4 > len(t.slots)*3 {
+		t.slots = rehashed(t.slots, len(t.ends), len(t.slots)*2)
+	}
+	return n
+}
+
+func (t *stackTable) truncate(n int) {
+	for i := len(t.ends) - 1; i >= n; i-- {
+		stack := t.stack(int32(i))
+		_, slot := t.find(stack, hashStack(stack))
+		t.slots[slot] = 0
+		t.ends = t.ends[:i]
+	}
+	size := 0
+	if n > 0 {
+		size = int(t.ends[n-1])
+	}
+	t.locations = t.locations[:size]
+}
+
+func (t *stackTable) reset() {
+	clear(t.slots)
+	t.locations, t.ends = t.locations[:0], t.ends[:0]
+}
+
+func (t *stackTable) grow(n int) {
+	t.ends = slices.Grow(t.ends, n)
+	t.slots = grownIndex(t.slots, len(t.ends), len(t.ends)+n)
+}
+
+func (t *stackTable) retained() int {
+	return 4*cap(t.locations) + 4*cap(t.ends) + 8*cap(t.slots)
+}
