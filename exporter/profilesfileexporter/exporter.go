@@ -100,8 +100,7 @@ func (e *fileExporter) consumeProfiles(_ context.Context, pd pprofile.Profiles) 
 		return consumererror.NewPermanent(fmt.Errorf("marshal %d profiles: %w", count.Profiles, err))
 	}
 	err = e.writer.Append(record, count)
-	var invalid *segment.InvalidRecordError
-	if errors.As(err, &invalid) {
+	if _, ok := errors.AsType[*segment.InvalidRecordError](err); ok {
 		return consumererror.NewPermanent(err)
 	}
 	return err

@@ -63,13 +63,11 @@ func (s *selection) ranked() {
 }
 
 // add gives i the next new index, if it has none.
-func (s *selection) add(i int32) bool {
-	if i == 0 || s.place[i] != 0 {
-		return false
+func (s *selection) add(i int32) {
+	if i != 0 && s.place[i] == 0 {
+		s.place[i] = int32(len(s.order))
+		s.order = append(s.order, i)
 	}
-	s.place[i] = int32(len(s.order))
-	s.order = append(s.order, i)
-	return true
 }
 
 // NewCanonical returns an order in which nothing is used yet.

@@ -96,7 +96,7 @@ type framed struct{ before, behind []byte }
 func framingBytes(framing Framing, record []byte) framed {
 	switch framing {
 	case LengthPrefixed:
-		return framed{before: binary.BigEndian.AppendUint32(nil, uint32(len(record)))} //nolint:gosec // at most MaxRecordSize
+		return framed{before: binary.BigEndian.AppendUint32(nil, uint32(len(record)))}
 	case Lines:
 		return framed{behind: []byte{lineFeed}}
 	default:

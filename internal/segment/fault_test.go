@@ -52,7 +52,7 @@ func TestE1FailingCalls(t *testing.T) {
 }
 
 func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size int) {
-	dir, err := os.MkdirTemp(t.TempDir(), "")
+	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one a run of many in a test
 	require.NoError(t, err)
 	finishedRecords := 0
 	options := Options{

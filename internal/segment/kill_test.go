@@ -54,7 +54,7 @@ func TestE3Kill(t *testing.T) {
 		last := 0
 		finished := map[string]string{}
 		for range rounds {
-			cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test itself
+			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), killDir+"="+dir, killFormat+"="+strconv.Itoa(which), killFirst+"="+strconv.Itoa(last+1))
 			cmd.Stderr = os.Stderr
 			out, err := cmd.StdoutPipe()

@@ -73,7 +73,7 @@ func makeDirs(path string) error {
 	}
 	above, err := os.Open(parent)
 	if err != nil {
-		return nil // a parent that may be passed but not read cannot be synced
+		return nil //nolint:nilerr // a parent that may be passed but not read cannot be synced
 	}
 	return errors.Join(syncDir(above), above.Close())
 }

@@ -81,7 +81,7 @@ func TestE9FlippedBytes(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // reproducible
+			random := rand.New(rand.NewPCG(seed, 0))
 			whole := fileOf(t, format, n, size)
 			for _, read := range []Format{format, {Content: format.Content, Compression: format.Compression}} {
 				for at := range whole {
@@ -131,7 +131,7 @@ func TestTornTail(t *testing.T) {
 
 func TestGarbageBetweenRecords(t *testing.T) {
 	const size = 100
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible
+	random := rand.New(rand.NewPCG(1, 2))
 	for _, format := range allFormats[:6] {
 		t.Run(format.testName(), func(t *testing.T) {
 			data, ends := fileWithEnds(t, format, 4, size)
@@ -269,7 +269,7 @@ func TestOpenReader(t *testing.T) {
 
 func FuzzReader(f *testing.F) {
 	for i, format := range allFormats {
-		f.Add(fileOf(f, format, 2, 20), uint8(i)) //nolint:gosec // small
+		f.Add(fileOf(f, format, 2, 20), uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
 		format := allFormats[int(which)%len(allFormats)]

@@ -168,8 +168,7 @@ func (r *Reader) findPrefixed(from int64) (int64, error) {
 
 func (r *Reader) try(at int64) (found bool, err error) {
 	_, _, err = r.scan(at)
-	var reason damage
-	if errors.As(err, &reason) {
+	if _, ok := errors.AsType[damage](err); ok {
 		return false, nil
 	}
 	return err == nil, err
@@ -341,7 +340,7 @@ func (r *Reader) readFrame() error {
 	}
 	// A header that promises more than the blocks can hold would make the decoder
 	// allocate it all.
-	if header.HasFCS && header.FrameContentSize > uint64(decoded) { //nolint:gosec // never negative
+	if header.HasFCS && header.FrameContentSize > uint64(decoded) {
 		return damagef("zstd header has a content of %d bytes, its blocks at most %d", header.FrameContentSize, decoded)
 	}
 	return r.more(checksum)

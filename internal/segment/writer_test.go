@@ -446,7 +446,7 @@ func testWithTool(t *testing.T, dir string, compression Compression) {
 	for _, name := range list(t, dir) {
 		args = append(args, filepath.Join(dir, name))
 	}
-	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput() //nolint:gosec // paths of the test
+	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
@@ -468,7 +468,7 @@ func TestToolsGivePlainStream(t *testing.T) {
 			}
 			file := filepath.Join(t.TempDir(), "file"+format.Compression.ending())
 			require.NoError(t, os.WriteFile(file, fileOf(t, format, n, 5000), 0o600))
-			got, err := exec.CommandContext(t.Context(), path, "-dc", file).Output() //nolint:gosec // paths of the test
+			got, err := exec.CommandContext(t.Context(), path, "-dc", file).Output()
 			require.NoError(t, err)
 			format.Compression = None
 			assert.Equal(t, fileOf(t, format, n, 5000), got)

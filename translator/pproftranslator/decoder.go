@@ -619,8 +619,7 @@ func (d *decoder) readSamples() error {
 			continue
 		}
 		if err := d.readSample(c.message(), types); err != nil {
-			var limit *LimitError
-			if errors.As(err, &limit) {
+			if _, ok := errors.AsType[*LimitError](err); ok {
 				return err
 			}
 			return fmt.Errorf("sample[%d]: %w", n, err)

@@ -4,7 +4,6 @@
 package pproftranslator
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -63,7 +62,7 @@ func TestIndicesOutsideTheirTables(t *testing.T) {
 				c.set(o, index)
 				_, err := Marshaler{}.ConvertProfiles(o.Profiles)
 				var wrong *dictionary.IndexError
-				require.True(t, errors.As(err, &wrong), "%v", err)
+				require.ErrorAs(t, err, &wrong, "%v", err)
 				require.Equal(t, dictionary.IndexError{Where: c.place, Index: index, Table: c.table, Len: c.length(o.dict)}, *wrong)
 			})
 		}
@@ -107,13 +106,13 @@ func TestRepeatedKeys(t *testing.T) {
 	addValue(o.profile(o.scope(), "cpu", ""), 0, 1, one(o), two(o))
 	_, err := Marshaler{}.ConvertProfiles(o.Profiles)
 	var repeated *dictionary.DuplicateKeyError
-	require.True(t, errors.As(err, &repeated), "%v", err)
+	require.ErrorAs(t, err, &repeated, "%v", err)
 	require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0].samples[0]: ")
 
 	o = newOTLP()
 	o.profile(o.scope(), "cpu", "", one(o), two(o))
 	_, err = Marshaler{}.ConvertProfiles(o.Profiles)
-	require.True(t, errors.As(err, &repeated), "%v", err)
+	require.ErrorAs(t, err, &repeated, "%v", err)
 	require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0]")
 }
 

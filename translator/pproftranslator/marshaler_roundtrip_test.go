@@ -98,7 +98,7 @@ func requireEqualPprofs(t *testing.T, want *profile.Profile, got []*profile.Prof
 	if len(got) != 1 {
 		return
 	}
-	require.Equal(t, len(want.SampleType), len(got[0].SampleType))
+	require.Len(t, got[0].SampleType, len(want.SampleType))
 	for i, st := range want.SampleType {
 		require.Equal(t, strings.ToValidUTF8(st.Type, "\uFFFD"), got[0].SampleType[i].Type)
 		require.Equal(t, strings.ToValidUTF8(st.Unit, "\uFFFD"), got[0].SampleType[i].Unit)

@@ -318,7 +318,7 @@ func TestMappingOrder(t *testing.T) {
 func TestWindowsExecutable(t *testing.T) {
 	require.Equal(t, "app.exe", baseOfFile(`C:\Program Files\app.exe`))
 	require.Equal(t, "app", baseOfFile(" /usr/bin/app (deleted)"))
-	require.Equal(t, "", baseOfFile("/usr/bin/"))
+	require.Empty(t, baseOfFile("/usr/bin/"))
 }
 
 func TestEmptyFunctionAndMapping(t *testing.T) {
