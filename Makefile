@@ -10,10 +10,15 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 ROOT    := $(CURDIR)
 BIN     := bin/otelcol-profiles
-TOOL     = go tool -modfile=$(ROOT)/internal/tools/go.mod
+LINT    := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod))
 # The race detector needs cgo; go itself says whether there is a C compiler.
 RACE    := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# A collector has some two thousand packages: whatever looks at the program does
+# so with the flags it is built with, so that they are compiled once.
+AS_PROGRAM := export CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
+IN_MODULE   = cd $$module && { [ $$module != cmd/otelcol-profiles ] || $(AS_PROGRAM); }
 
 # Options for the program and for the tests, as in
 #   make run ARGS=--set=exporters.profiles_file.directory=/tmp/profiles
@@ -24,7 +29,7 @@ BENCH     ?= .
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 ##@ Running
 
@@ -34,7 +39,7 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 
 .PHONY: build
 build: ## Build bin/otelcol-profiles
-	cd cmd/otelcol-profiles && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o $(ROOT)/$(BIN) .
+	$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
 
 ##@ Testing
 
@@ -44,7 +49,7 @@ test: test-unit e2e ## Run all tests: packages, program, end to end
 .PHONY: test-unit
 test-unit: ## Run the tests of the packages (with the race detector, if it works here) and of the program
 	go test -timeout=20m $(RACE) $(TESTFLAGS) ./...
-	cd cmd/otelcol-profiles && go test $(TESTFLAGS) ./...
+	$(AS_PROGRAM) && cd cmd/otelcol-profiles && go test $(TESTFLAGS) ./...
 
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
@@ -66,11 +71,11 @@ check-fmt: ## Every Go file that is not generated is gofmt-clean
 
 .PHONY: check-vet
 check-vet: ## go vet
-	@for module in $(MODULES); do (cd $$module && echo "go vet $$module" && go vet ./...); done
+	@for module in $(MODULES); do ($(IN_MODULE) && echo "go vet $$module" && go vet ./...); done
 
 .PHONY: check-lint
-check-lint: ## golangci-lint, as .golangci.yml says
-	@for module in $(MODULES); do (cd $$module && echo "golangci-lint $$module" && $(TOOL) golangci-lint run --config $(ROOT)/.golangci.yml ./...); done
+check-lint: bin/golangci-lint ## golangci-lint, as .golangci.yml says
+	@for module in $(MODULES); do ($(IN_MODULE) && echo "golangci-lint $$module" && $(LINT) ./...); done
 
 .PHONY: check-license
 check-license: ## Every Go file begins with the license header
@@ -101,12 +106,15 @@ check-custom-build: ## A distribution of one's own, built by ocb from these modu
 .PHONY: generate
 generate: ## Write what is generated: the components' metadata, and the program from builder-config.yaml
 	go generate ./...
-	$(TOOL) builder --config builder-config.yaml --skip-compilation
+	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config builder-config.yaml --skip-compilation
 
 .PHONY: fix
-fix: ## gofmt every Go file that is not generated, and let golangci-lint mend what it can
+fix: bin/golangci-lint ## gofmt every Go file that is not generated, and let golangci-lint mend what it can
 	grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -w
-	@for module in $(MODULES); do (cd $$module && $(TOOL) golangci-lint run --fix --config $(ROOT)/.golangci.yml ./... || true); done
+	@for module in $(MODULES); do ($(IN_MODULE) && $(LINT) --fix ./... || true); done
+
+bin/golangci-lint: internal/tools/go.mod
+	cd internal/tools && go build -o $(ROOT)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module, and a look at the versions after it

@@ -35,7 +35,7 @@ func TestTableAgainstMap(t *testing.T) {
 				order = order[:keep]
 				table.truncate(keep)
 			case n == 1:
-				table.grow(r.IntN(50))
+				table.grow(r.IntN(50), r.IntN(500))
 			default:
 				key := fmt.Sprint(r.IntN(700))[r.IntN(2):]
 				want, ok := known[key]

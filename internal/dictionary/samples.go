@@ -39,6 +39,9 @@ func (s *Samples) Identity(number int32) (stack, set, link int32) {
 // Len is the number of identities.
 func (s *Samples) Len() int { return s.identities.len() }
 
+// Grow makes room for n more identities at once.
+func (s *Samples) Grow(n int) { s.identities.grow(n, 5*n) }
+
 // Reset forgets all identities and keeps the memory.
 func (s *Samples) Reset() { s.identities.reset() }
 

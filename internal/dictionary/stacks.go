@@ -98,12 +98,13 @@ func (t *stackTable) truncate(n int) {
 }
 
 func (t *stackTable) reset() {
-	clear(t.slots)
+	t.slots = emptied(t.slots)
 	t.locations, t.ends = t.locations[:0], t.ends[:0]
 }
 
-func (t *stackTable) grow(n int) {
-	t.ends = slices.Grow(t.ends, n)
+func (t *stackTable) grow(n, refs int) {
+	t.locations = roomy(t.locations, refs)
+	t.ends = roomy(t.ends, n)
 	t.slots = grownIndex(t.slots, len(t.ends), len(t.ends)+n)
 }
 

@@ -6,7 +6,6 @@ package dictionary
 import (
 	"bytes"
 	"hash/maphash"
-	"slices"
 )
 
 // seed keys the hashes of all tables, so that no input can be made to collide.
@@ -78,7 +77,8 @@ func (t *table) intern(key []byte, limit int) int32 {
 const maxArena = 1<<32 - 1
 
 // rehashed enters the n keys of old, in their order, into an index of the given
-// size. The order is what lets truncate free the slots of the last ones.
+// size, for which it uses the memory of old if that is enough. The order is what
+// lets truncate free the slots of the last ones.
 func rehashed(old []uint64, n, size int) []uint64 {
 	hashes := make([]uint32, n)
 	for _, s := range old {
@@ -86,7 +86,13 @@ func rehashed(old []uint64, n, size int) []uint64 {
 			hashes[uint32(s)-1] = uint32(s >> 32)
 		}
 	}
-	slots := make([]uint64, size)
+	slots := old
+	if cap(old) < size {
+		slots = make([]uint64, size)
+	} else {
+		slots = old[:size]
+		clear(slots)
+	}
 	mask := uint32(size - 1)
 	for n, hash := range hashes {
 		at := hash & mask
@@ -96,6 +102,16 @@ func rehashed(old []uint64, n, size int) []uint64 {
 		slots[at] = uint64(hash)<<32 | uint64(n+1)
 	}
 	return slots
+}
+
+// emptied is an index of no keys, small so that it costs little to make empty, in
+// the memory of old.
+func emptied(old []uint64) []uint64 {
+	if len(old) > minSlots {
+		old = old[:minSlots]
+	}
+	clear(old)
+	return old
 }
 
 // truncate forgets the keys from number n on. The last key never displaced an
@@ -115,14 +131,23 @@ func (t *table) truncate(n int) {
 
 // reset forgets all keys and keeps the memory.
 func (t *table) reset() {
-	clear(t.slots)
+	t.slots = emptied(t.slots)
 	t.keys, t.ends = t.keys[:0], t.ends[:0]
 }
 
-// grow makes room for so many more keys at once.
-func (t *table) grow(n int) {
-	t.ends = slices.Grow(t.ends, n)
+// grow makes room for so many more keys at once, and their bytes.
+func (t *table) grow(n, size int) {
+	t.keys = roomy(t.keys, size)
+	t.ends = roomy(t.ends, n)
 	t.slots = grownIndex(t.slots, len(t.ends), len(t.ends)+n)
+}
+
+// roomy is s with room for exactly n more elements, or what it has beyond that.
+func roomy[E any](s []E, n int) []E {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	return append(make([]E, 0, len(s)+n), s...)
 }
 
 // grownIndex is an index of n keys with room for more of them.

@@ -30,8 +30,10 @@ type Tables struct {
 	stacks     stackTable
 	sets       table // beyond what the format has: the attribute sets of samples
 
-	// mirror, if it is there, gets each new entry but for strings.
+	// mirror, if it is there, gets each new entry but for strings; mirrored is about
+	// what that took, in bytes.
 	mirror   *pprofile.ProfilesDictionary
+	mirrored int
 	scratch  []byte
 	indices  []int32
 	keys     []int32
@@ -99,7 +101,7 @@ func (t *Tables) Reset() {
 	for _, table := range t.all() {
 		table.reset()
 	}
-	t.err, t.repaired, t.mirror = nil, 0, nil
+	t.err, t.repaired, t.mirror, t.mirrored = nil, 0, nil, 0
 	t.addZeroValues()
 }
 
@@ -134,6 +136,19 @@ func (t *Tables) Rollback(m Mark) {
 	t.err, t.repaired = nil, m.repaired
 }
 
+// About what an entry takes in pdata, with the pointer to it, in bytes.
+const (
+	functionSize  = 40
+	mappingSize   = 80
+	locationSize  = 72
+	lineSize      = 40
+	stackSize     = 32
+	attributeSize = 88
+)
+
+// Mirrored is about the memory, in bytes, of what has gone to where Mirror said.
+func (t *Tables) Mirrored() int { return t.mirrored }
+
 // Lengths are the numbers of entries of each table, zero values included.
 func (t *Tables) Lengths() Lengths {
 	return Lengths{
@@ -156,15 +171,22 @@ func (t *Tables) Retained() int {
 	return size
 }
 
-// Grow makes room, at once, for so many more entries.
-func (t *Tables) Grow(n Lengths) {
-	t.strings.grow(n.Strings)
-	t.mappings.grow(n.Mappings)
-	t.locations.grow(n.Locations)
-	t.functions.grow(n.Functions)
-	t.links.grow(n.Links)
-	t.attributes.grow(n.Attributes)
-	t.stacks.grow(n.Stacks)
+// Room is what to make room for: entries by table, and what takes the most.
+type Room struct {
+	Lengths
+	StringBytes int // of all strings
+	StackRefs   int // locations of all stacks
+}
+
+// Grow makes room at once, which takes less than growing on the way.
+func (t *Tables) Grow(n Room) {
+	t.strings.grow(n.Strings, n.StringBytes)
+	t.mappings.grow(n.Mappings, 24*n.Mappings)
+	t.locations.grow(n.Locations, 14*n.Locations)
+	t.functions.grow(n.Functions, 8*n.Functions)
+	t.links.grow(n.Links, 24*n.Links)
+	t.attributes.grow(n.Attributes, 12*n.Attributes)
+	t.stacks.grow(n.Stacks, n.StackRefs)
 }
 
 // intern returns the index of key in table, and whether it is new.
@@ -228,6 +250,7 @@ func (t *Tables) Function(f Function) int32 {
 	i, added := t.intern(&t.functions, "function", f.appendKey(t.scratch[:0]))
 	if added && t.mirror != nil {
 		f.write(t.mirror.FunctionTable().AppendEmpty())
+		t.mirrored += functionSize
 	}
 	return i
 }
@@ -238,6 +261,7 @@ func (t *Tables) Mapping(m Mapping) int32 {
 	i, added := t.intern(&t.mappings, "mapping", m.appendKey(t.scratch[:0]))
 	if added && t.mirror != nil {
 		m.write(t.mirror.MappingTable().AppendEmpty())
+		t.mirrored += mappingSize
 	}
 	return i
 }
@@ -248,6 +272,7 @@ func (t *Tables) Location(l Location) int32 {
 	i, added := t.intern(&t.locations, "location", l.appendKey(t.scratch[:0]))
 	if added && t.mirror != nil {
 		l.write(t.mirror.LocationTable().AppendEmpty())
+		t.mirrored += locationSize + lineSize*len(l.Lines)
 	}
 	return i
 }
@@ -267,6 +292,7 @@ func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	i, added := t.intern(&t.attributes, "attribute", append(appendIndex(appendIndex(t.scratch[:0], key), unit), value...))
 	if added && t.mirror != nil {
 		attribute{key, unit, value}.write(t.mirror.AttributeTable().AppendEmpty())
+		t.mirrored += attributeSize + len(value)
 	}
 	return i
 }
@@ -281,6 +307,7 @@ func (t *Tables) Stack(locations []int32) int32 {
 	}
 	if int(i) == n && t.mirror != nil {
 		writeStack(t.mirror.StackTable().AppendEmpty(), locations)
+		t.mirrored += stackSize + 4*len(locations)
 	}
 	return i
 }

@@ -40,9 +40,20 @@ func readLabel(c *cursor) (l labelMessage) {
 type labelSet struct {
 	all  []labelMessage
 	link link
+	// roles of the keys, by pprof string, once there are labels.
+	roles []role
+	// texts remembers attributes of this payload.
+	texts [256]textAttribute
 }
 
-func (s *labelSet) reset() { s.all = s.all[:0] }
+// textAttribute is the index of the attribute for a label with a text and no
+// unit.
+type textAttribute struct {
+	key, text int64
+	index     int32
+}
+
+func (s *labelSet) retained() int { return cap(s.roles) + 64*cap(s.all) }
 
 // readLabels turns the labels of the present sample into the attribute set, the
 // link and the timestamp of its identity.
@@ -117,32 +128,34 @@ func (s *labelSet) byKey(yield func([]labelMessage) bool) {
 // checkLabel checks the strings that google/pprof looks at: not the unit of a
 // string, which is forgotten where it leads nowhere.
 func (d *decoder) checkLabel(l *labelMessage) error {
-	if err := d.checkStrings(l.key); err != nil {
+	if err := d.checkString(l.key); err != nil {
 		return fmt.Errorf("key: %w", err)
 	}
 	if !l.isText() {
-		if err := d.checkStrings(l.unit); err != nil {
+		if err := d.checkString(l.unit); err != nil {
 			return fmt.Errorf("num_unit: %w", err)
 		}
 		return nil
 	}
-	if err := d.checkStrings(l.text); err != nil {
+	if err := d.checkString(l.text); err != nil {
 		return fmt.Errorf("str: %w", err)
 	}
-	if d.checkStrings(l.unit) != nil {
+	if d.checkString(l.unit) != nil {
 		l.unit = 0
 	}
 	return nil
 }
 
 func (d *decoder) role(key int64) role {
-	if len(d.roles) == 0 {
-		d.roles = zeroed(d.roles, len(d.strings))
+	s := &d.label
+	if len(s.roles) == 0 {
+		s.roles = zeroed(s.roles, len(d.strings))
+		clear(s.texts[:])
 	}
-	if d.roles[key] == roleUnknown {
-		d.roles[key] = d.labels.role(d.bytes(key))
+	if s.roles[key] == roleUnknown {
+		s.roles[key] = d.labels.role(d.bytes(key))
 	}
-	return d.roles[key]
+	return s.roles[key]
 }
 
 // isTimestamp: a unit other than nanoseconds makes the label an attribute.
@@ -159,8 +172,16 @@ func (d *decoder) isTimestamp(l *labelMessage) bool {
 }
 
 func (d *decoder) singleValue(l *labelMessage) int32 {
-	d.value = d.appendValue(d.value[:0], l)
-	return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value)
+	if !l.isText() || l.unit != 0 {
+		d.value = d.appendValue(d.value[:0], l)
+		return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value)
+	}
+	known := &d.label.texts[uint8(l.text)^uint8(l.key*31)]
+	if known.key != l.key || known.text != l.text {
+		d.value = d.appendValue(d.value[:0], l)
+		*known = textAttribute{l.key, l.text, d.tables.Attribute(d.stringIndex(l.key), 0, d.value)}
+	}
+	return known.index
 }
 
 func (d *decoder) appendValue(v dictionary.Value, l *labelMessage) dictionary.Value {

@@ -19,9 +19,10 @@ type Limits struct {
 	Labels int
 	// StringLength is the length of a string, in bytes. Default 1 MiB.
 	StringLength int
-	// Expansion is how many times its own size a payload may take as OTLP in
-	// memory, beyond the first MiB. It stops small payloads made of empty entries.
-	// Default 32.
+	// Expansion is how many times its own size, beyond a first MiB, a payload may
+	// take in memory as OTLP. It stops small payloads made of tiny entries. Default 8.
+	// Where it would not fit, values that are 0 are left out first: on the way back,
+	// what is not there is 0.
 	Expansion int
 }
 
@@ -37,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.StackDepth, 64 << 10},
 		{&l.Labels, 4 << 10},
 		{&l.StringLength, 1 << 20},
-		{&l.Expansion, 32},
+		{&l.Expansion, 8},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value

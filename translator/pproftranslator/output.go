@@ -31,8 +31,9 @@ func (d *decoder) write(pd pprofile.Profiles) {
 	}
 	profiles := sp.Profiles()
 	profiles.EnsureCapacity((len(sheets) + 1) * len(order))
+	omitZeros := d.omitsZeros()
 	for _, s := range sheets {
-		d.writeSheet(profiles, head, order, s)
+		d.writeSheet(profiles, head, order, s, omitZeros)
 	}
 	if len(d.timed.samples) > 0 {
 		d.writeTimeline(profiles, head, order)
@@ -81,9 +82,8 @@ func (d *decoder) writeScope(scope pcommon.Map, order []int) {
 // executableName is the base name of the main binary: the first mapping with a
 // file that is neither a shared library nor a pseudo file, as pprof takes it.
 func (d *decoder) executableName() []byte {
-	var m mappingMessage
-	for _, p := range d.mappings.positions {
-		_ = d.readMapping(p, &m) // read without error before
+	for number := range d.mappings.positions {
+		m := d.mapping(int32(number))
 		file := bytes.TrimSpace(bytes.ReplaceAll(d.bytes(m.filename), []byte("(deleted)"), nil))
 		if len(file) == 0 || file[0] == '[' || isLibrary(file) {
 			continue
@@ -192,16 +192,22 @@ func (d *decoder) writeIdentity(s pprofile.Sample, sample int32) {
 	}
 }
 
-func (d *decoder) writeSheet(profiles pprofile.ProfilesSlice, head profileHead, order []int, s sheet) {
+func (d *decoder) writeSheet(profiles pprofile.ProfilesSlice, head profileHead, order []int, s sheet, omitZeros bool) {
 	for _, typ := range order {
 		p := profiles.AppendEmpty()
 		head.write(p, typ)
 		samples := p.Samples()
-		samples.EnsureCapacity(len(s.samples))
+		if !omitZeros {
+			samples.EnsureCapacity(len(s.samples))
+		}
 		for row, sample := range s.samples {
+			values := s.values[row*len(order):][:len(order)]
+			if omitZeros && values[typ] == 0 && (typ != order[0] || !isZero(values)) {
+				continue
+			}
 			to := samples.AppendEmpty()
 			d.writeIdentity(to, sample)
-			to.Values().Append(s.values[row*len(order)+typ])
+			to.Values().Append(values[typ])
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -238,16 +239,16 @@ func TestUnmarshalFaults(t *testing.T) {
 		"label unit out of range":      {sample(one.bytes(3, message(nil).varint(1, 5).varint(3, 1).varint(4, 99))), "label[0]: num_unit"},
 		"label unit of text":           {sample(one.bytes(3, message(nil).varint(1, 5).varint(2, 6).varint(4, 99))), ""},
 		"label of nothing":             {sample(one.bytes(3, nil)), ""},
-		"mapping id 0":                 {base().bytes(profileMapping, message(nil).varint(2, 5)), "mapping[1] has the id 0"},
-		"mapping twice":                {base().bytes(profileMapping, message(nil).varint(1, 1)), "mapping[1] has the id 1"},
+		"mapping id 0":                 {base().bytes(profileMapping, message(nil).varint(2, 5)), "mapping[1]: it has the id 0"},
+		"mapping twice":                {base().bytes(profileMapping, message(nil).varint(1, 1)), "mapping[1]: it has the id 1"},
 		"mapping file out of range":    {base().bytes(profileMapping, message(nil).varint(1, 2).varint(5, 99)), "mapping[1]"},
 		"mapping build id negative":    {base().bytes(profileMapping, message(nil).varint(1, 2).varint(6, math.MaxUint64)), "mapping[1]"},
 		"mapping id huge":              {base().bytes(profileMapping, message(nil).varint(1, math.MaxUint64)), ""},
-		"function id 0":                {base().bytes(profileFunction, nil), "function[1] has the id 0"},
-		"function twice":               {base().bytes(profileFunction, message(nil).varint(1, 1)), "function[1] has the id 1"},
+		"function id 0":                {base().bytes(profileFunction, nil), "function[1]: it has the id 0"},
+		"function twice":               {base().bytes(profileFunction, message(nil).varint(1, 1)), "function[1]: it has the id 1"},
 		"function name out of range":   {base().bytes(profileFunction, message(nil).varint(1, 2).varint(2, 99)), "function[1]"},
-		"location id 0":                {location(nil), "location[1] has the id 0"},
-		"location twice":               {location(message(nil).varint(1, 1)), "location[1] has the id 1"},
+		"location id 0":                {location(nil), "location[1]: it has the id 0"},
+		"location twice":               {location(message(nil).varint(1, 1)), "location[1]: it has the id 1"},
 		"location twice, sparse":       {location(message(nil).varint(1, 1<<40)).bytes(profileLocation, message(nil).varint(1, 1<<40)), "location[2]"},
 		"mapping unknown":              {location(message(nil).varint(1, 2).varint(2, 9)), ""},
 		"line without a function":      {location(message(nil).varint(1, 2).bytes(4, message(nil).varint(2, 3))), "line[0] has the function id 0"},
@@ -436,4 +437,107 @@ func TestUnmarshalConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Payloads of tiny entries are refused before they take much more memory than
+// they have bytes (R3).
+func TestUnmarshalExpansion(t *testing.T) {
+	const size = 4 << 20
+	repeated := func(start message, entry func(i int) message) message {
+		for i := 0; len(start) < size; i++ {
+			start = append(start, entry(i)...)
+		}
+		return start
+	}
+	id := func(i int) uint64 { return uint64(i + 2) }
+	for name, data := range map[string]message{
+		"samples without anything": repeated(base(), func(int) message { return message(nil).bytes(profileSample, nil) }),
+		"equal samples":            repeated(base(), func(int) message { return message(nil).bytes(profileSample, message(nil).varint(2, 0)) }),
+		"strings":                  repeated(base(), func(int) message { return message(nil).bytes(profileString, nil) }),
+		"mappings":                 repeated(base(), func(i int) message { return message(nil).bytes(profileMapping, message(nil).varint(1, id(i))) }),
+		"functions":                repeated(base(), func(i int) message { return message(nil).bytes(profileFunction, message(nil).varint(1, id(i))) }),
+		"locations":                repeated(base(), func(i int) message { return message(nil).bytes(profileLocation, message(nil).varint(1, id(i))) }),
+		"sparse locations":         repeated(base(), func(i int) message { return message(nil).bytes(profileLocation, message(nil).varint(1, id(i)<<40)) }),
+		"sample types":             repeated(message(nil).strings(""), func(int) message { return message(nil).bytes(profileSampleType, nil) }),
+		"comments":                 repeated(base(), func(int) message { return message(nil).varint(profileComment, 1) }),
+		"lines": base().bytes(profileLocation, repeated(message(nil).varint(1, 2), func(int) message {
+			return message(nil).bytes(4, message(nil).varint(1, 1))
+		})),
+		"a deep stack": base().bytes(profileSample, message(nil).packed(2, 1).bytes(1, bytes.Repeat([]byte{1}, size))),
+		"many values":  base().bytes(profileSample, message(nil).bytes(2, make([]byte, size))),
+		"labels": base().bytes(profileSample, repeated(message(nil).packed(2, 1), func(int) message {
+			return message(nil).bytes(3, nil)
+		})),
+		"distinct labels": repeated(base(), func(i int) message {
+			return message(nil).bytes(profileSample, message(nil).varint(2, 1).bytes(3, message(nil).varint(1, 5).varint(3, uint64(i))))
+		}),
+		"used locations": repeated(base(), func(i int) message {
+			return message(nil).bytes(profileLocation, message(nil).varint(1, id(i)).varint(3, id(i))).
+				bytes(profileSample, message(nil).varint(1, id(i)).varint(2, 1))
+		}),
+		"zeros of many types": repeated(func() message {
+			m := message(nil).strings("")
+			for range 1000 {
+				m = m.bytes(profileSampleType, nil)
+			}
+			for i := range 100 {
+				m = m.bytes(profileLocation, message(nil).varint(1, uint64(i+1)).varint(3, uint64(i)))
+			}
+			return m
+		}(), func(i int) message {
+			return message(nil).bytes(profileSample, message(nil).packed(1, uint64(i%100+1), uint64(i/100%100+1)).bytes(2, make([]byte, 1000)))
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+			runtime.ReadMemStats(&after)
+			allocated := int(after.TotalAlloc - before.TotalAlloc)
+			t.Logf("%d bytes: %.1f times allocated, %v", len(data), float64(allocated)/float64(len(data)), err)
+			limited := strings.Contains(name, "used") || strings.Contains(name, "distinct")
+			if err == nil {
+				profiletest.RequireConforms(t, pd)
+			} else if limited {
+				var limit *LimitError
+				require.ErrorAs(t, err, &limit)
+			}
+			// Entries that are valid, distinct and used are also in our tables.
+			most := 8
+			if limited {
+				most = 16
+			}
+			require.LessOrEqual(t, allocated, most*len(data)+1<<20)
+		})
+	}
+}
+
+// Zeros are left out where they would not fit, and nothing else: what is not there
+// is 0.
+func TestUnmarshalOmitsZeros(t *testing.T) {
+	for seed := range uint64(50) {
+		p := profiletest.GeneratePprof(profiletest.NewRand(seed))
+		data := encode(t, p)
+		pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+		require.NoError(t, err)
+		d := decoders.Get().(*decoder)
+		d.limits, d.labels = Limits{}.withDefaults(), labelNames{"end_timestamp_ns", "trace_id", "span_id"}
+		d.reset(data)
+		sparse := pprofile.NewProfiles()
+		require.NoError(t, d.decode(sparse.Dictionary()))
+		d.limits.Expansion = -1 << 30
+		d.write(sparse)
+		profiletest.RequireConforms(t, sparse)
+		require.LessOrEqual(t, sparse.SampleCount(), pd.SampleCount())
+		sums := func(pd pprofile.Profiles) []profiletest.Expanded {
+			expanded, err := profiletest.Expand(pd)
+			require.NoError(t, err)
+			for i := range expanded {
+				expanded[i].Shape = 0
+				expanded[i].Samples = slices.DeleteFunc(expanded[i].Samples, func(s *profiletest.Sample) bool { return s.Sum.Sign() == 0 && len(s.Points) == 0 })
+			}
+			return expanded
+		}
+		require.Empty(t, profiletest.Diff(sums(pd), sums(sparse)))
+	}
 }

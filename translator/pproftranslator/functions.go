@@ -1,0 +1,78 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"errors"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// functions are the functions of the payload by number: their place in it.
+type functions struct {
+	entries []functionEntry
+	ids     idTable
+	indices []int32 // by number: the index in the tables plus one, 0 for not there yet
+}
+
+// functionEntry has pprof string indices.
+type functionEntry struct {
+	name, systemName, filename uint32
+	startLine                  int64
+}
+
+func (f *functions) retained() int {
+	return 24*cap(f.entries) + 4*cap(f.indices) + f.ids.retained()
+}
+
+// readFunctions reads all functions, whether a sample reaches them or not.
+func (d *decoder) readFunctions() error {
+	fs := &d.functions
+	fs.entries = emptied(fs.entries, d.header.functions)
+	fs.ids.reset(d.header.functions)
+	err := d.each(profileFunction, func(c *cursor) error {
+		var id uint64
+		var name, systemName, filename, startLine int64
+		for c.next() {
+			switch c.field {
+			case functionID:
+				id = c.uint()
+			case functionName:
+				name = c.int()
+			case functionSystemName:
+				systemName = c.int()
+			case functionFilename:
+				filename = c.int()
+			case functionStartLine:
+				startLine = c.int()
+			}
+		}
+		if c.err != nil {
+			return c.err
+		}
+		if n := uint64(len(d.strings)); uint64(name) >= n || uint64(systemName) >= n || uint64(filename) >= n {
+			return errors.Join(d.checkString(name), d.checkString(systemName), d.checkString(filename))
+		}
+		fs.entries = append(fs.entries, functionEntry{uint32(name), uint32(systemName), uint32(filename), startLine})
+		return fs.ids.add(id)
+	})
+	fs.indices = zeroed(fs.indices, len(fs.entries))
+	return err
+}
+
+// functionIndex is the index in the tables of the function with the given number.
+func (d *decoder) functionIndex(number int32) int32 {
+	if n := d.functions.indices[number]; n != 0 {
+		return n - 1
+	}
+	f := &d.functions.entries[number]
+	n := d.tables.Function(dictionary.Function{
+		Name:       d.stringIndex(int64(f.name)),
+		SystemName: d.stringIndex(int64(f.systemName)),
+		Filename:   d.stringIndex(int64(f.filename)),
+		StartLine:  f.startLine,
+	})
+	d.functions.indices[number] = n + 1
+	return n
+}

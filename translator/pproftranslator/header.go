@@ -1,0 +1,171 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Bounds that are not worth a setting.
+const (
+	maxSampleTypes = 1024
+	maxComments    = 64 << 10
+)
+
+// header is what the message says once; strings are pprof string indices.
+type header struct {
+	sampleTypes                                 []valueType
+	comments                                    []uint64
+	dropFrames, keepFrames, defaultType, docURL int64
+	time, duration, period                      int64
+	periodType                                  valueType
+	// How many there are of what is many.
+	samples, mappings, functions, locations int
+	// What the strings and the samples take, in bytes.
+	stringBytes, sampleBytes int
+}
+
+type valueType struct{ typ, unit int64 }
+
+func readValueType(c *cursor) (v valueType) {
+	for c.next() {
+		switch c.field {
+		case valueTypeType:
+			v.typ = c.int()
+		case valueTypeUnit:
+			v.unit = c.int()
+		}
+	}
+	return v
+}
+
+// readTop reads the header and where the strings are, and counts the rest.
+func (d *decoder) readTop() error {
+	d.strings = d.strings[:0]
+	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
+	h := &d.header
+	c := cursor{data: d.data, end: len(d.data)}
+	for c.next() {
+		switch c.field {
+		case profileSampleType:
+			if len(h.sampleTypes) == maxSampleTypes {
+				return &LimitError{What: "sample types", Limit: maxSampleTypes}
+			}
+			m := c.message()
+			h.sampleTypes = append(h.sampleTypes, readValueType(&m))
+			if m.err != nil {
+				return fmt.Errorf("sample_type[%d]: %w", len(h.sampleTypes)-1, m.err)
+			}
+		case profileSample:
+			h.samples++
+			c.message()
+			h.sampleBytes += c.stop - c.start
+		case profileMapping:
+			h.mappings++
+			c.message()
+		case profileLocation:
+			h.locations++
+			c.message()
+		case profileFunction:
+			h.functions++
+			c.message()
+		case profileString:
+			if err := d.addString(&c); err != nil {
+				return err
+			}
+		case profileDropFrames:
+			h.dropFrames = c.int()
+		case profileKeepFrames:
+			h.keepFrames = c.int()
+		case profileTimeNanos:
+			if h.time != 0 {
+				return errors.New("time_nanos is there twice: these are several profiles, one after the other")
+			}
+			h.time = c.int()
+		case profileDurationNanos:
+			h.duration = c.int()
+		case profilePeriodType:
+			m := c.message()
+			h.periodType = readValueType(&m)
+			if m.err != nil {
+				return fmt.Errorf("period_type: %w", m.err)
+			}
+		case profilePeriod:
+			h.period = c.int()
+		case profileComment:
+			if h.comments = c.appendRepeated(h.comments, maxComments); len(h.comments) > maxComments {
+				return &LimitError{What: "comments", Limit: maxComments}
+			}
+		case profileDefaultSampleType:
+			h.defaultType = c.int()
+		case profileDocURL:
+			h.docURL = c.int()
+		}
+	}
+	if c.err != nil {
+		return fmt.Errorf("byte %d, after %s: %w", c.at, profileField(c.field), c.err)
+	}
+	if h.samples > d.limits.Samples {
+		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(h.samples)}
+	}
+	d.stringIndices = zeroed(d.stringIndices, len(d.strings))
+	d.label.roles = d.label.roles[:0]
+	return nil
+}
+
+func (d *decoder) addString(c *cursor) error {
+	if c.message(); c.err != nil {
+		return fmt.Errorf("string_table[%d]: %w", len(d.strings), c.err)
+	}
+	size := c.stop - c.start
+	if len(d.strings) == 0 && size > 0 {
+		return fmt.Errorf("string_table[0] is %.40q, not empty", d.data[c.start:c.stop])
+	}
+	if size > d.limits.StringLength {
+		return &LimitError{
+			What:  fmt.Sprintf("length in bytes of string_table[%d]", len(d.strings)),
+			Limit: int64(d.limits.StringLength), Got: int64(size),
+		}
+	}
+	if len(d.strings) == cap(d.strings) {
+		d.strings = roomFor(d.strings, func() int { return d.count(profileString) })
+	}
+	d.strings = append(d.strings, position{uint32(c.start), uint32(c.stop)})
+	d.header.stringBytes += size
+	return nil
+}
+
+func (d *decoder) checkHeader() error {
+	h := &d.header
+	for i, t := range h.sampleTypes {
+		if err := errors.Join(d.checkString(t.typ), d.checkString(t.unit)); err != nil {
+			return fmt.Errorf("sample_type[%d]: %w", i, err)
+		}
+	}
+	for i, c := range h.comments {
+		if err := d.checkString(int64(c)); err != nil {
+			return fmt.Errorf("comment[%d]: %w", i, err)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		index int64
+	}{
+		{"drop_frames", h.dropFrames},
+		{"keep_frames", h.keepFrames},
+		{"default_sample_type", h.defaultType},
+		{"doc_url", h.docURL},
+		{"period_type.type", h.periodType.typ},
+		{"period_type.unit", h.periodType.unit},
+	} {
+		if err := d.checkString(f.index); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	if len(h.sampleTypes) == 0 && h.samples > 0 {
+		return fmt.Errorf("there are %d samples and no sample_type", h.samples)
+	}
+	return nil
+}

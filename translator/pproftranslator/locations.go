@@ -1,0 +1,144 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"fmt"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// locations are the locations of the payload by number: their place in it.
+type locations struct {
+	entries []locationEntry
+	lines   []lineEntry // of all locations, one after the other
+	ids     idTable
+	indices []int32 // by number: the index in the tables plus one, 0 for not there yet
+	entry   dictionary.Location
+}
+
+type locationEntry struct {
+	address uint64
+	mapping uint32 // twice (number + 1), or 0 for none, and 1 more if it is folded
+	lines   uint32 // where its lines end in locations.lines
+}
+
+type lineEntry struct {
+	function     int32 // number
+	line, column int64
+}
+
+func (l *locations) retained() int {
+	return 16*cap(l.entries) + 24*cap(l.lines) + 4*cap(l.indices) + l.ids.retained()
+}
+
+// readLocations reads all locations, whether a sample reaches them or not. The
+// functions are known. A mapping id that no mapping has means none, as in
+// google/pprof.
+func (d *decoder) readLocations() error {
+	ls := &d.locations
+	ls.entries = emptied(ls.entries, d.header.locations)
+	ls.lines = ls.lines[:0]
+	ls.ids.reset(d.header.locations)
+	err := d.each(profileLocation, func(c *cursor) error {
+		var id, mapping uint64
+		var l locationEntry
+		folded := false
+		first := len(ls.lines)
+		for c.next() {
+			switch c.field {
+			case locationID:
+				id = c.uint()
+			case locationMapping:
+				mapping = c.uint()
+			case locationAddress:
+				l.address = c.uint()
+			case locationIsFolded:
+				folded = c.uint() != 0
+			case locationLine:
+				m := c.message()
+				line, err := d.readLine(&m)
+				if err != nil {
+					return fmt.Errorf("line[%d]%w", len(ls.lines)-first, err)
+				}
+				if len(ls.lines) == cap(ls.lines) {
+					ls.lines = roomFor(ls.lines, d.countLines)
+				}
+				ls.lines = append(ls.lines, line)
+			}
+		}
+		if c.err != nil {
+			return c.err
+		}
+		l.mapping = uint32(d.mappings.ids.number(mapping)+1) << 1
+		if folded {
+			l.mapping |= 1
+		}
+		l.lines = uint32(len(ls.lines))
+		ls.entries = append(ls.entries, l)
+		return ls.ids.add(id)
+	})
+	ls.indices = zeroed(ls.indices, len(ls.entries))
+	return err
+}
+
+func (d *decoder) countLines() (n int) {
+	_ = d.each(profileLocation, func(c *cursor) error {
+		for c.next() {
+			if c.field == locationLine {
+				n++
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+func (d *decoder) readLine(c *cursor) (l lineEntry, err error) {
+	var function uint64
+	for c.next() {
+		switch c.field {
+		case lineFunction:
+			function = c.uint()
+		case lineLine:
+			l.line = c.int()
+		case lineColumn:
+			l.column = c.int()
+		}
+	}
+	if c.err != nil {
+		return l, fmt.Errorf(": %w", c.err)
+	}
+	l.function = d.functions.ids.number(function)
+	if l.function < 0 {
+		return l, fmt.Errorf(" has the function id %d, which no function has", function)
+	}
+	return l, nil
+}
+
+// locationIndex is the index in the tables of the location with the given number.
+func (d *decoder) locationIndex(number int32) int32 {
+	ls := &d.locations
+	if n := ls.indices[number]; n != 0 {
+		return n - 1
+	}
+	from, to := &ls.entries[number], &ls.entry
+	to.Address, to.Lines, to.Attributes = from.address, to.Lines[:0], to.Attributes[:0]
+	to.Mapping = d.mappingIndex(int32(from.mapping>>1) - 1)
+	first := uint32(0)
+	if number > 0 {
+		first = ls.entries[number-1].lines
+	}
+	for _, line := range ls.lines[first:from.lines] {
+		to.Lines = append(to.Lines, dictionary.Line{
+			Function: d.functionIndex(line.function), Line: line.line, Column: line.column,
+		})
+	}
+	if from.mapping&1 != 0 {
+		to.Attributes = append(to.Attributes, d.flag(attrLocationIsFolded))
+	}
+	n := d.tables.Location(*to)
+	ls.indices[number] = n + 1
+	return n
+}

@@ -1,0 +1,179 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"errors"
+	"fmt"
+)
+
+// identity is what tells the samples of a Profile apart, and the timestamp.
+type identity struct {
+	stack, set, link int32
+	time             uint64
+	timed            bool
+}
+
+func (d *decoder) readSamples() error {
+	types := len(d.header.sampleTypes)
+	return d.each(profileSample, func(c *cursor) error { return d.readSample(c, types) })
+}
+
+func (d *decoder) readSample(c *cursor, types int) error {
+	d.stack, d.label.all = d.stack[:0], d.label.all[:0]
+	values := d.ids[:0]
+	for c.next() {
+		switch c.field {
+		case sampleLocation:
+			if err := d.readStack(c); err != nil {
+				return err
+			}
+		case sampleValue:
+			values = c.appendRepeated(values, types)
+		case sampleLabel:
+			m := c.message()
+			l := readLabel(&m)
+			if c.err != nil || m.err != nil {
+				return fmt.Errorf("label[%d]: %w", len(d.label.all), errors.Join(c.err, m.err))
+			}
+			if len(d.label.all) >= d.limits.Labels {
+				return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
+			}
+			d.label.all = append(d.label.all, l)
+		}
+	}
+	d.ids = values
+	switch {
+	case c.err != nil:
+		return fmt.Errorf("byte %d: %w", c.at, c.err)
+	case len(values) > types:
+		return fmt.Errorf("it has more values than the %d sample types", types)
+	case len(values) < types:
+		return fmt.Errorf("it has %d values for %d sample types", len(values), types)
+	}
+	identity := identity{stack: d.tables.Stack(d.stack)}
+	if len(d.label.all) > 0 {
+		if err := d.readLabels(&identity); err != nil {
+			return err
+		}
+	}
+	sample := d.samples.Number(identity.stack, identity.set, identity.link)
+	if err := d.tables.Err(); err != nil {
+		return err
+	}
+	if identity.timed {
+		d.timed.add(sample, identity.time, values)
+	} else if err := d.addValues(sample, values); err != nil {
+		return err
+	}
+	return d.checkExpansion()
+}
+
+// What a sample, with its only value and the pointer to it, and an event take in
+// pdata, and what a value takes before that, in bytes.
+const (
+	sampleSize = 112
+	eventSize  = 16
+	valueSize  = 16
+)
+
+// checkExpansion refuses a payload that takes too much as OTLP even without the
+// zeros that may be left out.
+func (d *decoder) checkExpansion() error {
+	types := len(d.header.sampleTypes)
+	size := d.tables.Mirrored() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
+	for i := range d.sheets {
+		size += sampleSize*d.sheets[i].kept + valueSize*len(d.sheets[i].values)
+	}
+	if limit := d.expansionLimit(); size > limit {
+		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
+	}
+	return nil
+}
+
+func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
+
+// omitsZeros tells whether it takes leaving out zeros to stay within the limit.
+func (d *decoder) omitsZeros() bool {
+	types := len(d.header.sampleTypes)
+	size := d.tables.Mirrored() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
+	for i := range d.sheets {
+		size += sampleSize * types * len(d.sheets[i].samples)
+	}
+	return size > d.expansionLimit()
+}
+
+// readStack appends to d.stack the locations of the present field: an id, or a
+// packed run of them.
+func (d *decoder) readStack(c *cursor) error {
+	if c.wire != wireBytes {
+		id := c.uint()
+		if c.err != nil {
+			return c.err
+		}
+		return d.pushLocation(id)
+	}
+	data, at, end := c.data, c.start, c.stop
+	for at < end {
+		id := uint64(data[at])
+		at++
+		if id >= 0x80 {
+			if at < end && data[at] < 0x80 { // two bytes, as most have
+				id = id&0x7F | uint64(data[at])<<7
+				at++
+			} else {
+				long := cursor{data: data, at: at - 1, end: end}
+				if id = long.varint(); long.err != nil {
+					return long.err
+				}
+				at = long.at
+			}
+		}
+		if len(d.stack) < d.limits.StackDepth && id < uint64(len(d.locations.ids.dense)) {
+			if number := d.locations.ids.dense[id] - 1; number >= 0 {
+				if n := d.locations.indices[number]; n != 0 {
+					d.stack = append(d.stack, n-1)
+					continue
+				}
+			}
+		}
+		if err := d.pushLocation(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *decoder) pushLocation(id uint64) error {
+	if len(d.stack) >= d.limits.StackDepth {
+		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+	}
+	number := d.locations.ids.number(id)
+	if number < 0 {
+		return fmt.Errorf("location_id[%d] is %d, which no location has", len(d.stack), id)
+	}
+	d.stack = append(d.stack, d.locationIndex(number))
+	return nil
+}
+
+// maxSheets bounds how often the values of one identity may overflow int64.
+const maxSheets = 64
+
+func (d *decoder) addValues(sample int32, values []uint64) error {
+	for i := 0; ; i++ {
+		if i == len(d.sheets) {
+			if i == maxSheets {
+				return &LimitError{What: "sum of equal samples, in multiples of int64", Limit: maxSheets}
+			}
+			if i < cap(d.sheets) {
+				d.sheets = d.sheets[:i+1]
+			} else {
+				d.sheets = append(d.sheets, sheet{})
+			}
+		}
+		if d.sheets[i].add(sample, values) {
+			return nil
+		}
+	}
+}
