@@ -23,6 +23,9 @@ func TestTableAgainstMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var table table
+		if seed%2 == 0 {
+			table.part = func(key []byte) int32 { return int32(key[0]) - '2' } // "0" and "1" have none
+		}
 		var order []string
 		known := map[string]int32{}
 		for range 2000 {
@@ -37,7 +40,7 @@ func TestTableAgainstMap(t *testing.T) {
 			case n == 1:
 				table.grow(r.IntN(50), r.IntN(500))
 			default:
-				key := fmt.Sprint(r.IntN(700))[r.IntN(2):]
+				key := fmt.Sprint(10 + r.IntN(700))[r.IntN(2):]
 				want, ok := known[key]
 				if !ok {
 					want = int32(len(order))
@@ -57,7 +60,13 @@ func TestTableAgainstMap(t *testing.T) {
 				used++
 			}
 		}
-		require.Equal(t, len(order), used, "a slot an entry")
+		require.Equal(t, table.indexed, used)
+		for _, n := range table.firsts {
+			if n != 0 {
+				used++
+			}
+		}
+		require.Equal(t, len(order), used, "a place an entry")
 	}
 }
 
@@ -351,6 +360,39 @@ func TestCanonicalIsIndependentOfOrder(t *testing.T) {
 		for range 5 {
 			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
 			require.Equal(t, want, canonical(payloads...))
+		}
+	}
+}
+
+// Samples agree with a map, whether stacks are dense or not.
+func TestSamplesAgainstMap(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var s Samples
+		known := map[[3]int32]int32{}
+		for round := range 3 {
+			s.Reset()
+			clear(known)
+			spread := int32(1) << (4 * ((seed + uint64(round)) % 6))
+			for range 3000 {
+				id := [3]int32{r.Int32N(200) * spread, r.Int32N(3), r.Int32N(2)}
+				if r.IntN(3) == 0 {
+					id[0] = int32(s.Len())
+				}
+				want, ok := known[id]
+				if !ok {
+					require.EqualValues(t, -1, s.Find(id[0], id[1], id[2]))
+					want = int32(len(known))
+					known[id] = want
+				}
+				require.Equal(t, want, s.Number(id[0], id[1], id[2]))
+				require.Equal(t, want, s.Find(id[0], id[1], id[2]))
+			}
+			require.Equal(t, len(known), s.Len())
+			for id, n := range known {
+				stack, set, link := s.Identity(n)
+				require.Equal(t, [3]int32{stack, set, link}, id)
+			}
 		}
 	}
 }

@@ -43,6 +43,12 @@ func (f Function) appendKey(key []byte) []byte {
 	return appendInt(key, f.StartLine)
 }
 
+// functionPart is the name: few functions share one.
+func functionPart(key []byte) int32 {
+	r := reader{key}
+	return r.index()
+}
+
 func (f *Function) decode(key []byte) {
 	r := reader{key}
 	f.Name, f.SystemName, f.Filename = r.index(), r.index(), r.index()
@@ -66,25 +72,34 @@ func (m *Mapping) decode(key []byte) {
 }
 
 func (l Location) appendKey(key []byte) []byte {
-	key = appendIndex(key, l.Mapping)
-	key = appendUint(key, l.Address)
 	key = appendUint(key, uint64(len(l.Lines)))
 	for _, line := range l.Lines {
 		key = appendIndex(key, line.Function)
 		key = appendInt(key, line.Line)
 		key = appendInt(key, line.Column)
 	}
+	key = appendIndex(key, l.Mapping)
+	key = appendUint(key, l.Address)
 	return appendIndices(key, l.Attributes)
+}
+
+// locationPart is the function of the first line, if there is one.
+func locationPart(key []byte) int32 {
+	r := reader{key}
+	if r.uint() == 0 {
+		return -1
+	}
+	return r.index()
 }
 
 // decode reuses the memory of l.Lines and l.Attributes.
 func (l *Location) decode(key []byte) {
 	r := reader{key}
-	l.Mapping, l.Address = r.index(), r.uint()
 	l.Lines = l.Lines[:0]
 	for range r.uint() {
 		l.Lines = append(l.Lines, Line{Function: r.index(), Line: r.int(), Column: r.int()})
 	}
+	l.Mapping, l.Address = r.index(), r.uint()
 	l.Attributes = r.indices(l.Attributes[:0])
 }
 

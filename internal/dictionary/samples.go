@@ -3,47 +3,133 @@
 
 package dictionary
 
-import "math"
+import "math/bits"
 
 // Samples numbers the identities {stack, attribute set, link} of samples from 0
 // in the order they come. Stack and link are indices into the tables, set is the
 // number of an attribute set.
 type Samples struct {
-	identities table
-	scratch    []byte
+	stacks, sets, links []int32 // by number
+	// firsts holds, by stack, the number plus one of its first identity. It reaches
+	// as far as stacks are dense; what is not there, or not the first, is in slots: an
+	// index as that of table.
+	firsts  []int32
+	slots   []uint64
+	indexed int
 }
 
 // Number returns the number of an identity, which is new if it is the Len before
 // the call.
 func (s *Samples) Number(stack, set, link int32) int32 {
-	s.scratch = appendIndex(appendIndex(appendIndex(s.scratch[:0], stack), set), link)
-	return s.identities.intern(s.scratch, math.MaxInt32)
+	if int(stack) >= len(s.firsts) {
+		s.reach(stack)
+	}
+	dense := int(stack) < len(s.firsts)
+	if dense {
+		n := s.firsts[stack] - 1
+		if n < 0 {
+			n = s.add(stack, set, link)
+			s.firsts[stack] = n + 1
+			return n
+		}
+		if s.sets[n] == set && s.links[n] == link {
+			return n
+		}
+	}
+	if len(s.slots) == 0 {
+		s.slots = make([]uint64, minSlots)
+	}
+	hash := hashSample(stack, set, link)
+	n, slot := s.find(stack, set, link, hash)
+	if n >= 0 {
+		return n
+	}
+	n = s.add(stack, set, link)
+	s.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
+	if s.indexed++; s.indexed*4 > len(s.slots)*3 {
+		s.slots = rehashed(s.slots, len(s.stacks), len(s.slots)*2)
+	}
+	return n
+}
+
+func (s *Samples) add(stack, set, link int32) int32 {
+	s.stacks, s.sets, s.links = append(s.stacks, stack), append(s.sets, set), append(s.links, link)
+	return int32(len(s.stacks) - 1)
+}
+
+// reach extends firsts to stack if that is not far beyond the number of
+// identities: a scope that has few of the stacks of a large window does not pay
+// for all of them.
+func (s *Samples) reach(stack int32) {
+	old, size := len(s.firsts), int(stack)+1
+	if size > 4*len(s.stacks)+64 {
+		return
+	}
+	s.firsts = append(s.firsts, make([]int32, max(size, min(2*old, 4*len(s.stacks)))-old)...)
+	for n, other := range s.stacks {
+		if int(other) >= old && int(other) < len(s.firsts) && s.firsts[other] == 0 {
+			s.firsts[other] = int32(n + 1)
+		}
+	}
+}
+
+func hashSample(stack, set, link int32) uint32 {
+	hi, lo := bits.Mul64(uint64(uint32(stack))<<32|uint64(uint32(set)), stackSecret)
+	hi, lo = bits.Mul64(hi^lo^uint64(uint32(link))^lengthSecret, stackSecret)
+	return uint32(hi ^ lo)
+}
+
+func (s *Samples) find(stack, set, link int32, hash uint32) (number int32, slot uint32) {
+	mask := uint32(len(s.slots) - 1)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		held := s.slots[at]
+		if held == 0 {
+			return -1, at
+		}
+		if uint32(held>>32) == hash {
+			if n := int32(uint32(held) - 1); s.stacks[n] == stack && s.sets[n] == set && s.links[n] == link {
+				return n, at
+			}
+		}
+	}
 }
 
 // Find returns the number of an identity, or -1 if it has none.
 func (s *Samples) Find(stack, set, link int32) int32 {
-	if s.Len() == 0 {
+	if int(stack) < len(s.firsts) {
+		n := s.firsts[stack] - 1
+		if n < 0 || s.sets[n] == set && s.links[n] == link {
+			return n
+		}
+	}
+	if len(s.slots) == 0 {
 		return -1
 	}
-	s.scratch = appendIndex(appendIndex(appendIndex(s.scratch[:0], stack), set), link)
-	number, _ := s.identities.find(s.scratch, hashOf(s.scratch))
-	return number
+	n, _ := s.find(stack, set, link, hashSample(stack, set, link))
+	return n
 }
 
 // Identity is the inverse of Number.
 func (s *Samples) Identity(number int32) (stack, set, link int32) {
-	r := reader{s.identities.key(number)}
-	return r.index(), r.index(), r.index()
+	return s.stacks[number], s.sets[number], s.links[number]
 }
 
 // Len is the number of identities.
-func (s *Samples) Len() int { return s.identities.len() }
+func (s *Samples) Len() int { return len(s.stacks) }
 
 // Grow makes room for n more identities at once.
-func (s *Samples) Grow(n int) { s.identities.grow(n, 5*n) }
+func (s *Samples) Grow(n int) {
+	s.stacks, s.sets, s.links = roomy(s.stacks, n), roomy(s.sets, n), roomy(s.links, n)
+	s.firsts = roomy(s.firsts, n)
+}
 
 // Reset forgets all identities and keeps the memory.
-func (s *Samples) Reset() { s.identities.reset() }
+func (s *Samples) Reset() {
+	s.stacks, s.sets, s.links, s.firsts = s.stacks[:0], s.sets[:0], s.links[:0], s.firsts[:0]
+	s.slots, s.indexed = emptied(s.slots), 0
+}
 
 // Retained is the memory that s holds on to, in bytes.
-func (s *Samples) Retained() int { return s.identities.retained() }
+func (s *Samples) Retained() int {
+	return 4*(cap(s.stacks)+cap(s.sets)+cap(s.links)+cap(s.firsts)) + 8*cap(s.slots)
+}

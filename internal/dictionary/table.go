@@ -17,7 +17,13 @@ type table struct {
 	ends []uint32 // where each key ends in keys
 	// slots is the index: open addressing, linear probing, a power of two. A slot
 	// holds the hash of a key above its number plus one; 0 is free.
-	slots []uint64
+	slots   []uint64
+	indexed int // keys in slots
+	// part, if it is there, tells of a key an index that few others have in the same
+	// place, or -1. The first key of each part is in firsts (its number plus one) and
+	// not in slots: as indices grow by one, that is where it was last, in the cache.
+	part   func(key []byte) int32
+	firsts []int32
 }
 
 const minSlots = 16
@@ -53,6 +59,23 @@ func (t *table) find(key []byte, hash uint32) (number int32, slot uint32) {
 // intern returns the number of key, which is copied and added if it is new.
 // With no room left (limit entries, or 4 GiB of keys) it answers -1.
 func (t *table) intern(key []byte, limit int) int32 {
+	if t.part != nil {
+		if part := t.part(key); part >= 0 {
+			if int(part) >= len(t.firsts) {
+				t.firsts = append(t.firsts, make([]int32, int(part)+1-len(t.firsts))...)
+			}
+			n := t.firsts[part] - 1
+			if n < 0 {
+				if n = t.add(key, limit); n >= 0 {
+					t.firsts[part] = n + 1
+				}
+				return n
+			}
+			if bytes.Equal(t.key(n), key) {
+				return n
+			}
+		}
+	}
 	if len(t.slots) == 0 {
 		t.slots = make([]uint64, minSlots)
 	}
@@ -61,32 +84,38 @@ func (t *table) intern(key []byte, limit int) int32 {
 	if n >= 0 {
 		return n
 	}
-	if len(t.ends) >= limit || len(t.keys)+len(key) > maxArena {
-		return -1
+	if n = t.add(key, limit); n < 0 {
+		return n
 	}
-	n = int32(len(t.ends))
 	t.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
-	t.keys = append(t.keys, key...)
-	t.ends = append(t.ends, uint32(len(t.keys)))
-	if len(t.ends)*4 > len(t.slots)*3 {
+	if t.indexed++; t.indexed*4 > len(t.slots)*3 {
 		t.slots = rehashed(t.slots, len(t.ends), len(t.slots)*2)
 	}
 	return n
 }
 
+func (t *table) add(key []byte, limit int) int32 {
+	if len(t.ends) >= limit || len(t.keys)+len(key) > maxArena {
+		return -1
+	}
+	t.keys = append(t.keys, key...)
+	t.ends = append(t.ends, uint32(len(t.keys)))
+	return int32(len(t.ends) - 1)
+}
+
 const maxArena = 1<<32 - 1
 
-// rehashed enters the n keys of old, in their order, into an index of the given
-// size, for which it uses the memory of old if that is enough. The order is what
-// lets truncate free the slots of the last ones.
+// rehashed enters the keys that old holds, of n numbered ones, in their order into
+// an index of the given size, for which it uses the memory of old if that is
+// enough. The order is what lets truncate free the slots of the last ones.
 func rehashed(old []uint64, n, size int) []uint64 {
-	hashes := make([]uint32, n)
+	ordered := make([]uint64, n)
 	for _, s := range old {
 		if s != 0 {
-			hashes[uint32(s)-1] = uint32(s >> 32)
+			ordered[uint32(s)-1] = s
 		}
 	}
-	slots := old
+	var slots []uint64
 	if cap(old) < size {
 		slots = make([]uint64, size)
 	} else {
@@ -94,12 +123,15 @@ func rehashed(old []uint64, n, size int) []uint64 {
 		clear(slots)
 	}
 	mask := uint32(size - 1)
-	for n, hash := range hashes {
-		at := hash & mask
+	for _, s := range ordered {
+		if s == 0 {
+			continue
+		}
+		at := uint32(s>>32) & mask
 		for slots[at] != 0 {
 			at = (at + 1) & mask
 		}
-		slots[at] = uint64(hash)<<32 | uint64(n+1)
+		slots[at] = s
 	}
 	return slots
 }
@@ -118,8 +150,14 @@ func emptied(old []uint64) []uint64 {
 // earlier one, so that freeing its slot leaves every other probe intact.
 func (t *table) truncate(n int) {
 	for i := len(t.ends) - 1; i >= n; i-- {
-		_, slot := t.find(t.key(int32(i)), hashOf(t.key(int32(i))))
-		t.slots[slot] = 0
+		key := t.key(int32(i))
+		if part := t.partOf(key); part >= 0 && t.firsts[part] == int32(i+1) {
+			t.firsts[part] = 0
+		} else {
+			_, slot := t.find(key, hashOf(key))
+			t.slots[slot] = 0
+			t.indexed--
+		}
 		t.ends = t.ends[:i]
 	}
 	size := 0
@@ -129,17 +167,28 @@ func (t *table) truncate(n int) {
 	t.keys = t.keys[:size]
 }
 
+func (t *table) partOf(key []byte) int32 {
+	if t.part == nil {
+		return -1
+	}
+	return t.part(key)
+}
+
 // reset forgets all keys and keeps the memory.
 func (t *table) reset() {
 	t.slots = emptied(t.slots)
-	t.keys, t.ends = t.keys[:0], t.ends[:0]
+	t.keys, t.ends, t.firsts, t.indexed = t.keys[:0], t.ends[:0], t.firsts[:0], 0
 }
 
 // grow makes room for so many more keys at once, and their bytes.
 func (t *table) grow(n, size int) {
 	t.keys = roomy(t.keys, size)
 	t.ends = roomy(t.ends, n)
-	t.slots = grownIndex(t.slots, len(t.ends), len(t.ends)+n)
+	if t.part != nil {
+		t.firsts = roomy(t.firsts, n)
+		n /= 4 // most are the first of their part
+	}
+	t.slots = grownIndex(t.slots, len(t.ends), t.indexed+n)
 }
 
 // roomy is s with room for exactly n more elements, or what it has beyond that.
@@ -150,10 +199,10 @@ func roomy[E any](s []E, n int) []E {
 	return append(make([]E, 0, len(s)+n), s...)
 }
 
-// grownIndex is an index of n keys with room for more of them.
-func grownIndex(slots []uint64, n, more int) []uint64 {
+// grownIndex is an index of some of n keys with room for so many of them.
+func grownIndex(slots []uint64, n, indexed int) []uint64 {
 	size := max(minSlots, len(slots))
-	for more*4 > size*3 {
+	for indexed*4 > size*3 {
 		size *= 2
 	}
 	if size == len(slots) {
@@ -164,5 +213,5 @@ func grownIndex(slots []uint64, n, more int) []uint64 {
 
 // retained is the size, in bytes, of what the table holds on to.
 func (t *table) retained() int {
-	return cap(t.keys) + 4*cap(t.ends) + 8*cap(t.slots)
+	return cap(t.keys) + 4*cap(t.ends) + 8*cap(t.slots) + 4*cap(t.firsts)
 }

@@ -68,6 +68,8 @@ func New(limit int) *Tables {
 		limit = math.MaxInt32
 	}
 	t := &Tables{limit: limit}
+	t.functions.part = functionPart
+	t.locations.part = locationPart
 	t.addZeroValues()
 	return t
 }

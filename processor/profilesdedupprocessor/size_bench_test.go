@@ -6,7 +6,6 @@ package profilesdedupprocessor
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -79,5 +78,3 @@ func reportSize(b *testing.B, name string, pprof int, payloads ...pprofile.Profi
 		}
 	})
 }
-
-var _ = fmt.Sprint

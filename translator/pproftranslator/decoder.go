@@ -92,8 +92,8 @@ func (d *decoder) grow(dst pprofile.ProfilesDictionary) {
 		leastSample = 24
 	)
 	h, size := &d.header, len(d.data)
-	locations, functions := min(h.locations, size/leastEntry), min(h.functions, size/leastEntry)
-	strings, samples := min(len(d.strings), size/leastEntry), min(h.samples, size/leastSample)
+	locations, functions := min(h.locations.count, size/leastEntry), min(h.functions.count, size/leastEntry)
+	strings, samples := min(len(d.strings), size/leastEntry), min(h.samples.count, size/leastSample)
 	d.tables.Grow(dictionary.Room{
 		Lengths:     dictionary.Lengths{Strings: strings, Locations: locations, Functions: functions, Stacks: samples},
 		StringBytes: h.stringBytes, StackRefs: h.sampleBytes / 2,
@@ -102,15 +102,15 @@ func (d *decoder) grow(dst pprofile.ProfilesDictionary) {
 	if cap(d.sheets) == 0 {
 		d.sheets = make([]sheet, 0, 1)
 	}
-	d.sheets[:1][0].grow(samples, min(h.samples*len(h.sampleTypes), d.expansionLimit()/valueSize))
+	d.sheets[:1][0].grow(samples, min(h.samples.count*len(h.sampleTypes), d.expansionLimit()/valueSize))
 	dst.LocationTable().EnsureCapacity(locations + 1)
 	dst.FunctionTable().EnsureCapacity(functions + 1)
 	dst.StackTable().EnsureCapacity(samples + 1)
 }
 
 // each calls read for each field of the top level with the given number.
-func (d *decoder) each(field uint64, read func(c *cursor) error) error {
-	c := cursor{data: d.data, end: len(d.data)}
+func (d *decoder) each(field uint64, where span, read func(c *cursor) error) error {
+	c := cursor{data: d.data, at: where.start, end: where.stop}
 	var m cursor
 	for n := 0; c.next(); {
 		if c.field != field {

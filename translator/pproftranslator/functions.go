@@ -29,33 +29,27 @@ func (f *functions) retained() int {
 // readFunctions reads all functions, whether a sample reaches them or not.
 func (d *decoder) readFunctions() error {
 	fs := &d.functions
-	fs.entries = emptied(fs.entries, d.header.functions)
-	fs.ids.reset(d.header.functions)
-	err := d.each(profileFunction, func(c *cursor) error {
-		var id uint64
-		var name, systemName, filename, startLine int64
-		for c.next() {
-			switch c.field {
-			case functionID:
-				id = c.uint()
-			case functionName:
-				name = c.int()
-			case functionSystemName:
-				systemName = c.int()
-			case functionFilename:
-				filename = c.int()
-			case functionStartLine:
-				startLine = c.int()
+	fs.entries = emptied(fs.entries, d.header.functions.count)
+	fs.ids.reset(d.header.functions.count)
+	err := d.each(profileFunction, d.header.functions, func(c *cursor) error {
+		var f [8]uint64
+		if !c.scalars(&f) {
+			for c.next() {
+				switch c.field {
+				case functionID, functionName, functionSystemName, functionFilename, functionStartLine:
+					f[c.field] = c.uint()
+				}
+			}
+			if c.err != nil {
+				return c.err
 			}
 		}
-		if c.err != nil {
-			return c.err
+		name, systemName, filename := f[functionName], f[functionSystemName], f[functionFilename]
+		if n := uint64(len(d.strings)); name >= n || systemName >= n || filename >= n {
+			return errors.Join(d.checkString(int64(name)), d.checkString(int64(systemName)), d.checkString(int64(filename)))
 		}
-		if n := uint64(len(d.strings)); uint64(name) >= n || uint64(systemName) >= n || uint64(filename) >= n {
-			return errors.Join(d.checkString(name), d.checkString(systemName), d.checkString(filename))
-		}
-		fs.entries = append(fs.entries, functionEntry{uint32(name), uint32(systemName), uint32(filename), startLine})
-		return fs.ids.add(id)
+		fs.entries = append(fs.entries, functionEntry{uint32(name), uint32(systemName), uint32(filename), int64(f[functionStartLine])})
+		return fs.ids.add(f[functionID])
 	})
 	fs.indices = zeroed(fs.indices, len(fs.entries))
 	return err

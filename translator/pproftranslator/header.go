@@ -21,10 +21,23 @@ type header struct {
 	dropFrames, keepFrames, defaultType, docURL int64
 	time, duration, period                      int64
 	periodType                                  valueType
-	// How many there are of what is many.
-	samples, mappings, functions, locations int
+	// What is many: how much there is of it, and where.
+	samples, mappings, functions, locations, strings span
 	// What the strings and the samples take, in bytes.
 	stringBytes, sampleBytes int
+}
+
+// span is where the fields of one number are at the top level, from the first to
+// behind the last, and how many there are. They mostly stand together.
+type span struct{ count, start, stop int }
+
+// add takes in a field that begins at start and ends where c is.
+func (s *span) add(start int, c *cursor) {
+	if s.count == 0 {
+		s.start = start
+	}
+	s.count++
+	s.stop = c.at
 }
 
 type valueType struct{ typ, unit int64 }
@@ -47,7 +60,7 @@ func (d *decoder) readTop() error {
 	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
 	h := &d.header
 	c := cursor{data: d.data, end: len(d.data)}
-	for c.next() {
+	for start := 0; c.next(); start = c.at {
 		switch c.field {
 		case profileSampleType:
 			if len(h.sampleTypes) == maxSampleTypes {
@@ -59,19 +72,20 @@ func (d *decoder) readTop() error {
 				return fmt.Errorf("sample_type[%d]: %w", len(h.sampleTypes)-1, m.err)
 			}
 		case profileSample:
-			h.samples++
+			h.samples.add(start, &c)
 			c.message()
 			h.sampleBytes += c.stop - c.start
 		case profileMapping:
-			h.mappings++
+			h.mappings.add(start, &c)
 			c.message()
 		case profileLocation:
-			h.locations++
+			h.locations.add(start, &c)
 			c.message()
 		case profileFunction:
-			h.functions++
+			h.functions.add(start, &c)
 			c.message()
 		case profileString:
+			h.strings.add(start, &c)
 			if err := d.addString(&c); err != nil {
 				return err
 			}
@@ -107,8 +121,8 @@ func (d *decoder) readTop() error {
 	if c.err != nil {
 		return fmt.Errorf("byte %d, after %s: %w", c.at, profileField(c.field), c.err)
 	}
-	if h.samples > d.limits.Samples {
-		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(h.samples)}
+	if h.samples.count > d.limits.Samples {
+		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(h.samples.count)}
 	}
 	d.stringIndices = zeroed(d.stringIndices, len(d.strings))
 	d.label.roles = d.label.roles[:0]
@@ -164,8 +178,8 @@ func (d *decoder) checkHeader() error {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
-	if len(h.sampleTypes) == 0 && h.samples > 0 {
-		return fmt.Errorf("there are %d samples and no sample_type", h.samples)
+	if len(h.sampleTypes) == 0 && h.samples.count > 0 {
+		return fmt.Errorf("there are %d samples and no sample_type", h.samples.count)
 	}
 	return nil
 }

@@ -20,20 +20,19 @@ type labelMessage struct {
 
 func (l *labelMessage) isText() bool { return l.text != 0 }
 
-func readLabel(c *cursor) (l labelMessage) {
-	for c.next() {
-		switch c.field {
-		case labelKey:
-			l.key = c.int()
-		case labelString:
-			l.text = c.int()
-		case labelNumber:
-			l.number = c.int()
-		case labelNumUnit:
-			l.unit = c.int()
+func readLabel(c *cursor) labelMessage {
+	var f [8]uint64
+	if !c.scalars(&f) {
+		for c.next() {
+			switch c.field {
+			case labelKey, labelString, labelNumber, labelNumUnit:
+				f[c.field] = c.uint()
+			}
 		}
 	}
-	return l
+	return labelMessage{
+		key: int64(f[labelKey]), text: int64(f[labelString]), number: int64(f[labelNumber]), unit: int64(f[labelNumUnit]),
+	}
 }
 
 // labelSet holds the labels of one sample.

@@ -15,6 +15,7 @@ type locations struct {
 	lines   []lineEntry // of all locations, one after the other
 	ids     idTable
 	indices []int32 // by number: the index in the tables plus one, 0 for not there yet
+	byID    []int32 // the same by id, where ids are dense
 	entry   dictionary.Location
 }
 
@@ -30,7 +31,7 @@ type lineEntry struct {
 }
 
 func (l *locations) retained() int {
-	return 16*cap(l.entries) + 24*cap(l.lines) + 4*cap(l.indices) + l.ids.retained()
+	return 16*cap(l.entries) + 24*cap(l.lines) + 4*cap(l.indices) + 4*cap(l.byID) + l.ids.retained()
 }
 
 // readLocations reads all locations, whether a sample reaches them or not. The
@@ -38,10 +39,10 @@ func (l *locations) retained() int {
 // google/pprof.
 func (d *decoder) readLocations() error {
 	ls := &d.locations
-	ls.entries = emptied(ls.entries, d.header.locations)
+	ls.entries = emptied(ls.entries, d.header.locations.count)
 	ls.lines = ls.lines[:0]
-	ls.ids.reset(d.header.locations)
-	err := d.each(profileLocation, func(c *cursor) error {
+	ls.ids.reset(d.header.locations.count)
+	err := d.each(profileLocation, d.header.locations, func(c *cursor) error {
 		var id, mapping uint64
 		var l locationEntry
 		folded := false
@@ -80,11 +81,12 @@ func (d *decoder) readLocations() error {
 		return ls.ids.add(id)
 	})
 	ls.indices = zeroed(ls.indices, len(ls.entries))
+	ls.byID = zeroed(ls.byID, len(ls.ids.dense))
 	return err
 }
 
 func (d *decoder) countLines() (n int) {
-	_ = d.each(profileLocation, func(c *cursor) error {
+	_ = d.each(profileLocation, d.header.locations, func(c *cursor) error {
 		for c.next() {
 			if c.field == locationLine {
 				n++
@@ -96,20 +98,20 @@ func (d *decoder) countLines() (n int) {
 }
 
 func (d *decoder) readLine(c *cursor) (l lineEntry, err error) {
-	var function uint64
-	for c.next() {
-		switch c.field {
-		case lineFunction:
-			function = c.uint()
-		case lineLine:
-			l.line = c.int()
-		case lineColumn:
-			l.column = c.int()
+	var f [8]uint64
+	if !c.scalars(&f) {
+		for c.next() {
+			switch c.field {
+			case lineFunction, lineLine, lineColumn:
+				f[c.field] = c.uint()
+			}
+		}
+		if c.err != nil {
+			return l, fmt.Errorf(": %w", c.err)
 		}
 	}
-	if c.err != nil {
-		return l, fmt.Errorf(": %w", c.err)
-	}
+	function := f[lineFunction]
+	l.line, l.column = int64(f[lineLine]), int64(f[lineColumn])
 	l.function = d.functions.ids.number(function)
 	if l.function < 0 {
 		return l, fmt.Errorf(" has the function id %d, which no function has", function)

@@ -53,9 +53,9 @@ func readMapping(c *cursor) (m mappingMessage) {
 // or not.
 func (d *decoder) readMappings() error {
 	ms := &d.mappings
-	ms.positions = emptied(ms.positions, d.header.mappings)
-	ms.ids.reset(d.header.mappings)
-	err := d.each(profileMapping, func(c *cursor) error {
+	ms.positions = emptied(ms.positions, d.header.mappings.count)
+	ms.ids.reset(d.header.mappings.count)
+	err := d.each(profileMapping, d.header.mappings, func(c *cursor) error {
 		ms.positions = append(ms.positions, position{uint32(c.at), uint32(c.end)})
 		m := readMapping(c)
 		if c.err != nil {

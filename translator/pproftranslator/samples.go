@@ -17,7 +17,7 @@ type identity struct {
 
 func (d *decoder) readSamples() error {
 	types := len(d.header.sampleTypes)
-	return d.each(profileSample, func(c *cursor) error { return d.readSample(c, types) })
+	return d.each(profileSample, d.header.samples, func(c *cursor) error { return d.readSample(c, types) })
 }
 
 func (d *decoder) readSample(c *cursor, types int) error {
@@ -114,34 +114,39 @@ func (d *decoder) readStack(c *cursor) error {
 		}
 		return d.pushLocation(id)
 	}
-	data, at, end := c.data, c.start, c.stop
-	for at < end {
+	data, at := c.data[:c.stop], c.start
+	byID, stack, most := d.locations.byID, d.stack, d.limits.StackDepth
+	for at < len(data) {
 		id := uint64(data[at])
-		at++
-		if id >= 0x80 {
-			if at < end && data[at] < 0x80 { // two bytes, as most have
-				id = id&0x7F | uint64(data[at])<<7
-				at++
-			} else {
-				long := cursor{data: data, at: at - 1, end: end}
-				if id = long.varint(); long.err != nil {
-					return long.err
-				}
-				at = long.at
+		switch {
+		case id < 0x80:
+			at++
+		case at+1 < len(data) && data[at+1] < 0x80:
+			id = id&0x7F | uint64(data[at+1])<<7
+			at += 2
+		case at+2 < len(data) && data[at+2] < 0x80:
+			id = id&0x7F | uint64(data[at+1]&0x7F)<<7 | uint64(data[at+2])<<14
+			at += 3
+		default:
+			long := cursor{data: data, at: at, end: len(data)}
+			if id = long.varint(); long.err != nil {
+				return long.err
+			}
+			at = long.at
+		}
+		if id < uint64(len(byID)) && len(stack) < most {
+			if n := byID[id]; n != 0 {
+				stack = append(stack, n-1)
+				continue
 			}
 		}
-		if len(d.stack) < d.limits.StackDepth && id < uint64(len(d.locations.ids.dense)) {
-			if number := d.locations.ids.dense[id] - 1; number >= 0 {
-				if n := d.locations.indices[number]; n != 0 {
-					d.stack = append(d.stack, n-1)
-					continue
-				}
-			}
-		}
+		d.stack = stack
 		if err := d.pushLocation(id); err != nil {
 			return err
 		}
+		stack = d.stack
 	}
+	d.stack = stack
 	return nil
 }
 
@@ -153,7 +158,11 @@ func (d *decoder) pushLocation(id uint64) error {
 	if number < 0 {
 		return fmt.Errorf("location_id[%d] is %d, which no location has", len(d.stack), id)
 	}
-	d.stack = append(d.stack, d.locationIndex(number))
+	n := d.locationIndex(number)
+	if id < uint64(len(d.locations.byID)) {
+		d.locations.byID[id] = n + 1
+	}
+	d.stack = append(d.stack, n)
 	return nil
 }
 
