@@ -18,7 +18,7 @@ import (
 // TestRoundTrip pushes each profile as a service of its own, stops the program,
 // and reads the files: the samples of each service must be those that
 // google/pprof reads of the profile (stack with all lines and addresses, labels,
-// summed values), for each sample type, but for samples that are 0 throughout.
+// summed values), for each sample type; what is not there is 0.
 // Nothing is missing and nothing is there that was not pushed.
 func TestRoundTrip(t *testing.T) {
 	for _, test := range []struct {

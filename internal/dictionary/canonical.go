@@ -250,13 +250,14 @@ func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
 	s.ranked()
 }
 
-// CompareSamples orders two identities by content, after Rank.
-func (c *Canonical) CompareSamples(stackA, setA, linkA, stackB, setB, linkB int32) int {
-	return cmp.Or(
-		cmp.Compare(c.stacks.rank[stackA], c.stacks.rank[stackB]),
-		cmp.Compare(c.sets.rank[setA], c.sets.rank[setB]),
-		cmp.Compare(c.links.rank[linkA], c.links.rank[linkB]),
-	)
+// CompareStacks orders two stacks by content, after Rank: from the root.
+func (c *Canonical) CompareStacks(a, b int32) int {
+	return cmp.Compare(c.stacks.rank[a], c.stacks.rank[b])
+}
+
+// CompareLinks orders two links by content, after Rank.
+func (c *Canonical) CompareLinks(a, b int32) int {
+	return cmp.Compare(c.links.rank[a], c.links.rank[b])
 }
 
 // CompareStrings orders two strings by content, after Rank.

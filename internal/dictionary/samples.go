@@ -94,21 +94,6 @@ func (s *Samples) find(stack, set, link int32, hash uint32) (number int32, slot 
 	}
 }
 
-// Find returns the number of an identity, or -1 if it has none.
-func (s *Samples) Find(stack, set, link int32) int32 {
-	if int(stack) < len(s.firsts) {
-		n := s.firsts[stack] - 1
-		if n < 0 || s.sets[n] == set && s.links[n] == link {
-			return n
-		}
-	}
-	if len(s.slots) == 0 {
-		return -1
-	}
-	n, _ := s.find(stack, set, link, hashSample(stack, set, link))
-	return n
-}
-
 // Identity is the inverse of Number.
 func (s *Samples) Identity(number int32) (stack, set, link int32) {
 	return s.stacks[number], s.sets[number], s.links[number]

@@ -104,8 +104,8 @@ func TestNormalizeZeroSamples(t *testing.T) {
 	}
 	got := Normalize(profiles, Options{IgnoreZeroSamples: true})
 	want := []Expanded{
-		{Type: "a", Samples: []*Sample{sample(2, 5), sample(3, 0)}},
-		{Type: "b", Samples: []*Sample{sample(2, 0), sample(3, -1)}},
+		{Type: "a", Samples: []*Sample{sample(2, 5)}},
+		{Type: "b", Samples: []*Sample{sample(3, -1)}},
 		{Type: "a", Scope: Entity{Name: "other"}},
 	}
 	if diff := Diff(want, got); diff != "" {

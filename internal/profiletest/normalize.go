@@ -23,8 +23,8 @@ type Options struct {
 	// dropped attributes and shape: the earliest time that is not 0, to the
 	// latest end. Sums are added, points appended.
 	Merge bool
-	// IgnoreZeroSamples drops identities whose sums and points are 0 throughout
-	// all profiles of one resource and scope.
+	// IgnoreZeroSamples drops the samples of each profile whose sum and points are
+	// 0: what is not there is 0.
 	IgnoreZeroSamples bool
 	// AnyBuildID takes the attributes of a mapping that hold a build id for one.
 	AnyBuildID bool
@@ -80,7 +80,7 @@ func Normalize(profiles []Expanded, o Options) []Expanded {
 		out[i].Samples = sets[i].samples()
 	}
 	if o.IgnoreZeroSamples {
-		n.dropZeroSamples(out)
+		dropZeroSamples(out)
 	}
 	return out
 }
@@ -166,23 +166,10 @@ func (n *normalizer) frame(f *Frame) *Frame {
 	return &out
 }
 
-// dropZeroSamples drops from each group of profiles, those of one resource and
-// scope, the identities that are 0 throughout.
-func (n *normalizer) dropZeroSamples(profiles []Expanded) {
-	group := func(e Expanded) string { return e.Resource.String() + e.Scope.String() }
-	alive := map[string]bool{}
-	for _, e := range profiles {
-		for _, s := range e.Samples {
-			if !isZero(s) {
-				alive[group(e)+n.in.key(s)] = true
-			}
-		}
-	}
-	for i, e := range profiles {
-		prefix := group(e)
-		profiles[i].Samples = slices.DeleteFunc(e.Samples, func(s *Sample) bool {
-			return !alive[prefix+n.in.key(s)]
-		})
+// dropZeroSamples drops the samples that are 0.
+func dropZeroSamples(profiles []Expanded) {
+	for i := range profiles {
+		profiles[i].Samples = slices.DeleteFunc(profiles[i].Samples, isZero)
 	}
 }
 

@@ -51,8 +51,7 @@ type Config struct {
 	// SnapshotSampleTypes are the sample types whose Profiles are readings where
 	// they do not say themselves what they are.
 	SnapshotSampleTypes []string `mapstructure:"snapshot_sample_types"`
-	// DropZeroSamples leaves out samples whose values are zero in all Profiles of
-	// their scope.
+	// DropZeroSamples leaves out samples whose value is 0. Those with timestamps stay.
 	DropZeroSamples bool `mapstructure:"drop_zero_samples"`
 	// RetryOnFailure is how a window that the next component did not accept is
 	// offered again.

@@ -4,6 +4,7 @@
 package profilesdedupprocessor
 
 import (
+	"cmp"
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,9 +17,6 @@ import (
 // the rows, because the Profiles of a scope mostly have the same samples.
 type family struct {
 	samples dictionary.Samples
-	// kept are the rows, a bit each, that stay where they are zero, because a
-	// sibling in another scope of the window is not.
-	kept bits
 }
 
 // bits is a set of rows.
@@ -164,6 +162,14 @@ func (c *column) carryOver(row int32, by int64) {
 
 func (c *column) isZero(row int32) bool {
 	return int(row) >= len(c.sums) || c.sums[row] == 0 && c.carry[row] == 0
+}
+
+// compare orders two rows by their sums; of a series without values all are equal.
+func (c *column) compare(a, b int32) int {
+	if len(c.sums) == 0 {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(c.carry[a], c.carry[b]), cmp.Compare(c.sums[a], c.sums[b]))
 }
 
 // parts splits the sum of row into values that int64 holds, in as few as there

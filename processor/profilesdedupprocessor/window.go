@@ -70,10 +70,14 @@ type seriesKey struct {
 type importer struct {
 	remap    dictionary.Remap
 	profiles []importedProfile
-	sets     []int32 // by sample of all Profiles: its attribute set
-	rows     []int32 // by sample of one Profile: its row in the family
+	sets     []int32 // by sample of all Profiles: its attribute set, or skipped
+	rows     []int32 // by sample of one Profile: its row in the family, or skipped
 	key      dictionary.Value
 }
+
+// skipped marks a sample that is zero and to be left out: it adds nothing to any
+// sum.
+const skipped = -1
 
 // importedProfile is one Profile of the payload and what it is in the tables of
 // the window.
@@ -149,14 +153,18 @@ func (im *importer) readProfile(w *window, p pprofile.Profile) {
 
 	samples := p.Samples()
 	var previous pcommon.Int32Slice
-	set := int32(0)
+	set, known := int32(0), false
 	for i := range samples.Len() {
 		s := samples.At(i)
+		if w.settings.dropZeroSamples && isZeroSample(s) {
+			im.sets = append(im.sets, skipped)
+			continue
+		}
 		r.Stack(s.StackIndex())
 		r.Link(s.LinkIndex())
-		if attributes := s.AttributeIndices(); i == 0 || !attributes.Equal(previous) {
+		if attributes := s.AttributeIndices(); !known || !attributes.Equal(previous) {
 			set = r.AttributeSet(attributes)
-			previous = attributes
+			previous, known = attributes, true
 		}
 		im.sets = append(im.sets, set)
 	}
@@ -201,45 +209,6 @@ func (im *importer) applyScope(w *window, to *resource, sp pprofile.ScopeProfile
 		im.applyProfile(w, *target, p, sibling, i)
 		sibling, siblingScope = p, *target
 	}
-	if intervals != nil && readings != nil {
-		im.keepSiblings(intervals, readings, profiles)
-	}
-}
-
-// keepSiblings makes the samples stay that are zero in one of two scopes and not
-// in the other: they came as the same samples.
-func (im *importer) keepSiblings(intervals, readings *scope, profiles []importedProfile) {
-	for i := range profiles {
-		p := &profiles[i]
-		other := &readings.family
-		if p.reading {
-			other = &intervals.family
-		}
-		samples := p.profile.Samples()
-		for n := range samples.Len() {
-			s := samples.At(n)
-			if isZeroSample(s) {
-				continue
-			}
-			row := other.samples.Find(im.remap.Stack(s.StackIndex()), im.sets[p.firstSet+n], im.remap.Link(s.LinkIndex()))
-			if row >= 0 {
-				other.kept.set(row)
-			}
-		}
-	}
-}
-
-func isZeroSample(s pprofile.Sample) bool {
-	if s.TimestampsUnixNano().Len() > 0 {
-		return false
-	}
-	values := s.Values()
-	for i := range values.Len() {
-		if values.At(i) != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource {
@@ -300,7 +269,7 @@ func (im *importer) applyProfile(w *window, to *scope, p *importedProfile, sibli
 		p.key.original = w.counts.profiles
 	}
 	sets := im.sets[p.firstSet:]
-	var old pprofile.SampleSlice
+	old := pprofile.NewSampleSlice()
 	if sibling != nil {
 		old = sibling.profile.Samples()
 	} else {
@@ -309,14 +278,17 @@ func (im *importer) applyProfile(w *window, to *scope, p *importedProfile, sibli
 	target := seriesOf{w: w, scope: to, profile: p, place: place}
 	for i := range samples.Len() {
 		s := samples.At(i)
-		known := sibling != nil && i < old.Len() && sameIdentity(s, old.At(i))
-		if !known {
-			row := to.family.row(im.remap.Stack(s.StackIndex()), sets[i], im.remap.Link(s.LinkIndex()))
-			if i < len(im.rows) {
-				im.rows[i] = row
-			} else {
-				im.rows = append(im.rows, row)
+		if i == len(im.rows) {
+			im.rows = append(im.rows, skipped)
+		}
+		if sets[i] == skipped {
+			if i >= old.Len() || !sameIdentity(s, old.At(i)) {
+				im.rows[i] = skipped
 			}
+			continue
+		}
+		if im.rows[i] == skipped || i >= old.Len() || !sameIdentity(s, old.At(i)) {
+			im.rows[i] = to.family.row(im.remap.Stack(s.StackIndex()), sets[i], im.remap.Link(s.LinkIndex()))
 		}
 		values, times := s.Values(), s.TimestampsUnixNano()
 		switch {
@@ -334,6 +306,21 @@ func (im *importer) applyProfile(w *window, to *scope, p *importedProfile, sibli
 		target.of(shapeValues)
 	}
 	target.done()
+}
+
+// isZeroSample tells whether s says that nothing happened: its values are all 0
+// and it has no timestamps.
+func isZeroSample(s pprofile.Sample) bool {
+	values := s.Values()
+	if s.TimestampsUnixNano().Len() > 0 || values.Len() == 0 {
+		return false
+	}
+	for i := range values.Len() {
+		if values.At(i) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // sameIdentity compares two samples of one dictionary. It may say no of equal
@@ -389,7 +376,7 @@ func (w *window) retained() int {
 	size := w.tables.Retained() + w.size
 	for _, r := range w.resources {
 		for _, s := range r.scopes {
-			size += s.family.samples.Retained() + 8*cap(s.family.kept)
+			size += s.family.samples.Retained()
 			for _, series := range s.series {
 				size += series.retained()
 			}
