@@ -22,7 +22,6 @@ const (
 	ruleUnreferenced   = "unreferenced"     // each entry but index 0 is reached from a profile, resource or scope
 	ruleAttributeKeys  = "attribute keys"   // keys are unique in a set of attributes
 	ruleKeyReference   = "key reference"    // a key is written out or referenced, not both
-	ruleFunctionNames  = "function names"   // a function has a name, a system name or a file name
 	ruleLinkIDs        = "link ids"         // a link has a trace id and a span id
 	ruleProfileID      = "profile id"       // a profile id has 16 bytes, or none
 	rulePayload        = "original payload" // payload and format are set together
@@ -31,8 +30,10 @@ const (
 	ruleSampleIdentity = "sample identity"  // {stack, set of attributes, link} is unique in a profile
 )
 
-// What the format only advises, which begins each warning.
+// What the format only advises, which begins each warning, and what it asks for
+// but pprof may lack: a function with a start line alone is kept, not lost.
 const (
+	adviceFunction  = "function names" // a function has a name, a system name or a file name
 	adviceTime      = "time range"     // timestamps are inside the profile
 	adviceAddress   = "address range"  // addresses are inside their mapping
 	adviceEmptyKey  = "empty key"      // an attribute has a key

@@ -298,7 +298,7 @@ func (c *tablesCheck) checkFunctions() {
 			return index == 0 || c.strings.has(index) && c.dict.StringTable[index] == ""
 		}
 		if i > 0 && empty(f.GetNameStrindex()) && empty(f.GetSystemNameStrindex()) && empty(f.GetFilenameStrindex()) {
-			c.violate(ruleFunctionNames, "function_table[%d] has neither a name, a system name nor a file name: %s", i, show(f))
+			c.warn(adviceFunction, "function_table[%d] has neither a name, a system name nor a file name: %s", i, show(f))
 		}
 	}
 }

@@ -224,11 +224,6 @@ func TestConformanceOfFaults(t *testing.T) {
 		{"link without span", func(pd pprofile.Profiles) { pd.Dictionary().LinkTable().At(1).SetSpanID(pcommon.SpanID{}) }, []string{ruleLinkIDs}, "link_table[1].span_id is missing or all zeros"},
 		{"link without trace", func(pd pprofile.Profiles) { pd.Dictionary().LinkTable().At(2).SetTraceID(pcommon.TraceID{}) }, []string{ruleLinkIDs}, "link_table[2].trace_id is missing or all zeros"},
 		{"link without both", func(pd pprofile.Profiles) { pprofile.NewLink().CopyTo(pd.Dictionary().LinkTable().At(1)) }, []string{ruleLinkIDs, ruleLinkIDs, ruleDuplicate}, "link_table[1].trace_id"},
-		{"function without names", func(pd pprofile.Profiles) {
-			f := pd.Dictionary().FunctionTable().AppendEmpty()
-			f.SetStartLine(3)
-			pd.Dictionary().LocationTable().At(1).Lines().AppendEmpty().SetFunctionIndex(3)
-		}, []string{ruleFunctionNames}, "function_table[3]"},
 		{"payload without format", func(pd pprofile.Profiles) { firstScope(pd).Profiles().At(0).OriginalPayload().Append(1) }, []string{rulePayload}, "1 bytes"},
 		{"format without payload", func(pd pprofile.Profiles) { firstScope(pd).Profiles().At(1).SetOriginalPayloadFormat("jfr") }, []string{rulePayload}, `"jfr"`},
 		{"string not UTF-8", func(pd pprofile.Profiles) { pd.Dictionary().StringTable().SetAt(1, "\xff") }, []string{ruleUTF8}, `string_table[1] is "\xff"`},
@@ -319,9 +314,11 @@ func TestConformanceAdvice(t *testing.T) {
 	sampleAt(pd, 1, 1).TimestampsUnixNano().SetAt(0, 1100)
 	pd.Dictionary().LocationTable().At(1).SetAddress(0xffff)
 	sampleAt(pd, 0, 0).AttributeIndices().Append(0)
+	pd.Dictionary().FunctionTable().AppendEmpty().SetStartLine(3)
+	pd.Dictionary().LocationTable().At(1).Lines().AppendEmpty().SetFunctionIndex(3)
 	violations, warnings := Conformance(pd)
 	wantRules(t, violations, nil, "")
-	wantRules(t, warnings, []string{adviceTime, adviceTime, adviceAddress, adviceNull}, "is 1100, outside of the profile, 1000 to 1100")
+	wantRules(t, warnings, []string{adviceTime, adviceTime, adviceAddress, adviceNull, adviceFunction}, "is 1100, outside of the profile, 1000 to 1100")
 }
 
 // TestConformanceKeepsDifferentApart has entries that only look equal.

@@ -29,7 +29,7 @@ type window struct {
 	resources map[string]*resource
 	readings  int // ScopeProfiles that must not merge with others
 	counts    counts
-	size      int // of what is not tables or families, in bytes: an estimate
+	size      int // of what is not in tables, in bytes: about
 }
 
 // counts are what went into a window.
@@ -221,6 +221,7 @@ func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource 
 		w.resources[string(im.key)] = r
 		w.size += entrySize + 4*len(im.key)
 	}
+	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), rp.Resource().DroppedAttributesCount()))
 	return r
 }
 
@@ -238,6 +239,7 @@ func (im *importer) scope(w *window, r *resource, sp pprofile.ScopeProfiles, rea
 		r.scopes[string(im.key)] = s
 		w.size += entrySize + 4*len(im.key)
 	}
+	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), sp.Scope().DroppedAttributesCount()))
 	return s
 }
 
@@ -276,6 +278,7 @@ func (im *importer) applyProfile(w *window, to *scope, p *importedProfile, sibli
 		im.rows = im.rows[:0]
 	}
 	target := seriesOf{w: w, scope: to, profile: p, place: place}
+	w.size -= to.family.samples.Retained()
 	for i := range samples.Len() {
 		s := samples.At(i)
 		if i == len(im.rows) {
@@ -306,6 +309,7 @@ func (im *importer) applyProfile(w *window, to *scope, p *importedProfile, sibli
 		target.of(shapeValues)
 	}
 	target.done()
+	w.size += to.family.samples.Retained()
 }
 
 // isZeroSample tells whether s says that nothing happened: its values are all 0
@@ -350,17 +354,20 @@ func (f *seriesOf) of(s shape) *series {
 			f.scope.series[key] = to
 			f.w.size += entrySize
 		}
+		f.w.size -= to.retained()
 		to.include(f.profile.profile, f.place)
 		f.found[s] = to
 	}
 	return f.found[s]
 }
 
-// done takes the id from the series of a Profile that went into several.
+// done ends the addition of a Profile. One that went into several series leaves its
+// id in none of them.
 func (f *seriesOf) done() {
 	parts := 0
 	for _, s := range f.found {
 		if s != nil {
+			f.w.size += s.retained()
 			parts++
 		}
 	}
@@ -372,15 +379,4 @@ func (f *seriesOf) done() {
 }
 
 // retained is about how much memory w holds on to, in bytes.
-func (w *window) retained() int {
-	size := w.tables.Retained() + w.size
-	for _, r := range w.resources {
-		for _, s := range r.scopes {
-			size += s.family.samples.Retained()
-			for _, series := range s.series {
-				size += series.retained()
-			}
-		}
-	}
-	return size
-}
+func (w *window) retained() int { return w.tables.Retained() + w.size }

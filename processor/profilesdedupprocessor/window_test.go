@@ -224,6 +224,26 @@ func TestWindowEmitsTheSameAgain(t *testing.T) {
 	require.Equal(t, want, marshal(t, w.profiles()))
 }
 
+// The running estimate of what a window retains is that of all its parts.
+func TestWindowRetained(t *testing.T) {
+	var im importer
+	w := newWindow(defaultSettings())
+	for seed := range uint64(60) {
+		require.NoError(t, im.add(w, profiletest.GenerateProfiles(profiletest.NewRand(seed%20))))
+		size := w.tables.Retained()
+		for key, r := range w.resources {
+			size += entrySize + 4*len(key)
+			for key, s := range r.scopes {
+				size += entrySize + 4*len(key) + s.family.samples.Retained()
+				for _, series := range s.series {
+					size += entrySize + series.retained()
+				}
+			}
+		}
+		require.Equal(t, size, w.retained())
+	}
+}
+
 // A payload that is refused leaves the window as it was, and the next one is
 // taken (P1).
 func TestWindowRefusesAlone(t *testing.T) {
