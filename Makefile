@@ -26,6 +26,7 @@ IN_MODULE   = cd $$module && { [ $$module != cmd/otelcol-profiles ] || $(AS_PROG
 ARGS      ?=
 TESTFLAGS ?=
 BENCH     ?= .
+FUZZTIME  ?= 10s
 
 .PHONY: help
 help: ## Show this list
@@ -56,8 +57,19 @@ e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
 	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 $(TESTFLAGS) ./...
 
 .PHONY: bench
-bench: ## Run the benchmarks (BENCH=... picks some)
-	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
+bench: ## Run the benchmarks and print them as tables (BENCH=... picks some)
+	@go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./... | go run ./internal/profiletest/benchtable
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for a while (FUZZTIME=... each); what they find is kept in testdata
+	@# Go 1.26 may fail when the time is over, "context deadline exceeded", having found nothing.
+	@go test -list='^Fuzz' ./... \
+	| awk '/^Fuzz/ {target[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, target[i]; n = 0}' \
+	| while read -r package target; do \
+		echo "$$target of $$package"; \
+		log=$$(go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x $$package </dev/null 2>&1 | tee >(cat >&2)) \
+		|| { grep -q '^ *context deadline exceeded$$' <<<"$$log" && ! grep -q 'Failing input' <<<"$$log"; }; \
+	done
 
 ##@ Checking
 

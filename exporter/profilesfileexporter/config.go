@@ -86,6 +86,9 @@ func createDefaultConfig() component.Config {
 	}
 }
 
+// leastDuration catches durations without a unit, which are read as nanoseconds.
+const leastDuration = time.Millisecond
+
 // Validate returns all that is wrong, each with the key, its value, and what is
 // allowed.
 func (c *Config) Validate() error {
@@ -106,14 +109,14 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New(
 			"framing: is none with format: json: want framing none only with format: proto (JSON records are lines)"))
 	}
-	if c.SyncInterval < 0 || c.SyncInterval == 0 && c.Sync == syncInterval {
-		errs = append(errs, fmt.Errorf("sync_interval: is %v: want more than 0, as in 1s", c.SyncInterval))
+	if c.SyncInterval < leastDuration && (c.SyncInterval != 0 || c.Sync == syncInterval) {
+		errs = append(errs, fmt.Errorf("sync_interval: is %v: want at least %v, with a unit as in 1s", c.SyncInterval, leastDuration))
 	}
 	if c.Rotation.MaxSize < 0 {
 		errs = append(errs, fmt.Errorf("rotation::max_size: is %v: want 0 for no limit, or more", c.Rotation.MaxSize))
 	}
-	if c.Rotation.MaxAge < 0 {
-		errs = append(errs, fmt.Errorf("rotation::max_age: is %v: want 0 for no limit, or more", c.Rotation.MaxAge))
+	if c.Rotation.MaxAge < leastDuration && c.Rotation.MaxAge != 0 {
+		errs = append(errs, fmt.Errorf("rotation::max_age: is %v: want 0 for no limit, or at least %v, with a unit as in 1m", c.Rotation.MaxAge, leastDuration))
 	}
 	if c.Rotation.MaxRecords < 0 {
 		errs = append(errs, fmt.Errorf("rotation::max_records: is %d: want 0 for no limit, or more", c.Rotation.MaxRecords))

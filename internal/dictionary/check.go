@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// maxListEntries bounds a key-value list inside an attribute value: pdata adds
-// keys to one in quadratic time.
+// maxListEntries bounds the attributes of a resource or scope, and the lists inside
+// values: pdata adds keys to one in quadratic time.
 const maxListEntries = 1024
 
 // IndexError says that an index leads outside its table.
@@ -121,6 +121,9 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 }
 
 func (c *checker) attributeMap(m pcommon.Map, place string, args ...int) {
+	if m.Len() > maxListEntries && c.err == nil {
+		c.err = fmt.Errorf("%s has %d attributes, more than %d", placeOf(place, args), m.Len(), maxListEntries)
+	}
 	for key, v := range m.All() {
 		if c.err == nil && !bounded(v, MaxDepth) {
 			c.err = fmt.Errorf("%s: attribute %q nests deeper than %d levels, or has a list of over %d keys",

@@ -36,7 +36,7 @@ type Location struct {
 	Attributes []int32
 }
 
-func (f Function) appendKey(key []byte) []byte {
+func (f *Function) appendKey(key []byte) []byte {
 	key = appendIndex(key, f.Name)
 	key = appendIndex(key, f.SystemName)
 	key = appendIndex(key, f.Filename)
@@ -55,7 +55,7 @@ func (f *Function) decode(key []byte) {
 	f.StartLine = r.int()
 }
 
-func (m Mapping) appendKey(key []byte) []byte {
+func (m *Mapping) appendKey(key []byte) []byte {
 	key = appendUint(key, m.MemoryStart)
 	key = appendUint(key, m.MemoryLimit)
 	key = appendUint(key, m.FileOffset)
@@ -71,7 +71,7 @@ func (m *Mapping) decode(key []byte) {
 	m.Attributes = r.indices(m.Attributes[:0])
 }
 
-func (l Location) appendKey(key []byte) []byte {
+func (l *Location) appendKey(key []byte) []byte {
 	key = appendUint(key, uint64(len(l.Lines)))
 	for _, line := range l.Lines {
 		key = appendIndex(key, line.Function)

@@ -65,7 +65,7 @@ func (s *Samples) reach(stack int32) {
 	if size > 4*len(s.stacks)+64 {
 		return
 	}
-	s.firsts = append(s.firsts, make([]int32, max(size, min(2*old, 4*len(s.stacks)))-old)...)
+	s.firsts = append(s.firsts, make([]int32, max(size, 2*old)-old)...)
 	for n, other := range s.stacks {
 		if int(other) >= old && int(other) < len(s.firsts) && s.firsts[other] == 0 {
 			s.firsts[other] = int32(n + 1)

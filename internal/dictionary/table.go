@@ -59,6 +59,15 @@ func (t *table) find(key []byte, hash uint32) (number int32, slot uint32) {
 // intern returns the number of key, which is copied and added if it is new.
 // With no room left (limit entries, or 4 GiB of keys) it answers -1.
 func (t *table) intern(key []byte, limit int) int32 {
+	t.keys = append(t.keys, key...)
+	return t.internLast(limit)
+}
+
+// internLast is intern for the key that has been appended to keys: there it
+// stays if it is new.
+func (t *table) internLast(limit int) int32 {
+	start := t.size()
+	key := t.keys[start:]
 	if t.part != nil {
 		if part := t.part(key); part >= 0 {
 			if int(part) >= len(t.firsts) {
@@ -66,12 +75,13 @@ func (t *table) intern(key []byte, limit int) int32 {
 			}
 			n := t.firsts[part] - 1
 			if n < 0 {
-				if n = t.add(key, limit); n >= 0 {
+				if n = t.add(start, limit); n >= 0 {
 					t.firsts[part] = n + 1
 				}
 				return n
 			}
 			if bytes.Equal(t.key(n), key) {
+				t.keys = t.keys[:start]
 				return n
 			}
 		}
@@ -82,9 +92,10 @@ func (t *table) intern(key []byte, limit int) int32 {
 	hash := hashOf(key)
 	n, slot := t.find(key, hash)
 	if n >= 0 {
+		t.keys = t.keys[:start]
 		return n
 	}
-	if n = t.add(key, limit); n < 0 {
+	if n = t.add(start, limit); n < 0 {
 		return n
 	}
 	t.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
@@ -94,13 +105,22 @@ func (t *table) intern(key []byte, limit int) int32 {
 	return n
 }
 
-func (t *table) add(key []byte, limit int) int32 {
-	if len(t.ends) >= limit || len(t.keys)+len(key) > maxArena {
+// add makes a key of what stands in keys from start on.
+func (t *table) add(start, limit int) int32 {
+	if len(t.ends) >= limit || len(t.keys) > maxArena {
+		t.keys = t.keys[:start]
 		return -1
 	}
-	t.keys = append(t.keys, key...)
 	t.ends = append(t.ends, uint32(len(t.keys)))
 	return int32(len(t.ends) - 1)
+}
+
+// size is the length of all keys.
+func (t *table) size() int {
+	if len(t.ends) == 0 {
+		return 0
+	}
+	return int(t.ends[len(t.ends)-1])
 }
 
 const maxArena = 1<<32 - 1
@@ -160,11 +180,7 @@ func (t *table) truncate(n int) {
 		}
 		t.ends = t.ends[:i]
 	}
-	size := 0
-	if n > 0 {
-		size = int(t.ends[n-1])
-	}
-	t.keys = t.keys[:size]
+	t.keys = t.keys[:t.size()]
 }
 
 func (t *table) partOf(key []byte) int32 {
@@ -186,7 +202,7 @@ func (t *table) grow(n, size int) {
 	t.ends = roomy(t.ends, n)
 	if t.part != nil {
 		t.firsts = roomy(t.firsts, n)
-		n /= 4 // most are the first of their part
+		n /= 2 // as many are the first of their part
 	}
 	t.slots = grownIndex(t.slots, len(t.ends), t.indexed+n)
 }

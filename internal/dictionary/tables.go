@@ -34,7 +34,6 @@ type Tables struct {
 	// what that took, in bytes.
 	mirror   *pprofile.ProfilesDictionary
 	mirrored int
-	scratch  []byte
 	indices  []int32
 	keys     []int32
 	err      error
@@ -166,7 +165,7 @@ type Lengths struct {
 
 // Retained is the memory that the tables hold on to, in bytes.
 func (t *Tables) Retained() int {
-	size := cap(t.scratch) + 4*cap(t.indices) + 4*cap(t.keys)
+	size := 4*cap(t.indices) + 4*cap(t.keys)
 	for _, table := range t.all() {
 		size += table.retained()
 	}
@@ -191,11 +190,11 @@ func (t *Tables) Grow(n Room) {
 	t.stacks.grow(n.Stacks, n.StackRefs)
 }
 
-// intern returns the index of key in table, and whether it is new.
-func (t *Tables) intern(table *table, name string, key []byte) (index int32, added bool) {
-	t.scratch = key[:0]
+// intern returns the index of the key that has been appended to those of table,
+// and whether it is new.
+func (t *Tables) intern(table *table, name string) (index int32, added bool) {
 	n := table.len()
-	i := table.intern(key, t.limit)
+	i := table.internLast(t.limit)
 	if i < 0 {
 		t.overflow(name)
 		return 0, false
@@ -224,32 +223,28 @@ func (t *Tables) Valid(s []byte) []byte {
 // String interns s, of which it keeps a copy. Each run of bytes that are not
 // UTF-8 becomes one U+FFFD.
 func (t *Tables) String(s []byte) int32 {
-	i := t.strings.intern(t.Valid(s), t.limit)
-	if i < 0 {
-		t.overflow("string")
-		return 0
-	}
+	t.strings.keys = append(t.strings.keys, t.Valid(s)...)
+	i, _ := t.intern(&t.strings, "string")
 	return i
 }
 
 // StringOf is String for a string.
 func (t *Tables) StringOf(s string) int32 {
-	if len(s) > maxScratchString {
+	if !utf8.ValidString(s) {
 		return t.String([]byte(s))
 	}
-	t.scratch = append(t.scratch[:0], s...)
-	return t.String(t.scratch)
+	t.strings.keys = append(t.strings.keys, s...)
+	i, _ := t.intern(&t.strings, "string")
+	return i
 }
-
-// maxScratchString keeps one long string from enlarging the scratch for good.
-const maxScratchString = 1 << 16
 
 // StringAt returns string i.
 func (t *Tables) StringAt(i int32) string { return string(t.strings.key(i)) }
 
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
-	i, added := t.intern(&t.functions, "function", f.appendKey(t.scratch[:0]))
+	t.functions.keys = f.appendKey(t.functions.keys)
+	i, added := t.intern(&t.functions, "function")
 	if added && t.mirror != nil {
 		f.write(t.mirror.FunctionTable().AppendEmpty())
 		t.mirrored += functionSize
@@ -260,7 +255,8 @@ func (t *Tables) Function(f Function) int32 {
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
-	i, added := t.intern(&t.mappings, "mapping", m.appendKey(t.scratch[:0]))
+	t.mappings.keys = m.appendKey(t.mappings.keys)
+	i, added := t.intern(&t.mappings, "mapping")
 	if added && t.mirror != nil {
 		m.write(t.mirror.MappingTable().AppendEmpty())
 		t.mirrored += mappingSize
@@ -271,7 +267,8 @@ func (t *Tables) Mapping(m Mapping) int32 {
 // Location interns l, whose attributes it takes as a set.
 func (t *Tables) Location(l Location) int32 {
 	l.Attributes = t.set(l.Attributes)
-	i, added := t.intern(&t.locations, "location", l.appendKey(t.scratch[:0]))
+	t.locations.keys = l.appendKey(t.locations.keys)
+	i, added := t.intern(&t.locations, "location")
 	if added && t.mirror != nil {
 		l.write(t.mirror.LocationTable().AppendEmpty())
 		t.mirrored += locationSize + lineSize*len(l.Lines)
@@ -281,7 +278,8 @@ func (t *Tables) Location(l Location) int32 {
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	i, added := t.intern(&t.links, "link", append(append(t.scratch[:0], traceID[:]...), spanID[:]...))
+	t.links.keys = append(append(t.links.keys, traceID[:]...), spanID[:]...)
+	i, added := t.intern(&t.links, "link")
 	if added && t.mirror != nil {
 		writeLink(t.mirror.LinkTable().AppendEmpty(), t.links.key(i))
 	}
@@ -291,7 +289,8 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 // Attribute interns an attribute; key and unit are indices into the string
 // table. It keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
-	i, added := t.intern(&t.attributes, "attribute", append(appendIndex(appendIndex(t.scratch[:0], key), unit), value...))
+	t.attributes.keys = append(appendIndex(appendIndex(t.attributes.keys, key), unit), value...)
+	i, added := t.intern(&t.attributes, "attribute")
 	if added && t.mirror != nil {
 		attribute{key, unit, value}.write(t.mirror.AttributeTable().AppendEmpty())
 		t.mirrored += attributeSize + len(value)
@@ -320,7 +319,8 @@ func (t *Tables) AttributeSet(indices []int32) int32 {
 	if len(indices) == 0 {
 		return 0
 	}
-	i, _ := t.intern(&t.sets, "attribute set", appendIndices(t.scratch[:0], t.set(indices)))
+	t.sets.keys = appendIndices(t.sets.keys, t.set(indices))
+	i, _ := t.intern(&t.sets, "attribute set")
 	return i
 }
 

@@ -131,10 +131,6 @@ func (t *Tables) AppendMap(dst Value, m pcommon.Map) Value {
 // CopyMap adds the attributes of src to dst, which must be empty, in the order of
 // their keys and with valid strings. Of attributes with one key the last stays.
 func (t *Tables) CopyMap(dst, src pcommon.Map) {
-	if src.Len() > maxListEntries {
-		src.CopyTo(dst)
-		return
-	}
 	r := reader{t.AppendMap(nil, src)[1:]} // without the tag
 	writeMap(&r, dst)
 }

@@ -70,7 +70,9 @@ func (l *Location) write(dst pprofile.Location) {
 	dst.SetAddress(l.Address)
 	if len(l.Lines) > 0 {
 		lines := dst.Lines()
-		lines.EnsureCapacity(len(l.Lines))
+		if len(l.Lines) > 1 {
+			lines.EnsureCapacity(len(l.Lines))
+		}
 		for _, from := range l.Lines {
 			line := lines.AppendEmpty()
 			line.SetFunctionIndex(from.Function)

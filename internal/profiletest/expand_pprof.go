@@ -34,7 +34,7 @@ var goBuildID = regexp.MustCompile(`^[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20}(/[0-9A-
 //   - String labels trace_id and span_id of one value each, of 32 and 16
 //     lower-case hex digits that are not all 0, are the link.
 //   - A label end_timestamp_ns of one number above 0 and no string is the
-//     timestamp.
+//     timestamp, if its unit is nanoseconds or none.
 //   - A wholly empty mapping is none. The build id is the attribute
 //     process.executable.build_id.go if it is one of Go's (two or four hashes of
 //     20 characters, with slashes between), else .gnu.
@@ -177,7 +177,7 @@ func (x *pprofExpander) sample(s *profile.Sample) pprofSample {
 			taken[labelTraceID], taken[labelSpanID] = true, true
 		}
 	}
-	if n := s.NumLabel[labelTimestamp]; len(n) == 1 && n[0] > 0 && len(s.Label[labelTimestamp]) == 0 {
+	if n := s.NumLabel[labelTimestamp]; len(n) == 1 && n[0] > 0 && len(s.Label[labelTimestamp]) == 0 && inNanoseconds(s.NumUnit[labelTimestamp]) {
 		out.timestamp = uint64(n[0])
 		taken[labelTimestamp] = true
 	}
@@ -194,6 +194,10 @@ func (x *pprofExpander) sample(s *profile.Sample) pprofSample {
 	}
 	out.attributes = attributeSet(attributes)
 	return out
+}
+
+func inNanoseconds(units []string) bool {
+	return len(units) == 0 || units[0] == "" || units[0] == "nanoseconds"
 }
 
 // hexLabel returns the value of a label if it is one string of size lower-case

@@ -124,13 +124,17 @@ func (r *Repaired) scan(file File, size int64, format Format) error {
 	damaged := 0
 	for {
 		_, err := reader.Next()
-		var damage *DamageError
+		var damaging *DamageError
 		switch {
 		case err == nil:
 			r.Records++
 			r.Size = reader.Offset()
 			r.Damaged = damaged
-		case errors.As(err, &damage):
+		case errors.As(err, &damaging):
+			// What looks like records inside a torn one are none.
+			if reason, ok := errors.AsType[damage](damaging.Reason); ok && reason.cutShort {
+				return nil
+			}
 			damaged++
 		case errors.Is(err, io.EOF):
 			return nil

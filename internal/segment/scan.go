@@ -18,11 +18,15 @@ import (
 
 // damage says why there is no whole record at a place. All else that goes wrong
 // while reading is an error of the file system.
-type damage struct{ reason string }
+type damage struct {
+	reason string
+	// cutShort: a record, as its length says, ends behind the end of the file.
+	cutShort bool
+}
 
 func (d damage) Error() string { return d.reason }
 
-func damagef(format string, args ...any) error { return damage{fmt.Sprintf(format, args...)} }
+func damagef(format string, args ...any) error { return damage{reason: fmt.Sprintf(format, args...)} }
 
 // leastDecoder is what a decoder may take in any case, for its window, in bytes.
 const leastDecoder = 8 << 20
@@ -70,10 +74,10 @@ func (r *Reader) check(record []byte) error {
 		return damagef("record has %d bytes, more than %d", len(record), r.max)
 	}
 	if err := r.format.Content.checkRecord(record); err != nil {
-		return damage{err.Error()}
+		return damage{reason: err.Error()}
 	}
 	if r.format.Content == OTLPJSON && !json.Valid(record) {
-		return damage{"line is not valid JSON"}
+		return damage{reason: "line is not valid JSON"}
 	}
 	return nil
 }
@@ -198,11 +202,14 @@ func (r *Reader) prefixed() ([]byte, error) {
 	length := binary.BigEndian.Uint32(head)
 	switch {
 	case length == 0:
-		return nil, damage{"length of a record is 0"}
+		return nil, damage{reason: "length of a record is 0"}
 	case int64(length) > int64(r.max):
 		return nil, damagef("length of a record is %d, more than %d", length, r.max)
 	case at+prefixSize+int64(length) > r.source.size:
-		return nil, damagef("file ends after %d of the %d bytes of a record", r.source.size-at-prefixSize, length)
+		return nil, damage{
+			reason:   fmt.Sprintf("file ends after %d of the %d bytes of a record", r.source.size-at-prefixSize, length),
+			cutShort: true,
+		}
 	}
 	r.source.seek(at + prefixSize)
 	return r.read(int64(length))
@@ -310,7 +317,7 @@ func (r *Reader) readFrame() error {
 		return damagef("zstd header: %v", err)
 	}
 	if header.Skippable || !header.HasCheckSum {
-		return damage{"zstd frame without a checksum"}
+		return damage{reason: "zstd frame without a checksum"}
 	}
 	r.frame = r.frame[:0]
 	if err := r.more(header.HeaderSize); err != nil {
@@ -363,7 +370,7 @@ func (r *Reader) unframe(content []byte) ([]byte, error) {
 		return content, nil
 	case Lines:
 		if len(content) == 0 || content[len(content)-1] != lineFeed {
-			return nil, damage{"content does not end in a line feed"}
+			return nil, damage{reason: "content does not end in a line feed"}
 		}
 		return content[:len(content)-1], nil
 	default:

@@ -34,6 +34,9 @@ const (
 // clients, of which many are 10 s.
 const maxOnFlushWindow = 5 * time.Second
 
+// leastDuration catches durations without a unit, which are read as nanoseconds.
+const leastDuration = time.Millisecond
+
 // Config of the processor.
 type Config struct {
 	// Window is how long payloads are gathered before they are passed on as one. 0
@@ -88,8 +91,8 @@ func createDefaultConfig() component.Config {
 func (c *Config) Validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Window < 0 {
-		refuse("window is %v: it must be 0s (each payload by itself) or more", c.Window)
+	if c.Window != 0 && c.Window < leastDuration {
+		refuse("window is %v: it must be 0s (each payload by itself) or at least %v, with its unit", c.Window, leastDuration)
 	}
 	if allowed := []string{acknowledgeOnReceive, acknowledgeOnFlush}; !slices.Contains(allowed, c.Acknowledge) {
 		refuse("acknowledge is %q: it must be %s", c.Acknowledge, strings.Join(allowed, " or "))
@@ -106,8 +109,14 @@ func (c *Config) Validate() error {
 	if i := slices.Index(c.SnapshotSampleTypes, ""); i >= 0 {
 		refuse("snapshot_sample_types[%d] is empty: it must be the type of a sample, as inuse_space", i)
 	}
-	if c.ShutdownTimeout <= 0 {
-		refuse("shutdown_timeout is %v: it must be more than 0s", c.ShutdownTimeout)
+	if c.RetryOnFailure.Enabled && c.RetryOnFailure.InitialInterval < leastDuration {
+		refuse("retry_on_failure::initial_interval is %v: it must be at least %v, with its unit", c.RetryOnFailure.InitialInterval, leastDuration)
+	}
+	if c.RetryOnFailure.Enabled && c.RetryOnFailure.MaxInterval < c.RetryOnFailure.InitialInterval {
+		refuse("retry_on_failure::max_interval is %v: it must be at least initial_interval (%v)", c.RetryOnFailure.MaxInterval, c.RetryOnFailure.InitialInterval)
+	}
+	if c.ShutdownTimeout < leastDuration {
+		refuse("shutdown_timeout is %v: it must be at least %v, with its unit", c.ShutdownTimeout, leastDuration)
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@
 package profilesdedupprocessor
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -29,7 +30,7 @@ type emitter struct {
 	w         *window
 	canonical *dictionary.Canonical
 	attribute []int32
-	kept      []int32
+	kept      []sample
 	parts     []int64
 	content   []byte
 }
@@ -94,8 +95,8 @@ func (s *scope) readingTime() uint64 {
 func (e *emitter) use(s *scope) {
 	c := e.canonical
 	for _, series := range s.series {
-		for _, row := range e.rows(series) {
-			c.UseSample(s.family.samples.Identity(row))
+		for _, kept := range e.keep(s, series) {
+			c.UseSample(kept.stack, kept.set, kept.link)
 		}
 	}
 	for key := range s.series {
@@ -107,23 +108,31 @@ func (e *emitter) use(s *scope) {
 	}
 }
 
-// rows are the rows that series has and that are not left out for being zero, in
+// sample is a sample to be written: its identity, its row and, of a series of
+// values, its position in the column.
+type sample struct{ row, position, stack, set, link int32 }
+
+// keep returns the samples of series that are not left out for being zero, in
 // memory that the next call overwrites.
-func (e *emitter) rows(s *series) []int32 {
+func (e *emitter) keep(s *scope, series *series) []sample {
 	e.kept = e.kept[:0]
-	if s.key.shape != shapeValues {
-		for _, event := range s.events {
-			e.kept = append(e.kept, event.row)
+	add := func(row, position int32) {
+		stack, set, link := s.family.samples.Identity(row)
+		e.kept = append(e.kept, sample{row, position, stack, set, link})
+	}
+	if series.key.shape == shapeValues {
+		for i, row := range series.column.rows {
+			if !e.w.settings.dropZeroSamples || !series.column.isZero(int32(i)) {
+				add(row, int32(i))
+			}
 		}
-		slices.Sort(e.kept)
-		e.kept = slices.Compact(e.kept)
 		return e.kept
 	}
-	for row := range int32(len(s.column.sums)) {
-		if s.column.present.has(row) && (!e.w.settings.dropZeroSamples || !s.column.isZero(row)) {
-			e.kept = append(e.kept, row)
-		}
+	for _, event := range series.events {
+		add(event.row, 0)
 	}
+	slices.SortFunc(e.kept, func(a, b sample) int { return cmp.Compare(a.row, b.row) })
+	e.kept = slices.Compact(e.kept)
 	return e.kept
 }
 
@@ -139,39 +148,32 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 		if series.sources == 1 {
 			p.SetProfileID(series.id)
 		}
-		rows := e.sorted(s, series)
+		kept := e.sorted(s, series)
 		if series.key.shape == shapeValues {
-			e.emitValues(sp.Profiles(), p, s, series, rows)
+			e.emitValues(sp.Profiles(), p, series, kept)
 		} else {
-			e.emitEvents(p, s, series, rows)
+			e.emitEvents(p, s, series, kept)
 		}
 	}
 }
 
-// sorted are the rows of series in the order that compresses best of those tried:
-// by attribute set, then value, then stack. Equal neighbours are what gzip finds,
-// and sample types that are multiples of each other stay in step.
-func (e *emitter) sorted(s *scope, series *series) []int32 {
-	type sample struct{ row, stack, set, link int32 }
-	rows := e.rows(series)
-	samples := make([]sample, len(rows))
-	for i, row := range rows {
-		stack, set, link := s.family.samples.Identity(row)
-		samples[i] = sample{row, stack, set, link}
-	}
-	slices.SortFunc(samples, func(a, b sample) int {
+// sorted returns the samples of series in the order that compresses best of those
+// tried: by attribute set, then value, then stack. Equal neighbours are what gzip
+// finds, and sample types that are multiples of each other stay in step.
+func (e *emitter) sorted(s *scope, series *series) []sample {
+	kept := e.keep(s, series)
+	slices.SortFunc(kept, func(a, b sample) int {
 		if c := e.canonical.CompareSets(a.set, b.set); c != 0 {
 			return c
 		}
-		if c := series.column.compare(a.row, b.row); c != 0 {
-			return c
+		if series.key.shape == shapeValues {
+			if c := series.column.compare(a.position, b.position); c != 0 {
+				return c
+			}
 		}
 		return cmp.Or(e.canonical.CompareStacks(a.stack, b.stack), e.canonical.CompareLinks(a.link, b.link))
 	})
-	for i, s := range samples {
-		rows[i] = s.row
-	}
-	return rows
+	return kept
 }
 
 // compareSeries keeps the place that the Profiles had, the default sample type
@@ -190,6 +192,9 @@ func (e *emitter) compareSeries(a, b *series) int {
 		cmp.Compare(x.shape, y.shape),
 		cmp.Compare(x.time, y.time),
 		cmp.Compare(x.duration, y.duration),
+		cmp.Compare(a.format, b.format),
+		bytes.Compare(a.payload, b.payload),
+		bytes.Compare(a.id[:], b.id[:]),
 		cmp.Compare(x.original, y.original),
 	)
 }
@@ -214,24 +219,23 @@ func (e *emitter) emitHeader(p pprofile.Profile, s *series) {
 	}
 }
 
-func (e *emitter) emitIdentity(to pprofile.Sample, s *scope, row int32) {
-	stack, set, link := s.family.samples.Identity(row)
-	to.SetStackIndex(e.canonical.Stack(stack))
-	to.SetLinkIndex(e.canonical.Link(link))
-	if set != 0 {
-		e.attribute = e.canonical.AppendSet(e.attribute[:0], set)
+func (e *emitter) emitIdentity(to pprofile.Sample, from sample) {
+	to.SetStackIndex(e.canonical.Stack(from.stack))
+	to.SetLinkIndex(e.canonical.Link(from.link))
+	if from.set != 0 {
+		e.attribute = e.canonical.AppendSet(e.attribute[:0], from.set)
 		to.AttributeIndices().FromRaw(e.attribute)
 	}
 }
 
 // emitValues writes the sums of a series into p and, where one is beyond int64,
 // what is left of it into further Profiles of the same header.
-func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, p pprofile.Profile, s *scope, series *series, rows []int32) {
+func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, p pprofile.Profile, series *series, kept []sample) {
 	var further []pprofile.Profile
 	samples := p.Samples()
-	samples.EnsureCapacity(len(rows))
-	for _, row := range rows {
-		e.parts = series.column.parts(row, e.parts[:0])
+	samples.EnsureCapacity(len(kept))
+	for _, from := range kept {
+		e.parts = series.column.parts(from.position, e.parts[:0])
 		for n, part := range e.parts {
 			to := samples
 			if n > 0 {
@@ -243,17 +247,17 @@ func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, p pprofile.Profile
 				to = further[n-1].Samples()
 			}
 			sample := to.AppendEmpty()
-			e.emitIdentity(sample, s, row)
+			e.emitIdentity(sample, from)
 			sample.Values().Append(part)
 		}
 	}
 }
 
 // emitEvents writes the samples with timestamps, each in the order of time.
-func (e *emitter) emitEvents(p pprofile.Profile, s *scope, series *series, rows []int32) {
+func (e *emitter) emitEvents(p pprofile.Profile, s *scope, series *series, kept []sample) {
 	position := make([]int32, s.family.samples.Len())
-	for n, row := range rows {
-		position[row] = int32(n)
+	for n, from := range kept {
+		position[from.row] = int32(n)
 	}
 	events := slices.Clone(series.events)
 	slices.SortFunc(events, func(a, b event) int {
@@ -269,7 +273,7 @@ func (e *emitter) emitEvents(p pprofile.Profile, s *scope, series *series, rows 
 			stop++
 		}
 		to := p.Samples().AppendEmpty()
-		e.emitIdentity(to, s, row)
+		e.emitIdentity(to, kept[position[row]])
 		to.TimestampsUnixNano().EnsureCapacity(stop - start)
 		for _, event := range events[start:stop] {
 			to.TimestampsUnixNano().Append(event.time)

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // dedupProcessor gathers payloads in a window and passes on full windows, one at
@@ -32,9 +34,12 @@ type dedupProcessor struct {
 	filling  *batch   // nil when nothing is in it
 	waiting  []*batch // full, in order; the sender works on the first
 	timer    *time.Timer
+	overdue  bool // the filling window is to go as soon as no other waits
 	stopping bool
+	dropped  int // windows
 
 	wake    chan struct{} // tells the sender that waiting or stopping changed
+	hurry   chan struct{} // closed when shutdown has begun
 	stopped chan struct{} // closed when the sender has ended
 	cancel  context.CancelFunc
 	sending context.Context
@@ -59,6 +64,7 @@ func newDedupProcessor(logger *zap.Logger, cfg *Config, next xconsumer.Profiles)
 		cfg: cfg, settings: cfg.mergeSettings(), next: next, logger: logger,
 		singles: sync.Pool{New: func() any { return new(importer) }},
 		wake:    make(chan struct{}, 1),
+		hurry:   make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
 	p.sending, p.cancel = context.WithCancel(context.Background())
@@ -79,7 +85,9 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 	p.timer = time.AfterFunc(p.cfg.Window, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.flush()
+		if p.overdue = len(p.waiting) > 0; !p.overdue {
+			p.flush()
+		}
 	})
 	p.timer.Stop()
 	go p.send()
@@ -129,15 +137,17 @@ func (p *dedupProcessor) add(pd pprofile.Profiles) (*batch, error) {
 		}
 		p.flush()
 	}
-	b := p.filling
-	if b == nil {
-		b = &batch{window: newWindow(p.settings), done: make(chan struct{})}
+	b, err := p.addTo(p.filling, pd)
+	if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.filling != nil {
+		if len(p.waiting) > 0 {
+			return nil, errFull
+		}
+		p.flush()
+		b, err = p.addTo(nil, pd)
 	}
-	if err := p.importer.add(b.window, pd); err != nil {
-		p.importer.release()
+	if err != nil {
 		return nil, consumererror.NewPermanent(err)
 	}
-	p.importer.release()
 	if p.filling == nil {
 		p.filling = b
 		p.timer.Reset(p.cfg.Window)
@@ -149,6 +159,15 @@ func (p *dedupProcessor) add(pd pprofile.Profiles) (*batch, error) {
 	return b, nil
 }
 
+// addTo adds pd to b, or to a new batch if b is nil.
+func (p *dedupProcessor) addTo(b *batch, pd pprofile.Profiles) (*batch, error) {
+	if b == nil {
+		b = &batch{window: newWindow(p.settings), done: make(chan struct{})}
+	}
+	defer p.importer.release()
+	return b, p.importer.add(b.window, pd)
+}
+
 // flush hands the filling window to the sender. The caller holds mu.
 func (p *dedupProcessor) flush() {
 	if p.filling == nil {
@@ -156,7 +175,7 @@ func (p *dedupProcessor) flush() {
 	}
 	p.timer.Stop()
 	p.waiting = append(p.waiting, p.filling)
-	p.filling = nil
+	p.filling, p.overdue = nil, false
 	p.wakeSender()
 }
 
@@ -190,12 +209,19 @@ func (p *dedupProcessor) send() {
 		p.mu.Lock()
 		p.waiting[0] = nil
 		p.waiting = p.waiting[1:]
+		if p.overdue {
+			p.flush()
+		}
 		p.mu.Unlock()
 	}
 }
 
+// hurriedWait is how long a window waits between attempts during shutdown.
+const hurriedWait = 200 * time.Millisecond
+
 // deliver offers a window to the next component until it is accepted, refused
-// for good, or given up.
+// for good, or given up. With on_flush nobody was told that the window is safe: its
+// senders get the first error and send again, so that it is not offered again.
 func (p *dedupProcessor) deliver(b *batch) error {
 	retry := newRetries(p.cfg.RetryOnFailure)
 	for {
@@ -204,27 +230,60 @@ func (p *dedupProcessor) deliver(b *batch) error {
 		if err == nil {
 			return nil
 		}
+		if p.cfg.Acknowledge == acknowledgeOnFlush {
+			p.logger.Warn("The next component did not accept a window; its senders are told so.", zap.Error(err))
+			return err
+		}
 		wait, again := retry.next()
 		switch {
-		case consumererror.IsPermanent(err):
-			p.logDrop(b, "the next component refused it for good", err)
+		case isPermanent(err):
+			p.drop(b, "the next component refused it for good", err)
 			return err
 		case !again:
-			p.logDrop(b, "retry_on_failure has ended", err)
+			p.drop(b, "retry_on_failure has ended", err)
+			return err
+		case p.sending.Err() != nil:
+			p.drop(b, "shutdown_timeout has passed", err)
 			return err
 		}
 		p.logger.Warn("The next component did not accept a window; it is offered again.",
 			zap.Error(err), zap.Duration("after", wait))
-		select {
-		case <-time.After(wait):
-		case <-p.sending.Done():
-			p.logDrop(b, "shutdown_timeout has passed", err)
-			return fmt.Errorf("profiles_dedup: shutdown before it was accepted: %w", err)
-		}
+		p.wait(wait)
 	}
 }
 
-func (p *dedupProcessor) logDrop(b *batch, reason string, err error) {
+// wait returns after d, or soon if shutdown has begun.
+func (p *dedupProcessor) wait(d time.Duration) {
+	select {
+	case <-time.After(d):
+		return
+	case <-p.hurry:
+	}
+	select {
+	case <-time.After(min(d, hurriedWait)):
+	case <-p.sending.Done():
+	}
+}
+
+// isPermanent takes an error that joins those of several components for permanent
+// only if each of them is: one of them may only have asked to try again.
+func isPermanent(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return consumererror.IsPermanent(err)
+	}
+	for _, e := range joined.Unwrap() {
+		if !isPermanent(e) {
+			return false
+		}
+	}
+	return len(joined.Unwrap()) > 0
+}
+
+func (p *dedupProcessor) drop(b *batch, reason string, err error) {
+	p.mu.Lock()
+	p.dropped++
+	p.mu.Unlock()
 	p.logger.Error("A window was dropped.", zap.String("reason", reason), zap.Error(err),
 		zap.Int("payloads", b.counts.payloads), zap.Int("profiles", b.counts.profiles), zap.Int("samples", b.counts.samples))
 }
@@ -241,7 +300,9 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	}
 	p.stopping = true
 	p.flush()
+	before := p.dropped
 	p.mu.Unlock()
+	close(p.hurry)
 	p.wakeSender()
 
 	defer p.cancel()
@@ -249,13 +310,18 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer cancel()
 	select {
 	case <-p.stopped:
-		return nil
 	case <-ctx.Done():
+		p.cancel()
+		select {
+		case <-p.stopped:
+		case <-time.After(time.Second):
+			return fmt.Errorf("profiles_dedup: the next component does not return within shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
+		}
 	}
-	p.cancel()
 	p.mu.Lock()
-	left := len(p.waiting)
-	p.mu.Unlock()
-	<-p.stopped
-	return fmt.Errorf("profiles_dedup: %d windows were not accepted within shutdown_timeout (%v) and were dropped", left, p.cfg.ShutdownTimeout)
+	defer p.mu.Unlock()
+	if n := p.dropped - before; n > 0 {
+		return fmt.Errorf("profiles_dedup: %d windows were not accepted within shutdown_timeout (%v) and were dropped", n, p.cfg.ShutdownTimeout)
+	}
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
+	"go.uber.org/multierr"
 	"go.uber.org/zap/zaptest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -222,6 +223,97 @@ func TestShutdownTimeout(t *testing.T) {
 		require.ErrorContains(t, p.Shutdown(t.Context()), "1 windows were not accepted within shutdown_timeout (10s)")
 		require.Equal(t, 10*time.Second, time.Since(start))
 	})
+}
+
+// A window that waits for its next attempt is offered at once when shutdown
+// begins, and so is the one behind it.
+func TestShutdownDoesNotSitOutTheBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 2)))
+		synctest.Wait()
+		next.mu.Lock()
+		next.answer = nil
+		next.mu.Unlock()
+		start := time.Now()
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Less(t, time.Since(start), time.Second)
+		require.EqualValues(t, 3, next.total())
+	})
+}
+
+// While the next component is away one window waits and one fills, up to the limit.
+func TestOneWindowWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		p := newTestProcessor(t, &next, func(c *Config) {
+			c.Window = time.Second
+			c.MemoryLimit = 1 << 20
+		})
+		accepted, refused := int64(0), 0
+		for n := range 200 {
+			if err := p.ConsumeProfiles(t.Context(), large(n)); err == nil {
+				accepted += 2001
+			} else {
+				require.ErrorIs(t, err, errFull)
+				refused++
+			}
+			time.Sleep(3 * time.Second)
+		}
+		require.Positive(t, refused)
+		require.LessOrEqual(t, len(p.(*dedupProcessor).waiting), 1)
+		next.mu.Lock()
+		next.answer = nil
+		next.mu.Unlock()
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, accepted, next.total())
+	})
+}
+
+// A next component that hangs does not keep Shutdown for long.
+func TestShutdownOfAHangingNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		released := make(chan struct{})
+		next := downstream{answer: func(int) error { <-released; return nil }}
+		p := newTestProcessor(t, &next, nil)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		start := time.Now()
+		require.ErrorContains(t, p.Shutdown(t.Context()), "does not return")
+		require.Equal(t, 11*time.Second, time.Since(start))
+		close(released)
+	})
+}
+
+// With on_flush an error is the senders' to mend: the window is not offered again.
+func TestOnFlushTellsOfTheError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		p := newTestProcessor(t, &next, func(c *Config) {
+			c.Window = time.Second
+			c.Acknowledge = acknowledgeOnFlush
+		})
+		err := p.ConsumeProfiles(t.Context(), interval(1, 1, 1))
+		require.ErrorContains(t, err, "unavailable")
+		require.False(t, consumererror.IsPermanent(err))
+		next.mu.Lock()
+		next.answer = nil
+		next.mu.Unlock()
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 1, next.total())
+	})
+}
+
+func TestJoinedErrors(t *testing.T) {
+	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
+	require.True(t, isPermanent(permanent))
+	require.True(t, isPermanent(errors.Join(permanent, permanent)))
+	require.False(t, isPermanent(errors.Join(permanent, retryable)))
+	require.False(t, isPermanent(multierr.Append(permanent, retryable)))
+	require.False(t, isPermanent(retryable))
 }
 
 func TestShutdownRetries(t *testing.T) {

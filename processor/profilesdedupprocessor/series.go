@@ -19,20 +19,6 @@ type family struct {
 	samples dictionary.Samples
 }
 
-// bits is a set of rows.
-type bits []uint64
-
-func (b *bits) set(row int32) {
-	for int(row/64) >= len(*b) {
-		*b = append(*b, 0)
-	}
-	(*b)[row/64] |= 1 << (row % 64)
-}
-
-func (b bits) has(row int32) bool {
-	return int(row/64) < len(b) && b[row/64]&(1<<(row%64)) != 0
-}
-
 func (f *family) row(stack, set, link int32) int32 { return f.samples.Number(stack, set, link) }
 
 // shape is which of values and timestamps the samples of a Profile have. A
@@ -123,59 +109,84 @@ func (s *series) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UI
 }
 
 func (s *series) retained() int {
-	const eventSize, carrySize = 24, 32
-	return 8*cap(s.column.sums) + 8*cap(s.column.present) + carrySize*len(s.column.carry) +
-		eventSize*cap(s.events) + len(s.payload)
+	const eventSize = 24
+	return s.column.retained() + eventSize*cap(s.events) + len(s.payload)
 }
 
-// column holds a sum for each row of a family that the series has, in 128 bits:
-// sums[row] + carry[row] * 2^64.
+// column holds the sums of a series by position, in 128 bits: sums[i] + carry[i] *
+// 2^64, and which row of the family each is of.
 type column struct {
-	sums    []int64
-	present bits
-	carry   map[int32]int64
+	rows  []int32
+	sums  []int64
+	carry map[int32]int64
+	// The position plus one by row: dense as far as rows have come without large gaps,
+	// so that a series with few rows of a large family stays small.
+	dense  []int32
+	sparse map[int32]int32
 }
 
 func (c *column) add(row int32, v int64) {
-	for int(row) >= len(c.sums) {
-		c.sums = append(c.sums, 0)
-	}
-	c.present.set(row)
-	old := c.sums[row]
+	i := c.position(row)
+	old := c.sums[i]
 	sum := old + v
-	c.sums[row] = sum
+	c.sums[i] = sum
 	if v >= 0 && sum < old {
-		c.carryOver(row, 1)
+		c.carryOver(i, 1)
 	} else if v < 0 && sum > old {
-		c.carryOver(row, -1)
+		c.carryOver(i, -1)
 	}
 }
 
-func (c *column) carryOver(row int32, by int64) {
+// position is where row is, which is added if it is new.
+func (c *column) position(row int32) int32 {
+	if int(row) < len(c.dense) && c.dense[row] != 0 {
+		return c.dense[row] - 1
+	}
+	if i, ok := c.sparse[row]; ok {
+		return i
+	}
+	i := int32(len(c.rows))
+	c.rows, c.sums = append(c.rows, row), append(c.sums, 0)
+	switch {
+	case int(row) < len(c.dense):
+		c.dense[row] = i + 1
+	case int(row) < 4*len(c.rows)+64:
+		c.dense = append(c.dense, make([]int32, int(row)+1-len(c.dense))...)
+		c.dense[row] = i + 1
+	default:
+		if c.sparse == nil {
+			c.sparse = map[int32]int32{}
+		}
+		c.sparse[row] = i
+	}
+	return i
+}
+
+func (c *column) carryOver(i int32, by int64) {
 	if c.carry == nil {
 		c.carry = map[int32]int64{}
 	}
-	if c.carry[row] += by; c.carry[row] == 0 {
-		delete(c.carry, row)
+	if c.carry[i] += by; c.carry[i] == 0 {
+		delete(c.carry, i)
 	}
 }
 
-func (c *column) isZero(row int32) bool {
-	return int(row) >= len(c.sums) || c.sums[row] == 0 && c.carry[row] == 0
+func (c *column) isZero(i int32) bool { return c.sums[i] == 0 && c.carry[i] == 0 }
+
+func (c *column) retained() int {
+	const mapEntrySize = 32
+	return 4*cap(c.rows) + 8*cap(c.sums) + 4*cap(c.dense) + mapEntrySize*(len(c.carry)+len(c.sparse))
 }
 
-// compare orders two rows by their sums; of a series without values all are equal.
+// compare orders two positions by their sums.
 func (c *column) compare(a, b int32) int {
-	if len(c.sums) == 0 {
-		return 0
-	}
 	return cmp.Or(cmp.Compare(c.carry[a], c.carry[b]), cmp.Compare(c.sums[a], c.sums[b]))
 }
 
-// parts splits the sum of row into values that int64 holds, in as few as there
-// can be; the first is the largest.
-func (c *column) parts(row int32, dst []int64) []int64 {
-	carry, rest := c.carry[row], c.sums[row]
+// parts splits the sum at position i into values that int64 holds, in as few as
+// there can be; the first is the largest.
+func (c *column) parts(i int32, dst []int64) []int64 {
+	carry, rest := c.carry[i], c.sums[i]
 	if carry == 0 {
 		return append(dst, rest)
 	}

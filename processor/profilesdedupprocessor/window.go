@@ -110,6 +110,10 @@ func (im *importer) add(w *window, pd pprofile.Profiles) error {
 	if err := dictionary.Check(pd); err != nil {
 		return fmt.Errorf("%w: %w", errInvalid, err)
 	}
+	pd, err := dictionary.ResolveReferences(pd)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errInvalid, err)
+	}
 	mark := w.tables.Mark()
 	im.remap.Reset(pd.Dictionary(), w.tables)
 	im.read(w, pd)
@@ -145,7 +149,7 @@ func (im *importer) readProfile(w *window, p pprofile.Profile) {
 		attributes: r.AttributeSet(p.AttributeIndices()),
 	}
 	imported := importedProfile{profile: p, reading: w.isReading(p, key), firstSet: len(im.sets)}
-	if imported.reading {
+	if imported.reading && !w.settings.sumSnapshots {
 		key.time, key.duration = uint64(p.Time()), p.DurationNano()
 	}
 	imported.key = key
@@ -305,8 +309,8 @@ func (im *importer) applyProfile(w *window, to *scope, p *importedProfile, sibli
 			target.of(shapeBoth).addTimes(im.rows[i], values, times)
 		}
 	}
-	if samples.Len() == 0 {
-		target.of(shapeValues)
+	if target.found == [shapes]*series{} {
+		target.of(shapeValues) // nothing happened, which is worth saying too
 	}
 	target.done()
 	w.size += to.family.samples.Retained()

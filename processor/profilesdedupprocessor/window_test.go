@@ -146,7 +146,62 @@ func TestWindowKeepsReadingsApart(t *testing.T) {
 
 	settings := defaultSettings()
 	settings.sumSnapshots = true
-	require.Equal(t, 1, merged(t, settings, series...).ResourceProfiles().At(0).ScopeProfiles().Len())
+	summed := merged(t, settings, series...)
+	require.Equal(t, 1, summed.ResourceProfiles().At(0).ScopeProfiles().Len())
+	require.Equal(t, 4, summed.ProfileCount(), "one a type")
+}
+
+// Profiles in which nothing happened stay, with all that their header says.
+func TestWindowKeepsEmptyProfiles(t *testing.T) {
+	for _, pd := range []pprofile.Profiles{interval(5, 7, 0), interval(5, 7, 1)} {
+		onlyProfile(t, pd).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.Values().At(0) == 1 })
+		p := onlyProfile(t, merged(t, defaultSettings(), pd))
+		require.Zero(t, p.Samples().Len())
+		require.EqualValues(t, 5, p.Time())
+		require.EqualValues(t, 7, p.DurationNano())
+	}
+}
+
+// Many Profiles of one scope that share no samples cost what they hold, not what
+// their scope holds.
+func TestWindowOfManySeries(t *testing.T) {
+	const n = 3000
+	pd := pprofile.NewProfiles()
+	d := pd.Dictionary()
+	sp := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty()
+	for i := range n {
+		d.LocationTable().AppendEmpty().SetAddress(uint64(i + 1))
+		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i))
+		p := sp.Profiles().AppendEmpty()
+		p.SetPeriod(int64(i))
+		p.SetDurationNano(1)
+		s := p.Samples().AppendEmpty()
+		s.SetStackIndex(int32(i))
+		s.Values().Append(1)
+	}
+	var im importer
+	w := newWindow(defaultSettings())
+	require.NoError(t, im.add(w, pd))
+	require.Less(t, w.retained(), n*2000)
+	requireSameSums(t, []pprofile.Profiles{pd}, w.profiles())
+}
+
+// Attribute values that are references into the string table, which pdata shows as
+// empty, are told apart.
+func TestWindowResolvesReferences(t *testing.T) {
+	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(`{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{
+		"durationNano":"1","samples":[{"attributeIndices":[1],"values":["1"]},{"attributeIndices":[2],"values":["2"]}]}]}]}],
+		"dictionary":{"mappingTable":[{}],"locationTable":[{}],"functionTable":[{}],"linkTable":[{}],"stackTable":[{}],
+		"stringTable":["","thread.name","main","worker"],"attributeTable":[{},
+		{"keyStrindex":1,"value":{"stringValueStrindex":2}},{"keyStrindex":1,"value":{"stringValueStrindex":3}}]}}`))
+	require.NoError(t, err)
+	out := merged(t, defaultSettings(), pd)
+	require.Equal(t, 2, out.SampleCount())
+	values := map[string]bool{}
+	for _, a := range out.Dictionary().AttributeTable().All() {
+		values[a.Value().AsString()] = true
+	}
+	require.Equal(t, map[string]bool{"": true, "main": true, "worker": true}, values)
 }
 
 func TestWindowMergesTimestamps(t *testing.T) {
@@ -408,11 +463,11 @@ func TestColumnParts(t *testing.T) {
 				v = -v - 1
 			}
 			want.Add(want, big.NewInt(v))
-			c.add(3, v)
+			c.add(3, v) // at position 0
 		}
 		got := new(big.Int)
 		if len(c.sums) > 0 {
-			for _, part := range c.parts(3, nil) {
+			for _, part := range c.parts(0, nil) {
 				got.Add(got, big.NewInt(part))
 			}
 		}

@@ -165,6 +165,12 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// The largest sizes that make sense: the translator takes no payload over 4 GiB.
+const (
+	largestPayload  = 4*bytesize.GiB - 1
+	largestInFlight = bytesize.TiB
+)
+
 // Validate checks what confighttp does not.
 func (sc *ServerConfig) Validate() error {
 	var errs []error
@@ -174,8 +180,11 @@ func (sc *ServerConfig) Validate() error {
 	if sc.HTTP.MaxRequestBodySize <= 0 {
 		errs = append(errs, fmt.Errorf("max_request_body_size: %d, must be above 0", sc.HTTP.MaxRequestBodySize))
 	}
-	if sc.MaxDecompressedSize <= 0 {
-		errs = append(errs, fmt.Errorf("max_decompressed_size: %d, must be above 0", sc.MaxDecompressedSize))
+	if sc.MaxDecompressedSize <= 0 || sc.MaxDecompressedSize > largestPayload {
+		errs = append(errs, fmt.Errorf("max_decompressed_size: %v, must be above 0 and at most %v", sc.MaxDecompressedSize, largestPayload))
+	}
+	if sc.MaxInFlight > largestInFlight {
+		errs = append(errs, fmt.Errorf("max_in_flight: %v, must be at most %v", sc.MaxInFlight, largestInFlight))
 	}
 	if sc.MaxInFlight < sc.MaxDecompressedSize {
 		errs = append(errs, fmt.Errorf("max_in_flight: %v, must be at least max_decompressed_size (%v)", sc.MaxInFlight, sc.MaxDecompressedSize))

@@ -173,6 +173,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"server: {max_request_body_size: 0}":                {"server: max_request_body_size: 0", "above 0"},
 		"server: {max_request_body_size: 64MiB}":            {"max_request_body_size"},
 		"server: {max_decompressed_size: 0}":                {"server: max_decompressed_size: 0", "above 0"},
+		"server: {max_decompressed_size: 4GiB}":             {"server: max_decompressed_size: 4GiB", "at most"},
+		"server: {max_in_flight: 9223372036854775807}":      {"server: max_in_flight", "at most 1TiB"},
 		"server: {max_decompressed_size: 1.5}":              {"max_decompressed_size", "1.5"},
 		"server: {max_decompressed_size: 10 potatoes}":      {"max_decompressed_size", "10 potatoes"},
 		"server: {max_in_flight: 63MiB}":                    {"server: max_in_flight: 63MiB", "max_decompressed_size (64MiB)"},

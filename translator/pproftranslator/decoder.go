@@ -111,12 +111,12 @@ func (d *decoder) grow(dst pprofile.ProfilesDictionary) {
 // each calls read for each field of the top level with the given number.
 func (d *decoder) each(field uint64, where span, read func(c *cursor) error) error {
 	c := cursor{data: d.data, at: where.start, end: where.stop}
-	var m cursor
+	m := cursor{data: d.data}
 	for n := 0; c.next(); {
 		if c.field != field {
 			continue
 		}
-		m = c.message()
+		m.enter(&c)
 		if err := read(&m); err != nil {
 			return fmt.Errorf("%s[%d]: %w", profileFields[field], n, err)
 		}

@@ -33,16 +33,15 @@ func (d *decoder) readFunctions() error {
 	fs.ids.reset(d.header.functions.count)
 	err := d.each(profileFunction, d.header.functions, func(c *cursor) error {
 		var f [8]uint64
-		if !c.scalars(&f) {
-			for c.next() {
-				switch c.field {
-				case functionID, functionName, functionSystemName, functionFilename, functionStartLine:
-					f[c.field] = c.uint()
-				}
+		c.scalars(f[:])
+		for c.next() {
+			switch c.field {
+			case functionID, functionName, functionSystemName, functionFilename, functionStartLine:
+				f[c.field] = c.uint()
 			}
-			if c.err != nil {
-				return c.err
-			}
+		}
+		if c.err != nil {
+			return c.err
 		}
 		name, systemName, filename := f[functionName], f[functionSystemName], f[functionFilename]
 		if n := uint64(len(d.strings)); name >= n || systemName >= n || filename >= n {

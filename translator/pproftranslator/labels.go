@@ -22,12 +22,11 @@ func (l *labelMessage) isText() bool { return l.text != 0 }
 
 func readLabel(c *cursor) labelMessage {
 	var f [8]uint64
-	if !c.scalars(&f) {
-		for c.next() {
-			switch c.field {
-			case labelKey, labelString, labelNumber, labelNumUnit:
-				f[c.field] = c.uint()
-			}
+	c.scalars(f[:])
+	for c.next() {
+		switch c.field {
+		case labelKey, labelString, labelNumber, labelNumUnit:
+			f[c.field] = c.uint()
 		}
 	}
 	return labelMessage{

@@ -42,43 +42,35 @@ func (d *decoder) readLocations() error {
 	ls.entries = emptied(ls.entries, d.header.locations.count)
 	ls.lines = ls.lines[:0]
 	ls.ids.reset(d.header.locations.count)
+	line := cursor{data: d.data}
 	err := d.each(profileLocation, d.header.locations, func(c *cursor) error {
-		var id, mapping uint64
-		var l locationEntry
-		folded := false
+		var f [8]uint64
 		first := len(ls.lines)
-		for c.next() {
+		for c.scalars(f[:locationLine]); c.next(); {
 			switch c.field {
-			case locationID:
-				id = c.uint()
-			case locationMapping:
-				mapping = c.uint()
-			case locationAddress:
-				l.address = c.uint()
-			case locationIsFolded:
-				folded = c.uint() != 0
+			case locationID, locationMapping, locationAddress, locationIsFolded:
+				f[c.field] = c.uint()
 			case locationLine:
-				m := c.message()
-				line, err := d.readLine(&m)
+				line.enter(c)
+				l, err := d.readLine(&line)
 				if err != nil {
 					return fmt.Errorf("line[%d]%w", len(ls.lines)-first, err)
 				}
 				if len(ls.lines) == cap(ls.lines) {
 					ls.lines = roomFor(ls.lines, d.countLines)
 				}
-				ls.lines = append(ls.lines, line)
+				ls.lines = append(ls.lines, l)
 			}
 		}
 		if c.err != nil {
 			return c.err
 		}
-		l.mapping = uint32(d.mappings.ids.number(mapping)+1) << 1
-		if folded {
-			l.mapping |= 1
+		mapping := uint32(d.mappings.ids.number(f[locationMapping])+1) << 1
+		if f[locationIsFolded] != 0 {
+			mapping |= 1
 		}
-		l.lines = uint32(len(ls.lines))
-		ls.entries = append(ls.entries, l)
-		return ls.ids.add(id)
+		ls.entries = append(ls.entries, locationEntry{f[locationAddress], mapping, uint32(len(ls.lines))})
+		return ls.ids.add(f[locationID])
 	})
 	ls.indices = zeroed(ls.indices, len(ls.entries))
 	ls.byID = zeroed(ls.byID, len(ls.ids.dense))
@@ -99,16 +91,15 @@ func (d *decoder) countLines() (n int) {
 
 func (d *decoder) readLine(c *cursor) (l lineEntry, err error) {
 	var f [8]uint64
-	if !c.scalars(&f) {
-		for c.next() {
-			switch c.field {
-			case lineFunction, lineLine, lineColumn:
-				f[c.field] = c.uint()
-			}
+	c.scalars(f[:])
+	for c.next() {
+		switch c.field {
+		case lineFunction, lineLine, lineColumn:
+			f[c.field] = c.uint()
 		}
-		if c.err != nil {
-			return l, fmt.Errorf(": %w", c.err)
-		}
+	}
+	if c.err != nil {
+		return l, fmt.Errorf(": %w", c.err)
 	}
 	function := f[lineFunction]
 	l.line, l.column = int64(f[lineLine]), int64(f[lineColumn])

@@ -89,7 +89,7 @@ func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, er
 	if err := dictionary.Check(pd); err != nil {
 		return nil, err
 	}
-	pd, err := resolveReferences(pd)
+	pd, err := dictionary.ResolveReferences(pd)
 	if err != nil {
 		return nil, err
 	}

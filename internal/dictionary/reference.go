@@ -1,7 +1,7 @@
 // Copyright The OpenTelemetry Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pproftranslator
+package dictionary
 
 import (
 	"encoding/json"
@@ -9,8 +9,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // Attribute values and keys may be references into the string table. pdata reads
@@ -18,9 +16,10 @@ import (
 // and only in resources and scopes. Those of a resource can be there later, too:
 // marshalling makes references of all its strings.
 
-// resolveReferences returns pd itself or, if there are references in it, a copy
-// without them. pd must have passed dictionary.Check; it is only read.
-func resolveReferences(pd pprofile.Profiles) (pprofile.Profiles, error) {
+// ResolveReferences returns pd itself or, if there are string references in it
+// that pdata shows as empty, a copy without them. pd must have passed Check; it is
+// only read. A reference outside the string table is an *IndexError.
+func ResolveReferences(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	if !hasReferences(pd) {
 		return pd, nil
 	}
@@ -168,7 +167,7 @@ func (r *resolver) text(index int32) string {
 	}
 	if index < 0 || int(index) >= r.strings.Len() {
 		if r.err == nil {
-			r.err = &dictionary.IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
+			r.err = &IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
 		}
 		return ""
 	}

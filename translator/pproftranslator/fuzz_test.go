@@ -1,0 +1,100 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"errors"
+	"math/big"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func addPprofSeeds(f *testing.F) {
+	f.Helper()
+	f.Add([]byte(base()))
+	f.Add(gzipped(f, base()))
+	for seed := range uint64(20) {
+		r := profiletest.NewRand(seed)
+		p := profiletest.GeneratePprof(r)
+		p.Sample = p.Sample[:min(6, len(p.Sample))]
+		p = p.Compact()
+		f.Add(encode(f, p))
+		if seed%4 == 0 {
+			profiletest.BreakUTF8(r, p)
+			f.Add(encode(f, p))
+		}
+	}
+}
+
+// Whatever comes is refused or translated as google/pprof does.
+func FuzzUnmarshal(f *testing.F) {
+	addPprofSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+		if isLimit(err) {
+			return
+		}
+		plain, broken := Decompress(data, Limits{}.withDefaults().DecompressedSize)
+		if broken != nil {
+			require.Error(t, err)
+			return
+		}
+		requireAsOracle(t, &Unmarshaler{}, plain)
+	})
+}
+
+// What is translated comes back equal, and what came back is translated equally.
+func FuzzRoundTrip(f *testing.F) {
+	addPprofSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
+		if err != nil {
+			return // FuzzUnmarshal's
+		}
+		if report.InvalidStrings == 0 {
+			want, got := thereAndBack(t, data, unchanged)
+			requireEqualPprofs(t, want, got, profiletest.Options{})
+			if len(got) == 1 {
+				requireSameAgain(t, want, got[0])
+			}
+			return
+		}
+		// Strings that become equal when they are repaired make samples equal.
+		want, err := profile.ParseData(data)
+		require.NoError(t, err)
+		converted, err := Marshaler{}.ConvertProfiles(pd)
+		require.NoError(t, err)
+		totals := map[string]*big.Int{}
+		for _, p := range converted {
+			require.NoError(t, p.CheckValid())
+			for kind, total := range totalsOfPprof(p) {
+				addTotal(totals, kind, total)
+			}
+		}
+		requireEqualTotals(t, totalsOfPprof(want), totals)
+	})
+}
+
+// requireSameAgain translates what came back once more: its expanded profiles are
+// those of the first.
+func requireSameAgain(t *testing.T, want, back *profile.Profile) {
+	t.Helper()
+	pd, err := (&Unmarshaler{}).UnmarshalProfiles(writePprof(t, back))
+	if isLimit(err) {
+		return // it may be longer: packed differently, with timestamps sample by sample
+	}
+	require.NoError(t, err)
+	profiletest.RequireConforms(t, pd)
+	want.TimeNanos, want.DurationNanos = max(want.TimeNanos, 0), max(want.DurationNanos, 0)
+	require.Empty(t, profiletest.DiffPprof(want, pd))
+}
+
+func isLimit(err error) bool {
+	var limit *LimitError
+	return errors.As(err, &limit)
+}
