@@ -20,9 +20,9 @@ type Limits struct {
 	// StringLength is the length of a string, in bytes. Default 1 MiB.
 	StringLength int
 	// Expansion is how many times its own size, beyond a first MiB, a payload may
-	// take in memory as OTLP. It stops small payloads made of tiny entries. Default 8.
-	// Where it would not fit, values that are 0 are left out first: on the way back,
-	// what is not there is 0.
+	// take in memory as OTLP, values that are 0 not counted. It stops small payloads
+	// made of tiny entries. Default 8. Where the zeros would take it over twice that,
+	// they are left out: what is not there is 0.
 	Expansion int
 }
 

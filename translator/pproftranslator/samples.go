@@ -94,14 +94,18 @@ func (d *decoder) checkExpansion() error {
 
 func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
 
-// omitsZeros tells whether it takes leaving out zeros to stay within the limit.
+// zerosAllowance is how many times over the limit a payload may be because of
+// zeros: a Go heap has four types, of which half are 0 in most samples.
+const zerosAllowance = 2
+
+// omitsZeros tells whether zeros take so much that they have to be left out.
 func (d *decoder) omitsZeros() bool {
 	types := len(d.header.sampleTypes)
 	size := d.tables.Mirrored() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
 	for i := range d.sheets {
 		size += sampleSize * types * len(d.sheets[i].samples)
 	}
-	return size > d.expansionLimit()
+	return size > zerosAllowance*d.expansionLimit()
 }
 
 // readStack appends to d.stack the locations of the present field: an id, or a
