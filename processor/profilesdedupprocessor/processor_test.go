@@ -373,7 +373,7 @@ func large(n int) pprofile.Profiles {
 	d := pd.Dictionary()
 	d.StackTable().AppendEmpty()
 	d.LocationTable().AppendEmpty()
-	samples := onlyProfile(nil2{}, pd).Samples()
+	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
 	for i := range 2000 {
 		d.LocationTable().AppendEmpty().SetAddress(uint64(n)<<32 | uint64(i))
 		d.StackTable().AppendEmpty().LocationIndices().Append(int32(d.LocationTable().Len() - 1))
@@ -383,11 +383,6 @@ func large(n int) pprofile.Profiles {
 	}
 	return pd
 }
-
-// nil2 is a testing.TB for helpers that cannot fail here.
-type nil2 struct{ testing.TB }
-
-func (nil2) Helper() {}
 
 func TestMemoryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
