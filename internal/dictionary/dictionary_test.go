@@ -56,12 +56,12 @@ func TestTableAgainstMap(t *testing.T) {
 			require.Equal(t, key, string(table.key(int32(i))))
 		}
 		used := 0
-		for _, s := range table.slots {
+		for _, s := range table.index.slots {
 			if s != 0 {
 				used++
 			}
 		}
-		require.Equal(t, table.indexed, used)
+		require.Equal(t, table.index.used, used)
 		for _, n := range table.firsts {
 			if n != 0 {
 				used++

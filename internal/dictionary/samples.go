@@ -11,11 +11,9 @@ import "math/bits"
 type Samples struct {
 	stacks, sets, links []int32 // by number
 	// firsts holds, by stack, the number plus one of its first identity. It reaches
-	// as far as stacks are dense; what is not there, or not the first, is in slots: an
-	// index as that of table.
-	firsts  []int32
-	slots   []uint64
-	indexed int
+	// as far as stacks are dense; what is not there, or not the first, is in index.
+	firsts []int32
+	index  index
 }
 
 // Number returns the number of an identity, which is new if it is the Len before
@@ -36,19 +34,15 @@ func (s *Samples) Number(stack, set, link int32) int32 {
 			return n
 		}
 	}
-	if len(s.slots) == 0 {
-		s.slots = make([]uint64, minSlots)
-	}
 	hash := hashSample(stack, set, link)
-	n, slot := s.find(stack, set, link, hash)
+	n, slot := s.index.find(hash, func(n int32) bool {
+		return s.stacks[n] == stack && s.sets[n] == set && s.links[n] == link
+	})
 	if n >= 0 {
 		return n
 	}
 	n = s.add(stack, set, link)
-	s.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
-	if s.indexed++; s.indexed*4 > len(s.slots)*3 {
-		s.slots = rehashed(s.slots, len(s.stacks), len(s.slots)*2)
-	}
+	s.index.insert(slot, hash, n)
 	return n
 }
 
@@ -79,21 +73,6 @@ func hashSample(stack, set, link int32) uint32 {
 	return uint32(hi ^ lo)
 }
 
-func (s *Samples) find(stack, set, link int32, hash uint32) (number int32, slot uint32) {
-	mask := uint32(len(s.slots) - 1)
-	for at := hash & mask; ; at = (at + 1) & mask {
-		held := s.slots[at]
-		if held == 0 {
-			return -1, at
-		}
-		if uint32(held>>32) == hash {
-			if n := int32(uint32(held) - 1); s.stacks[n] == stack && s.sets[n] == set && s.links[n] == link {
-				return n, at
-			}
-		}
-	}
-}
-
 // Identity is the inverse of Number.
 func (s *Samples) Identity(number int32) (stack, set, link int32) {
 	return s.stacks[number], s.sets[number], s.links[number]
@@ -111,10 +90,10 @@ func (s *Samples) Grow(n int) {
 // Reset forgets all identities and keeps the memory.
 func (s *Samples) Reset() {
 	s.stacks, s.sets, s.links, s.firsts = s.stacks[:0], s.sets[:0], s.links[:0], s.firsts[:0]
-	s.slots, s.indexed = emptied(s.slots), 0
+	s.index.reset()
 }
 
 // Retained is the memory that s holds on to, in bytes.
 func (s *Samples) Retained() int {
-	return 4*(cap(s.stacks)+cap(s.sets)+cap(s.links)+cap(s.firsts)) + 8*cap(s.slots)
+	return 4*(cap(s.stacks)+cap(s.sets)+cap(s.links)+cap(s.firsts)) + s.index.retained()
 }

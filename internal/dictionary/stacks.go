@@ -14,7 +14,7 @@ import (
 type stackTable struct {
 	locations []int32  // all stacks, one after the other
 	ends      []uint32 // where each stack ends in locations
-	slots     []uint64 // as in table
+	index     index
 }
 
 func (t *stackTable) len() int { return len(t.ends) }
@@ -47,24 +47,10 @@ func hashStack(stack []int32) uint32 {
 }
 
 func (t *stackTable) find(stack []int32, hash uint32) (number int32, slot uint32) {
-	mask := uint32(len(t.slots) - 1)
-	for at := hash & mask; ; at = (at + 1) & mask {
-		s := t.slots[at]
-		if s == 0 {
-			return -1, at
-		}
-		if uint32(s>>32) == hash {
-			if n := int32(uint32(s) - 1); slices.Equal(t.stack(n), stack) {
-				return n, at
-			}
-		}
-	}
+	return t.index.find(hash, func(n int32) bool { return slices.Equal(t.stack(n), stack) })
 }
 
 func (t *stackTable) intern(stack []int32, limit int) int32 {
-	if len(t.slots) == 0 {
-		t.slots = make([]uint64, minSlots)
-	}
 	hash := hashStack(stack)
 	n, slot := t.find(stack, hash)
 	if n >= 0 {
@@ -74,12 +60,9 @@ func (t *stackTable) intern(stack []int32, limit int) int32 {
 		return -1
 	}
 	n = int32(len(t.ends))
-	t.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
 	t.locations = append(t.locations, stack...)
 	t.ends = append(t.ends, uint32(len(t.locations)))
-	if len(t.ends)*4 > len(t.slots)*3 {
-		t.slots = rehashed(t.slots, len(t.ends), len(t.slots)*2)
-	}
+	t.index.insert(slot, hash, n)
 	return n
 }
 
@@ -87,7 +70,7 @@ func (t *stackTable) truncate(n int) {
 	for i := len(t.ends) - 1; i >= n; i-- {
 		stack := t.stack(int32(i))
 		_, slot := t.find(stack, hashStack(stack))
-		t.slots[slot] = 0
+		t.index.remove(slot)
 		t.ends = t.ends[:i]
 	}
 	size := 0
@@ -98,16 +81,16 @@ func (t *stackTable) truncate(n int) {
 }
 
 func (t *stackTable) reset() {
-	t.slots = emptied(t.slots)
+	t.index.reset()
 	t.locations, t.ends = t.locations[:0], t.ends[:0]
 }
 
 func (t *stackTable) grow(n, refs int) {
 	t.locations = roomy(t.locations, refs)
 	t.ends = roomy(t.ends, n)
-	t.slots = grownIndex(t.slots, len(t.ends), len(t.ends)+n)
+	t.index.grow(n, len(t.ends))
 }
 
 func (t *stackTable) retained() int {
-	return 4*cap(t.locations) + 4*cap(t.ends) + 8*cap(t.slots)
+	return 4*cap(t.locations) + 4*cap(t.ends) + t.index.retained()
 }

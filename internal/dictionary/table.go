@@ -13,20 +13,15 @@ var seed = maphash.MakeSeed()
 
 // table is a set of byte strings, each known by the order it was added in.
 type table struct {
-	keys []byte   // all keys, one after the other
-	ends []uint32 // where each key ends in keys
-	// slots is the index: open addressing, linear probing, a power of two. A slot
-	// holds the hash of a key above its number plus one; 0 is free.
-	slots   []uint64
-	indexed int // keys in slots
+	keys  []byte   // all keys, one after the other
+	ends  []uint32 // where each key ends in keys
+	index index
 	// part, if it is there, tells of a key an index that few others have in the same
 	// place, or -1. The first key of each part is in firsts (its number plus one) and
-	// not in slots: as indices grow by one, that is where it was last, in the cache.
+	// not in index: as indices grow by one, that is where it was last, in the cache.
 	part   func(key []byte) int32
 	firsts []int32
 }
-
-const minSlots = 16
 
 func (t *table) len() int { return len(t.ends) }
 
@@ -42,18 +37,7 @@ func hashOf(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
 
 // find returns the number of key, or -1 and the slot where it belongs.
 func (t *table) find(key []byte, hash uint32) (number int32, slot uint32) {
-	mask := uint32(len(t.slots) - 1)
-	for at := hash & mask; ; at = (at + 1) & mask {
-		s := t.slots[at]
-		if s == 0 {
-			return -1, at
-		}
-		if uint32(s>>32) == hash {
-			if n := int32(uint32(s) - 1); bytes.Equal(t.key(n), key) {
-				return n, at
-			}
-		}
-	}
+	return t.index.find(hash, func(n int32) bool { return bytes.Equal(t.key(n), key) })
 }
 
 // intern returns the number of key, which is copied and added if it is new.
@@ -86,9 +70,6 @@ func (t *table) internLast(limit int) int32 {
 			}
 		}
 	}
-	if len(t.slots) == 0 {
-		t.slots = make([]uint64, minSlots)
-	}
 	hash := hashOf(key)
 	n, slot := t.find(key, hash)
 	if n >= 0 {
@@ -98,10 +79,7 @@ func (t *table) internLast(limit int) int32 {
 	if n = t.add(start, limit); n < 0 {
 		return n
 	}
-	t.slots[slot] = uint64(hash)<<32 | uint64(uint32(n)+1)
-	if t.indexed++; t.indexed*4 > len(t.slots)*3 {
-		t.slots = rehashed(t.slots, len(t.ends), len(t.slots)*2)
-	}
+	t.index.insert(slot, hash, n)
 	return n
 }
 
@@ -125,47 +103,6 @@ func (t *table) size() int {
 
 const maxArena = 1<<32 - 1
 
-// rehashed enters the keys that old holds, of n numbered ones, in their order into
-// an index of the given size, for which it uses the memory of old if that is
-// enough. The order is what lets truncate free the slots of the last ones.
-func rehashed(old []uint64, n, size int) []uint64 {
-	ordered := make([]uint64, n)
-	for _, s := range old {
-		if s != 0 {
-			ordered[uint32(s)-1] = s
-		}
-	}
-	var slots []uint64
-	if cap(old) < size {
-		slots = make([]uint64, size)
-	} else {
-		slots = old[:size]
-		clear(slots)
-	}
-	mask := uint32(size - 1)
-	for _, s := range ordered {
-		if s == 0 {
-			continue
-		}
-		at := uint32(s>>32) & mask
-		for slots[at] != 0 {
-			at = (at + 1) & mask
-		}
-		slots[at] = s
-	}
-	return slots
-}
-
-// emptied is an index of no keys, small so that it costs little to make empty, in
-// the memory of old.
-func emptied(old []uint64) []uint64 {
-	if len(old) > minSlots {
-		old = old[:minSlots]
-	}
-	clear(old)
-	return old
-}
-
 // truncate forgets the keys from number n on. The last key never displaced an
 // earlier one, so that freeing its slot leaves every other probe intact.
 func (t *table) truncate(n int) {
@@ -175,8 +112,7 @@ func (t *table) truncate(n int) {
 			t.firsts[part] = 0
 		} else {
 			_, slot := t.find(key, hashOf(key))
-			t.slots[slot] = 0
-			t.indexed--
+			t.index.remove(slot)
 		}
 		t.ends = t.ends[:i]
 	}
@@ -192,8 +128,8 @@ func (t *table) partOf(key []byte) int32 {
 
 // reset forgets all keys and keeps the memory.
 func (t *table) reset() {
-	t.slots = emptied(t.slots)
-	t.keys, t.ends, t.firsts, t.indexed = t.keys[:0], t.ends[:0], t.firsts[:0], 0
+	t.index.reset()
+	t.keys, t.ends, t.firsts = t.keys[:0], t.ends[:0], t.firsts[:0]
 }
 
 // grow makes room for so many more keys at once, and their bytes.
@@ -204,7 +140,7 @@ func (t *table) grow(n, size int) {
 		t.firsts = roomy(t.firsts, n)
 		n /= 2 // as many are the first of their part
 	}
-	t.slots = grownIndex(t.slots, len(t.ends), t.indexed+n)
+	t.index.grow(n, len(t.ends))
 }
 
 // roomy is s with room for exactly n more elements, or what it has beyond that.
@@ -215,19 +151,7 @@ func roomy[E any](s []E, n int) []E {
 	return append(make([]E, 0, len(s)+n), s...)
 }
 
-// grownIndex is an index of some of n keys with room for so many of them.
-func grownIndex(slots []uint64, n, indexed int) []uint64 {
-	size := max(minSlots, len(slots))
-	for indexed*4 > size*3 {
-		size *= 2
-	}
-	if size == len(slots) {
-		return slots
-	}
-	return rehashed(slots, n, size)
-}
-
 // retained is the size, in bytes, of what the table holds on to.
 func (t *table) retained() int {
-	return cap(t.keys) + 4*cap(t.ends) + 8*cap(t.slots) + 4*cap(t.firsts)
+	return cap(t.keys) + 4*cap(t.ends) + t.index.retained() + 4*cap(t.firsts)
 }

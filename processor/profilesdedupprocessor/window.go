@@ -35,8 +35,6 @@ type window struct {
 // counts are what went into a window.
 type counts struct {
 	payloads, profiles, samples int
-	// emptySamples had neither a value nor a timestamp and are dropped.
-	emptySamples int
 }
 
 type resource struct {
@@ -299,8 +297,7 @@ func (im *importer) applyProfile(w *window, to *scope, p *importedProfile, sibli
 		}
 		values, times := s.Values(), s.TimestampsUnixNano()
 		switch {
-		case times.Len() == 0 && values.Len() == 0:
-			w.counts.emptySamples++
+		case times.Len() == 0 && values.Len() == 0: // it says nothing
 		case times.Len() == 0:
 			target.of(shapeValues).addValues(im.rows[i], values)
 		case values.Len() == 0:

@@ -1,0 +1,100 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+// index leads from hashes to the numbers of entries that are kept elsewhere: open
+// addressing, linear probing.
+type index struct {
+	// slots are a power of two. A slot holds the hash of an entry above its number
+	// plus one; 0 is free.
+	slots []uint64
+	used  int
+}
+
+const minSlots = 16
+
+// find returns the number of the entry with this hash that equals says is the one,
+// or -1 and the slot where it belongs.
+func (x *index) find(hash uint32, equals func(number int32) bool) (number int32, slot uint32) {
+	if len(x.slots) == 0 {
+		x.slots = make([]uint64, minSlots)
+	}
+	mask := uint32(len(x.slots) - 1)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		s := x.slots[at]
+		if s == 0 {
+			return -1, at
+		}
+		if uint32(s>>32) == hash {
+			if n := int32(uint32(s) - 1); equals(n) {
+				return n, at
+			}
+		}
+	}
+}
+
+// insert puts the newest entry, with this number, into the slot that find gave.
+func (x *index) insert(slot, hash uint32, number int32) {
+	x.slots[slot] = uint64(hash)<<32 | uint64(uint32(number)+1)
+	if x.used++; x.used*4 > len(x.slots)*3 {
+		x.resize(len(x.slots)*2, int(number)+1)
+	}
+}
+
+// remove frees the slot of the newest entry. It never displaced an earlier one, so
+// that every other probe stays intact.
+func (x *index) remove(slot uint32) {
+	x.slots[slot] = 0
+	x.used--
+}
+
+// grow makes room for so many more, when entries are numbered up to the given
+// number of them.
+func (x *index) grow(more, entries int) {
+	size := max(minSlots, len(x.slots))
+	for (x.used+more)*4 > size*3 {
+		size *= 2
+	}
+	if size != len(x.slots) {
+		x.resize(size, entries)
+	}
+}
+
+// resize enters all anew in the order of their numbers, which is what lets remove
+// free the slot of the newest. It uses the memory there is if that is enough.
+func (x *index) resize(size, entries int) {
+	ordered := make([]uint64, entries)
+	for _, s := range x.slots {
+		if s != 0 {
+			ordered[uint32(s)-1] = s
+		}
+	}
+	if cap(x.slots) < size {
+		x.slots = make([]uint64, size)
+	} else {
+		x.slots = x.slots[:size]
+		clear(x.slots)
+	}
+	mask := uint32(size - 1)
+	for _, s := range ordered {
+		if s == 0 {
+			continue
+		}
+		at := uint32(s>>32) & mask
+		for x.slots[at] != 0 {
+			at = (at + 1) & mask
+		}
+		x.slots[at] = s
+	}
+}
+
+// reset forgets all and keeps the memory, of which it uses little, so that the
+// next time costs no more than what is in it.
+func (x *index) reset() {
+	x.slots = x.slots[:min(len(x.slots), minSlots)]
+	clear(x.slots)
+	x.used = 0
+}
+
+func (x *index) retained() int { return 8 * cap(x.slots) }
