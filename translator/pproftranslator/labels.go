@@ -5,11 +5,15 @@ package pproftranslator
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
+
+var runSeed = maphash.MakeSeed()
 
 // labelMessage is a label of a sample. Fields but number are pprof string
 // indices; text 0 means that the label is the number.
@@ -40,8 +44,15 @@ type labelSet struct {
 	link link
 	// roles of the keys, by pprof string, once there are labels.
 	roles []role
-	// texts remembers attributes of this payload.
+	// runs and texts remember what they met in this payload, each in one place.
+	runs  [256]labelRun
 	texts [256]textAttribute
+}
+
+// labelRun is what the labels at a position mean, in a sample without a timestamp.
+type labelRun struct {
+	position
+	set, link int32
 }
 
 // textAttribute is the index of the attribute for a label with a text and no
@@ -53,9 +64,57 @@ type textAttribute struct {
 
 func (s *labelSet) retained() int { return cap(s.roles) + 64*cap(s.all) }
 
-// readLabels turns the labels of the present sample into the attribute set, the
-// link and the timestamp of its identity.
-func (d *decoder) readLabels(to *identity) error {
+// readLabels turns the labels of a sample, which are at the given position with
+// whatever else is there, into the attribute set, the link and the timestamp of
+// its identity. Samples mostly repeat each other's labels, byte for byte.
+func (d *decoder) readLabels(at position, to *identity) error {
+	s := &d.label
+	if len(s.roles) == 0 {
+		s.roles = zeroed(s.roles, len(d.strings))
+		clear(s.runs[:])
+		clear(s.texts[:])
+	}
+	run := d.data[at.start:at.stop]
+	known := &s.runs[uint8(maphash.Bytes(runSeed, run))]
+	if bytes.Equal(d.data[known.start:known.stop], run) {
+		to.set, to.link = known.set, known.link
+		return nil
+	}
+	if err := d.parseLabels(at); err != nil {
+		return err
+	}
+	if err := d.interpretLabels(to); err != nil {
+		return err
+	}
+	if !to.timed {
+		*known = labelRun{at, to.set, to.link}
+	}
+	return nil
+}
+
+func (d *decoder) parseLabels(at position) error {
+	c := cursor{data: d.data, at: int(at.start), end: int(at.stop)}
+	m := cursor{data: d.data}
+	all := d.label.all[:0]
+	for c.next() {
+		if c.field != sampleLabel {
+			continue
+		}
+		m.enter(&c)
+		l := readLabel(&m)
+		if err := errors.Join(c.err, m.err); err != nil {
+			return fmt.Errorf("label[%d]: %w", len(all), err)
+		}
+		if len(all) >= d.limits.Labels {
+			return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
+		}
+		all = append(all, l)
+	}
+	d.label.all = all
+	return nil
+}
+
+func (d *decoder) interpretLabels(to *identity) error {
 	all := d.label.all
 	for i := range all {
 		l := &all[i]
@@ -146,10 +205,6 @@ func (d *decoder) checkLabel(l *labelMessage) error {
 
 func (d *decoder) role(key int64) role {
 	s := &d.label
-	if len(s.roles) == 0 {
-		s.roles = zeroed(s.roles, len(d.strings))
-		clear(s.texts[:])
-	}
 	if s.roles[key] == roleUnknown {
 		s.roles[key] = d.labels.role(d.bytes(key))
 	}

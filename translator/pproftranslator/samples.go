@@ -3,10 +3,7 @@
 
 package pproftranslator
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // identity is what tells the samples of a Profile apart, and the timestamp.
 type identity struct {
@@ -21,9 +18,10 @@ func (d *decoder) readSamples() error {
 }
 
 func (d *decoder) readSample(c *cursor, types int) error {
-	d.stack, d.label.all = d.stack[:0], d.label.all[:0]
+	d.stack = d.stack[:0]
 	values := d.ids[:0]
-	for c.next() {
+	var labels position // from the first to behind the last
+	for start := c.at; c.next(); start = c.at {
 		switch c.field {
 		case sampleLocation:
 			if err := d.readStack(c); err != nil {
@@ -32,15 +30,10 @@ func (d *decoder) readSample(c *cursor, types int) error {
 		case sampleValue:
 			values = c.appendRepeated(values, types)
 		case sampleLabel:
-			m := c.message()
-			l := readLabel(&m)
-			if c.err != nil || m.err != nil {
-				return fmt.Errorf("label[%d]: %w", len(d.label.all), errors.Join(c.err, m.err))
+			if labels.stop == 0 {
+				labels.start = uint32(start)
 			}
-			if len(d.label.all) >= d.limits.Labels {
-				return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
-			}
-			d.label.all = append(d.label.all, l)
+			labels.stop = uint32(c.at)
 		}
 	}
 	d.ids = values
@@ -53,8 +46,8 @@ func (d *decoder) readSample(c *cursor, types int) error {
 		return fmt.Errorf("it has %d values for %d sample types", len(values), types)
 	}
 	identity := identity{stack: d.tables.Stack(d.stack)}
-	if len(d.label.all) > 0 {
-		if err := d.readLabels(&identity); err != nil {
+	if labels.stop != 0 {
+		if err := d.readLabels(labels, &identity); err != nil {
 			return err
 		}
 	}
