@@ -43,6 +43,9 @@ func (f *Function) appendKey(key []byte) []byte {
 	return appendInt(key, f.StartLine)
 }
 
+// noPart is the part of a key that has none.
+const noPart = -1
+
 // functionPart is the name: few functions share one.
 func functionPart(key []byte) int32 {
 	r := reader{key}
@@ -83,11 +86,19 @@ func (l *Location) appendKey(key []byte) []byte {
 	return appendIndices(key, l.Attributes)
 }
 
-// locationPart is the function of the first line, if there is one.
+// part is the function of the first line, if there is one.
+func (l *Location) part() int32 {
+	if len(l.Lines) == 0 {
+		return noPart
+	}
+	return l.Lines[0].Function
+}
+
+// locationPart is the part of a location by its key.
 func locationPart(key []byte) int32 {
 	r := reader{key}
 	if r.uint() == 0 {
-		return -1
+		return noPart
 	}
 	return r.index()
 }

@@ -40,34 +40,42 @@ func (t *table) find(key []byte, hash uint32) (number int32, slot uint32) {
 	return t.index.find(hash, func(n int32) bool { return bytes.Equal(t.key(n), key) })
 }
 
-// intern returns the number of key, which is copied and added if it is new.
-// With no room left (limit entries, or 4 GiB of keys) it answers -1.
+// intern returns the number of key, which is copied and added if it is new, in a
+// table without parts. With no room left (limit entries, or 4 GiB of keys) it
+// answers -1.
 func (t *table) intern(key []byte, limit int) int32 {
+	hash := hashOf(key)
+	n, slot := t.find(key, hash)
+	if n >= 0 {
+		return n
+	}
+	start := len(t.keys)
 	t.keys = append(t.keys, key...)
-	return t.internLast(limit)
+	if n = t.add(start, limit); n >= 0 {
+		t.index.insert(slot, hash, n)
+	}
+	return n
 }
 
-// internLast is intern for the key that has been appended to keys: there it
-// stays if it is new.
-func (t *table) internLast(limit int) int32 {
+// internLast is intern for the key that has been appended to keys, where it stays
+// if it is new. It is told the part of the key.
+func (t *table) internLast(part int32, limit int) int32 {
 	start := t.size()
 	key := t.keys[start:]
-	if t.part != nil {
-		if part := t.part(key); part >= 0 {
-			if int(part) >= len(t.firsts) {
-				t.firsts = append(t.firsts, make([]int32, int(part)+1-len(t.firsts))...)
+	if part >= 0 {
+		if int(part) >= len(t.firsts) {
+			t.firsts = append(t.firsts, make([]int32, int(part)+1-len(t.firsts))...)
+		}
+		n := t.firsts[part] - 1
+		if n < 0 {
+			if n = t.add(start, limit); n >= 0 {
+				t.firsts[part] = n + 1
 			}
-			n := t.firsts[part] - 1
-			if n < 0 {
-				if n = t.add(start, limit); n >= 0 {
-					t.firsts[part] = n + 1
-				}
-				return n
-			}
-			if bytes.Equal(t.key(n), key) {
-				t.keys = t.keys[:start]
-				return n
-			}
+			return n
+		}
+		if bytes.Equal(t.key(n), key) {
+			t.keys = t.keys[:start]
+			return n
 		}
 	}
 	hash := hashOf(key)
@@ -76,10 +84,9 @@ func (t *table) internLast(limit int) int32 {
 		t.keys = t.keys[:start]
 		return n
 	}
-	if n = t.add(start, limit); n < 0 {
-		return n
+	if n = t.add(start, limit); n >= 0 {
+		t.index.insert(slot, hash, n)
 	}
-	t.index.insert(slot, hash, n)
 	return n
 }
 

@@ -191,10 +191,10 @@ func (t *Tables) Grow(n Room) {
 }
 
 // intern returns the index of the key that has been appended to those of table,
-// and whether it is new.
-func (t *Tables) intern(table *table, name string) (index int32, added bool) {
+// and whether it is new. part is that of the key, or noPart.
+func (t *Tables) intern(table *table, part int32, name string) (index int32, added bool) {
 	n := table.len()
-	i := table.internLast(t.limit)
+	i := table.internLast(part, t.limit)
 	if i < 0 {
 		t.overflow(name)
 		return 0, false
@@ -223,8 +223,11 @@ func (t *Tables) Valid(s []byte) []byte {
 // String interns s, of which it keeps a copy. Each run of bytes that are not
 // UTF-8 becomes one U+FFFD.
 func (t *Tables) String(s []byte) int32 {
-	t.strings.keys = append(t.strings.keys, t.Valid(s)...)
-	i, _ := t.intern(&t.strings, "string")
+	i := t.strings.intern(t.Valid(s), t.limit)
+	if i < 0 {
+		t.overflow("string")
+		return 0
+	}
 	return i
 }
 
@@ -234,7 +237,7 @@ func (t *Tables) StringOf(s string) int32 {
 		return t.String([]byte(s))
 	}
 	t.strings.keys = append(t.strings.keys, s...)
-	i, _ := t.intern(&t.strings, "string")
+	i, _ := t.intern(&t.strings, noPart, "string")
 	return i
 }
 
@@ -244,7 +247,7 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.key(i)) }
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
 	t.functions.keys = f.appendKey(t.functions.keys)
-	i, added := t.intern(&t.functions, "function")
+	i, added := t.intern(&t.functions, f.Name, "function")
 	if added && t.mirror != nil {
 		f.write(t.mirror.FunctionTable().AppendEmpty())
 		t.mirrored += functionSize
@@ -256,7 +259,7 @@ func (t *Tables) Function(f Function) int32 {
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
 	t.mappings.keys = m.appendKey(t.mappings.keys)
-	i, added := t.intern(&t.mappings, "mapping")
+	i, added := t.intern(&t.mappings, noPart, "mapping")
 	if added && t.mirror != nil {
 		m.write(t.mirror.MappingTable().AppendEmpty())
 		t.mirrored += mappingSize
@@ -268,7 +271,7 @@ func (t *Tables) Mapping(m Mapping) int32 {
 func (t *Tables) Location(l Location) int32 {
 	l.Attributes = t.set(l.Attributes)
 	t.locations.keys = l.appendKey(t.locations.keys)
-	i, added := t.intern(&t.locations, "location")
+	i, added := t.intern(&t.locations, l.part(), "location")
 	if added && t.mirror != nil {
 		l.write(t.mirror.LocationTable().AppendEmpty())
 		t.mirrored += locationSize + lineSize*len(l.Lines)
@@ -279,7 +282,7 @@ func (t *Tables) Location(l Location) int32 {
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 	t.links.keys = append(append(t.links.keys, traceID[:]...), spanID[:]...)
-	i, added := t.intern(&t.links, "link")
+	i, added := t.intern(&t.links, noPart, "link")
 	if added && t.mirror != nil {
 		writeLink(t.mirror.LinkTable().AppendEmpty(), t.links.key(i))
 	}
@@ -290,7 +293,7 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 // table. It keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	t.attributes.keys = append(appendIndex(appendIndex(t.attributes.keys, key), unit), value...)
-	i, added := t.intern(&t.attributes, "attribute")
+	i, added := t.intern(&t.attributes, noPart, "attribute")
 	if added && t.mirror != nil {
 		attribute{key, unit, value}.write(t.mirror.AttributeTable().AppendEmpty())
 		t.mirrored += attributeSize + len(value)
@@ -320,7 +323,7 @@ func (t *Tables) AttributeSet(indices []int32) int32 {
 		return 0
 	}
 	t.sets.keys = appendIndices(t.sets.keys, t.set(indices))
-	i, _ := t.intern(&t.sets, "attribute set")
+	i, _ := t.intern(&t.sets, noPart, "attribute set")
 	return i
 }
 
