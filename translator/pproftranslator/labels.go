@@ -44,8 +44,9 @@ type labelSet struct {
 	link link
 	// roles of the keys, by pprof string, once there are labels.
 	roles []role
-	// runs and texts remember what they met in this payload, each in one place.
-	runs  [256]labelRun
+	// runs and texts remember what they met in this payload: a run in the place that
+	// its hash says or the next, a text in one place.
+	runs  [257]labelRun
 	texts [256]textAttribute
 }
 
@@ -75,10 +76,12 @@ func (d *decoder) readLabels(at position, to *identity) error {
 		clear(s.texts[:])
 	}
 	run := d.data[at.start:at.stop]
-	known := &s.runs[uint8(maphash.Bytes(runSeed, run))]
-	if bytes.Equal(d.data[known.start:known.stop], run) {
-		to.set, to.link = known.set, known.link
-		return nil
+	known := s.runs[uint8(maphash.Bytes(runSeed, run)):][:2]
+	for i := range known {
+		if k := &known[i]; bytes.Equal(d.data[k.start:k.stop], run) {
+			to.set, to.link = k.set, k.link
+			return nil
+		}
 	}
 	if err := d.parseLabels(at); err != nil {
 		return err
@@ -87,7 +90,7 @@ func (d *decoder) readLabels(at position, to *identity) error {
 		return err
 	}
 	if !to.timed {
-		*known = labelRun{at, to.set, to.link}
+		known[1], known[0] = known[0], labelRun{at, to.set, to.link}
 	}
 	return nil
 }
