@@ -237,30 +237,103 @@ func remapped(tables *Tables, r *Remap, pd pprofile.Profiles) pprofile.Profiles 
 	return out
 }
 
+// write puts the tables into pd as they are.
 func write(t *Tables, pd pprofile.Profiles) {
-	t.Mirror(pd.Dictionary())
-	t.mirror = nil
-	t.WriteStrings(pd.Dictionary())
+	dst := pd.Dictionary()
+	writeStrings(dst, t.strings.keys, t.strings.ends)
+	var m Mapping
+	for i := range int32(t.mappings.len()) {
+		m.decode(t.mappings.key(i))
+		m.write(dst.MappingTable().AppendEmpty())
+	}
+	var l Location
+	for i := range int32(t.locations.len()) {
+		l.decode(t.locations.key(i))
+		l.write(dst.LocationTable().AppendEmpty())
+	}
+	var f Function
+	for i := range int32(t.functions.len()) {
+		f.decode(t.functions.key(i))
+		f.write(dst.FunctionTable().AppendEmpty())
+	}
+	for i := range int32(t.links.len()) {
+		writeLink(dst.LinkTable().AppendEmpty(), t.links.key(i))
+	}
+	var a attribute
+	for i := range int32(t.attributes.len()) {
+		a.decode(t.attributes.key(i))
+		a.write(dst.AttributeTable().AppendEmpty())
+	}
+	for i := range int32(t.stacks.len()) {
+		writeStack(dst.StackTable().AppendEmpty(), t.stacks.stack(i))
+	}
 }
 
-// What is mirrored as it comes is what is written in the end.
-func TestMirror(t *testing.T) {
-	for seed := range uint64(50) {
-		var r Remap
-		tables := New(0)
-		mirrored := pprofile.NewProfiles()
-		tables.Mirror(mirrored.Dictionary())
-		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
-		r.Reset(pd.Dictionary(), tables)
-		eachSample(pd, func(s pprofile.Sample) {
-			r.Stack(s.StackIndex())
-			r.Link(s.LinkIndex())
-			r.AttributeSet(s.AttributeIndices())
-		})
-		tables.WriteStrings(mirrored.Dictionary())
-		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mirrored)
+// A Writer numbers entries as Tables do, and what it has written is what they hold.
+func TestWriterAgainstTables(t *testing.T) {
+	w := NewWriter()
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		limit := 0
+		if seed%4 == 0 {
+			limit = 1 + r.IntN(60)
+		}
+		tables := New(limit)
+		w.tables.limit = tables.limit
+		pd := pprofile.NewProfiles()
+		w.Reset(pd.Dictionary())
+		w.Grow(Room{Functions: r.IntN(50), Locations: r.IntN(50), Stacks: r.IntN(50)})
+		wide := 1 + r.IntN(30)
+		index := func() int32 { return int32(r.IntN(wide)) }
+		indices := func() []int32 {
+			indices := make([]int32, r.IntN(4))
+			for i := range indices {
+				indices[i] = int32(r.IntN(tables.attributes.len()))
+			}
+			return indices
+		}
+		for range 500 {
+			switch r.IntN(7) {
+			case 0:
+				f := Function{index(), index(), index() / 8, int64(index()) - 1}
+				require.Equal(t, tables.Function(f), w.Function(f))
+			case 1:
+				l := Location{Mapping: index(), Address: uint64(index()), Attributes: indices()}
+				for range r.IntN(3) {
+					l.Lines = append(l.Lines, Line{index(), int64(index() / 8), int64(index() / 16)})
+				}
+				require.Equal(t, tables.Location(l), w.Location(l))
+			case 2:
+				stack := make([]int32, r.IntN(4))
+				for i := range stack {
+					stack[i] = index() / 4
+				}
+				require.Equal(t, tables.Stack(stack), w.Stack(stack))
+			case 3:
+				m := Mapping{MemoryStart: uint64(index()), Filename: index(), Attributes: indices()}
+				require.Equal(t, tables.Mapping(m), w.Mapping(m))
+			case 4:
+				trace, span := [16]byte{byte(index())}, [8]byte{byte(index() / 4)}
+				require.Equal(t, tables.Link(trace, span), w.Link(trace, span))
+			case 5:
+				key, unit, v := index(), index()/8, Value(nil).AppendInt(int64(index()/4))
+				for tables.strings.len() <= int(key) && tables.Err() == nil { // a key twice is named
+					s := fmt.Sprint(tables.strings.len())
+					require.Equal(t, tables.StringOf(s), w.StringOf(s))
+				}
+				if tables.Err() == nil {
+					require.Equal(t, tables.Attribute(key, unit, v), w.Attribute(key, unit, v))
+				}
+			default:
+				set := indices()
+				require.Equal(t, tables.AttributeSet(set), w.AttributeSet(set))
+			}
+			require.Equal(t, tables.Err(), w.Err())
+		}
+		w.WriteStrings()
+		got, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(t, err)
-		require.Equal(t, written(tables), b)
+		require.Equal(t, written(tables), got)
 	}
 }
 

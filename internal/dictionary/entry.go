@@ -43,9 +43,6 @@ func (f *Function) appendKey(key []byte) []byte {
 	return appendInt(key, f.StartLine)
 }
 
-// noPart is the part of a key that has none.
-const noPart = -1
-
 // functionPart is the name: few functions share one.
 func functionPart(key []byte) int32 {
 	r := reader{key}

@@ -12,12 +12,10 @@ import (
 // stackTable is a table whose keys are runs of location indices. Stacks are most
 // of a profile, so that they are kept as they are: nothing to encode or decode.
 type stackTable struct {
+	numbers
 	locations []int32  // all stacks, one after the other
 	ends      []uint32 // where each stack ends in locations
-	index     index
 }
-
-func (t *stackTable) len() int { return len(t.ends) }
 
 func (t *stackTable) stack(i int32) []int32 {
 	start := uint32(0)
@@ -46,31 +44,23 @@ func hashStack(stack []int32) uint32 {
 	return uint32(hi ^ lo)
 }
 
-func (t *stackTable) find(stack []int32, hash uint32) (number int32, slot uint32) {
-	return t.index.find(hash, func(n int32) bool { return slices.Equal(t.stack(n), stack) })
-}
-
 func (t *stackTable) intern(stack []int32, limit int) int32 {
-	hash := hashStack(stack)
-	n, slot := t.find(stack, hash)
-	if n >= 0 {
-		return n
+	if len(t.locations)+len(stack) > maxArena {
+		limit = t.len()
 	}
-	if len(t.ends) >= limit || len(t.locations)+len(stack) > maxArena {
-		return -1
+	n, added := t.number(noPart, limit,
+		func() uint32 { return hashStack(stack) },
+		func(n int32) bool { return slices.Equal(t.stack(n), stack) })
+	if added {
+		t.locations = append(t.locations, stack...)
+		t.ends = append(t.ends, uint32(len(t.locations)))
 	}
-	n = int32(len(t.ends))
-	t.locations = append(t.locations, stack...)
-	t.ends = append(t.ends, uint32(len(t.locations)))
-	t.index.insert(slot, hash, n)
 	return n
 }
 
 func (t *stackTable) truncate(n int) {
-	for i := len(t.ends) - 1; i >= n; i-- {
-		stack := t.stack(int32(i))
-		_, slot := t.find(stack, hashStack(stack))
-		t.index.remove(slot)
+	for i := t.len() - 1; i >= n; i-- {
+		t.removeLast(noPart, func() uint32 { return hashStack(t.stack(int32(i))) })
 		t.ends = t.ends[:i]
 	}
 	size := 0
@@ -81,16 +71,10 @@ func (t *stackTable) truncate(n int) {
 }
 
 func (t *stackTable) reset() {
-	t.index.reset()
+	t.numbers.reset()
 	t.locations, t.ends = t.locations[:0], t.ends[:0]
 }
 
-func (t *stackTable) grow(n, refs int) {
-	t.locations = roomy(t.locations, refs)
-	t.ends = roomy(t.ends, n)
-	t.index.grow(n, len(t.ends))
-}
-
 func (t *stackTable) retained() int {
-	return 4*cap(t.locations) + 4*cap(t.ends) + t.index.retained()
+	return 4*cap(t.locations) + 4*cap(t.ends) + t.numbers.retained()
 }

@@ -9,8 +9,6 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
-
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // Tables are the seven tables of a dictionary under construction. They are not
@@ -30,10 +28,6 @@ type Tables struct {
 	stacks     stackTable
 	sets       table // beyond what the format has: the attribute sets of samples
 
-	// mirror, if it is there, gets each new entry but for strings; mirrored is about
-	// what that took, in bytes.
-	mirror   *pprofile.ProfilesDictionary
-	mirrored int
 	indices  []int32
 	keys     []int32
 	err      error
@@ -102,7 +96,7 @@ func (t *Tables) Reset() {
 	for _, table := range t.all() {
 		table.reset()
 	}
-	t.err, t.repaired, t.mirror, t.mirrored = nil, 0, nil, 0
+	t.err, t.repaired = nil, 0
 	t.addZeroValues()
 }
 
@@ -137,19 +131,6 @@ func (t *Tables) Rollback(m Mark) {
 	t.err, t.repaired = nil, m.repaired
 }
 
-// About what an entry takes in pdata, with the pointer to it, in bytes.
-const (
-	functionSize  = 40
-	mappingSize   = 80
-	locationSize  = 72
-	lineSize      = 40
-	stackSize     = 32
-	attributeSize = 88
-)
-
-// Mirrored is about the memory, in bytes, of what has gone to where Mirror said.
-func (t *Tables) Mirrored() int { return t.mirrored }
-
 // Lengths are the numbers of entries of each table, zero values included.
 func (t *Tables) Lengths() Lengths {
 	return Lengths{
@@ -172,34 +153,15 @@ func (t *Tables) Retained() int {
 	return size
 }
 
-// Room is what to make room for: entries by table, and what takes the most.
-type Room struct {
-	Lengths
-	StringBytes int // of all strings
-	StackRefs   int // locations of all stacks
-}
-
-// Grow makes room at once, which takes less than growing on the way.
-func (t *Tables) Grow(n Room) {
-	t.strings.grow(n.Strings, n.StringBytes)
-	t.mappings.grow(n.Mappings, 24*n.Mappings)
-	t.locations.grow(n.Locations, 14*n.Locations)
-	t.functions.grow(n.Functions, 8*n.Functions)
-	t.links.grow(n.Links, 24*n.Links)
-	t.attributes.grow(n.Attributes, 12*n.Attributes)
-	t.stacks.grow(n.Stacks, n.StackRefs)
-}
-
-// intern returns the index of the key that has been appended to those of table,
-// and whether it is new. part is that of the key, or noPart.
-func (t *Tables) intern(table *table, part int32, name string) (index int32, added bool) {
-	n := table.len()
+// intern returns the index of the key that has been appended to those of table.
+// part is that of the key, or noPart.
+func (t *Tables) intern(table *table, part int32, name string) int32 {
 	i := table.internLast(part, t.limit)
 	if i < 0 {
 		t.overflow(name)
-		return 0, false
+		return 0
 	}
-	return i, int(i) == n
+	return i
 }
 
 func (t *Tables) overflow(name string) {
@@ -237,8 +199,7 @@ func (t *Tables) StringOf(s string) int32 {
 		return t.String([]byte(s))
 	}
 	t.strings.keys = append(t.strings.keys, s...)
-	i, _ := t.intern(&t.strings, noPart, "string")
-	return i
+	return t.intern(&t.strings, noPart, "string")
 }
 
 // StringAt returns string i.
@@ -247,71 +208,42 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.key(i)) }
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
 	t.functions.keys = f.appendKey(t.functions.keys)
-	i, added := t.intern(&t.functions, f.Name, "function")
-	if added && t.mirror != nil {
-		f.write(t.mirror.FunctionTable().AppendEmpty())
-		t.mirrored += functionSize
-	}
-	return i
+	return t.intern(&t.functions, f.Name, "function")
 }
 
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
 	t.mappings.keys = m.appendKey(t.mappings.keys)
-	i, added := t.intern(&t.mappings, noPart, "mapping")
-	if added && t.mirror != nil {
-		m.write(t.mirror.MappingTable().AppendEmpty())
-		t.mirrored += mappingSize
-	}
-	return i
+	return t.intern(&t.mappings, noPart, "mapping")
 }
 
 // Location interns l, whose attributes it takes as a set.
 func (t *Tables) Location(l Location) int32 {
 	l.Attributes = t.set(l.Attributes)
 	t.locations.keys = l.appendKey(t.locations.keys)
-	i, added := t.intern(&t.locations, l.part(), "location")
-	if added && t.mirror != nil {
-		l.write(t.mirror.LocationTable().AppendEmpty())
-		t.mirrored += locationSize + lineSize*len(l.Lines)
-	}
-	return i
+	return t.intern(&t.locations, l.part(), "location")
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 	t.links.keys = append(append(t.links.keys, traceID[:]...), spanID[:]...)
-	i, added := t.intern(&t.links, noPart, "link")
-	if added && t.mirror != nil {
-		writeLink(t.mirror.LinkTable().AppendEmpty(), t.links.key(i))
-	}
-	return i
+	return t.intern(&t.links, noPart, "link")
 }
 
 // Attribute interns an attribute; key and unit are indices into the string
 // table. It keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	t.attributes.keys = append(appendIndex(appendIndex(t.attributes.keys, key), unit), value...)
-	i, added := t.intern(&t.attributes, noPart, "attribute")
-	if added && t.mirror != nil {
-		attribute{key, unit, value}.write(t.mirror.AttributeTable().AppendEmpty())
-		t.mirrored += attributeSize + len(value)
-	}
-	return i
+	return t.intern(&t.attributes, noPart, "attribute")
 }
 
 // Stack interns a stack: indices into the location table, leaf first.
 func (t *Tables) Stack(locations []int32) int32 {
-	n := t.stacks.len()
 	i := t.stacks.intern(locations, t.limit)
 	if i < 0 {
 		t.overflow("stack")
 		return 0
-	}
-	if int(i) == n && t.mirror != nil {
-		writeStack(t.mirror.StackTable().AppendEmpty(), locations)
-		t.mirrored += stackSize + 4*len(locations)
 	}
 	return i
 }
@@ -323,8 +255,7 @@ func (t *Tables) AttributeSet(indices []int32) int32 {
 		return 0
 	}
 	t.sets.keys = appendIndices(t.sets.keys, t.set(indices))
-	i, _ := t.intern(&t.sets, noPart, "attribute set")
-	return i
+	return t.intern(&t.sets, noPart, "attribute set")
 }
 
 // AppendSet appends the attribute indices of a set to dst.

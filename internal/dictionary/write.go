@@ -3,47 +3,13 @@
 
 package dictionary
 
-import "go.opentelemetry.io/collector/pdata/pprofile"
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
 
-// Mirror makes each entry go into dst, which must be empty, at the moment it is
-// added, in that order: those that are there now, and those to come until Reset.
-// Strings go there with WriteStrings, at the end.
-func (t *Tables) Mirror(dst pprofile.ProfilesDictionary) {
-	t.mirror = &dst
-	var m Mapping
-	for i := range int32(t.mappings.len()) {
-		m.decode(t.mappings.key(i))
-		m.write(dst.MappingTable().AppendEmpty())
-	}
-	var l Location
-	for i := range int32(t.locations.len()) {
-		l.decode(t.locations.key(i))
-		l.write(dst.LocationTable().AppendEmpty())
-	}
-	var f Function
-	for i := range int32(t.functions.len()) {
-		f.decode(t.functions.key(i))
-		f.write(dst.FunctionTable().AppendEmpty())
-	}
-	for i := range int32(t.links.len()) {
-		writeLink(dst.LinkTable().AppendEmpty(), t.links.key(i))
-	}
-	var a attribute
-	for i := range int32(t.attributes.len()) {
-		a.decode(t.attributes.key(i))
-		a.write(dst.AttributeTable().AppendEmpty())
-	}
-	for i := range int32(t.stacks.len()) {
-		writeStack(dst.StackTable().AppendEmpty(), t.stacks.stack(i))
-	}
-}
-
-// WriteStrings fills the string table of dst, which must be empty. One allocation
+// writeStrings fills the string table of dst, which must be empty. One allocation
 // holds all of them.
-func (t *Tables) WriteStrings(dst pprofile.ProfilesDictionary) {
-	writeStrings(dst, t.strings.keys, t.strings.ends)
-}
-
 func writeStrings(dst pprofile.ProfilesDictionary, keys []byte, ends []uint32) {
 	all := string(keys)
 	table := dst.StringTable()
@@ -108,4 +74,16 @@ func writeStack(dst pprofile.Stack, locations []int32) {
 	if len(locations) > 0 {
 		dst.LocationIndices().FromRaw(locations)
 	}
+}
+
+func equalIndices(a pcommon.Int32Slice, b []int32) bool {
+	if a.Len() != len(b) {
+		return false
+	}
+	for i, index := range b {
+		if a.At(i) != index {
+			return false
+		}
+	}
+	return true
 }

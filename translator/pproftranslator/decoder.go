@@ -25,7 +25,7 @@ type decoder struct {
 	functions     functions
 	locations     locations
 
-	tables  *dictionary.Tables
+	tables  *dictionary.Writer
 	samples dictionary.Samples
 	sheets  []sheet // without timestamps
 	timed   timeline
@@ -43,7 +43,6 @@ type position struct{ start, stop uint32 }
 
 func (d *decoder) reset(data []byte) {
 	d.data = data
-	d.tables.Reset()
 	d.samples.Reset()
 	for i := range d.sheets {
 		d.sheets[i].reset()
@@ -76,8 +75,8 @@ func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 			return fmt.Errorf("pprof: %w", err)
 		}
 	}
-	d.grow(dst)
-	d.tables.Mirror(dst)
+	d.tables.Reset(dst)
+	d.grow()
 	if err := d.readSamples(); err != nil {
 		return fmt.Errorf("pprof: %w", err)
 	}
@@ -86,7 +85,7 @@ func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 
 // grow makes room for what an honest payload of this size holds at most: entries
 // of two bytes are no reason to take more.
-func (d *decoder) grow(dst pprofile.ProfilesDictionary) {
+func (d *decoder) grow() {
 	const (
 		leastEntry  = 12 // bytes of a location or function
 		leastSample = 24
@@ -95,17 +94,13 @@ func (d *decoder) grow(dst pprofile.ProfilesDictionary) {
 	locations, functions := min(h.locations.count, size/leastEntry), min(h.functions.count, size/leastEntry)
 	strings, samples := min(len(d.strings), size/leastEntry), min(h.samples.count, size/leastSample)
 	d.tables.Grow(dictionary.Room{
-		Lengths:     dictionary.Lengths{Strings: strings, Locations: locations, Functions: functions, Stacks: samples},
-		StringBytes: h.stringBytes, StackRefs: h.sampleBytes / 2,
+		Strings: strings, StringBytes: h.stringBytes, Functions: functions, Locations: locations, Stacks: samples,
 	})
 	d.samples.Grow(samples)
 	if cap(d.sheets) == 0 {
 		d.sheets = make([]sheet, 0, 1)
 	}
 	d.sheets[:1][0].grow(samples, min(h.samples.count*len(h.sampleTypes), d.expansionLimit()/valueSize))
-	dst.LocationTable().EnsureCapacity(locations + 1)
-	dst.FunctionTable().EnsureCapacity(functions + 1)
-	dst.StackTable().EnsureCapacity(samples + 1)
 }
 
 // each calls read for each field of the top level with the given number.

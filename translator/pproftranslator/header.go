@@ -23,8 +23,8 @@ type header struct {
 	periodType                                  valueType
 	// What is many: how much there is of it, and where.
 	samples, mappings, functions, locations, strings span
-	// What the strings and the samples take, in bytes.
-	stringBytes, sampleBytes int
+	// What the strings take, in bytes.
+	stringBytes int
 }
 
 // span is where the fields of one number are at the top level, from the first to
@@ -74,7 +74,6 @@ func (d *decoder) readTop() error {
 		case profileSample:
 			h.samples.add(start, &c)
 			c.message()
-			h.sampleBytes += c.stop - c.start
 		case profileMapping:
 			h.mappings.add(start, &c)
 			c.message()

@@ -55,7 +55,6 @@ func newPprofConverter(m Marshaler, from pprofile.ProfilesDictionary) *pprofConv
 		},
 		labels: map[int32][]pprofLabel{},
 	}
-	c.tables.Grow(dictionary.Room{Lengths: dictionary.LengthsOf(from)})
 	c.remap.Reset(from, c.tables)
 	return c
 }

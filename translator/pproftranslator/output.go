@@ -38,7 +38,7 @@ func (d *decoder) write(pd pprofile.Profiles) {
 	if len(d.timed.samples) > 0 {
 		d.writeTimeline(profiles, head, order)
 	}
-	d.tables.WriteStrings(pd.Dictionary())
+	d.tables.WriteStrings()
 }
 
 // typeOrder are the sample types in the order of their Profiles: the default

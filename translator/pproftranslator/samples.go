@@ -75,7 +75,7 @@ const (
 // zeros that may be left out.
 func (d *decoder) checkExpansion() error {
 	types := len(d.header.sampleTypes)
-	size := d.tables.Mirrored() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
+	size := d.tables.Written() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
 	for i := range d.sheets {
 		size += sampleSize*d.sheets[i].kept + valueSize*len(d.sheets[i].values)
 	}
@@ -94,7 +94,7 @@ const zerosAllowance = 2
 // omitsZeros tells whether zeros take so much that they have to be left out.
 func (d *decoder) omitsZeros() bool {
 	types := len(d.header.sampleTypes)
-	size := d.tables.Mirrored() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
+	size := d.tables.Written() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
 	for i := range d.sheets {
 		size += sampleSize * types * len(d.sheets[i].samples)
 	}

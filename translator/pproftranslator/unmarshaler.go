@@ -45,7 +45,7 @@ type Report struct {
 // maxPooled is how much memory, in bytes, a decoder may keep between payloads.
 const maxPooled = 16 << 20
 
-var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New(0)} }}
+var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.NewWriter()} }}
 
 // UnmarshalProfiles translates buf: one pprof message, plain or compressed by
 // gzip. The result holds no reference to buf. The error is a *LimitError if buf
@@ -111,6 +111,7 @@ func isLegacy(data []byte) bool {
 
 func (d *decoder) release() {
 	d.data = nil
+	d.tables.Release()
 	if d.retained() <= maxPooled {
 		decoders.Put(d)
 	}
