@@ -165,12 +165,15 @@ func (f *faults) clear() {
 	f.from, f.to = 0, 0
 }
 
-func (f *faults) openDir(path string) (Dir, error) {
+func (f *faults) openDir(path string, group ...string) (Dir, error) {
 	if err := f.next(); err != nil {
 		return nil, err
 	}
-	dir, err := OpenDir(path)
-	return &faultyDir{Dir: dir, faults: f}, err
+	dir, err := OpenDir(path, group...)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyDir{Dir: dir, faults: f}, nil
 }
 
 type faultyDir struct {
@@ -225,6 +228,17 @@ func (d *faultyDir) List() ([]string, error) {
 		return nil, err
 	}
 	return d.Dir.List()
+}
+
+func (d *faultyDir) Enter(name string) (Dir, error) {
+	if err := d.faults.next(); err != nil {
+		return nil, err
+	}
+	dir, err := d.Dir.Enter(name)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyDir{Dir: dir, faults: d.faults}, nil
 }
 
 func (d *faultyDir) Sync() error {

@@ -259,7 +259,7 @@ func TestSyncModes(t *testing.T) {
 			clock := newClock()
 			w := openTestWriter(t, t.TempDir(), Options{
 				Format: allFormats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now,
-				OpenDir: func(path string) (Dir, error) {
+				OpenDir: func(path string, _ ...string) (Dir, error) {
 					dir, err := OpenDir(path)
 					return syncDirCounter{dir, &count}, err
 				},
@@ -500,7 +500,7 @@ func TestTooManyUnfinished(t *testing.T) {
 	troubles := 0
 	w := openTestWriter(t, dir, Options{
 		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Trouble: func(error) { troubles++ },
-		OpenDir: func(path string) (Dir, error) {
+		OpenDir: func(path string, _ ...string) (Dir, error) {
 			dir, err := OpenDir(path)
 			broken.Dir = dir
 			return broken, err
