@@ -68,8 +68,11 @@ func testRecord(content Content, id, size int) []byte {
 		}
 		return record
 	}
-	record := binary.AppendUvarint([]byte{1<<3 | lengthDelimited}, uint64(len(payload)))
-	record = append(record, payload...)
+	// A ResourceProfiles with a schema_url, and an empty dictionary.
+	inner := binary.AppendUvarint([]byte{3<<3 | lengthDelimited}, uint64(len(payload)))
+	inner = append(inner, payload...)
+	record := binary.AppendUvarint([]byte{1<<3 | lengthDelimited}, uint64(len(inner)))
+	record = append(record, inner...)
 	return append(record, 2<<3|lengthDelimited, 0)
 }
 
@@ -79,8 +82,18 @@ func idOf(t testing.TB, content Content, record []byte) int {
 		require.NoError(t, json.Unmarshal(record, &read))
 		return read.ID
 	}
+	return int(binary.BigEndian.Uint32(payloadOf(record)))
+}
+
+// payloadOf gives what testRecord has put into a message, or less than 4 bytes.
+func payloadOf(record []byte) []byte {
 	_, n := binary.Uvarint(record[1:])
-	return int(binary.BigEndian.Uint32(record[1+n:]))
+	if 1+n >= len(record) {
+		return nil
+	}
+	inner := record[1+n:]
+	_, n = binary.Uvarint(inner[1:])
+	return inner[min(1+n, len(inner)):]
 }
 
 func openTestWriter(t testing.TB, dir string, options Options) *Writer {

@@ -136,10 +136,6 @@ func (r *Repaired) scan(file File, size int64, format Format) error {
 			r.Size = reader.Offset()
 			r.Damaged = damaged
 		case errors.As(err, &damaging):
-			// What looks like records inside a torn one are none.
-			if reason, ok := errors.AsType[damage](damaging.Reason); ok && reason.cutShort {
-				return nil
-			}
 			damaged++
 		case errors.Is(err, io.EOF):
 			return nil
