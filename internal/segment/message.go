@@ -44,7 +44,7 @@ func isProtobuf(data []byte) bool {
 			return false
 		}
 		data = data[n:]
-		size := 0
+		var size int
 		switch tag & 7 {
 		case 0:
 			if _, size = binary.Uvarint(data); size <= 0 {

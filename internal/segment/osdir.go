@@ -164,7 +164,7 @@ func (d *osDir) Enter(name string) (Dir, error) {
 		return nil, err
 	}
 	if !os.SameFile(found, below.info) {
-		return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: errGone}, below.Close())
+		return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: ErrGone}, below.Close())
 	}
 	return below, nil
 }

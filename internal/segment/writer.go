@@ -264,7 +264,7 @@ func (w *Writer) follow() error {
 		return nil
 	}
 	err := w.current.checkThere()
-	if errors.Is(err, errGone) {
+	if errors.Is(err, ErrGone) {
 		w.lose(w.current)
 		w.current = nil
 		return nil
@@ -354,7 +354,7 @@ func (w *Writer) finish(p *partial) error {
 		if records > 0 {
 			w.tellFinished(p)
 		}
-	case errors.Is(err, errGone):
+	case errors.Is(err, ErrGone):
 		w.lose(p)
 		err = nil
 	default:
@@ -381,7 +381,7 @@ func (w *Writer) finishRest() error {
 // lose gives up a file that someone else has removed or changed.
 func (w *Writer) lose(p *partial) {
 	if p.records > 0 {
-		w.trouble(fmt.Errorf("segment: %s in %s, with %d records: %w", p.name, w.path, p.records, errGone))
+		w.trouble(fmt.Errorf("segment: %s in %s, with %d records: %w", p.name, w.path, p.records, ErrGone))
 	}
 	_ = p.cut()        // if it was moved it still ends on a record
 	_ = p.file.Close() // nothing more can be done for it
