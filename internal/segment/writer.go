@@ -275,7 +275,7 @@ func (w *Writer) follow() error {
 // leaveDir gives up a directory that was removed or moved. What is in it is
 // finished if that is possible.
 func (w *Writer) leaveDir() {
-	w.trouble(fmt.Errorf("segment: directory %s was removed or moved: making it anew", w.path))
+	w.trouble(fmt.Errorf("segment: directory %s, which is made anew: %w", w.path, ErrGone))
 	w.retire(ByFault)
 	_ = w.finishRest()
 	for _, p := range w.unfinished {
