@@ -157,6 +157,7 @@ type faults struct {
 	silent   bool // and then says nothing
 	noSync   bool // what is synced is only counted
 	failed   int
+	before   func() error // if set, is asked before each call
 }
 
 var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE}
@@ -164,6 +165,9 @@ var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE}
 func (f *faults) next() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.before != nil {
+		return f.before()
+	}
 	f.calls++
 	if f.calls < f.from || f.calls >= f.to {
 		return nil

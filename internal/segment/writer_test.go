@@ -372,7 +372,8 @@ func TestE5Restarts(t *testing.T) {
 // TestE7ManyWriters: 16 goroutines of 2 Writers in one directory, many rotations, a
 // clock that goes back, and a reader of what is finished.
 func TestE7ManyWriters(t *testing.T) {
-	const size, each = 100, 50
+	const size = 100
+	each := rounds(t, 50, 250) // of each goroutine: 1,000 files
 	forEachFormat(t, func(t *testing.T, format Format) {
 		t.Parallel()
 		dir := t.TempDir()
