@@ -58,7 +58,8 @@ e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
 
 .PHONY: bench
 bench: ## Run the benchmarks and print them as tables (BENCH=... picks some)
-	@go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./... | go run ./internal/profiletest/benchtable
+	@{ go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
+	cd e2e && go test -timeout=20m -run='^$$' -bench='$(BENCH)' $(TESTFLAGS) ./filebench; } | go run ./internal/profiletest/benchtable
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a while (FUZZTIME=... each); what they find is kept in testdata

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -22,12 +25,14 @@ import (
 type Config struct {
 	// Directory that the files go into. It is made if it is missing. Required.
 	Directory string `mapstructure:"directory"`
-	// Format is "proto" (default) or "json".
+	// Format is "proto" (default), "json" or "pprof".
 	Format string `mapstructure:"format"`
 	// Framing of format proto: "length_prefixed" (default), or "none" for one
-	// message a file. JSON records are lines always.
+	// message a file. JSON records are lines always; pprof has "none" only, which is
+	// its default when the configuration is read.
 	Framing string `mapstructure:"framing"`
-	// Compression is "none", "gzip" or "zstd" (default).
+	// Compression is "none", "gzip" or "zstd" (default). Pprof has "gzip" only, which
+	// is its default when the configuration is read.
 	Compression string `mapstructure:"compression"`
 	// Sync is "none", "interval" (default) or "record".
 	Sync string `mapstructure:"sync"`
@@ -35,6 +40,17 @@ type Config struct {
 	SyncInterval time.Duration `mapstructure:"sync_interval"`
 	// Rotation says when a file is finished.
 	Rotation RotationConfig `mapstructure:"rotation"`
+	// Retention says which finished files are removed.
+	Retention RetentionConfig `mapstructure:"retention"`
+	// GroupBy are the keys of the resource attributes whose values name directories,
+	// one inside the other.
+	GroupBy []string `mapstructure:"group_by"`
+	// MaxOpenFiles is how many groups may have a file open.
+	MaxOpenFiles int `mapstructure:"max_open_files"`
+	// SendingQueue is off unless it is there.
+	SendingQueue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
+	// RetryOnFailure is how a record that the disk refuses is tried again.
+	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -54,14 +70,30 @@ type RotationConfig struct {
 	_ struct{}
 }
 
+// RetentionConfig are limits of all finished files together; 0 is none. While one is
+// exceeded, the oldest file is removed.
+type RetentionConfig struct {
+	// MaxFiles that there may be.
+	MaxFiles int `mapstructure:"max_files"`
+	// MaxAge of a file since it was begun.
+	MaxAge time.Duration `mapstructure:"max_age"`
+	// MaxTotalSize on the disk.
+	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
 var (
-	_ component.Config  = (*Config)(nil)
-	_ confmap.Validator = (*Config)(nil)
+	_ component.Config    = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+	_ confmap.Unmarshaler = (*Config)(nil)
 )
 
 const (
 	formatProto           = "proto"
 	formatJSON            = "json"
+	formatPprof           = "pprof"
 	framingLengthPrefixed = "length_prefixed"
 	framingNone           = "none"
 	compressionNone       = "none"
@@ -72,7 +104,19 @@ const (
 	syncRecord            = "record"
 )
 
+// maxGroupKeys bounds how deep directories go.
+const maxGroupKeys = 8
+
 func createDefaultConfig() component.Config {
+	retry := configretry.NewDefaultBackOffConfig()
+	// A disk is asked again soon: it is not far away, and callers wait.
+	retry.InitialInterval = 200 * time.Millisecond
+	retry.MaxInterval = time.Second
+	retry.MaxElapsedTime = 10 * time.Second
+	queue := exporterhelper.NewDefaultQueueConfig()
+	queue.Sizer = exporterhelper.RequestSizerTypeBytes
+	queue.QueueSize = int64(256 * bytesize.MiB)
+	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	return &Config{
 		Format:       formatProto,
 		Framing:      framingLengthPrefixed,
@@ -83,7 +127,42 @@ func createDefaultConfig() component.Config {
 			MaxSize: 64 * bytesize.MiB,
 			MaxAge:  time.Minute,
 		},
+		MaxOpenFiles:   100,
+		SendingQueue:   configoptional.Default(queue),
+		RetryOnFailure: retry,
 	}
+}
+
+// Unmarshal sets the defaults that depend on other keys, and reads the size of the
+// queue as all our sizes are written.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	const queueSize = "sending_queue::queue_size"
+	if text, ok := conf.Get(queueSize).(string); ok {
+		size, err := bytesize.Parse(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", queueSize, err)
+		}
+		read := map[string]any{"sending_queue": map[string]any{"queue_size": int64(size)}}
+		if err := conf.Merge(confmap.NewFromStringMap(read)); err != nil {
+			return err
+		}
+	}
+	if err := conf.Unmarshal(c); err != nil {
+		return err
+	}
+	if c.Format == formatPprof {
+		if !conf.IsSet("framing") {
+			c.Framing = framingNone
+		}
+		if !conf.IsSet("compression") {
+			c.Compression = compressionGzip
+		}
+	}
+	// What is in a queue was acknowledged: it is not given up.
+	if c.SendingQueue.HasValue() && !conf.IsSet("retry_on_failure::max_elapsed_time") {
+		c.RetryOnFailure.MaxElapsedTime = 0
+	}
+	return nil
 }
 
 // leastDuration catches durations without a unit, which are read as nanoseconds.
@@ -100,7 +179,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("directory: %q holds a NUL: want a path", c.Directory))
 	}
 	errs = append(errs,
-		oneOf("format", c.Format, formatProto, formatJSON),
+		oneOf("format", c.Format, formatProto, formatJSON, formatPprof),
 		oneOf("framing", c.Framing, framingLengthPrefixed, framingNone),
 		oneOf("compression", c.Compression, compressionNone, compressionGzip, compressionZstd),
 		oneOf("sync", c.Sync, syncNone, syncInterval, syncRecord),
@@ -108,6 +187,12 @@ func (c *Config) Validate() error {
 	if c.Format == formatJSON && c.Framing == framingNone {
 		errs = append(errs, errors.New(
 			"framing: is none with format: json: want framing none only with format: proto (JSON records are lines)"))
+	}
+	if c.Format == formatPprof && c.Framing != framingNone {
+		errs = append(errs, fmt.Errorf("framing: is %s with format: pprof: want none, or leave it out (each pprof is a file)", c.Framing))
+	}
+	if c.Format == formatPprof && c.Compression != compressionGzip {
+		errs = append(errs, fmt.Errorf("compression: is %s with format: pprof: want gzip, or leave it out (pprof files are gzipped)", c.Compression))
 	}
 	if c.SyncInterval < leastDuration && (c.SyncInterval != 0 || c.Sync == syncInterval) {
 		errs = append(errs, fmt.Errorf("sync_interval: is %v: want at least %v, with a unit as in 1s", c.SyncInterval, leastDuration))
@@ -120,6 +205,66 @@ func (c *Config) Validate() error {
 	}
 	if c.Rotation.MaxRecords < 0 {
 		errs = append(errs, fmt.Errorf("rotation::max_records: is %d: want 0 for no limit, or more", c.Rotation.MaxRecords))
+	}
+	errs = append(errs, c.validateRetention(), c.validateGroups(), c.validateQueue())
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateRetention() error {
+	var errs []error
+	if c.Retention.MaxFiles < 0 {
+		errs = append(errs, fmt.Errorf("retention::max_files: is %d: want 0 for no limit, or more", c.Retention.MaxFiles))
+	}
+	if c.Retention.MaxAge < leastDuration && c.Retention.MaxAge != 0 {
+		errs = append(errs, fmt.Errorf("retention::max_age: is %v: want 0 for no limit, or at least %v, with a unit as in 24h", c.Retention.MaxAge, leastDuration))
+	}
+	switch size, file := c.Retention.MaxTotalSize, c.Rotation.MaxSize; {
+	case size < 0:
+		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want 0 for no limit, or more", size))
+	case size > 0 && size < file:
+		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want at least rotation::max_size, which is %v", size, file))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateGroups() error {
+	var errs []error
+	if len(c.GroupBy) > maxGroupKeys {
+		errs = append(errs, fmt.Errorf("group_by: has %d keys: want at most %d", len(c.GroupBy), maxGroupKeys))
+	}
+	for i, key := range c.GroupBy {
+		if key == "" {
+			errs = append(errs, fmt.Errorf("group_by[%d]: is empty: want the key of a resource attribute as in service.name", i))
+		} else if slices.Contains(c.GroupBy[:i], key) {
+			errs = append(errs, fmt.Errorf("group_by[%d]: %q is there twice: want each key once", i, key))
+		}
+	}
+	if c.MaxOpenFiles < 1 {
+		errs = append(errs, fmt.Errorf("max_open_files: is %d: want 1 or more", c.MaxOpenFiles))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateQueue() error {
+	if !c.SendingQueue.HasValue() {
+		return nil
+	}
+	queue := c.SendingQueue.Get()
+	var errs []error
+	if queue.Batch.HasValue() {
+		errs = append(errs, errors.New("sending_queue::batch: is set: want none (it copies the whole dictionary into every part; put profiles_dedup before this exporter)"))
+	}
+	if queue.Sizer != exporterhelper.RequestSizerTypeBytes {
+		errs = append(errs, fmt.Errorf("sending_queue::sizer: is %s: want bytes, or leave it out", queue.Sizer.String()))
+	}
+	if !queue.WaitForResult {
+		// Acknowledged is what is in the queue.
+		if c.Sync == syncRecord {
+			errs = append(errs, errors.New("sync: is record with a sending_queue that acknowledges before anything is written: want sending_queue::wait_for_result: true, or another sync"))
+		}
+		if !c.RetryOnFailure.Enabled {
+			errs = append(errs, errors.New("retry_on_failure::enabled: is false with a sending_queue: want true (what the queue has acknowledged would be dropped at the first error), or sending_queue::wait_for_result: true"))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -146,6 +291,8 @@ func (c *Config) segmentOptions() segment.Options {
 	switch {
 	case c.Format == formatJSON:
 		options.Format.Content, options.Format.Framing = segment.OTLPJSON, segment.Lines
+	case c.Format == formatPprof:
+		options.Format.Content, options.Format.Framing = segment.Pprof, segment.Bare
 	case c.Framing == framingNone:
 		options.Format.Framing = segment.Bare
 	}
@@ -162,4 +309,16 @@ func (c *Config) segmentOptions() segment.Options {
 		options.Sync = segment.SyncRecord
 	}
 	return options
+}
+
+func (c *Config) setOptions() segment.SetOptions {
+	return segment.SetOptions{
+		Levels:  len(c.GroupBy),
+		MaxOpen: c.MaxOpenFiles,
+		Retention: segment.Retention{
+			MaxFiles:     c.Retention.MaxFiles,
+			MaxAge:       c.Retention.MaxAge,
+			MaxTotalSize: int64(c.Retention.MaxTotalSize),
+		},
+	}
 }

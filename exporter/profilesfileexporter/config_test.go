@@ -10,8 +10,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -20,9 +23,14 @@ import (
 func TestDefaultConfig(t *testing.T) {
 	cfg := createDefaultConfig()
 	require.NoError(t, componenttest.CheckConfigStruct(cfg))
+	config := cfg.(*Config)
+	assert.False(t, config.SendingQueue.HasValue(), "it is off")
+	retry := configretry.NewDefaultBackOffConfig()
+	retry.InitialInterval, retry.MaxInterval, retry.MaxElapsedTime = 200*time.Millisecond, time.Second, 10*time.Second
 	assert.Equal(t, &Config{
 		Format: "proto", Framing: "length_prefixed", Compression: "zstd", Sync: "interval", SyncInterval: time.Second,
-		Rotation: RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
+		Rotation:     RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
+		MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
 	}, cfg)
 	require.EqualError(t, confmap.Validate(cfg),
 		"directory: is empty: want the path of the directory that the files go into")
@@ -39,6 +47,7 @@ func TestLoadConfig(t *testing.T) {
 	for id, tt := range map[string]struct {
 		config  *Config
 		options segment.Options
+		set     segment.SetOptions
 	}{
 		"profiles_file": {
 			withDefaults(func(c *Config) { c.Directory = "./profiles" }),
@@ -47,22 +56,53 @@ func TestLoadConfig(t *testing.T) {
 				Rotation: segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
 				Sync:     segment.SyncInterval, SyncInterval: time.Second,
 			},
+			segment.SetOptions{MaxOpen: 100},
 		},
 		"profiles_file/all": {
-			&Config{
-				Directory: "/var/lib/profiles", Format: "proto", Framing: "none", Compression: "gzip",
-				Sync: "record", SyncInterval: 5 * time.Second,
-				Rotation: RotationConfig{MaxSize: 128 * bytesize.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000},
-			},
+			withDefaults(func(c *Config) {
+				c.Directory, c.Framing, c.Compression = "/var/lib/profiles", "none", "gzip"
+				c.Sync, c.SyncInterval = "record", 5*time.Second
+				c.Rotation = RotationConfig{MaxSize: 128 * bytesize.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000}
+				c.Retention = RetentionConfig{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 * bytesize.GiB}
+				c.GroupBy, c.MaxOpenFiles = []string{"service.name", "host.name"}, 20
+				queue := exporterhelper.NewDefaultQueueConfig()
+				queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 512<<20
+				queue.WaitForResult, queue.BlockOnOverflow, queue.NumConsumers = true, true, 2
+				queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
+				c.SendingQueue = configoptional.Some(queue)
+				c.RetryOnFailure.InitialInterval = time.Second
+				c.RetryOnFailure.MaxInterval = 5 * time.Second
+				c.RetryOnFailure.MaxElapsedTime = 0
+			}),
 			segment.Options{
 				Format:   segment.Format{Content: segment.OTLPProto, Framing: segment.Bare, Compression: segment.Gzip},
 				Rotation: segment.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
 				Sync:     segment.SyncRecord, SyncInterval: 5 * time.Second,
 			},
+			segment.SetOptions{
+				Levels: 2, MaxOpen: 20,
+				Retention: segment.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
+			},
 		},
 		"profiles_file/json": {
-			&Config{Directory: "out", Format: "json", Framing: "length_prefixed", Compression: "none", Sync: "none"},
+			withDefaults(func(c *Config) {
+				c.Directory, c.Format, c.Compression, c.Sync, c.SyncInterval = "out", "json", "none", "none", 0
+				c.Rotation = RotationConfig{}
+				c.RetryOnFailure.Enabled = false
+			}),
 			segment.Options{Format: segment.Format{Content: segment.OTLPJSON, Framing: segment.Lines}},
+			segment.SetOptions{MaxOpen: 100},
+		},
+		"profiles_file/pprof": {
+			withDefaults(func(c *Config) {
+				c.Directory, c.Format, c.Framing, c.Compression = "out", "pprof", "none", "gzip"
+			}),
+			segment.Options{
+				Format:   segment.Format{Content: segment.Pprof, Framing: segment.Bare, Compression: segment.Gzip},
+				Rotation: segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
+				Sync:     segment.SyncInterval, SyncInterval: time.Second,
+			},
+			segment.SetOptions{MaxOpen: 100},
 		},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -73,6 +113,7 @@ func TestLoadConfig(t *testing.T) {
 			require.NoError(t, confmap.Validate(cfg))
 			assert.Equal(t, tt.config, cfg)
 			assert.Equal(t, tt.options, cfg.segmentOptions())
+			assert.Equal(t, tt.set, cfg.setOptions())
 		})
 	}
 }
@@ -82,28 +123,47 @@ func TestConfigRefuses(t *testing.T) {
 		"directory: ''":                  "directory: is empty",
 		"{}":                             "directory: is empty",
 		`directory: "a\0b"`:              `directory: "a\x00b" holds a NUL`,
-		"{directory: d, format: pprof}":  "format: is \"pprof\": want one of proto, json",
-		"{directory: d, format: ''}":     "format: is \"\": want one of proto, json",
+		"{directory: d, format: ''}":     "format: is \"\": want one of proto, json, pprof",
 		"{directory: d, framing: lines}": "framing: is \"lines\": want one of length_prefixed, none",
-		"{directory: d, format: json, framing: none}":    "framing: is none with format: json",
-		"{directory: d, compression: snappy}":            "compression: is \"snappy\": want one of none, gzip, zstd",
-		"{directory: d, sync: always}":                   "sync: is \"always\": want one of none, interval, record",
-		"{directory: d, sync_interval: 0s}":              "sync_interval: is 0s: want at least 1ms",
-		"{directory: d, sync_interval: -1s, sync: none}": "sync_interval: is -1s: want at least 1ms",
-		"{directory: d, sync_interval: soon}":            "sync_interval",
-		"{directory: d, rotation: {max_size: 1.5}}":      "'rotation.max_size' invalid size 1.5: want a whole number of bytes",
-		"{directory: d, rotation: {max_size: -1}}":       "'rotation.max_size' invalid size -1: want a whole number of bytes",
-		"{directory: d, rotation: {max_size: 1 mb}}":     "invalid size \"1 mb\"",
-		"{directory: d, rotation: {max_age: -1s}}":       "rotation::max_age: is -1s: want 0 for no limit, or at least 1ms",
-		"{directory: d, rotation: {max_records: -1}}":    "rotation::max_records: is -1: want 0 for no limit, or more",
-		"{directory: d, rotation: {max_records: many}}":  "max_records",
-		"{directory: d, rotation: {max_files: 1}}":       "max_files",
-		"{directory: d, retention: {max_files: 1}}":      "retention",
-		"{directory: d, group_by: [service.name]}":       "group_by",
-		"{directory: d, sending_queue: {enabled: true}}": "sending_queue",
-		"{directory: d, retry_on_failure: {}}":           "retry_on_failure",
-		"{directory: d, path: x}":                        "path",
-		"{directory: d, Format: json}":                   "Format",
+		"{directory: d, format: json, framing: none}":                                        "framing: is none with format: json",
+		"{directory: d, compression: snappy}":                                                "compression: is \"snappy\": want one of none, gzip, zstd",
+		"{directory: d, sync: always}":                                                       "sync: is \"always\": want one of none, interval, record",
+		"{directory: d, sync_interval: 0s}":                                                  "sync_interval: is 0s: want at least 1ms",
+		"{directory: d, sync_interval: -1s, sync: none}":                                     "sync_interval: is -1s: want at least 1ms",
+		"{directory: d, sync_interval: soon}":                                                "sync_interval",
+		"{directory: d, rotation: {max_size: 1.5}}":                                          "'rotation.max_size' invalid size 1.5: want a whole number of bytes",
+		"{directory: d, rotation: {max_size: -1}}":                                           "'rotation.max_size' invalid size -1: want a whole number of bytes",
+		"{directory: d, rotation: {max_size: 1 mb}}":                                         "invalid size \"1 mb\"",
+		"{directory: d, rotation: {max_age: -1s}}":                                           "rotation::max_age: is -1s: want 0 for no limit, or at least 1ms",
+		"{directory: d, rotation: {max_records: -1}}":                                        "rotation::max_records: is -1: want 0 for no limit, or more",
+		"{directory: d, rotation: {max_records: many}}":                                      "max_records",
+		"{directory: d, rotation: {max_files: 1}}":                                           "max_files",
+		"{directory: d, format: pprof, compression: none}":                                   "compression: is none with format: pprof: want gzip",
+		"{directory: d, format: pprof, framing: length_prefixed}":                            "framing: is length_prefixed with format: pprof: want none",
+		"{directory: d, retention: {max_files: -1}}":                                         "retention::max_files: is -1: want 0 for no limit, or more",
+		"{directory: d, retention: {max_age: 5}}":                                            "retention::max_age: is 5ns: want 0 for no limit, or at least 1ms",
+		"{directory: d, retention: {max_total_size: 1MiB}}":                                  "retention::max_total_size: is 1MiB: want at least rotation::max_size, which is 64MiB",
+		"{directory: d, retention: {max_total_size: -1}}":                                    "invalid size -1",
+		"{directory: d, retention: {max_size: 1}}":                                           "max_size",
+		"{directory: d, group_by: ['']}":                                                     "group_by[0]: is empty: want the key of a resource attribute",
+		"{directory: d, group_by: [a, a]}":                                                   "group_by[1]: \"a\" is there twice",
+		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                              "group_by: has 9 keys: want at most 8",
+		"{directory: d, group_by: {a: b}}":                                                   "group_by",
+		"{directory: d, max_open_files: 0}":                                                  "max_open_files: is 0: want 1 or more",
+		"{directory: d, sending_queue: {batch: {}}}":                                         "sending_queue::batch: is set: want none",
+		"{directory: d, sending_queue: {sizer: requests}}":                                   "sending_queue::sizer: is requests: want bytes",
+		"{directory: d, sending_queue: {sizer: lines}}":                                      "sizer",
+		"{directory: d, sending_queue: {size: 1}}":                                           "size",
+		"{directory: d, sending_queue: {queue_size: 1.5MiB}}":                                "sending_queue::queue_size: invalid size \"1.5MiB\"",
+		"{directory: d, sending_queue: {queue_size: 0}}":                                     "`queue_size` must be positive",
+		"{directory: d, sending_queue: {}, sync: record}":                                    "sync: is record with a sending_queue that acknowledges before anything is written",
+		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}":      "`wait_for_result` is not supported with a persistent queue",
+		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}": "retry_on_failure::enabled: is false with a sending_queue",
+		"{directory: d, retry_on_failure: {max_retries: 3}}":                                 "max_retries",
+		"{directory: d, retry_on_failure: {initial_interval: -1s}}":                          "initial_interval",
+		"{directory: d, rotation: {max_sizes: 1}}":                                           "max_sizes",
+		"{directory: d, path: x}":                                                            "path",
+		"{directory: d, Format: json}":                                                       "Format",
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
@@ -120,11 +180,16 @@ func TestConfigRefuses(t *testing.T) {
 }
 
 func TestConfigReportsAllFaults(t *testing.T) {
-	cfg := &Config{Rotation: RotationConfig{MaxSize: -1, MaxAge: -1, MaxRecords: -1}}
+	cfg := &Config{
+		Rotation:  RotationConfig{MaxSize: -1, MaxAge: -1, MaxRecords: -1},
+		Retention: RetentionConfig{MaxFiles: -1, MaxAge: -1, MaxTotalSize: -1},
+		GroupBy:   []string{""},
+	}
 	err := confmap.Validate(cfg)
 	for _, key := range []string{
 		"directory", "format", "framing", "compression", "sync",
 		"rotation::max_size", "rotation::max_age", "rotation::max_records",
+		"retention::max_files", "retention::max_age", "retention::max_total_size", "group_by[0]", "max_open_files",
 	} {
 		assert.ErrorContains(t, err, key+": is ")
 	}

@@ -13,47 +13,57 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// fileExporter marshals profiles and hands them to a segment.Writer, which it
-// owns and ticks.
+// fileExporter makes requests of profiles and hands their records to a segment.Set,
+// which it owns and ticks.
 type fileExporter struct {
 	config    *Config
+	options   segment.Options
 	logger    *zap.Logger
-	marshaler pprofile.Marshaler
+	telemetry *metadata.TelemetryBuilder
+	marshaler recordMarshaler
 
-	// openWriter is segment.OpenWriter, but for tests.
-	openWriter func(path string, options segment.Options) (*segment.Writer, error)
+	// openSet is segment.OpenSet, but for tests.
+	openSet func(path string, options segment.Options, set segment.SetOptions) (*segment.Set, error)
 
-	writer *segment.Writer // nil before start and after a start that failed
+	set    *segment.Set // nil before start and after a start that failed
 	stop   chan struct{}
 	ticker sync.WaitGroup
 }
 
-func newFileExporter(config *Config, set exporter.Settings) *fileExporter {
+func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
 	e := &fileExporter{
-		config: config, logger: set.Logger, marshaler: &pprofile.ProtoMarshaler{}, openWriter: segment.OpenWriter,
+		config: config, options: config.segmentOptions(), logger: set.Logger, telemetry: telemetry,
+		marshaler: marshalerOf(config.Format), openSet: segment.OpenSet,
 	}
-	if config.Format == formatJSON {
-		e.marshaler = &pprofile.JSONMarshaler{}
-	}
-	return e
+	e.options.Appended = e.tellAppended
+	e.options.Finished = e.tellFinished
+	e.options.Repaired = e.tellRepaired
+	e.options.Trouble = e.tellTrouble
+	return e, nil
 }
 
 // start makes the directory if it is missing, and repairs what an earlier run
 // left there.
 func (e *fileExporter) start(context.Context, component.Host) error {
-	options := e.config.segmentOptions()
-	options.Finished, options.Repaired, options.Trouble = e.logFinished, e.logRepaired, e.logTrouble
-	writer, err := e.openWriter(e.config.Directory, options)
+	options := e.config.setOptions()
+	options.Removed = e.tellRemoved
+	set, err := e.openSet(e.config.Directory, e.options, options)
 	if err != nil {
 		return fmt.Errorf("open directory %q: %w", e.config.Directory, err)
 	}
-	e.writer = writer
+	e.set = set
 	e.stop = make(chan struct{})
 	e.ticker.Go(e.tick)
 	return nil
@@ -61,21 +71,21 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 
 // tick does what is due when nothing is written, until stop is closed.
 func (e *fileExporter) tick() {
-	ticker := time.NewTicker(e.writer.TickInterval())
+	ticker := time.NewTicker(e.set.TickInterval())
 	defer ticker.Stop()
 	for {
 		select {
 		case <-e.stop:
 			return
 		case <-ticker.C:
-			e.writer.Tick()
+			e.set.Tick()
 		}
 	}
 }
 
-// shutdown finishes the file. With an error, the next start will.
+// shutdown finishes the files. With an error, the next start will.
 func (e *fileExporter) shutdown(context.Context) error {
-	if e.writer == nil {
+	if e.set == nil {
 		return nil
 	}
 	select {
@@ -85,74 +95,68 @@ func (e *fileExporter) shutdown(context.Context) error {
 		close(e.stop)
 	}
 	e.ticker.Wait()
-	return e.writer.Close()
-}
-
-// consumeProfiles writes one record. What the disk refuses may be tried again;
-// what cannot be a record may not.
-func (e *fileExporter) consumeProfiles(_ context.Context, pd pprofile.Profiles) error {
-	if e.writer == nil {
-		return errors.New("exporter is not started")
-	}
-	count := segment.Count{Profiles: pd.ProfileCount(), Samples: pd.SampleCount()}
-	record, err := e.marshaler.MarshalProfiles(withZeroString(pd))
-	if err != nil {
-		return consumererror.NewPermanent(fmt.Errorf("marshal %d profiles: %w", count.Profiles, err))
-	}
-	err = e.writer.Append(record, count)
-	if _, ok := errors.AsType[*segment.InvalidRecordError](err); ok {
-		return consumererror.NewPermanent(err)
-	}
+	err := e.set.Close()
+	e.telemetry.Shutdown()
 	return err
 }
 
-// withZeroString returns profiles whose string table begins with the zero value:
-// pd itself, unless its table is empty. Marshalling turns the strings of resources
-// and scopes into references, and one to index 0 would read as no string.
-func withZeroString(pd pprofile.Profiles) pprofile.Profiles {
-	if pd.Dictionary().StringTable().Len() > 0 {
-		return pd
+// request makes the records of one payload. An error is final.
+func (e *fileExporter) request(_ context.Context, pd pprofile.Profiles) (xexporterhelper.Request, error) {
+	r := &request{}
+	if err := e.convert(r, pd); err != nil {
+		e.count(reasonConvert)
+		return nil, err
 	}
-	if pd.IsReadOnly() {
-		own := pprofile.NewProfiles()
-		pd.CopyTo(own)
-		pd = own
-	}
-	pd.Dictionary().StringTable().Append("")
-	return pd
+	return r, nil
 }
 
-func (e *fileExporter) logFinished(f segment.Finished) {
-	e.logger.Info("Finished a file of profiles",
-		zap.String("directory", e.config.Directory),
-		zap.String("file", f.Name),
-		zap.String("reason", string(f.Reason)),
-		zap.Int("profiles", f.Count.Profiles),
-		zap.Int("samples", f.Count.Samples),
-		zap.Int("records", f.Records),
-		zap.Int64("bytes", f.Size),
-		zap.Int64("uncompressed_bytes", f.Raw),
-	)
+// convert adds the records of pd to the request.
+func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
+	profiles := pd.ProfileCount()
+	err := groupsOf(pd, e.config.GroupBy, func(g group) error {
+		return e.marshaler.marshal(g.profiles, func(record []byte, count segment.Count) { r.add(g.names, record, count) })
+	})
+	if err != nil {
+		return fmt.Errorf("convert %d profiles to %s: %w", profiles, e.config.Format, err)
+	}
+	return nil
 }
 
-func (e *fileExporter) logRepaired(r segment.Repaired) {
-	fields := []zap.Field{
-		zap.String("directory", e.config.Directory),
-		zap.String("partial", r.Partial),
-		zap.Int64("cut_bytes", r.Cut),
+// consume writes what is left of a request. What the disk refuses stays, and may be
+// tried again; what cannot be a record may not.
+func (e *fileExporter) consume(_ context.Context, req xexporterhelper.Request) error {
+	if e.set == nil {
+		return errors.New("exporter is not started")
 	}
-	if r.Name == "" {
-		e.logger.Info("Removed a leftover file without a whole record", fields...)
-		return
+	r := req.(*request)
+	var first error
+	left := r.left[:0]
+	for _, record := range r.left {
+		err := e.set.Append(record.group, record.bytes, record.count)
+		if err == nil {
+			continue
+		}
+		e.count(reasonOf(err))
+		if _, final := errors.AsType[*segment.InvalidRecordError](err); final {
+			r.refused = append(r.refused, err)
+			continue
+		}
+		if first == nil {
+			first = err
+		}
+		left = append(left, record)
 	}
-	e.logger.Info("Finished a leftover file", append(fields,
-		zap.String("file", r.Name),
-		zap.Int("records", r.Records),
-		zap.Int64("bytes", r.Size),
-		zap.Int("damaged_places", r.Damaged),
-	)...)
-}
-
-func (e *fileExporter) logTrouble(err error) {
-	e.logger.Warn("Trouble with files of profiles", zap.String("directory", e.config.Directory), zap.Error(err))
+	all := len(r.left)
+	clear(r.left[len(left):])
+	r.left = left
+	switch {
+	case len(left) > 1:
+		return fmt.Errorf("%d of %d records, the first of them: %w", len(left), all, first)
+	case len(left) == 1:
+		return first
+	case len(r.refused) > 0:
+		return consumererror.NewPermanent(errors.Join(r.refused...))
+	default:
+		return nil
+	}
 }

@@ -74,7 +74,21 @@ func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.Obser
 	factory := NewFactory().(xexporter.Factory)
 	e, err := factory.CreateProfiles(context.Background(), set, cfg)
 	require.NoError(t, err)
-	return e, logs
+	return &shutOnce{Profiles: e}, logs
+}
+
+// shutOnce may be shut down again: the helper's exporters may not.
+type shutOnce struct {
+	xexporter.Profiles
+	done bool
+}
+
+func (e *shutOnce) Shutdown(ctx context.Context) error {
+	if e.done {
+		return nil
+	}
+	e.done = true
+	return e.Profiles.Shutdown(ctx)
 }
 
 func startExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
@@ -218,10 +232,11 @@ func TestReadOnlyIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestAgainAfterAFault: the same data is given again, as a retry does, after it was
+// TestAgainAfterAFault: the same data is given again, as a caller does, after it was
 // marshalled once.
 func TestAgainAfterAFault(t *testing.T) {
 	forEachWay(t, func(t *testing.T, cfg *Config) {
+		cfg.RetryOnFailure.Enabled = false
 		e, _ := startExporter(t, cfg)
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(2))
 		want, err := profiletest.Expand(pd)
@@ -253,26 +268,31 @@ func TestEmptyProfilesAreARecord(t *testing.T) {
 
 type brokenMarshaler struct{ result []byte }
 
-func (m brokenMarshaler) MarshalProfiles(pprofile.Profiles) ([]byte, error) {
+func (m brokenMarshaler) marshal(_ pprofile.Profiles, add func([]byte, segment.Count)) error {
 	if m.result == nil {
-		return nil, errors.New("broken")
+		return errors.New("broken")
 	}
-	return m.result, nil
+	add(m.result, segment.Count{})
+	return nil
 }
 
 func TestPermanentErrors(t *testing.T) {
 	for want, marshaler := range map[string]brokenMarshaler{
-		"marshal 0 profiles: broken": {},
-		"not a protobuf message":     {[]byte("text")},
+		"convert 0 profiles to proto: broken": {},
+		"not a protobuf message":              {[]byte("text")},
 	} {
 		cfg := createDefaultConfig().(*Config)
 		cfg.Directory = t.TempDir()
-		e := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
+		e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
+		require.NoError(t, err)
 		e.marshaler = marshaler
 		require.NoError(t, e.start(t.Context(), nil))
-		err := e.consumeProfiles(t.Context(), pprofile.NewProfiles())
+		req, err := e.request(t.Context(), pprofile.NewProfiles())
+		if err == nil {
+			err = e.consume(t.Context(), req)
+			assert.True(t, consumererror.IsPermanent(err))
+		}
 		require.ErrorContains(t, err, want)
-		assert.True(t, consumererror.IsPermanent(err))
 		require.NoError(t, e.shutdown(t.Context()))
 		require.NoError(t, e.shutdown(t.Context()))
 		assert.Empty(t, list(t, cfg.Directory))
@@ -281,10 +301,12 @@ func TestPermanentErrors(t *testing.T) {
 
 func TestLifecycle(t *testing.T) {
 	forEachWay(t, func(t *testing.T, cfg *Config) {
+		cfg.RetryOnFailure.Enabled = false
 		e, _ := newExporter(t, cfg)
 		require.ErrorContains(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), "not started")
 		require.NoError(t, e.Shutdown(t.Context()), "before a start")
 		assert.NoDirExists(t, cfg.Directory)
+		e, _ = newExporter(t, cfg)
 
 		require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
 		err := e.Start(t.Context(), componenttest.NewNopHost())

@@ -26,8 +26,14 @@ func NewFactory() exporter.Factory {
 }
 
 func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
-	e := newFileExporter(cfg.(*Config), set)
-	return xexporterhelper.NewProfiles(ctx, set, cfg, e.consumeProfiles,
+	config := cfg.(*Config)
+	e, err := newFileExporter(config, set)
+	if err != nil {
+		return nil, err
+	}
+	return xexporterhelper.NewProfilesRequest(ctx, set, e.request, e.consume,
+		xexporterhelper.WithQueueBatch(config.SendingQueue, xexporterhelper.QueueBatchSettings{Encoding: encoding{e}}),
+		exporterhelper.WithRetry(config.RetryOnFailure),
 		// Marshalling changes what it marshals, or else must copy it: this way only
 		// what others share is copied.
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}),

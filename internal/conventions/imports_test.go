@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 
 	"receiver/pprofreceiver":           {"translator/pproftranslator", "internal/bytesize"},
 	"processor/profilesdedupprocessor": {"internal/dictionary", "internal/bytesize"},
-	"exporter/profilesfileexporter":    {"internal/segment", "translator/pproftranslator", "internal/bytesize"},
+	"exporter/profilesfileexporter":    {"internal/segment", "internal/dictionary", "translator/pproftranslator", "internal/bytesize"},
 
 	"cmd/otelcol-profiles": {"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
 

@@ -21,10 +21,17 @@ type Dir interface {
 	// Rename gives a file another name. The error is fs.ErrExist if that name is
 	// taken by anything.
 	Rename(from, to string) error
-	// Remove takes an entry away.
+	// Remove takes an entry away; a directory only if it is empty.
 	Remove(name string) error
 	// List gives the names of all entries, sorted.
 	List() ([]string, error)
+	// Enter opens the directory of that name, which is in this one. A link is no
+	// directory, wherever it leads. The error is fs.ErrNotExist if there is nothing
+	// of that name.
+	Enter(name string) (Dir, error)
+	// Make makes a directory of that name, or lets one that exists be, and puts it
+	// on the disk.
+	Make(name string) error
 	// Sync puts what was created, renamed and removed on the disk.
 	Sync() error
 	// Current says whether the path that the directory was opened by still leads

@@ -14,8 +14,9 @@ const (
 	// ErrClosed is returned by a Writer after Close.
 	ErrClosed errorString = "segment: writer is closed"
 
-	// errGone: the name no longer leads to the file that was opened under it.
-	errGone errorString = "removed, moved, cut or replaced by someone else"
+	// ErrGone: the name no longer leads to the file that was opened under it.
+	// Options.Trouble is told of it.
+	ErrGone errorString = "removed, moved, cut or replaced by someone else"
 )
 
 // InvalidRecordError is returned by Append for a record that no file can hold.

@@ -21,9 +21,11 @@ const (
 	OTLPProto Content = "otlp.pb"
 	// OTLPJSON records are OTLP/JSON objects, each on one line.
 	OTLPJSON Content = "otlp.jsonl"
+	// Pprof records are pprof Profile messages, each a file.
+	Pprof Content = "pprof.pb"
 )
 
-var contents = []Content{OTLPProto, OTLPJSON}
+var contents = []Content{OTLPProto, OTLPJSON, Pprof}
 
 // Framing says how records lie in a file.
 type Framing int
@@ -77,6 +79,8 @@ func (f Format) framing() Framing {
 		return f.Framing
 	case f.Content == OTLPJSON:
 		return Lines
+	case f.Content == Pprof:
+		return Bare
 	default:
 		return LengthPrefixed
 	}
@@ -87,7 +91,7 @@ func (f Format) validate() error {
 	if !slices.Contains(contents, f.Content) {
 		return fmt.Errorf("content %q: want one of %q", f.Content, contents)
 	}
-	if lines := f.framing() == Lines; lines != (f.Content == OTLPJSON) {
+	if lines := f.framing() == Lines; lines != (f.Content == OTLPJSON) || f.Content == Pprof && f.framing() != Bare {
 		return fmt.Errorf("content %q: cannot have framing %d", f.Content, f.framing())
 	}
 	if f.framing() < LengthPrefixed || f.framing() > Bare {
@@ -118,6 +122,11 @@ func (c Content) checkRecord(record []byte) error {
 		}
 		if bytes.IndexByte(record, '\n') >= 0 {
 			return errorString("record holds a line feed")
+		}
+		return nil
+	case c == Pprof:
+		if !isProtobuf(record) {
+			return errorString("record is not a protobuf message")
 		}
 		return nil
 	default:

@@ -68,8 +68,11 @@ func testRecord(content Content, id, size int) []byte {
 		}
 		return record
 	}
-	record := binary.AppendUvarint([]byte{1<<3 | lengthDelimited}, uint64(len(payload)))
-	record = append(record, payload...)
+	// A ResourceProfiles with a schema_url, and an empty dictionary.
+	inner := binary.AppendUvarint([]byte{3<<3 | lengthDelimited}, uint64(len(payload)))
+	inner = append(inner, payload...)
+	record := binary.AppendUvarint([]byte{1<<3 | lengthDelimited}, uint64(len(inner)))
+	record = append(record, inner...)
 	return append(record, 2<<3|lengthDelimited, 0)
 }
 
@@ -79,8 +82,18 @@ func idOf(t testing.TB, content Content, record []byte) int {
 		require.NoError(t, json.Unmarshal(record, &read))
 		return read.ID
 	}
+	return int(binary.BigEndian.Uint32(payloadOf(record)))
+}
+
+// payloadOf gives what testRecord has put into a message, or less than 4 bytes.
+func payloadOf(record []byte) []byte {
 	_, n := binary.Uvarint(record[1:])
-	return int(binary.BigEndian.Uint32(record[1+n:]))
+	if 1+n >= len(record) {
+		return nil
+	}
+	inner := record[1+n:]
+	_, n = binary.Uvarint(inner[1:])
+	return inner[min(1+n, len(inner)):]
 }
 
 func openTestWriter(t testing.TB, dir string, options Options) *Writer {
@@ -144,6 +157,7 @@ type faults struct {
 	silent   bool // and then says nothing
 	noSync   bool // what is synced is only counted
 	failed   int
+	before   func() error // if set, is asked before each call
 }
 
 var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE}
@@ -151,6 +165,9 @@ var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE}
 func (f *faults) next() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.before != nil {
+		return f.before()
+	}
 	f.calls++
 	if f.calls < f.from || f.calls >= f.to {
 		return nil
@@ -165,12 +182,15 @@ func (f *faults) clear() {
 	f.from, f.to = 0, 0
 }
 
-func (f *faults) openDir(path string) (Dir, error) {
+func (f *faults) openDir(path string, group ...string) (Dir, error) {
 	if err := f.next(); err != nil {
 		return nil, err
 	}
-	dir, err := OpenDir(path)
-	return &faultyDir{Dir: dir, faults: f}, err
+	dir, err := OpenDir(path, group...)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyDir{Dir: dir, faults: f}, nil
 }
 
 type faultyDir struct {
@@ -225,6 +245,17 @@ func (d *faultyDir) List() ([]string, error) {
 		return nil, err
 	}
 	return d.Dir.List()
+}
+
+func (d *faultyDir) Enter(name string) (Dir, error) {
+	if err := d.faults.next(); err != nil {
+		return nil, err
+	}
+	dir, err := d.Dir.Enter(name)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyDir{Dir: dir, faults: d.faults}, nil
 }
 
 func (d *faultyDir) Sync() error {

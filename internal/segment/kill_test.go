@@ -44,7 +44,7 @@ func writeUntilKilled() {
 // TestE3Kill kills a writing process again and again: nothing that it has
 // acknowledged is lost, nothing is there twice, and what was finished stays as it was.
 func TestE3Kill(t *testing.T) {
-	const rounds = 4
+	kills := rounds(t, 4, 112) // of each of nine formats
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()
 		which := 0
@@ -53,7 +53,7 @@ func TestE3Kill(t *testing.T) {
 		}
 		last := 0
 		finished := map[string]string{}
-		for range rounds {
+		for range kills {
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), killDir+"="+dir, killFormat+"="+strconv.Itoa(which), killFirst+"="+strconv.Itoa(last+1))
 			cmd.Stderr = os.Stderr

@@ -43,7 +43,7 @@ func (n Name) String() string {
 }
 
 var nameForm = regexp.MustCompile(
-	`^profiles-(\d{8}T\d{6}\.\d{3}Z)-(\d{6,19})\.(otlp\.pb|otlp\.jsonl)(\.gz|\.zst)?((?:\.bare)?\.partial)?$`)
+	`^profiles-(\d{8}T\d{6}\.\d{3}Z)-(\d{6,19})\.(otlp\.pb|otlp\.jsonl|pprof\.pb)(\.gz|\.zst)?((?:\.bare)?\.partial)?$`)
 
 // ParseName takes a file's name (without directory) apart. ok is false if it is
 // not exactly of the form that this package gives its files.

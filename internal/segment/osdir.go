@@ -27,8 +27,10 @@ type osDir struct {
 }
 
 // OpenDir opens the directory at path, and makes it and those above it (mode
-// 0700, and on the disk) where they are missing. An error names the path.
-func OpenDir(path string) (Dir, error) {
+// 0700, and on the disk) where they are missing. With a group, which are names of
+// directories one inside the other, it opens and makes that below path, and follows
+// no link there. An error names the path.
+func OpenDir(path string, group ...string) (Dir, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("directory %q: %w", path, err)
@@ -40,6 +42,35 @@ func OpenDir(path string) (Dir, error) {
 	if err != nil {
 		return nil, err
 	}
+	base, err := newDir(root, absolute)
+	if err != nil {
+		return nil, err
+	}
+	var dir Dir = base
+	for _, name := range group {
+		below, err := enterOrMake(dir, name)
+		if err != nil {
+			return nil, errors.Join(err, dir.Close())
+		}
+		_ = dir.Close() // nothing was written through it
+		dir = below
+	}
+	return dir, nil
+}
+
+func enterOrMake(dir Dir, name string) (Dir, error) {
+	below, err := dir.Enter(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return below, err
+	}
+	if err := dir.Make(name); err != nil {
+		return nil, err
+	}
+	return dir.Enter(name)
+}
+
+// newDir takes the root over, and closes it if it fails.
+func newDir(root *os.Root, absolute string) (*osDir, error) {
 	self, err := root.Open(".")
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -113,6 +144,36 @@ func (d *osDir) List() ([]string, error) {
 	list, err := self.Readdirnames(-1)
 	slices.Sort(list)
 	return list, errors.Join(err, self.Close())
+}
+
+func (d *osDir) Enter(name string) (Dir, error) {
+	path := filepath.Join(d.path, name)
+	found, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !found.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errorString("not a directory")}
+	}
+	root, err := d.root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	below, err := newDir(root, path)
+	if err != nil {
+		return nil, err
+	}
+	if !os.SameFile(found, below.info) {
+		return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: ErrGone}, below.Close())
+	}
+	return below, nil
+}
+
+func (d *osDir) Make(name string) error {
+	if err := d.root.Mkdir(name, dirPermission); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.Sync()
 }
 
 func (d *osDir) Sync() error { return syncDir(d.self) }

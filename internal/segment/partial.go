@@ -65,7 +65,7 @@ func createPartial(dir Dir, names *names, now time.Time) (*partial, error) {
 		if err == nil && locked {
 			err = p.checkThere()
 		}
-		if err == nil && !locked || errors.Is(err, errGone) {
+		if err == nil && !locked || errors.Is(err, ErrGone) {
 			_ = file.Close() // the repair has it now
 			continue
 		}
@@ -81,7 +81,7 @@ func (p *partial) usage(now time.Time) usage {
 	return usage{size: p.good, records: p.records, age: now.Sub(p.opened)}
 }
 
-// checkThere returns errGone if the file is not what its name leads to, or not as
+// checkThere returns ErrGone if the file is not what its name leads to, or not as
 // long as we made it.
 func (p *partial) checkThere() error {
 	if p.info == nil {
@@ -93,13 +93,13 @@ func (p *partial) checkThere() error {
 	}
 	named, err := p.dir.Lstat(p.label)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errGone
+		return ErrGone
 	}
 	if err != nil {
 		return err
 	}
 	if !p.is(named) {
-		return errGone
+		return ErrGone
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (p *partial) syncName() error {
 
 // finish cuts, syncs, renames and closes the file, or removes it if it has no
 // records. After an error it can be called again and goes on where it was; but
-// errGone is final.
+// ErrGone is final.
 func (p *partial) finish(names *names) error {
 	if !p.renamed {
 		if err := p.checkThere(); err != nil {

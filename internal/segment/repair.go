@@ -13,6 +13,8 @@ import (
 
 // Repaired tells what OpenWriter did to a file that an earlier process left.
 type Repaired struct {
+	// Group is the path of its directory below that of a Set.
+	Group string
 	// Partial is the name it had.
 	Partial string
 	// Name is the finished name it has now; empty if it was removed.
@@ -24,13 +26,15 @@ type Repaired struct {
 	Damaged int
 }
 
-// repair finishes all leftover files in the directory. Faults in one file do not
-// keep the others from being repaired; they go to Options.Trouble.
-func (w *Writer) repair(dir Dir) error {
+// repairDir finishes all leftover files in the directory. Faults in one file do not
+// keep the others from being repaired: they go to Options.Trouble, and whole is
+// false. The error is that of listing.
+func repairDir(dir Dir, path string, options Options) (whole bool, err error) {
 	list, err := dir.List()
 	if err != nil {
-		return err
+		return false, fmt.Errorf("segment: list directory %s: %w", path, err)
 	}
+	whole = true
 	for _, entry := range list {
 		name, ok := ParseName(entry)
 		if !ok || !name.Partial {
@@ -38,12 +42,13 @@ func (w *Writer) repair(dir Dir) error {
 		}
 		switch done, err := repairPartial(dir, name); {
 		case err != nil:
-			w.trouble(fmt.Errorf("segment: repair %s in %s: %w", entry, w.path, err))
-		case done != nil && w.options.Repaired != nil:
-			w.options.Repaired(*done)
+			whole = false
+			options.trouble(fmt.Errorf("segment: repair %s in %s: %w", entry, path, err))
+		case done != nil && options.Repaired != nil:
+			options.Repaired(*done)
 		}
 	}
-	return nil
+	return whole, nil
 }
 
 // repairPartial finishes one leftover file. Both results are nil if it is none:
@@ -131,10 +136,6 @@ func (r *Repaired) scan(file File, size int64, format Format) error {
 			r.Size = reader.Offset()
 			r.Damaged = damaged
 		case errors.As(err, &damaging):
-			// What looks like records inside a torn one are none.
-			if reason, ok := errors.AsType[damage](damaging.Reason); ok && reason.cutShort {
-				return nil
-			}
 			damaged++
 		case errors.Is(err, io.EOF):
 			return nil

@@ -5,8 +5,10 @@ package segment
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,5 +201,45 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 	options := Options{Format: allFormats[2], Repaired: func(r Repaired) { repaired = append(repaired, r) }}
 	require.NoError(t, openTestWriter(t, dir, options).Close())
 	assert.Empty(t, list(t, dir))
-	assert.Equal(t, fmt.Sprint([]Repaired{{Partial: name.String(), Cut: 18}}), fmt.Sprint(repaired))
+	assert.Equal(t, fmt.Sprint([]Repaired{{Partial: name.String(), Cut: 20}}), fmt.Sprint(repaired))
+}
+
+// TestE9FlippedBytesInLeftovers changes each byte of a file that a crash has left,
+// with a torn record behind the last one: at most one record is not there any more.
+func TestE9FlippedBytesInLeftovers(t *testing.T) {
+	const n = 4
+	size := rounds(t, 240, 10_000) / n
+	for _, format := range allFormats[:6] {
+		t.Run(format.testName(), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(randomSeed(t), 0))
+			whole, ends := fileWithEnds(t, format, n, size)
+			path := t.TempDir()
+			dir, err := (&faults{noSync: true}).openDir(path)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, dir.Close()) }()
+			for _, tail := range [][]byte{nil, whole[:ends[0]/2]} {
+				for at := range whole {
+					data := append(slices.Clone(whole), tail...)
+					flip := byte(1 + random.IntN(255))
+					data[at] ^= flip
+					name := Name{Sequence: 1, Format: format, Partial: true}
+					require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), data, 0o600))
+					done, err := repairPartial(dir, name)
+					require.NoError(t, err)
+					kept, err := os.ReadFile(filepath.Join(path, done.Name))
+					require.NoError(t, err)
+					require.NoError(t, os.Remove(filepath.Join(path, done.Name)))
+					ids, changed, reports := readDamaged(t, kept, format, size)
+					// Damage at the end is cut off with the tail.
+					require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
+					require.True(t, slices.IsSorted(ids))
+					if len(ids) < n && changed == 0 {
+						require.Positive(t, done.Cut+int64(done.Damaged), "byte %d xor %#x", at, flip)
+					}
+					require.LessOrEqual(t, done.Damaged, 2)
+				}
+			}
+		})
+	}
 }

@@ -27,6 +27,8 @@ const (
 	ByFraming Reason = "framing"
 	// ByFault: the file system failed while the file was written.
 	ByFault Reason = "fault"
+	// ByOpenFiles: too many groups had a file open.
+	ByOpenFiles Reason = "open_files"
 	// ByClose: the Writer was closed.
 	ByClose Reason = "shutdown"
 )

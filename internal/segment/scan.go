@@ -18,11 +18,7 @@ import (
 
 // damage says why there is no whole record at a place. All else that goes wrong
 // while reading is an error of the file system.
-type damage struct {
-	reason string
-	// cutShort: a record, as its length says, ends behind the end of the file.
-	cutShort bool
-}
+type damage struct{ reason string }
 
 func (d damage) Error() string { return d.reason }
 
@@ -144,30 +140,77 @@ func (r *Reader) findLine(from int64) (int64, error) {
 	return end, nil
 }
 
-// findPrefixed finds the next place where a length is followed by a record of
-// that length, and then by the end or another length.
+// certainSize is how long a ProfilesData message is, in bytes, that bytes at the
+// wrong place do not look like by chance.
+const certainSize = 32
+
+// findPrefixed finds the next place where a length is followed by a ProfilesData
+// message of that length. A short one counts only before the end or another one.
 func (r *Reader) findPrefixed(from int64) (int64, error) {
 	for at := from; ; at++ {
 		r.source.seek(at)
-		head := r.source.peek(prefixSize + 1)
-		if len(head) <= prefixSize {
-			return r.source.size, nil
+		for {
+			head := r.source.peek(prefixSize + 1)
+			if len(head) <= prefixSize {
+				return r.source.size, nil
+			}
+			if first := head[prefixSize]; first == resourceProfilesField<<3|lengthDelimited || first == dictionaryField<<3|lengthDelimited {
+				break
+			}
+			r.source.skip()
+			at++
 		}
-		if head[prefixSize]&7 != lengthDelimited || !r.plausible(head, at) {
-			continue
+		length, err := r.profilesDataAt(at)
+		if next := at + prefixSize + length; err == nil && 0 < length && length < certainSize && next < r.source.size {
+			length, err = r.profilesDataAt(next)
 		}
-		found, err := r.try(at)
-		if err != nil {
+		if err != nil || length > 0 {
 			return at, err
 		}
-		if !found {
-			continue
-		}
-		next := r.source.offset()
-		if head := r.source.peek(prefixSize); next == r.source.size || len(head) == prefixSize && r.length(head) > 0 {
-			return at, nil
-		}
 	}
+}
+
+// profilesDataAt gives the length of the record at a place, or 0 if there is none
+// that is a ProfilesData message.
+func (r *Reader) profilesDataAt(at int64) (int64, error) {
+	r.source.seek(at)
+	head := r.source.peek(prefixSize)
+	if len(head) < prefixSize || !r.plausible(head, at) {
+		return 0, nil
+	}
+	length := r.length(head)
+	// Most places are none: see this before all of it is read.
+	if ends, err := r.fieldsEnd(at+prefixSize, at+prefixSize+length); !ends || err != nil {
+		return 0, err
+	}
+	switch found, err := r.try(at); {
+	case err != nil:
+		return 0, err
+	case !found || !isProfilesData(r.record):
+		return 0, nil
+	}
+	return length, nil
+}
+
+// fieldsEnd says whether length-delimited fields go from a place exactly to another.
+func (r *Reader) fieldsEnd(at, end int64) (bool, error) {
+	var head [2 * binary.MaxVarintLen64]byte
+	for at < end {
+		part := head[:min(int64(len(head)), end-at)]
+		if _, err := r.source.section.ReadAt(part, at); err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		tag, n := binary.Uvarint(part)
+		if n <= 0 || tag != resourceProfilesField<<3|lengthDelimited && tag != dictionaryField<<3|lengthDelimited {
+			return false, nil
+		}
+		length, m := binary.Uvarint(part[n:])
+		if m <= 0 || length > uint64(end-at) {
+			return false, nil
+		}
+		at += int64(n+m) + int64(length)
+	}
+	return at == end, nil
 }
 
 func (r *Reader) try(at int64) (found bool, err error) {
@@ -206,10 +249,7 @@ func (r *Reader) prefixed() ([]byte, error) {
 	case int64(length) > int64(r.max):
 		return nil, damagef("length of a record is %d, more than %d", length, r.max)
 	case at+prefixSize+int64(length) > r.source.size:
-		return nil, damage{
-			reason:   fmt.Sprintf("file ends after %d of the %d bytes of a record", r.source.size-at-prefixSize, length),
-			cutShort: true,
-		}
+		return nil, damagef("file ends after %d of the %d bytes of a record", r.source.size-at-prefixSize, length)
 	}
 	r.source.seek(at + prefixSize)
 	return r.read(int64(length))

@@ -54,6 +54,9 @@ func (s *source) seek(at int64) {
 	s.buffered.Reset(s)
 }
 
+// skip passes the next byte, which peek has given.
+func (s *source) skip() { _, _ = s.buffered.Discard(1) }
+
 // peek gives the next n bytes, or as many as are left, and does not pass them.
 func (s *source) peek(n int) []byte {
 	p, _ := s.buffered.Peek(n) // what is missing shows in the length

@@ -6,6 +6,8 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -38,6 +40,9 @@ type Options struct {
 	// SyncInterval is for Sync SyncInterval only, and positive then.
 	SyncInterval time.Duration
 
+	// Appended, if set, is called for each record that was accepted, with its size in
+	// bytes as it was given and as it is in the file. It must be quick.
+	Appended func(raw, stored int64)
 	// Finished, if set, is called for each file that got its finished name. It must
 	// be quick and must not call the Writer.
 	Finished func(Finished)
@@ -51,13 +56,52 @@ type Options struct {
 	Now func() time.Time
 	// OpenDir opens the directory, when the Writer is opened and when it was found
 	// removed; nil is OpenDir of this package.
-	OpenDir func(path string) (Dir, error)
+	OpenDir func(path string, group ...string) (Dir, error)
+}
+
+// withDefaults gives the options with what is left out, or the error that names
+// what no Writer can work with.
+func (o Options) withDefaults() (Options, error) {
+	if err := o.Format.validate(); err != nil {
+		return o, fmt.Errorf("segment: %w", err)
+	}
+	if o.Sync == SyncInterval && o.SyncInterval <= 0 {
+		return o, fmt.Errorf("segment: sync interval is %v: want more than 0", o.SyncInterval)
+	}
+	o.Format.Framing = o.Format.framing()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OpenDir == nil {
+		o.OpenDir = OpenDir
+	}
+	return o, nil
+}
+
+// tickInterval is how often what is due must be looked for.
+func (o Options) tickInterval() time.Duration {
+	interval := maxTick
+	if o.Rotation.MaxAge > 0 {
+		interval = min(interval, o.Rotation.MaxAge)
+	}
+	if o.Sync == SyncInterval {
+		interval = min(interval, o.SyncInterval)
+	}
+	return max(interval, time.Millisecond)
+}
+
+func (o Options) trouble(err error) {
+	if o.Trouble != nil {
+		o.Trouble(err)
+	}
 }
 
 // Finished tells of a file that is complete.
 type Finished struct {
 	// Name in the directory.
-	Name    string
+	Name string
+	// Group is the path of the file's directory below that of a Set.
+	Group   string
 	Reason  Reason
 	Records int
 	Count   Count
@@ -69,7 +113,9 @@ type Finished struct {
 // concurrent use; records are encoded concurrently and written one by one.
 type Writer struct {
 	options Options
-	path    string
+	base    string
+	group   []string // names of directories below base
+	path    string   // of base and group
 
 	mu         sync.Mutex
 	closed     bool
@@ -85,42 +131,34 @@ type Writer struct {
 //
 // The owner calls Tick at least every TickInterval, and Close at the end.
 func OpenWriter(path string, options Options) (*Writer, error) {
-	if err := options.Format.validate(); err != nil {
-		return nil, fmt.Errorf("segment: %w", err)
-	}
-	if options.Sync == SyncInterval && options.SyncInterval <= 0 {
-		return nil, fmt.Errorf("segment: sync interval is %v: want more than 0", options.SyncInterval)
-	}
-	options.Format.Framing = options.Format.framing()
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.OpenDir == nil {
-		options.OpenDir = OpenDir
-	}
-	w := &Writer{options: options, path: path, names: names{format: options.Format}}
-	dir, err := options.OpenDir(path)
+	options, err := options.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("segment: %w", err)
+		return nil, err
 	}
-	if err := w.repair(dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("segment: list directory %s: %w", path, err), dir.Close())
+	w, err := openWriter(path, nil, options)
+	if err != nil {
+		return nil, err
 	}
-	w.dir = dir
+	if _, err := repairDir(w.dir, path, options); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	return w, nil
 }
 
-// TickInterval is how often Tick is to be called.
-func (w *Writer) TickInterval() time.Duration {
-	interval := maxTick
-	if w.options.Rotation.MaxAge > 0 {
-		interval = min(interval, w.options.Rotation.MaxAge)
+// openWriter opens the directory of the group and repairs nothing.
+func openWriter(path string, group []string, options Options) (*Writer, error) {
+	dir, err := options.OpenDir(path, group...)
+	if err != nil {
+		return nil, fmt.Errorf("segment: %w", err)
 	}
-	if w.options.Sync == SyncInterval {
-		interval = min(interval, w.options.SyncInterval)
-	}
-	return max(interval, time.Millisecond)
+	return &Writer{
+		options: options, base: path, group: group, path: filepath.Join(append([]string{path}, group...)...),
+		names: names{format: options.Format}, dir: dir,
+	}, nil
 }
+
+// TickInterval is how often Tick is to be called.
+func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() }
 
 // Append writes one record, which it does not keep, and returns when the record
 // is as safe as Options.Sync says. count is added to what is told of the file.
@@ -152,8 +190,13 @@ func (w *Writer) Append(record []byte, count Count) error {
 	}
 	p.accept(e, len(record), count)
 	if w.options.Format.Framing == Bare {
-		return w.appendedBare(p)
+		if err := w.appendedBare(p); err != nil {
+			return err
+		}
+		w.tellAppended(record, e)
+		return nil
 	}
+	w.tellAppended(record, e)
 	if reason, full := w.options.Rotation.after(p.usage(now)); full {
 		w.retire(reason)
 	}
@@ -181,6 +224,12 @@ func (w *Writer) prepare(size int64, now time.Time) error {
 		}
 	}
 	p, err := createPartial(w.dir, &w.names, now)
+	if p == nil && errors.Is(err, fs.ErrNotExist) {
+		// Someone removed the empty directory in this moment.
+		if err = w.follow(); err == nil {
+			p, err = createPartial(w.dir, &w.names, now)
+		}
+	}
 	if err != nil {
 		if p != nil {
 			w.drop(p)
@@ -205,7 +254,7 @@ func (w *Writer) follow() error {
 		}
 	}
 	if w.dir == nil {
-		dir, err := w.options.OpenDir(w.path)
+		dir, err := w.options.OpenDir(w.base, w.group...)
 		if err != nil {
 			return err
 		}
@@ -215,7 +264,7 @@ func (w *Writer) follow() error {
 		return nil
 	}
 	err := w.current.checkThere()
-	if errors.Is(err, errGone) {
+	if errors.Is(err, ErrGone) {
 		w.lose(w.current)
 		w.current = nil
 		return nil
@@ -226,7 +275,7 @@ func (w *Writer) follow() error {
 // leaveDir gives up a directory that was removed or moved. What is in it is
 // finished if that is possible.
 func (w *Writer) leaveDir() {
-	w.trouble(fmt.Errorf("segment: directory %s was removed or moved: making it anew", w.path))
+	w.trouble(fmt.Errorf("segment: directory %s, which is made anew: %w", w.path, ErrGone))
 	w.retire(ByFault)
 	_ = w.finishRest()
 	for _, p := range w.unfinished {
@@ -305,7 +354,7 @@ func (w *Writer) finish(p *partial) error {
 		if records > 0 {
 			w.tellFinished(p)
 		}
-	case errors.Is(err, errGone):
+	case errors.Is(err, ErrGone):
 		w.lose(p)
 		err = nil
 	default:
@@ -332,7 +381,7 @@ func (w *Writer) finishRest() error {
 // lose gives up a file that someone else has removed or changed.
 func (w *Writer) lose(p *partial) {
 	if p.records > 0 {
-		w.trouble(fmt.Errorf("segment: %s in %s, with %d records: %w", p.name, w.path, p.records, errGone))
+		w.trouble(fmt.Errorf("segment: %s in %s, with %d records: %w", p.name, w.path, p.records, ErrGone))
 	}
 	_ = p.cut()        // if it was moved it still ends on a record
 	_ = p.file.Close() // nothing more can be done for it
@@ -373,6 +422,30 @@ func (w *Writer) Tick() {
 	}
 }
 
+// finishAll finishes what is open, so that the Writer holds no file. It can go on.
+func (w *Writer) finishAll(reason Reason) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.give(reason)
+	return w.finishRest()
+}
+
+// give puts the current file to those that wait to be finished.
+func (w *Writer) give(reason Reason) {
+	if w.current != nil {
+		w.current.reason = reason
+		w.unfinished = append(w.unfinished, w.current)
+		w.current = nil
+	}
+}
+
+// idle says whether the Writer holds no file.
+func (w *Writer) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.current == nil && len(w.unfinished) == 0
+}
+
 // Close finishes the current file and ends the Writer. With an error, a file may
 // be left with its partial name, for the next OpenWriter to finish. Calling Close
 // again does nothing.
@@ -383,11 +456,7 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	if w.current != nil {
-		w.current.reason = ByClose
-		w.unfinished = append(w.unfinished, w.current)
-		w.current = nil
-	}
+	w.give(ByClose)
 	err := w.finishRest()
 	for _, p := range w.unfinished {
 		_ = p.cut()
@@ -400,14 +469,18 @@ func (w *Writer) Close() error {
 	return err
 }
 
-func (w *Writer) tellFinished(p *partial) {
-	if w.options.Finished != nil {
-		w.options.Finished(p.finished())
+func (w *Writer) tellAppended(record []byte, e encoded) {
+	if w.options.Appended != nil {
+		w.options.Appended(int64(len(record)), e.size())
 	}
 }
 
-func (w *Writer) trouble(err error) {
-	if w.options.Trouble != nil {
-		w.options.Trouble(err)
+func (w *Writer) tellFinished(p *partial) {
+	if w.options.Finished != nil {
+		finished := p.finished()
+		finished.Group = filepath.Join(w.group...)
+		w.options.Finished(finished)
 	}
 }
+
+func (w *Writer) trouble(err error) { w.options.trouble(err) }

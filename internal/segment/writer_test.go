@@ -259,7 +259,7 @@ func TestSyncModes(t *testing.T) {
 			clock := newClock()
 			w := openTestWriter(t, t.TempDir(), Options{
 				Format: allFormats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now,
-				OpenDir: func(path string) (Dir, error) {
+				OpenDir: func(path string, _ ...string) (Dir, error) {
 					dir, err := OpenDir(path)
 					return syncDirCounter{dir, &count}, err
 				},
@@ -372,7 +372,8 @@ func TestE5Restarts(t *testing.T) {
 // TestE7ManyWriters: 16 goroutines of 2 Writers in one directory, many rotations, a
 // clock that goes back, and a reader of what is finished.
 func TestE7ManyWriters(t *testing.T) {
-	const size, each = 100, 50
+	const size = 100
+	each := rounds(t, 50, 250) // of each goroutine: 1,000 files
 	forEachFormat(t, func(t *testing.T, format Format) {
 		t.Parallel()
 		dir := t.TempDir()
@@ -500,7 +501,7 @@ func TestTooManyUnfinished(t *testing.T) {
 	troubles := 0
 	w := openTestWriter(t, dir, Options{
 		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Trouble: func(error) { troubles++ },
-		OpenDir: func(path string) (Dir, error) {
+		OpenDir: func(path string, _ ...string) (Dir, error) {
 			dir, err := OpenDir(path)
 			broken.Dir = dir
 			return broken, err

@@ -1,0 +1,234 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package filebench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// started is an exporter with the directory that it writes to.
+type started struct {
+	xexporter.Profiles
+	directory string
+}
+
+// start makes and starts an exporter that writes into a new directory. keys is its
+// configuration without the place.
+func start(tb testing.TB, ours bool, keys map[string]any) started {
+	tb.Helper()
+	directory := tb.TempDir()
+	factory := fileexporter.NewFactory().(xexporter.Factory)
+	keys["path"] = filepath.Join(directory, "file")
+	if ours {
+		factory = profilesfileexporter.NewFactory().(xexporter.Factory)
+		delete(keys, "path")
+		keys["directory"] = directory
+	}
+	config := factory.CreateDefaultConfig()
+	if err := confmap.NewFromStringMap(keys).Unmarshal(config); err != nil {
+		tb.Fatal(err)
+	}
+	if err := confmap.Validate(config); err != nil {
+		tb.Fatal(err)
+	}
+	e, err := factory.CreateProfiles(context.Background(), exportertest.NewNopSettings(factory.Type()), config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := e.Start(context.Background(), componenttest.NewNopHost()); err != nil {
+		tb.Fatal(err)
+	}
+	return started{e, directory}
+}
+
+var _ component.Component = started{}
+
+// size gives how many bytes are in the directory after a shutdown.
+func (s started) size(tb testing.TB) (bytes int64) {
+	if err := s.Shutdown(context.Background()); err != nil {
+		tb.Fatal(err)
+	}
+	entries, err := os.ReadDir(s.directory)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		bytes += info.Size()
+	}
+	return bytes
+}
+
+// TestSameBytes: without compression, length-prefixed files are byte for byte what
+// the other exporter writes.
+func TestSameBytes(t *testing.T) {
+	for format, framing := range map[string]map[string]any{
+		"proto": {"format": "proto", "compression": "none"},
+		"json":  {"format": "json", "compression": "none"},
+	} {
+		t.Run(format, func(t *testing.T) {
+			ours := start(t, true, framing)
+			theirs := start(t, false, map[string]any{"format": format})
+			random := profiletest.NewRand(1)
+			for range 50 {
+				pd := profiletest.GenerateProfiles(random)
+				pd.MarkReadOnly()
+				for _, e := range []started{ours, theirs} {
+					if err := e.ConsumeProfiles(t.Context(), pd); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if ours.size(t) != theirs.size(t) {
+				t.Error("the files have different sizes")
+			}
+			if !bytes.Equal(onlyFile(t, ours.directory), onlyFile(t, theirs.directory)) {
+				t.Error("the files have different bytes")
+			}
+		})
+	}
+}
+
+func onlyFile(t *testing.T, directory string) []byte {
+	entries, err := os.ReadDir(directory)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%d files in %s: %v", len(entries), directory, err)
+	}
+	data, err := os.ReadFile(filepath.Join(directory, entries[0].Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// payload is what is written again and again.
+type payload struct {
+	name string
+	pd   pprofile.Profiles
+}
+
+func payloads(b *testing.B) (all []payload) {
+	for _, size := range []int{12 << 10, 100 << 10, 512 << 10} {
+		pd := pprofile.NewProfiles()
+		random := profiletest.NewRand(1)
+		for (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) < size {
+			if err := profiletest.GenerateProfiles(random).MergeTo(pd); err != nil {
+				b.Fatal(err)
+			}
+		}
+		all = append(all, payload{fmt.Sprintf("generated %d KiB", size>>10), pd})
+	}
+	for _, workload := range profiletest.Workloads()[:1] {
+		var encoded bytes.Buffer
+		if err := workload.Pprof(1).WriteUncompressed(&encoded); err != nil {
+			b.Fatal(err)
+		}
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(encoded.Bytes())
+		if err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, payload{workload.Name, pd})
+	}
+	largest, size := pprofile.NewProfiles(), 0
+	for _, pd := range profiletest.CorpusOTLP(b) {
+		if n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd); n > size {
+			largest, size = pd, n
+		}
+	}
+	if size > 0 {
+		all = append(all, payload{"largest of the corpus", largest})
+	}
+	return all
+}
+
+// BenchmarkWrite compares marshalling with writing, and with the other exporter, in
+// turns. Nothing is synced while it is measured. The other exporter answers before
+// it has written: it keeps records in a buffer of the process.
+func BenchmarkWrite(b *testing.B) {
+	for _, payload := range payloads(b) {
+		b.Run("records="+payload.name, func(b *testing.B) {
+			record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payload.pd)
+			if err != nil {
+				b.Fatal(err)
+			}
+			large := map[string]any{"max_size": "100GiB", "max_age": "1h"}
+			var runs []func() error
+			runs = append(runs, func() error {
+				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payload.pd)
+				return err
+			})
+			exporters := []started{
+				start(b, true, map[string]any{"compression": "none", "sync": "none", "rotation": large}),
+				start(b, true, map[string]any{"compression": "gzip", "sync": "none", "rotation": large}),
+				start(b, true, map[string]any{"compression": "zstd", "sync": "none", "rotation": large}),
+				start(b, false, map[string]any{"format": "proto"}),
+				start(b, false, map[string]any{"format": "proto", "compression": "zstd"}),
+			}
+			for _, e := range exporters {
+				runs = append(runs, func() error { return e.ConsumeProfiles(b.Context(), payload.pd) })
+			}
+			medians, times := takeTurns(b, runs)
+			for i, name := range []string{"none", "gzip", "zstd", "contrib", "contrib-zstd"} {
+				b.ReportMetric(float64(len(record))/medians[i+1], name+"-MB/s")
+				b.ReportMetric(float64(exporters[i].size(b))/float64(times[i+1])/float64(len(record)), name+"-size")
+			}
+			b.ReportMetric(float64(len(record)), "record-B")
+			b.ReportMetric(medians[0], "pdata-µs")
+			b.ReportMetric(medians[1], "none-µs")
+			b.ReportMetric(medians[1]/medians[0], "none/pdata")
+			b.ReportMetric(medians[4]/medians[0], "contrib/pdata")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// takeTurns gives the median time of each run in µs, and how often it was done. They
+// take turns, so that what else the machine does meets all alike.
+func takeTurns(b *testing.B, runs []func() error) (medians []float64, counts []int) {
+	const (
+		enough, least, most = 4 * time.Second, 10, 400 // rounds
+		each                = 5
+	)
+	times := make([][]time.Duration, len(runs))
+	begin := time.Now()
+	for round := 0; round < least || round < most && time.Since(begin) < enough; round++ {
+		for i, run := range runs {
+			for range each {
+				before := time.Now()
+				if err := run(); err != nil {
+					b.Fatal(err)
+				}
+				times[i] = append(times[i], time.Since(before))
+			}
+		}
+	}
+	for _, t := range times {
+		slices.Sort(t)
+		medians = append(medians, float64(t[len(t)/2].Nanoseconds())/1000)
+		counts = append(counts, len(t))
+	}
+	return medians, counts
+}

@@ -1,0 +1,99 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// group is what goes into files of one directory.
+type group struct {
+	names    []string // of directories, one inside the other: one for each key
+	profiles pprofile.Profiles
+}
+
+// groupsOf takes pd apart by the values of the resource attributes keys, in order of
+// their first appearance. Of several groups each has a copy of what it refers to,
+// with a dictionary of its own; a single one is pd itself. pd is only read. An error
+// says what in pd refers to nothing.
+func groupsOf(pd pprofile.Profiles, keys []string, yield func(group) error) error {
+	if len(keys) == 0 {
+		return yield(group{profiles: pd})
+	}
+	if err := dictionary.Check(pd); err != nil {
+		return err
+	}
+	// What was marshalled before, for a call that failed, has references for strings.
+	resolved, err := dictionary.ResolveReferences(pd)
+	if err != nil {
+		return err
+	}
+	type members struct {
+		names     []string
+		resources []int
+	}
+	var all []*members
+	byNames := map[string]*members{}
+	for i, rp := range resolved.ResourceProfiles().All() {
+		names := groupNames(rp.Resource().Attributes(), keys)
+		key := strings.Join(names, "/")
+		m := byNames[key]
+		if m == nil {
+			m = &members{names: names}
+			byNames[key] = m
+			all = append(all, m)
+		}
+		m.resources = append(m.resources, i)
+	}
+	switch len(all) {
+	case 0:
+		return yield(group{names: groupNames(pcommon.NewMap(), keys), profiles: pd})
+	case 1:
+		return yield(group{names: all[0].names, profiles: pd})
+	}
+	s := newSplitter(resolved)
+	for _, m := range all {
+		if err := yield(group{names: m.names, profiles: s.take(m.resources)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func groupNames(attributes pcommon.Map, keys []string) []string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		if value, found := attributes.Get(key); found {
+			names[i] = groupNameOf(value)
+		} else {
+			names[i] = segment.Unset
+		}
+	}
+	return names
+}
+
+// groupNameOf gives different names to different values.
+func groupNameOf(value pcommon.Value) string {
+	switch value.Type() {
+	case pcommon.ValueTypeStr:
+		return segment.GroupName(value.Str())
+	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
+		return segment.TypedGroupName(strings.ToLower(value.Type().String()), value.AsString())
+	case pcommon.ValueTypeBytes:
+		return segment.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
+	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
+		// Their text does not tell 1 from "1".
+		exact := dictionary.New(0).AppendPdata(nil, value)
+		return segment.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
+	default:
+		return segment.TypedGroupName("null", "")
+	}
+}

@@ -1,0 +1,388 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// numbered gives profiles with a resource for each service, and a number in each.
+func numbered(number int, services ...string) pprofile.Profiles {
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("")
+	for _, service := range services {
+		attributes := pd.ResourceProfiles().AppendEmpty().Resource().Attributes()
+		attributes.PutStr("service.name", service)
+		attributes.PutInt("number", int64(number))
+	}
+	return pd
+}
+
+// numbersIn gives the numbers of the finished records at and below a directory,
+// sorted, by service.
+func numbersIn(t testing.TB, dir string) map[string][]int {
+	numbers := map[string][]int{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		require.NoError(t, err)
+		if entry.IsDir() {
+			return nil
+		}
+		if name, ok := segment.ParseName(entry.Name()); !ok || name.Partial {
+			return nil
+		}
+		r, err := segment.OpenReader(path, segment.ReaderOptions{})
+		require.NoError(t, err)
+		for record, err := range r.All() {
+			require.NoError(t, err)
+			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record)
+			require.NoError(t, err)
+			for _, rp := range pd.ResourceProfiles().All() {
+				service, _ := rp.Resource().Attributes().Get("service.name")
+				number, _ := rp.Resource().Attributes().Get("number")
+				numbers[service.Str()] = append(numbers[service.Str()], int(number.Int()))
+			}
+		}
+		require.NoError(t, r.Close())
+		return nil
+	}))
+	for _, n := range numbers {
+		slices.Sort(n)
+	}
+	return numbers
+}
+
+func queueConfig(change func(q *exporterhelper.QueueBatchConfig)) configoptional.Optional[exporterhelper.QueueBatchConfig] {
+	cfg := createDefaultConfig().(*Config)
+	queue := *cfg.SendingQueue.GetOrInsertDefault()
+	change(&queue)
+	return configoptional.Some(queue)
+}
+
+// countingMarshaler counts what it makes.
+type countingMarshaler struct {
+	recordMarshaler
+	made *atomic.Int32
+}
+
+func (m countingMarshaler) marshal(pd pprofile.Profiles, add func([]byte, segment.Count)) error {
+	m.made.Add(1)
+	return m.recordMarshaler.marshal(pd, add)
+}
+
+// TestRetryWritesWhatIsLeft: groups and bytes are made once; what is tried again is
+// what was not written.
+func TestRetryWritesWhatIsLeft(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
+	require.NoError(t, err)
+	var made atomic.Int32
+	e.marshaler = countingMarshaler{e.marshaler, &made}
+	require.NoError(t, e.start(t.Context(), nil))
+	blocked := []string{filepath.Join(cfg.Directory, "b"), filepath.Join(cfg.Directory, "c")}
+	for _, path := range blocked {
+		require.NoError(t, os.WriteFile(path, nil, 0o600)) // where a directory should be
+	}
+	req, err := e.request(t.Context(), numbered(7, "a", "b", "c", "d"))
+	require.NoError(t, err)
+	size := req.BytesSize()
+	for range 3 {
+		err = e.consume(t.Context(), req)
+		require.ErrorContains(t, err, "2 of ")
+		require.ErrorContains(t, err, "not a directory")
+		require.False(t, consumererror.IsPermanent(err))
+		require.Equal(t, size, req.BytesSize(), "a queue counts on it")
+	}
+	require.NoError(t, os.Remove(blocked[0]))
+	err = e.consume(t.Context(), req)
+	require.ErrorContains(t, err, blocked[1])
+	require.NoError(t, os.Remove(blocked[1]))
+	require.NoError(t, e.consume(t.Context(), req))
+	require.NoError(t, e.shutdown(t.Context()))
+	assert.Equal(t, map[string][]int{"a": {7}, "b": {7}, "c": {7}, "d": {7}}, numbersIn(t, cfg.Directory))
+	assert.Equal(t, int32(4), made.Load())
+}
+
+// TestPermanentErrorsWaitForTheRest: a record that no file can hold keeps no other
+// from being tried again.
+func TestPermanentErrorsWaitForTheRest(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
+	require.NoError(t, err)
+	require.NoError(t, e.start(t.Context(), nil))
+	blocked := filepath.Join(cfg.Directory, "b")
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	req, err := e.request(t.Context(), numbered(7, "a", "b"))
+	require.NoError(t, err)
+	req.(*request).add([]string{"c"}, []byte("text"), segment.Count{})
+	err = e.consume(t.Context(), req)
+	require.Error(t, err)
+	require.False(t, consumererror.IsPermanent(err))
+	require.NoError(t, os.Remove(blocked))
+	err = e.consume(t.Context(), req)
+	require.ErrorContains(t, err, "not a protobuf message")
+	require.True(t, consumererror.IsPermanent(err))
+	require.NoError(t, e.shutdown(t.Context()))
+	assert.Equal(t, map[string][]int{"a": {7}, "b": {7}}, numbersIn(t, cfg.Directory))
+}
+
+// TestRetryOnFailure: the caller waits until the disk is there again.
+func TestRetryOnFailure(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = filepath.Join(t.TempDir(), "profiles")
+	cfg.RetryOnFailure.InitialInterval = time.Millisecond
+	e, logs := startExporter(t, cfg)
+	require.NoError(t, os.RemoveAll(cfg.Directory))
+	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
+	done := make(chan error)
+	go func() { done <- e.ConsumeProfiles(context.Background(), numbered(1, "a")) }()
+	require.Eventually(t, func() bool {
+		return logs.FilterMessage("Exporting failed. Will retry the request after interval.").Len() > 2
+	}, time.Minute, time.Millisecond)
+	select {
+	case err := <-done:
+		t.Fatalf("it is answered, %v", err)
+	default:
+	}
+	require.NoError(t, os.Remove(cfg.Directory))
+	require.NoError(t, <-done)
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Equal(t, map[string][]int{"a": {1}}, numbersIn(t, cfg.Directory))
+}
+
+// TestQueueIsBounded by bytes, and drained at shutdown.
+func TestQueueIsBounded(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))
+	require.NoError(t, err)
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
+		q.QueueSize, q.NumConsumers = int64(3*len(one)), 1
+	})
+	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = time.Millisecond, time.Millisecond
+	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, "a"), nil, 0o600))
+	e, _ := startExporter(t, cfg)
+	accepted := 0
+	for accepted < 10 {
+		if err = e.ConsumeProfiles(t.Context(), numbered(accepted, "a")); err != nil {
+			break
+		}
+		accepted++
+	}
+	require.ErrorIs(t, err, exporterhelper.ErrQueueIsFull)
+	assert.Contains(t, []int{3, 4}, accepted) // one may be with the consumer
+	require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "a")))
+	require.Eventually(t, func() bool {
+		return e.ConsumeProfiles(t.Context(), numbered(accepted, "a")) == nil
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Len(t, numbersIn(t, cfg.Directory)["a"], accepted+1)
+}
+
+func TestWaitForResult(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.Sync = t.TempDir(), syncRecord
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
+	e, _ := startExporter(t, cfg)
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() { assert.NoError(t, e.ConsumeProfiles(t.Context(), numbered(i, "a"))) })
+	}
+	group.Wait()
+	// Without a shutdown: what is acknowledged is in the file.
+	data, err := os.ReadFile(filepath.Join(cfg.Directory, list(t, cfg.Directory)[0]))
+	require.NoError(t, err)
+	assert.NotEmpty(t, data)
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Len(t, numbersIn(t, cfg.Directory)["a"], 20)
+}
+
+// memoryStorage is a storage extension that outlives exporters.
+type memoryStorage struct {
+	component.StartFunc
+	component.ShutdownFunc
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+func (s *memoryStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return storageClient{s}, nil
+}
+
+type storageClient struct{ s *memoryStorage }
+
+func (c storageClient) Get(ctx context.Context, key string) ([]byte, error) {
+	get := storage.GetOperation(key)
+	return get.Value, errors.Join(c.Batch(ctx, get))
+}
+
+func (c storageClient) Set(ctx context.Context, key string, value []byte) error {
+	return c.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (c storageClient) Delete(ctx context.Context, key string) error {
+	return c.Batch(ctx, storage.DeleteOperation(key))
+}
+
+func (c storageClient) Batch(_ context.Context, operations ...*storage.Operation) error {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	for _, o := range operations {
+		switch o.Type {
+		case storage.Get:
+			o.Value = slices.Clone(c.s.kept[o.Key])
+		case storage.Set:
+			c.s.kept[o.Key] = slices.Clone(o.Value)
+		case storage.Delete:
+			delete(c.s.kept, o.Key)
+		}
+	}
+	return nil
+}
+
+func (storageClient) Close(context.Context) error { return nil }
+
+type storageHost struct {
+	component.Host
+	extensions map[component.ID]component.Component
+}
+
+func (h storageHost) GetExtensions() map[component.ID]component.Component { return h.extensions }
+
+// TestE14PersistentQueue: the disk of the files cannot be written to; what the queue
+// has acknowledged is there after restarts, once. In e2e the program is killed, too.
+func TestE14PersistentQueue(t *testing.T) {
+	id := component.MustNewID("file_storage")
+	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memoryStorage{kept: map[string][]byte{}}}}
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.NumConsumers = &id, 2 })
+	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxElapsedTime = time.Millisecond, 0
+	blocked := filepath.Join(cfg.Directory, "a")
+	number := 0
+	for restart := range 4 {
+		if restart < 3 {
+			require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+		}
+		e, _ := newExporter(t, cfg)
+		require.NoError(t, e.Start(t.Context(), host))
+		for range 10 {
+			require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(number, "a")))
+			number++
+		}
+		if restart < 3 {
+			require.NoError(t, e.Shutdown(t.Context()))
+			require.NoError(t, os.Remove(blocked))
+			continue
+		}
+		require.Eventually(t, func() bool {
+			host.extensions[id].(*memoryStorage).mu.Lock()
+			defer host.extensions[id].(*memoryStorage).mu.Unlock()
+			for key := range host.extensions[id].(*memoryStorage).kept {
+				if _, err := strconv.Atoi(key); err == nil {
+					return false // an item is left
+				}
+			}
+			return true
+		}, time.Minute, 10*time.Millisecond)
+		require.NoError(t, e.Shutdown(t.Context()))
+	}
+	var want []int
+	for i := range number {
+		want = append(want, i)
+	}
+	assert.Equal(t, map[string][]int{"a": want}, numbersIn(t, cfg.Directory))
+}
+
+func testExporter(t testing.TB, change func(cfg *Config)) *fileExporter {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	change(cfg)
+	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
+	require.NoError(t, err)
+	return e
+}
+
+func TestEncoding(t *testing.T) {
+	grouped := testExporter(t, func(cfg *Config) { cfg.GroupBy = []string{"service.name"} })
+	req, err := grouped.request(t.Context(), numbered(3, "a", "b", "c"))
+	require.NoError(t, err)
+	encoded, err := encoding{grouped}.Marshal(t.Context(), req)
+	require.NoError(t, err)
+	_, again, err := encoding{grouped}.Unmarshal(encoded)
+	require.NoError(t, err)
+	assert.Equal(t, req, again, "the same bytes")
+
+	// What another configuration has left is made anew.
+	other := testExporter(t, func(cfg *Config) { cfg.Format, cfg.GroupBy = formatJSON, []string{"number", "service.name"} })
+	_, again, err = encoding{other}.Unmarshal(encoded)
+	require.NoError(t, err)
+	require.Len(t, again.(*request).left, 3)
+	assert.Equal(t, []string{"_int-3", "a"}, again.(*request).left[0].group)
+	assert.True(t, json.Valid(again.(*request).left[0].bytes))
+	encoded, err = encoding{other}.Marshal(t.Context(), again)
+	require.NoError(t, err)
+	_, back, err := encoding{grouped}.Unmarshal(encoded)
+	require.NoError(t, err)
+	require.Len(t, back.(*request).left, 3)
+	assert.Equal(t, []string{"a"}, back.(*request).left[0].group)
+
+	pprof := testExporter(t, func(cfg *Config) {
+		cfg.Format, cfg.Framing, cfg.Compression = formatPprof, framingNone, compressionGzip
+	})
+	encoded, err = encoding{pprof}.Marshal(t.Context(), &request{left: []record{{bytes: []byte{1}}}})
+	require.NoError(t, err)
+	_, _, err = encoding{grouped}.Unmarshal(encoded)
+	require.ErrorContains(t, err, `"pprof.pb", which cannot be made "otlp.pb" any more`)
+
+	_, err = req.MergeSplit(t.Context(), 0, exporterhelper.RequestSizerTypeBytes, req)
+	require.Error(t, err)
+}
+
+// TestEncodingOfGarbage: what is stored may be cut or changed.
+func TestEncodingOfGarbage(t *testing.T) {
+	e := testExporter(t, func(cfg *Config) { cfg.GroupBy = []string{"service.name"} })
+	req, err := e.request(t.Context(), numbered(3, "a", "b"))
+	require.NoError(t, err)
+	encoded, err := encoding{e}.Marshal(t.Context(), req)
+	require.NoError(t, err)
+	for cut := range encoded {
+		_, got, err := encoding{e}.Unmarshal(encoded[:cut])
+		if err == nil {
+			require.Less(t, len(got.(*request).left), 2)
+		}
+	}
+	random := rand.New(rand.NewPCG(randomSeed(t), 0))
+	for at := range encoded {
+		changed := slices.Clone(encoded)
+		changed[at] ^= byte(1 + random.IntN(255))
+		_, _, _ = encoding{e}.Unmarshal(changed) // no panic
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// Reasons of errors, as metadata.yaml lists them.
+const (
+	reasonNoSpace       = "no_space"
+	reasonReadOnly      = "read_only"
+	reasonPermission    = "permission"
+	reasonDescriptors   = "descriptors"
+	reasonIO            = "io"
+	reasonRemoved       = "removed"
+	reasonConvert       = "convert"
+	reasonInvalidRecord = "invalid_record"
+	reasonOther         = "other"
+)
+
+// reasonOf says what kind of error it is.
+func reasonOf(err error) string {
+	if _, ok := errors.AsType[*segment.InvalidRecordError](err); ok {
+		return reasonInvalidRecord
+	}
+	for _, known := range []struct {
+		err    error
+		reason string
+	}{
+		{syscall.ENOSPC, reasonNoSpace},
+		{syscall.EDQUOT, reasonNoSpace},
+		{syscall.EROFS, reasonReadOnly},
+		{syscall.EMFILE, reasonDescriptors},
+		{syscall.ENFILE, reasonDescriptors},
+		{syscall.EIO, reasonIO},
+		{fs.ErrPermission, reasonPermission},
+		{fs.ErrNotExist, reasonRemoved},
+		{segment.ErrGone, reasonRemoved},
+	} {
+		if errors.Is(err, known.err) {
+			return known.reason
+		}
+	}
+	return reasonOther
+}
+
+func (e *fileExporter) count(reason string) {
+	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), 1, attributeOf("reason", reason))
+}
+
+func attributeOf(key, value string) metric.AddOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}
+
+func (e *fileExporter) tellAppended(raw, stored int64) {
+	ctx := context.Background()
+	e.telemetry.ExporterProfilesFileRecords.Add(ctx, 1)
+	e.telemetry.ExporterProfilesFileUncompressedBytes.Add(ctx, raw)
+	e.telemetry.ExporterProfilesFileWrittenBytes.Add(ctx, stored)
+}
+
+// place says which directory a file is in.
+func (e *fileExporter) place(group string) []zap.Field {
+	fields := []zap.Field{zap.String("directory", e.config.Directory)}
+	if group != "" {
+		fields = append(fields, zap.String("group", group))
+	}
+	return fields
+}
+
+func (e *fileExporter) tellFinished(f segment.Finished) {
+	e.telemetry.ExporterProfilesFileFiles.Add(context.Background(), 1, attributeOf("reason", string(f.Reason)))
+	e.logger.Info("Finished a file of profiles", append(e.place(f.Group),
+		zap.String("file", f.Name),
+		zap.String("reason", string(f.Reason)),
+		zap.Int("profiles", f.Count.Profiles),
+		zap.Int("samples", f.Count.Samples),
+		zap.Int("records", f.Records),
+		zap.Int64("bytes", f.Size),
+		zap.Int64("uncompressed_bytes", f.Raw),
+	)...)
+}
+
+func (e *fileExporter) tellRepaired(r segment.Repaired) {
+	fields := append(e.place(r.Group), zap.String("partial", r.Partial), zap.Int64("cut_bytes", r.Cut))
+	if r.Name == "" {
+		e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, attributeOf("outcome", "removed"))
+		e.logger.Info("Removed a leftover file without a whole record", fields...)
+		return
+	}
+	e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, attributeOf("outcome", "finished"))
+	e.logger.Info("Finished a leftover file", append(fields,
+		zap.String("file", r.Name),
+		zap.Int("records", r.Records),
+		zap.Int64("bytes", r.Size),
+		zap.Int("damaged_places", r.Damaged),
+	)...)
+}
+
+func (e *fileExporter) tellRemoved(r segment.Removed) {
+	e.telemetry.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
+	e.logger.Debug("Removed an old file", append(e.place(r.Group), zap.String("file", r.Name), zap.Int64("bytes", r.Size))...)
+}
+
+func (e *fileExporter) tellTrouble(err error) {
+	e.count(reasonOf(err))
+	e.logger.Warn("Trouble with files of profiles", zap.String("directory", e.config.Directory), zap.Error(err))
+}

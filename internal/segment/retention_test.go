@@ -1,0 +1,155 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRetentionPolicy(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	// Five files of 10 bytes, begun 5, 4, 3, 2 and 1 minutes ago.
+	files := func() []kept {
+		var all []kept
+		for i := range 5 {
+			name := Name{Time: now.Add(time.Duration(i-5) * time.Minute), Sequence: uint64(9 - i), Format: allFormats[0]}
+			all = append(all, kept{group: strconv.Itoa(i % 2), name: name, label: name.String(), size: 10})
+		}
+		all[0], all[3] = all[3], all[0]
+		return all
+	}
+	for name, tt := range map[string]struct {
+		retention Retention
+		removed   int
+	}{
+		"none":                     {Retention{}, 0},
+		"files":                    {Retention{MaxFiles: 2}, 3},
+		"as many files as allowed": {Retention{MaxFiles: 5}, 0},
+		"size":                     {Retention{MaxTotalSize: 30}, 2},
+		"size, not quite":          {Retention{MaxTotalSize: 29}, 3},
+		"all are too large":        {Retention{MaxTotalSize: 9}, 5},
+		"age":                      {Retention{MaxAge: 3 * time.Minute}, 2},
+		"age, all":                 {Retention{MaxAge: time.Second}, 5},
+		"the strictest counts":     {Retention{MaxFiles: 4, MaxAge: 4 * time.Minute, MaxTotalSize: 20}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tt.retention.surplus(files(), now)
+			require.Len(t, got, tt.removed)
+			for i, f := range got {
+				assert.Equal(t, now.Add(time.Duration(i-5)*time.Minute), f.name.Time, "the oldest first")
+			}
+			assert.Equal(t, tt.retention != Retention{}, tt.retention.enabled())
+		})
+	}
+	assert.Empty(t, Retention{MaxFiles: 1}.surplus(nil, now))
+}
+
+// TestRetention: over all groups, and nothing but finished files of ours is removed.
+func TestRetention(t *testing.T) {
+	const size = 100
+	for _, levels := range []int{0, 1} {
+		t.Run(strconv.Itoa(levels), func(t *testing.T) {
+			dir := t.TempDir()
+			clock := newClock()
+			var removed []Removed
+			s := openTestSet(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}},
+				SetOptions{Levels: levels, MaxOpen: 10, Retention: Retention{MaxFiles: 3}, Removed: func(r Removed) { removed = append(removed, r) }})
+			group := func(id int) []string { return []string{"g" + strconv.Itoa(id)}[:levels] }
+			bystanders := []string{"notes.txt", "profiles-20200101T000000.000Z-000001.otlp.pb.zst.partial~"}
+			for _, name := range bystanders {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+			}
+			archive := filepath.Join(dir, "g0", "archive")
+			require.NoError(t, os.MkdirAll(archive, 0o700))
+			old := Name{Sequence: 1, Format: allFormats[2]}.String()
+			require.NoError(t, os.WriteFile(filepath.Join(archive, old), []byte("x"), 0o600))
+			// Another Writer is writing an old file.
+			other := openTestWriter(t, filepath.Join(append([]string{dir}, group(0)...)...), Options{Format: allFormats[2], Now: clock.Now})
+			require.NoError(t, other.Append(testRecord(OTLPProto, 100, size), Count{}))
+
+			for id := range 6 {
+				clock.step(time.Second)
+				require.NoError(t, s.Append(group(id), testRecord(OTLPProto, id, size), Count{}))
+			}
+			clock.step(housekeepingInterval)
+			s.Tick()
+			require.Len(t, removed, 3)
+			assert.Equal(t, strings.Join(group(0), ""), removed[0].Group)
+			assert.Positive(t, removed[0].Size)
+			for _, name := range bystanders {
+				assert.FileExists(t, filepath.Join(dir, name))
+			}
+			assert.FileExists(t, filepath.Join(archive, old), "deeper than our groups")
+			if levels == 1 {
+				assert.NoDirExists(t, filepath.Join(dir, "g1"), "empty")
+			}
+			require.NoError(t, os.RemoveAll(archive))
+			for _, name := range bystanders {
+				require.NoError(t, os.Remove(filepath.Join(dir, name)))
+			}
+			// A group whose directory was removed can be written to again.
+			require.NoError(t, s.Append(group(1), testRecord(OTLPProto, 7, size), Count{}))
+			require.NoError(t, s.Close())
+			require.Len(t, removed, 4, "also at the end")
+			require.NoError(t, other.Close())
+			all := 0
+			for _, ids := range readTree(t, dir, size) {
+				all += len(ids)
+			}
+			assert.Equal(t, 4, all, "and the other Writer's")
+		})
+	}
+}
+
+func TestRetentionByAgeNeedsNoRecord(t *testing.T) {
+	dir := t.TempDir()
+	clock := newClock()
+	s := openTestSet(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}},
+		SetOptions{MaxOpen: 1, Retention: Retention{MaxAge: time.Hour}})
+	require.NoError(t, s.Append(nil, testRecord(OTLPProto, 1, 10), Count{}))
+	clock.step(59 * time.Minute)
+	s.Tick()
+	assert.Len(t, list(t, dir), 1)
+	clock.step(2 * time.Minute)
+	s.Tick()
+	assert.Empty(t, list(t, dir))
+}
+
+// TestRetentionFailing: each call fails; nothing but what is due is ever removed.
+func TestRetentionFailing(t *testing.T) {
+	const size = 10
+	for n := 1; ; n++ {
+		dir := t.TempDir()
+		clock := newClock()
+		f := faults{noSync: true}
+		s := openTestSet(t, dir, Options{
+			Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, OpenDir: f.openDir, Trouble: func(error) {},
+		}, SetOptions{Levels: 1, MaxOpen: 10, Retention: Retention{MaxFiles: 2}})
+		for id := range 5 {
+			clock.step(time.Second)
+			require.NoError(t, s.Append([]string{"g" + strconv.Itoa(id%2)}, testRecord(OTLPProto, id, size), Count{}))
+		}
+		f.calls, f.from, f.to = 0, n, n+1
+		clock.step(housekeepingInterval)
+		s.Tick()
+		failed := f.failed
+		f.clear()
+		require.NoError(t, s.Close())
+		got := readTree(t, dir, size)
+		require.Contains(t, got["g0"], 4, "call %d", n)
+		require.Contains(t, got["g1"], 3, "call %d", n)
+		if failed == 0 {
+			assert.Equal(t, map[string][]int{"g0": {4}, "g1": {3}}, got)
+			break
+		}
+	}
+}

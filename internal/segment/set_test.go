@@ -1,0 +1,423 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func openTestSet(t testing.TB, dir string, options Options, set SetOptions) *Set {
+	if options.Trouble == nil {
+		options.Trouble = func(err error) { t.Errorf("unexpected trouble: %v", err) }
+	}
+	s, err := OpenSet(dir, options, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// readTree gives the ids in all finished files at and below a directory, by group,
+// and requires that no other file is there.
+func readTree(t testing.TB, dir string, size int) map[string][]int {
+	found := map[string][]int{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		if entry.IsDir() {
+			return nil
+		}
+		parsed, ok := ParseName(entry.Name())
+		require.True(t, ok && !parsed.Partial, path)
+		group, err := filepath.Rel(dir, filepath.Dir(path))
+		require.NoError(t, err)
+		if group == "." {
+			group = ""
+		}
+		found[group] = append(found[group], readFile(t, path, parsed.Format.Content, size)...)
+		return nil
+	}))
+	return found
+}
+
+func TestGroupName(t *testing.T) {
+	for text, want := range map[string]string{
+		"checkout":                        "checkout",
+		"Check-Out_2.0":                   "Check-Out_2.0",
+		"":                                "_empty",
+		"_unset":                          "%5Funset",
+		"_empty":                          "%5Fempty",
+		".":                               "%2E",
+		"..":                              "%2E%2E",
+		"...":                             "%2E.%2E",
+		"../../etc/passwd":                "%2E.%2F..%2Fetc%2Fpasswd",
+		"/etc/passwd":                     "%2Fetc%2Fpasswd",
+		`C:\x`:                            "C%3A%5Cx",
+		"a\x00b":                          "a%00b",
+		"a%2Fb":                           "a%252Fb",
+		"a~b":                             "a%7Eb",
+		"é":                               "%C3%A9",
+		"\xff":                            "%FF",
+		"con":                             "%63on",
+		"NUL.txt":                         "%4EUL.txt",
+		"console":                         "console",
+		" a ":                             "%20a%20",
+		"a.":                              "a%2E",
+		"a..b":                            "a..b",
+		strings.Repeat("a", maxGroupName): strings.Repeat("a", maxGroupName),
+	} {
+		if !foldsCase {
+			assert.Equal(t, want, GroupName(text), "%q", text)
+		}
+		assert.True(t, isGroupName(GroupName(text)), text)
+	}
+	assert.Equal(t, "_int-1", TypedGroupName("int", "1"))
+	assert.Equal(t, "_double-%2D1.5", strings.ReplaceAll(TypedGroupName("double", "-1.5"), "--", "-%2D"))
+	assert.Equal(t, "%43heck", escape("Check", true, true), "where case is folded")
+	long := GroupName(strings.Repeat("a", 5000))
+	assert.Len(t, long, cutGroupName+1+2*hashedBytes)
+	assert.NotEqual(t, long, GroupName(strings.Repeat("a", 5001)))
+	assert.NotContains(t, GroupName(strings.Repeat("é", 5000))[:cutGroupName], "~")
+}
+
+// hostileValues gives n different values that would like to lead elsewhere, or to be
+// taken for each other.
+func hostileValues(random *rand.Rand, n int) []string {
+	values := []string{
+		"", ".", "..", "...", "../", "../..", "/", "//", "/etc/passwd", "a/b", "a/../b", `\`, `..\..`, "\x00", "a\x00", "a",
+		"A", "a.", "a ", " a", "~", "%", "%2F", "%2f", "%5F", "_", "_unset", "_empty", "_int-1", "1", "con", "CON", "nul.txt",
+		"profiles-20261121T102330.123Z-000001.otlp.pb.zst", "profiles-20261121T102330.123Z-000001.otlp.pb.zst.partial",
+		strings.Repeat("a", 5000), strings.Repeat("a", 5001), strings.Repeat("../", 1700), strings.Repeat("/", 5000), "é", "e\u0301", "\xff", "\xc3",
+	}
+	pieces := []string{"..", "/", `\`, "\x00", "a", "A", ".", "%", "~", "_", "é", "\xff", " ", "2F", "con", "-", "\n", strings.Repeat("x", 70)}
+	seen := map[string]bool{}
+	for _, v := range values {
+		seen[v] = true
+	}
+	for len(values) < n {
+		var b strings.Builder
+		for range 1 + random.IntN(8) {
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		if v := b.String(); !seen[v] {
+			seen[v] = true
+			values = append(values, v)
+		}
+	}
+	return values[:n]
+}
+
+// TestE10HostileGroups: nothing is written outside, no two values share a directory,
+// and planted links and files are not followed.
+func TestE10HostileGroups(t *testing.T) {
+	const size = 20
+	n := rounds(t, 300, 10_000)
+	values := hostileValues(rand.New(rand.NewPCG(randomSeed(t), 0)), n)
+	above := t.TempDir()
+	dir := filepath.Join(above, "base", "profiles")
+	outside := filepath.Join(above, "outside")
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.Mkdir(outside, 0o700))
+	// Planted: links out and across, a file.
+	planted := map[string]bool{}
+	for i, plant := range []func(path string) error{
+		func(path string) error { return os.Symlink(outside, path) },
+		func(path string) error { return os.Symlink("../../outside", path) },
+		func(path string) error { return os.Symlink(GroupName(values[10]), path) },
+		func(path string) error { return os.Symlink("nowhere", path) },
+		func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
+	} {
+		name := "planted" + strconv.Itoa(i)
+		require.NoError(t, plant(filepath.Join(dir, name)))
+		planted[name] = true
+	}
+	open := (&faults{noSync: true}).openDir
+	s := openTestSet(t, dir, Options{Format: allFormats[0], OpenDir: open}, SetOptions{Levels: 1, MaxOpen: 20})
+	directories := map[string]string{}
+	for id, value := range values {
+		name := GroupName(value)
+		if other, taken := directories[strings.ToUpper(name)]; taken && (foldsCase || GroupName(other) == name) {
+			t.Fatalf("%q and %q share %s", value, other, name)
+		}
+		directories[strings.ToUpper(name)] = value
+		require.NoError(t, s.Append([]string{name}, testRecord(OTLPProto, id, size), Count{}), "%q", value)
+	}
+	for name := range planted {
+		require.Error(t, s.Append([]string{name}, testRecord(OTLPProto, 0, size), Count{}), name)
+	}
+	require.NoError(t, s.Close())
+
+	assert.Empty(t, list(t, outside))
+	assert.Equal(t, []string{"base", "outside"}, list(t, above))
+	assert.Equal(t, []string{"profiles"}, list(t, filepath.Dir(dir)))
+	for name := range planted {
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+	}
+	found := readTree(t, dir, size)
+	require.Len(t, found, n)
+	for id, value := range values {
+		require.Equal(t, []int{id}, found[GroupName(value)], "%q", value)
+	}
+}
+
+// TestE12ManyGroups: more groups than files may be open.
+func TestE12ManyGroups(t *testing.T) {
+	const size, maxOpen = 20, 100
+	groups := rounds(t, 400, 10_000)
+	random := rand.New(rand.NewPCG(randomSeed(t), 0))
+	dir := t.TempDir()
+	before := descriptors(t)
+	s := openTestSet(t, dir, Options{
+		Format: allFormats[2], OpenDir: (&faults{noSync: true}).openDir,
+	}, SetOptions{Levels: 1, MaxOpen: maxOpen})
+	want := map[string][]int{}
+	most := 0
+	for id := range 3 * groups {
+		group := GroupName("group " + strconv.Itoa(random.IntN(groups)))
+		require.NoError(t, s.Append([]string{group}, testRecord(OTLPProto, id, size), Count{}))
+		want[group] = append(want[group], id)
+		if id%100 == 0 {
+			most = max(most, descriptors(t)-before)
+			partials, err := filepath.Glob(filepath.Join(dir, "*", "*.partial"))
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(partials), maxOpen)
+		}
+	}
+	assert.LessOrEqual(t, most, 3*maxOpen+5)
+	t.Logf("%d groups, at most %d descriptors", len(want), most)
+	require.NoError(t, s.Close())
+	assert.Equal(t, want, readTree(t, dir, size))
+	assert.LessOrEqual(t, descriptors(t), before+1)
+}
+
+// descriptors gives how many this process has open.
+func descriptors(t testing.TB) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("open descriptors cannot be counted here: %v", err)
+	}
+	return len(entries)
+}
+
+// TestE12Concurrently: many goroutines, more groups than may be open.
+func TestE12Concurrently(t *testing.T) {
+	const size, writers, each = 20, 16, 60
+	dir := t.TempDir()
+	s := openTestSet(t, dir, Options{
+		Format: allFormats[0], Rotation: Rotation{MaxRecords: 5}, OpenDir: (&faults{noSync: true}).openDir,
+	}, SetOptions{Levels: 2, MaxOpen: 3})
+	stop := make(chan struct{})
+	var ticking, writing sync.WaitGroup
+	ticking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.Tick()
+			}
+		}
+	})
+	for g := range writers {
+		writing.Go(func() {
+			for i := range each {
+				group := []string{"a" + strconv.Itoa(i%3), "b" + strconv.Itoa(i%5)}
+				assert.NoError(t, s.Append(group, testRecord(OTLPProto, g*each+i, size), Count{}))
+			}
+		})
+	}
+	writing.Wait()
+	close(stop)
+	ticking.Wait()
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.Append([]string{"a", "b"}, testRecord(OTLPProto, 1, size), Count{}), ErrClosed)
+	var got []int
+	for group, ids := range readTree(t, dir, size) {
+		for _, id := range ids {
+			i := id % each
+			require.Equal(t, filepath.Join("a"+strconv.Itoa(i%3), "b"+strconv.Itoa(i%5)), group)
+		}
+		got = append(got, ids...)
+	}
+	slices.Sort(got)
+	require.Len(t, got, writers*each)
+	require.Len(t, slices.Compact(got), writers*each)
+}
+
+// TestE1FailingCallsInGroups: as TestE1FailingCalls, with more groups than may be open.
+func TestE1FailingCallsInGroups(t *testing.T) {
+	const size = 20
+	format := allFormats[2]
+	step := 3
+	if soaking() {
+		step = 1
+	}
+	for _, syncMode := range []Sync{SyncNone, SyncRecord} {
+		for _, to := range []int{1, 4, 1 << 30} {
+			for n := 1; ; n += step {
+				dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one a run of many in a test
+				require.NoError(t, err)
+				f := faults{from: n, to: n + to, short: true, noSync: true}
+				clock := newClock()
+				options := Options{Format: format, Sync: syncMode, Rotation: Rotation{MaxRecords: 3}, OpenDir: f.openDir, Now: clock.Now}
+				set := SetOptions{Levels: 2, MaxOpen: 2}
+				s, err := OpenSet(dir, options, set)
+				if err != nil {
+					f.clear()
+					s, err = OpenSet(dir, options, set)
+					require.NoError(t, err)
+				}
+				want := map[string][]int{}
+				add := func(id int) error {
+					group := []string{"a" + strconv.Itoa(id%2), "b" + strconv.Itoa(id%3)}
+					err := s.Append(group, testRecord(format.Content, id, size), Count{})
+					if err == nil {
+						want[filepath.Join(group...)] = append(want[filepath.Join(group...)], id)
+					}
+					return err
+				}
+				for id := range 10 {
+					_ = add(id)
+					if id%3 == 0 {
+						clock.step(time.Minute)
+						s.Tick()
+					}
+				}
+				failed := f.failed
+				f.clear()
+				for id := range 6 {
+					require.NoError(t, add(10+id), "the fault is gone")
+				}
+				clock.step(time.Minute)
+				s.Tick()
+				require.NoError(t, s.Close())
+				require.Equal(t, want, readTree(t, dir, size), "calls from %d to %d failed", f.from, f.to)
+				require.NoError(t, os.RemoveAll(dir))
+				if failed == 0 {
+					require.Greater(t, n, 60)
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestRepairInGroups: leftovers in groups are finished at start, and where the disk
+// fails then, later.
+func TestRepairInGroups(t *testing.T) {
+	const size = 30
+	format := allFormats[2]
+	torn := fileOf(t, format, 3, size)
+	torn = torn[:len(torn)-1]
+	for n := 1; ; n++ {
+		dir := t.TempDir()
+		for i, group := range []string{"", "a", "a/b", "a/b/c", "_unset/_int-1"} {
+			path := filepath.Join(dir, group)
+			require.NoError(t, os.MkdirAll(path, 0o700))
+			name := Name{Sequence: uint64(i), Format: format, Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), torn, 0o600))
+		}
+		f := faults{from: n, to: n + 1, noSync: true}
+		clock := newClock()
+		var repaired []string
+		options := Options{
+			Format: format, OpenDir: f.openDir, Now: clock.Now,
+			Repaired: func(r Repaired) { repaired = append(repaired, r.Group) },
+		}
+		s, err := OpenSet(dir, options, SetOptions{Levels: 2, MaxOpen: 2})
+		if err != nil {
+			require.Positive(t, f.failed)
+			s, err = OpenSet(dir, options, SetOptions{Levels: 2, MaxOpen: 2})
+			require.NoError(t, err)
+		}
+		clock.step(housekeepingInterval)
+		s.Tick()
+		require.NoError(t, s.Close())
+		deep := filepath.Join(dir, "a/b/c")
+		assert.Len(t, list(t, deep), 1, "deeper than our groups")
+		require.NoError(t, os.RemoveAll(deep))
+		require.Equal(t, map[string][]int{"": {1, 2}, "a": {1, 2}, "a/b": {1, 2}, "_unset/_int-1": {1, 2}}, readTree(t, dir, size), "call %d", n)
+		if f.failed == 0 {
+			require.Greater(t, n, 20)
+			slices.Sort(repaired)
+			assert.Equal(t, []string{"", "_unset/_int-1", "a", "a/b"}, repaired)
+			break
+		}
+	}
+}
+
+// TestUnfinishedGroupsStay: a group whose file cannot be finished is not forgotten,
+// and keeps no other from being written while there is room.
+func TestUnfinishedGroupsStay(t *testing.T) {
+	const size = 10
+	dir := t.TempDir()
+	broken := map[string]*renameFails{}
+	s := openTestSet(t, dir, Options{
+		Format: allFormats[2], Trouble: func(error) {},
+		OpenDir: func(path string, group ...string) (Dir, error) {
+			below, err := OpenDir(path, group...)
+			if err != nil {
+				return nil, err
+			}
+			broken[filepath.Join(group...)] = &renameFails{Dir: below, err: errors.New("broken")}
+			return broken[filepath.Join(group...)], nil
+		},
+	}, SetOptions{Levels: 1, MaxOpen: 3})
+	want := map[string][]int{}
+	for id := range 3 {
+		group := "g" + strconv.Itoa(id)
+		require.NoError(t, s.Append([]string{group}, testRecord(OTLPProto, id, size), Count{}))
+		want[group] = []int{id}
+	}
+	require.ErrorContains(t, s.Append([]string{"g3"}, testRecord(OTLPProto, 3, size), Count{}), "3 files are open and cannot be finished")
+	broken["g1"].err = nil
+	require.NoError(t, s.Append([]string{"g3"}, testRecord(OTLPProto, 3, size), Count{}))
+	want["g3"] = []int{3}
+	for _, b := range broken {
+		b.err = nil
+	}
+	require.NoError(t, s.Close())
+	assert.Equal(t, want, readTree(t, dir, size))
+}
+
+func TestSetRefuses(t *testing.T) {
+	_, err := OpenSet(t.TempDir(), Options{Format: allFormats[0]}, SetOptions{})
+	require.ErrorContains(t, err, "0 open")
+	_, err = OpenSet(t.TempDir(), Options{}, SetOptions{MaxOpen: 1})
+	require.ErrorContains(t, err, "content")
+	dir := t.TempDir()
+	s := openTestSet(t, dir, Options{Format: allFormats[0]}, SetOptions{Levels: 1, MaxOpen: 1})
+	require.ErrorContains(t, s.Append(nil, testRecord(OTLPProto, 1, 1), Count{}), "want 1 names")
+	var invalid *InvalidRecordError
+	require.ErrorAs(t, s.Append([]string{"a"}, []byte("text"), Count{}), &invalid)
+	assert.Empty(t, list(t, dir), "nothing is made for a record that is none")
+}
+
+func TestIdleGroupsAreClosed(t *testing.T) {
+	dir := t.TempDir()
+	clock := newClock()
+	before := descriptors(t)
+	s := openTestSet(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}}, SetOptions{Levels: 1, MaxOpen: 10})
+	for id := range 5 {
+		require.NoError(t, s.Append([]string{fmt.Sprint("g", id)}, testRecord(OTLPProto, id, 10), Count{}))
+	}
+	clock.step(time.Minute)
+	s.Tick()
+	assert.LessOrEqual(t, descriptors(t), before)
+	require.NoError(t, s.Append([]string{"g1"}, testRecord(OTLPProto, 9, 10), Count{}))
+	require.NoError(t, s.Close())
+	assert.Equal(t, []int{1, 9}, readTree(t, dir, 10)["g1"])
+}
