@@ -15,10 +15,15 @@ import (
 // Index 0 of a table that is empty is the zero value; an index into a table
 // whose first entry is no zero value means the entry it leads to.
 type Remap struct {
+	// Coarsening is what is left out of locations; set it before Reset.
+	Coarsening Coarsening
+
 	to   *Tables
 	from pprofile.ProfilesDictionary
 	// By source index, the index in to plus one; 0 where it is not known yet.
 	strings, mappings, locations, functions, links, attributes, stacks []int32
+	rebasings                                                          []int32 // of mappings
+	bases                                                              []Base
 
 	location Location
 	mapping  Mapping
@@ -38,6 +43,10 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.links = zeroed(r.links, n.Links)
 	r.attributes = zeroed(r.attributes, n.Attributes)
 	r.stacks = zeroed(r.stacks, n.Stacks)
+	r.bases = r.bases[:0]
+	if r.Coarsening.RebaseMappings {
+		r.rebasings = zeroed(r.rebasings, n.Mappings)
+	}
 }
 
 // Len is how many indices of the largest dictionary so far r has memory for.
@@ -110,15 +119,14 @@ func (r *Remap) Location(i int32) int32 {
 	to, ok := known(r.locations, i)
 	if !ok {
 		l := r.from.LocationTable().At(int(i))
-		r.location.Mapping = r.Mapping(l.MappingIndex())
-		r.location.Address = l.Address()
+		r.location.Mapping, r.location.Address = r.position(l)
 		r.location.Lines = r.location.Lines[:0]
 		lines := l.Lines()
 		for j := range lines.Len() {
 			line := lines.At(j)
-			r.location.Lines = append(r.location.Lines, Line{
+			r.location.Lines = append(r.location.Lines, r.line(Line{
 				Function: r.Function(line.FunctionIndex()), Line: line.Line(), Column: line.Column(),
-			})
+			}))
 		}
 		r.location.Attributes = r.appendAttributes(r.location.Attributes[:0], l.AttributeIndices())
 		to = r.to.Location(r.location)

@@ -72,7 +72,7 @@ func TestWindowAgainstNaiveModel(t *testing.T) {
 		}
 		settings := defaultSettings()
 		settings.dropZeroSamples = seed%2 == 0
-		settings.sumSnapshots = seed%3 == 0
+		settings.snapshots = []string{snapshotsSum, snapshotsKeep}[min(1, seed%3)]
 		var before [][]byte
 		for _, pd := range payloads {
 			before = append(before, marshal(t, pd))
@@ -114,7 +114,7 @@ func TestWindowMergesCorpus(t *testing.T) {
 		all = append(all, pd)
 	}
 	settings := defaultSettings()
-	settings.sumSnapshots = true
+	settings.snapshots = snapshotsSum
 	requireSameSums(t, all, merged(t, settings, all...))
 }
 
@@ -145,7 +145,7 @@ func TestWindowKeepsReadingsApart(t *testing.T) {
 	}
 
 	settings := defaultSettings()
-	settings.sumSnapshots = true
+	settings.snapshots = snapshotsSum
 	summed := merged(t, settings, series...)
 	require.Equal(t, 1, summed.ResourceProfiles().At(0).ScopeProfiles().Len())
 	require.Equal(t, 4, summed.ProfileCount(), "one a type")
@@ -285,11 +285,11 @@ func TestWindowRetained(t *testing.T) {
 	w := newWindow(defaultSettings())
 	for seed := range uint64(60) {
 		require.NoError(t, im.add(w, profiletest.GenerateProfiles(profiletest.NewRand(seed%20))))
-		size := w.tables.Retained()
+		size := w.tables.Retained() + partitionSize
 		for key, r := range w.resources {
 			size += entrySize + 4*len(key)
 			for key, s := range r.scopes {
-				size += entrySize + 4*len(key) + s.family.samples.Retained()
+				size += entrySize + 5*len(key) + s.family.samples.Retained()
 				for _, series := range s.series {
 					size += entrySize + series.retained()
 				}
