@@ -147,7 +147,7 @@ func TestRefusedPayloadIsPermanent(t *testing.T) {
 
 // Windows that are not accepted are offered again, in order, without loss and
 // without doubling, while the next ones fill (P8).
-func TestRetry(t *testing.T) {
+func TestP8_RetryInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(attempt int) error {
 			if attempt%3 != 0 {
@@ -395,7 +395,7 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 // 32 producers and windows of 5 ms: the sums are exact (P12).
-func TestProducers(t *testing.T) {
+func TestP12_Producers(t *testing.T) {
 	next := downstream{answer: func(attempt int) error {
 		if attempt%5 == 0 {
 			return errors.New("unavailable")

@@ -204,7 +204,7 @@ func TestWindowResolvesReferences(t *testing.T) {
 	require.Equal(t, map[string]bool{"": true, "main": true, "worker": true}, values)
 }
 
-func TestWindowMergesTimestamps(t *testing.T) {
+func TestP4_CorpusTimestamps(t *testing.T) {
 	payloads := profiletest.CorpusOTLP(t)
 	for _, pd := range payloads {
 		requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultSettings(), pd))
@@ -224,7 +224,7 @@ func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
 
 // The same intervals give the same bytes in any order and any split into payloads
 // (P15).
-func TestWindowIsCanonical(t *testing.T) {
+func TestP15_AnyOrderAnySplit(t *testing.T) {
 	settings := defaultSettings()
 	settings.snapshotTypes = nil
 	for seed := range uint64(30) {
@@ -301,7 +301,7 @@ func TestWindowRetained(t *testing.T) {
 
 // A payload that is refused leaves the window as it was, and the next one is
 // taken (P1).
-func TestWindowRefusesAlone(t *testing.T) {
+func TestP1_RefusedAlone(t *testing.T) {
 	var im importer
 	w := newWindow(defaultSettings())
 	good := profiletest.GenerateProfiles(profiletest.NewRand(1))
@@ -351,7 +351,7 @@ func onlyProfile(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
 	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 }
 
-func TestWindowTimeRange(t *testing.T) {
+func TestP4_TimeRange(t *testing.T) {
 	for _, test := range []struct{ in, want [][2]uint64 }{
 		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
 		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 110}}},
@@ -371,7 +371,7 @@ func TestWindowTimeRange(t *testing.T) {
 }
 
 // Sums are exact at and beyond the edges of int64 (P3).
-func TestWindowSumsBeyondInt64(t *testing.T) {
+func TestP3_SumsBeyondInt64(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		want := new(big.Int)
