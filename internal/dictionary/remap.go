@@ -4,6 +4,8 @@
 package dictionary
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -24,6 +26,7 @@ type Remap struct {
 	strings, mappings, locations, functions, links, attributes, stacks []int32
 	rebasings                                                          []int32 // of mappings
 	bases                                                              []Base
+	lastStack                                                          int32 // in to
 
 	location Location
 	mapping  Mapping
@@ -43,7 +46,7 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.links = zeroed(r.links, n.Links)
 	r.attributes = zeroed(r.attributes, n.Attributes)
 	r.stacks = zeroed(r.stacks, n.Stacks)
-	r.bases = r.bases[:0]
+	r.bases, r.lastStack = r.bases[:0], 0
 	if r.Coarsening.RebaseMappings {
 		r.rebasings = zeroed(r.rebasings, n.Mappings)
 	}
@@ -171,9 +174,20 @@ func (r *Remap) Stack(i int32) int32 {
 		s := r.from.StackTable().At(int(i)).LocationIndices()
 		r.stack = r.stack[:0]
 		for j := range s.Len() {
-			r.stack = append(r.stack, r.Location(s.At(j)))
+			l := s.At(j)
+			if int(l) < len(r.locations) && r.locations[l] != 0 {
+				r.stack = append(r.stack, r.locations[l]-1)
+			} else {
+				r.stack = append(r.stack, r.Location(l))
+			}
 		}
-		to = r.to.Stack(r.stack)
+		// A service that sends again mostly sends its stacks in the same order.
+		if next := r.lastStack + 1; int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.stack(next), r.stack) {
+			to = next
+		} else {
+			to = r.to.Stack(r.stack)
+		}
+		r.lastStack = to
 		r.stacks[i] = to + 1
 	}
 	return to

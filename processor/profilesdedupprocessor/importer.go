@@ -25,6 +25,7 @@ type importer struct {
 	// By identity: its row in the family of its scope of intervals, and of readings; or
 	// skipped.
 	rows    [2][]int32
+	sources []source // by sample of all Profiles
 	touched []string
 
 	dropped  []bool // by source attribute: it is left out of samples
@@ -39,6 +40,21 @@ type importer struct {
 type identity struct{ stack, set, link int32 }
 
 const skipped = -1 << 31
+
+// source is what a sample is in the payload: its identity, but for the attributes after
+// the first.
+type source struct {
+	stack, link, attributes, attribute int32 // attributes is how many
+}
+
+func sourceOf(s pprofile.Sample) source {
+	attributes := s.AttributeIndices()
+	from := source{stack: s.StackIndex(), link: s.LinkIndex(), attributes: int32(attributes.Len())}
+	if from.attributes > 0 {
+		from.attribute = attributes.At(0)
+	}
+	return from
+}
 
 // importedProfile is one Profile of the payload and what it is in the tables of
 // the window.
@@ -57,7 +73,7 @@ func (im *importer) release() {
 	const most = 1 << 20
 	clear(im.profiles)
 	im.remap.Reset(pprofile.NewProfilesDictionary(), nil)
-	if cap(im.identities)*3+cap(im.samples)+cap(im.rows[0])*2+im.remap.Len() > most {
+	if cap(im.identities)*3+cap(im.samples)*5+cap(im.rows[0])*2+im.remap.Len() > most {
 		*im = importer{}
 	}
 }
@@ -124,6 +140,7 @@ func (im *importer) resetAttributes(w *window, d pprofile.ProfilesDictionary) {
 // read interns all that pd refers to. Only the tables of w change.
 func (im *importer) read(w *window, pd pprofile.Profiles, repeats []bool) {
 	im.profiles, im.samples, im.identities = im.profiles[:0], im.samples[:0], im.identities[:0]
+	im.sources = im.sources[:0]
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			// The Profile before, whose identities serve its siblings: they mostly are the
@@ -175,7 +192,10 @@ func (im *importer) readSamples(w *window, samples pprofile.SampleSlice, sibling
 	for i := range samples.Len() {
 		s := samples.At(i)
 		n := int32(skipped)
-		if i < known && sameIdentity(s, old.At(i)) {
+		from := sourceOf(s)
+		im.sources = append(im.sources, from)
+		if i < known && from == im.sources[first+i] &&
+			(from.attributes < 2 || s.AttributeIndices().Equal(old.At(i).AttributeIndices())) {
 			if n = im.samples[first+i]; n < 0 && n != skipped {
 				n = ^n
 			}
@@ -399,13 +419,6 @@ func isZeroSample(s pprofile.Sample) bool {
 		}
 	}
 	return true
-}
-
-// sameIdentity compares two samples of one dictionary. It may say no of equal
-// ones.
-func sameIdentity(a, b pprofile.Sample) bool {
-	return a.StackIndex() == b.StackIndex() && a.LinkIndex() == b.LinkIndex() &&
-		a.AttributeIndices().Equal(b.AttributeIndices())
 }
 
 // seriesOf finds the series of one Profile by shape, and tells each once that
