@@ -73,6 +73,9 @@ func (c *checker) index(i int32, length int, table, place string, args ...int) {
 	c.err = &IndexError{Where: placeOf(place, args), Index: i, Table: table, Len: length}
 }
 
+// bad tells if i, which is not 0, leads outside a table of the given length.
+func bad(i int32, length int) bool { return uint32(i) >= uint32(length) && i != 0 }
+
 func placeOf(place string, args []int) string {
 	values := make([]any, len(args))
 	for i, a := range args {
@@ -165,9 +168,13 @@ func (c *checker) profile(p pprofile.Profile, i, j, k int) {
 	samples := p.Samples()
 	for s := range samples.Len() {
 		sample := samples.At(s)
-		c.index(sample.StackIndex(), n.Stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
-		c.index(sample.LinkIndex(), n.Links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
-		c.indices(sample.AttributeIndices(), n.Attributes, "attribute", profilePlace+".samples[%d].attribute_indices", i, j, k, s)
+		if bad(sample.StackIndex(), n.Stacks) || bad(sample.LinkIndex(), n.Links) {
+			c.index(sample.StackIndex(), n.Stacks, "stack", profilePlace+".samples[%d].stack_index", i, j, k, s)
+			c.index(sample.LinkIndex(), n.Links, "link", profilePlace+".samples[%d].link_index", i, j, k, s)
+		}
+		if attributes := sample.AttributeIndices(); attributes.Len() != 1 || bad(attributes.At(0), n.Attributes) {
+			c.indices(attributes, n.Attributes, "attribute", profilePlace+".samples[%d].attribute_indices", i, j, k, s)
+		}
 		values, times := sample.Values().Len(), sample.TimestampsUnixNano().Len()
 		if values > 0 && times > 0 && values != times && c.err == nil {
 			c.err = fmt.Errorf("%s has %d values and %d timestamps, which must be equally many",

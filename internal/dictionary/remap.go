@@ -4,6 +4,8 @@
 package dictionary
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -15,10 +17,16 @@ import (
 // Index 0 of a table that is empty is the zero value; an index into a table
 // whose first entry is no zero value means the entry it leads to.
 type Remap struct {
+	// Coarsening is what is left out of locations; set it before Reset.
+	Coarsening Coarsening
+
 	to   *Tables
 	from pprofile.ProfilesDictionary
 	// By source index, the index in to plus one; 0 where it is not known yet.
 	strings, mappings, locations, functions, links, attributes, stacks []int32
+	rebasings                                                          []int32 // of mappings
+	bases                                                              []Base
+	lastStack                                                          int32 // in to
 
 	location Location
 	mapping  Mapping
@@ -38,6 +46,10 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.links = zeroed(r.links, n.Links)
 	r.attributes = zeroed(r.attributes, n.Attributes)
 	r.stacks = zeroed(r.stacks, n.Stacks)
+	r.bases, r.lastStack = r.bases[:0], 0
+	if r.Coarsening.RebaseMappings {
+		r.rebasings = zeroed(r.rebasings, n.Mappings)
+	}
 }
 
 // Len is how many indices of the largest dictionary so far r has memory for.
@@ -110,15 +122,14 @@ func (r *Remap) Location(i int32) int32 {
 	to, ok := known(r.locations, i)
 	if !ok {
 		l := r.from.LocationTable().At(int(i))
-		r.location.Mapping = r.Mapping(l.MappingIndex())
-		r.location.Address = l.Address()
+		r.location.Mapping, r.location.Address = r.position(l)
 		r.location.Lines = r.location.Lines[:0]
 		lines := l.Lines()
 		for j := range lines.Len() {
 			line := lines.At(j)
-			r.location.Lines = append(r.location.Lines, Line{
+			r.location.Lines = append(r.location.Lines, r.line(Line{
 				Function: r.Function(line.FunctionIndex()), Line: line.Line(), Column: line.Column(),
-			})
+			}))
 		}
 		r.location.Attributes = r.appendAttributes(r.location.Attributes[:0], l.AttributeIndices())
 		to = r.to.Location(r.location)
@@ -163,9 +174,20 @@ func (r *Remap) Stack(i int32) int32 {
 		s := r.from.StackTable().At(int(i)).LocationIndices()
 		r.stack = r.stack[:0]
 		for j := range s.Len() {
-			r.stack = append(r.stack, r.Location(s.At(j)))
+			l := s.At(j)
+			if int(l) < len(r.locations) && r.locations[l] != 0 {
+				r.stack = append(r.stack, r.locations[l]-1)
+			} else {
+				r.stack = append(r.stack, r.Location(l))
+			}
 		}
-		to = r.to.Stack(r.stack)
+		// A service that sends again mostly sends its stacks in the same order.
+		if next := r.lastStack + 1; int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.stack(next), r.stack) {
+			to = next
+		} else {
+			to = r.to.Stack(r.stack)
+		}
+		r.lastStack = to
 		r.stacks[i] = to + 1
 	}
 	return to

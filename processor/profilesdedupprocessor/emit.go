@@ -22,53 +22,93 @@ import (
 // intervals give the same bytes, however they came in. It may be called again,
 // and gives the same each time.
 func (w *window) profiles() pprofile.Profiles {
-	e := emitter{w: w, canonical: dictionary.NewCanonical(w.tables)}
-	return e.emit()
+	return newEmitter(w).emit(func(*resource) bool { return true })
 }
 
+// emitter writes what a window has merged, which must not change meanwhile.
 type emitter struct {
 	w         *window
 	canonical *dictionary.Canonical
+	resources []emittedResource
 	attribute []int32
 	kept      []sample
 	parts     []int64
 	content   []byte
 }
 
-func (e *emitter) emit() pprofile.Profiles {
-	for _, r := range e.w.resources {
-		for _, s := range r.scopes {
+type emittedResource struct {
+	*resource
+	scopes []*scope // in the order of the output
+}
+
+func newEmitter(w *window) *emitter {
+	return &emitter{w: w, canonical: dictionary.NewCanonical(w.tables)}
+}
+
+// partition returns the Profiles of one partition, with a dictionary of their own.
+func (e *emitter) partition(key string) pprofile.Profiles {
+	return e.emit(func(r *resource) bool { return r.partition == key })
+}
+
+func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
+	e.canonical.Reset()
+	e.resources = e.resources[:0]
+	for _, key := range slices.Sorted(maps.Keys(e.w.resources)) {
+		r := e.w.resources[key]
+		if !which(r) {
+			continue
+		}
+		to := emittedResource{r, scopesOf(r)}
+		for _, s := range to.scopes {
 			e.use(s)
 		}
+		e.resources = append(e.resources, to)
 	}
 	e.canonical.Rank()
 	pd := pprofile.NewProfiles()
-	for _, key := range slices.Sorted(maps.Keys(e.w.resources)) {
-		r := e.w.resources[key]
+	for _, r := range e.resources {
 		rp := pd.ResourceProfiles().AppendEmpty()
-		r.resource.CopyTo(rp.Resource())
+		r.resource.resource.CopyTo(rp.Resource())
 		rp.Resource().Attributes().Clear()
-		e.w.tables.CopyMap(rp.Resource().Attributes(), r.resource.Attributes())
+		e.w.tables.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
-		for _, k := range e.scopeKeys(r) {
-			e.emitScope(rp.ScopeProfiles().AppendEmpty(), r.scopes[k])
+		for _, s := range r.scopes {
+			e.emitScope(rp.ScopeProfiles().AppendEmpty(), s)
 		}
 	}
 	tables := sha256.New()
 	e.canonical.Write(pd.Dictionary(), tables)
+	if len(e.w.bases) > 0 {
+		e.canonical.Rebase(pd.Dictionary(), e.w.bases, e.w.settings.coarsening.Granularity)
+		for _, m := range pd.Dictionary().MappingTable().All() {
+			tables.Write(binary.BigEndian.AppendUint64(nil, m.MemoryStart()))
+		}
+	}
 	e.setIDs(pd, tables.Sum(nil))
 	return pd
 }
 
-// scopeKeys orders the scopes of a resource: what had the first place in its
-// ScopeProfiles first, readings by time, then by content.
-func (e *emitter) scopeKeys(r *resource) []string {
-	keys := slices.Sorted(maps.Keys(r.scopes))
-	slices.SortStableFunc(keys, func(a, b string) int {
-		x, y := r.scopes[a], r.scopes[b]
-		return cmp.Or(cmp.Compare(x.place(), y.place()), cmp.Compare(x.readingTime(), y.readingTime()))
+// scopesOf orders the scopes of a resource: what had the first place in its
+// ScopeProfiles first, readings by time, then by content. Those of which only the
+// last readings count are added up where their resources have become one.
+func scopesOf(r *resource) []*scope {
+	var scopes []*scope
+	latest := map[string][]*scope{} // by content
+	for _, key := range slices.Sorted(maps.Keys(r.scopes)) {
+		s := r.scopes[key]
+		if s.latest == nil {
+			scopes = append(scopes, s)
+		} else {
+			latest[s.content] = append(latest[s.content], s)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(latest)) {
+		scopes = append(scopes, addedUp(latest[key]))
+	}
+	slices.SortStableFunc(scopes, func(a, b *scope) int {
+		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.readingTime(), b.readingTime()))
 	})
-	return keys
+	return scopes
 }
 
 // place is the least place of a Profile in s.

@@ -69,7 +69,7 @@ func BenchmarkMerge(b *testing.B) {
 		quadratic = 400 << 10 // from which MergeTo takes minutes
 	)
 	settings := defaultSettings()
-	settings.sumSnapshots = true // as google/pprof does
+	settings.snapshots = snapshotsSum // as google/pprof does
 	var ten []pprofile.Profiles
 	for _, data := range others() {
 		ten = append(ten, unmarshalPprof(b, data))

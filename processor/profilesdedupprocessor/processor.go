@@ -23,35 +23,30 @@ import (
 // dedupProcessor gathers payloads in a window and passes on full windows, one at
 // a time and in order, from a goroutine of its own.
 type dedupProcessor struct {
-	cfg      *Config
-	settings mergeSettings
-	next     xconsumer.Profiles
-	logger   *zap.Logger
-	singles  sync.Pool // *importer, for payloads by themselves
+	cfg       *Config
+	settings  mergeSettings
+	next      xconsumer.Profiles
+	logger    *zap.Logger
+	telemetry *telemetry
+	intake    *intake
+	singles   sync.Pool // *importer, for payloads by themselves
 
 	mu       sync.Mutex // guards what follows
+	repeats  *repeats
 	importer importer
 	filling  *batch   // nil when nothing is in it
 	waiting  []*batch // full, in order; the sender works on the first
 	timer    *time.Timer
 	overdue  bool // the filling window is to go as soon as no other waits
 	stopping bool
-	dropped  int // windows
+	dropped  int // partitions that had been acknowledged
 
 	wake    chan struct{} // tells the sender that waiting or stopping changed
+	left    chan struct{} // tells the sender that nobody waits any more for a partition
 	hurry   chan struct{} // closed when shutdown has begun
 	stopped chan struct{} // closed when the sender has ended
 	cancel  context.CancelFunc
 	sending context.Context
-}
-
-// batch is a window and those who wait for its outcome.
-type batch struct {
-	*window
-	size int // bytes retained, when it was last measured
-	// done is closed when the outcome, err, is known.
-	done chan struct{}
-	err  error
 }
 
 var (
@@ -59,16 +54,23 @@ var (
 	errStopping = errors.New("profiles_dedup: it is shutting down")
 )
 
-func newDedupProcessor(logger *zap.Logger, cfg *Config, next xconsumer.Profiles) *dedupProcessor {
+func newDedupProcessor(set component.TelemetrySettings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
+	telemetry, err := newTelemetry(set)
+	if err != nil {
+		return nil, err
+	}
 	p := &dedupProcessor{
-		cfg: cfg, settings: cfg.mergeSettings(), next: next, logger: logger,
+		cfg: cfg, settings: cfg.mergeSettings(), next: next, logger: set.Logger, telemetry: telemetry,
 		singles: sync.Pool{New: func() any { return new(importer) }},
+		repeats: newRepeats(cfg.RepeatHorizon, int(cfg.MemoryLimit)/8),
 		wake:    make(chan struct{}, 1),
+		left:    make(chan struct{}, 1),
 		hurry:   make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
+	p.intake = newIntake(&p.settings, cfg.RepeatHorizon > 0)
 	p.sending, p.cancel = context.WithCancel(context.Background())
-	return p
+	return p, nil
 }
 
 // Capabilities: what comes in is only read.
@@ -86,7 +88,7 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.overdue = len(p.waiting) > 0; !p.overdue {
-			p.flush()
+			p.flush(reasonWindow)
 		}
 	})
 	p.timer.Stop()
@@ -97,83 +99,192 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 // ConsumeProfiles merges pd, which it only reads. An error is permanent if pd
 // itself is at fault. Without a window it returns what the next component says.
 func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	if p.cfg.Window == 0 {
-		return p.consumeSingle(ctx, pd)
-	}
-	b, err := p.add(pd)
-	if err != nil || p.cfg.Acknowledge == acknowledgeOnReceive {
-		return err
-	}
-	select {
-	case <-b.done:
-		return b.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (p *dedupProcessor) consumeSingle(ctx context.Context, pd pprofile.Profiles) error {
-	im := p.singles.Get().(*importer)
-	w := newWindow(p.settings)
-	err := im.add(w, pd)
-	im.release()
-	p.singles.Put(im)
+	in, err := p.intake.read(pd)
 	if err != nil {
+		p.telemetry.refused(reasonInvalid)
 		return consumererror.NewPermanent(err)
 	}
-	return p.next.ConsumeProfiles(ctx, w.profiles())
+	defer p.intake.release(in)
+	if len(in.profiles) == 0 {
+		return nil
+	}
+	if p.cfg.Window == 0 {
+		return p.consumeSingle(ctx, in)
+	}
+	waits, err := p.add(in)
+	if err != nil {
+		return err
+	}
+	return p.await(ctx, waits)
 }
 
-func (p *dedupProcessor) add(pd pprofile.Profiles) (*batch, error) {
+// await returns the outcome of all of waits, which counts the caller among their
+// waiters, or the error of ctx.
+func (p *dedupProcessor) await(ctx context.Context, waits []*partition) error {
+	defer p.leave(waits)
+	var err error
+	for _, part := range waits {
+		select {
+		case <-part.done:
+			err = worse(err, part.err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// worse is the error to answer with where there are two: one that asks to send again,
+// so that nothing is lost.
+func worse(a, b error) error {
+	if a == nil || b != nil && isPermanent(a) {
+		return b
+	}
+	return a
+}
+
+func (p *dedupProcessor) leave(waits []*partition) {
+	if len(waits) == 0 {
+		return
+	}
+	p.mu.Lock()
+	for _, part := range waits {
+		part.waiters--
+	}
+	p.mu.Unlock()
+	select {
+	case p.left <- struct{}{}:
+	default:
+	}
+}
+
+// add takes in a payload and returns what its caller is to wait for.
+func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.measure()
 	if p.stopping {
+		p.telemetry.refused(reasonShutdown)
 		return nil, errStopping
 	}
-	half := int(p.cfg.MemoryLimit) / 2
-	if p.filling != nil && p.filling.size >= half {
-		if len(p.waiting) > 0 {
-			return nil, errFull
+	waits, marked := p.repeats.mark(in.profiles)
+	if marked < len(in.profiles) {
+		touched, err := p.addNew(in)
+		switch {
+		case errors.Is(err, errFull):
+			p.telemetry.refused(reasonMemory)
+			return nil, err
+		case err != nil:
+			p.telemetry.refused(reasonInvalid)
+			return nil, consumererror.NewPermanent(err)
 		}
-		p.flush()
+		if p.cfg.Acknowledge == acknowledgeOnFlush {
+			for _, part := range touched {
+				waits = appendNew(waits, part)
+			}
+		}
 	}
-	b, err := p.addTo(p.filling, pd)
+	p.telemetry.accepted(in)
+	for _, part := range waits {
+		part.waiters++
+	}
+	return waits, nil
+}
+
+// addNew merges what of in is no repeat into the filling window, and returns the
+// partitions that it went into. The caller holds mu.
+func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) {
+	half := (int(p.cfg.MemoryLimit) - p.repeats.retained()) / 2
+	if p.filling != nil && p.filling.size >= half && !p.flushIfFree(reasonMemory) {
+		return nil, errFull
+	}
+	b, err := p.addTo(p.filling, in)
 	if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.filling != nil {
-		if len(p.waiting) > 0 {
+		if !p.flushIfFree(reasonOverflow) {
 			return nil, errFull
 		}
-		p.flush()
-		b, err = p.addTo(nil, pd)
+		b, err = p.addTo(nil, in)
 	}
 	if err != nil {
-		return nil, consumererror.NewPermanent(err)
+		return nil, err
 	}
 	if p.filling == nil {
 		p.filling = b
 		p.timer.Reset(p.cfg.Window)
 	}
-	b.size = b.retained()
-	if b.size >= half && len(p.waiting) == 0 {
-		p.flush()
+	for _, key := range p.importer.touched {
+		touched = append(touched, b.partition(key))
 	}
-	return b, nil
+	p.note(b, in)
+	b.sizes = b.sizes.Plus(in.sizes)
+	b.size = b.retained()
+	for _, part := range b.partitions {
+		b.size += len(profileKey{}) * cap(part.ids)
+	}
+	if b.size >= half {
+		p.flushIfFree(reasonMemory)
+	}
+	return touched, nil
 }
 
-// addTo adds pd to b, or to a new batch if b is nil.
-func (p *dedupProcessor) addTo(b *batch, pd pprofile.Profiles) (*batch, error) {
+// addTo adds in to b, or to a new batch if b is nil.
+func (p *dedupProcessor) addTo(b *batch, in *incoming) (*batch, error) {
 	if b == nil {
-		b = &batch{window: newWindow(p.settings), done: make(chan struct{})}
+		b = newBatch(p.settings)
 	}
 	defer p.importer.release()
-	return b, p.importer.add(b.window, pd)
+	before := b.counts.superseded
+	err := p.importer.merge(b.window, in.pd, in.repeated())
+	p.telemetry.superseded(b.counts.superseded - before)
+	return b, err
+}
+
+// note makes the Profiles of in that are no repeats known, or pending with their
+// partition of b. The caller holds mu.
+func (p *dedupProcessor) note(b *batch, in *incoming) {
+	for i := range in.profiles {
+		profile := &in.profiles[i]
+		if profile.repeat || profile.key == (profileKey{}) {
+			continue
+		}
+		part := b.partition(profile.partition)
+		part.ids = append(part.ids, profile.key)
+		if p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush {
+			p.repeats.await(profile.key, part)
+		} else {
+			p.repeats.acknowledge(part.ids[len(part.ids)-1:])
+		}
+	}
+}
+
+// measure notes how much memory is held on to. The caller holds mu.
+func (p *dedupProcessor) measure() {
+	size := p.repeats.retained()
+	if p.filling != nil {
+		size += p.filling.size
+	}
+	for _, b := range p.waiting {
+		size += b.size
+	}
+	p.telemetry.retained.Store(int64(size))
+}
+
+// flushIfFree hands the filling window to the sender, if no other waits there.
+func (p *dedupProcessor) flushIfFree(why reason) bool {
+	if len(p.waiting) > 0 {
+		return false
+	}
+	p.flush(why)
+	return true
 }
 
 // flush hands the filling window to the sender. The caller holds mu.
-func (p *dedupProcessor) flush() {
+func (p *dedupProcessor) flush(why reason) {
 	if p.filling == nil {
 		return
 	}
 	p.timer.Stop()
+	p.telemetry.flushed(why)
 	p.waiting = append(p.waiting, p.filling)
 	p.filling, p.overdue = nil, false
 	p.wakeSender()
@@ -186,111 +297,10 @@ func (p *dedupProcessor) wakeSender() {
 	}
 }
 
-// send passes on the waiting windows until the processor stops and none is left.
-func (p *dedupProcessor) send() {
-	defer close(p.stopped)
-	for {
-		p.mu.Lock()
-		var b *batch
-		if len(p.waiting) > 0 {
-			b = p.waiting[0]
-		}
-		stopping := p.stopping
-		p.mu.Unlock()
-		if b == nil {
-			if stopping {
-				return
-			}
-			<-p.wake
-			continue
-		}
-		b.err = p.deliver(b)
-		close(b.done)
-		p.mu.Lock()
-		p.waiting[0] = nil
-		p.waiting = p.waiting[1:]
-		if p.overdue {
-			p.flush()
-		}
-		p.mu.Unlock()
-	}
-}
-
-// hurriedWait is how long a window waits between attempts during shutdown.
-const hurriedWait = 200 * time.Millisecond
-
-// deliver offers a window to the next component until it is accepted, refused
-// for good, or given up. With on_flush nobody was told that the window is safe: its
-// senders get the first error and send again, so that it is not offered again.
-func (p *dedupProcessor) deliver(b *batch) error {
-	retry := newRetries(p.cfg.RetryOnFailure)
-	for {
-		// Made anew for each attempt: the next component may have changed it.
-		err := p.next.ConsumeProfiles(p.sending, b.profiles())
-		if err == nil {
-			return nil
-		}
-		if p.cfg.Acknowledge == acknowledgeOnFlush {
-			p.logger.Warn("The next component did not accept a window; its senders are told so.", zap.Error(err))
-			return err
-		}
-		wait, again := retry.next()
-		switch {
-		case isPermanent(err):
-			p.drop(b, "the next component refused it for good", err)
-			return err
-		case !again:
-			p.drop(b, "retry_on_failure has ended", err)
-			return err
-		case p.sending.Err() != nil:
-			p.drop(b, "shutdown_timeout has passed", err)
-			return err
-		}
-		p.logger.Warn("The next component did not accept a window; it is offered again.",
-			zap.Error(err), zap.Duration("after", wait))
-		p.wait(wait)
-	}
-}
-
-// wait returns after d, or soon if shutdown has begun.
-func (p *dedupProcessor) wait(d time.Duration) {
-	select {
-	case <-time.After(d):
-		return
-	case <-p.hurry:
-	}
-	select {
-	case <-time.After(min(d, hurriedWait)):
-	case <-p.sending.Done():
-	}
-}
-
-// isPermanent takes an error that joins those of several components for permanent
-// only if each of them is: one of them may only have asked to try again.
-func isPermanent(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return consumererror.IsPermanent(err)
-	}
-	for _, e := range joined.Unwrap() {
-		if !isPermanent(e) {
-			return false
-		}
-	}
-	return len(joined.Unwrap()) > 0
-}
-
-func (p *dedupProcessor) drop(b *batch, reason string, err error) {
-	p.mu.Lock()
-	p.dropped++
-	p.mu.Unlock()
-	p.logger.Error("A window was dropped.", zap.String("reason", reason), zap.Error(err),
-		zap.Int("payloads", b.counts.payloads), zap.Int("profiles", b.counts.profiles), zap.Int("samples", b.counts.samples))
-}
-
 // Shutdown flushes what is left and waits until it is accepted, for at most
 // shutdown_timeout or until ctx ends. The error says what had to be dropped.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
+	defer p.telemetry.Shutdown()
 	p.mu.Lock()
 	if p.stopping || p.cfg.Window == 0 || p.timer == nil {
 		p.stopping = true
@@ -299,7 +309,7 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	p.stopping = true
-	p.flush()
+	p.flush(reasonShutdown)
 	before := p.dropped
 	p.mu.Unlock()
 	close(p.hurry)

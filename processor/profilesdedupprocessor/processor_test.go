@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
@@ -76,7 +77,7 @@ func (d *downstream) total() (sum int64) {
 	return sum
 }
 
-func newTestProcessor(t testing.TB, next *downstream, change func(*Config)) xprocessor.Profiles {
+func newTestProcessor(t testing.TB, next xconsumer.Profiles, change func(*Config)) xprocessor.Profiles {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.RetryOnFailure.RandomizationFactor = 0
@@ -146,7 +147,7 @@ func TestRefusedPayloadIsPermanent(t *testing.T) {
 
 // Windows that are not accepted are offered again, in order, without loss and
 // without doubling, while the next ones fill (P8).
-func TestRetry(t *testing.T) {
+func TestP8_RetryInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(attempt int) error {
 			if attempt%3 != 0 {
@@ -287,26 +288,6 @@ func TestShutdownOfAHangingNext(t *testing.T) {
 	})
 }
 
-// With on_flush an error is the senders' to mend: the window is not offered again.
-func TestOnFlushTellsOfTheError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
-		p := newTestProcessor(t, &next, func(c *Config) {
-			c.Window = time.Second
-			c.Acknowledge = acknowledgeOnFlush
-		})
-		err := p.ConsumeProfiles(t.Context(), interval(1, 1, 1))
-		require.ErrorContains(t, err, "unavailable")
-		require.False(t, consumererror.IsPermanent(err))
-		next.mu.Lock()
-		next.answer = nil
-		next.mu.Unlock()
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 1, next.total())
-	})
-}
-
 func TestJoinedErrors(t *testing.T) {
 	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
 	require.True(t, isPermanent(permanent))
@@ -414,7 +395,7 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 // 32 producers and windows of 5 ms: the sums are exact (P12).
-func TestProducers(t *testing.T) {
+func TestP12_Producers(t *testing.T) {
 	next := downstream{answer: func(attempt int) error {
 		if attempt%5 == 0 {
 			return errors.New("unavailable")
@@ -444,7 +425,8 @@ func TestProducers(t *testing.T) {
 
 func TestShutdownWithoutStart(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
-	p := newDedupProcessor(zaptest.NewLogger(t), cfg, &downstream{})
+	p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &downstream{})
+	require.NoError(t, err)
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.NoError(t, p.Shutdown(t.Context()))
 }

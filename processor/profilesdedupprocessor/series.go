@@ -178,6 +178,14 @@ func (c *column) retained() int {
 	return 4*cap(c.rows) + 8*cap(c.sums) + 4*cap(c.dense) + mapEntrySize*(len(c.carry)+len(c.sparse))
 }
 
+// addSum adds position i of another column.
+func (c *column) addSum(row int32, from *column, i int32) {
+	c.add(row, from.sums[i])
+	if carry := from.carry[i]; carry != 0 {
+		c.carryOver(c.position(row), carry)
+	}
+}
+
 // compare orders two positions by their sums.
 func (c *column) compare(a, b int32) int {
 	return cmp.Or(cmp.Compare(c.carry[a], c.carry[b]), cmp.Compare(c.sums[a], c.sums[b]))

@@ -72,7 +72,7 @@ func TestWindowAgainstNaiveModel(t *testing.T) {
 		}
 		settings := defaultSettings()
 		settings.dropZeroSamples = seed%2 == 0
-		settings.sumSnapshots = seed%3 == 0
+		settings.snapshots = []string{snapshotsSum, snapshotsKeep}[min(1, seed%3)]
 		var before [][]byte
 		for _, pd := range payloads {
 			before = append(before, marshal(t, pd))
@@ -114,7 +114,7 @@ func TestWindowMergesCorpus(t *testing.T) {
 		all = append(all, pd)
 	}
 	settings := defaultSettings()
-	settings.sumSnapshots = true
+	settings.snapshots = snapshotsSum
 	requireSameSums(t, all, merged(t, settings, all...))
 }
 
@@ -145,7 +145,7 @@ func TestWindowKeepsReadingsApart(t *testing.T) {
 	}
 
 	settings := defaultSettings()
-	settings.sumSnapshots = true
+	settings.snapshots = snapshotsSum
 	summed := merged(t, settings, series...)
 	require.Equal(t, 1, summed.ResourceProfiles().At(0).ScopeProfiles().Len())
 	require.Equal(t, 4, summed.ProfileCount(), "one a type")
@@ -204,7 +204,7 @@ func TestWindowResolvesReferences(t *testing.T) {
 	require.Equal(t, map[string]bool{"": true, "main": true, "worker": true}, values)
 }
 
-func TestWindowMergesTimestamps(t *testing.T) {
+func TestP4_CorpusTimestamps(t *testing.T) {
 	payloads := profiletest.CorpusOTLP(t)
 	for _, pd := range payloads {
 		requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultSettings(), pd))
@@ -224,7 +224,7 @@ func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
 
 // The same intervals give the same bytes in any order and any split into payloads
 // (P15).
-func TestWindowIsCanonical(t *testing.T) {
+func TestP15_AnyOrderAnySplit(t *testing.T) {
 	settings := defaultSettings()
 	settings.snapshotTypes = nil
 	for seed := range uint64(30) {
@@ -285,11 +285,11 @@ func TestWindowRetained(t *testing.T) {
 	w := newWindow(defaultSettings())
 	for seed := range uint64(60) {
 		require.NoError(t, im.add(w, profiletest.GenerateProfiles(profiletest.NewRand(seed%20))))
-		size := w.tables.Retained()
+		size := w.tables.Retained() + partitionSize
 		for key, r := range w.resources {
 			size += entrySize + 4*len(key)
 			for key, s := range r.scopes {
-				size += entrySize + 4*len(key) + s.family.samples.Retained()
+				size += entrySize + 5*len(key) + s.family.samples.Retained()
 				for _, series := range s.series {
 					size += entrySize + series.retained()
 				}
@@ -301,7 +301,7 @@ func TestWindowRetained(t *testing.T) {
 
 // A payload that is refused leaves the window as it was, and the next one is
 // taken (P1).
-func TestWindowRefusesAlone(t *testing.T) {
+func TestP1_RefusedAlone(t *testing.T) {
 	var im importer
 	w := newWindow(defaultSettings())
 	good := profiletest.GenerateProfiles(profiletest.NewRand(1))
@@ -351,7 +351,7 @@ func onlyProfile(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
 	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 }
 
-func TestWindowTimeRange(t *testing.T) {
+func TestP4_TimeRange(t *testing.T) {
 	for _, test := range []struct{ in, want [][2]uint64 }{
 		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
 		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 110}}},
@@ -371,7 +371,7 @@ func TestWindowTimeRange(t *testing.T) {
 }
 
 // Sums are exact at and beyond the edges of int64 (P3).
-func TestWindowSumsBeyondInt64(t *testing.T) {
+func TestP3_SumsBeyondInt64(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		want := new(big.Int)

@@ -1,0 +1,149 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Granularity is how finely locations are told apart.
+type Granularity uint8
+
+// A location that has no lines always keeps its address, which is all it has.
+const (
+	ByAddress  Granularity = iota // as they are
+	ByLine                        // by function and line: address and column are left out
+	ByFunction                    // by function: the line too
+)
+
+// Coarsening is what a Remap leaves out of locations, so that more of them are
+// equal. The zero value leaves all as it is.
+type Coarsening struct {
+	Granularity Granularity
+	// RebaseMappings makes equal the mappings of one binary at several addresses: equal
+	// in size, file offset, file name and attributes. Such a mapping is interned as
+	// beginning at 0, and the addresses in it relative to that; see Bases. What is no
+	// file ([heap], //anon) stays as it is, and so does a location outside its mapping.
+	RebaseMappings bool
+}
+
+// Base is where a mapping that is interned as beginning at 0 began.
+type Base struct {
+	Mapping int32 // index in the tables
+	Start   uint64
+}
+
+// Bases returns the beginnings of rebased mappings that r has come across since
+// Reset. A mapping may have several.
+func (r *Remap) Bases() []Base { return r.bases }
+
+// pageSize is what the size of a mapping is rounded up to, as google/pprof does.
+const pageSize = 0x1000
+
+// position is where the lines of l are not asked for: its mapping and address.
+func (r *Remap) position(l pprofile.Location) (mapping int32, address uint64) {
+	i, address := l.MappingIndex(), l.Address()
+	exact := r.Coarsening.Granularity == ByAddress || l.Lines().Len() == 0
+	if r.Coarsening.RebaseMappings {
+		if start, limit, ok := r.span(i); ok {
+			if !exact {
+				return r.rebased(i), 0
+			}
+			if start <= address && address <= limit {
+				return r.rebased(i), address - start
+			}
+			if start == 0 { // what others may have been rebased to
+				r.rebased(i)
+			}
+		}
+	}
+	if !exact {
+		address = 0
+	}
+	return r.Mapping(i), address
+}
+
+// span is what mapping i covers, if it is one that can be rebased.
+func (r *Remap) span(i int32) (start, limit uint64, ok bool) {
+	table := r.from.MappingTable()
+	if int(i) >= table.Len() {
+		return 0, 0, false
+	}
+	m := table.At(int(i))
+	start, limit = m.MemoryStart(), m.MemoryLimit()
+	if limit <= start || limit > math.MaxUint64-pageSize {
+		return 0, 0, false
+	}
+	file := ""
+	if f := m.FilenameStrindex(); int(f) < r.from.StringTable().Len() {
+		file = r.from.StringTable().At(int(f))
+	}
+	return start, limit, file != "" && !strings.HasPrefix(file, "[") && !strings.HasPrefix(file, "//anon")
+}
+
+// rebased returns the index in the tables of mapping i as one that begins at 0.
+func (r *Remap) rebased(i int32) int32 {
+	if to, ok := known(r.rebasings, i); ok {
+		return to
+	}
+	m := r.from.MappingTable().At(int(i))
+	start, limit := m.MemoryStart(), m.MemoryLimit()
+	r.mapping.MemoryStart = 0
+	r.mapping.MemoryLimit = (limit - start + pageSize - 1) / pageSize * pageSize
+	r.mapping.FileOffset = m.FileOffset()
+	r.mapping.Filename = r.String(m.FilenameStrindex())
+	r.mapping.Attributes = r.appendAttributes(r.mapping.Attributes[:0], m.AttributeIndices())
+	to := r.to.Mapping(r.mapping)
+	r.rebasings[i] = to + 1
+	r.bases = append(r.bases, Base{to, start})
+	return to
+}
+
+// line leaves out of a line what the granularity does not ask for.
+func (r *Remap) line(l Line) Line {
+	switch r.Coarsening.Granularity {
+	case ByLine:
+		l.Column = 0
+	case ByFunction:
+		l.Line, l.Column = 0, 0
+	}
+	return l
+}
+
+// Rebase moves the rebased mappings that c has written into dst, and the addresses
+// in them, to where bases says, by index in the tables; 0 where it says nothing.
+func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by Granularity) {
+	starts := make([]uint64, len(c.mappings.order))
+	for i, old := range c.mappings.order {
+		starts[i] = bases[old]
+		if m := dst.MappingTable().At(i); starts[i] != 0 {
+			m.SetMemoryStart(starts[i])
+			m.SetMemoryLimit(starts[i] + m.MemoryLimit())
+		}
+	}
+	for _, l := range dst.LocationTable().All() {
+		if start := starts[l.MappingIndex()]; start != 0 && (by == ByAddress || l.Lines().Len() == 0) {
+			l.SetAddress(start + l.Address())
+		}
+	}
+}
+
+// Reset makes c one in which nothing is used. It keeps the memory, and takes time
+// for what was used only.
+func (c *Canonical) Reset() {
+	for _, s := range []*selection{
+		&c.strings, &c.mappings, &c.locations, &c.functions, &c.links, &c.attributes, &c.stacks, &c.sets,
+	} {
+		for _, i := range s.used {
+			s.rank[i] = 0
+		}
+		for _, i := range s.order {
+			s.place[i] = 0
+		}
+		s.used, s.order = s.used[:0], s.order[:1]
+	}
+}

@@ -1,0 +1,253 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+func (d *downstream) answers(answer func(attempt int) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answer = answer
+}
+
+func unavailable(int) error { return errors.New("unavailable") }
+
+func onFlush(c *Config) {
+	c.Window = time.Second
+	c.Acknowledge = acknowledgeOnFlush
+}
+
+// identified is a payload of one sample that a repeat can be told of.
+func identified(id byte, value int64) pprofile.Profiles {
+	pd := interval(1, 1, value)
+	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetProfileID(pprofile.ProfileID{id})
+	return pd
+}
+
+// With on_flush a window that is not accepted is offered again as long as somebody
+// waits for it.
+func TestOnFlushRetriesWhileCallersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(attempt int) error {
+			if attempt < 3 {
+				return errors.New("unavailable")
+			}
+			return nil
+		}}
+		p := newTestProcessor(t, &next, onFlush)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.Equal(t, 3, next.attempts)
+
+		next.answers(unavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.ErrorIs(t, p.ConsumeProfiles(ctx, interval(1, 1, 1)), context.DeadlineExceeded)
+		synctest.Wait()
+		attempts := next.attempts
+		time.Sleep(time.Hour)
+		require.Equal(t, attempts, next.attempts, "its callers have gone away and send again")
+
+		next.answers(nil)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 2, next.total())
+	})
+}
+
+// The same profile sent again: at once, after a flush, after the horizon.
+func TestP13_RepeatsOnReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p := newTestProcessor(t, &next, nil)
+		consume := func(pd pprofile.Profiles) { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) }
+		for range 3 {
+			consume(identified(1, 10))
+		}
+		time.Sleep(time.Minute)
+		consume(identified(1, 10)) // after a flush
+		consume(identified(2, 100))
+		time.Sleep(4 * time.Minute)
+		synctest.Wait()
+		require.EqualValues(t, 110, next.total())
+		consume(identified(1, 10)) // beyond the horizon
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 120, next.total())
+	})
+}
+
+// What makes a Profile another one: resource, scope, sample type, and being in the
+// same payload. One without an id is never a repeat.
+func TestP13_WhatIsNoRepeat(t *testing.T) {
+	var next downstream
+	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
+	change := []func(pprofile.Profiles){
+		func(pprofile.Profiles) {},
+		func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("a", "b") },
+		func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).SetSchemaUrl("s") },
+		func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().SetName("n") },
+		func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().SetVersion("n") },
+		func(pd pprofile.Profiles) {
+			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutInt("n", 1)
+		},
+		func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).ScopeProfiles().At(0).SetSchemaUrl("s") },
+		func(pd pprofile.Profiles) { onlyProfile(t, pd).SampleType().SetTypeStrindex(2) },
+		func(pd pprofile.Profiles) { onlyProfile(t, pd).SampleType().SetUnitStrindex(1) },
+		func(pd pprofile.Profiles) { onlyProfile(t, pd).SetProfileID(pprofile.ProfileID{9}) },
+	}
+	for round := range 2 {
+		for _, f := range change {
+			pd := identified(1, 1)
+			f(pd)
+			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+			require.EqualValues(t, 1, onlyProfile(t, pd).Samples().At(0).Values().At(0))
+		}
+		require.EqualValues(t, len(change), next.total(), "round %d", round)
+	}
+	twice := identified(7, 1)
+	profiles := twice.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	profiles.At(0).CopyTo(profiles.AppendEmpty())
+	for range 2 {
+		require.NoError(t, p.ConsumeProfiles(t.Context(), twice))
+	}
+	require.EqualValues(t, len(change)+2, next.total())
+	for range 2 {
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+	}
+	require.EqualValues(t, len(change)+4, next.total())
+	require.NoError(t, p.Shutdown(t.Context()))
+}
+
+// A failure forgets: what was dropped may be sent again.
+func TestP13_RepeatsAfterAFailure(t *testing.T) {
+	for _, window := range []time.Duration{0, time.Second} {
+		for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
+			synctest.Test(t, func(t *testing.T) {
+				next := downstream{answer: func(int) error { return consumererror.NewPermanent(errors.New("never")) }}
+				p := newTestProcessor(t, &next, func(c *Config) {
+					c.Window, c.Acknowledge = window, acknowledge
+				})
+				err := p.ConsumeProfiles(t.Context(), identified(1, 5))
+				require.Equal(t, window == 0 || acknowledge == acknowledgeOnFlush, err != nil)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				next.answers(nil)
+				for range 2 {
+					require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
+				}
+				require.NoError(t, p.Shutdown(t.Context()))
+				require.EqualValues(t, 5, next.total())
+			})
+		}
+	}
+}
+
+// A repeat of what is pending waits for its outcome; the first sender's going away
+// takes nobody with it.
+func TestP13_RepeatWhilePending(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var next downstream
+			if fails {
+				next.answer = func(int) error { return consumererror.NewPermanent(errors.New("never")) }
+			}
+			p := newTestProcessor(t, &next, onFlush)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				assert.ErrorIs(t, p.ConsumeProfiles(ctx, identified(1, 5)), context.DeadlineExceeded)
+			})
+			time.Sleep(200 * time.Millisecond)
+			for range 3 {
+				wg.Go(func() {
+					err := p.ConsumeProfiles(t.Context(), identified(1, 5))
+					assert.Equal(t, fails, err != nil)
+				})
+			}
+			wg.Wait()
+			require.Equal(t, 1, next.attempts)
+			next.answers(nil)
+			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.EqualValues(t, 5, next.total())
+		})
+	}
+}
+
+// Without a window: the repeat of a payload that is on its way waits, and goes itself
+// if that fails. What of it has been accepted does not go again, id or not.
+func TestP13_RepeatWhilePendingWithoutWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: func(attempt int) error {
+			time.Sleep(time.Second)
+			if attempt == 1 {
+				return errors.New("unavailable")
+			}
+			return nil
+		}}
+		p := newTestProcessor(t, &lockless{&next}, func(c *Config) { c.Window = 0 })
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.Error(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) })
+		time.Sleep(time.Millisecond)
+		for range 3 {
+			wg.Go(func() { assert.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) })
+		}
+		mixed := inOne(t, identified(1, 5), interval(1, 1, 100))
+		wg.Go(func() { assert.NoError(t, p.ConsumeProfiles(t.Context(), mixed)) })
+		wg.Wait()
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 105, next.total())
+	})
+}
+
+// lockless is a downstream that can be asked while it answers.
+type lockless struct{ *downstream }
+
+func (l *lockless) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	l.mu.Lock()
+	l.attempts++
+	attempt := l.attempts
+	l.mu.Unlock()
+	if err := l.answer(attempt); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.accepted = append(l.accepted, pd)
+	return nil
+}
+
+// The memory for what is known is bounded, and given back.
+func TestRepeatsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRepeats(time.Minute, 100*knownSize)
+		for i := range 1000 {
+			r.acknowledge([]profileKey{{byte(i), byte(i >> 8), 1}})
+			require.LessOrEqual(t, r.retained(), 101*knownSize)
+		}
+		known := func(i int) bool {
+			in := []incomingProfile{{key: profileKey{byte(i), byte(i >> 8), 1}}}
+			_, marked := r.mark(in)
+			return marked == 1
+		}
+		require.False(t, known(899), "the earliest are forgotten first")
+		require.True(t, known(900))
+		require.True(t, known(999))
+		time.Sleep(time.Minute)
+		require.False(t, known(999))
+		require.Zero(t, r.retained())
+	})
+}

@@ -1,0 +1,57 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// batch is a window with those who wait for its outcome. What may change while it
+// fills is guarded by the processor's mutex; once full it is the sender's.
+type batch struct {
+	*window
+	size       int // bytes retained, when it was last measured
+	sizes      dictionary.Sizes
+	partitions map[string]*partition
+}
+
+// partition is what of a batch is passed on as one payload.
+type partition struct {
+	key string
+	// ids are what is in it, for when its outcome is known.
+	ids     []profileKey
+	waiters int // callers who wait for the outcome
+	done    chan struct{}
+	err     error // the outcome, once done is closed
+}
+
+func newBatch(settings mergeSettings) *batch {
+	return &batch{window: newWindow(settings), partitions: map[string]*partition{}}
+}
+
+// partition returns the one of this key, which is made if there is none.
+func (b *batch) partition(key string) *partition {
+	part := b.partitions[key]
+	if part == nil {
+		part = newPartition(key)
+		b.partitions[key] = part
+	}
+	return part
+}
+
+func newPartition(key string) *partition {
+	return &partition{key: key, done: make(chan struct{})}
+}
+
+// ordered returns the partitions in the order they are passed on.
+func (b *batch) ordered() []*partition {
+	var all []*partition
+	for _, key := range slices.Sorted(maps.Keys(b.partitions)) {
+		all = append(all, b.partitions[key])
+	}
+	return all
+}

@@ -1,0 +1,385 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/processor/xprocessor"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
+)
+
+// Each index field of a payload, set to what leads nowhere, has that payload refused
+// alone: by the window, which stays as it was, and by the processor.
+func TestP1_EachIndex(t *testing.T) {
+	fields := []func(pd pprofile.Profiles, bad int32){
+		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) {
+			pd.Dictionary().MappingTable().At(1).AttributeIndices().Append(bad)
+		},
+		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(bad) },
+		func(pd pprofile.Profiles, bad int32) {
+			pd.Dictionary().LocationTable().At(1).Lines().AppendEmpty().SetFunctionIndex(bad)
+		},
+		func(pd pprofile.Profiles, bad int32) {
+			pd.Dictionary().LocationTable().At(1).AttributeIndices().Append(bad)
+		},
+		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) {
+			pd.Dictionary().FunctionTable().At(1).SetSystemNameStrindex(bad)
+		},
+		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetUnitStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) {
+			pd.Dictionary().StackTable().At(1).LocationIndices().Append(bad)
+		},
+		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetTypeStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetUnitStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetTypeStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetUnitStrindex(bad) },
+		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).AttributeIndices().Append(bad) },
+		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetStackIndex(bad) },
+		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetLinkIndex(bad) },
+		func(pd pprofile.Profiles, bad int32) {
+			firstProfile(pd).Samples().AppendEmpty().AttributeIndices().Append(bad)
+		},
+	}
+	payload := func() pprofile.Profiles {
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(11))
+		require.Greater(t, pd.Dictionary().MappingTable().Len(), 1)
+		return pd
+	}
+	var next downstream
+	p := newTestProcessor(t, &next, nil)
+	w := newWindow(defaultSettings())
+	var im importer
+	require.NoError(t, im.add(w, payload()))
+	want := marshal(t, w.profiles())
+	for i, set := range fields {
+		d := payload().Dictionary()
+		longest := max(d.StringTable().Len(), d.MappingTable().Len(), d.LocationTable().Len(), d.FunctionTable().Len(),
+			d.LinkTable().Len(), d.AttributeTable().Len(), d.StackTable().Len())
+		for _, bad := range []int32{-1, int32(longest), math.MinInt32, math.MaxInt32} {
+			pd := payload()
+			set(pd, bad)
+			before := marshal(t, pd)
+			pd.MarkReadOnly()
+			require.ErrorIsf(t, im.add(w, pd), errInvalid, "field %d", i)
+			require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), pd)))
+			require.Equal(t, before, marshal(t, pd), "the input is untouched")
+		}
+		require.Equalf(t, want, marshal(t, w.profiles()), "field %d", i)
+	}
+	require.NoError(t, p.ConsumeProfiles(t.Context(), payload()))
+	require.NoError(t, p.Shutdown(t.Context()))
+	require.Len(t, next.windows(), 1)
+	requireSameSums(t, []pprofile.Profiles{payload()}, next.windows()[0])
+}
+
+func firstProfile(pd pprofile.Profiles) pprofile.Profile {
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+}
+
+// What the format asks for and some senders leave out is put right: tables without
+// zero values, or empty ones.
+func TestP1_TablesWithoutZeroValues(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	d := pd.Dictionary()
+	d.StringTable().Append("main", "cpu", "nanoseconds")
+	d.FunctionTable().AppendEmpty() // its name is string 0: main
+	d.LocationTable().AppendEmpty().Lines().AppendEmpty()
+	d.StackTable().AppendEmpty().LocationIndices().Append(0)
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(1)
+	p.SampleType().SetUnitStrindex(2)
+	p.SetDurationNano(1)
+	p.Samples().AppendEmpty().Values().Append(7)
+	out := merged(t, defaultSettings(), pd)
+	expanded, err := profiletest.Expand(out)
+	require.NoError(t, err)
+	require.Len(t, expanded[0].Samples, 1)
+	require.Equal(t, "7", expanded[0].Samples[0].Sum.String())
+	require.Equal(t, "cpu", expanded[0].Type)
+	require.Equal(t, "main", expanded[0].Samples[0].Stack[0].Lines[0].Function)
+	require.NotEmpty(t, expanded[0].ProfileID)
+}
+
+// Values, timestamps, both and neither in one Profile: split by shape, nothing lost,
+// whatever the time of the Profile says.
+func TestP4_MixedShapes(t *testing.T) {
+	for _, time := range []uint64{0, 1000} {
+		pd := interval(time, 10, 5)
+		samples := onlyProfile(t, pd).Samples()
+		samples.AppendEmpty().TimestampsUnixNano().Append(7, 3, 5000, math.MaxUint64)
+		both := samples.AppendEmpty()
+		both.TimestampsUnixNano().Append(2, 1)
+		both.Values().Append(20, 10)
+		samples.AppendEmpty() // it says nothing
+		out := merged(t, defaultSettings(), pd, pd)
+		require.Equal(t, 3, out.ProfileCount())
+		eachProfile(out, func(p pprofile.Profile) {
+			require.EqualValues(t, time, p.Time(), "no range from 1970")
+			require.EqualValues(t, 10, p.DurationNano())
+			require.False(t, p.ProfileID().IsEmpty())
+			s := p.Samples().At(0)
+			values, times := s.Values().AsRaw(), s.TimestampsUnixNano().AsRaw()
+			switch {
+			case len(times) == 0:
+				require.Equal(t, []int64{10}, values)
+			case len(values) == 0:
+				require.Equal(t, []uint64{3, 3, 7, 7, 5000, 5000, math.MaxUint64, math.MaxUint64}, times)
+			default:
+				require.Equal(t, []uint64{1, 1, 2, 2}, times)
+				require.Equal(t, []int64{10, 10, 20, 20}, values)
+			}
+		})
+	}
+}
+
+func newCounted(t *testing.T, next *downstream, change func(*Config)) (xprocessor.Profiles, func(name, reason string) int64) {
+	tel := componenttest.NewTelemetry()
+	cfg := createDefaultConfig().(*Config)
+	cfg.RetryOnFailure.RandomizationFactor = 0
+	change(cfg)
+	require.NoError(t, cfg.Validate())
+	set := processortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	return p, func(name, reason string) (sum int64) {
+		m, err := tel.GetMetric("otelcol_processor_profiles_dedup_" + name)
+		if err != nil {
+			return 0
+		}
+		data, ok := m.Data.(metricdata.Sum[int64])
+		require.True(t, ok)
+		for _, point := range data.DataPoints {
+			if v, _ := point.Attributes.Value("reason"); reason == "" || v.AsString() == reason {
+				sum += point.Value
+			}
+		}
+		return sum
+	}
+}
+
+// The next component fails half the time for five minutes, is away for one, and at
+// times refuses for good: what was acknowledged is passed on once, or counted.
+func TestP8_Accounting(t *testing.T) {
+	const payloads = 130 // one every three seconds
+	seed := newSeed(t)
+	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 8))
+			begin := time.Now()
+			next := downstream{answer: func(int) error {
+				switch past := time.Since(begin); {
+				case past > 5*time.Minute && past < 6*time.Minute:
+					return errors.New("away")
+				case past > 10*time.Minute || r.IntN(2) == 0:
+					return nil
+				case r.IntN(10) == 0:
+					return consumererror.NewPermanent(errors.New("never"))
+				}
+				return errors.New("unavailable")
+			}}
+			p, metric := newCounted(t, &next, func(c *Config) {
+				c.Window, c.Acknowledge, c.MemoryLimit = time.Second, acknowledge, 1<<20
+			})
+			var acknowledged, refused, permanent atomic.Int64
+			var wg sync.WaitGroup
+			for n := range payloads {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+					defer cancel()
+					pd := large(n)
+					onlyProfile(t, pd).SetProfileID(pprofile.ProfileID{byte(n), byte(n >> 8), 1})
+					for { // as a client does, until it is taken
+						err := p.ConsumeProfiles(ctx, pd)
+						switch {
+						case err == nil:
+							acknowledged.Add(1)
+							return
+						case consumererror.IsPermanent(err):
+							permanent.Add(1)
+							return
+						}
+						refused.Add(1)
+						time.Sleep(time.Duration(1+n%7) * time.Second)
+						ctx, cancel = context.WithTimeout(t.Context(), 8*time.Second)
+						defer cancel()
+					}
+				})
+				time.Sleep(3 * time.Second)
+			}
+			wg.Wait()
+			time.Sleep(time.Hour)
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.EqualValues(t, payloads, acknowledged.Load()+permanent.Load())
+			require.Positive(t, metric("retries", ""))
+			dropped := metric("dropped_samples", string(reasonPermanent))
+			if acknowledge == acknowledgeOnReceive {
+				require.Zero(t, permanent.Load())
+				require.Positive(t, metric("refused_payloads", string(reasonMemory)), "back-pressure at the limit")
+				require.Equal(t, acknowledged.Load()*2001, next.total()+dropped)
+				require.Zero(t, metric("dropped_samples", string(reasonAbandoned)))
+			} else {
+				require.Equal(t, acknowledged.Load()*2001, next.total())
+			}
+			require.Positive(t, metric("outgoing_samples", ""))
+			require.Positive(t, metric("flushes", ""))
+		})
+	}
+}
+
+// Clocks of senders that step by an hour change neither the period of flushes, which
+// is not that of any clock on the wall, nor make a duration negative.
+func TestP11_ClocksThatStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p := newTestProcessor(t, &next, nil)
+		hour := uint64(time.Hour)
+		at := 10 * hour
+		for i := range 120 {
+			at += uint64(time.Second)
+			if i%30 == 15 {
+				at -= hour
+			} else if i%30 == 0 {
+				at += hour
+			}
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(at, uint64(time.Second), 1)))
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		require.Len(t, next.windows(), 11, "a window begins with the first payload after the last flush")
+		for _, pd := range next.windows() {
+			require.LessOrEqual(t, onlyProfile(t, pd).DurationNano(), hour+uint64(time.Minute))
+		}
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 120, next.total())
+	})
+}
+
+// The collector's VerifyShutdown, for profiles: all that was acknowledged has been
+// passed on when Shutdown returns, and nothing comes after it. Here senders do not
+// stop before the processor.
+func TestP9_VerifyShutdown(t *testing.T) {
+	for range rounds(20, 200) {
+		var next downstream
+		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Hour })
+		var acknowledged atomic.Int64
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for {
+					if err := p.ConsumeProfiles(context.Background(), interval(1, 1, 1)); err != nil {
+						assert.ErrorIs(t, err, errStopping)
+						return
+					}
+					acknowledged.Add(1)
+				}
+			})
+		}
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+		require.NoError(t, p.Shutdown(t.Context()))
+		wg.Wait()
+		total := next.total()
+		require.Equal(t, acknowledged.Load(), total)
+		require.ErrorIs(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)), errStopping)
+		require.Equal(t, total, next.total())
+	}
+}
+
+// The counts of a small run, by hand.
+func TestTelemetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p, metric := newCounted(t, &next, func(c *Config) { c.Snapshots = snapshotsLatest })
+		for range 3 {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
+		}
+		for i := range 4 {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), snapshot("a", uint64(i+1), 5)))
+		}
+		bad := interval(1, 1, 1)
+		onlyProfile(t, bad).Samples().At(0).SetLinkIndex(4)
+		require.Error(t, p.ConsumeProfiles(t.Context(), bad))
+		require.Positive(t, p.(*dedupProcessor).telemetry.retained.Load())
+		time.Sleep(time.Minute)
+		require.NoError(t, p.Shutdown(t.Context()))
+		for _, want := range []struct {
+			name, reason string
+			value        int64
+		}{
+			{"incoming_profiles", "", 7}, {"incoming_samples", "", 7},
+			{"repeated_profiles", "", 2}, {"repeated_samples", "", 2},
+			{"outgoing_profiles", "", 2}, {"outgoing_samples", "", 2},
+			{"dropped_profiles", string(reasonSuperseded), 3}, {"dropped_samples", "", 0},
+			{"refused_payloads", string(reasonInvalid), 1}, {"refused_payloads", "", 1},
+			{"flushes", string(reasonWindow), 1}, {"flushes", "", 1}, {"retries", "", 0},
+			{"dictionary_entries_in", "", 7 * 3}, {"dictionary_bytes_in", "", 7 * (2 + 5 + 13)},
+			// Each table with its zero value, and two strings.
+			{"dictionary_entries_out", "", 7 + 2},
+		} {
+			require.Equalf(t, want.value, metric(want.name, want.reason), "%s %s", want.name, want.reason)
+		}
+	})
+}
+
+// The estimate of what a window retains is what the heap shows, within 30 %.
+func TestRetainedIsWhatTheHeapShows(t *testing.T) {
+	payloads := map[string][]pprofile.Profiles{}
+	for _, w := range profiletest.Workloads()[:3] {
+		payloads[w.Name] = []pprofile.Profiles{unmarshalPprof(t, encodePprof(w.Pprof(1))), unmarshalPprof(t, encodePprof(w.Pprof(2)))}
+	}
+	for i := range 1000 {
+		payloads["many services"] = append(payloads["many services"],
+			of(interval(uint64(i), 1, 1), "service.name", "service-"+string(rune('a'+i%26)), "service.instance.id", time.Duration(i).String()))
+		payloads["readings"] = append(payloads["readings"], interval(uint64(i), 0, 1))
+		if i < 20 {
+			payloads["stacks"] = append(payloads["stacks"], large(i))
+		}
+	}
+	t.Run("corpus", func(t *testing.T) {
+		for _, file := range profiletest.Corpus(t) {
+			if pd := unmarshalPprof(t, file.Data); pd.SampleCount() > 1000 {
+				payloads[file.Name] = []pprofile.Profiles{pd}
+			}
+		}
+		payloads["ebpf"] = profiletest.CorpusOTLP(t)
+	})
+	for name, all := range payloads {
+		before, _ := heap()
+		w := newWindow(defaultSettings())
+		var im importer
+		for _, pd := range all {
+			require.NoError(t, im.add(w, pd))
+		}
+		im = importer{}
+		after, _ := heap()
+		estimate, shown := float64(w.retained()), after-before
+		t.Logf("%s: %.0f of %.0f bytes, %.2f", name, estimate, shown, estimate/shown)
+		require.InDelta(t, 1, estimate/shown, 0.3, name)
+		require.NotEmpty(t, w.resources)
+		require.NotNil(t, im)
+	}
+}

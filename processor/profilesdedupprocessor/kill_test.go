@@ -1,0 +1,235 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// What tells the test binary to be the process that is killed: the directory that it
+// writes to, and how it acknowledges.
+const (
+	envKilledDir         = "PROFILES_DEDUP_TEST_DIR"
+	envKilledAcknowledge = "PROFILES_DEDUP_TEST_ACKNOWLEDGE"
+)
+
+// keeper is a next component that keeps what it accepts, across a SIGKILL: a line for
+// each sample, "id value", and one after each payload. One time in five it refuses.
+type keeper struct {
+	file     *os.File
+	attempts atomic.Int64
+}
+
+func (*keeper) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+const endOfPayload = "end"
+
+func (k *keeper) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	if k.attempts.Add(1)%5 == 0 {
+		return errors.New("unavailable")
+	}
+	var lines bytes.Buffer
+	d := pd.Dictionary()
+	eachProfile(pd, func(p pprofile.Profile) {
+		for _, s := range p.Samples().All() {
+			l := d.StackTable().At(int(s.StackIndex())).LocationIndices().At(0)
+			fmt.Fprintln(&lines, d.LocationTable().At(int(l)).Address(), s.Values().At(0))
+		}
+	})
+	fmt.Fprintln(&lines, endOfPayload)
+	_, err := k.file.Write(lines.Bytes())
+	return err
+}
+
+// numbered is a payload of one sample, at address id.
+func numbered(id uint64) pprofile.Profiles {
+	pd := interval(1, 1, int64(id%7+1))
+	d := pd.Dictionary()
+	d.LocationTable().AppendEmpty()
+	d.LocationTable().AppendEmpty().SetAddress(id)
+	d.StackTable().AppendEmpty()
+	d.StackTable().AppendEmpty().LocationIndices().Append(1)
+	p := firstProfile(pd)
+	p.Samples().At(0).SetStackIndex(1)
+	p.SetProfileID(pprofile.ProfileID{1, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
+	return pd
+}
+
+const killedProducers = 4
+
+// TestKilledProcess is the process that the tests below kill.
+func TestKilledProcess(t *testing.T) {
+	dir := os.Getenv(envKilledDir)
+	if dir == "" {
+		t.Skip("it is run by other tests, in a process of its own")
+	}
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	open := func(name string) *os.File {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		require.NoError(t, err)
+		return f
+	}
+	cfg := createDefaultConfig().(*Config)
+	cfg.Window = 10 * time.Millisecond
+	cfg.Acknowledge = os.Getenv(envKilledAcknowledge)
+	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = 5*time.Millisecond, 5*time.Millisecond
+	p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &keeper{file: open("accepted")})
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	acknowledged := open("acknowledged")
+	var next atomic.Uint64
+	var producers sync.WaitGroup
+	for range killedProducers {
+		producers.Go(func() {
+			for {
+				id := next.Add(1)
+				for { // a client that times out at times, and sends again
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+rand.IntN(40))*time.Millisecond)
+					err := p.ConsumeProfiles(ctx, numbered(id))
+					cancel()
+					if errors.Is(err, errStopping) {
+						return
+					}
+					if err == nil {
+						break
+					}
+				}
+				fmt.Fprintln(acknowledged, id)
+				time.Sleep(time.Duration(rand.IntN(500)) * time.Microsecond)
+			}
+		})
+	}
+	fmt.Println("ready")
+	<-terminated
+	require.NoError(t, p.Shutdown(context.Background()))
+	producers.Wait()
+}
+
+// runAndKill runs the process for a random while, ends it with sig, and returns the ids
+// that were acknowledged, in order, and the sums that were accepted, by id. order is
+// which payload each id was accepted with.
+func runAndKill(t *testing.T, acknowledge string, sig syscall.Signal) (acknowledged []uint64, sums map[uint64]int64) {
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcess$", "-test.timeout=1m")
+	cmd.Env = append(os.Environ(), envKilledDir+"="+dir, envKilledAcknowledge+"="+acknowledge)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" { // what the testing package says before
+	}
+	time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(sig))
+	var rest []string
+	for lines.Scan() {
+		rest = append(rest, lines.Text())
+	}
+	if err := cmd.Wait(); sig == syscall.SIGTERM {
+		require.NoError(t, err, strings.Join(rest, "\n"))
+	}
+	read := func(name string) []string {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		all := strings.Split(string(data), "\n")
+		return all[:len(all)-1] // without a torn last line
+	}
+	for _, line := range read("acknowledged") {
+		id, err := strconv.ParseUint(line, 10, 64)
+		require.NoError(t, err)
+		acknowledged = append(acknowledged, id)
+	}
+	sums = map[uint64]int64{}
+	var payload [][2]uint64
+	for _, line := range read("accepted") {
+		if line != endOfPayload {
+			var id, value uint64
+			_, err := fmt.Sscan(line, &id, &value)
+			require.NoError(t, err)
+			payload = append(payload, [2]uint64{id, value})
+			continue
+		}
+		for _, sample := range payload {
+			sums[sample[0]] += int64(sample[1])
+		}
+		payload = payload[:0]
+	}
+	for id, sum := range sums {
+		require.Equalf(t, int64(id%7+1), sum, "%d arrived once", id)
+	}
+	return acknowledged, sums
+}
+
+func missing(acknowledged []uint64, sums map[uint64]int64) (at []int) {
+	for i, id := range acknowledged {
+		if _, ok := sums[id]; !ok {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// SIGTERM at a random time under load: all that was acknowledged has arrived, once.
+func TestP9_Terminated(t *testing.T) {
+	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
+		total := 0
+		for range rounds(3, 200) {
+			acknowledged, sums := runAndKill(t, acknowledge, syscall.SIGTERM)
+			require.Empty(t, missing(acknowledged, sums))
+			total += len(acknowledged)
+		}
+		require.Positive(t, total)
+		t.Logf("%s: %d acknowledged, none lost", acknowledge, total)
+	}
+}
+
+// SIGKILL: with on_flush nothing that was acknowledged is missing; with on_receive
+// the windows that were not accepted yet, which are the last ones.
+func TestP10_Killed(t *testing.T) {
+	total := 0
+	for range rounds(3, 200) {
+		acknowledged, sums := runAndKill(t, acknowledgeOnFlush, syscall.SIGKILL)
+		require.Empty(t, missing(acknowledged, sums))
+		total += len(acknowledged)
+	}
+	require.Positive(t, total)
+	t.Logf("on_flush: %d acknowledged, none lost", total)
+
+	total, lost := 0, 0
+	for range rounds(3, 200) {
+		acknowledged, sums := runAndKill(t, acknowledgeOnReceive, syscall.SIGKILL)
+		at := missing(acknowledged, sums)
+		total, lost = total+len(acknowledged), lost+len(at)
+		if len(at) == 0 {
+			continue
+		}
+		// Each producer may have been about to write down one that went in before.
+		for i := at[0] + killedProducers; i < len(acknowledged); i++ {
+			require.NotContainsf(t, sums, acknowledged[i], "after the first that is missing (%d) nothing was accepted", at[0])
+		}
+	}
+	require.Positive(t, total)
+	t.Logf("on_receive: %d acknowledged, %d of the last windows lost", total, lost)
+}
