@@ -24,6 +24,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -223,4 +225,19 @@ func zstdStream(t *testing.T, data []byte) []byte {
 	}
 	require.NoError(t, w.Close())
 	return buf.Bytes()
+}
+
+// counts are the values of a counter, by one of its attributes.
+func (b *bench) counts(metric, by string) map[string]int64 {
+	b.t.Helper()
+	counts := map[string]int64{}
+	got, err := b.telemetry.GetMetric(metric)
+	if err != nil { // nothing was counted
+		return counts
+	}
+	for _, point := range got.Data.(metricdata.Sum[int64]).DataPoints {
+		value, _ := point.Attributes.Value(attribute.Key(by))
+		counts[value.String()] += point.Value
+	}
+	return counts
 }

@@ -32,7 +32,7 @@ import (
 )
 
 // Row R10 of the faults: each status, with its body and headers.
-func TestStatuses(t *testing.T) {
+func TestR10_Statuses(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	zeros := bytes.Repeat([]byte{0}, 3<<20) // more than max_decompressed_size below
 	badStack := samplePprof("/bin/app", 1)
@@ -252,7 +252,7 @@ func TestServiceName(t *testing.T) {
 }
 
 // Row R5 of the faults: a profile without samples is no error, and is counted.
-func TestEmptyProfileIsCounted(t *testing.T) {
+func TestR5_EmptyProfileIsCounted(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.Sample = nil
 	next := newSink(t)
@@ -355,43 +355,11 @@ func TestProfileIDsOfOneSampleType(t *testing.T) {
 	}
 }
 
-// Row R16 of the faults, as far as the query goes.
-func TestQueryIsNotLogged(t *testing.T) {
-	b := startBench(t, serverYAML, consumertest.NewNop())
-	b.push("?token=s3cret", nil)
-	b.push("?a.b=s3cret&a.b=s3cret", nil)
-	b.push("?a.b=s3cret%zz", nil)
-	b.push("?a.b=s3cret", []byte("no profile"))
-	require.NotZero(t, b.logs.FilterMessage("request refused").Len())
-	for _, entry := range b.logs.All() {
-		assert.NotContains(t, entry.Message, "s3cret")
-		for key, value := range entry.ContextMap() {
-			if text, ok := value.(string); ok {
-				assert.NotContains(t, text, "s3cret", key)
-			}
-		}
-	}
-}
-
 // The parameters of an authenticator are not ours to judge, nor to keep.
 func TestAuthenticationParametersAreIgnored(t *testing.T) {
 	query, err := parsePushQuery("token=1&my.token=2&service.name=x", []string{"token", "my.token"})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"service.name": "x"}, query.attributes)
-}
-
-// Row R1 of the faults, a part of it: whatever the bytes, an answer.
-func TestEveryPrefixHasAnAnswer(t *testing.T) {
-	data := plain(t, samplePprof("/bin/app", 3))
-	b := startBench(t, serverYAML, newSink(t))
-	for n := range data {
-		status := b.push("", data[:n]).status
-		assert.Contains(t, []int{204, 400}, status, "the first %d bytes", n)
-	}
-	zipped := gzipped(t, data)
-	for n := range zipped {
-		assert.Equal(t, 400, b.push("", zipped[:n]).status, "the first %d bytes of gzip", n)
-	}
 }
 
 // A length that a gzip trailer or a zstd header makes up costs nothing.
