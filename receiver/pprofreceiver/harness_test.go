@@ -99,7 +99,11 @@ func startBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
 func (b *bench) start() {
 	b.t.Helper()
 	require.NoError(b.t, b.Start(context.Background(), componenttest.NewNopHost()))
-	b.t.Cleanup(func() { require.NoError(b.t, b.Shutdown(context.Background())) })
+	b.t.Cleanup(func() {
+		// Shutdown waits for connections that have been dialled and not used.
+		b.client.CloseIdleConnections()
+		require.NoError(b.t, b.Shutdown(context.Background()))
+	})
 }
 
 func (b *bench) url(path string) string {
