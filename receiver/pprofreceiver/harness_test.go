@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -60,6 +61,8 @@ type bench struct {
 	client    *http.Client
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
+
+	stopDrips atomic.Bool // clients that would go on for ever stop
 }
 
 // newBench makes a receiver that is not started.
