@@ -11,6 +11,7 @@ require (
 	github.com/klauspost/compress v1.20.3
 	github.com/otelcol-profiles/otelcol-profiles v0.0.0
 	go.opentelemetry.io/collector/pdata/pprofile v0.161.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -47,7 +48,6 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 	google.golang.org/grpc v1.85.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace github.com/otelcol-profiles/otelcol-profiles => ..
