@@ -32,18 +32,23 @@ func newBudget(size int64, wait time.Duration) *budget {
 // concurrent use.
 type reservation struct {
 	budget *budget
-	held   int64 // bytes
+	held   int64 // bytes, kept ones among them
+	kept   int64 // bytes that resize leaves alone
 }
 
 func (b *budget) reserve() *reservation {
 	return &reservation{budget: b}
 }
 
-// resize makes the reservation this many bytes, and may wait to do so. More
-// than the whole budget counts as the whole budget: such a request runs alone.
-// On an error, errOverBudget or that of ctx, the reservation is as it was.
+// keep makes what is held stay: the bytes of further resizes come on top of it.
+func (r *reservation) keep() { r.kept = r.held }
+
+// resize makes the reservation this many bytes, beside those that are kept, and
+// may wait to do so. More than the whole budget counts as the whole budget: such a
+// request runs alone. On an error, errOverBudget or that of ctx, the reservation
+// is as it was.
 func (r *reservation) resize(ctx context.Context, bytes int64) error {
-	bytes = min(bytes, r.budget.size)
+	bytes = min(r.kept+bytes, r.budget.size)
 	more := bytes - r.held
 	switch {
 	case more < 0:
@@ -65,5 +70,5 @@ func (r *reservation) resize(ctx context.Context, bytes int64) error {
 // release gives everything back. The reservation can be used again.
 func (r *reservation) release() {
 	r.budget.free.Release(r.held)
-	r.held = 0
+	r.held, r.kept = 0, 0
 }

@@ -9,9 +9,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -32,6 +34,10 @@ const (
 	// notices, in bytes: a block of zstd.
 	blockSlack = 128 << 10
 
+	// lz4Slack is what decoding lz4 takes beside the output, in bytes: a compressed
+	// and a plain block of the largest size.
+	lz4Slack = 8 << 20
+
 	// maxZstdWindow is the largest window of a zstd frame that is decoded, in
 	// bytes: that of zstd's highest level with --ultra.
 	maxZstdWindow = 128 << 20
@@ -45,14 +51,17 @@ type compression struct {
 	magic []byte
 	// estimate is the likely decompressed size in bytes. It may be wrong.
 	estimate func(buf []byte) int
+	// slack is what decompress may allocate beside the plain bytes.
+	slack int64
 	// decompress returns the plain bytes, at most limit, or a
 	// *pproftranslator.LimitError. It allocates in proportion to limit.
 	decompress func(buf []byte, limit int) ([]byte, error)
 }
 
 var compressions = []compression{
-	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: estimateGzip, decompress: pproftranslator.Decompress},
-	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, decompress: decompressZstd},
+	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: estimateGzip, slack: blockSlack, decompress: pproftranslator.Decompress},
+	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, slack: blockSlack, decompress: decompressZstd},
+	{name: "lz4", magic: []byte{0x04, 0x22, 0x4d, 0x18}, estimate: estimateLZ4, slack: lz4Slack, decompress: decompressLZ4},
 }
 
 // compressionOf returns the format of buf, or nil when it is not compressed. No
@@ -98,7 +107,7 @@ func unpack(ctx context.Context, buf []byte, limit int, held *reservation) ([]by
 func (c *compression) unpack(ctx context.Context, buf []byte, limit int, held *reservation) ([]byte, error) {
 	size := min(max(c.estimate(buf), smallestBuffer), limit)
 	for {
-		if err := held.resize(ctx, int64(cap(buf))+int64(size)+blockSlack); err != nil {
+		if err := held.resize(ctx, int64(cap(buf))+int64(size)+c.slack); err != nil {
 			return nil, err
 		}
 		plain, err := c.decompress(buf, size)
@@ -165,4 +174,20 @@ func decompressZstd(buf []byte, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
 	return plain, nil
+}
+
+// estimateLZ4 does without the header, which seldom has the size.
+func estimateLZ4(buf []byte) int { return 4 * len(buf) }
+
+// decompressLZ4 reads all lz4 frames of buf.
+func decompressLZ4(buf []byte, limit int) ([]byte, error) {
+	plain := bytes.NewBuffer(make([]byte, 0, limit+1+bytes.MinRead))
+	n, err := plain.ReadFrom(io.LimitReader(lz4.NewReader(bytes.NewReader(buf)), int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %w", n, err)
+	}
+	if n > int64(limit) {
+		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+	}
+	return plain.Bytes(), nil
 }

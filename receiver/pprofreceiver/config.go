@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // Config is the configuration of the receiver. Of the sections, server and
@@ -70,11 +71,23 @@ type SelfConfig struct {
 	Profiles []string `mapstructure:"profiles"`
 }
 
-// LinksConfig names the two pprof labels that hold a trace id (32 lower-case
-// hexadecimal digits) and a span id (16 of them).
+// LinksConfig names the pprof labels that become the links of samples. A link needs
+// both ids: 32 lower-case hexadecimal digits, or 16, that are not all zero. What is
+// not a pair stays an attribute.
 type LinksConfig struct {
+	// TraceID and SpanID are the pair of labels that a link replaces.
 	TraceID string `mapstructure:"trace_id"`
 	SpanID  string `mapstructure:"span_id"`
+
+	// The other labels make a link too where that pair does not, and stay.
+	// Defaults: the names that are known from the field.
+	OtherTraceIDs  []string `mapstructure:"other_trace_ids"`
+	OtherSpanIDs   []string `mapstructure:"other_span_ids"`
+	DecimalSpanIDs []string `mapstructure:"decimal_span_ids"`
+
+	// DecimalRootSpanIDs are of the local root span, which stands in where nothing
+	// else names a span.
+	DecimalRootSpanIDs []string `mapstructure:"decimal_root_span_ids"`
 }
 
 var (
@@ -99,9 +112,39 @@ func createDefaultConfig() component.Config {
 			CollectionInterval: time.Minute,
 			Profiles:           []string{kindCPU, kindHeap, kindGoroutine},
 		}),
-		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
+		Links:          defaultLinksConfig(),
 		TimestampLabel: "end_timestamp_ns",
 	}
+}
+
+func defaultLinksConfig() LinksConfig {
+	known := pproftranslator.DefaultLinkLabels()
+	return LinksConfig{
+		TraceID:            "trace_id",
+		SpanID:             "span_id",
+		OtherTraceIDs:      known.TraceIDs,
+		OtherSpanIDs:       known.SpanIDs,
+		DecimalSpanIDs:     known.DecimalSpanIDs,
+		DecimalRootSpanIDs: known.DecimalRootSpanIDs,
+	}
+}
+
+// others are the labels that make a link and stay.
+func (lc *LinksConfig) others() pproftranslator.LinkLabels {
+	return pproftranslator.LinkLabels{
+		TraceIDs:           orEmpty(lc.OtherTraceIDs),
+		SpanIDs:            orEmpty(lc.OtherSpanIDs),
+		DecimalSpanIDs:     orEmpty(lc.DecimalSpanIDs),
+		DecimalRootSpanIDs: orEmpty(lc.DecimalRootSpanIDs),
+	}
+}
+
+// orEmpty makes a list without names one that the translator takes as such.
+func orEmpty(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
 }
 
 func defaultServerConfig() ServerConfig {
@@ -241,15 +284,37 @@ func (sc *SelfConfig) cpuDuration() time.Duration {
 	return min(maxCPUDuration, sc.CollectionInterval/2)
 }
 
-// Validate checks that each id has a label of its own.
+// Validate checks that each label has one meaning. The lists may hold the pair that
+// a link replaces: its meaning goes first.
 func (lc *LinksConfig) Validate() error {
+	var errs []error
 	switch {
 	case lc.TraceID == "":
-		return errors.New("trace_id: must not be empty, want the name of a label")
+		errs = append(errs, errors.New("trace_id: must not be empty, want the name of a label"))
 	case lc.SpanID == "":
-		return errors.New("span_id: must not be empty, want the name of a label")
+		errs = append(errs, errors.New("span_id: must not be empty, want the name of a label"))
 	case lc.TraceID == lc.SpanID:
-		return fmt.Errorf("trace_id and span_id are both %q, want two labels", lc.TraceID)
+		errs = append(errs, fmt.Errorf("trace_id and span_id are both %q, want two labels", lc.TraceID))
 	}
-	return nil
+	first := map[string]string{}
+	for _, list := range []struct {
+		key   string
+		names []string
+	}{
+		{"other_trace_ids", lc.OtherTraceIDs},
+		{"other_span_ids", lc.OtherSpanIDs},
+		{"decimal_span_ids", lc.DecimalSpanIDs},
+		{"decimal_root_span_ids", lc.DecimalRootSpanIDs},
+	} {
+		for _, name := range list.names {
+			switch before, twice := first[name]; {
+			case name == "":
+				errs = append(errs, fmt.Errorf("%s: must not hold an empty name", list.key))
+			case twice:
+				errs = append(errs, fmt.Errorf("%s: %q is in %s already", list.key, name, before))
+			}
+			first[name] = list.key
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 func TestEmptySectionsHaveDefaults(t *testing.T) {
@@ -39,7 +41,14 @@ func TestEmptySectionsHaveDefaults(t *testing.T) {
 	assert.Equal(t, 10*time.Second, self.cpuDuration())
 	assert.Equal(t, []string{"cpu", "heap", "goroutine"}, self.Profiles)
 
-	assert.Equal(t, LinksConfig{TraceID: "trace_id", SpanID: "span_id"}, cfg.Links)
+	assert.Equal(t, LinksConfig{
+		TraceID:            "trace_id",
+		SpanID:             "span_id",
+		OtherTraceIDs:      []string{"trace_id", "otel_traceid", "otel.traceid", "trace id"},
+		OtherSpanIDs:       []string{"span_id", "otel_spanid", "otel.spanid", "profile_id"},
+		DecimalSpanIDs:     []string{"span id"},
+		DecimalRootSpanIDs: []string{"local root span id"},
+	}, cfg.Links)
 	assert.Equal(t, "end_timestamp_ns", cfg.TimestampLabel)
 	assert.Empty(t, cfg.ResourceAttributes)
 }
@@ -79,7 +88,13 @@ self:
   cpu_duration: 2s
   profiles: [heap]
 resource_attributes: {service.name: checkout, deployment.environment.name: test}
-links: {trace_id: "trace id", span_id: "span id"}
+links:
+  trace_id: trace id
+  span_id: span id
+  other_trace_ids: [t]
+  other_span_ids: []
+  decimal_span_ids: [d]
+  decimal_root_span_ids: [r]
 timestamp_label: at
 `)
 	require.NoError(t, err)
@@ -101,7 +116,13 @@ timestamp_label: at
 	assert.Equal(t, 2*time.Second, cfg.Self.Get().cpuDuration())
 	assert.Equal(t, []string{"heap"}, cfg.Self.Get().Profiles)
 	assert.Equal(t, map[string]string{"service.name": "checkout", "deployment.environment.name": "test"}, cfg.ResourceAttributes)
-	assert.Equal(t, LinksConfig{TraceID: "trace id", SpanID: "span id"}, cfg.Links)
+	assert.Equal(t, LinksConfig{
+		TraceID: "trace id", SpanID: "span id",
+		OtherTraceIDs: []string{"t"}, OtherSpanIDs: []string{}, DecimalSpanIDs: []string{"d"}, DecimalRootSpanIDs: []string{"r"},
+	}, cfg.Links)
+	assert.Equal(t, pproftranslator.LinkLabels{
+		TraceIDs: []string{"t"}, SpanIDs: []string{}, DecimalSpanIDs: []string{"d"}, DecimalRootSpanIDs: []string{"r"},
+	}, cfg.Links.others())
 	assert.Equal(t, "at", cfg.TimestampLabel)
 }
 
@@ -190,6 +211,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"self: {profiles: [cpu, cpu]}":                      {"self: profiles: \"cpu\" is there more than once"},
 		"server:\nlinks: {trace_id: ''}":                    {"links: trace_id: must not be empty"},
 		"server:\nlinks: {span_id: ''}":                     {"links: span_id: must not be empty"},
+		"server:\nlinks: {other_trace_ids: ['']}":           {"links: other_trace_ids: must not hold an empty name"},
+		"server:\nlinks: {decimal_span_ids: [span_id]}":     {"links: decimal_span_ids: \"span_id\" is in other_span_ids already"},
 		"server:\nlinks: {span_id: trace_id}":               {"links: trace_id and span_id are both \"trace_id\""},
 		"server:\ntimestamp_label: ''":                      {"timestamp_label: must not be empty"},
 		"server:\ntimestamp_label: span_id":                 {"timestamp_label: \"span_id\" is a label of links"},

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -24,6 +25,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -58,6 +61,8 @@ type bench struct {
 	client    *http.Client
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
+
+	stopDrips atomic.Bool // clients that would go on for ever stop
 }
 
 // newBench makes a receiver that is not started.
@@ -97,7 +102,11 @@ func startBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
 func (b *bench) start() {
 	b.t.Helper()
 	require.NoError(b.t, b.Start(context.Background(), componenttest.NewNopHost()))
-	b.t.Cleanup(func() { require.NoError(b.t, b.Shutdown(context.Background())) })
+	b.t.Cleanup(func() {
+		// Shutdown waits for connections that have been dialled and not used.
+		b.client.CloseIdleConnections()
+		require.NoError(b.t, b.Shutdown(context.Background()))
+	})
 }
 
 func (b *bench) url(path string) string {
@@ -223,4 +232,19 @@ func zstdStream(t *testing.T, data []byte) []byte {
 	}
 	require.NoError(t, w.Close())
 	return buf.Bytes()
+}
+
+// counts are the values of a counter, by one of its attributes.
+func (b *bench) counts(metric, by string) map[string]int64 {
+	b.t.Helper()
+	counts := map[string]int64{}
+	got, err := b.telemetry.GetMetric(metric)
+	if err != nil { // nothing was counted
+		return counts
+	}
+	for _, point := range got.Data.(metricdata.Sum[int64]).DataPoints {
+		value, _ := point.Attributes.Value(attribute.Key(by))
+		counts[value.String()] += point.Value
+	}
+	return counts
 }

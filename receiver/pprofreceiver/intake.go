@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -34,9 +36,18 @@ type arrival struct {
 	resource pcommon.Map // attributes of the resource; they win over the payload's own
 	kind     string      // profile.type, empty when unknown
 
+	// kindOf is the kind where kind is empty, by the payload's sample types. It may
+	// be nil.
+	kindOf func(sampleTypes []string) string
+
 	// temporality is that of a sample type, by its name; empty when unknown.
 	// It may be nil.
 	temporality func(sampleType string) temporality
+
+	scope      map[string]string                    // further attributes of the scope
+	profile    func(sampleType string) []profileTag // further attributes of a Profile; may be nil
+	labelNames map[string]string                    // attributes of samples that get another name
+	span       timeSpan                             // what the payload does not say of its time
 }
 
 // malformedError: the payload is not a pprof profile that can be translated, by
@@ -58,6 +69,7 @@ type intake struct {
 	transport    string
 	unmarshaler  *pproftranslator.Unmarshaler
 	scopeVersion string
+	attributes   metric.MeasurementOption // of what telemetry counts
 	next         xconsumer.Profiles
 	obsreport    *receiverhelper.ObsReport
 	telemetry    *metadata.TelemetryBuilder
@@ -73,12 +85,14 @@ func newIntake(transport string, set receiver.Settings, cfg *Config, decompresse
 		return nil, err
 	}
 	return &intake{
-		transport: transport,
+		transport:  transport,
+		attributes: metric.WithAttributeSet(attribute.NewSet(attribute.String("transport", transport))),
 		unmarshaler: &pproftranslator.Unmarshaler{
 			Limits:         pproftranslator.Limits{DecompressedSize: decompressedSize},
 			TimestampLabel: cfg.TimestampLabel,
 			TraceIDLabel:   cfg.Links.TraceID,
 			SpanIDLabel:    cfg.Links.SpanID,
+			LinkLabels:     cfg.Links.others(),
 		},
 		scopeVersion: set.BuildInfo.Version,
 		next:         next,
@@ -91,57 +105,134 @@ func newIntake(transport string, set receiver.Settings, cfg *Config, decompresse
 // a *malformedError (which a *pproftranslator.LimitError may be in) or a
 // *pipelineError.
 func (in *intake) accept(ctx context.Context, a arrival) error {
+	op, err := in.begin(ctx, a)
+	if err != nil {
+		return err
+	}
+	return op.finish()
+}
+
+// acceptAll is accept for the profiles of one request. They are handed on at the
+// same time, so that a next component which gathers for a while before it answers
+// keeps the client waiting once. The errors are in the order of the arrivals.
+func (in *intake) acceptAll(ctx context.Context, arrivals []arrival) []error {
+	errs := make([]error, len(arrivals))
+	operations := make([]*operation, len(arrivals))
+	started := 0
+	for i, a := range arrivals {
+		if operations[i], errs[i] = in.begin(ctx, a); errs[i] == nil {
+			started++
+		}
+	}
+	if started == 1 {
+		for i, op := range operations {
+			if op != nil {
+				errs[i] = op.finish()
+			}
+		}
+		return errs
+	}
+	panics := make([]any, len(arrivals))
+	var running sync.WaitGroup
+	for i, op := range operations {
+		if op == nil {
+			continue
+		}
+		running.Go(func() {
+			defer func() { panics[i] = recover() }()
+			errs[i] = op.finish()
+		})
+	}
+	running.Wait()
+	for _, fault := range panics {
+		if fault != nil {
+			panic(fault) // where the handler answers it
+		}
+	}
+	return errs
+}
+
+// operation is a translated profile on its way to the next component.
+type operation struct {
+	in       *intake
+	ctx      context.Context //nolint:containedctx // of the operation, as obsreport wants it
+	profiles pprofile.Profiles
+}
+
+// begin translates the payload. The error is a *malformedError.
+func (in *intake) begin(ctx context.Context, a arrival) (*operation, error) {
 	ctx = in.obsreport.StartProfilesOp(ctx)
-	pd, err := in.translate(a)
+	start := time.Now()
+	pd, report, err := in.translate(a)
+	in.measure(ctx, len(a.payload), time.Since(start), report)
 	if err != nil {
 		in.obsreport.EndProfilesOp(ctx, format, 0, err)
-		return &malformedError{err}
+		return nil, &malformedError{err}
 	}
-	samples := pd.SampleCount()
-	if pd.ProfileCount() > 0 {
-		err = in.next.ConsumeProfiles(ctx, pd)
+	return &operation{in: in, ctx: ctx, profiles: pd}, nil
+}
+
+// finish hands the profile on. The error is a *pipelineError.
+func (op *operation) finish() error {
+	in, samples := op.in, op.profiles.SampleCount()
+	var err error
+	if op.profiles.ProfileCount() > 0 {
+		err = in.next.ConsumeProfiles(op.ctx, op.profiles)
 	}
-	in.obsreport.EndProfilesOp(ctx, format, samples, err)
+	in.obsreport.EndProfilesOp(op.ctx, format, samples, err)
 	if err != nil {
 		return &pipelineError{err}
 	}
 	if samples == 0 {
-		in.telemetry.ReceiverPprofEmptyProfiles.Add(ctx, 1,
-			metric.WithAttributeSet(attribute.NewSet(attribute.String("transport", in.transport))))
+		in.telemetry.ReceiverPprofEmptyProfiles.Add(op.ctx, 1, in.attributes)
 	}
 	return nil
 }
 
 // translate turns the payload into profiles that say where they come from and
 // that can be recognized.
-func (in *intake) translate(a arrival) (pprofile.Profiles, error) {
+func (in *intake) translate(a arrival) (pprofile.Profiles, pproftranslator.Report, error) {
 	if len(a.payload) == 0 {
-		return pprofile.Profiles{}, errors.New("empty, want a pprof profile")
+		return pprofile.Profiles{}, pproftranslator.Report{}, errors.New("empty, want a pprof profile")
 	}
-	pd, err := in.unmarshaler.UnmarshalProfiles(a.payload)
+	pd, report, err := in.unmarshaler.UnmarshalReport(a.payload)
 	if err != nil {
-		return pd, err
+		return pd, report, err
 	}
+	return pd, report, in.describe(pd, a)
+}
+
+// describe puts what the way in tells on resource, scope and Profiles.
+func (in *intake) describe(pd pprofile.Profiles, a arrival) error {
+	renameAttributes(pd, a.labelNames)
 	for _, resourceProfiles := range pd.ResourceProfiles().All() {
 		resource := resourceProfiles.Resource().Attributes()
 		putAll(resource, a.resource)
 		nameService(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			scope := scopeProfiles.Scope()
+			scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
 			scope.SetName(metadata.ScopeName)
 			scope.SetVersion(in.scopeVersion)
-			if a.kind != "" {
-				scope.Attributes().PutStr(attributeProfileType, a.kind)
+			types, err := sampleTypes(pd.Dictionary(), profiles)
+			if err != nil {
+				return err
 			}
-			if a.temporality != nil {
-				if err := setTemporality(pd.Dictionary(), scopeProfiles.Profiles(), a.temporality); err != nil {
-					return pd, fmt.Errorf("setting %s: %w", attributeTemporality, err)
-				}
+			kind := a.kind
+			if kind == "" && a.kindOf != nil {
+				kind = a.kindOf(types)
 			}
+			if kind != "" {
+				scope.Attributes().PutStr(attributeProfileType, kind)
+			}
+			putStrings(scope.Attributes(), a.scope)
+			if err := tagProfiles(pd.Dictionary(), profiles, types, a); err != nil {
+				return fmt.Errorf("setting attributes: %w", err)
+			}
+			a.span.fill(profiles, types, a.temporality)
 			if err := identify(resource, scopeProfiles, a.payload); err != nil {
-				return pd, fmt.Errorf("setting profile ids: %w", err)
+				return fmt.Errorf("setting profile ids: %w", err)
 			}
 		}
 	}
-	return pd, nil
+	return nil
 }

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 const (
@@ -23,9 +20,6 @@ const (
 	// parameterProfileType is the query parameter that names the kind of profile.
 	parameterProfileType = "profile_type"
 )
-
-// magicJFR is how a Java Flight Recorder file begins.
-var magicJFR = []byte("FLR\x00")
 
 // pushQuery is what the query of a push says.
 type pushQuery struct {
@@ -38,9 +32,9 @@ type pushQuery struct {
 // are for others, and any other is refused: it would be lost in silence. Errors
 // name parameters, never their values.
 func parsePushQuery(rawQuery string, ignored []string) (pushQuery, error) {
-	parameters, err := url.ParseQuery(rawQuery)
+	parameters, err := parseQuery(rawQuery)
 	if err != nil {
-		return pushQuery{}, badRequest("query: malformed, want name=value pairs, percent-encoded and joined by &")
+		return pushQuery{}, err
 	}
 	query := pushQuery{attributes: make(map[string]string, len(parameters))}
 	for name, values := range parameters {
@@ -69,6 +63,18 @@ func parsePushQuery(rawQuery string, ignored []string) (pushQuery, error) {
 	return query, nil
 }
 
+// parseQuery parses a query of not too many parameters. Errors hold no values.
+func parseQuery(rawQuery string) (url.Values, error) {
+	if err := tooManyAttributes("query: parameters", 1+strings.Count(rawQuery, "&")); err != nil {
+		return nil, err
+	}
+	parameters, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return nil, badRequest("query: malformed, want name=value pairs, percent-encoded and joined by &")
+	}
+	return parameters, nil
+}
+
 // push handles POST /v1/pprof: one pprof, as the whole body.
 func (s *server) push(w http.ResponseWriter, r *http.Request) error {
 	query, err := parsePushQuery(r.URL.RawQuery, s.ignoredParameters)
@@ -81,10 +87,7 @@ func (s *server) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	resource := pcommon.NewMap()
-	putStrings(resource, s.resourceAttributes)
-	putStrings(resource, query.attributes)
-	err = s.intake.accept(r.Context(), arrival{payload: payload, resource: resource, kind: query.kind})
+	err = s.intake.accept(r.Context(), arrival{payload: payload, resource: s.resourceOf(query.attributes), kind: query.kind})
 	if err != nil {
 		return err
 	}
@@ -92,9 +95,26 @@ func (s *server) push(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// readPayload reads the body and takes off its compression. What it returns is
-// held by the reservation.
+// readPayload reads a body that is one profile, and takes off its compression. What
+// it returns is held by the reservation.
 func (s *server) readPayload(r *http.Request, held *reservation) ([]byte, error) {
+	body, err := s.readBody(r, held)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := unpack(r.Context(), body, s.payloadLimit, held)
+	if err != nil {
+		return nil, bodyError(r.Context(), err)
+	}
+	if err := refuseJFR(payload); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	return payload, nil
+}
+
+// readBody reads the body as it comes. It is not empty, and has the compression
+// that Content-Encoding says.
+func (s *server) readBody(r *http.Request, held *reservation) ([]byte, error) {
 	encoding, err := s.contentEncoding(r.Header)
 	if err != nil {
 		return nil, err
@@ -115,14 +135,24 @@ func (s *server) readPayload(r *http.Request, held *reservation) ([]byte, error)
 			return nil, badRequest(fmt.Sprintf("body: not %s, which Content-Encoding says", encoding))
 		}
 	}
-	payload, err := unpack(ctx, body, s.payloadLimit, held)
+	return body, nil
+}
+
+// readMessage is readBody for a body that is no profile itself: without its
+// Content-Encoding, and without any other compression taken off.
+func (s *server) readMessage(r *http.Request, held *reservation) ([]byte, error) {
+	body, err := s.readBody(r, held)
 	if err != nil {
-		return nil, bodyError(ctx, err)
+		return nil, err
 	}
-	if bytes.HasPrefix(payload, magicJFR) {
-		return nil, &refusal{status: http.StatusUnsupportedMediaType, message: "body: a JFR recording, want a pprof profile"}
+	if encoding, err := s.contentEncoding(r.Header); err != nil || encoding == "" {
+		return body, err
 	}
-	return payload, nil
+	message, err := unpack(r.Context(), body, s.payloadLimit, held)
+	if err != nil {
+		return nil, bodyError(r.Context(), err)
+	}
+	return message, nil
 }
 
 // bodyError says that err is the body's fault, unless the client is gone.
@@ -141,10 +171,7 @@ func (s *server) contentEncoding(header http.Header) (string, error) {
 		encoding = ""
 	}
 	if !slices.Contains(s.encodings, encoding) {
-		return "", &refusal{
-			status:  http.StatusUnsupportedMediaType,
-			message: fmt.Sprintf("Content-Encoding %q is not supported, want one of %q", encoding, s.encodings),
-		}
+		return "", unsupported(fmt.Sprintf("Content-Encoding %q is not supported, want one of %q", encoding, s.encodings))
 	}
 	return encoding, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -32,7 +33,7 @@ import (
 )
 
 // Row R10 of the faults: each status, with its body and headers.
-func TestStatuses(t *testing.T) {
+func TestR10_Statuses(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	zeros := bytes.Repeat([]byte{0}, 3<<20) // more than max_decompressed_size below
 	badStack := samplePprof("/bin/app", 1)
@@ -252,7 +253,7 @@ func TestServiceName(t *testing.T) {
 }
 
 // Row R5 of the faults: a profile without samples is no error, and is counted.
-func TestEmptyProfileIsCounted(t *testing.T) {
+func TestR5_EmptyProfileIsCounted(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.Sample = nil
 	next := newSink(t)
@@ -283,6 +284,52 @@ func TestConfiguredLabels(t *testing.T) {
 	assert.Equal(t, pcommon.TraceID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, link.TraceID())
 	assert.Equal(t, pcommon.SpanID{1, 2, 3, 4, 5, 6, 7, 8}, link.SpanID())
 	assert.Equal(t, []uint64{uint64(p.TimeNanos + 5)}, sample.TimestampsUnixNano().AsRaw())
+}
+
+// Each label that makes a link can be changed; a pair that is not valid stays what it
+// was.
+func TestConfiguredLinks(t *testing.T) {
+	const trace, span = "0102030405060708090a0b0c0d0e0f10", "0102030405060708"
+	const changed = "links: {other_trace_ids: [t], other_span_ids: [s], decimal_span_ids: [d], decimal_root_span_ids: [r]}"
+	for _, row := range []struct {
+		name, config string
+		labels       map[string][]string
+		numbers      map[string][]int64
+		link         string // "" is none
+	}{
+		{name: "OpenTelemetry", labels: map[string][]string{"otel_traceid": {trace}, "otel_spanid": {span}}, link: trace + "/" + span},
+		{name: "dotted", labels: map[string][]string{"otel.traceid": {trace}, "otel.spanid": {span}}, link: trace + "/" + span},
+		{name: "Datadog", labels: map[string][]string{"trace id": {trace}, "span id": {"72623859790382856"}}, link: trace + "/" + span},
+		{name: "Datadog, numbers", labels: map[string][]string{"trace id": {trace}}, numbers: map[string][]int64{"span id": {0x0102030405060708}, "local root span id": {9}}, link: trace + "/" + span},
+		{name: "Datadog, only the root", labels: map[string][]string{"trace id": {trace}}, numbers: map[string][]int64{"local root span id": {9}}, link: trace + "/0000000000000009"},
+		{name: "Pyroscope", labels: map[string][]string{"trace_id": {trace}, "profile_id": {span}}, link: trace + "/" + span},
+		{name: "a span alone", labels: map[string][]string{"profile_id": {span}}},
+		{name: "upper case", labels: map[string][]string{"otel_traceid": {strings.ToUpper(trace)}, "otel_spanid": {span}}},
+		{name: "zeros", labels: map[string][]string{"otel_traceid": {strings.Repeat("0", 32)}, "otel_spanid": {span}}},
+		{name: "short", labels: map[string][]string{"otel_traceid": {trace[1:]}, "otel_spanid": {span}}},
+		{name: "no number", labels: map[string][]string{"trace id": {trace}, "span id": {"7x"}}},
+		{name: "changed", config: changed, labels: map[string][]string{"t": {trace}, "s": {span}}, link: trace + "/" + span},
+		{name: "changed, decimal", config: changed, labels: map[string][]string{"t": {trace}, "d": {"8"}, "r": {"9"}}, link: trace + "/0000000000000008"},
+		{name: "changed, root", config: changed, labels: map[string][]string{"t": {trace}, "r": {"9"}}, link: trace + "/0000000000000009"},
+		{name: "the defaults, when changed", config: changed, labels: map[string][]string{"otel_traceid": {trace}, "otel_spanid": {span}}},
+		{name: "none", config: "links: {other_trace_ids: [], other_span_ids: [], decimal_span_ids: [], decimal_root_span_ids: []}", labels: map[string][]string{"otel_traceid": {trace}, "otel_spanid": {span}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := samplePprof("/bin/app", 1)
+			p.Sample[0].Label, p.Sample[0].NumLabel = row.labels, row.numbers
+			next := newSink(t)
+			b := startBench(t, serverYAML+row.config, next)
+			require.Equal(t, 204, b.push("", plain(t, p)).status)
+			pd := next.only()
+			sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
+			link := ""
+			if at := pd.Dictionary().LinkTable().At(int(sample.LinkIndex())); sample.LinkIndex() > 0 {
+				link = at.TraceID().String() + "/" + at.SpanID().String()
+			}
+			assert.Equal(t, row.link, link)
+			assert.Equal(t, len(row.labels)+len(row.numbers), sample.AttributeIndices().Len(), "all labels stay")
+		})
+	}
 }
 
 // profileIDs returns the ids of all Profiles, and requires them to be set.
@@ -355,43 +402,11 @@ func TestProfileIDsOfOneSampleType(t *testing.T) {
 	}
 }
 
-// Row R16 of the faults, as far as the query goes.
-func TestQueryIsNotLogged(t *testing.T) {
-	b := startBench(t, serverYAML, consumertest.NewNop())
-	b.push("?token=s3cret", nil)
-	b.push("?a.b=s3cret&a.b=s3cret", nil)
-	b.push("?a.b=s3cret%zz", nil)
-	b.push("?a.b=s3cret", []byte("no profile"))
-	require.NotZero(t, b.logs.FilterMessage("request refused").Len())
-	for _, entry := range b.logs.All() {
-		assert.NotContains(t, entry.Message, "s3cret")
-		for key, value := range entry.ContextMap() {
-			if text, ok := value.(string); ok {
-				assert.NotContains(t, text, "s3cret", key)
-			}
-		}
-	}
-}
-
 // The parameters of an authenticator are not ours to judge, nor to keep.
 func TestAuthenticationParametersAreIgnored(t *testing.T) {
 	query, err := parsePushQuery("token=1&my.token=2&service.name=x", []string{"token", "my.token"})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"service.name": "x"}, query.attributes)
-}
-
-// Row R1 of the faults, a part of it: whatever the bytes, an answer.
-func TestEveryPrefixHasAnAnswer(t *testing.T) {
-	data := plain(t, samplePprof("/bin/app", 3))
-	b := startBench(t, serverYAML, newSink(t))
-	for n := range data {
-		status := b.push("", data[:n]).status
-		assert.Contains(t, []int{204, 400}, status, "the first %d bytes", n)
-	}
-	zipped := gzipped(t, data)
-	for n := range zipped {
-		assert.Equal(t, 400, b.push("", zipped[:n]).status, "the first %d bytes of gzip", n)
-	}
 }
 
 // A length that a gzip trailer or a zstd header makes up costs nothing.

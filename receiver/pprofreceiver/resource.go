@@ -4,19 +4,59 @@
 package pprofreceiver
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 const (
-	attributeServiceName    = "service.name"
-	attributeExecutableName = "process.executable.name"
+	attributeServiceName     = "service.name"
+	attributeServiceInstance = "service.instance.id"
+	attributeExecutableName  = "process.executable.name"
 
 	// unknownService is what OpenTelemetry calls a service without a name.
 	unknownService = "unknown_service"
+
+	// maxAttributes is how many attributes a request may set, or parameters its
+	// query may have.
+	maxAttributes = 256
 )
+
+// tooManyAttributes tells that a request has more of what than maxAttributes.
+func tooManyAttributes(what string, got int) error {
+	if got <= maxAttributes {
+		return nil
+	}
+	return &pproftranslator.LimitError{What: what, Limit: maxAttributes, Got: int64(got)}
+}
+
+// setAttribute sets an attribute that a request names, which must not be there yet.
+func setAttribute(attributes map[string]string, where, name, value string) error {
+	switch _, twice := attributes[name]; {
+	case name == "":
+		return badRequest(where + ": a name is empty")
+	case !utf8.ValidString(name) || !utf8.ValidString(value):
+		return badRequest(fmt.Sprintf("%s: %q is not valid UTF-8", where, name))
+	case twice:
+		return badRequest(fmt.Sprintf("%s: %q is there twice", where, name))
+	}
+	attributes[name] = value
+	return nil
+}
+
+// resourceOf makes the attributes of a resource from those of the configuration and
+// those of a request, which win.
+func (s *server) resourceOf(attributes map[string]string) pcommon.Map {
+	resource := pcommon.NewMap()
+	putStrings(resource, s.resourceAttributes)
+	putStrings(resource, attributes)
+	return resource
+}
 
 // putAll sets each attribute of from in to, in order of the keys, so that equal
 // attributes make equal resources.
@@ -30,10 +70,10 @@ func putAll(to, from pcommon.Map) {
 	}
 }
 
-// putStrings sets each attribute of from in to.
+// putStrings sets each attribute of from in to, in order of the keys.
 func putStrings(to pcommon.Map, from map[string]string) {
-	for key, value := range from {
-		to.PutStr(key, value)
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		to.PutStr(key, from[key])
 	}
 }
 

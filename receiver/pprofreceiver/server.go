@@ -16,8 +16,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -44,6 +42,10 @@ type endpoint struct {
 	path    string
 	success int // the status that serve writes
 	serve   func(w http.ResponseWriter, r *http.Request) error
+
+	// refuse writes a refusal and returns the status that it wrote: writeStatus where
+	// it is nil.
+	refuse func(w http.ResponseWriter, r *http.Request, answer *refusal) int
 }
 
 // server receives pushes. It has all that its endpoints share.
@@ -94,6 +96,9 @@ func newServer(config ServerConfig, resourceAttributes map[string]string, in *in
 	}
 	s.endpoints = []endpoint{
 		{path: pushPath, success: http.StatusNoContent, serve: s.push},
+		{path: ingestPath, success: http.StatusOK, serve: s.ingest},
+		{path: connectPath, success: http.StatusOK, serve: s.connectPush, refuse: writeConnectError},
+		{path: datadogPath, success: http.StatusAccepted, serve: s.datadog},
 	}
 	return s
 }
@@ -166,11 +171,11 @@ func (s *server) handler(e endpoint) http.Handler {
 				panic(fault)
 			default:
 				s.settings.Logger.Error("panic while handling a request", zap.String("endpoint", e.path), zap.Any("panic", fault), zap.Stack("stack"))
-				s.refuse(w, r, e.path, &refusal{status: http.StatusInternalServerError, message: "internal error"})
+				s.refuse(w, r, e, &refusal{status: http.StatusInternalServerError, reason: reasonPanic, message: "internal error"})
 			}
 		}()
 		if err := s.serve(e, w, r); err != nil {
-			s.refuse(w, r, e.path, refusalOf(err))
+			s.refuse(w, r, e, refusalOf(err))
 			return
 		}
 		s.count(r.Context(), e.path, e.success)
@@ -180,36 +185,33 @@ func (s *server) handler(e endpoint) http.Handler {
 func (s *server) serve(e endpoint, w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost && e.path != endpointOther {
 		w.Header().Set("Allow", http.MethodPost)
-		return &refusal{status: http.StatusMethodNotAllowed, message: fmt.Sprintf("method %s, want POST", r.Method)}
+		return &refusal{status: http.StatusMethodNotAllowed, reason: reasonMethod, message: fmt.Sprintf("method %s, want POST", r.Method)}
 	}
 	return e.serve(w, r)
 }
 
 // refuse answers with a refusal. Neither the query nor headers are logged: they
 // may hold secrets.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, path string, answer *refusal) {
-	s.settings.Logger.Debug("request refused", zap.String("endpoint", path), zap.Int("status", answer.status), zap.String("reason", answer.message))
-	s.count(r.Context(), path, answer.status)
-	writeStatus(w, r, answer)
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, e endpoint, answer *refusal) {
+	s.settings.Logger.Debug("request refused", zap.String("endpoint", e.path), zap.Int("status", answer.status), zap.String("reason", answer.message))
+	s.countRefusal(r.Context(), e.path, answer)
+	write := e.refuse
+	if write == nil {
+		write = writeStatus
+	}
+	s.count(r.Context(), e.path, write(w, r, answer))
 }
 
 // refuseEarly answers what confighttp refuses itself, such as a request without
 // the credentials that are wanted.
 func (s *server) refuseEarly(w http.ResponseWriter, r *http.Request, message string, status int) {
-	path := endpointOther
+	to := endpoint{path: endpointOther}
 	for _, e := range s.endpoints {
 		if e.path == r.URL.Path {
-			path = e.path
+			to = e
 		}
 	}
-	s.refuse(w, r, path, &refusal{status: status, message: message})
-}
-
-func (s *server) count(ctx context.Context, path string, status int) {
-	s.telemetry.ReceiverPprofRequests.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("endpoint", path),
-		attribute.Int("http.response.status_code", status),
-	)))
+	s.refuse(w, r, to, earlyRefusal(status, message))
 }
 
 func (s *server) notFound(http.ResponseWriter, *http.Request) error {
@@ -217,5 +219,5 @@ func (s *server) notFound(http.ResponseWriter, *http.Request) error {
 	for i, e := range s.endpoints {
 		paths[i] = e.path
 	}
-	return &refusal{status: http.StatusNotFound, message: "no such endpoint, want one of " + strings.Join(paths, ", ")}
+	return &refusal{status: http.StatusNotFound, reason: reasonNotFound, message: "no such endpoint, want one of " + strings.Join(paths, ", ")}
 }

@@ -4,18 +4,13 @@
 package pprofreceiver
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,12 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
 )
 
@@ -62,103 +56,6 @@ func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
 		}
 	})
 	return g
-}
-
-// Row R12 of the faults, and the collector's contract of consumers: clients send
-// again what was not accepted, and what they were told is accepted is there,
-// exactly once.
-func TestManyClients(t *testing.T) {
-	const clients, pushes = 64, 12
-	next := newSink(t)
-	var calls atomic.Int64
-	b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		switch call := calls.Add(1); {
-		case call%5 == 0:
-			return errors.New("not now")
-		case call%17 == 0:
-			return consumererror.NewPermanent(errors.New("never"))
-		}
-		return next.ConsumeProfiles(ctx, pd)
-	}))
-
-	var accepted, refused atomic.Int64
-	var wg sync.WaitGroup
-	for client := range clients {
-		wg.Go(func() {
-			for push := range pushes {
-				value := int64(1 + client*pushes + push)
-				p := samplePprof("/bin/app", value)
-				p.Sample[0].Label = map[string][]string{"id": {strconv.FormatInt(value, 10)}}
-				body := gzipped(t, plain(t, p))
-				for {
-					status := b.push("?service.name=client-"+strconv.Itoa(client), body).status
-					if status == http.StatusServiceUnavailable {
-						continue
-					}
-					if status == http.StatusNoContent {
-						accepted.Add(value)
-					} else {
-						assert.Equal(t, http.StatusInternalServerError, status)
-						refused.Add(value)
-					}
-					break
-				}
-			}
-		})
-	}
-	wg.Wait()
-
-	total := int64(clients * pushes)
-	assert.Equal(t, total*(total+1)/2, accepted.Load()+refused.Load())
-	assert.NotZero(t, refused.Load())
-	var arrived int64
-	ids := map[pprofile.ProfileID]bool{}
-	for _, pd := range next.AllProfiles() {
-		profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
-		for _, profile := range profiles.All() {
-			assert.False(t, ids[profile.ProfileID()], "%s came twice", profile.ProfileID())
-			ids[profile.ProfileID()] = true
-			name := pd.Dictionary().StringTable().At(int(profile.SampleType().TypeStrindex()))
-			if name == "samples" {
-				arrived += profile.Samples().At(0).Values().At(0)
-			}
-		}
-	}
-	assert.Equal(t, accepted.Load(), arrived)
-	assert.Zero(t, b.server.budget.inUse())
-}
-
-// Row R13 of the faults.
-func TestPanicIsAnswered(t *testing.T) {
-	next := newSink(t)
-	var calls atomic.Int64
-	b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		if calls.Add(1) == 1 {
-			panic("out of the blue")
-		}
-		return next.ConsumeProfiles(ctx, pd)
-	}))
-	body := plain(t, samplePprof("/bin/app", 1))
-	got := b.push("", body)
-	assert.Equal(t, http.StatusInternalServerError, got.status)
-	assert.Contains(t, got.body, "internal error")
-	assert.NotContains(t, got.body, "out of the blue")
-	assert.Equal(t, 1, b.logs.FilterMessage("panic while handling a request").Len())
-	assert.Zero(t, b.server.budget.inUse())
-
-	for range 200 {
-		require.Equal(t, 204, b.push("", body).status)
-	}
-	assert.Equal(t, 400, next.SampleCount())
-
-	requests, err := b.telemetry.GetMetric("otelcol_receiver_pprof_requests")
-	require.NoError(t, err)
-	counts := map[int64]int64{}
-	for _, point := range requests.Data.(metricdata.Sum[int64]).DataPoints {
-		status, _ := point.Attributes.Value("http.response.status_code")
-		counts[status.AsInt64()] = point.Value
-	}
-	assert.Equal(t, map[int64]int64{500: 1, 204: 200}, counts)
 }
 
 // A consumer that is slow fills the budget; then clients are told to wait.
@@ -251,41 +148,6 @@ func TestShutdownDoesNotWaitForEver(t *testing.T) {
 	assert.True(t, b.server.handlers.wait(time.Minute))
 }
 
-// Row R11 of the faults, a part of it: clients that send half of something.
-func TestDrippingClients(t *testing.T) {
-	next := newSink(t)
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, read_timeout: 2s, read_header_timeout: 2s}", next)
-	const clients = 20
-	var wg sync.WaitGroup
-	for i := range clients {
-		conn, err := net.Dial("tcp", b.server.listener.Addr().String())
-		require.NoError(t, err)
-		defer func() { _ = conn.Close() }() // the server may have closed it
-		body := i%2 == 0
-		_, err = io.WriteString(conn, "POST /v1/pprof HTTP/1.1\r\nHost: x\r\n")
-		require.NoError(t, err)
-		if body {
-			_, err = io.WriteString(conn, "Content-Length: 60000000\r\n\r\nabc")
-			require.NoError(t, err)
-		}
-		wg.Go(func() {
-			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if body {
-				if assert.NoError(t, err) {
-					assert.Equal(t, http.StatusRequestTimeout, response.StatusCode)
-					assert.NoError(t, response.Body.Close())
-				}
-			} else if err == nil {
-				assert.GreaterOrEqual(t, response.StatusCode, 400)
-				assert.NoError(t, response.Body.Close())
-			}
-		})
-	}
-	assert.Equal(t, 204, b.push("", plain(t, samplePprof("/bin/app", 1))).status)
-	wg.Wait()
-	assert.Zero(t, b.server.budget.inUse())
-}
-
 func TestTakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -352,3 +214,8 @@ func TestUnknownAuthenticator(t *testing.T) {
 	require.Error(t, b.Start(t.Context(), hostWith{}))
 	require.NoError(t, b.Shutdown(t.Context()))
 }
+
+var (
+	doormanID        = component.MustNewID("doorman")
+	attributeEncoder = attribute.DefaultEncoder()
+)

@@ -22,8 +22,9 @@ const (
 )
 
 // writeStatus answers with a google.rpc.Status, as OTLP/HTTP does: in protobuf for
-// a client that says it speaks it (Accept or Content-Type), else in JSON.
-func writeStatus(w http.ResponseWriter, r *http.Request, answer *refusal) {
+// a client that says it speaks it (Accept or Content-Type), else in JSON. It
+// returns the status that it wrote.
+func writeStatus(w http.ResponseWriter, r *http.Request, answer *refusal) int {
 	status := &spb.Status{
 		Code:    int32(codeOf(answer.status)),
 		Message: strings.ToValidUTF8(answer.message, "\ufffd"),
@@ -36,14 +37,19 @@ func writeStatus(w http.ResponseWriter, r *http.Request, answer *refusal) {
 	if err != nil { // a Status of two plain fields always marshals
 		body = nil
 	}
+	writeAnswer(w, answer.status, mediaType, body, answer.retryAfter)
+	return answer.status
+}
+
+func writeAnswer(w http.ResponseWriter, status int, mediaType string, body []byte, retryAfter time.Duration) {
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set("X-Content-Type-Options", "nosniff")
-	if answer.retryAfter > 0 {
-		header.Set("Retry-After", strconv.Itoa(int(answer.retryAfter/time.Second)))
+	if retryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 	}
-	w.WriteHeader(answer.status)
+	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that is gone has no use for the answer
 }
 

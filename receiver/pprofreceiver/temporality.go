@@ -40,31 +40,77 @@ func heapTemporality(sampleType string) temporality {
 	return temporalityUnknown
 }
 
-// setTemporality puts the attribute on each Profile whose temporality is known.
-// Entries that the dictionary does not have yet are added at its ends.
-func setTemporality(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, of func(string) temporality) error {
+// ofKind is the temporality of Go's profiles, by their kind. deltas tells that
+// what Go counts from the start of the process comes as differences.
+func ofKind(kind string, deltas bool) func(string) temporality {
+	counted := temporalityCumulative
+	if deltas {
+		counted = temporalityDelta
+	}
+	switch kind {
+	case kindCPU, kindWall:
+		return always(temporalityDelta)
+	case kindGoroutine:
+		return always(temporalityInstant)
+	case kindMutex, kindBlock:
+		return always(counted)
+	case kindHeap:
+		return func(sampleType string) temporality {
+			t := heapTemporality(sampleType)
+			if t == temporalityCumulative {
+				t = counted
+			}
+			return t
+		}
+	}
+	return nil
+}
+
+// profileTag is an attribute of a Profile, with a string value.
+type profileTag struct{ key, value string }
+
+// sampleTypes are the names of the sample types of Profiles.
+func sampleTypes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice) ([]string, error) {
 	table := dictionary.StringTable()
+	types := make([]string, 0, profiles.Len())
 	for i, profile := range profiles.All() {
-		sampleType := profile.SampleType().TypeStrindex()
-		if sampleType < 0 || int(sampleType) >= table.Len() {
-			return fmt.Errorf("profile %d: sample type %d of %d strings", i, sampleType, table.Len())
+		index := profile.SampleType().TypeStrindex()
+		if index < 0 || int(index) >= table.Len() {
+			return nil, fmt.Errorf("profile %d: sample type %d of %d strings", i, index, table.Len())
 		}
-		value := of(table.At(int(sampleType)))
-		if value == temporalityUnknown {
-			continue
+		types = append(types, table.At(int(index)))
+	}
+	return types, nil
+}
+
+// tagProfiles puts on each Profile its temporality, where it is known, and what
+// else the arrival tells of its sample type. Entries that the dictionary does not
+// have yet are added at its ends.
+func tagProfiles(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, a arrival) error {
+	for i, profile := range profiles.All() {
+		var tags []profileTag
+		if a.temporality != nil {
+			if value := a.temporality(types[i]); value != temporalityUnknown {
+				tags = append(tags, profileTag{attributeTemporality, string(value)})
+			}
 		}
-		key, err := pprofile.SetString(table, attributeTemporality)
-		if err != nil {
-			return err
+		if a.profile != nil {
+			tags = append(tags, a.profile(types[i])...)
 		}
-		attribute := pprofile.NewKeyValueAndUnit()
-		attribute.SetKeyStrindex(key)
-		attribute.Value().SetStr(string(value))
-		index, err := pprofile.SetAttribute(dictionary.AttributeTable(), attribute)
-		if err != nil {
-			return err
+		for _, tag := range tags {
+			key, err := pprofile.SetString(dictionary.StringTable(), tag.key)
+			if err != nil {
+				return err
+			}
+			attribute := pprofile.NewKeyValueAndUnit()
+			attribute.SetKeyStrindex(key)
+			attribute.Value().SetStr(tag.value)
+			index, err := pprofile.SetAttribute(dictionary.AttributeTable(), attribute)
+			if err != nil {
+				return err
+			}
+			profile.AttributeIndices().Append(index)
 		}
-		profile.AttributeIndices().Append(index)
 	}
 	return nil
 }

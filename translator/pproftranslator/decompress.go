@@ -26,7 +26,7 @@ func Decompress(buf []byte, limit int) ([]byte, error) {
 		}
 		return buf, nil
 	}
-	limit = min(limit, math.MaxInt-bytes.MinRead)
+	limit = min(limit, math.MaxInt-bytes.MinRead-1)
 	z, _ := gzipReaders.Get().(*gzip.Reader)
 	if z == nil {
 		z = new(gzip.Reader)
@@ -39,7 +39,7 @@ func Decompress(buf []byte, limit int) ([]byte, error) {
 	// never more than a hint. Deflate cannot expand more than 1032 times.
 	hint := int64(binary.LittleEndian.Uint32(buf[max(0, len(buf)-4):]))
 	hint = min(hint, int64(limit), 1032*int64(len(buf)))
-	out := bytes.NewBuffer(make([]byte, 0, hint+bytes.MinRead))
+	out := bytes.NewBuffer(make([]byte, 0, hint+1+bytes.MinRead))
 	n, err := out.ReadFrom(io.LimitReader(z, int64(limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("gzip: after %d decompressed bytes: %w", n, err)

@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 )
 
@@ -27,25 +28,41 @@ const (
 	roleDecimalRootSpanID
 )
 
-// labelNames are the label keys that mean more than an attribute.
-type labelNames struct{ timestamp, traceID, spanID string }
-
-// otherRoles are the keys known from the field: OpenTelemetry integrations,
-// Datadog's libraries, Pyroscope's.
-var otherRoles = map[string]role{
-	"trace_id":           roleOtherTraceID,
-	"span_id":            roleOtherSpanID,
-	"otel_traceid":       roleOtherTraceID,
-	"otel.traceid":       roleOtherTraceID,
-	"trace id":           roleOtherTraceID,
-	"otel_spanid":        roleOtherSpanID,
-	"otel.spanid":        roleOtherSpanID,
-	"profile_id":         roleOtherSpanID,
-	"span id":            roleDecimalSpanID,
-	"local root span id": roleDecimalRootSpanID,
+// LinkLabels are the names of labels that make a link where the pair that a link
+// replaces does not, and that stay attributes beside it. A list that is nil has the
+// names known from the field: of OpenTelemetry's integrations, Datadog's libraries
+// and Pyroscope's.
+type LinkLabels struct {
+	// TraceIDs hold 32 lower-case hexadecimal digits.
+	TraceIDs []string
+	// SpanIDs hold 16 lower-case hexadecimal digits.
+	SpanIDs []string
+	// DecimalSpanIDs hold a span id as a decimal number.
+	DecimalSpanIDs []string
+	// DecimalRootSpanIDs hold that of the local root span, which stands in where no
+	// other label names a span.
+	DecimalRootSpanIDs []string
 }
 
-func (n labelNames) role(key []byte) role {
+// DefaultLinkLabels returns the names known from the field.
+func DefaultLinkLabels() LinkLabels {
+	return LinkLabels{
+		TraceIDs:           []string{"trace_id", "otel_traceid", "otel.traceid", "trace id"},
+		SpanIDs:            []string{"span_id", "otel_spanid", "otel.spanid", "profile_id"},
+		DecimalSpanIDs:     []string{"span id"},
+		DecimalRootSpanIDs: []string{"local root span id"},
+	}
+}
+
+var defaultLinkLabels = DefaultLinkLabels()
+
+// labelNames are the label keys that mean more than an attribute.
+type labelNames struct {
+	timestamp, traceID, spanID string
+	others                     LinkLabels
+}
+
+func (n *labelNames) role(key []byte) role {
 	switch string(key) {
 	case n.timestamp:
 		return roleTimestamp
@@ -54,8 +71,22 @@ func (n labelNames) role(key []byte) role {
 	case n.spanID:
 		return roleSpanID
 	}
-	if r := otherRoles[string(key)]; r != roleUnknown {
-		return r
+	for _, known := range []struct {
+		names, defaults []string
+		role            role
+	}{
+		{n.others.TraceIDs, defaultLinkLabels.TraceIDs, roleOtherTraceID},
+		{n.others.SpanIDs, defaultLinkLabels.SpanIDs, roleOtherSpanID},
+		{n.others.DecimalSpanIDs, defaultLinkLabels.DecimalSpanIDs, roleDecimalSpanID},
+		{n.others.DecimalRootSpanIDs, defaultLinkLabels.DecimalRootSpanIDs, roleDecimalRootSpanID},
+	} {
+		names := known.names
+		if names == nil {
+			names = known.defaults
+		}
+		if slices.Contains(names, string(key)) {
+			return known.role
+		}
 	}
 	return roleNone
 }

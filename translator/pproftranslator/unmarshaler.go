@@ -30,6 +30,8 @@ type Unmarshaler struct {
 	// TraceIDLabel and SpanIDLabel are the string labels that a link replaces.
 	// Defaults: trace_id and span_id.
 	TraceIDLabel, SpanIDLabel string
+	// LinkLabels are the labels that make a link and stay.
+	LinkLabels LinkLabels
 }
 
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
@@ -69,6 +71,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 		timestamp: orDefault(u.TimestampLabel, "end_timestamp_ns"),
 		traceID:   orDefault(u.TraceIDLabel, "trace_id"),
 		spanID:    orDefault(u.SpanIDLabel, "span_id"),
+		others:    u.LinkLabels,
 	}
 	d.reset(data)
 	pd, report, err := d.translate()

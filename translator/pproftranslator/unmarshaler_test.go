@@ -521,7 +521,7 @@ func TestUnmarshalOmitsZeros(t *testing.T) {
 		pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
 		require.NoError(t, err)
 		d := decoders.Get().(*decoder)
-		d.limits, d.labels = Limits{}.withDefaults(), labelNames{"end_timestamp_ns", "trace_id", "span_id"}
+		d.limits, d.labels = Limits{}.withDefaults(), labelNames{timestamp: "end_timestamp_ns", traceID: "trace_id", spanID: "span_id"}
 		d.reset(data)
 		sparse := pprofile.NewProfiles()
 		require.NoError(t, d.decode(sparse.Dictionary()))

@@ -23,11 +23,16 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                      metric.Meter
-	mu                         sync.Mutex
-	registrations              []metric.Registration
-	ReceiverPprofEmptyProfiles metric.Int64Counter
-	ReceiverPprofRequests      metric.Int64Counter
+	meter                            metric.Meter
+	mu                               sync.Mutex
+	registrations                    []metric.Registration
+	ReceiverPprofEmptyProfiles       metric.Int64Counter
+	ReceiverPprofPayloadSize         metric.Int64Counter
+	ReceiverPprofRefusals            metric.Int64Counter
+	ReceiverPprofRepairs             metric.Int64Counter
+	ReceiverPprofRequests            metric.Int64Counter
+	ReceiverPprofSkippedAttachments  metric.Int64Counter
+	ReceiverPprofTranslationDuration metric.Float64Histogram
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -65,10 +70,41 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverPprofPayloadSize, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_payload_size",
+		metric.WithDescription("Bytes of pprof that were translated, after decompression. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofRefusals, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_refusals",
+		metric.WithDescription("Requests that were refused, and single profiles of a request that holds several. [Development]"),
+		metric.WithUnit("{refusal}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofRepairs, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_repairs",
+		metric.WithDescription("What was mended in accepted profiles, so that it is valid OTLP. [Development]"),
+		metric.WithUnit("{repair}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRequests, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_requests",
 		metric.WithDescription("Requests that were answered, by endpoint and status. [Development]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofSkippedAttachments, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_skipped_attachments",
+		metric.WithDescription("Parts of accepted requests that are no pprof profiles, and were left out. [Development]"),
+		metric.WithUnit("{attachment}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofTranslationDuration, err = builder.meter.Float64Histogram(
+		"otelcol_receiver_pprof_translation_duration",
+		metric.WithDescription("How long it took to turn a decompressed profile into OTLP. [Development]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}...),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

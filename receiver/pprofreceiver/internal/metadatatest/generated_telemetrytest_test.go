@@ -20,12 +20,32 @@ func TestSetupTelemetry(t *testing.T) {
 	require.NoError(t, err)
 	defer tb.Shutdown()
 	tb.ReceiverPprofEmptyProfiles.Add(context.Background(), 1)
+	tb.ReceiverPprofPayloadSize.Add(context.Background(), 1)
+	tb.ReceiverPprofRefusals.Add(context.Background(), 1)
+	tb.ReceiverPprofRepairs.Add(context.Background(), 1)
 	tb.ReceiverPprofRequests.Add(context.Background(), 1)
+	tb.ReceiverPprofSkippedAttachments.Add(context.Background(), 1)
+	tb.ReceiverPprofTranslationDuration.Record(context.Background(), 1)
 	AssertEqualReceiverPprofEmptyProfiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofPayloadSize(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofRefusals(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofRepairs(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofRequests(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofSkippedAttachments(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofTranslationDuration(t, testTel,
+		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
 		metricdatatest.IgnoreTimestamp())
 
 	require.NoError(t, testTel.Shutdown(context.Background()))

@@ -1,0 +1,220 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestR2_Bombs: row R2 of the faults, of the whole program. Bombs among good pushes,
+// 32 at a time, under a small GOMEMLIMIT: each good one is accepted, after 429 and
+// a retry at worst, the program lives, and its peak of memory stays bounded.
+func TestR2_Bombs(t *testing.T) {
+	count := 100
+	if os.Getenv("SOAK") != "" {
+		count = 1000
+	}
+	const parallel, peakLimit = 32, 320 << 20
+	address := freeAddress(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	err := os.WriteFile(config, fmt.Appendf(nil, `
+receivers:
+  pprof:
+    server: {endpoint: %s, max_decompressed_size: 4MiB, max_in_flight: 24MiB}
+exporters:
+  profiles_file: {directory: %s}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles: {receivers: [pprof], exporters: [profiles_file]}
+`, address, filepath.Join(t.TempDir(), "profiles")), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{logs: &bytes.Buffer{}, exited: make(chan error, 1), url: "http://" + address}
+	c.command = exec.Command(program(t), "--config", config)
+	c.command.Env = append(os.Environ(), "GOMEMLIMIT=256MiB")
+	c.command.Stdout, c.command.Stderr = c.logs, c.logs
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { c.exited <- c.command.Wait() }()
+	t.Cleanup(func() {
+		_ = c.command.Process.Kill() // an error means that it has ended
+	})
+	c.awaitReady(t)
+
+	// Good ones are not small: a heap of 1 MiB decompressed.
+	large := pprofBytes(t, &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		Sample:     []*profile.Sample{{Value: []int64{1}}},
+		Comments:   []string{strings.Repeat("good", 1<<18)},
+	})
+	good, bombs := compressed(t, large), bombs(t)
+	ways := waysToPush(t)
+	var next, accepted, refused, postponed atomic.Int64
+	var clients sync.WaitGroup
+	for range parallel {
+		clients.Go(func() {
+			for n := next.Add(1); n <= 2*int64(count); n = next.Add(1) {
+				way := ways[int(n/2)%len(ways)]
+				if n%2 == 0 {
+					status := way.send(t, c.url, bombs[int(n/2)%len(bombs)])
+					if status != http.StatusRequestEntityTooLarge && status != http.StatusTooManyRequests {
+						t.Errorf("a bomb by %s was answered with %d", way.path, status)
+					}
+					refused.Add(1)
+					continue
+				}
+				for {
+					status := way.send(t, c.url, good)
+					if status == way.success {
+						accepted.Add(1)
+						break
+					}
+					if status != http.StatusTooManyRequests {
+						t.Errorf("a good push by %s was answered with %d", way.path, status)
+						break
+					}
+					postponed.Add(1)
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	peak := peakMemory(t, c.command.Process.Pid)
+	t.Logf("%d good pushes accepted after %d times 429, %d bombs refused, peak of memory %d MiB", accepted.Load(), postponed.Load(), refused.Load(), peak>>20)
+	if accepted.Load() != int64(count) {
+		t.Errorf("%d of %d good pushes were accepted", accepted.Load(), count)
+	}
+	if peak > peakLimit {
+		t.Errorf("the peak of memory is %d MiB, over %d", peak>>20, peakLimit>>20)
+	}
+	c.stop(t)
+}
+
+// bombs are small, and become at least 64 MiB.
+func bombs(t *testing.T) [][]byte {
+	t.Helper()
+	zeros := make([]byte, 8<<20)
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	member, frame := compressed(t, zeros), w.EncodeAll(zeros, nil)
+	members := slices.Repeat(member, 8)
+	return [][]byte{
+		members,
+		compressed(t, members),
+		slices.Repeat(frame, 8),
+		compressed(t, slices.Repeat(frame, 8)),
+		w.EncodeAll(members, nil),
+	}
+}
+
+// wayToPush is an endpoint and how a profile is put into its requests.
+type wayToPush struct {
+	path    string
+	success int
+	wrap    func(t *testing.T, profile []byte) (contentType string, body []byte)
+}
+
+func waysToPush(t *testing.T) []wayToPush {
+	t.Helper()
+	form := func(name string, more ...string) func(*testing.T, []byte) (string, []byte) {
+		return func(t *testing.T, profile []byte) (string, []byte) {
+			t.Helper()
+			var buf bytes.Buffer
+			w := multipart.NewWriter(&buf)
+			parts := append([]string{name, string(profile)}, more...)
+			for i := 0; i < len(parts); i += 2 {
+				part, err := w.CreateFormFile(parts[i], parts[i])
+				if err == nil {
+					_, err = io.WriteString(part, parts[i+1])
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Error(err)
+			}
+			return w.FormDataContentType(), buf.Bytes()
+		}
+	}
+	return []wayToPush{
+		{"/v1/pprof", http.StatusNoContent, func(_ *testing.T, profile []byte) (string, []byte) { return "", profile }},
+		{"/ingest?name=app", http.StatusOK, form("profile")},
+		{"/profiling/v1/input", http.StatusAccepted, form("cpu.pprof", "event", "{}")},
+		{"/push.v1.PusherService/Push", http.StatusOK, func(t *testing.T, profile []byte) (string, []byte) {
+			t.Helper()
+			body, err := proto.Marshal(&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{Samples: []*pushv1.RawSample{{RawProfile: profile}}}}})
+			if err != nil {
+				t.Error(err)
+			}
+			return "application/proto", body
+		}},
+	}
+}
+
+// send pushes a profile and returns the status of the answer. It may be called from
+// any goroutine.
+func (way wayToPush) send(t *testing.T, url string, profile []byte) int {
+	t.Helper()
+	contentType, body := way.wrap(t, profile)
+	response, err := http.Post(url+way.path, contentType, bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return response.StatusCode
+}
+
+// peakMemory is the most that a process has ever had resident, in bytes.
+func peakMemory(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Skipf("the peak of memory cannot be read: %v", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kilobytes, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kilobytes << 10
+		}
+	}
+	t.Fatalf("there is no VmHWM in %s", status)
+	return 0
+}

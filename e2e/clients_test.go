@@ -1,0 +1,427 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/google/pprof/profile"
+	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
+	"github.com/grafana/pyroscope/api/gen/proto/go/push/v1/pushv1connect"
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// recorder stands between a client and the collector and keeps what passes.
+type recorder struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	passed []passed
+}
+
+// passed is a request and how it was answered.
+type passed struct {
+	path, query, contentType string
+	body                     []byte
+	status                   int
+}
+
+func record(t *testing.T, c *collector) *recorder {
+	t.Helper()
+	target, err := url.Parse(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		answer := &statusWriter{ResponseWriter: w}
+		proxy.ServeHTTP(answer, request)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.passed = append(r.passed, passed{request.URL.Path, request.URL.RawQuery, request.Header.Get("Content-Type"), body, answer.status})
+	}))
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+func (r *recorder) address() string { return r.server.Listener.Addr().String() }
+
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// sentProfile is a pprof in a recorded request.
+type sentProfile struct {
+	request int // its number
+	file    string
+	profile *profile.Profile
+}
+
+// profiles takes apart the forms of all requests to path, each of which must have
+// been answered with status.
+func (r *recorder) profiles(t *testing.T, path string, status int) []sentProfile {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var sent []sentProfile
+	for i, request := range r.passed {
+		if request.path != path {
+			continue
+		}
+		if request.status != status {
+			t.Errorf("%s?%s was answered with %d, want %d", request.path, request.query, request.status, status)
+			continue
+		}
+		_, parameters, err := mime.ParseMediaType(request.contentType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := multipart.NewReader(bytes.NewReader(request.body), parameters["boundary"])
+		for {
+			part, err := form.NextPart()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(part.FileName(), ".pprof") {
+				continue
+			}
+			if bytes.HasPrefix(body, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+				r, err := zstd.NewReader(bytes.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body, err = io.ReadAll(r); err != nil {
+					t.Fatal(err)
+				}
+				r.Close()
+			}
+			parsed, err := profile.ParseData(body)
+			if err != nil {
+				t.Fatalf("%s: %v", part.FileName(), err)
+			}
+			sent = append(sent, sentProfile{i, part.FileName(), parsed})
+		}
+	}
+	return sent
+}
+
+// asArrived is a profile as it is compared: without what the receiver adds.
+func asArrived(profiles []profiletest.Expanded) []profiletest.Expanded {
+	profiles = slices.Clone(profiles)
+	for i := range profiles {
+		profiles[i].Attributes = slices.DeleteFunc(slices.Clone(profiles[i].Attributes), func(a profiletest.Attribute) bool {
+			return a.Key == "profile.temporality" || strings.HasPrefix(a.Key, "pyroscope.")
+		})
+	}
+	options := profiletest.AsPprof
+	options.IgnoreZeroSamples, options.IgnoreTime = true, true
+	return slices.DeleteFunc(profiletest.Normalize(profiles, options), func(p profiletest.Expanded) bool { return len(p.Samples) == 0 })
+}
+
+// requireAllArrived compares each profile that was sent with the records that were
+// written, each for one. It needs a window of 0s.
+func requireAllArrived(t *testing.T, sent []sentProfile, records [][]profiletest.Expanded) {
+	t.Helper()
+	var written [][]profiletest.Expanded
+	for _, record := range records {
+		if arrived := asArrived(record); len(arrived) > 0 {
+			written = append(written, arrived)
+		}
+	}
+	for _, s := range sent {
+		want := asArrived(profiletest.ExpandPprof(s.profile))
+		if len(want) == 0 {
+			continue
+		}
+		found := slices.IndexFunc(written, func(got []profiletest.Expanded) bool { return profiletest.Diff(want, got) == "" })
+		if found < 0 {
+			t.Errorf("%s of request %d (%d samples of %q) has not arrived as it was sent", s.file, s.request, len(s.profile.Sample), types(want))
+			continue
+		}
+		written = slices.Delete(written, found, found+1)
+	}
+	if len(written) > 0 {
+		t.Errorf("%d profiles were written that nobody sent", len(written))
+	}
+	if len(sent) == 0 {
+		t.Error("no profile was sent")
+	}
+	t.Logf("%d profiles arrived as they were sent", len(sent))
+}
+
+// sums are the sums of a sample type over the samples whose stack has the function.
+func sums(records [][]profiletest.Expanded, sampleType, function string) int64 {
+	var sum int64
+	for _, record := range records {
+		for _, e := range record {
+			if e.Type != sampleType {
+				continue
+			}
+			for _, s := range e.Samples {
+				if hasFunction(s, function) {
+					sum += s.Sum.Int64()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func hasFunction(s *profiletest.Sample, function string) bool {
+	for _, frame := range s.Stack {
+		for _, line := range frame.Lines {
+			if strings.HasSuffix(line.Function, "."+function) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func attributesOf(attributes []profiletest.Attribute) map[string]string {
+	values := map[string]string{}
+	for _, a := range attributes {
+		values[a.Key] = fmt.Sprint(a.Value)
+	}
+	return values
+}
+
+// requireWork checks that the work of the client is in what arrived.
+func requireWork(t *testing.T, records [][]profiletest.Expanded, kinds ...string) {
+	t.Helper()
+	for _, row := range []struct{ sampleType, function string }{
+		{"cpu", "burnCPU"}, {"samples", "burnCPU"},
+		{"alloc_space", "keepMemory"}, {"alloc_objects", "keepMemory"},
+		{"inuse_space", "keepMemory"}, {"inuse_objects", "keepMemory"},
+		{"contentions", "fightForLock.func1"}, {"delay", "fightForLock.func1"},
+		{"goroutine", "clientWork"},
+	} {
+		if sum := sums(records, row.sampleType, row.function); sum <= 0 {
+			t.Errorf("the sum of %s in %s is %d", row.sampleType, row.function, sum)
+		}
+	}
+	found := map[string]bool{}
+	labelled := false
+	for _, record := range records {
+		for _, e := range record {
+			found[attributesOf(e.Scope.Attributes)["profile.type"]] = true
+			if name := serviceName(e); name != clientService {
+				t.Errorf("service.name is %q", name)
+			}
+			if region := attributesOf(e.Resource.Attributes)["region"]; region != "eu" {
+				t.Errorf("region is %q", region)
+			}
+			if e.Time == 0 {
+				t.Errorf("%s has no time", e.Type)
+			}
+			for _, s := range e.Samples {
+				labelled = labelled || attributesOf(s.Attributes)["request"] == "burn" && hasFunction(s, "burnCPU")
+			}
+		}
+	}
+	if !labelled {
+		t.Error("no sample of burnCPU has the label of its request")
+	}
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, kinds) {
+		t.Errorf("the kinds are %q, want %q", got, kinds)
+	}
+}
+
+func TestPyroscopeGo(t *testing.T) {
+	c := start(t, "0s", "    compression: zstd")
+	r := record(t, c)
+	runClient(t, "pyroscope-go", r.address())
+	c.stop(t)
+	records := readAll(t, c.files)
+	sent := r.profiles(t, "/ingest", http.StatusOK)
+	requireAllArrived(t, sent, records)
+	requireWork(t, records, "block", "cpu", "goroutine", "heap", "mutex")
+	for _, e := range slices.Concat(records...) {
+		resource := attributesOf(e.Resource.Attributes)
+		if resource["service.instance.id"] == "" || resource["pyroscope.spy"] != "gospy" || resource["process.runtime.name"] != "go" {
+			t.Errorf("the resource is %v", resource)
+		}
+	}
+}
+
+func TestDatadogGo(t *testing.T) {
+	c := start(t, "0s", "    compression: zstd")
+	r := record(t, c)
+	runClient(t, "dd-trace-go", r.address())
+	c.stop(t)
+	records := readAll(t, c.files)
+	sent := r.profiles(t, "/profiling/v1/input", http.StatusAccepted)
+	requireAllArrived(t, sent, records)
+	requireWork(t, records, "block", "cpu", "goroutine", "heap", "mutex")
+	for _, e := range slices.Concat(records...) {
+		resource := attributesOf(e.Resource.Attributes)
+		if resource["deployment.environment.name"] != "test" || resource["service.version"] != "1.2.3" ||
+			resource["process.runtime.name"] != "go" || resource["service.instance.id"] == "" || resource["process.pid"] == "" {
+			t.Errorf("the resource is %v", resource)
+		}
+		if isDelta := attributesOf(e.Attributes)["profile.temporality"] == "delta"; isDelta && e.Duration == 0 {
+			t.Errorf("a delta of %s has no duration", e.Type)
+		}
+	}
+}
+
+// What a client sends over time becomes one window: what was allocated is added up,
+// what is in use is a reading of each moment, and stays one.
+func TestWindowOfPyroscopeGo(t *testing.T) {
+	c := start(t, "1h", "    compression: zstd")
+	r := record(t, c)
+	runClient(t, "pyroscope-go", r.address())
+	c.stop(t)
+
+	type total struct {
+		sum      int64
+		profiles []int64
+	}
+	want, got := map[string]*total{}, map[string]*total{}
+	add := func(to map[string]*total, e profiletest.Expanded) {
+		var sum int64
+		for _, s := range e.Samples {
+			sum += s.Sum.Int64()
+		}
+		if sum == 0 {
+			return
+		}
+		if to[e.Type] == nil {
+			to[e.Type] = &total{}
+		}
+		to[e.Type].sum += sum
+		to[e.Type].profiles = append(to[e.Type].profiles, sum)
+	}
+	heaps := 0
+	for _, s := range r.profiles(t, "/ingest", http.StatusOK) {
+		for _, e := range profiletest.ExpandPprof(s.profile) {
+			add(want, e)
+			if e.Type == "inuse_space" {
+				heaps++
+			}
+		}
+	}
+	if heaps < 2 {
+		t.Fatalf("%d heap profiles were sent, too few to add up", heaps)
+	}
+	records := readAll(t, c.files)
+	if len(records) != 1 {
+		t.Fatalf("there are %d records, want one window", len(records))
+	}
+	for _, e := range records[0] {
+		add(got, e)
+		temporality := attributesOf(e.Attributes)["profile.temporality"]
+		isReading := strings.HasPrefix(e.Type, "inuse_") || e.Type == "goroutine"
+		if isReading != (temporality == "instant") || !isReading && temporality != "delta" {
+			t.Errorf("the temporality of %s is %q", e.Type, temporality)
+		}
+	}
+	for name, w := range want {
+		g := got[name]
+		if g == nil {
+			t.Errorf("there is no %s", name)
+			continue
+		}
+		if g.sum != w.sum {
+			t.Errorf("the sum of %s is %d, want %d", name, g.sum, w.sum)
+		}
+		slices.Sort(g.profiles)
+		slices.Sort(w.profiles)
+		isReading := strings.HasPrefix(name, "inuse_") || name == "goroutine"
+		switch {
+		case isReading && !slices.Equal(g.profiles, w.profiles):
+			t.Errorf("the readings of %s are %d, want %d", name, g.profiles, w.profiles)
+		case name == "alloc_space" && len(g.profiles) != 1:
+			t.Errorf("%s is in %d profiles, want one sum", name, len(g.profiles))
+		}
+	}
+}
+
+// TestPyroscopeConnect pushes with the client that Pyroscope generates, as Alloy
+// does, in each of its forms.
+func TestPyroscopeConnect(t *testing.T) {
+	for name, options := range map[string][]connect.ClientOption{
+		"protobuf":          nil,
+		"protobuf, gzipped": {connect.WithSendGzip()},
+		"JSON":              {connect.WithProtoJSON()},
+		"JSON, gzipped":     {connect.WithProtoJSON(), connect.WithSendGzip()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, "0s", "    compression: none")
+			client := pushv1connect.NewPusherServiceClient(http.DefaultClient, c.url, options...)
+			push := func(series ...*pushv1.RawProfileSeries) error {
+				_, err := client.Push(t.Context(), connect.NewRequest(&pushv1.PushRequest{Series: series}))
+				return err
+			}
+			var sent []sentProfile
+			var all []*pushv1.RawProfileSeries
+			for kind, data := range ownProfiles(t) {
+				parsed, err := profile.ParseData(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent = append(sent, sentProfile{0, kind, parsed})
+				all = append(all, &pushv1.RawProfileSeries{
+					Labels:  []*typesv1.LabelPair{{Name: "__name__", Value: kind}, {Name: "service_name", Value: clientService}},
+					Samples: []*pushv1.RawSample{{RawProfile: data, ID: "734FD599-6865-419E-9475-932762D8F469"}},
+				})
+			}
+			if err := push(all...); err != nil {
+				t.Fatal(err)
+			}
+
+			bad := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: []byte("hello")}}}
+			if err := push(bad); connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "series[0].samples[0]") {
+				t.Errorf("a text was answered with %v", err)
+			}
+			bomb := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: compressed(t, make([]byte, maxDecompressed+1))}}}
+			if err := push(bomb); connect.CodeOf(err) != connect.CodeResourceExhausted {
+				t.Errorf("a bomb was answered with %v", err)
+			}
+			grpc := pushv1connect.NewPusherServiceClient(http.DefaultClient, c.url, connect.WithGRPC())
+			if _, err := grpc.Push(t.Context(), connect.NewRequest(&pushv1.PushRequest{})); err == nil {
+				t.Error("gRPC was accepted")
+			}
+			c.stop(t)
+			requireAllArrived(t, sent, readAll(t, c.files))
+		})
+	}
+}

@@ -1,0 +1,358 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/pierrec/lz4/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+func lz4Frame(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := lz4.NewWriter(&buf)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+func (b *bench) sendForm(path string, parts ...formPart) answer {
+	b.t.Helper()
+	body, headers := form(b.t, parts...)
+	got, err := b.send(http.MethodPost, path, bytes.NewReader(body), headers...)
+	assert.NoError(b.t, err)
+	return got
+}
+
+func attached(file string, body []byte) formPart { return formPart{file, file, body} }
+
+func event(document string) formPart { return formPart{"event", "event.json", []byte(document)} }
+
+const goEvent = `{
+	"start":"2023-11-14T22:13:20Z","end":"2023-11-14T22:14:20.5Z","family":"go","version":"4",
+	"attachments":["cpu.pprof","metrics.json"],
+	"tags_profiler":"process_id:42,runtime_version:1.26,runtime_arch:amd64,service:old,team:a:b,flag,service:checkout,profile_seq:7,runtime:go,runtime-id:abc-1,env:test,version:1.2,host:node-1,,:x",
+	"endpoint_counts":{"GET /":3}
+}`
+
+// What dd-trace-go sends: each attachment in its own compression, on one resource.
+func TestDatadog(t *testing.T) {
+	next := newSink(t)
+	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: other, cloud.region: eu}", next)
+	sent := map[string]*profile.Profile{}
+	for i, kind := range []string{"cpu", "heap", "goroutine", "block", "auto"} {
+		sent[kind] = samplePprof("/bin/app", int64(i+1))
+	}
+	got := b.sendForm(datadogPath,
+		attached("cpu.pprof", gzipped(t, plain(t, sent["cpu"]))),
+		attached("delta-heap.pprof", zstandard(t, plain(t, sent["heap"]))),
+		attached("goroutines.pprof", lz4Frame(t, plain(t, sent["goroutine"]))),
+		attached("block.pprof", plain(t, sent["block"])),
+		attached("auto.pprof.lz4", lz4Frame(t, plain(t, sent["auto"]))),
+		attached("metrics.json", []byte(`[["go_mem",1]]`)),
+		attached("go.trace", []byte("trace")),
+		attached("main.jfr", []byte("FLR\x00")),
+		attached("code-provenance.json", []byte("{}")),
+		event(goEvent),
+	)
+	require.Equal(t, http.StatusAccepted, got.status, got.body)
+
+	all := next.AllProfiles()
+	require.Len(t, all, len(sent))
+	for _, pd := range all {
+		resource := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+		assert.Equal(t, map[string]any{
+			"service.name":                "checkout",
+			"service.instance.id":         "abc-1",
+			"service.version":             "1.2",
+			"deployment.environment.name": "test",
+			"cloud.region":                "eu",
+			"host.name":                   "node-1",
+			"host.arch":                   "amd64",
+			"process.pid":                 int64(42),
+			"process.runtime.name":        "go",
+			"process.runtime.version":     "1.26",
+			"process.executable.name":     "app",
+			"telemetry.sdk.language":      "go",
+			"team":                        "a:b",
+			"flag":                        "",
+		}, resource)
+		kind, ok := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
+		name := "auto"
+		if ok {
+			name = kind.Str()
+		}
+		require.Contains(t, sent, name)
+		assertHolds(t, sent[name], pd)
+		delete(sent, name)
+	}
+	assert.Empty(t, sent)
+	assert.Equal(t, map[string]int64{"metrics": 1, "trace": 1, "jfr": 1, "other": 1}, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
+}
+
+func TestDatadogTimesAndTemporality(t *testing.T) {
+	const start, end = 1_700_000_000_000_000_000, 1_700_000_060_500_000_000
+	for _, row := range []struct {
+		file  string
+		types []string
+		want  []string // temporality
+	}{
+		{"delta-heap.pprof", []string{"alloc_space", "inuse_space"}, []string{"delta", "instant"}},
+		{"heap.pprof", []string{"alloc_space", "inuse_space"}, []string{"cumulative", "instant"}},
+		{"delta-mutex.pprof", []string{"contentions", "delay"}, []string{"delta", "delta"}},
+		{"mutex.pprof", []string{"contentions"}, []string{"cumulative"}},
+		{"goroutines.pprof", []string{"goroutine"}, []string{"instant"}},
+		{"cpu.pprof", []string{"samples"}, []string{"delta"}},
+		{"wall.pprof", []string{"sample"}, []string{"delta"}},
+		{"space.pprof", []string{"objects", "space"}, []string{"instant", "instant"}},
+		{"delta-custom.pprof", []string{"things"}, []string{"delta"}},
+		{"custom.pprof", []string{"things"}, []string{""}},
+		{"auto.pprof", []string{"cpu-time", "heap-live-size"}, []string{"", "instant"}},
+	} {
+		for _, own := range []bool{false, true} {
+			next := newSink(t)
+			b := startBench(t, serverYAML, next)
+			p := withTypes(row.types...)
+			if own {
+				p.TimeNanos = start + 5
+			}
+			require.Equal(t, http.StatusAccepted, b.sendForm(datadogPath, attached(row.file, plain(t, p)), event(goEvent)).status)
+			for _, v := range views(t, next, 0) {
+				i := 0
+				for row.types[i] != v.sampleType {
+					i++
+				}
+				assert.Equal(t, row.want[i], v.attributes["profile.temporality"], "%s of %s", v.sampleType, row.file)
+				wantTime, wantDuration := start, 0
+				switch {
+				case row.want[i] == "delta":
+					wantDuration = end - start
+				case own:
+					wantTime = start + 5
+				}
+				assert.EqualValues(t, wantTime, v.time, "%s of %s", v.sampleType, row.file)
+				assert.EqualValues(t, wantDuration, v.duration, "%s of %s", v.sampleType, row.file)
+			}
+		}
+	}
+}
+
+// The labels of Datadog's libraries, as OpenTelemetry names them.
+func TestDatadogLabels(t *testing.T) {
+	p := samplePprof("/bin/app", 3)
+	p.Sample[0].Label = map[string][]string{"thread name": {"worker"}, "trace id": {"0102030405060708090a0b0c0d0e0f10"}, "trace endpoint": {"GET /"}}
+	p.Sample[0].NumLabel = map[string][]int64{
+		"thread id": {42}, "span id": {0x0102030405060708}, "local root span id": {7}, "end_timestamp_ns": {p.TimeNanos + 1},
+	}
+	next := newSink(t)
+	b := startBench(t, serverYAML, next)
+	require.Equal(t, http.StatusAccepted, b.sendForm(datadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+	pd := next.only()
+	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
+	assert.Equal(t, []uint64{uint64(p.TimeNanos + 1)}, sample.TimestampsUnixNano().AsRaw())
+	link := pd.Dictionary().LinkTable().At(int(sample.LinkIndex()))
+	assert.Equal(t, "0102030405060708090a0b0c0d0e0f10/0102030405060708", link.TraceID().String()+"/"+link.SpanID().String())
+	got := map[string]any{}
+	for _, i := range sample.AttributeIndices().All() {
+		a := pd.Dictionary().AttributeTable().At(int(i))
+		got[pd.Dictionary().StringTable().At(int(a.KeyStrindex()))] = a.Value().AsRaw()
+	}
+	assert.Equal(t, map[string]any{
+		"thread.id": int64(42), "thread.name": "worker", "trace endpoint": "GET /", "trace id": "0102030405060708090a0b0c0d0e0f10",
+		"span id": int64(0x0102030405060708), "local root span id": int64(7),
+	}, got)
+}
+
+// A label keeps its name where the new one, or another use of its string, would be
+// touched by the change.
+func TestRenamedAttributesDoNotCollide(t *testing.T) {
+	both, elsewhere := samplePprof("/bin/app", 3), samplePprof("/bin/app", 3)
+	both.Sample[0].Label = map[string][]string{"thread name": {"a"}, "thread.name": {"b"}}
+	elsewhere.Sample[0].Label = map[string][]string{"thread name": {"a"}}
+	elsewhere.Function[0].Name = "thread name"
+	for _, p := range []*profile.Profile{both, elsewhere} {
+		next := newSink(t)
+		b := startBench(t, serverYAML, next)
+		require.Equal(t, http.StatusAccepted, b.sendForm(datadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+		assertHolds(t, p, next.only())
+	}
+}
+
+func TestDatadogIsRefused(t *testing.T) {
+	good := attached("cpu.pprof", plain(t, samplePprof("/bin/app", 3)))
+	var many []formPart
+	for i := range maxAttachments + 1 {
+		many = append(many, attached(fmt.Sprint(i, ".pprof"), good.body))
+	}
+	var tooMany []formPart
+	for range 2*maxAttachments + 1 {
+		tooMany = append(tooMany, attached("metrics.json", nil))
+	}
+	for _, row := range []struct {
+		name   string
+		parts  []formPart
+		status int
+		says   string
+	}{
+		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
+		{name: "only JFR", parts: []formPart{attached("main.jfr.lz4", []byte("x")), event("{}")}, status: 415, says: "JFR"},
+		{name: "JFR as pprof", parts: []formPart{attached("auto.pprof", []byte("FLR\x00")), event("{}")}, status: 415, says: "JFR"},
+		{name: "only metrics", parts: []formPart{attached("metrics.json", []byte("[]")), event("{}")}, status: 202},
+		{name: "no JSON", parts: []formPart{good, event("s3cret")}, status: 400, says: "malformed at byte 1"},
+		{name: "another JSON", parts: []formPart{good, event(`{"tags_profiler":["s3cret"]}`)}, status: 400, says: "tags_profiler"},
+		{name: "a start that is no time", parts: []formPart{good, event(`{"start":"s3cret"}`)}, status: 400, says: "start: not a time"},
+		{name: "an end before 1970", parts: []formPart{good, event(`{"end":"1969-01-01T00:00:00Z"}`)}, status: 400, says: "end: not a time"},
+		{name: "many tags", parts: []formPart{good, event(`{"tags_profiler":"` + strings.Repeat("a:b,", 300) + `"}`)}, status: 413, says: "tags_profiler: 301"},
+		{name: "a large event", parts: []formPart{good, event(strings.Repeat(" ", maxDocument+1))}, status: 413, says: "event"},
+		{name: "many profiles", parts: append(many, event("{}")), status: 413, says: "profiles: 257"},
+		{name: "many parts", parts: append(tooMany, event("{}")), status: 413, says: "parts"},
+		{name: "an empty profile", parts: []formPart{attached("cpu.pprof", nil), event("{}")}, status: 400, says: `attachment "cpu.pprof": empty`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := startBench(t, serverYAML, consumertest.NewNop())
+			got := b.sendForm(datadogPath, row.parts...)
+			assert.Equal(t, row.status, got.status, got.body)
+			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
+			assert.NotContains(t, got.body, "s3cret")
+			assert.Zero(t, b.server.budget.inUse())
+		})
+	}
+	t.Run("no form", func(t *testing.T) {
+		b := startBench(t, serverYAML, consumertest.NewNop())
+		for _, contentType := range []string{"", "application/json", "multipart/form-data", "multipart/mixed; boundary=x"} {
+			got, err := b.send(http.MethodPost, datadogPath, strings.NewReader("x"), "Content-Type", contentType)
+			require.NoError(t, err)
+			assert.Equal(t, 415, got.status, contentType)
+			assert.Contains(t, got.body, "multipart/form-data with a boundary")
+		}
+	})
+	t.Run("cut off", func(t *testing.T) {
+		b := startBench(t, serverYAML, consumertest.NewNop())
+		body, headers := form(t, good, event("{}"))
+		for n := range len(body) - 4 {
+			got, err := b.send(http.MethodPost, datadogPath, bytes.NewReader(body[:n]), headers...)
+			require.NoError(t, err)
+			require.Equal(t, 400, got.status, "%d bytes: %s", n, got.body)
+		}
+	})
+	t.Run("gzipped as a whole", func(t *testing.T) {
+		next := newSink(t)
+		b := startBench(t, serverYAML, next)
+		body, headers := form(t, good, event("{}"))
+		got, err := b.send(http.MethodPost, datadogPath, bytes.NewReader(gzipped(t, body)), append(headers, "Content-Encoding", "gzip")...)
+		require.NoError(t, err)
+		require.Equal(t, 202, got.status, got.body)
+		next.only()
+	})
+}
+
+// Row R4 of the faults: what is wrong with one profile does not lose another of the
+// same request, and the answer names it.
+func TestR4_OthersOfTheRequestAreKept(t *testing.T) {
+	good := plain(t, samplePprof("/bin/app", 3))
+	for name, bad := range map[string]struct {
+		body   []byte
+		status int
+	}{
+		"malformed": {[]byte("hello"), 400},
+		"empty":     {nil, 400},
+		"bad gzip":  {gzipped(t, good)[:30], 400},
+		"JFR":       {[]byte("FLR\x00"), 415},
+		"a bomb":    {gzipped(t, make([]byte, 4<<20)), 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := newSink(t)
+			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
+			got := b.sendForm(datadogPath, attached("cpu.pprof", good), attached("heap.pprof", bad.body), attached("block.pprof", good), attached("mutex.pprof", []byte("also bad")), event("{}"))
+			assert.Equal(t, bad.status, got.status, got.body)
+			assert.Contains(t, got.body, "heap.pprof")
+			assert.Contains(t, got.body, "1 more")
+			assert.Len(t, next.AllProfiles(), 2)
+			assert.Equal(t, map[string]int64{http.StatusText(bad.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
+			refusals := b.counts("otelcol_receiver_pprof_refusals", "reason")
+			total := int64(0)
+			for _, n := range refusals {
+				total += n
+			}
+			assert.EqualValues(t, 2, total, "one for each that was refused: %v", refusals)
+
+			next.Reset()
+			got = b.connect(pushRequest(seriesMessage(good), seriesMessage(bad.body), seriesMessage(good)))
+			assert.Equal(t, connectCodeOf(bad.status).status, got.status, got.body)
+			assert.Contains(t, got.body, "series[1].samples[0]")
+			assert.Len(t, next.AllProfiles(), 2)
+		})
+	}
+}
+
+// What all profiles of a request become together is bounded as one is.
+func TestR2_ProfilesOfOneRequestShareTheLimit(t *testing.T) {
+	p := samplePprof("/bin/app", 3)
+	p.Comments = []string{strings.Repeat("x", 900<<10)}
+	next := newSink(t)
+	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
+	body := gzipped(t, plain(t, p))
+	got := b.sendForm(datadogPath, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
+	assert.Equal(t, 413, got.status)
+	assert.Contains(t, got.body, "all profiles of the request")
+	assert.Contains(t, got.body, "block.pprof")
+	assert.Len(t, next.AllProfiles(), 2)
+}
+
+// The answer is what the client has to do: to send all again is the most.
+func TestWorstFailureDecides(t *testing.T) {
+	good := plain(t, samplePprof("/bin/app", 3))
+	for name, row := range map[string]struct {
+		consume func(kind string) error
+		status  int
+	}{
+		"one retryable, one permanent": {func(kind string) error {
+			switch kind {
+			case "cpu":
+				return consumererror.NewPermanent(errors.New("never"))
+			case "heap":
+				return errors.New("not now")
+			}
+			return nil
+		}, 503},
+		"one permanent": {func(kind string) error {
+			if kind == "heap" {
+				return consumererror.NewPermanent(errors.New("never"))
+			}
+			return nil
+		}, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startBench(t, serverYAML, byKind(t, row.consume))
+			got := b.sendForm(datadogPath, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
+			assert.Equal(t, row.status, got.status, got.body)
+			if row.status == 503 {
+				assert.Equal(t, "5", got.header.Get("Retry-After"))
+			}
+		})
+	}
+}
+
+func byKind(t *testing.T, consume func(kind string) error) xconsumer.Profiles {
+	t.Helper()
+	return consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
+		kind, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
+		return consume(kind.AsString())
+	})
+}

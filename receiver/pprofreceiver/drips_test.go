@@ -1,0 +1,174 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// drip is a client that takes its time, in one of these ways.
+type drip int
+
+const (
+	dripsHeaders drip = iota // a byte now and then
+	dripsBody
+	stopsInHeaders
+	stopsInBody
+	neverReads // pushes again and again, and leaves the answers lying
+	dripKinds
+)
+
+// run plays the client until the server has had enough of it, and returns the status
+// that it was told, or 0. profile is whole.
+func (kind drip) run(t *testing.T, b *bench, w wire, profile []byte, pause time.Duration) int {
+	conn, err := net.Dial("tcp", b.server.listener.Addr().String())
+	if !assert.NoError(t, err) {
+		return 0
+	}
+	defer func() { _ = conn.Close() }() // the server may have closed it
+	body, headers := w.wrap(t, profile)
+	var head strings.Builder
+	fmt.Fprintf(&head, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n", w.path, len(body))
+	for i := 0; i < len(headers); i += 2 {
+		fmt.Fprintf(&head, "%s: %s\r\n", headers[i], headers[i+1])
+	}
+	if kind == neverReads {
+		_ = conn.(*net.TCPConn).SetReadBuffer(1) // as little as there is
+		for request := head.String() + "\r\n" + string(body); ; {
+			if _, err := io.WriteString(conn, request); err != nil {
+				return 0
+			}
+			if b.stopDrips.Load() {
+				return 0
+			}
+			time.Sleep(pause)
+		}
+	}
+	at := head.String()
+	if kind == dripsBody || kind == stopsInBody {
+		at += "\r\n"
+		if _, err := io.WriteString(conn, at); err != nil {
+			return 0
+		}
+		at = string(body)
+	}
+	answered := make(chan int, 1)
+	go func() {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = response.Body.Close() // nothing more comes
+		answered <- response.StatusCode
+	}()
+	for i := range len(at) - 1 {
+		select {
+		case status := <-answered:
+			return status
+		case <-time.After(pause):
+		}
+		if kind == stopsInHeaders || kind == stopsInBody {
+			return <-answered
+		}
+		if _, err := io.WriteString(conn, at[i:i+1]); err != nil {
+			break
+		}
+	}
+	return <-answered
+}
+
+// Row R11 of the faults: clients that drip are cut off, and nobody else notices.
+func TestR11_DrippingClients(t *testing.T) {
+	full, limit := soak(t)
+	clients, config, pause := 60, "server: {endpoint: 127.0.0.1:0, read_timeout: 1s, read_header_timeout: 1s, keepalive: {idle_timeout: 1s}}", 100*time.Millisecond
+	duration := 2 * time.Second
+	if full {
+		clients, config, pause = 500, serverYAML, time.Second
+		duration = time.Minute
+		if limit > 0 {
+			duration = limit
+		}
+	}
+	next := newSink(t)
+	b := startBench(t, config, next)
+	good := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
+	idle := b.pushFor(t, duration/4, good)
+
+	goroutines, files := runtime.NumGoroutine(), openFiles()
+	profile := plain(t, samplePprof("/bin/app", 1))
+	var dripping sync.WaitGroup
+	for i := range clients {
+		kind, w := drip(i)%dripKinds, wires[i%len(wires)]
+		dripping.Go(func() {
+			start := time.Now()
+			status := kind.run(t, b, w, profile, pause)
+			switch kind {
+			case dripsBody, stopsInBody:
+				want := http.StatusRequestTimeout
+				if w.path == connectPath {
+					want = http.StatusGatewayTimeout
+				}
+				assert.Equal(t, want, status, "kind %d by %s", kind, w.name)
+			case dripsHeaders, stopsInHeaders:
+				assert.Contains(t, []int{0, http.StatusBadRequest, http.StatusRequestTimeout}, status, "kind %d by %s", kind, w.name)
+			}
+			if full && kind != neverReads {
+				assert.Less(t, time.Since(start), 36*time.Second, "kind %d by %s", kind, w.name)
+			}
+		})
+	}
+	busy := b.pushFor(t, duration, good)
+	b.stopDrips.Store(true)
+	dripping.Wait()
+	t.Logf("p99 of good pushes: idle %v, beside %d dripping clients %v", idle, clients, busy)
+	if full {
+		assert.Less(t, busy, 2*max(idle, 5*time.Millisecond))
+	}
+	assert.Zero(t, b.server.budget.inUse())
+	b.client.CloseIdleConnections()
+	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines && openFiles() <= files }, time.Minute, 50*time.Millisecond,
+		"goroutines were %d, open files %d", goroutines, files)
+}
+
+// pushFor pushes 50 times a second by all ways in turn, all of which must be
+// accepted, and returns the 99th percentile of the time it took.
+func (b *bench) pushFor(t *testing.T, duration time.Duration, profile []byte) time.Duration {
+	t.Helper()
+	var took []time.Duration
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for i := range int(duration / (20 * time.Millisecond)) {
+		<-ticker.C
+		w := wires[i%len(wires)]
+		start := time.Now()
+		require.Equal(t, w.success, b.sendBy(w, profile).status)
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+// openFiles is how many descriptors this process has open, where that can be told.
+func openFiles() int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(entries)
+}

@@ -1,0 +1,521 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// numbered is samplePprof with a label that is unique.
+func numbered(value int64) *profile.Profile {
+	p := samplePprof("/bin/app", value)
+	p.Sample[0].Label = map[string][]string{"id": {strconv.FormatInt(value, 10)}}
+	return p
+}
+
+// arrivedValues are the values of the sample type samples, by the label id.
+func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
+	t.Helper()
+	values := map[int64]int64{}
+	ids := map[pprofile.ProfileID]bool{}
+	for _, pd := range s.AllProfiles() {
+		table := pd.Dictionary().StringTable()
+		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+			assert.False(t, ids[p.ProfileID()], "%s came twice", p.ProfileID())
+			ids[p.ProfileID()] = true
+			if table.At(int(p.SampleType().TypeStrindex())) != "samples" {
+				continue
+			}
+			for _, sample := range p.Samples().All() {
+				for _, i := range sample.AttributeIndices().All() {
+					a := pd.Dictionary().AttributeTable().At(int(i))
+					if table.At(int(a.KeyStrindex())) == "id" {
+						id, err := strconv.ParseInt(a.Value().Str(), 10, 64)
+						require.NoError(t, err)
+						values[id] += sample.Values().At(0)
+					}
+				}
+			}
+		}
+	}
+	return values
+}
+
+// Row R1 of the faults: whatever the bytes, an answer, and what is accepted
+// conforms (which the sink checks).
+func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
+	full, _ := soak(t)
+	data := plain(t, numbered(3))
+	for _, w := range wires {
+		t.Run(w.name, func(t *testing.T) {
+			b := startBench(t, serverYAML, newSink(t))
+			answered := func(what string, body []byte) {
+				got := b.sendBy(w, body)
+				assert.Contains(t, []int{w.success, 400}, got.status, "%s: %s", what, got.body)
+			}
+			for n := range data {
+				answered(fmt.Sprintf("the first %d bytes", n), data[:n])
+			}
+			zipped := gzipped(t, data)
+			for n := range zipped {
+				assert.Equal(t, 400, b.sendBy(w, zipped[:n]).status, "the first %d bytes of gzip", n)
+			}
+			for i := range data {
+				for bit := range 8 {
+					if bit != i%8 && !full {
+						continue // one bit of each byte
+					}
+					flipped := slices.Clone(data)
+					flipped[i] ^= 1 << bit
+					answered(fmt.Sprintf("bit %d of byte %d", bit, i), flipped)
+				}
+			}
+			// Of what is around the profile too.
+			body, headers := w.wrap(t, data)
+			for i := range body {
+				flipped := slices.Clone(body)
+				flipped[i] ^= 1 << (i % 8)
+				got, err := b.send(http.MethodPost, w.path, strings.NewReader(string(flipped)), headers...)
+				require.NoError(t, err)
+				// A flipped name may make another format, a flipped length a limit.
+				assert.Contains(t, []int{w.success, 400, 413, 415, 429, 501}, got.status, "byte %d: %s", i, got.body)
+			}
+			assert.Zero(t, b.server.budget.inUse())
+			assert.Empty(t, b.logs.FilterMessage("panic while handling a request").All())
+		})
+	}
+}
+
+// bombs are small, and become at least 16 MiB.
+func bombs(t *testing.T) map[string][]byte {
+	t.Helper()
+	zeros := make([]byte, 8<<20)
+	member, frame := gzipped(t, zeros), zstandard(t, zeros)
+	members := slices.Repeat(member, 8)
+	return map[string][]byte{
+		"gzip of one member":   gzipped(t, slices.Repeat(zeros, 2)),
+		"gzip of many members": members,
+		"gzip in gzip":         gzipped(t, members),
+		"gzip in zstd":         zstandard(t, members),
+		"zstd of one frame":    zstandard(t, slices.Repeat(zeros, 2)),
+		"zstd of many frames":  slices.Repeat(frame, 8),
+		"zstd stream":          zstdStream(t, slices.Repeat(zeros, 2)),
+		"zstd in gzip in gzip": gzipped(t, gzipped(t, slices.Repeat(frame, 8))),
+		"lz4":                  lz4Frame(t, slices.Repeat(zeros, 2)),
+		"lz4 in gzip":          gzipped(t, lz4Frame(t, slices.Repeat(zeros, 2))),
+	}
+}
+
+// Row R2 of the faults: refused, at the cost of the limit and not of the bomb.
+func TestR2_Bombs(t *testing.T) {
+	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", newSink(t))
+	all := bombs(t)
+	for _, w := range wires {
+		for name, bomb := range all {
+			t.Run(w.name+", "+name, func(t *testing.T) {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				got := b.sendBy(w, bomb)
+				runtime.ReadMemStats(&after)
+				assert.Contains(t, []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}, got.status, got.body)
+				assert.Contains(t, got.body, "limit of 4194304")
+				// lz4 makes blocks of up to 8 MiB, once for several bombs.
+				assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(48<<20), "bytes allocated for a limit of 4 MiB")
+			})
+		}
+	}
+	assert.Zero(t, b.server.budget.inUse())
+
+	for name, bomb := range all {
+		encoding := compressionOf(bomb).name
+		if encoding == "lz4" {
+			continue
+		}
+		got := b.push("", bomb, "Content-Encoding", encoding)
+		assert.Equal(t, http.StatusRequestEntityTooLarge, got.status, "%s as Content-Encoding: %s", name, got.body)
+	}
+}
+
+// The other half of row R2: bombs do not keep good pushes out. What this takes of
+// memory is measured where the program runs by itself, in e2e.
+func TestR2_GoodPushesAmongBombs(t *testing.T) {
+	next := newSink(t)
+	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
+	var all [][]byte
+	for _, bomb := range bombs(t) {
+		all = append(all, bomb)
+	}
+	const clients, rounds = 32, 4
+	good := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
+	var wg sync.WaitGroup
+	for client := range clients {
+		wg.Go(func() {
+			for round := range rounds {
+				w := wires[(client+round/2)%len(wires)]
+				if round%2 == 0 {
+					status := b.sendBy(w, all[(client+round)%len(all)]).status
+					assert.Contains(t, []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}, status)
+					continue
+				}
+				for {
+					got := b.sendBy(w, good)
+					if got.status == w.success {
+						break
+					}
+					if !assert.Equal(t, http.StatusTooManyRequests, got.status, got.body) {
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, clients*rounds/2*2, next.SampleCount())
+	assert.Zero(t, b.server.budget.inUse())
+}
+
+// Row R10 of the faults: the collector's contract of receivers (CheckConsumeContract
+// of receivertest, which has no profiles) for each endpoint. The consumer refuses at
+// random, for now or for good; the client sends again what is to be sent again. What
+// was acknowledged has arrived once, and what was refused for good has not.
+func TestR10_ConsumeContract(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	full, _ := soak(t)
+	count := 15
+	if full {
+		count = 1000
+	}
+	var (
+		errNow   = errors.New("refused for now")
+		errNever = consumererror.NewPermanent(errors.New("refused for good"))
+	)
+	for _, w := range wires {
+		for name, refuses := range map[string]func(*rand.Rand) error{
+			"always succeeds":   func(*rand.Rand) error { return nil },
+			"refuses for now":   func(r *rand.Rand) error { return oneOf(r, nil, errNow) },
+			"refuses for good":  func(r *rand.Rand) error { return oneOf(r, nil, errNever) },
+			"refuses either":    func(r *rand.Rand) error { return oneOf(r, nil, errNow, errNever) },
+			"always for good":   func(*rand.Rand) error { return errNever },
+			"mostly for now":    func(r *rand.Rand) error { return oneOf(r, nil, errNow, errNow, errNow) },
+			"wrapped for good":  func(r *rand.Rand) error { return oneOf(r, nil, fmt.Errorf("wrapped: %w", errNever)) },
+			"joined with other": func(r *rand.Rand) error { return oneOf(r, nil, errors.Join(errNow, errNow)) },
+		} {
+			t.Run(w.name+", "+name, func(t *testing.T) {
+				next := newSink(t)
+				var mu sync.Mutex
+				random := rand.New(rand.NewPCG(seed, 0))
+				b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+					mu.Lock()
+					err := refuses(random)
+					mu.Unlock()
+					if err != nil {
+						return err
+					}
+					return next.ConsumeProfiles(ctx, pd)
+				}))
+				accepted := make([]bool, count+1)
+				var clients sync.WaitGroup
+				var turn atomic.Int64
+				for range 4 {
+					clients.Go(func() {
+						for id := turn.Add(1); id <= int64(count); id = turn.Add(1) {
+							body := plain(t, numbered(id))
+							for {
+								got := b.sendBy(w, body)
+								if got.status == http.StatusServiceUnavailable {
+									assert.NotEmpty(t, got.header.Get("Retry-After"))
+									continue
+								}
+								accepted[id] = got.status == w.success
+								assert.Contains(t, []int{w.success, http.StatusInternalServerError}, got.status)
+								break
+							}
+						}
+					})
+				}
+				clients.Wait()
+				arrived := arrivedValues(t, next)
+				for id := int64(1); id <= int64(count); id++ {
+					want := int64(0)
+					if accepted[id] {
+						want = id
+					}
+					assert.Equal(t, want, arrived[id], "profile %d", id)
+				}
+			})
+		}
+	}
+}
+
+func oneOf(r *rand.Rand, errs ...error) error { return errs[r.IntN(len(errs))] }
+
+// Row R12 of the faults: many clients by all ways at once; the sum is exact.
+func TestR12_ManyClients(t *testing.T) {
+	full, _ := soak(t)
+	const clients = 64
+	pushes := 12
+	if full {
+		pushes = 157 // more than 10,000 together
+	}
+	next := newSink(t)
+	var calls atomic.Int64
+	b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+		switch call := calls.Add(1); {
+		case call%5 == 0:
+			return errors.New("not now")
+		case call%17 == 0:
+			return consumererror.NewPermanent(errors.New("never"))
+		}
+		return next.ConsumeProfiles(ctx, pd)
+	}))
+
+	var accepted, refused atomic.Int64
+	var wg sync.WaitGroup
+	for client := range clients {
+		wg.Go(func() {
+			for push := range pushes {
+				value := int64(1 + client*pushes + push)
+				w := wires[value%int64(len(wires))]
+				body := gzipped(t, plain(t, numbered(value)))
+				for {
+					status := b.sendBy(w, body).status
+					if status == http.StatusServiceUnavailable {
+						continue
+					}
+					if status == w.success {
+						accepted.Add(value)
+					} else {
+						assert.Equal(t, http.StatusInternalServerError, status)
+						refused.Add(value)
+					}
+					break
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	total := int64(clients * pushes)
+	assert.Equal(t, total*(total+1)/2, accepted.Load()+refused.Load())
+	assert.NotZero(t, refused.Load())
+	var arrived int64
+	for _, value := range arrivedValues(t, next) {
+		arrived += value
+	}
+	assert.Equal(t, accepted.Load(), arrived)
+	assert.Zero(t, b.server.budget.inUse())
+}
+
+// Row R13 of the faults: a panic is answered, and is the end of nothing else, in
+// requests of several profiles too, which are handed on by goroutines of their own.
+func TestR13_PanicIsAnswered(t *testing.T) {
+	full, _ := soak(t)
+	pushes := 200
+	if full {
+		pushes = 1000
+	}
+	several := wire{"datadog, several", http.StatusAccepted, datadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+		t.Helper()
+		return form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
+	}}
+	for _, w := range append(slices.Clone(wires), several) {
+		t.Run(w.name, func(t *testing.T) {
+			next := newSink(t)
+			var calls atomic.Int64
+			b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+				if calls.Add(1) == 1 {
+					panic("out of the blue")
+				}
+				return next.ConsumeProfiles(ctx, pd)
+			}))
+			body := plain(t, samplePprof("/bin/app", 1))
+			got := b.sendBy(w, body)
+			assert.Equal(t, http.StatusInternalServerError, got.status)
+			assert.Contains(t, got.body, "internal error")
+			assert.NotContains(t, got.body, "out of the blue")
+			assert.Equal(t, 1, b.logs.FilterMessage("panic while handling a request").Len())
+			assert.Zero(t, b.server.budget.inUse())
+			for range pushes {
+				require.Equal(t, w.success, b.sendBy(w, body).status)
+			}
+			assert.Equal(t, map[string]int64{"500": 1, strconv.Itoa(w.success): int64(pushes)}, b.counts("otelcol_receiver_pprof_requests", "http.response.status_code"))
+			assert.Equal(t, map[string]int64{"panic": 1}, b.counts("otelcol_receiver_pprof_refusals", "reason"))
+		})
+	}
+}
+
+// Row R16 of the faults: secrets are in no log, answer or metric, whatever the wire
+// and whatever becomes of the request.
+func TestR16_SecretsAreNotShown(t *testing.T) {
+	const secret = "s3cret"
+	good := plain(t, samplePprof("/bin/app", 1))
+	for _, next := range []error{nil, errors.New("not now")} {
+		b := newBench(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", consumertest.NewErr(next))
+		require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
+		headers := []string{"DD-API-KEY", secret, "Authorization", "Bearer " + secret, "Cookie", secret, "X-Scope-OrgID", secret}
+		var answers []answer
+		for _, w := range wires {
+			for _, profile := range [][]byte{good, good[:20], []byte("FLR\x00"), nil} {
+				for _, password := range []string{"sesame", secret} {
+					join := "?"
+					if strings.Contains(w.path, "?") {
+						join = "&"
+					}
+					body, wireHeaders := w.wrap(t, profile)
+					for _, query := range []string{"password=" + password, "password=" + password + "&token=" + secret + "&from=" + secret + "&name=%7B" + secret, "password=" + password + "&a.b=" + secret + "&a.b=" + secret + "&until=" + secret, "password=" + password + "&a.b=" + secret + "%zz"} {
+						got, err := b.send(http.MethodPost, w.path+join+query, strings.NewReader(string(body)), append(wireHeaders, headers...)...)
+						require.NoError(t, err)
+						answers = append(answers, got)
+					}
+				}
+			}
+		}
+		for _, got := range answers {
+			assert.NotContains(t, got.body, secret)
+			assert.NotContains(t, fmt.Sprint(got.header), secret)
+		}
+		require.NotZero(t, b.logs.FilterMessage("request refused").Len())
+		for _, entry := range b.logs.All() {
+			assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
+		}
+		for _, name := range []string{"requests", "refusals", "empty_profiles", "payload_size"} {
+			metric, err := b.telemetry.GetMetric("otelcol_receiver_pprof_" + name)
+			if err != nil {
+				continue
+			}
+			for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+				assert.NotContains(t, point.Attributes.Encoded(attributeEncoder), secret)
+			}
+		}
+		require.NoError(t, b.Shutdown(context.Background()))
+	}
+}
+
+// All of a query costs next to nothing, however much of it there is.
+func TestR8_QueriesAreBounded(t *testing.T) {
+	b := startBench(t, serverYAML, consumertest.NewNop())
+	body := plain(t, samplePprof("/bin/app", 1))
+	var query strings.Builder
+	for i := range maxAttributes {
+		fmt.Fprintf(&query, "&a.%d=b", i)
+	}
+	assert.Equal(t, 204, b.push("?"+query.String()[1:], body).status)
+	got := b.push("?"+query.String(), body)
+	assert.Equal(t, 413, got.status)
+	assert.Contains(t, got.body, "query: parameters: 257, more than the limit of 256")
+}
+
+// Row R8 of the faults, by the wire: what is in a profile is bounded as it is by
+// the translator, and the answer says which limit it was.
+func TestR8_LimitsOfAProfile(t *testing.T) {
+	deep := samplePprof("/bin/app", 1)
+	deep.Sample[0].Location = slices.Repeat(deep.Sample[0].Location, 65_536)
+	deeper := samplePprof("/bin/app", 1)
+	deeper.Sample[0].Location = slices.Repeat(deeper.Sample[0].Location, 65_537)
+	long, longer := samplePprof("/bin/app", 1), samplePprof("/bin/app", 1)
+	long.Comments = []string{strings.Repeat("x", 1<<20)}
+	longer.Comments = []string{strings.Repeat("x", 1<<20+1)}
+	b := startBench(t, serverYAML, consumertest.NewNop())
+	for _, w := range wires {
+		for name, row := range map[string]struct {
+			within, over *profile.Profile
+			says         string
+		}{
+			"stack":  {deep, deeper, "locations"},
+			"string": {long, longer, "string_table"},
+		} {
+			assert.Equal(t, w.success, b.sendBy(w, plain(t, row.within)).status, "%s by %s", name, w.name)
+			got := b.sendBy(w, plain(t, row.over))
+			assert.Contains(t, []int{413, 429}, got.status, "%s by %s", name, w.name)
+			assert.Contains(t, got.body, row.says, "%s by %s", name, w.name)
+		}
+	}
+}
+
+// Row R7 and R9 of the faults: what is mended is counted.
+func TestR7_R9_RepairsAreCounted(t *testing.T) {
+	p := samplePprof("/bin/app", 1)
+	p.TimeNanos, p.DurationNanos = -5, -6
+	p.Function[0].Name = "bad \xff name"
+	p.Function[0].SystemName = "bad \xff name"
+	for _, w := range wires {
+		next := newSink(t)
+		b := startBench(t, serverYAML, next)
+		require.Equal(t, w.success, b.sendBy(w, plain(t, p)).status)
+		assert.Equal(t, map[string]int64{"invalid_utf8": 1, "negative_time": 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"), w.name)
+		assert.Zero(t, views(t, next, 0)[0].time)
+	}
+}
+
+// Row R6 of the faults, by the wire: labels of every kind come through.
+func TestR6_GeneratedProfilesComeThrough(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	full, _ := soak(t)
+	count := 20
+	if full {
+		count = 10_000 / len(wires)
+	}
+	random := rand.New(rand.NewPCG(seed, 6))
+	for _, w := range wires {
+		next := newSink(t)
+		b := startBench(t, serverYAML, next)
+		for range count {
+			p := profiletest.GeneratePprof(random)
+			var buf strings.Builder
+			require.NoError(t, p.WriteUncompressed(&buf))
+			if buf.Len() == 0 {
+				continue
+			}
+			want, err := profile.ParseUncompressed([]byte(buf.String()))
+			require.NoError(t, err)
+			next.Reset()
+			got := b.sendBy(w, []byte(buf.String()))
+			require.Equal(t, w.success, got.status, got.body)
+			if len(next.AllProfiles()) == 1 {
+				assertHolds(t, want, next.only())
+			}
+		}
+	}
+}
+
+func TestServersOwnRefusals(t *testing.T) {
+	b := newBench(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman}}", consumertest.NewNop())
+	require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
+	defer func() { require.NoError(t, b.Shutdown(context.Background())) }()
+	for _, w := range wires {
+		got := b.sendBy(w, nil)
+		assert.Equal(t, http.StatusUnauthorized, got.status, w.name)
+		want := `"code":16`
+		if w.path == connectPath {
+			want = `"code":"unauthenticated"`
+		}
+		assert.Contains(t, got.body, want, w.name)
+	}
+	assert.Equal(t, map[string]int64{"unauthorized": int64(len(wires))}, b.counts("otelcol_receiver_pprof_refusals", "reason"))
+	assert.Equal(t, map[string]int64{"/v1/pprof": 1, "/ingest": 2, connectPath: 2, datadogPath: 1}, b.counts("otelcol_receiver_pprof_requests", "endpoint"))
+}

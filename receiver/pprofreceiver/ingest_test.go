@@ -1,0 +1,252 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+)
+
+// withTypes is samplePprof with these sample types, and no time of its own.
+func withTypes(types ...string) *profile.Profile {
+	p := samplePprof("/bin/app", 3)
+	p.TimeNanos, p.DurationNanos = 0, 0
+	p.SampleType, p.Sample[0].Value = nil, nil
+	for i, name := range types {
+		p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
+		p.Sample[0].Value = append(p.Sample[0].Value, int64(i+1))
+	}
+	return p
+}
+
+// What pyroscope-go sends: all of the payload, on the resource that the name names.
+func TestIngest(t *testing.T) {
+	p := samplePprof("/bin/app", 3)
+	next := newSink(t)
+	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
+	name := "check out{region=eu,__session_id__=abc,otel.scope.name=com.grafana.pyroscope/go,otel.scope.version=v1.4.3,process.runtime.name=go}"
+	query := url.Values{
+		"name": {name}, "from": {"1700000000000000000"}, "until": {"1700000010000000000"}, "spyName": {"gospy"},
+		"sampleRate": {"100"}, "units": {"samples"}, "aggregationType": {"sum"},
+	}
+	body, headers := form(t, formPart{"profile", "profile.pprof", gzipped(t, plain(t, p))})
+	got, err := b.send(http.MethodPost, "/ingest?"+query.Encode(), bytes.NewReader(body), headers...)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+
+	assertHolds(t, p, next.only())
+	resource, scope := next.attributesOf()
+	assert.Equal(t, map[string]any{
+		"service.name":                "check out",
+		"service.instance.id":         "abc",
+		"region":                      "eu",
+		"process.runtime.name":        "go",
+		"process.executable.name":     "app",
+		"pyroscope.spy":               "gospy",
+		"deployment.environment.name": "test",
+	}, resource)
+	delete(scope, "pprof.scope.sample_type_order")
+	assert.Equal(t, map[string]any{
+		"profile.type":       "cpu",
+		"otel.scope.name":    "com.grafana.pyroscope/go",
+		"otel.scope.version": "v1.4.3",
+	}, scope)
+	for _, v := range views(t, next, 0) {
+		assert.Equal(t, map[string]string{"profile.temporality": "delta"}, v.attributes)
+		assert.EqualValues(t, p.TimeNanos, v.time, "a time that the payload has is not touched")
+		assert.EqualValues(t, p.DurationNanos, v.duration)
+	}
+}
+
+// What the configuration of sample types says, as pyroscope-go has it, and what the
+// request says where there is none.
+func TestIngestTemporality(t *testing.T) {
+	const from, until = 1_700_000_000_000_000_000, 1_700_000_015_000_000_000
+	for _, row := range []struct {
+		name        string
+		types       []string
+		config      string
+		aggregation string
+		kind        any
+		temporality []string // of each type, in the order of types
+		display     []string
+	}{
+		{
+			name: "heap", types: []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"},
+			config: `{"alloc_objects":{"units":"objects"},"alloc_space":{"units":"bytes"},
+				"inuse_space":{"units":"bytes","aggregation":"average"},"inuse_objects":{"units":"objects","aggregation":"average"}}`,
+			kind: "heap", temporality: []string{"delta", "delta", "instant", "instant"}, display: []string{"", "", "", ""},
+		},
+		{
+			name: "mutex", types: []string{"contentions", "delay"},
+			config: `{"contentions":{"display-name":"mutex_count","units":"lock_samples"},"delay":{"display-name":"mutex_duration","units":"lock_nanoseconds"}}`,
+			kind:   "mutex", temporality: []string{"delta", "delta"}, display: []string{"mutex_count", "mutex_duration"},
+		},
+		{
+			name: "block, counted from the start", types: []string{"contentions", "delay"},
+			config: `{"contentions":{"display-name":"block_count","cumulative":true},"delay":{"display-name":"block_duration","cumulative":true}}`,
+			kind:   "block", temporality: []string{"cumulative", "cumulative"}, display: []string{"block_count", "block_duration"},
+		},
+		{
+			name: "goroutines", types: []string{"goroutine"},
+			config:      `{"goroutine":{"display-name":"goroutines","units":"goroutines","aggregation":"average"}}`,
+			aggregation: "average", kind: "goroutine", temporality: []string{"instant"}, display: []string{"goroutines"},
+		},
+		{name: "Go's CPU, without a config", types: []string{"samples", "cpu"}, aggregation: "sum", kind: "cpu", temporality: []string{"delta", "delta"}},
+		{name: "Node.js' heap", types: []string{"objects", "space"}, aggregation: "sum", temporality: []string{"instant", "instant"}},
+		{name: "Node.js' wall", types: []string{"sample", "wall"}, kind: "wall", temporality: []string{"", ""}},
+		{name: "averaged", types: []string{"load"}, aggregation: "average", temporality: []string{"instant"}},
+		{name: "nothing known", types: []string{"things"}, temporality: []string{""}},
+		{name: "another type's config", types: []string{"things"}, config: `{"other":{"cumulative":true}}`, temporality: []string{""}},
+		{name: "an empty config", types: []string{"things"}, config: `{}`, temporality: []string{""}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			next := newSink(t)
+			b := startBench(t, serverYAML, next)
+			p := withTypes(row.types...)
+			parts := []formPart{{"profile", "p", plain(t, p)}, {"prev_profile", "p", []byte("whatever")}}
+			if row.config != "" {
+				parts = append(parts, formPart{"sample_type_config", "c.json", []byte(row.config)})
+			}
+			body, headers := form(t, parts...)
+			got, err := b.send(http.MethodPost, "/ingest?name=app&from=1700000000&until=1700000015000&aggregationType="+row.aggregation, bytes.NewReader(body), headers...)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, got.status, got.body)
+
+			_, scope := next.attributesOf()
+			assert.Equal(t, row.kind, scope["profile.type"])
+			all := views(t, next, 0)
+			require.Len(t, all, len(row.types))
+			for _, v := range all {
+				i := 0
+				for row.types[i] != v.sampleType {
+					i++
+				}
+				assert.Equal(t, "count", v.unit, "the unit is that of the values")
+				assert.Equal(t, row.temporality[i], v.attributes["profile.temporality"], v.sampleType)
+				if row.display != nil {
+					assert.Equal(t, row.display[i], v.attributes["pyroscope.sample_type.display_name"], v.sampleType)
+				}
+				assert.EqualValues(t, from, v.time, v.sampleType)
+				wantDuration := 0
+				if row.temporality[i] == "delta" {
+					wantDuration = until - from
+				}
+				assert.EqualValues(t, wantDuration, v.duration, v.sampleType)
+			}
+			assert.Equal(t, map[string]int64{"previous_profile": 1}, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
+		})
+	}
+}
+
+func TestIngestIsRefused(t *testing.T) {
+	good := plain(t, samplePprof("/bin/app", 3))
+	profilePart := formPart{"profile", "profile.pprof", good}
+	many := strings.Repeat("a=b,", 300)
+	for _, row := range []struct {
+		name, query string
+		raw         []byte
+		parts       []formPart
+		status      int
+		says        string
+	}{
+		{name: "folded text", query: "name=app", raw: []byte("main;work 3\n"), status: 415, says: "folded text"},
+		{name: "folded text, said", query: "name=app&format=folded", raw: []byte("main;work 3\n"), status: 415, says: "folded text"},
+		{name: "trie", query: "name=app&format=trie", raw: []byte("x"), status: 415, says: "format=pprof"},
+		{name: "speedscope", query: "name=app&format=speedscope", raw: []byte("{}"), status: 415, says: "format=pprof"},
+		{name: "JFR", query: "name=app&format=jfr", raw: []byte("FLR\x00"), status: 415, says: "JFR"},
+		{name: "JFR by its bytes", query: "name=app&format=pprof", raw: []byte("FLR\x00abc"), status: 415, says: "JFR"},
+		{name: "JFR in a form", query: "name=app", parts: []formPart{{"jfr", "", []byte("FLR\x00")}}, status: 415, says: "JFR"},
+		{name: "JFR in a form, as the profile", query: "name=app", parts: []formPart{{"profile", "", []byte("FLR\x00")}}, status: 415, says: "JFR"},
+		{name: "folded text as pprof", query: "name=app&format=pprof", raw: []byte("main;work 3\n"), status: 400, says: "pprof"},
+		{name: "no profile", query: "name=app", parts: []formPart{{"sample_type_config", "", []byte("{}")}}, status: 400, says: "no part named profile"},
+		{name: "two profiles", query: "name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "twice"},
+		{name: "an empty profile", query: "name=app", parts: []formPart{{"profile", "", nil}}, status: 400, says: "empty"},
+		{name: "a config that is no JSON", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{s3cret")}}, status: 400, says: "malformed at byte"},
+		{name: "a config of another kind", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: "no bool"},
+		{name: "a large config", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, maxDocument+1)}}, status: 413, says: "sample_type_config"},
+		{name: "a time of 12 digits", query: "name=app&from=170000000000", parts: []formPart{profilePart}, status: 400, says: "\"from\": not a time"},
+		{name: "a time with letters", query: "name=app&until=now-1h", parts: []formPart{profilePart}, status: 400, says: "\"until\": not a time"},
+		{name: "a negative time", query: "name=app&from=-1", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
+		{name: "a time past int64", query: "name=app&from=9999999999", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
+		{name: "no end of the labels", query: "name=app{a=b", parts: []formPart{profilePart}, status: 400, says: "\"name\": want an application"},
+		{name: "a label without a value", query: "name=app{a}", parts: []formPart{profilePart}, status: 400, says: "\"name\": want an application"},
+		{name: "a label twice", query: "name=app{a=b,a=c}", parts: []formPart{profilePart}, status: 400, says: "\"a\" is there twice"},
+		{name: "a label that is not UTF-8", query: "name=app{a=%ff}", parts: []formPart{profilePart}, status: 400, says: "UTF-8"},
+		{name: "many labels", query: "name=app{" + many + "}", parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
+		{name: "many parameters", query: "name=app&" + strings.Repeat("a&", 300), parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
+		{name: "a malformed query", query: "name=%zz", parts: []formPart{profilePart}, status: 400, says: "query: malformed"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := startBench(t, serverYAML, consumertest.NewNop())
+			body, headers := row.raw, []string(nil)
+			if row.parts != nil {
+				body, headers = form(t, row.parts...)
+			}
+			query := strings.NewReplacer("{", "%7B", "}", "%7D").Replace(row.query)
+			got, err := b.send(http.MethodPost, "/ingest?"+query, bytes.NewReader(body), headers...)
+			require.NoError(t, err)
+			assert.Equal(t, row.status, got.status, got.body)
+			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
+			assert.NotContains(t, got.body, "s3cret")
+			assert.Zero(t, b.server.budget.inUse())
+		})
+	}
+}
+
+func TestIngestNames(t *testing.T) {
+	for name, want := range map[string]map[string]any{
+		"app":                            {"service.name": "app"},
+		" app {}":                        {"service.name": "app"},
+		"app.cpu{}":                      {"service.name": "app.cpu"},
+		"app{,a=b,}":                     {"service.name": "app", "a": "b"},
+		"app{ a = b c }":                 {"service.name": "app", "a": "b c"},
+		"app{a=b=c}":                     {"service.name": "app", "a": "b=c"},
+		"app{service_name=real}":         {"service.name": "real", "app_name": "app"},
+		"app{service_name=app}":          {"service.name": "app"},
+		"app{service_name=x,app_name=y}": {"service.name": "x", "app_name": "y"},
+		"app{service.name=real}":         {"service.name": "real", "app_name": "app"},
+		"app{service.instance.id=1,__session_id__=2}": {"service.name": "app", "service.instance.id": "1"},
+		"app{__internal__=1}":                         {"service.name": "app"},
+		"{a=b}":                                       {"service.name": "unknown_service:app", "a": "b"},
+		"":                                            {"service.name": "unknown_service:app"},
+	} {
+		next := newSink(t)
+		b := startBench(t, serverYAML, next)
+		got, err := b.send(http.MethodPost, "/ingest?format=pprof&name="+url.QueryEscape(name), bytes.NewReader(plain(t, samplePprof("/bin/app", 1))))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, got.status, "%s: %s", name, got.body)
+		resource, _ := next.attributesOf()
+		delete(resource, "process.executable.name")
+		assert.Equal(t, want, resource, name)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	for text, want := range map[string]int64{
+		"":                    0,
+		"0":                   0,
+		"12":                  12_000_000_000,
+		"1700000000":          1_700_000_000_000_000_000,
+		"1700000000123":       1_700_000_000_123_000_000,
+		"1700000000123456":    1_700_000_000_123_456_000,
+		"1700000000123456789": 1_700_000_000_123_456_789,
+	} {
+		got, err := parseTime(text)
+		require.NoError(t, err, text)
+		assert.EqualValues(t, want, got, text)
+	}
+	for _, text := range []string{"17000000000", "170000000012", "17000000001234", "9999999999999999999", "+170000000", "1e9", "17000000001234567890"} {
+		_, err := parseTime(text)
+		require.ErrorContains(t, err, "13 digits", text)
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+const (
+	mediaTypeMultipart = "multipart/form-data"
+
+	// maxDocument bounds a part that is no profile but tells about them, in bytes.
+	maxDocument = 1 << 20
+)
+
+// part is one part of a form.
+type part struct {
+	name, file string // of the field, and of the file, which may be empty
+	body       []byte
+}
+
+// isForm tells whether the body is a form of parts.
+func isForm(header http.Header) bool {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	return err == nil && mediaType == mediaTypeMultipart
+}
+
+// readForm reads the parts of a form, at most maxParts. What they hold is kept by
+// the reservation; parts that wants refuses are passed over without being held.
+func (s *server) readForm(r *http.Request, held *reservation, wants func(name, file string) bool) ([]part, error) {
+	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != mediaTypeMultipart || parameters["boundary"] == "" {
+		return nil, unsupported("Content-Type: want " + mediaTypeMultipart + " with a boundary")
+	}
+	encoding, err := s.contentEncoding(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength > s.bodyLimit {
+		return nil, &http.MaxBytesError{Limit: s.bodyLimit}
+	}
+	ctx, body := r.Context(), io.Reader(r.Body)
+	if encoding != "" {
+		whole, err := s.readMessage(r, held)
+		if err != nil {
+			return nil, err
+		}
+		held.keep()
+		body = bytes.NewReader(whole)
+	}
+	// More parts than there may be profiles, for those that are none.
+	const maxParts = 2 * maxAttachments
+	var parts []part
+	form := multipart.NewReader(body, parameters["boundary"])
+	for n := 0; ; n++ {
+		next, err := form.NextRawPart()
+		if err == io.EOF { //nolint:errorlint // the end, as documented
+			return parts, nil
+		}
+		if err != nil {
+			return nil, bodyError(ctx, truncated(err))
+		}
+		if n == maxParts {
+			return nil, &pproftranslator.LimitError{What: "body: parts", Limit: maxParts}
+		}
+		name, file := next.FormName(), next.FileName()
+		if !wants(name, file) {
+			parts = append(parts, part{name: name, file: file})
+			continue
+		}
+		content, err := readBody(ctx, next, -1, held)
+		if err != nil {
+			return nil, bodyError(ctx, fmt.Errorf("part %q: %w", name, truncated(err)))
+		}
+		held.keep()
+		parts = append(parts, part{name: name, file: file, body: content})
+	}
+}
+
+// truncated says of a form that ends too early that it does.
+func truncated(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the form ends before its last boundary")
+	}
+	return err
+}
+
+// document checks the size of a part that is read as a whole.
+func (p *part) document() ([]byte, error) {
+	if len(p.body) > maxDocument {
+		return nil, &pproftranslator.LimitError{What: fmt.Sprintf("part %q: size in bytes", p.name), Limit: maxDocument, Got: int64(len(p.body))}
+	}
+	return p.body, nil
+}
