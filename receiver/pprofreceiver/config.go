@@ -19,11 +19,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 )
 
-// Config is the configuration of the receiver. Of the sections, server and
-// self, at least one must be there; an empty one has all its defaults.
+// Config is the configuration of the receiver. Of the sections server, remote,
+// file and self, at least one must be there; an empty one has all its defaults.
 type Config struct {
 	// Server receives pushes over HTTP.
 	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
+
+	// Remote scrapes profiles over HTTP.
+	Remote configoptional.Optional[RemoteConfig] `mapstructure:"remote"`
 
 	// Self profiles the collector's own process.
 	Self configoptional.Optional[SelfConfig] `mapstructure:"self"`
@@ -95,6 +98,7 @@ const maxCPUDuration = 10 * time.Second
 func createDefaultConfig() component.Config {
 	return &Config{
 		Server: configoptional.Default(defaultServerConfig()),
+		Remote: configoptional.Default(defaultRemoteConfig()),
 		Self: configoptional.Default(SelfConfig{
 			CollectionInterval: time.Minute,
 			Profiles:           []string{kindCPU, kindHeap, kindGoroutine},
@@ -145,8 +149,8 @@ func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
 	var errs []error
-	if !c.Server.HasValue() && !c.Self.HasValue() {
-		errs = append(errs, errors.New("at least one of the sections server and self must be there (an empty one, as in \"server:\", has all defaults)"))
+	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.Self.HasValue() {
+		errs = append(errs, errors.New("at least one of the sections server, remote and self must be there (an empty one, as in \"server:\", has all defaults)"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
 		if name == "" {

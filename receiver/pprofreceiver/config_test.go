@@ -154,7 +154,6 @@ func TestUnknownKeysAreRefused(t *testing.T) {
 		"server: {middlewares: [{id: a, bogus: 1}]}",
 		"self: {bogus: 1}",
 		"server:\nlinks: {bogus: 1}",
-		"server:\nremote: {endpoint: http://localhost:6060}",
 		"server:\nfile: {include: [a]}",
 	} {
 		t.Run(yaml, func(t *testing.T) {
@@ -166,8 +165,8 @@ func TestUnknownKeysAreRefused(t *testing.T) {
 
 func TestWrongValuesAreRefused(t *testing.T) {
 	for yaml, want := range map[string][]string{
-		"{}":                                                {"at least one of the sections server and self"},
-		"server: {enabled: false}":                          {"at least one of the sections server and self"},
+		"{}":                                                {"at least one of the sections server, remote and self"},
+		"server: {enabled: false}":                          {"at least one of the sections server, remote and self"},
 		"server: {endpoint: ''}":                            {"server: endpoint", "localhost:4040"},
 		"server: {transport: carrier-pigeon}":               {"transport"},
 		"server: {max_request_body_size: 0}":                {"server: max_request_body_size: 0", "above 0"},

@@ -5,6 +5,8 @@ package pprofreceiver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
@@ -17,6 +19,7 @@ import (
 // its own way into the pipeline.
 type pprofReceiver struct {
 	server    *server       // nil when not configured
+	scraper   *scraper      // nil when not configured
 	self      *selfProfiler // nil when not configured
 	telemetry *metadata.TelemetryBuilder
 }
@@ -33,6 +36,17 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 			return nil, err
 		}
 		r.server = newServer(*config, cfg.ResourceAttributes, in, set.TelemetrySettings, telemetry)
+	}
+	if config := cfg.Remote.Get(); config != nil {
+		// A difference may take a few bytes more than what it was made of.
+		in, err := newIntake("scrape", set, cfg, int(min(2*config.MaxDecompressedSize, largestPayload)), next, telemetry)
+		if err != nil {
+			return nil, err
+		}
+		r.scraper, err = newScraper(*config, cfg.ResourceAttributes, in, set.TelemetrySettings, telemetry)
+		if err != nil {
+			return nil, fmt.Errorf("remote: %w", err)
+		}
 	}
 	if config := cfg.Self.Get(); config != nil {
 		in, err := newIntake("self", set, cfg, maxSelfProfile, next, telemetry)
@@ -51,6 +65,11 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 			return err
 		}
 	}
+	if r.scraper != nil {
+		if err := r.scraper.start(ctx, host); err != nil {
+			return errors.Join(err, r.Shutdown(ctx))
+		}
+	}
 	if r.self != nil {
 		r.self.start(ctx)
 	}
@@ -62,6 +81,9 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	if r.self != nil {
 		r.self.stop()
+	}
+	if r.scraper != nil {
+		r.scraper.stop()
 	}
 	var err error
 	if r.server != nil {
