@@ -28,6 +28,9 @@ type Config struct {
 	// Remote scrapes profiles over HTTP.
 	Remote configoptional.Optional[RemoteConfig] `mapstructure:"remote"`
 
+	// File reads profiles from files.
+	File configoptional.Optional[FileConfig] `mapstructure:"file"`
+
 	// Self profiles the collector's own process.
 	Self configoptional.Optional[SelfConfig] `mapstructure:"self"`
 
@@ -68,9 +71,18 @@ type SelfConfig struct {
 	// CollectionInterval.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
-	// Profiles are the kinds to collect, of cpu, heap and goroutine.
-	// Default: all three.
+	// Profiles are the kinds to collect, of cpu, heap, allocs, goroutine, mutex and
+	// block. Default: cpu, heap and goroutine.
 	Profiles []string `mapstructure:"profiles"`
+
+	// MutexProfileFraction makes the runtime report one of so many contentions of
+	// mutexes, from start to shutdown. 0, the default, leaves its setting alone.
+	MutexProfileFraction int `mapstructure:"mutex_profile_fraction"`
+
+	// BlockProfileFraction makes the runtime report one blocking event for each so
+	// many nanoseconds spent blocked, from start to shutdown; 1 is all of them. 0,
+	// the default, leaves its setting alone.
+	BlockProfileFraction int `mapstructure:"block_profile_fraction"`
 }
 
 // LinksConfig names the two pprof labels that hold a trace id (32 lower-case
@@ -99,6 +111,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Server: configoptional.Default(defaultServerConfig()),
 		Remote: configoptional.Default(defaultRemoteConfig()),
+		File:   configoptional.Default(defaultFileConfig()),
 		Self: configoptional.Default(SelfConfig{
 			CollectionInterval: time.Minute,
 			Profiles:           []string{kindCPU, kindHeap, kindGoroutine},
@@ -149,8 +162,8 @@ func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
 	var errs []error
-	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.Self.HasValue() {
-		errs = append(errs, errors.New("at least one of the sections server, remote and self must be there (an empty one, as in \"server:\", has all defaults)"))
+	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
+		errs = append(errs, errors.New("at least one of the sections server, remote, file and self must be there (an empty one, as in \"server:\", has all defaults)"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
 		if name == "" {
@@ -222,6 +235,12 @@ func (sc *SelfConfig) Validate() error {
 	if sc.CPUDuration < 0 || sc.CPUDuration > 0 && sc.CPUDuration >= sc.CollectionInterval {
 		errs = append(errs, fmt.Errorf("cpu_duration: %v, must be shorter than collection_interval (%v); 0 is the smaller of %v and half of it",
 			sc.CPUDuration, sc.CollectionInterval, maxCPUDuration))
+	}
+	if sc.MutexProfileFraction < 0 {
+		errs = append(errs, fmt.Errorf("mutex_profile_fraction: %d, must be 0 (leave it as it is) or more", sc.MutexProfileFraction))
+	}
+	if sc.BlockProfileFraction < 0 {
+		errs = append(errs, fmt.Errorf("block_profile_fraction: %d, must be 0 (leave it as it is) or more", sc.BlockProfileFraction))
 	}
 	if len(sc.Profiles) == 0 {
 		errs = append(errs, fmt.Errorf("profiles: must not be empty, want some of %q", selfKindNames()))

@@ -20,6 +20,7 @@ import (
 type pprofReceiver struct {
 	server    *server       // nil when not configured
 	scraper   *scraper      // nil when not configured
+	files     *fileReader   // nil when not configured
 	self      *selfProfiler // nil when not configured
 	telemetry *metadata.TelemetryBuilder
 }
@@ -48,6 +49,16 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 			return nil, fmt.Errorf("remote: %w", err)
 		}
 	}
+	if config := cfg.File.Get(); config != nil {
+		in, err := newIntake("file", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
+		if err != nil {
+			return nil, err
+		}
+		r.files, err = newFileReader(set.ID, *config, cfg.ResourceAttributes, in, set.Logger, telemetry)
+		if err != nil {
+			return nil, fmt.Errorf("file: %w", err)
+		}
+	}
 	if config := cfg.Self.Get(); config != nil {
 		in, err := newIntake("self", set, cfg, maxSelfProfile, next, telemetry)
 		if err != nil {
@@ -70,6 +81,11 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 			return errors.Join(err, r.Shutdown(ctx))
 		}
 	}
+	if r.files != nil {
+		if err := r.files.start(ctx, host); err != nil {
+			return errors.Join(err, r.Shutdown(ctx))
+		}
+	}
 	if r.self != nil {
 		r.self.start(ctx)
 	}
@@ -86,8 +102,11 @@ func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 		r.scraper.stop()
 	}
 	var err error
+	if r.files != nil {
+		err = r.files.stop(ctx)
+	}
 	if r.server != nil {
-		err = r.server.shutdown(ctx)
+		err = errors.Join(err, r.server.shutdown(ctx))
 	}
 	r.telemetry.Shutdown()
 	return err

@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                          sync.Mutex
 	registrations               []metric.Registration
 	ReceiverPprofEmptyProfiles  metric.Int64Counter
+	ReceiverPprofFiles          metric.Int64Counter
 	ReceiverPprofRequests       metric.Int64Counter
 	ReceiverPprofScrapeDuration metric.Float64Histogram
 	ReceiverPprofScrapes        metric.Int64Counter
@@ -93,6 +94,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_pprof_empty_profiles",
 		metric.WithDescription("Profiles that were accepted and hold no samples. [Development]"),
 		metric.WithUnit("{profile}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofFiles, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_files",
+		metric.WithDescription("Files that were read or left out, by outcome. [Development]"),
+		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRequests, err = builder.meter.Int64Counter(

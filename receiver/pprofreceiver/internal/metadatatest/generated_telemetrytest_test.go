@@ -25,10 +25,14 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ReceiverPprofEmptyProfiles.Add(context.Background(), 1)
+	tb.ReceiverPprofFiles.Add(context.Background(), 1)
 	tb.ReceiverPprofRequests.Add(context.Background(), 1)
 	tb.ReceiverPprofScrapeDuration.Record(context.Background(), 1)
 	tb.ReceiverPprofScrapes.Add(context.Background(), 1)
 	AssertEqualReceiverPprofEmptyProfiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofRequests(t, testTel,
