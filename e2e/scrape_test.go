@@ -12,8 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -211,27 +209,4 @@ func TestFiles(t *testing.T) {
 	time.Sleep(300 * time.Millisecond) // some polls, in which nothing is read again
 	c.stop(t)
 	requireTotals(c, map[string]int64{"two cpu": 1000})
-}
-
-// TestKubernetesExample validates the configuration of the README that scrapes pods.
-func TestKubernetesExample(t *testing.T) {
-	path := program(t)
-	readme, err := os.ReadFile(filepath.Join("..", "receiver", "pprofreceiver", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)<!-- kubernetes.*?```yaml\n(.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README has no configuration for Kubernetes")
-	}
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	text := strings.Replace(string(block[1]), "/var/lib/profiles", t.TempDir(), 1)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(path, "validate", "--config", config)
-	command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 }

@@ -252,6 +252,27 @@ func TestFilesInOrderOfModification(t *testing.T) {
 	assert.Equal(t, "shop", name.Str())
 }
 
+// A path without any pattern is a pattern, too.
+func TestOneFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.pb", "b.pb", ".hidden.pb"} {
+		writeProfile(t, filepath.Join(dir, name), 1, time.Now().Add(-time.Hour))
+	}
+	for name, want := range map[string]int{"/a.pb": 1, "/[ab].pb": 2, "/.hidden.pb": 1, "/none.pb": 0, "/*.pb": 2, "/none/*": 0} {
+		next := newSink(t)
+		b := startBench(t, "file: {include: ['"+dir+name+"'], exclude: ['"+dir+"/x/**'], poll_interval: 5ms}", next)
+		require.Eventually(t, func() bool { return len(next.AllProfiles()) >= want }, time.Minute, time.Millisecond)
+		b.polled()
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.Len(t, next.AllProfiles(), want, name)
+	}
+	next := newSink(t)
+	b := startBench(t, "file: {include: ['"+dir+"/*.pb'], exclude: ['"+dir+"/a*'], poll_interval: 5ms}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 1 }, time.Minute, time.Millisecond)
+	b.polled()
+	assert.Len(t, next.AllProfiles(), 1)
+}
+
 func TestFileAttributesFromPaths(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "checkout", "7", "heap.pb.gz"), 1, time.Now().Add(-time.Hour))

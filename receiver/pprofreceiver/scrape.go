@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -125,7 +126,9 @@ func (s *scraper) addJob(target, from *url.URL, kind scrapeKind, common, own map
 func (s *scraper) configuredClient(ctx context.Context, host component.Host) (*http.Client, error) {
 	config := s.config.HTTP
 	config.Timeout = 0 // each scrape has a context that ends by then
-	return config.ToClient(ctx, host.GetExtensions(), s.settings)
+	settings := s.settings
+	settings.TracerProvider = noop.NewTracerProvider() // spans would hold the query
+	return config.ToClient(ctx, host.GetExtensions(), settings)
 }
 
 // start begins to scrape: each profile first at its own moment within the interval.
