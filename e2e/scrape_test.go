@@ -20,8 +20,8 @@ import (
 )
 
 // startWith runs the program with more sections of the pprof receiver beside its
-// server, storage in dir, and a file for each payload.
-func startWith(t *testing.T, dir, sections string) *collector {
+// server, these processors of a pipeline, storage in dir, and a file for each payload.
+func startWith(t *testing.T, dir, sections, processors string) *collector {
 	t.Helper()
 	path, address := program(t), freeAddress(t)
 	c := &collector{logs: &bytes.Buffer{}, exited: make(chan error, 1), url: "http://" + address, files: filepath.Join(t.TempDir(), "profiles")}
@@ -39,6 +39,9 @@ receivers:
     server:
       endpoint: %s
 %s
+processors:
+  profiles_dedup:
+    window: 1h
 exporters:
   profiles_file:
     directory: %s
@@ -50,8 +53,9 @@ service:
   pipelines:
     profiles:
       receivers: [pprof]
+      processors: %s
       exporters: [profiles_file]
-`, storage, address, sections, c.files)
+`, storage, address, sections, c.files, processors)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -135,12 +139,15 @@ func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestScrape scrapes a server: what is in the files is what was served, and of what
-// it counts from its start, the growth.
+// it counts from its start, the growth. A window adds up intervals, and keeps what is
+// in use as the readings they are.
 func TestScrape(t *testing.T) {
-	target := &growing{t: t}
-	server := httptest.NewServer(target)
-	defer server.Close()
-	c := startWith(t, t.TempDir(), fmt.Sprintf(`
+	for _, processors := range []string{"[]", "[profiles_dedup]"} {
+		t.Run(processors, func(t *testing.T) {
+			target := &growing{t: t}
+			server := httptest.NewServer(target)
+			defer server.Close()
+			c := startWith(t, t.TempDir(), fmt.Sprintf(`
     remote:
       collection_interval: 1100ms
       cpu_duration: 1s
@@ -148,18 +155,29 @@ func TestScrape(t *testing.T) {
       targets:
         - endpoint: %s
           resource_attributes: {service.name: scraped}
-`, server.URL))
-	c.await(t, "scrapes", target.enough)
-	c.stop(t)
-	got := c.totals(t)
-	if got["scraped cpu"] != 7*served {
-		t.Errorf("cpu is %d, want %d", got["scraped cpu"], 7*served)
-	}
-	if want := int64(1000 * (served - 1)); got["scraped alloc_space"] != want {
-		t.Errorf("alloc_space is %d, want the growth since the first scrape, %d", got["scraped alloc_space"], want)
-	}
-	if got["scraped inuse_space"] < 3*served {
-		t.Errorf("inuse_space is %d, want 3 for each of at least %d scrapes", got["scraped inuse_space"], served)
+`, server.URL), processors)
+			c.await(t, "scrapes", target.enough)
+			c.stop(t)
+			got := c.totals(t)
+			if got["scraped cpu"] != 7*served {
+				t.Errorf("cpu is %d, want %d", got["scraped cpu"], 7*served)
+			}
+			if want := int64(1000 * (served - 1)); got["scraped alloc_space"] != want {
+				t.Errorf("alloc_space is %d, want the growth since the first scrape, %d", got["scraped alloc_space"], want)
+			}
+			if got["scraped inuse_space"] < 3*served {
+				t.Errorf("inuse_space is %d, want 3 for each of at least %d scrapes", got["scraped inuse_space"], served)
+			}
+			profiles := map[string]int{}
+			for _, record := range readAll(t, c.files) {
+				for _, e := range record {
+					profiles[e.Type]++
+				}
+			}
+			if merged := profiles["cpu"] == 1 && profiles["alloc_space"] == 1; merged != (processors != "[]") || profiles["inuse_space"] < served {
+				t.Errorf("there are %v profiles by type", profiles)
+			}
+		})
 	}
 }
 
@@ -195,7 +213,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("the files hold %v, want %v", got, want)
 		}
 	}
-	c := startWith(t, dir, sections)
+	c := startWith(t, dir, sections, "[]")
 	write("one", 1)
 	write("one", 10)
 	write("two", 100)
@@ -204,7 +222,7 @@ func TestFiles(t *testing.T) {
 	requireTotals(c, map[string]int64{"one cpu": 11, "two cpu": 100})
 
 	write("two", 1000)
-	c = startWith(t, dir, sections)
+	c = startWith(t, dir, sections, "[]")
 	c.await(t, "the new file", func() bool { return finished(c) == 1 })
 	time.Sleep(300 * time.Millisecond) // some polls, in which nothing is read again
 	c.stop(t)
