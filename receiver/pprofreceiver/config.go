@@ -20,11 +20,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// Config is the configuration of the receiver. Of the sections, server and
-// self, at least one must be there; an empty one has all its defaults.
+// Config is the configuration of the receiver. Of the sections server, remote,
+// file and self, at least one must be there; an empty one has all its defaults.
 type Config struct {
 	// Server receives pushes over HTTP.
 	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
+
+	// Remote scrapes profiles over HTTP.
+	Remote configoptional.Optional[RemoteConfig] `mapstructure:"remote"`
+
+	// File reads profiles from files.
+	File configoptional.Optional[FileConfig] `mapstructure:"file"`
 
 	// Self profiles the collector's own process.
 	Self configoptional.Optional[SelfConfig] `mapstructure:"self"`
@@ -66,9 +72,18 @@ type SelfConfig struct {
 	// CollectionInterval.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
-	// Profiles are the kinds to collect, of cpu, heap and goroutine.
-	// Default: all three.
+	// Profiles are the kinds to collect, of cpu, heap, allocs, goroutine, mutex and
+	// block. Default: cpu, heap and goroutine.
 	Profiles []string `mapstructure:"profiles"`
+
+	// MutexProfileFraction makes the runtime report one of so many contentions of
+	// mutexes, from start to shutdown. 0, the default, leaves its setting alone.
+	MutexProfileFraction int `mapstructure:"mutex_profile_fraction"`
+
+	// BlockProfileFraction makes the runtime report one blocking event for each so
+	// many nanoseconds spent blocked, from start to shutdown; 1 is all of them. 0,
+	// the default, leaves its setting alone.
+	BlockProfileFraction int `mapstructure:"block_profile_fraction"`
 }
 
 // LinksConfig names the pprof labels that become the links of samples. A link needs
@@ -108,6 +123,8 @@ const maxCPUDuration = 10 * time.Second
 func createDefaultConfig() component.Config {
 	return &Config{
 		Server: configoptional.Default(defaultServerConfig()),
+		Remote: configoptional.Default(defaultRemoteConfig()),
+		File:   configoptional.Default(defaultFileConfig()),
 		Self: configoptional.Default(SelfConfig{
 			CollectionInterval: time.Minute,
 			Profiles:           []string{kindCPU, kindHeap, kindGoroutine},
@@ -188,8 +205,8 @@ func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
 	var errs []error
-	if !c.Server.HasValue() && !c.Self.HasValue() {
-		errs = append(errs, errors.New("at least one of the sections server and self must be there (an empty one, as in \"server:\", has all defaults)"))
+	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
+		errs = append(errs, errors.New("at least one of the sections server, remote, file and self must be there (an empty one, as in \"server:\", has all defaults)"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
 		if name == "" {
@@ -261,6 +278,12 @@ func (sc *SelfConfig) Validate() error {
 	if sc.CPUDuration < 0 || sc.CPUDuration > 0 && sc.CPUDuration >= sc.CollectionInterval {
 		errs = append(errs, fmt.Errorf("cpu_duration: %v, must be shorter than collection_interval (%v); 0 is the smaller of %v and half of it",
 			sc.CPUDuration, sc.CollectionInterval, maxCPUDuration))
+	}
+	if sc.MutexProfileFraction < 0 {
+		errs = append(errs, fmt.Errorf("mutex_profile_fraction: %d, must be 0 (leave it as it is) or more", sc.MutexProfileFraction))
+	}
+	if sc.BlockProfileFraction < 0 {
+		errs = append(errs, fmt.Errorf("block_profile_fraction: %d, must be 0 (leave it as it is) or more", sc.BlockProfileFraction))
 	}
 	if len(sc.Profiles) == 0 {
 		errs = append(errs, fmt.Errorf("profiles: must not be empty, want some of %q", selfKindNames()))

@@ -175,8 +175,6 @@ func TestUnknownKeysAreRefused(t *testing.T) {
 		"server: {middlewares: [{id: a, bogus: 1}]}",
 		"self: {bogus: 1}",
 		"server:\nlinks: {bogus: 1}",
-		"server:\nremote: {endpoint: http://localhost:6060}",
-		"server:\nfile: {include: [a]}",
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			_, err := loadConfig(yaml)
@@ -187,8 +185,8 @@ func TestUnknownKeysAreRefused(t *testing.T) {
 
 func TestWrongValuesAreRefused(t *testing.T) {
 	for yaml, want := range map[string][]string{
-		"{}":                                                {"at least one of the sections server and self"},
-		"server: {enabled: false}":                          {"at least one of the sections server and self"},
+		"{}":                                                {"at least one of the sections server, remote, file and self"},
+		"server: {enabled: false}":                          {"at least one of the sections server, remote, file and self"},
 		"server: {endpoint: ''}":                            {"server: endpoint", "localhost:4040"},
 		"server: {transport: carrier-pigeon}":               {"transport"},
 		"server: {max_request_body_size: 0}":                {"server: max_request_body_size: 0", "above 0"},
@@ -208,6 +206,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"self: {cpu_duration: -1s}":                         {"self: cpu_duration: -1s"},
 		"self: {profiles: []}":                              {"self: profiles: must not be empty", "goroutine"},
 		"self: {profiles: [cpu, wall]}":                     {"self: profiles: \"wall\" is unknown", "goroutine"},
+		"self: {mutex_profile_fraction: -1}":                {"self: mutex_profile_fraction: -1"},
+		"self: {block_profile_fraction: -1}":                {"self: block_profile_fraction: -1"},
 		"self: {profiles: [cpu, cpu]}":                      {"self: profiles: \"cpu\" is there more than once"},
 		"server:\nlinks: {trace_id: ''}":                    {"links: trace_id: must not be empty"},
 		"server:\nlinks: {span_id: ''}":                     {"links: span_id: must not be empty"},

@@ -4,8 +4,8 @@
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
 // Package pprofreceiver is a collector receiver that turns pprof into OTLP
-// profiles: what clients push over HTTP, and what it takes of the collector
-// itself.
+// profiles: what clients push over HTTP, what it scrapes, what it finds in files, and
+// what it takes of the collector itself.
 //
 // It promises:
 //
@@ -18,4 +18,9 @@
 //   - A payload sent again gets the same profile ids, so that it can be
 //     recognized; two resources never share one.
 //   - Each resource has a service.name.
+//   - A scrape ends by its timeout, holds up no other, and takes no credential to
+//     another host. What a target counts from its start is reported as the
+//     difference from the scrape before, and never as one when there was none.
+//   - Each finished file is read at least once, and noted as read when the next
+//     component has accepted it.
 package pprofreceiver

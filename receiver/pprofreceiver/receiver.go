@@ -5,6 +5,8 @@ package pprofreceiver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
@@ -17,6 +19,8 @@ import (
 // its own way into the pipeline.
 type pprofReceiver struct {
 	server    *server       // nil when not configured
+	scraper   *scraper      // nil when not configured
+	files     *fileReader   // nil when not configured
 	self      *selfProfiler // nil when not configured
 	telemetry *metadata.TelemetryBuilder
 }
@@ -33,6 +37,27 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 			return nil, err
 		}
 		r.server = newServer(*config, cfg.ResourceAttributes, in, set.TelemetrySettings, telemetry)
+	}
+	if config := cfg.Remote.Get(); config != nil {
+		// A difference may take a few bytes more than what it was made of.
+		in, err := newIntake("scrape", set, cfg, int(min(2*config.MaxDecompressedSize, largestPayload)), next, telemetry)
+		if err != nil {
+			return nil, err
+		}
+		r.scraper, err = newScraper(*config, cfg.ResourceAttributes, in, set.TelemetrySettings, telemetry)
+		if err != nil {
+			return nil, fmt.Errorf("remote: %w", err)
+		}
+	}
+	if config := cfg.File.Get(); config != nil {
+		in, err := newIntake("file", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
+		if err != nil {
+			return nil, err
+		}
+		r.files, err = newFileReader(set.ID, *config, cfg.ResourceAttributes, in, set.Logger, telemetry)
+		if err != nil {
+			return nil, fmt.Errorf("file: %w", err)
+		}
 	}
 	if config := cfg.Self.Get(); config != nil {
 		in, err := newIntake("self", set, cfg, maxSelfProfile, next, telemetry)
@@ -51,6 +76,16 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 			return err
 		}
 	}
+	if r.scraper != nil {
+		if err := r.scraper.start(ctx, host); err != nil {
+			return errors.Join(err, r.Shutdown(ctx))
+		}
+	}
+	if r.files != nil {
+		if err := r.files.start(ctx, host); err != nil {
+			return errors.Join(err, r.Shutdown(ctx))
+		}
+	}
 	if r.self != nil {
 		r.self.start(ctx)
 	}
@@ -63,9 +98,15 @@ func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	if r.self != nil {
 		r.self.stop()
 	}
+	if r.scraper != nil {
+		r.scraper.stop()
+	}
 	var err error
+	if r.files != nil {
+		err = r.files.stop(ctx)
+	}
 	if r.server != nil {
-		err = r.server.shutdown(ctx)
+		err = errors.Join(err, r.server.shutdown(ctx))
 	}
 	r.telemetry.Shutdown()
 	return err

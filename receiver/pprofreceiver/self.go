@@ -37,7 +37,10 @@ type selfKind struct {
 var selfKinds = map[string]selfKind{
 	kindCPU:       {take: takeCPU, temporality: always(temporalityDelta), lasting: true},
 	kindHeap:      {take: takeSnapshot(kindHeap), temporality: heapTemporality},
+	kindAllocs:    {take: takeSnapshot(kindAllocs), temporality: heapTemporality},
 	kindGoroutine: {take: takeSnapshot(kindGoroutine), temporality: always(temporalityInstant)},
+	kindMutex:     {take: takeSnapshot(kindMutex), temporality: always(temporalityCumulative)},
+	kindBlock:     {take: takeSnapshot(kindBlock), temporality: always(temporalityCumulative)},
 }
 
 func selfKindNames() []string { return slices.Sorted(maps.Keys(selfKinds)) }
@@ -53,8 +56,9 @@ type selfProfiler struct {
 	intake   *intake
 	logger   *zap.Logger
 
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	cancel       context.CancelFunc
+	running      sync.WaitGroup
+	releaseRates func()
 }
 
 // newSelfProfiler makes a profiler whose profiles are on the collector's own
@@ -79,6 +83,9 @@ func newSelfProfiler(config SelfConfig, collector pcommon.Resource, resourceAttr
 // start begins the first collection at once.
 func (p *selfProfiler) start(ctx context.Context) {
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	releaseMutex := mutexRate.hold(p.config.MutexProfileFraction)
+	releaseBlock := blockRate.hold(p.config.BlockProfileFraction)
+	p.releaseRates = func() { releaseMutex(); releaseBlock() }
 	p.running.Go(func() {
 		ticker := time.NewTicker(p.config.CollectionInterval)
 		defer ticker.Stop()
@@ -100,6 +107,8 @@ func (p *selfProfiler) stop() {
 	}
 	p.cancel()
 	p.running.Wait()
+	p.releaseRates()
+	p.cancel = nil
 }
 
 func (p *selfProfiler) collect(ctx context.Context) {

@@ -6,7 +6,9 @@ package pprofreceiver
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"runtime/pprof"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,4 +163,56 @@ func TestSelfCarriesOn(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) > 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Equal(t, 2, b.logs.FilterMessage("a profile of the collector itself is lost").Len())
+}
+
+// R18 of the faults: the runtime's rates are touched on request only, the smallest
+// request counts, and at Shutdown they are what they were.
+func TestR18_RatesAreRestored(t *testing.T) {
+	const outside = 77
+	before := runtime.SetMutexProfileFraction(outside)
+	defer runtime.SetMutexProfileFraction(before)
+	rate := func() int { return runtime.SetMutexProfileFraction(-1) }
+
+	untouched := startBench(t, "self: {profiles: [mutex, block]}", newSink(t))
+	assert.Equal(t, outside, rate(), "nobody asked")
+	assert.Empty(t, blockRate.held)
+
+	ten := newBench(t, "self: {profiles: [mutex], mutex_profile_fraction: 10, block_profile_fraction: 1000}", newSink(t))
+	require.NoError(t, ten.Start(t.Context(), componenttest.NewNopHost()))
+	assert.Equal(t, 10, rate())
+	five := newBench(t, "self: {profiles: [mutex], mutex_profile_fraction: 5}", newSink(t))
+	require.NoError(t, five.Start(t.Context(), componenttest.NewNopHost()))
+	assert.Equal(t, 5, rate())
+	require.NoError(t, five.Shutdown(t.Context()))
+	assert.Equal(t, 10, rate())
+	require.NoError(t, ten.Shutdown(t.Context()))
+	assert.Equal(t, outside, rate())
+	assert.Empty(t, mutexRate.held)
+	assert.Empty(t, blockRate.held)
+	require.NoError(t, untouched.Shutdown(t.Context()))
+	assert.Equal(t, outside, rate())
+}
+
+func TestSelfMutexBlockAndAllocs(t *testing.T) {
+	next := newSink(t)
+	b := startBench(t, "self: {collection_interval: 20ms, profiles: [allocs, mutex, block], mutex_profile_fraction: 1, block_profile_fraction: 1}", next)
+	for range 10 { // a contention, and a wait
+		var mu sync.Mutex
+		var done sync.WaitGroup
+		mu.Lock()
+		done.Go(func() { mu.Lock(); mu.Unlock() }) //nolint:staticcheck // that it waits is all
+		time.Sleep(5 * time.Millisecond)
+		mu.Unlock()
+		done.Wait()
+	}
+	require.Eventually(t, func() bool {
+		found := map[string]bool{}
+		for _, a := range arrivals(t, next.AllProfiles()) {
+			if a.value > 0 {
+				found[a.kind+" "+a.temporality] = true
+			}
+		}
+		return found["mutex cumulative"] && found["block cumulative"] && found["allocs cumulative"]
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
 }

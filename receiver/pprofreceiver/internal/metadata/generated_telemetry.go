@@ -3,10 +3,12 @@
 package metadata
 
 import (
+	"context"
 	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/embedded"
 	"go.opentelemetry.io/otel/trace"
 
 	"go.opentelemetry.io/collector/component"
@@ -27,11 +29,15 @@ type TelemetryBuilder struct {
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
 	ReceiverPprofEmptyProfiles       metric.Int64Counter
+	ReceiverPprofFiles               metric.Int64Counter
 	ReceiverPprofPayloadSize         metric.Int64Counter
 	ReceiverPprofRefusals            metric.Int64Counter
 	ReceiverPprofRepairs             metric.Int64Counter
 	ReceiverPprofRequests            metric.Int64Counter
+	ReceiverPprofScrapeDuration      metric.Float64Histogram
+	ReceiverPprofScrapes             metric.Int64Counter
 	ReceiverPprofSkippedAttachments  metric.Int64Counter
+	ReceiverPprofTargetUp            metric.Int64ObservableGauge
 	ReceiverPprofTranslationDuration metric.Float64Histogram
 }
 
@@ -44,6 +50,31 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverPprofTargetUpCallback sets callback for observable ReceiverPprofTargetUp metric.
+func (builder *TelemetryBuilder) RegisterReceiverPprofTargetUpCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverPprofTargetUp, obs: o})
+		return nil
+	}, builder.ReceiverPprofTargetUp)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+type observerInt64 struct {
+	embedded.Int64Observer
+	inst metric.Int64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -70,6 +101,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverPprofFiles, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_files",
+		metric.WithDescription("Files that were read or left out, by outcome. [Development]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverPprofPayloadSize, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_payload_size",
 		metric.WithDescription("Bytes of pprof that were translated, after decompression. [Development]"),
@@ -94,10 +131,29 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverPprofScrapeDuration, err = builder.meter.Float64Histogram(
+		"otelcol_receiver_pprof_scrape_duration",
+		metric.WithDescription("The time that scrapes took, from the request to the end of the decompressed body. [Development]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 15, 30, 60, 120}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofScrapes, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_scrapes",
+		metric.WithDescription("Scrapes that ended, by target and outcome. [Development]"),
+		metric.WithUnit("{scrape}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverPprofSkippedAttachments, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_skipped_attachments",
 		metric.WithDescription("Parts of accepted requests that are no pprof profiles, and were left out. [Development]"),
 		metric.WithUnit("{attachment}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofTargetUp, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_pprof_target_up",
+		metric.WithDescription("Whether the last scrape of a target brought a profile, 1 or 0. [Development]"),
+		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofTranslationDuration, err = builder.meter.Float64Histogram(

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
@@ -19,14 +20,24 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterReceiverPprofTargetUpCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	tb.ReceiverPprofEmptyProfiles.Add(context.Background(), 1)
+	tb.ReceiverPprofFiles.Add(context.Background(), 1)
 	tb.ReceiverPprofPayloadSize.Add(context.Background(), 1)
 	tb.ReceiverPprofRefusals.Add(context.Background(), 1)
 	tb.ReceiverPprofRepairs.Add(context.Background(), 1)
 	tb.ReceiverPprofRequests.Add(context.Background(), 1)
+	tb.ReceiverPprofScrapeDuration.Record(context.Background(), 1)
+	tb.ReceiverPprofScrapes.Add(context.Background(), 1)
 	tb.ReceiverPprofSkippedAttachments.Add(context.Background(), 1)
 	tb.ReceiverPprofTranslationDuration.Record(context.Background(), 1)
 	AssertEqualReceiverPprofEmptyProfiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofPayloadSize(t, testTel,
@@ -41,7 +52,16 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualReceiverPprofRequests(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofScrapeDuration(t, testTel,
+		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofScrapes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofSkippedAttachments(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofTargetUp(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofTranslationDuration(t, testTel,

@@ -1,0 +1,213 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// kubernetesExample is the configuration in the receiver's README that scrapes pods.
+func kubernetesExample(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join("..", "receiver", "pprofreceiver", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)<!-- kubernetes.*?```yaml\n(.*?)```").FindSubmatch(readme)
+	if block == nil {
+		t.Fatal("the README has no configuration for Kubernetes")
+	}
+	return string(block[1])
+}
+
+func TestKubernetesExampleIsValid(t *testing.T) {
+	path := program(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	text := strings.Replace(kubernetesExample(t), "/var/lib/profiles", t.TempDir(), 1)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(path, "validate", "--config", config)
+	command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// cluster is a Kubernetes API that knows one pod, which has a port named pprof and
+// another one, until it is deleted.
+type cluster struct {
+	pod     map[string]any
+	deleted chan struct{}
+}
+
+type object = map[string]any
+
+func newCluster(port int) *cluster {
+	return &cluster{deleted: make(chan struct{}), pod: object{
+		"apiVersion": "v1",
+		"kind":       "Pod",
+		"metadata": object{
+			"name": "checkout-1", "namespace": "shop", "uid": "uid-1", "resourceVersion": "1",
+			"labels": object{"app.kubernetes.io/name": "checkout"},
+		},
+		"spec": object{
+			"nodeName": "node-1",
+			"containers": []object{{"name": "main", "image": "checkout:1", "ports": []object{
+				{"name": "http", "containerPort": 1, "protocol": "TCP"},
+				{"name": "pprof", "containerPort": port, "protocol": "TCP"},
+			}}},
+		},
+		"status": object{
+			"phase": "Running", "podIP": "127.0.0.1",
+			"containerStatuses": []object{{"name": "main", "state": object{"running": object{}}}},
+		},
+	}}
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if r.URL.Path != "/api/v1/pods" || query.Get("fieldSelector") != "spec.nodeName=node-1" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	send := func(value any) {
+		_ = json.NewEncoder(w).Encode(value) // whoever is gone is gone
+		_ = http.NewResponseController(w).Flush()
+	}
+	if query.Get("watch") == "" {
+		send(object{"apiVersion": "v1", "kind": "PodList", "metadata": object{"resourceVersion": "1"}, "items": []any{c.pod}})
+		return
+	}
+	if query.Get("sendInitialEvents") == "true" {
+		send(object{"type": "ADDED", "object": c.pod})
+		send(object{"type": "BOOKMARK", "object": object{"apiVersion": "v1", "kind": "Pod", "metadata": object{
+			"resourceVersion": "1", "annotations": object{"k8s.io/initial-events-end": "true"},
+		}}})
+	}
+	select {
+	case <-c.deleted:
+		send(object{"type": "DELETED", "object": c.pod})
+		<-r.Context().Done()
+	case <-r.Context().Done():
+	}
+}
+
+// TestKubernetes runs the example of the README against a Kubernetes API: a pod is
+// scraped from when it is there until it is gone.
+func TestKubernetes(t *testing.T) {
+	path := program(t)
+	var scrapes atomic.Int64
+	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/debug/pprof/goroutine" {
+			http.NotFound(w, r)
+			return
+		}
+		scrapes.Add(1)
+		_, _ = w.Write(compressed(t, pprofBytes(t, &profile.Profile{
+			SampleType: []*profile.ValueType{{Type: "goroutine", Unit: "count"}},
+			Sample:     []*profile.Sample{{Value: []int64{1}}},
+		})))
+	}))
+	defer pod.Close()
+	_, port, err := net.SplitHostPort(pod.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubernetes := newCluster(number)
+	api := httptest.NewServer(kubernetes)
+	defer api.Close()
+	defer api.CloseClientConnections()
+
+	dir := t.TempDir()
+	c := &collector{logs: &bytes.Buffer{}, exited: make(chan error, 1), files: filepath.Join(dir, "profiles")}
+	text := strings.NewReplacer(
+		"/var/lib/profiles", c.files,
+		"serviceAccount", "kubeConfig",
+		"profiles: [cpu, heap, goroutine, mutex, block]", "profiles: [goroutine]\n            collection_interval: 100ms",
+		"service:\n", "service:\n  telemetry: {metrics: {level: none}}\n",
+	).Replace(kubernetesExample(t))
+	config, kubeconfig := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "kubeconfig")
+	err = errors.Join(
+		os.WriteFile(config, []byte(text), 0o600),
+		os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+			"clusters": [{"name": "c", "cluster": {"server": %q}}],
+			"contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}]}`, api.URL), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.command = exec.Command(path, "--config", config)
+	c.command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1", "KUBECONFIG="+kubeconfig)
+	c.command.Stdout, c.command.Stderr = c.logs, c.logs
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { c.exited <- c.command.Wait() }()
+	t.Cleanup(func() {
+		_ = c.command.Process.Kill() // an error means that it has ended
+	})
+	c.await(t, "scrapes of the pod", func() bool { return scrapes.Load() > 3 })
+
+	close(kubernetes.deleted)
+	last, quiet := int64(0), 0
+	c.await(t, "end of the scrapes", func() bool { // five intervals without one
+		if now := scrapes.Load(); now != last {
+			last, quiet = now, 0
+		}
+		quiet++
+		return quiet > 50
+	})
+	c.stop(t)
+
+	profiles := 0
+	for _, record := range readAll(t, c.files) {
+		for _, e := range record {
+			profiles++
+			for key, want := range map[string]string{
+				"service.name": "checkout", "service.instance.id": "uid-1",
+				"k8s.pod.name": "checkout-1", "k8s.pod.uid": "uid-1", "k8s.namespace.name": "shop",
+			} {
+				if got := resourceAttribute(e, key); got != want {
+					t.Errorf("%s is %q, want %q", key, got, want)
+				}
+			}
+		}
+	}
+	if profiles < 3 {
+		t.Errorf("the files hold %d profiles, want at least 3", profiles)
+	}
+}
+
+func resourceAttribute(e profiletest.Expanded, key string) string {
+	for _, a := range e.Resource.Attributes {
+		if text, ok := a.Value.(string); ok && a.Key == key {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// startWith runs the program with more sections of the pprof receiver beside its
+// server, these processors of a pipeline, storage in dir, and a file for each payload.
+func startWith(t *testing.T, dir, sections, processors string) *collector {
+	t.Helper()
+	path, address := program(t), freeAddress(t)
+	c := &collector{logs: &bytes.Buffer{}, exited: make(chan error, 1), url: "http://" + address, files: filepath.Join(t.TempDir(), "profiles")}
+	storage := filepath.Join(dir, "storage")
+	if err := os.MkdirAll(storage, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	text := fmt.Sprintf(`
+extensions:
+  file_storage:
+    directory: %s
+receivers:
+  pprof:
+    server:
+      endpoint: %s
+%s
+processors:
+  profiles_dedup:
+    window: 1h
+exporters:
+  profiles_file:
+    directory: %s
+    compression: none
+    rotation: {max_records: 1}
+service:
+  extensions: [file_storage]
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles:
+      receivers: [pprof]
+      processors: %s
+      exporters: [profiles_file]
+`, storage, address, sections, c.files, processors)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.command = exec.Command(path, "--config", config)
+	c.command.Stdout, c.command.Stderr = c.logs, c.logs
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { c.exited <- c.command.Wait() }()
+	t.Cleanup(func() {
+		_ = c.command.Process.Kill() // an error means that it has ended
+	})
+	c.awaitReady(t)
+	return c
+}
+
+// await waits until done, and fails with the program's log when it does not come.
+func (c *collector) await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s after %s\n%s", what, patience, c.kill())
+		}
+	}
+}
+
+// totals adds up the values in the files of the program, by service and sample
+// type.
+func (c *collector) totals(t *testing.T) map[string]int64 {
+	t.Helper()
+	sums := map[string]int64{}
+	for _, record := range readAll(t, c.files) {
+		for _, e := range record {
+			for _, sample := range e.Samples {
+				sums[serviceName(e)+" "+e.Type] += sample.Sum.Int64()
+			}
+		}
+	}
+	return sums
+}
+
+// growing serves a CPU profile a few times, and a heap profile that counts, for as
+// often, what was allocated.
+type growing struct {
+	t          *testing.T
+	mu         sync.Mutex
+	cpus, heap int
+}
+
+const served = 5
+
+func (g *growing) enough() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.cpus > served && g.heap > served+2
+}
+
+func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := &profile.Profile{TimeNanos: time.Now().UnixNano()}
+	switch {
+	case r.URL.Path == "/debug/pprof/profile" && r.URL.Query().Get("seconds") == "1":
+		if g.cpus++; g.cpus > served {
+			http.Error(w, "enough", http.StatusServiceUnavailable)
+			return
+		}
+		p.SampleType = []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}
+		p.Sample = []*profile.Sample{{Value: []int64{7}}}
+	case r.URL.Path == "/debug/pprof/heap":
+		g.heap++
+		n := int64(min(g.heap, served))
+		p.SampleType = []*profile.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}}
+		p.Sample = []*profile.Sample{{Value: []int64{1000 * n, 0}}, {Value: []int64{0, 3}, NumLabel: map[string][]int64{"bytes": {3}}}}
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, _ = w.Write(compressed(g.t, pprofBytes(g.t, p)))
+}
+
+// TestScrape scrapes a server: what is in the files is what was served, and of what
+// it counts from its start, the growth. A window adds up intervals, and keeps what is
+// in use as the readings they are.
+func TestScrape(t *testing.T) {
+	for _, processors := range []string{"[]", "[profiles_dedup]"} {
+		t.Run(processors, func(t *testing.T) {
+			target := &growing{t: t}
+			server := httptest.NewServer(target)
+			defer server.Close()
+			c := startWith(t, t.TempDir(), fmt.Sprintf(`
+    remote:
+      collection_interval: 1100ms
+      cpu_duration: 1s
+      profiles: [cpu, heap]
+      targets:
+        - endpoint: %s
+          resource_attributes: {service.name: scraped}
+`, server.URL), processors)
+			c.await(t, "scrapes", target.enough)
+			c.stop(t)
+			got := c.totals(t)
+			if got["scraped cpu"] != 7*served {
+				t.Errorf("cpu is %d, want %d", got["scraped cpu"], 7*served)
+			}
+			if want := int64(1000 * (served - 1)); got["scraped alloc_space"] != want {
+				t.Errorf("alloc_space is %d, want the growth since the first scrape, %d", got["scraped alloc_space"], want)
+			}
+			if got["scraped inuse_space"] < 3*served {
+				t.Errorf("inuse_space is %d, want 3 for each of at least %d scrapes", got["scraped inuse_space"], served)
+			}
+			profiles := map[string]int{}
+			for _, record := range readAll(t, c.files) {
+				for _, e := range record {
+					profiles[e.Type]++
+				}
+			}
+			if merged := profiles["cpu"] == 1 && profiles["alloc_space"] == 1; merged != (processors != "[]") || profiles["inuse_space"] < served {
+				t.Errorf("there are %v profiles by type", profiles)
+			}
+		})
+	}
+}
+
+// TestFiles reads files of a directory, stops, and goes on with those that are new.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(service string, value int64) {
+		path := filepath.Join(dir, "in", service, fmt.Sprint(value)+".pb.gz")
+		content := compressed(t, pprofBytes(t, &profile.Profile{
+			SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+			Sample:     []*profile.Sample{{Value: []int64{value}}},
+		}))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sections := fmt.Sprintf(`
+    file:
+      include: ["%s/in/{service.name}/*.pb.gz"]
+      poll_interval: 50ms
+      storage: file_storage
+`, dir)
+	finished := func(c *collector) int {
+		names, err := filepath.Glob(filepath.Join(c.files, "*.otlp.pb"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	requireTotals := func(c *collector, want map[string]int64) {
+		t.Helper()
+		if got := c.totals(t); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("the files hold %v, want %v", got, want)
+		}
+	}
+	c := startWith(t, dir, sections, "[]")
+	write("one", 1)
+	write("one", 10)
+	write("two", 100)
+	c.await(t, "three files", func() bool { return finished(c) == 3 })
+	c.stop(t)
+	requireTotals(c, map[string]int64{"one cpu": 11, "two cpu": 100})
+
+	write("two", 1000)
+	c = startWith(t, dir, sections, "[]")
+	c.await(t, "the new file", func() bool { return finished(c) == 1 })
+	time.Sleep(300 * time.Millisecond) // some polls, in which nothing is read again
+	c.stop(t)
+	requireTotals(c, map[string]int64{"two cpu": 1000})
+}

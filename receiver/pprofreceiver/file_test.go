@@ -1,0 +1,640 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+func TestFileConfig(t *testing.T) {
+	cfg, err := loadConfig("file: {include: [/var/lib/profiles/**/*.pb.gz]}")
+	require.NoError(t, err)
+	file := cfg.File.Get()
+	assert.Equal(t, 10*time.Second, file.PollInterval)
+	assert.EqualValues(t, 64<<20, file.MaxDecompressedSize)
+	assert.Nil(t, file.Storage)
+
+	cfg, err = loadConfig(`
+file:
+  include: ['/a/{service.name}/*.pb', '/b/{profile_type}.pb']
+  exclude: [/a/old/**]
+  poll_interval: 2s
+  storage: file_storage/two
+  max_decompressed_size: 1MiB`)
+	require.NoError(t, err)
+	file = cfg.File.Get()
+	assert.Equal(t, []string{"/a/old/**"}, file.Exclude)
+	assert.Equal(t, 2*time.Second, file.PollInterval)
+	assert.Equal(t, component.MustNewIDWithName("file_storage", "two"), *file.Storage)
+
+	for yaml, want := range map[string]string{
+		"file:":                                             "file: include: must not be empty",
+		"file: {include: [a], bogus: 1}":                    "invalid keys",
+		"file: {include: ['']}":                             "include::0: \"\" is empty",
+		"file: {include: ['/a/{name}/*']}":                  "has the name \"name\"",
+		"file: {include: ['/a/{x.y}/{x.y}']}":               "has the name \"x.y\" twice",
+		"file: {include: ['/a/{b,{x.y}}']}":                 "inside alternatives",
+		"file: {include: ['/a/[']}":                         "[ without a class",
+		"file: {include: ['/a/{b']}":                        "{ without its }",
+		"file: {include: [a], exclude: ['[']}":              "exclude::0",
+		"file: {include: [a], poll_interval: 10}":           "poll_interval: 10ns, must be at least 1ms",
+		"file: {include: [a], max_decompressed_size: 0}":    "max_decompressed_size: 0B",
+		"file: {include: [a], max_decompressed_size: 8GiB}": "at most",
+	} {
+		_, err := loadConfig(yaml)
+		assert.ErrorContains(t, err, want, yaml)
+	}
+}
+
+func TestPathPatterns(t *testing.T) {
+	for _, test := range []struct {
+		pattern, path string
+		attributes    map[string]string
+		kind          string
+	}{
+		{"/x/{service.name}/{service.instance.id}/*.pb.gz", "checkout/7/a.pb.gz", map[string]string{"service.name": "checkout", "service.instance.id": "7"}, ""},
+		{"/x/**/{service.name}-{host.name}.{profile_type}.pb", "a/b/check-out-h1.cpu.pb", map[string]string{"service.name": "check-out", "host.name": "h1"}, "cpu"},
+		{"/x/{a,b}/{service.name}/[0-9]?.pb", "b/shop/12.pb", map[string]string{"service.name": "shop"}, ""},
+		{"/x/{service.name}/**", "shop/a/b/c", map[string]string{"service.name": "shop"}, ""},
+		{`/x/{service.name}/\*[!a]`, "shop/*b", map[string]string{"service.name": "shop"}, ""},
+	} {
+		p, err := parsePathPattern(test.pattern)
+		require.NoError(t, err)
+		assert.Equal(t, "/x", p.base)
+		assert.True(t, doublestar.MatchUnvalidated(p.glob, test.path), "%s of %s", p.glob, test.pattern)
+		attributes, kind, ok := p.parts(test.path)
+		require.True(t, ok, test.pattern)
+		assert.Equal(t, test.attributes, attributes)
+		assert.Equal(t, test.kind, kind)
+	}
+}
+
+// What is made of a pattern with names matches what doublestar matches.
+func TestPathPatternsAgreeWithDoublestar(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	parts := []string{"a", "b", "ab", "*", "?", "a*", "[ab]", "[!a]", "{a,b}", "{a*,b/a}", "**", `\*`}
+	names := []string{"a", "b", "ab", "abc", "*", "c"}
+	pick := func(from []string) string {
+		var chosen []string
+		for range 1 + r.IntN(4) {
+			chosen = append(chosen, from[r.IntN(len(from))])
+		}
+		return strings.Join(chosen, "/")
+	}
+	both := 0
+	for range 20000 {
+		text := pick(parts) + "/n"
+		p, err := parsePathPattern("/x/{z.z}/" + text)
+		require.NoError(t, err, text)
+		path := "v/" + pick(names) + "/n"
+		_, _, ours := p.parts(path)
+		theirs := doublestar.MatchUnvalidated("*/"+text, path)
+		require.Equal(t, theirs, ours, "pattern %s, path %s", text, path)
+		if ours {
+			both++
+		}
+	}
+	assert.NotZero(t, both)
+}
+
+// memoryStorage is a storage extension that outlives the receivers of a test.
+type memoryStorage struct {
+	component.StartFunc
+	component.ShutdownFunc
+	mu     sync.Mutex
+	values map[string][]byte
+	err    error
+	sets   int
+}
+
+func (s *memoryStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+func (s *memoryStorage) Close(context.Context) error { return nil }
+
+func (s *memoryStorage) Get(_ context.Context, key string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values[key], s.err
+}
+
+func (s *memoryStorage) Set(_ context.Context, key string, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	if s.values == nil {
+		s.values = map[string][]byte{}
+	}
+	s.sets++
+	s.values[key] = bytes.Clone(value)
+	return nil
+}
+
+func (s *memoryStorage) Delete(context.Context, string) error { return errors.ErrUnsupported }
+
+func (s *memoryStorage) Batch(ctx context.Context, operations ...*storage.Operation) (err error) {
+	for _, operation := range operations {
+		switch operation.Type {
+		case storage.Get:
+			operation.Value, err = s.Get(ctx, operation.Key)
+		case storage.Set:
+			err = s.Set(ctx, operation.Key, operation.Value)
+		default:
+			err = errors.ErrUnsupported
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var storageID = component.MustNewID("memory")
+
+func (s *memoryStorage) host() component.Host { return hostWith{storageID: s} }
+
+// writeProfile writes a profile that differs by value, as gzip, with this time of
+// modification.
+func writeProfile(t *testing.T, path string, value int64, modified time.Time) {
+	t.Helper()
+	writeFile(t, path, gzipped(t, plain(t, samplePprof("/bin/app", value))), modified)
+}
+
+func writeFile(t *testing.T, path string, content []byte, modified time.Time) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	require.NoError(t, os.Chtimes(path, modified, modified))
+}
+
+func fileYAML(dir, keys string) string {
+	return "file: {include: ['" + filepath.ToSlash(dir) + "/**/*.gz'], poll_interval: 5ms" + keys + "}\n"
+}
+
+// values are the first values of what arrived, in order.
+func values(payloads []pprofile.Profiles) (all []int64) {
+	for _, pd := range payloads {
+		p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1) // samples
+		all = append(all, p.Samples().At(0).Values().At(0))
+	}
+	return all
+}
+
+func (b *bench) fileOutcomes() map[string]int {
+	counts := map[string]int{}
+	for _, point := range points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_files").DataPoints {
+		outcome, _ := point.Attributes.Value("outcome")
+		counts[outcome.AsString()] += int(point.Value)
+	}
+	return counts
+}
+
+// polled waits until b has looked at the files twice more.
+func (b *bench) polled() {
+	b.t.Helper()
+	time.Sleep(30 * time.Millisecond) // what is not there cannot be waited for
+}
+
+func TestFilesInOrderOfModification(t *testing.T) {
+	dir := t.TempDir()
+	begin := time.Now().Add(-time.Hour)
+	for i := range 20 {
+		writeProfile(t, filepath.Join(dir, fmt.Sprintf("d%d", i%3), fmt.Sprintf("%d.pb.gz", i)), int64(i+1), begin.Add(time.Duration((i*7)%20)*time.Minute))
+	}
+	var want []int64
+	for k := range 20 {
+		for i := range 20 {
+			if (i*7)%20 == k {
+				want = append(want, int64(i+1))
+			}
+		}
+	}
+	next := newSink(t)
+	b := startBench(t, "resource_attributes: {service.name: shop}\n"+fileYAML(dir, ""), next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 20 }, time.Minute, time.Millisecond)
+	b.polled()
+	assert.Equal(t, want, values(next.AllProfiles()), "once each")
+	assert.Equal(t, map[string]int{outcomeSuccess: 20}, b.fileOutcomes())
+	name, _ := next.AllProfiles()[0].ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+	assert.Equal(t, "shop", name.Str())
+}
+
+// A path without any pattern is a pattern, too.
+func TestOneFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.pb", "b.pb", ".hidden.pb"} {
+		writeProfile(t, filepath.Join(dir, name), 1, time.Now().Add(-time.Hour))
+	}
+	for name, want := range map[string]int{"/a.pb": 1, "/[ab].pb": 2, "/.hidden.pb": 1, "/none.pb": 0, "/*.pb": 2, "/none/*": 0} {
+		next := newSink(t)
+		b := startBench(t, "file: {include: ['"+dir+name+"'], exclude: ['"+dir+"/x/**'], poll_interval: 5ms}", next)
+		require.Eventually(t, func() bool { return len(next.AllProfiles()) >= want }, time.Minute, time.Millisecond)
+		b.polled()
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.Len(t, next.AllProfiles(), want, name)
+	}
+	next := newSink(t)
+	b := startBench(t, "file: {include: ['"+dir+"/*.pb'], exclude: ['"+dir+"/a*'], poll_interval: 5ms}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 1 }, time.Minute, time.Millisecond)
+	b.polled()
+	assert.Len(t, next.AllProfiles(), 1)
+}
+
+func TestFileAttributesFromPaths(t *testing.T) {
+	dir := t.TempDir()
+	writeProfile(t, filepath.Join(dir, "checkout", "7", "heap.pb.gz"), 1, time.Now().Add(-time.Hour))
+	next := newSink(t)
+	startBench(t, "resource_attributes: {service.name: common, host.name: h}\nfile: {include: ['"+dir+"/{service.name}/{service.instance.id}/{profile_type}.pb.gz'], poll_interval: 5ms}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) > 0 }, time.Minute, time.Millisecond)
+	resource := next.only().ResourceProfiles().At(0)
+	assert.Equal(t, map[string]any{
+		"service.name": "checkout", "service.instance.id": "7", "host.name": "h", "process.executable.name": "app",
+	}, resource.Resource().Attributes().AsRaw())
+	kind, _ := resource.ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
+	assert.Equal(t, "heap", kind.Str())
+}
+
+// R17 of the faults, what is no file to read: nothing blocks, nothing escapes.
+func TestR17_OddFiles(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	writeProfile(t, filepath.Join(outside, "secret.pb.gz"), 666, old)
+	writeProfile(t, filepath.Join(dir, "target"), 2, old)
+	makeFIFO(t, filepath.Join(dir, "fifo.pb.gz"))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "directory.pb.gz"), 0o700))
+	for name, to := range map[string]string{
+		"out.pb.gz":      filepath.Join(outside, "secret.pb.gz"),
+		"out-rel.pb.gz":  filepath.Join("..", filepath.Base(outside), "secret.pb.gz"),
+		"out-dir":        outside,
+		"dangling.pb.gz": "nowhere",
+		"self.pb.gz":     "self.pb.gz",
+		"circle":         ".",
+		"inside.pb.gz":   "target",
+	} {
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, name)))
+	}
+	for name, content := range map[string][]byte{
+		"empty.pb.gz":   nil,
+		"text.pb.gz":    []byte("no profile"),
+		".hidden.pb.gz": []byte("x"),
+		"large.pb.gz":   make([]byte, 1<<20+1),
+		"bomb.pb.gz":    gzipped(t, make([]byte, 1<<20+1)),
+		"half.pb.gz":    gzipped(t, plain(t, samplePprof("/bin/app", 9)))[:40],
+		"x.pb.gz.tmp":   []byte("x"),
+	} {
+		writeFile(t, filepath.Join(dir, name), content, old)
+	}
+	writeProfile(t, filepath.Join(dir, "good.pb.gz"), 1, old)
+	next := newSink(t)
+	b := startBench(t, fileYAML(dir, ", max_decompressed_size: 1MiB"), next)
+	require.Eventually(t, func() bool { return b.fileOutcomes()[outcomeSuccess] >= 2 }, time.Minute, time.Millisecond)
+	b.polled()
+	assert.ElementsMatch(t, []int64{1, 2}, values(next.AllProfiles()))
+	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 2, outcomeTooLarge: 2}, b.fileOutcomes(), "each once")
+
+	// What was left out is read when it changes.
+	writeProfile(t, filepath.Join(dir, "half.pb.gz"), 9, old.Add(time.Minute))
+	require.Eventually(t, func() bool { return b.fileOutcomes()[outcomeSuccess] == 3 }, time.Minute, time.Millisecond)
+	assert.Contains(t, values(next.AllProfiles()), int64(9))
+}
+
+// A file is not read while it grows; one that is replaced is read again.
+func TestR17_GrowingAndReplacedFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.pb.gz")
+	content := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
+	next := newSink(t)
+	b := newBench(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
+	b.files.checkpoint = newCheckpoint(nil)
+	b.files.waiting, b.files.warned = map[string]version{}, map[string]bool{}
+	for n := 10; n < len(content); n += 10 {
+		require.NoError(t, os.WriteFile(path, content[:n], 0o600))
+		b.files.poll(t.Context())
+	}
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	b.files.poll(t.Context())
+	assert.Empty(t, next.AllProfiles())
+	b.files.poll(t.Context())
+	assert.Equal(t, []int64{1}, values(next.AllProfiles()))
+	b.files.poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 1)
+
+	writeProfile(t, path+"2", 2, time.Now())
+	require.NoError(t, os.Rename(path+"2", path))
+	b.files.poll(t.Context())
+	b.files.poll(t.Context())
+	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
+	require.NoError(t, os.Truncate(path, 20))
+	b.files.poll(t.Context())
+	b.files.poll(t.Context())
+	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 1}, b.fileOutcomes())
+}
+
+// What the pipeline cannot take now is offered again, and the next file waits; what
+// it refuses for good is left out.
+func TestFilesAndTheirPipeline(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for i := range 3 {
+		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
+	}
+	next := newSink(t)
+	var mu sync.Mutex
+	var offered []int64
+	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+		mu.Lock()
+		defer mu.Unlock()
+		value := values([]pprofile.Profiles{pd})[0]
+		offered = append(offered, value)
+		switch {
+		case len(offered) < 4:
+			return errors.New("not now")
+		case value == 2:
+			return consumererror.NewPermanent(errors.New("never"))
+		}
+		return next.ConsumeProfiles(ctx, pd)
+	}))
+	b.files.firstRetry = time.Millisecond
+	b.start()
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, time.Millisecond)
+	b.polled()
+	assert.Equal(t, []int64{1, 3}, values(next.AllProfiles()))
+	mu.Lock()
+	assert.Equal(t, []int64{1, 1, 1, 1, 2, 3}, offered)
+	mu.Unlock()
+	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeRefused: 1}, b.fileOutcomes())
+}
+
+// Shutdown does not wait for a pipeline that takes nothing, and nothing is lost.
+func TestFilesStopAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
+	kept := &memoryStorage{}
+	yaml := fileYAML(dir, ", storage: memory")
+	entered := make(chan struct{}, 1)
+	b := newBench(t, yaml, consumer(t, func(context.Context, pprofile.Profiles) error {
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+		return errors.New("not now")
+	}))
+	b.files.firstRetry = time.Hour
+	require.NoError(t, b.Start(t.Context(), kept.host()))
+	<-entered
+	require.NoError(t, b.Shutdown(t.Context()))
+	next := newSink(t)
+	b = newBench(t, yaml, next)
+	require.NoError(t, b.Start(t.Context(), kept.host()))
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+}
+
+func TestCheckpointIsKept(t *testing.T) {
+	dir := t.TempDir()
+	kept := &memoryStorage{}
+	old := time.Now().Add(-time.Hour)
+	odd := filepath.Join(dir, "odd \xff\".pb.gz")
+	writeProfile(t, odd, 1, old)
+	writeFile(t, filepath.Join(dir, "bad.pb.gz"), []byte("no"), old)
+	run := func(want int) *bench {
+		next := newSink(t)
+		b := newBench(t, fileYAML(dir, ", storage: memory"), next)
+		require.NoError(t, b.Start(t.Context(), kept.host()))
+		require.Eventually(t, func() bool { return len(next.AllProfiles()) >= want }, time.Minute, time.Millisecond)
+		b.polled()
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.Len(t, next.AllProfiles(), want)
+		return b
+	}
+	run(1)
+	again := run(0)
+	assert.Empty(t, again.fileOutcomes(), "neither the good nor the bad one is read again")
+	writeProfile(t, filepath.Join(dir, "new.pb.gz"), 2, old)
+	run(1)
+
+	// A file that is gone for long is forgotten, so that what is kept does not grow.
+	require.NoError(t, os.Remove(odd))
+	c := newCheckpoint(kept)
+	require.NoError(t, c.load(t.Context()))
+	require.Equal(t, 3, c.len())
+	now := time.Now()
+	there := map[string]bool{filepath.Join(dir, "bad.pb.gz"): true}
+	require.NoError(t, c.forget(t.Context(), there, now))
+	require.Equal(t, 3, c.len(), "it may come back")
+	require.NoError(t, c.forget(t.Context(), there, now.Add(defaultForget)))
+	c = newCheckpoint(kept)
+	require.NoError(t, c.load(t.Context()))
+	assert.Equal(t, 1, c.len())
+}
+
+// A storage that fails costs nothing but repeats; what it holds may be damaged.
+func TestStorageFails(t *testing.T) {
+	dir := t.TempDir()
+	kept := &memoryStorage{values: map[string][]byte{"files.0": []byte("damaged"), "files.1": []byte(`{"no quotes":{}}`)}}
+	next := newSink(t)
+	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
+	b := newBench(t, fileYAML(dir, ", storage: memory"), next)
+	require.NoError(t, b.Start(t.Context(), kept.host()))
+	kept.mu.Lock()
+	kept.err = errors.New("full")
+	kept.mu.Unlock()
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
+	b.polled()
+	assert.Len(t, next.AllProfiles(), 1)
+	kept.mu.Lock()
+	kept.err = nil
+	kept.mu.Unlock()
+	require.NoError(t, b.Shutdown(t.Context()))
+	assert.NotZero(t, b.logs.FilterMessageSnippet("cannot be used").Len())
+	c := newCheckpoint(kept)
+	require.Error(t, c.load(t.Context()))
+
+	b = newBench(t, fileYAML(dir, ", storage: memory"), next)
+	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "\"memory\" is not there")
+	assert.ErrorContains(t, b.Start(t.Context(), hostWith{storageID: doorman{}}), "\"memory\" stores nothing")
+}
+
+// R17 of the faults: 10,000 files, each once, in few and small writes.
+func TestR17_ManyFiles(t *testing.T) {
+	n := 1000
+	if full, _ := soak(t); full {
+		n = 10000
+	}
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for i := range n {
+		writeProfile(t, filepath.Join(dir, strconv.Itoa(i%50), strconv.Itoa(i)+".pb.gz"), int64(i+1), old.Add(time.Duration(i)*time.Millisecond))
+	}
+	kept := &memoryStorage{}
+	next := newSink(t)
+	b := newBench(t, fileYAML(dir, ", storage: memory"), next)
+	require.NoError(t, b.Start(t.Context(), kept.host()))
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= n }, 5*time.Minute, 10*time.Millisecond)
+	b.polled()
+	require.NoError(t, b.Shutdown(t.Context()))
+	for i, value := range values(next.AllProfiles()) {
+		require.EqualValues(t, i+1, value)
+	}
+	assert.LessOrEqual(t, kept.sets, n)
+	largest := 0
+	for _, value := range kept.values {
+		largest = max(largest, len(value))
+	}
+	assert.Less(t, largest, 300*(n/checkpointParts+30), "bytes of a write")
+}
+
+// directoryStorage keeps each value in a file that is replaced as a whole.
+type directoryStorage struct {
+	memoryStorage
+	dir string
+}
+
+func (s *directoryStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+
+func (s *directoryStorage) Get(_ context.Context, key string) ([]byte, error) {
+	value, err := os.ReadFile(filepath.Join(s.dir, key))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return value, err
+}
+
+func (s *directoryStorage) Set(_ context.Context, key string, value []byte) error {
+	at := filepath.Join(s.dir, key)
+	if err := os.WriteFile(at+".new", value, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(at+".new", at)
+}
+
+func (s *directoryStorage) Batch(ctx context.Context, operations ...*storage.Operation) (err error) {
+	for _, operation := range operations {
+		if operation.Value, err = s.Get(ctx, operation.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const killedEnv = "PPROFRECEIVER_KILLED_IN"
+
+// TestR17_Reader is the process that TestR17_Killed kills: it reads the files of a
+// directory and writes the profile id of each to a log before it accepts it.
+func TestR17_Reader(t *testing.T) {
+	dir := os.Getenv(killedEnv)
+	if dir == "" {
+		t.Skip("is run by TestR17_Killed")
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	kept := &directoryStorage{dir: filepath.Join(dir, "storage")}
+	b := newBench(t, fileYAML(filepath.Join(dir, "files"), ", storage: memory"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
+		_, err := fmt.Fprintf(log, "%d %s\n", values([]pprofile.Profiles{pd})[0], profileIDs(t, pd)[0])
+		return err
+	}))
+	require.NoError(t, b.Start(t.Context(), hostWith{storageID: kept}))
+	_, _ = io.Copy(io.Discard, os.Stdin) // ends with the process that would kill this one
+}
+
+// R17 of the faults: each complete file at least once, whenever the process is
+// killed, and exactly once by profile_id.
+func TestR17_Killed(t *testing.T) {
+	rounds, perRound := 5, 60
+	if full, _ := soak(t); full {
+		rounds = 50
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	dir := t.TempDir()
+	for _, name := range []string{"files", "storage"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	logged := func() (ids map[string]map[string]int, lines int) {
+		ids = map[string]map[string]int{}
+		content, err := os.ReadFile(filepath.Join(dir, "log"))
+		if err != nil {
+			return ids, 0
+		}
+		scanner := bufio.NewScanner(bytes.NewReader(content))
+		for scanner.Scan() {
+			value, id, _ := strings.Cut(scanner.Text(), " ")
+			if ids[value] == nil {
+				ids[value] = map[string]int{}
+			}
+			ids[value][id]++
+			lines++
+		}
+		return ids, lines
+	}
+	old := time.Now().Add(-24 * time.Hour)
+	written := 0
+	for round := range rounds + 1 {
+		for range perRound {
+			written++
+			writeProfile(t, filepath.Join(dir, "files", strconv.Itoa(written)+".pb.gz"), int64(written), old.Add(time.Duration(written)*time.Second))
+		}
+		process := exec.Command(os.Args[0], "-test.run=^TestR17_Reader$")
+		process.Env = append(os.Environ(), killedEnv+"="+dir)
+		stdin, err := process.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, process.Start())
+		_, before := logged()
+		enough := before + r.IntN(perRound)
+		if round == rounds {
+			enough = written
+		}
+		require.Eventually(t, func() bool {
+			ids, lines := logged()
+			return round < rounds && lines > enough || len(ids) == written
+		}, 2*time.Minute, time.Millisecond)
+		if round == rounds {
+			time.Sleep(50 * time.Millisecond)
+		} else {
+			time.Sleep(time.Duration(r.IntN(3000)) * time.Microsecond)
+		}
+		require.NoError(t, process.Process.Kill())
+		_ = process.Wait() // which closes stdin
+		_ = stdin.Close()
+	}
+	ids, lines := logged()
+	assert.Len(t, ids, written, "none is lost")
+	for value, of := range ids {
+		assert.Len(t, of, 1, "file %s has one profile id, however often it was read: %v", value, maps.Keys(of))
+	}
+	assert.LessOrEqual(t, lines, written+rounds, "a kill repeats one file at most")
+	t.Logf("%d files, %d kills, %d read twice", written, rounds, lines-written)
+}

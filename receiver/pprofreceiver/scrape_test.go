@@ -1,0 +1,674 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+// pipes is a network in memory, so that the time of its users is that of a test's
+// bubble: what dials any address reaches the one server.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.accepted <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.closed:
+		return nil, errors.New("the network is down")
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.accepted:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
+
+// serveOver serves what the scraper of b asks for, whatever the host. What it
+// returns ends the server, and has to be called in the same bubble.
+func serveOver(t *testing.T, b *bench, handler http.Handler) (stop func()) {
+	t.Helper()
+	network := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: handler}
+	served := make(chan error)
+	go func() { served <- server.Serve(network) }()
+	configured := b.scraper.makeClient
+	b.scraper.makeClient = func(ctx context.Context, host component.Host) (*http.Client, error) {
+		client, err := configured(ctx, host)
+		if err == nil {
+			client.Transport = &http.Transport{DialContext: network.dial}
+		}
+		return client, err
+	}
+	return func() {
+		assert.NoError(t, server.Close())
+		assert.ErrorIs(t, <-served, http.ErrServerClosed)
+	}
+}
+
+// targetsYAML configures scrapes of many hosts.
+func targetsYAML(keys string, hosts ...string) string {
+	var yaml strings.Builder
+	yaml.WriteString("remote:\n  " + strings.ReplaceAll(strings.TrimSpace(keys), "\n", "\n  ") + "\n  targets:\n")
+	for _, host := range hosts {
+		fmt.Fprintf(&yaml, "    - endpoint: http://%s\n", host)
+	}
+	return yaml.String()
+}
+
+// outcomes counts the scrapes of each target, or of all for "", by outcome.
+func (b *bench) outcomes(target string) map[string]int {
+	b.t.Helper()
+	counts := map[string]int{}
+	for _, point := range points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_scrapes").DataPoints {
+		if name, _ := point.Attributes.Value("target"); target == "" || name.AsString() == target {
+			outcome, _ := point.Attributes.Value("outcome")
+			counts[outcome.AsString()] += int(point.Value)
+		}
+	}
+	return counts
+}
+
+// up is the health of each target and kind.
+func (b *bench) up() map[string]int {
+	b.t.Helper()
+	health := map[string]int{}
+	for _, point := range points[metricdata.Gauge[int64]](b, "otelcol_receiver_pprof_target_up").DataPoints {
+		target, _ := point.Attributes.Value(attribute.Key("target"))
+		kind, _ := point.Attributes.Value(attribute.Key("profile.type"))
+		health[target.AsString()+" "+kind.AsString()] = int(point.Value)
+	}
+	return health
+}
+
+// points is the data of a metric, the zero value when there is none.
+func points[T any](b *bench, name string) (data T) {
+	b.t.Helper()
+	found, err := b.telemetry.GetMetric(name)
+	if err != nil {
+		return data
+	}
+	data, ok := found.Data.(T)
+	require.True(b.t, ok, "%s is %T", name, found.Data)
+	return data
+}
+
+func respond(w http.ResponseWriter, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func parseURL(t *testing.T, text string) *url.URL {
+	t.Helper()
+	at, err := url.Parse(text)
+	require.NoError(t, err)
+	return at
+}
+
+// hijack takes the connection over, writes to it, and closes it.
+func hijack(w http.ResponseWriter, text string) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.WriteString(conn, text)
+	_ = conn.Close()
+}
+
+// badTargets are ways not to serve a profile, and the outcome of each.
+func badTargets(profile []byte) map[string]struct {
+	outcome string
+	serve   http.HandlerFunc
+} {
+	type bad = struct {
+		outcome string
+		serve   http.HandlerFunc
+	}
+	drip := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte{0x0a})
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}
+	return map[string]bad{
+		"hangs": {outcomeTimeout, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+		"hangs-inside": {outcomeTimeout, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write(profile[:9])
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}},
+		"drips":  {outcomeTimeout, drip},
+		"resets": {outcomeUnreachable, func(w http.ResponseWriter, _ *http.Request) { hijack(w, "") }},
+		"resets-inside": {outcomeBody, func(w http.ResponseWriter, _ *http.Request) {
+			hijack(w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc")
+		}},
+		"short": {outcomeBody, func(w http.ResponseWriter, _ *http.Request) {
+			hijack(w, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(profile)+1, profile))
+		}},
+		"long": {outcomeMalformed, func(w http.ResponseWriter, _ *http.Request) {
+			hijack(w, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(profile)-1, profile))
+		}},
+		"garbage": {outcomeUnreachable, func(w http.ResponseWriter, _ *http.Request) { hijack(w, "SSH-2.0-OpenSSH_9.9\r\n") }},
+		"loops":   {outcomeRedirect, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"/x", http.StatusFound) }},
+		"elsewhere": {outcomeRedirect, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://other.example"+r.URL.Path, http.StatusFound)
+		}},
+		"html": {outcomeContentType, func(w http.ResponseWriter, _ *http.Request) { respond(w, "text/html; charset=utf-8", []byte("<html>")) }},
+		"debug-text": {outcomeContentType, func(w http.ResponseWriter, _ *http.Request) {
+			respond(w, "text/plain; charset=utf-8", []byte("heap profile: 1: 2"))
+		}},
+		"json": {outcomeContentType, func(w http.ResponseWriter, _ *http.Request) { respond(w, "application/problem+json", []byte("{}")) }},
+		"text": {outcomeMalformed, func(w http.ResponseWriter, _ *http.Request) {
+			respond(w, "application/octet-stream", []byte("heap profile: 1: 2"))
+		}},
+		"not-found":  {outcomeStatus, http.NotFound},
+		"fails":      {outcomeStatus, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+		"no-content": {outcomeStatus, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }},
+		"empty":      {outcomeMalformed, func(http.ResponseWriter, *http.Request) {}},
+		"cut":        {outcomeMalformed, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(profile[:len(profile)-5]) }},
+		"endless": {outcomeTooLarge, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		}},
+		"announces": {outcomeTooLarge, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(1<<40))
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}},
+	}
+}
+
+// R14 of the faults: 100 targets, some of them bad in every way there is, for ten
+// cycles. No good one misses a cycle, and each scrape ends by its timeout.
+func TestR14_BadTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			targets = 100
+			cycles  = 10
+			timeout = 30 * time.Second
+		)
+		profile := gzipped(t, plain(t, samplePprof("/bin/app", 3)))
+		bad := badTargets(profile)
+		kinds := sortedKeys(bad)
+		serves := map[string]http.HandlerFunc{}
+		outcome := map[string]string{}
+		var hosts []string
+		for i := range targets {
+			host := fmt.Sprintf("good-%d", i)
+			if i < 30 {
+				kind := kinds[i%len(kinds)]
+				host = fmt.Sprintf("%s-%d", kind, i)
+				serves[host], outcome[host] = bad[kind].serve, bad[kind].outcome
+			} else {
+				serves[host], outcome[host] = func(w http.ResponseWriter, _ *http.Request) { respond(w, "application/octet-stream", profile) }, outcomeSuccess
+			}
+			hosts = append(hosts, host)
+		}
+		next := newSink(t)
+		b := newBench(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 2MiB\nmax_in_flight: 2MiB", hosts...), next)
+		var mu sync.Mutex
+		var longest time.Duration
+		elsewhere := false
+		defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			serve := serves[r.Host]
+			if serve == nil {
+				elsewhere = true
+				return
+			}
+			begin := time.Now()
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				longest = max(longest, time.Since(begin))
+			}()
+			serve(w, r)
+		}))()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		// At some moment of each interval; the last ones take their timeout.
+		time.Sleep(cycles*time.Minute + timeout)
+		for _, host := range hosts {
+			counts := b.outcomes("http://" + host + "/debug/pprof")
+			assert.GreaterOrEqual(t, counts[outcome[host]], cycles, host)
+			assert.LessOrEqual(t, counts[outcome[host]], cycles+1, host)
+			assert.Len(t, counts, 1, "%s: %v", host, counts)
+			health := 0
+			if outcome[host] == outcomeSuccess {
+				health = 1
+			}
+			assert.Equal(t, health, b.up()["http://"+host+"/debug/pprof goroutine"], host)
+		}
+		stopping := time.Now()
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.LessOrEqual(t, time.Since(stopping), time.Second, "Shutdown")
+		mu.Lock()
+		assert.LessOrEqual(t, longest, timeout+100*time.Millisecond, "the longest scrape")
+		mu.Unlock()
+		assert.False(t, elsewhere, "a redirect to another host was followed")
+		assert.Zero(t, b.scraper.fetcher.arriving.inUse())
+		assert.Zero(t, b.scraper.fetcher.workingOn.inUse())
+
+		perInstance := map[string]int{}
+		for _, pd := range next.AllProfiles() {
+			id, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.instance.id")
+			perInstance[id.Str()]++
+		}
+		assert.Len(t, perInstance, 70)
+		// Each is warned of once, not on each cycle.
+		assert.Equal(t, 30, b.logs.FilterMessageSnippet("scraping failed;").Len())
+	})
+}
+
+// The moments of the targets are spread, and the same after a restart.
+func TestScrapesAreSpread(t *testing.T) {
+	const interval = time.Minute
+	quarters := make([]int, 4)
+	for i := range 1000 {
+		at := parseURL(t, fmt.Sprintf("http://10.0.0.%d:6060/debug/pprof/heap", i))
+		moment := offset(at, interval)
+		assert.Equal(t, moment, offset(at, interval))
+		assert.Less(t, moment, interval)
+		quarters[moment*4/interval]++
+	}
+	for _, n := range quarters {
+		assert.InDelta(t, 250, n, 60)
+	}
+}
+
+// A scrape that hangs does not end Shutdown later, whatever it waits for.
+func TestScrapeStopsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, targetsYAML("profiles: [cpu, heap]", "a", "b"), newSink(t))
+		asked := make(chan struct{}, 4)
+		defer serveOver(t, b, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			asked <- struct{}{}
+			<-r.Context().Done()
+		}))()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		<-asked
+		begin := time.Now()
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.LessOrEqual(t, time.Since(begin), time.Second)
+		assert.Empty(t, b.outcomes(""), "what was not over is no outcome")
+	})
+}
+
+// counters serves a heap, mutex and goroutine profile that grow, as net/http/pprof
+// does.
+type counters struct {
+	t     *testing.T
+	mu    sync.Mutex
+	base  int64 // of all counters, 1 at the start of the process
+	asked []string
+}
+
+func (c *counters) restart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.base = 0
+}
+
+func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, r.URL.RequestURI())
+	c.base++
+	p := heapPprof(10*c.base, 1000*c.base, c.base%3+1, 100)
+	p.TimeNanos = time.Now().UnixNano()
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/mutex"):
+		p.SampleType = p.SampleType[:2]
+		p.SampleType[0].Type, p.SampleType[1].Type, p.SampleType[1].Unit = "contentions", "delay", "nanoseconds"
+		p.Sample[0].Value = p.Sample[0].Value[:2]
+		p.DefaultSampleType = ""
+	case strings.HasSuffix(r.URL.Path, "/profile"), strings.HasSuffix(r.URL.Path, "/goroutine"):
+		p = samplePprof("/bin/app", 1)
+	}
+	respond(w, "application/octet-stream", gzipped(c.t, plain(c.t, p)))
+}
+
+// arrived is a Profile of the output, in few words.
+type arrived struct {
+	kind, sampleType, temporality string
+	value                         int64
+	duration                      time.Duration
+}
+
+func arrivals(t *testing.T, payloads []pprofile.Profiles) (all []arrived) {
+	t.Helper()
+	for _, pd := range payloads {
+		dictionary := pd.Dictionary()
+		for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
+			kind, found := sp.Scope().Attributes().Get("profile.type")
+			if !found {
+				kind = pcommon.NewValueStr("")
+			}
+			for _, p := range sp.Profiles().All() {
+				a := arrived{
+					kind:       kind.AsString(),
+					sampleType: dictionary.StringTable().At(int(p.SampleType().TypeStrindex())),
+					duration:   time.Duration(p.DurationNano()),
+				}
+				attributes, err := pprofile.FromAttributeIndices(dictionary.AttributeTable(), p, dictionary)
+				require.NoError(t, err)
+				if value, ok := attributes.Get("profile.temporality"); ok {
+					a.temporality = value.Str()
+				}
+				for _, sample := range p.Samples().All() {
+					for _, value := range sample.Values().All() {
+						a.value += value
+					}
+				}
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+func TestScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := newSink(t)
+		b := newBench(t, "resource_attributes: {host.name: here, service.name: common}\n"+`
+remote:
+  profiles: [cpu, heap, mutex]
+  cpu_duration: 7s
+  targets: [{endpoint: 'http://a:6060/?token=1', resource_attributes: {service.name: own}}]`, next)
+		target := &counters{t: t}
+		defer serveOver(t, b, target)()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, b.Shutdown(t.Context()))
+
+		assert.ElementsMatch(t, []string{
+			"/debug/pprof/profile?seconds=7&token=1", "/debug/pprof/heap?token=1", "/debug/pprof/mutex?token=1",
+			"/debug/pprof/profile?seconds=7&token=1", "/debug/pprof/heap?token=1", "/debug/pprof/mutex?token=1",
+		}, target.asked)
+		counts := map[string]int{}
+		for _, a := range arrivals(t, next.AllProfiles()) {
+			counts[a.kind+" "+a.sampleType+" "+a.temporality]++
+			if a.kind != "cpu" && a.temporality == "delta" {
+				assert.Equal(t, time.Minute, a.duration)
+			}
+		}
+		assert.Equal(t, map[string]int{
+			"cpu samples delta": 2, "cpu cpu delta": 2,
+			"heap inuse_space instant": 2, "heap inuse_objects instant": 2,
+			"heap alloc_space delta": 1, "heap alloc_objects delta": 1,
+			"mutex contentions delta": 1, "mutex delay delta": 1,
+		}, counts)
+		for _, pd := range next.AllProfiles() {
+			assert.Equal(t, map[string]any{
+				"service.name": "own", "host.name": "here", "service.instance.id": "a:6060", "process.executable.name": "app",
+			}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+		}
+		ids := profileIDs(t, next.AllProfiles()...)
+		seen := map[pprofile.ProfileID]bool{}
+		for _, id := range ids {
+			seen[id] = true
+		}
+		assert.GreaterOrEqual(t, len(seen), len(ids)-2, "only the CPU profiles are equal")
+	})
+}
+
+// One whole URL is asked for as it is.
+func TestScrapeOfOneURL(t *testing.T) {
+	for query, want := range map[string]struct{ asked, kind, temporality string }{
+		"/debug/pprof/heap":           {"/debug/pprof/heap", "heap", "instant"},
+		"/debug/pprof/heap?seconds=3": {"/debug/pprof/heap?seconds=3", "heap", "delta"},
+		"/debug/pprof/profile":        {"/debug/pprof/profile?seconds=10", "cpu", "delta"},
+		"/custom/profiles/mine?x=1":   {"/custom/profiles/mine?x=1", "", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			next := newSink(t)
+			b := newBench(t, "remote: {endpoint: 'http://a"+query+"'}", next)
+			target := &counters{t: t}
+			defer serveOver(t, b, target)()
+			require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+			time.Sleep(time.Minute)
+			require.NoError(t, b.Shutdown(t.Context()))
+			assert.Equal(t, []string{want.asked}, target.asked)
+			for _, a := range arrivals(t, next.AllProfiles()) {
+				assert.Equal(t, want.kind, a.kind)
+				assert.Equal(t, want.temporality, a.temporality, a.sampleType)
+			}
+		})
+	}
+}
+
+// What the pipeline cannot take now is in the next difference; what it refuses for
+// good is lost. Either way the sum tells.
+func TestRefusedDifferences(t *testing.T) {
+	for permanent, want := range map[bool]int64{false: 30, true: 20} {
+		synctest.Test(t, func(t *testing.T) {
+			next := newSink(t)
+			calls := 0
+			b := newBench(t, targetsYAML("profiles: [mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+				calls++
+				switch {
+				case calls > 1:
+					return next.ConsumeProfiles(ctx, pd)
+				case permanent:
+					return consumererror.NewPermanent(errors.New("no"))
+				}
+				return errors.New("not now")
+			}))
+			defer serveOver(t, b, &counters{t: t})()
+			require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+			time.Sleep(4 * time.Minute)
+			require.NoError(t, b.Shutdown(t.Context()))
+			sum := int64(0)
+			for _, a := range arrivals(t, next.AllProfiles()) {
+				if a.sampleType == "contentions" {
+					sum += a.value
+				}
+			}
+			assert.Equal(t, want, sum, "of three differences of 10")
+			assert.Equal(t, map[string]int{outcomeSuccess: 3, outcomeRefused: 1}, b.outcomes(""))
+		})
+	}
+}
+
+func TestRestartedTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := newSink(t)
+		b := newBench(t, targetsYAML("profiles: [mutex]", "a"), next)
+		target := &counters{t: t, base: 100}
+		defer serveOver(t, b, target)()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		time.Sleep(2 * time.Minute)
+		target.restart()
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, b.Shutdown(t.Context()))
+		var values []int64
+		for _, a := range arrivals(t, next.AllProfiles()) {
+			if a.sampleType == "contentions" {
+				values = append(values, a.value)
+			}
+		}
+		assert.Equal(t, []int64{10, 10}, values, "one of each process, none across them")
+	})
+}
+
+// A panic of the pipeline ends neither the process nor the scraping.
+func TestScrapeCarriesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := newSink(t)
+		calls := 0
+		b := newBench(t, targetsYAML("profiles: [goroutine]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+			if calls++; calls == 1 {
+				panic("out of the blue")
+			}
+			return next.ConsumeProfiles(ctx, pd)
+		}))
+		defer serveOver(t, b, &counters{t: t})()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.Len(t, next.AllProfiles(), 1)
+		assert.Equal(t, map[string]int{outcomeSuccess: 1, outcomePanic: 1}, b.outcomes(""))
+		assert.Equal(t, 1, b.logs.FilterMessage("scraping works again").Len())
+	})
+}
+
+// A target that answers all but the end of large bodies does not keep others out.
+func TestLargeBodiesDoNotBlockOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := newSink(t)
+		hosts := []string{"good"}
+		for i := range 20 {
+			hosts = append(hosts, fmt.Sprintf("large-%d", i))
+		}
+		b := newBench(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 8MiB\nmax_in_flight: 8MiB", hosts...), next)
+		good := &counters{t: t}
+		defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Host == "good" {
+				good.ServeHTTP(w, r)
+				return
+			}
+			for range 3 {
+				_, _ = w.Write(make([]byte, 1<<20))
+			}
+			<-r.Context().Done()
+		}))()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, b.Shutdown(t.Context()))
+		assert.Equal(t, map[string]int{outcomeSuccess: 5}, b.outcomes("http://good/debug/pprof"))
+		assert.Len(t, b.outcomes("http://large-0/debug/pprof"), 1)
+	})
+}
+
+// R15 of the faults: what is configured to prove who we are goes to the target, and
+// nowhere that it sends us.
+func TestR15_CredentialsStay(t *testing.T) {
+	var mu sync.Mutex
+	stolen := http.Header{}
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(stolen, r.Header)
+	}))
+	defer thief.Close()
+	seen := make(chan http.Header, 100)
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/goroutine"):
+			http.Redirect(w, r, r.URL.Path+"/moved", http.StatusTemporaryRedirect)
+		case strings.HasSuffix(r.URL.Path, "/moved"):
+			seen <- r.Header
+			respond(w, "application/octet-stream", plain(t, samplePprof("/bin/app", 1)))
+		default:
+			http.Redirect(w, r, thief.URL+r.URL.Path, http.StatusPermanentRedirect)
+		}
+	}))
+	defer target.Close()
+	next := newSink(t)
+	b := startBench(t, `
+remote:
+  collection_interval: 20ms
+  timeout: 10s
+  headers: {Authorization: Bearer s3cret, X-Api-Key: s3cret}
+  profiles: [heap, goroutine]
+  targets: [{endpoint: '`+target.URL+`/?token=s3cret'}]`, next)
+	got := <-seen
+	assert.Equal(t, "Bearer s3cret", got.Get("Authorization"), "the same host is followed")
+	require.Eventually(t, func() bool { return b.outcomes("")[outcomeRedirect] > 2 && b.outcomes("")[outcomeSuccess] > 2 }, time.Minute, time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Empty(t, stolen)
+	b.requireNoSecrets("s3cret")
+}
+
+// R16 of the faults: none in logs or metrics, whatever goes wrong.
+func TestR16_SecretsOfTargetsAreNotShown(t *testing.T) {
+	profile := plain(t, samplePprof("/bin/app", 1))
+	handlers := http.NewServeMux()
+	for name, bad := range badTargets(profile) {
+		handlers.HandleFunc("/"+name+"/", bad.serve)
+	}
+	target := httptest.NewServer(handlers)
+	defer target.Close()
+	defer target.CloseClientConnections()
+	yaml := "remote:\n  collection_interval: 50ms\n  timeout: 200ms\n  profiles: [heap]\n  max_decompressed_size: 2MiB\n  headers: {Authorization: s3cret}\n  targets:\n"
+	names := sortedKeys(badTargets(profile))
+	for _, name := range names {
+		yaml += "    - endpoint: " + target.URL + "/" + name + "?token=s3cret\n"
+	}
+	yaml += "    - endpoint: http://127.0.0.1:1/?token=s3cret\n    - endpoint: https://" + target.Listener.Addr().String() + "/?token=s3cret\n"
+	b := startBench(t, yaml, newSink(t))
+	require.Eventually(t, func() bool {
+		total := 0
+		for _, n := range b.outcomes("") {
+			total += n
+		}
+		return total > 5*len(names)
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+	b.requireNoSecrets("s3cret")
+}
+
+// requireNoSecrets looks for a secret in all that b has logged and measured.
+func (b *bench) requireNoSecrets(secret string) {
+	b.t.Helper()
+	for _, entry := range b.logs.All() {
+		assert.NotContains(b.t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
+	}
+	var metrics metricdata.ResourceMetrics
+	require.NoError(b.t, b.telemetry.Reader.Collect(context.Background(), &metrics))
+	for _, scope := range metrics.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			assert.NotContains(b.t, fmt.Sprintf("%+v", m), secret)
+		}
+	}
+}

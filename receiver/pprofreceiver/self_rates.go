@@ -1,0 +1,56 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// profileRate is a setting of the runtime, which is one for the whole process. While
+// receivers hold it, it is the smallest of their requests; then it is what it was
+// before the first of them.
+type profileRate struct {
+	set func(rate int) (before int)
+
+	mu     sync.Mutex
+	held   []int
+	before int
+}
+
+var (
+	mutexRate = profileRate{set: runtime.SetMutexProfileFraction}
+
+	// blockRate goes back to 0, off: the runtime does not tell what it was.
+	blockRate = profileRate{set: func(rate int) int {
+		runtime.SetBlockProfileRate(rate)
+		return 0
+	}}
+)
+
+// hold asks for a rate until release is called, once. A rate of 0 asks for nothing.
+func (r *profileRate) hold(rate int) (release func()) {
+	if rate == 0 {
+		return func() {}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = append(r.held, rate)
+	before := r.set(slices.Min(r.held))
+	if len(r.held) == 1 {
+		r.before = before
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		at := slices.Index(r.held, rate)
+		r.held = slices.Delete(r.held, at, at+1)
+		if len(r.held) == 0 {
+			r.set(r.before)
+			return
+		}
+		r.set(slices.Min(r.held))
+	}
+}
