@@ -63,15 +63,9 @@ const (
 // stopped before.
 func start(t *testing.T, window, exporterKeys string) *collector {
 	t.Helper()
-	path := program(t)
 	address := freeAddress(t)
-	c := &collector{
-		logs:   &bytes.Buffer{},
-		exited: make(chan error, 1),
-		url:    "http://" + address,
-		files:  filepath.Join(t.TempDir(), "profiles"),
-	}
-	config := fmt.Sprintf(`
+	files := filepath.Join(t.TempDir(), "profiles")
+	return run(t, address, files, fmt.Sprintf(`
 receivers:
   pprof:
     server:
@@ -94,7 +88,20 @@ service:
       receivers: [pprof]
       processors: [profiles_dedup]
       exporters: [profiles_file]
-`, address, maxRequestBody, maxDecompressed, window, c.files, exporterKeys)
+`, address, maxRequestBody, maxDecompressed, window, files, exporterKeys))
+}
+
+// run runs the program with a configuration that has a server at the address and
+// writes to the directory files. For the rest it is as start.
+func run(t *testing.T, address, files, config string) *collector {
+	t.Helper()
+	path := program(t)
+	c := &collector{
+		logs:   &bytes.Buffer{},
+		exited: make(chan error, 1),
+		url:    "http://" + address,
+		files:  files,
+	}
 	configFile := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

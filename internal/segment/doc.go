@@ -30,13 +30,14 @@
 // Writer even if the clock does. The sequence has six digits or more, grows with
 // each file of a Writer, and skips names that are taken. The content says what a
 // record is, and by that its framing: otlp.pb (an OTLP ProfilesData message,
-// length_prefixed or none) or otlp.jsonl (OTLP/JSON, lines).
+// length_prefixed or none), otlp.jsonl (OTLP/JSON, lines) or pprof.pb (a pprof Profile
+// message, none).
 //
 // While it is written, a file has the further ending ".partial" (".bare.partial"
 // with framing none), and an advisory lock (flock) on it, which the system drops
 // with the process. When it is finished it is synced, renamed, and never touched
-// again. A rename never replaces a file that exists. A file without records is
-// never finished, it is removed.
+// again, but for Retention. A rename never replaces a file that exists. A file
+// without records is never finished, it is removed.
 //
 // # Promises
 //
@@ -58,9 +59,24 @@
 // systems without flock, Windows among them, only one may.)
 //
 // The Reader gives each whole record in order, and reports what is not whole with
-// its place in the file. It finds the next record after damage: by the magic
-// number of the next member or frame, by the next line feed, or, where plain
-// length_prefixed files offer no mark, by the next place from which lengths and
-// records agree. Plain files have no checksum: damage inside a record that leaves
-// its outermost shape as it was goes unseen there.
+// its place in the file. It finds the next record after damage, so that a damaged
+// byte costs one record at most: by the magic number of the next member or frame, by
+// the next line feed, or, where plain length_prefixed files offer no mark, by the next
+// place where a length is followed by a message of that length that has the fields of
+// ProfilesData only, and protobuf in them. (One of less than 32 bytes counts only
+// before the end of the file or another such place.) Plain files have no checksum:
+// damage inside a record that leaves its outermost shape as it was goes unseen there.
+//
+// # Groups
+//
+// A Set writes into directories below one, a level for each of the values that a
+// group has, and into the one itself if it has none. A directory's name is that of
+// GroupName, TypedGroupName, or Unset: no two values share one, and none leads
+// elsewhere. Directories are entered one by one, never through a link. Repair and
+// Retention look into the directory and as many levels below it as the groups have,
+// and there into directories with such names only.
+//
+// Retention removes finished files with names of the form above, the oldest first by
+// the time and sequence in their names, over all groups together, and directories of
+// groups that are empty then. It never removes a file with a partial name.
 package segment

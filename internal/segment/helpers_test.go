@@ -39,6 +39,7 @@ var allFormats = []Format{
 	{Content: OTLPProto, Framing: Bare, Compression: None},
 	{Content: OTLPProto, Framing: Bare, Compression: Gzip},
 	{Content: OTLPProto, Framing: Bare, Compression: Zstd},
+	{Content: Pprof, Framing: Bare, Compression: Gzip},
 }
 
 func (f Format) testName() string {

@@ -44,7 +44,7 @@ func writeUntilKilled() {
 // TestE3Kill kills a writing process again and again: nothing that it has
 // acknowledged is lost, nothing is there twice, and what was finished stays as it was.
 func TestE3Kill(t *testing.T) {
-	kills := rounds(t, 4, 112) // of each of nine formats
+	kills := rounds(t, 4, 100) // of each of ten formats
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()
 		which := 0

@@ -86,6 +86,9 @@ func TestNoFileWithoutARecord(t *testing.T) {
 		w := openTestWriter(t, dir, Options{Format: format})
 		w.Tick()
 		for _, record := range [][]byte{nil, {}, []byte("\n"), []byte("{\n}"), []byte("\x08\x01"), []byte("\x0a\x05abc"), []byte("text")} {
+			if format.Content == Pprof && string(record) == "\x08\x01" {
+				continue // a field that is a number: pprof has such
+			}
 			err := w.Append(record, Count{})
 			var invalid *InvalidRecordError
 			require.ErrorAs(t, err, &invalid, "%q", record)

@@ -1,0 +1,84 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+)
+
+// TestPprofFiles pushes profiles and reads the pprof files that come out: with
+// google/pprof, which finds the same sums, with `go tool pprof -top`, and `gzip -t`.
+func TestPprofFiles(t *testing.T) {
+	c := start(t, "0s", "    format: pprof\n    group_by: [service.name]")
+	pushed := payloads(t)
+	for _, p := range pushed {
+		c.push(t, p.service, p.data)
+	}
+	c.stop(t)
+	for _, p := range pushed {
+		t.Run(p.service, func(t *testing.T) {
+			in, err := profile.ParseData(p.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := filepath.Glob(filepath.Join(c.files, strings.ReplaceAll(p.service, "/", "%2F"), "profiles-*.pprof.pb.gz"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("no file of %s in %s: %v", p.service, c.files, err)
+			}
+			got := map[string]int64{}
+			for _, path := range files {
+				data, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := profile.ParseData(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				addSums(got, out)
+				requireTool(t, "gzip", "-t", path)
+				top := requireTool(t, "go", "tool", "pprof", "-top", "-nodecount=3", path)
+				if !bytes.Contains(top, []byte("flat%")) {
+					t.Errorf("go tool pprof says %s", top)
+				}
+			}
+			want := map[string]int64{}
+			addSums(want, in)
+			for key, sum := range want {
+				if got[key] != sum {
+					t.Errorf("%s sums up to %d, want %d", key, got[key], sum)
+				}
+			}
+		})
+	}
+}
+
+// addSums adds up the values of each sample type.
+func addSums(sums map[string]int64, p *profile.Profile) {
+	for i, sampleType := range p.SampleType {
+		for _, sample := range p.Sample {
+			sums[sampleType.Type+" "+sampleType.Unit] += sample.Value[i]
+		}
+	}
+}
+
+func requireTool(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("not run: %s is not installed", name)
+	}
+	out, err := exec.Command(path, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestE14KillWithAPersistentQueue: the directory of the files cannot be written to;
+// what is pushed meanwhile is acknowledged by the queue in file_storage; the program
+// is killed; the next one writes all of it, once.
+func TestE14KillWithAPersistentQueue(t *testing.T) {
+	rounds, away := 2, time.Duration(0)
+	if soak := os.Getenv("SOAK"); soak != "" && soak != "0" {
+		rounds, away = 20, time.Minute
+	}
+	program(t)
+	pprof := payloads(t)[0].data
+	files := filepath.Join(t.TempDir(), "profiles")
+	storage := filepath.Join(t.TempDir(), "queue")
+	begin := func() *collector {
+		address := freeAddress(t)
+		return run(t, address, files, fmt.Sprintf(`
+extensions:
+  file_storage:
+    directory: %s
+    create_directory: true
+    fsync: true
+receivers:
+  pprof:
+    server:
+      endpoint: %s
+exporters:
+  profiles_file:
+    directory: %s
+    group_by: [service.name]
+    rotation: { max_age: 100ms }
+    sending_queue:
+      storage: file_storage
+service:
+  extensions: [file_storage]
+  telemetry:
+    metrics:
+      level: none
+  pipelines:
+    profiles:
+      receivers: [pprof]
+      exporters: [profiles_file]
+`, storage, address, files))
+	}
+	var services []string
+	c := begin()
+	for round := range rounds {
+		// A file where the directory was.
+		if err := os.Rename(files, files+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(files, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			service := fmt.Sprintf("service-%d-%d", round, i)
+			c.push(t, service, pprof)
+			services = append(services, service)
+		}
+		if round == 0 {
+			time.Sleep(away)
+		}
+		c.kill()
+		if err := os.Remove(files); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(files+"-away", files); err != nil {
+			t.Fatal(err)
+		}
+		c = begin()
+		deadline := time.Now().Add(patience)
+		for !allThere(t, files, services) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not all of %d services are in %s\n%s", len(services), files, c.kill())
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	c.stop(t)
+	for _, service := range services {
+		if got := len(readAll(t, filepath.Join(files, service))); got != 1 {
+			t.Errorf("%s has %d records, want 1", service, got)
+		}
+	}
+}
+
+// allThere says whether each service has a finished file.
+func allThere(t *testing.T, files string, services []string) bool {
+	for _, service := range services {
+		found, err := filepath.Glob(filepath.Join(files, service, "profiles-*.otlp.pb.zst"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			return false
+		}
+	}
+	return true
+}
