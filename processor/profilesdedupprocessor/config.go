@@ -61,7 +61,7 @@ type Config struct {
 	// is in the window; on_flush, when the next component has accepted the window.
 	Acknowledge string `mapstructure:"acknowledge"`
 	// MemoryLimit bounds, in bytes, what the filling window and those on their way
-	// retain. A window is flushed early at half of it.
+	// retain. A window is flushed early at a third of it.
 	MemoryLimit bytesize.Size `mapstructure:"memory_limit"`
 	// Snapshots is what becomes of readings: keep leaves those of each payload by
 	// themselves, latest keeps the last one of each resource, sum adds them up like

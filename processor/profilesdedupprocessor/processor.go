@@ -194,8 +194,8 @@ func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 // addNew merges what of in is no repeat into the filling window, and returns the
 // partitions that it went into. The caller holds mu.
 func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) {
-	half := (int(p.cfg.MemoryLimit) - p.repeats.retained()) / 2
-	if p.filling != nil && p.filling.size >= half && !p.flushIfFree(reasonMemory) {
+	full := p.full()
+	if p.filling != nil && p.filling.size >= full && !p.flushIfFree(reasonMemory) {
 		return nil, errFull
 	}
 	b, err := p.addTo(p.filling, in)
@@ -221,11 +221,16 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 	for _, part := range b.partitions {
 		b.size += len(profileKey{}) * cap(part.ids)
 	}
-	if b.size >= half {
+	if b.size >= full {
 		p.flushIfFree(reasonMemory)
 	}
 	return touched, nil
 }
+
+// full is the size, in bytes, at which a window is flushed early: a third of what the
+// known ids leave of memory_limit, for it, the one before it, and what is made of that
+// one while it is passed on. The caller holds mu.
+func (p *dedupProcessor) full() int { return (int(p.cfg.MemoryLimit) - p.repeats.retained()) / 3 }
 
 // addTo adds in to b, or to a new batch if b is nil.
 func (p *dedupProcessor) addTo(b *batch, in *incoming) (*batch, error) {

@@ -381,7 +381,7 @@ func TestMemoryLimit(t *testing.T) {
 		require.False(t, consumererror.IsPermanent(err), "the caller is to send again")
 		require.Positive(t, accepted)
 		synctest.Wait()
-		require.Positive(t, next.attempts, "half the limit flushes early")
+		require.Positive(t, next.attempts, "a third of the limit flushes early")
 
 		next.mu.Lock()
 		next.answer = nil

@@ -1,0 +1,110 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+)
+
+const envStrings = "PROFILES_DEDUP_TEST_STRINGS"
+
+// summing is a next component that keeps nothing but numbers.
+type summing struct {
+	payloads int
+	total    int64
+}
+
+func (*summing) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (s *summing) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	s.payloads++
+	eachProfile(pd, func(p pprofile.Profile) {
+		for _, sample := range p.Samples().All() {
+			s.total += sample.Values().At(0)
+		}
+	})
+	return nil
+}
+
+// functions is a payload of n functions whose names no other seed has.
+func functions(seed, n int) pprofile.Profiles {
+	pd := interval(1, 1, 1)
+	d := pd.Dictionary()
+	d.FunctionTable().AppendEmpty()
+	d.LocationTable().AppendEmpty()
+	d.StackTable().AppendEmpty()
+	samples := firstProfile(pd).Samples()
+	samples.RemoveIf(func(pprofile.Sample) bool { return true })
+	for i := range n {
+		d.StringTable().Append(fmt.Sprintf("github.com/acme/checkout/internal/order.function%d_%d", seed, i))
+		d.FunctionTable().AppendEmpty().SetNameStrindex(int32(d.StringTable().Len() - 1))
+		d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(i + 1))
+		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i + 1))
+		s := samples.AppendEmpty()
+		s.SetStackIndex(int32(i + 1))
+		s.Values().Append(1)
+	}
+	return pd
+}
+
+// TestManyStringsProcess is the process that the test below measures.
+func TestManyStringsProcess(t *testing.T) {
+	total, err := strconv.Atoi(os.Getenv(envStrings))
+	if err != nil {
+		t.Skip("it is run by another test, in a process of its own")
+	}
+	cfg := createDefaultConfig().(*Config)
+	cfg.Window, cfg.MemoryLimit = time.Hour, 64*bytesize.MiB
+	var next summing
+	p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &next)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	const each = 2000
+	for seed := range total / each {
+		pd := functions(seed, each)
+		for p.ConsumeProfiles(t.Context(), pd) != nil {
+			time.Sleep(time.Millisecond) // it is to be sent again later
+		}
+	}
+	require.NoError(t, p.Shutdown(t.Context()))
+	require.EqualValues(t, total/each*each, next.total, "no drop")
+	require.Greater(t, next.payloads, 1, "early flushes")
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	fmt.Printf("%s\npayloads %d\n", regexp.MustCompile(`VmHWM:\s+\d+ kB`).Find(status), next.payloads)
+}
+
+// Distinct strings without end against a limit of 64 MiB: early flushes, no drop, and
+// the process stays under 192 MiB.
+func TestP5_DistinctStrings(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("there is no /proc to read the memory of a process from")
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestManyStringsProcess$", "-test.timeout=20m")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envStrings, rounds(400_000, 10_000_000)), "GOMEMLIMIT=160MiB")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(out)
+	require.NotNil(t, found, string(out))
+	peak, err := strconv.Atoi(string(found[1]))
+	require.NoError(t, err)
+	t.Logf("peak RSS %d MiB", peak>>10)
+	if !raceEnabled {
+		require.Less(t, peak, 192<<10)
+	}
+}
