@@ -44,6 +44,15 @@ var tables = map[string]struct{ title, metrics string }{
 		"Merge: a small profile into a window of a million locations, against a window of nothing else; medians, taken in turns",
 		"locations window-B empty-µs million-µs million/empty",
 	},
+	"Push": {
+		"Push: gzipped pprof over loopback into the receiver, against gunzip and translation alone; medians, taken in turns.\n" +
+			"The rest is HTTP on both sides, loopback, hashing, and all else of the receiver",
+		"pprof-B gzip-B pushes/s MB/s gunzip-% translate-% rest-% rest-µs",
+	},
+	"InFlight": {
+		"In flight: memory of a request that waits for the next component, against the bytes that max_in_flight counts of it",
+		"counted-B heap-B heap/counted",
+	},
 	"Retained": {
 		"Retained by a window, against the OTLP bytes it writes; estimated as for memory_limit, and as the heap shows",
 		"otlp-B estimate-B heap-B heap-objects heap/otlp estimate/heap",
