@@ -46,8 +46,8 @@ var tables = map[string]struct{ title, metrics string }{
 	},
 	"Push": {
 		"Push: gzipped pprof over loopback into the receiver, against gunzip and translation alone; medians, taken in turns.\n" +
-			"The rest is HTTP on both sides, loopback, hashing, and all else of the receiver",
-		"pprof-B gzip-B pushes/s MB/s gunzip-% translate-% rest-% rest-µs",
+			"The rest is HTTP on both sides, loopback, and the receiver's own: what its handler takes over gunzip and translation",
+		"pprof-B gzip-B pushes/s MB/s gunzip-% translate-% rest-% rest-µs own-µs own-%",
 	},
 	"InFlight": {
 		"In flight: memory of a request that waits for the next component, against the bytes that max_in_flight counts of it",
