@@ -18,4 +18,5 @@
 //   - A payload sent again gets the same profile ids, so that it can be
 //     recognized; two resources never share one.
 //   - Each resource has a service.name.
+//   - One bad profile of a request loses no other.
 package pprofreceiver
