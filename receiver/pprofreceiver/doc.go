@@ -18,6 +18,7 @@
 //   - A payload sent again gets the same profile ids, so that it can be
 //     recognized; two resources never share one.
 //   - Each resource has a service.name.
+//   - One bad profile of a request loses no other.
 //   - A scrape ends by its timeout, holds up no other, and takes no credential to
 //     another host. What a target counts from its start is reported as the
 //     difference from the scrape before, and never as one when there was none.

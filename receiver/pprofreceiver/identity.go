@@ -8,9 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
-	"io"
-	"maps"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -25,15 +24,6 @@ import (
 // attributes in order of their keys. Where the sample types make several Profiles
 // each (of samples with and without timestamps), these are numbered.
 func identify(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payload []byte) error {
-	scope := scopeProfiles.Scope()
-	common := sha256.New()
-	writeAttributes(common, resource)
-	writeString(common, scope.Name())
-	writeString(common, scope.Version())
-	writeAttributes(common, scope.Attributes())
-	writeNumber(common, int64(len(payload)))
-	common.Write(payload)
-
 	if scopeProfiles.Profiles().Len() == 0 {
 		return nil
 	}
@@ -41,6 +31,16 @@ func identify(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payloa
 	if err != nil {
 		return err
 	}
+	scope := scopeProfiles.Scope()
+	head := appendAttributes(nil, resource)
+	head = appendString(head, scope.Name())
+	head = appendString(head, scope.Version())
+	head = appendAttributes(head, scope.Attributes())
+	head = appendNumber(head, int64(len(payload)))
+	common := sha256.New()
+	common.Write(head)
+	common.Write(payload)
+
 	seen := make(map[int64]int64, len(sampleTypes))
 	for i, profile := range scopeProfiles.Profiles().All() {
 		clone, err := common.(hash.Cloner).Clone()
@@ -48,10 +48,9 @@ func identify(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payloa
 			return err
 		}
 		index := sampleTypes[i%len(sampleTypes)]
-		writeNumber(clone, index)
-		writeNumber(clone, seen[index])
+		clone.Write(appendNumber(appendNumber(head[:0], index), seen[index])) //nolint:errcheck // a hash never fails
 		seen[index]++
-		id := pprofile.ProfileID(clone.Sum(nil)[:16])
+		id := pprofile.ProfileID(clone.Sum(head[:0])[:16])
 		if id.IsEmpty() {
 			id[len(id)-1] = 1 // all zero would mean no id
 		}
@@ -75,24 +74,26 @@ func sampleTypeOrder(scopeProfiles pprofile.ScopeProfiles) ([]int64, error) {
 	return order, nil
 }
 
-func writeAttributes(w io.Writer, attributes pcommon.Map) {
-	values := make(map[string]pcommon.Value, attributes.Len())
+// appendAttributes writes attributes in order of their keys.
+func appendAttributes(to []byte, attributes pcommon.Map) []byte {
+	type attribute struct {
+		key   string
+		value pcommon.Value
+	}
+	sorted := make([]attribute, 0, attributes.Len())
 	for key, value := range attributes.All() {
-		values[key] = value
+		sorted = append(sorted, attribute{key, value})
 	}
-	writeNumber(w, int64(len(values)))
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		writeString(w, key)
-		writeNumber(w, int64(values[key].Type()))
-		writeString(w, values[key].AsString())
+	slices.SortFunc(sorted, func(a, b attribute) int { return strings.Compare(a.key, b.key) })
+	to = appendNumber(to, int64(len(sorted)))
+	for _, a := range sorted {
+		to = appendString(to, a.key)
+		to = appendNumber(to, int64(a.value.Type()))
+		to = appendString(to, a.value.AsString())
 	}
+	return to
 }
 
-func writeString(w io.Writer, s string) {
-	writeNumber(w, int64(len(s)))
-	io.WriteString(w, s) //nolint:errcheck // a hash never fails
-}
+func appendString(to []byte, s string) []byte { return append(appendNumber(to, int64(len(s))), s...) }
 
-func writeNumber(w io.Writer, n int64) {
-	w.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:errcheck // a hash never fails
-}
+func appendNumber(to []byte, n int64) []byte { return binary.BigEndian.AppendUint64(to, uint64(n)) }

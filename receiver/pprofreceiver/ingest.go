@@ -4,6 +4,7 @@
 package pprofreceiver
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 const (
@@ -36,6 +39,10 @@ const (
 	aggregationSum     = "sum"
 	aggregationAverage = "average"
 )
+
+// maxConfiguredTypes bounds the entries of sample_type_config, before there is memory
+// for them: as many as a pprof has sample types at most.
+const maxConfiguredTypes = 1 + 1024
 
 // ingestion is a request to /ingest.
 type ingestion struct {
@@ -139,6 +146,9 @@ func (s *server) readIngestForm(r *http.Request, held *reservation, in *ingestio
 			document, err := p.document()
 			if err != nil {
 				return nil, err
+			}
+			if n := bytes.Count(document, []byte("{")); n > maxConfiguredTypes {
+				return nil, &pproftranslator.LimitError{What: "part \"sample_type_config\": braces", Limit: maxConfiguredTypes, Got: int64(n)}
 			}
 			if err := json.Unmarshal(document, &in.config); err != nil {
 				return nil, badRequest("body: part \"sample_type_config\": not the JSON that is wanted: " + jsonError(err))

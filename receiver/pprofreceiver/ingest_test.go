@@ -174,6 +174,8 @@ func TestIngestIsRefused(t *testing.T) {
 		{name: "a config that is no JSON", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{s3cret")}}, status: 400, says: "malformed at byte"},
 		{name: "a config of another kind", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: "no bool"},
 		{name: "a large config", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, maxDocument+1)}}, status: 413, says: "sample_type_config"},
+		{name: "a config of many types", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
+		{name: "a part with a large header", query: "name=app", parts: []formPart{{strings.Repeat("x", 40<<10), "", nil}, profilePart}, status: 413, says: "header of a part"},
 		{name: "a time of 12 digits", query: "name=app&from=170000000000", parts: []formPart{profilePart}, status: 400, says: "\"from\": not a time"},
 		{name: "a time with letters", query: "name=app&until=now-1h", parts: []formPart{profilePart}, status: 400, says: "\"until\": not a time"},
 		{name: "a negative time", query: "name=app&from=-1", parts: []formPart{profilePart}, status: 400, says: "\"from\""},

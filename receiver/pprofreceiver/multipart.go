@@ -60,9 +60,12 @@ func (s *server) readForm(r *http.Request, held *reservation, wants func(name, f
 	// More parts than there may be profiles, for those that are none.
 	const maxParts = 2 * maxAttachments
 	var parts []part
-	form := multipart.NewReader(body, parameters["boundary"])
+	limited := &headerReader{body: body}
+	form := multipart.NewReader(limited, parameters["boundary"])
 	for n := 0; ; n++ {
+		limited.left = maxPartHeader
 		next, err := form.NextRawPart()
+		limited.left = unlimited
 		if err == io.EOF { //nolint:errorlint // the end, as documented
 			return parts, nil
 		}
@@ -74,6 +77,9 @@ func (s *server) readForm(r *http.Request, held *reservation, wants func(name, f
 		}
 		name, file := next.FormName(), next.FileName()
 		if !wants(name, file) {
+			if _, err := io.Copy(io.Discard, next); err != nil {
+				return nil, bodyError(ctx, fmt.Errorf("part %q: %w", name, truncated(err)))
+			}
 			parts = append(parts, part{name: name, file: file})
 			continue
 		}
@@ -84,6 +90,32 @@ func (s *server) readForm(r *http.Request, held *reservation, wants func(name, f
 		held.keep()
 		parts = append(parts, part{name: name, file: file, body: content})
 	}
+}
+
+const (
+	// maxPartHeader bounds what is read at a time that is not the content of a part:
+	// a boundary, the header of a part, and what a buffer reads ahead.
+	maxPartHeader = 32 << 10
+	unlimited     = -1
+)
+
+// headerReader reads the body of a form, and no more than left bytes of it unless
+// that is unlimited: the library would hold a header of 10 MB.
+type headerReader struct {
+	body io.Reader
+	left int
+}
+
+func (r *headerReader) Read(p []byte) (int, error) {
+	if r.left == unlimited {
+		return r.body.Read(p)
+	}
+	if r.left == 0 {
+		return 0, &pproftranslator.LimitError{What: "size in bytes of the header of a part", Limit: maxPartHeader}
+	}
+	n, err := r.body.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
 }
 
 // truncated says of a form that ends too early that it does.

@@ -155,7 +155,7 @@ func (b *base64Bytes) UnmarshalJSON(quoted []byte) error {
 
 // maxPushedJSON bounds how many braces and commas a PushRequest in JSON has: an
 // entry has at least one, and takes more memory than text.
-const maxPushedJSON = 4 * maxAttachments * maxAttributes
+const maxPushedJSON = 64 << 10
 
 // readPushRequestJSON is readPushRequest for the JSON form of the message.
 func readPushRequestJSON(message []byte) ([]pushedSeries, error) {

@@ -49,6 +49,15 @@ var tables = map[string]struct{ title, metrics string }{
 			"medians, taken in turns, nothing synced. Sizes are of the files against the records. Contrib answers before it has written",
 		"record-B pdata-µs none-µs none/pdata contrib/pdata none-MB/s contrib-MB/s gzip-MB/s zstd-MB/s contrib-zstd-MB/s gzip-size zstd-size contrib-zstd-size",
 	},
+	"Push": {
+		"Push: gzipped pprof over loopback into the receiver, against gunzip and translation alone; medians, taken in turns.\n" +
+			"The rest is HTTP on both sides, loopback, and the receiver's own: what its handler takes over gunzip and translation",
+		"pprof-B gzip-B pushes/s MB/s gunzip-% translate-% rest-% rest-µs own-µs own-%",
+	},
+	"InFlight": {
+		"In flight: memory of a request that waits for the next component, against the bytes that max_in_flight counts of it",
+		"counted-B heap-B heap/counted",
+	},
 	"Retained": {
 		"Retained by a window, against the OTLP bytes it writes; estimated as for memory_limit, and as the heap shows",
 		"otlp-B estimate-B heap-B heap-objects heap/otlp estimate/heap",
