@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
+	github.com/grafana/pyroscope-go/godeltaprof v0.1.11
 	github.com/klauspost/compress v1.20.3
 	github.com/otelcol-profiles/otelcol-profiles v0.0.0
 	go.opentelemetry.io/collector/pdata/pprofile v0.161.0
