@@ -56,6 +56,10 @@ file:
 	assert.Equal(t, 2*time.Second, file.PollInterval)
 	assert.Equal(t, component.MustNewIDWithName("file_storage", "two"), *file.Storage)
 
+	cfg, err = loadConfig("file: {include: '/tmp/pprof/{a,b}/*'}")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"/tmp/pprof/{a,b}/*"}, cfg.File.Get().Include, "one pattern needs no list")
+
 	for yaml, want := range map[string]string{
 		"file:":                                             "file: include: must not be empty",
 		"file: {include: [a], bogus: 1}":                    "invalid keys",
