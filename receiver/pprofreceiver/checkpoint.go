@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -154,7 +152,7 @@ func (c *checkpoint) flush(ctx context.Context) error {
 // are not.
 func (c *checkpoint) forget(ctx context.Context, there map[string]bool, now time.Time) error {
 	for i := range c.parts {
-		for _, path := range slices.Sorted(maps.Keys(c.parts[i].read)) {
+		for path := range c.parts[i].read {
 			if there[path] {
 				delete(c.gone, path)
 				continue

@@ -55,6 +55,7 @@ type fileReader struct {
 	checkpoint *checkpoint
 	waiting    map[string]version // files seen that may still grow
 	warned     map[string]bool    // files that cannot be read
+	troubled   map[string]bool    // directories that cannot be looked through
 
 	firstRetry, longestRetry time.Duration
 
@@ -83,6 +84,9 @@ func newFileReader(id component.ID, config FileConfig, resourceAttributes map[st
 		limit:              int(config.MaxDecompressedSize),
 		// Files are read one at a time, so none waits for another.
 		budget:       newBudget(largestInFlightBytes, 0),
+		waiting:      map[string]version{},
+		warned:       map[string]bool{},
+		troubled:     map[string]bool{},
 		firstRetry:   time.Second,
 		longestRetry: 30 * time.Second,
 	}
@@ -115,7 +119,6 @@ func (r *fileReader) start(ctx context.Context, host component.Host) error {
 	if err := r.checkpoint.load(ctx); err != nil {
 		r.logger.Warn("what is stored of the files that were read cannot be used; those files are read again", zap.Error(err))
 	}
-	r.waiting, r.warned = map[string]version{}, map[string]bool{}
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.running.Go(func() {
 		ticker := time.NewTicker(r.config.PollInterval)
@@ -239,20 +242,12 @@ func (r *fileReader) find() (files []foundFile, closeRoots func()) {
 	for _, pattern := range r.patterns {
 		root, err := os.OpenRoot(pattern.base)
 		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) && !r.warned[pattern.base] {
-				r.logger.Warn("a directory cannot be read, it is tried again", zap.String("path", pattern.base), zap.Error(err))
-			}
-			r.warned[pattern.base] = true
+			r.trouble(pattern.base, err)
 			continue
 		}
 		roots = append(roots, root)
-		// Errors of single directories are not those of others. Links to directories
-		// are not followed: they may lead in circles.
-		matches, err := doublestar.Glob(root.FS(), pattern.glob, doublestar.WithNoFollow(), doublestar.WithNoHidden())
-		if err != nil {
-			r.logger.Error("looking for files failed", zap.String("path", pattern.base), zap.Error(err))
-			continue
-		}
+		matches, err := pattern.find(root)
+		r.trouble(pattern.base, err)
 		for _, relative := range matches {
 			path := filepath.Join(pattern.base, filepath.FromSlash(relative))
 			if seen[path] || isTemporary(relative) || r.excluded(path) {
@@ -280,6 +275,27 @@ func (r *fileReader) find() (files []foundFile, closeRoots func()) {
 			_ = root.Close()
 		}
 	}
+}
+
+// trouble warns of a directory that cannot be looked through, once until it can.
+func (r *fileReader) trouble(base string, err error) {
+	if err != nil && !r.troubled[base] {
+		r.logger.Warn("a directory cannot be looked through, it is tried again", zap.String("path", base), zap.Error(err))
+	}
+	r.troubled[base] = err != nil
+}
+
+// find returns what matches below root, and the first error: what can be looked
+// through is, whatever else there is. Links to directories are not followed: they
+// may lead in circles.
+func (p *pathPattern) find(root *os.Root) ([]string, error) {
+	options := []doublestar.GlobOption{doublestar.WithNoFollow(), doublestar.WithNoHidden()}
+	matches, err := doublestar.Glob(root.FS(), p.glob, append(options, doublestar.WithFailOnIOErrors())...)
+	if err == nil {
+		return matches, nil
+	}
+	matches, globErr := doublestar.Glob(root.FS(), p.glob, options...)
+	return matches, cmp.Or(globErr, err)
 }
 
 func versionOf(info fs.FileInfo) version {

@@ -40,10 +40,30 @@ type FileConfig struct {
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
 }
 
-var _ confmap.Validator = (*FileConfig)(nil)
+var (
+	_ confmap.Unmarshaler = (*FileConfig)(nil)
+	_ confmap.Validator   = (*FileConfig)(nil)
+)
 
 func defaultFileConfig() FileConfig {
 	return FileConfig{PollInterval: 10 * time.Second, MaxDecompressedSize: 64 * bytesize.MiB}
+}
+
+// Unmarshal reads the section. Where one pattern stands without a list, its commas
+// are those of its alternatives, and do not part it.
+func (fc *FileConfig) Unmarshal(conf *confmap.Conf) error {
+	lists := map[string]any{}
+	for _, key := range []string{"include", "exclude"} {
+		if pattern, single := conf.Get(key).(string); single {
+			lists[key] = []any{pattern}
+		}
+	}
+	whole := confmap.New()
+	if err := errors.Join(whole.Merge(conf), whole.Merge(confmap.NewFromStringMap(lists))); err != nil {
+		return err
+	}
+	type keys FileConfig // without this method
+	return whole.Unmarshal((*keys)(fc))
 }
 
 // Validate checks patterns and limits.

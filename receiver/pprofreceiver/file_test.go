@@ -53,6 +53,10 @@ file:
 	assert.Equal(t, 2*time.Second, file.PollInterval)
 	assert.Equal(t, component.MustNewIDWithName("file_storage", "two"), *file.Storage)
 
+	cfg, err = loadConfig("file: {include: '/tmp/pprof/{a,b}/*'}")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"/tmp/pprof/{a,b}/*"}, cfg.File.Get().Include, "one pattern needs no list")
+
 	for yaml, want := range map[string]string{
 		"file:":                                             "file: include: must not be empty",
 		"file: {include: [a], bogus: 1}":                    "invalid keys",
@@ -321,6 +325,7 @@ func TestR17_OddFiles(t *testing.T) {
 	b.polled()
 	assert.ElementsMatch(t, []int64{1, 2}, values(next.AllProfiles()))
 	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 2, outcomeTooLarge: 2}, b.fileOutcomes(), "each once")
+	assert.Zero(t, b.logs.FilterMessageSnippet("looked through").Len(), "they are no trouble")
 
 	// What was left out is read when it changes.
 	writeProfile(t, filepath.Join(dir, "half.pb.gz"), 9, old.Add(time.Minute))
@@ -336,7 +341,6 @@ func TestR17_GrowingAndReplacedFiles(t *testing.T) {
 	next := newSink(t)
 	b := newBench(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
 	b.files.checkpoint = newCheckpoint(nil)
-	b.files.waiting, b.files.warned = map[string]version{}, map[string]bool{}
 	for n := 10; n < len(content); n += 10 {
 		require.NoError(t, os.WriteFile(path, content[:n], 0o600))
 		b.files.poll(t.Context())
@@ -358,6 +362,29 @@ func TestR17_GrowingAndReplacedFiles(t *testing.T) {
 	b.files.poll(t.Context())
 	b.files.poll(t.Context())
 	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 1}, b.fileOutcomes())
+}
+
+// A directory that is not there yet, or cannot be read, is warned of once, and costs
+// nothing of what else there is.
+func TestDirectoriesInTrouble(t *testing.T) {
+	dir := t.TempDir()
+	late := filepath.Join(dir, "late")
+	next := newSink(t)
+	b := startBench(t, fileYAML(late, ""), next)
+	troubles := func() int { return b.logs.FilterMessageSnippet("looked through").Len() }
+	require.Eventually(t, func() bool { return troubles() == 1 }, time.Minute, time.Millisecond)
+	b.polled()
+	assert.Equal(t, 1, troubles())
+	writeProfile(t, filepath.Join(late, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
+
+	if os.Geteuid() == 0 {
+		return // who may read everything
+	}
+	locked := filepath.Join(late, "locked")
+	require.NoError(t, os.Mkdir(locked, 0))
+	writeProfile(t, filepath.Join(late, "b.pb.gz"), 2, time.Now().Add(-time.Hour))
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 && troubles() == 2 }, time.Minute, time.Millisecond)
 }
 
 // What the pipeline cannot take now is offered again, and the next file waits; what

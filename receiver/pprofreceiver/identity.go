@@ -21,9 +21,11 @@ import (
 // however compressed it is sent.
 //
 // Each part is written with its length before it, 8 bytes big-endian, and
-// attributes in order of their keys. Where the sample types make several Profiles
+// attributes in order of their keys. A time that the payload lacks and the way in
+// has given, span, counts as a part of it: without one, equal readings of two
+// moments would be one. Where the sample types make several Profiles
 // each (of samples with and without timestamps), these are numbered.
-func identify(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payload []byte) error {
+func identify(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payload []byte, span timeSpan) error {
 	if scopeProfiles.Profiles().Len() == 0 {
 		return nil
 	}
@@ -40,6 +42,9 @@ func identify(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payloa
 	common := sha256.New()
 	common.Write(head)
 	common.Write(payload)
+	if span != (timeSpan{}) {
+		common.Write(appendNumber(appendNumber(nil, int64(span.from)), int64(span.until)))
+	}
 
 	seen := make(map[int64]int64, len(sampleTypes))
 	for i, profile := range scopeProfiles.Profiles().All() {

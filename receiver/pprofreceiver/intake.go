@@ -228,8 +228,11 @@ func (in *intake) describe(pd pprofile.Profiles, a arrival) error {
 			if err := tagProfiles(pd.Dictionary(), profiles, types, a); err != nil {
 				return fmt.Errorf("setting attributes: %w", err)
 			}
-			a.span.fill(profiles, types, a.temporality)
-			if err := identify(resource, scopeProfiles, a.payload); err != nil {
+			var span timeSpan
+			if a.span.fill(profiles, types, a.temporality) {
+				span = a.span
+			}
+			if err := identify(resource, scopeProfiles, a.payload, span); err != nil {
 				return fmt.Errorf("setting profile ids: %w", err)
 			}
 		}

@@ -276,6 +276,7 @@ func (s *scraper) handOn(ctx context.Context, job *scrapeJob, payload []byte, at
 			resource:    job.resource,
 			kind:        job.series.kind.profileType,
 			temporality: part.temporality,
+			span:        timeSpan{from: pcommon.NewTimestampFromTime(at)},
 		})
 		errs = append(errs, err)
 		var pipeline *pipelineError

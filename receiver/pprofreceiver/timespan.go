@@ -22,10 +22,10 @@ const endOf1970 = pcommon.Timestamp(365 * 24 * time.Hour)
 
 // fill gives Profiles the times that the payload left out, and no others: a time
 // in 1970 becomes from, and a delta without a duration, which says nothing of its
-// interval, takes both ends.
-func (span timeSpan) fill(profiles pprofile.ProfilesSlice, types []string, of func(string) temporality) {
+// interval, takes both ends. It tells whether it gave any.
+func (span timeSpan) fill(profiles pprofile.ProfilesSlice, types []string, of func(string) temporality) (filled bool) {
 	if span.from == 0 {
-		return
+		return false
 	}
 	for i, profile := range profiles.All() {
 		isDelta := of != nil && of(types[i]) == temporalityDelta
@@ -33,10 +33,13 @@ func (span timeSpan) fill(profiles pprofile.ProfilesSlice, types []string, of fu
 		case isDelta && profile.DurationNano() == 0 && span.until > span.from:
 			profile.SetTime(span.from)
 			profile.SetDurationNano(uint64(span.until - span.from))
+			filled = true
 		case profile.Time() < endOf1970:
 			profile.SetTime(span.from)
+			filled = true
 		}
 	}
+	return filled
 }
 
 // parseTime reads a time since 1970 as Pyroscope's clients write it: by the number
