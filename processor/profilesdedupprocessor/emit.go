@@ -41,9 +41,7 @@ type emittedResource struct {
 	scopes []*scope // in the order of the output
 }
 
-func newEmitter(w *window) *emitter {
-	return &emitter{w: w, canonical: dictionary.NewCanonical(w.tables)}
-}
+func newEmitter(w *window) *emitter { return &emitter{w: w} }
 
 // partition returns the Profiles of one partition, with a dictionary of their own.
 func (e *emitter) partition(key string) pprofile.Profiles {
@@ -51,7 +49,11 @@ func (e *emitter) partition(key string) pprofile.Profiles {
 }
 
 func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
-	e.canonical.Reset()
+	if e.canonical == nil {
+		e.canonical = dictionary.NewCanonical(e.w.tables)
+	} else {
+		e.canonical.Reset()
+	}
 	e.resources = e.resources[:0]
 	for _, key := range slices.Sorted(maps.Keys(e.w.resources)) {
 		r := e.w.resources[key]
@@ -85,6 +87,9 @@ func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
 		}
 	}
 	e.setIDs(pd, tables.Sum(nil))
+	if len(e.w.partitions) < 2 {
+		*e = emitter{w: e.w} // what takes memory is not needed while pd is passed on
+	}
 	return pd
 }
 

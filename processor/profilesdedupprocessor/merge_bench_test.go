@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -193,5 +194,53 @@ func BenchmarkMergeMillion(b *testing.B) {
 		times := takeTurns(contestant{prepare: row.prepareEmpty, run: addTo(&w)}, contestant{prepare: row.prepareMillion, run: addTo(&million)})
 		report(b, "small profile="+row.name, "locations", float64(payloads*locations), "window-B", float64(million.retained()),
 			"empty-µs", times[0], "million-µs", times[1], "million/empty", times[1]/times[0])
+	}
+}
+
+// BenchmarkThousandPushes adds profiles of one service to a window that holds few of
+// them, and to one that holds a thousand.
+func BenchmarkThousandPushes(b *testing.B) {
+	var pushes []pprofile.Profiles
+	for seed := range uint64(20) { // samples vary, code does not
+		w := profiletest.Workload{Name: "service", Samples: 500 + int(seed)*10, MinDepth: 20, MaxDepth: 40, Functions: 400}
+		pushes = append(pushes, unmarshalPprof(b, encodePprof(w.Pprof(1))))
+	}
+	var im importer
+	few, many := newWindow(defaultSettings()), newWindow(defaultSettings())
+	for i := range 1000 {
+		if i < len(pushes) {
+			require.NoError(b, im.add(few, pushes[i]))
+		}
+		require.NoError(b, im.add(many, pushes[i%len(pushes)]))
+	}
+	n := 0
+	add := func(w *window) func() {
+		return func() { require.NoError(b, im.add(w, pushes[n%len(pushes)])); n++ }
+	}
+	times := takeTurns(contestant{run: add(few)}, contestant{run: add(many)})
+	report(b, "pushes=1000", "twenty-µs", times[0], "thousand-µs", times[1], "thousand/twenty", times[1]/times[0])
+}
+
+// A profile that is held, and one that is an exact repeat, take few allocations.
+func TestAllocationsOfARepeatedProfile(t *testing.T) {
+	pd := unmarshalPprof(t, encodePprof(profiletest.Workloads()[0].Pprof(1)))
+	of(pd, "service.name", "checkout", "service.instance.id", "1", "host.name", "h", "container.id", "c", "k8s.pod.name", "p")
+	for _, identified := range []bool{false, true} {
+		if identified {
+			id := byte(0)
+			eachProfile(pd, func(p pprofile.Profile) { id++; p.SetProfileID(pprofile.ProfileID{id}) })
+		}
+		var next downstream
+		cfg := createDefaultConfig().(*Config)
+		cfg.Window = time.Hour
+		p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &next)
+		require.NoError(t, err)
+		require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+		allocations := testing.AllocsPerRun(20, func() { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) })
+		require.NoError(t, p.Shutdown(t.Context()))
+		t.Logf("identified %t: %.0f allocations", identified, allocations)
+		if !raceEnabled {
+			require.Less(t, allocations, 100.0)
+		}
 	}
 }
