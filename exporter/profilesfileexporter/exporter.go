@@ -33,9 +33,9 @@ type fileExporter struct {
 	// openSet is segment.OpenSet, but for tests.
 	openSet func(path string, options segment.Options, set segment.SetOptions) (*segment.Set, error)
 
-	set    *segment.Set // nil before start and after a start that failed
-	stop   chan struct{}
-	ticker sync.WaitGroup
+	set     *segment.Set // nil before start and after a start that failed
+	stop    chan struct{}
+	tickers sync.WaitGroup
 }
 
 func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, error) {
@@ -65,20 +65,21 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	}
 	e.set = set
 	e.stop = make(chan struct{})
-	e.ticker.Go(e.tick)
+	e.tickers.Go(func() { e.every(set.TickInterval(), set.Tick) })
+	e.tickers.Go(func() { e.every(segment.KeepInterval, set.Keep) })
 	return nil
 }
 
-// tick does what is due when nothing is written, until stop is closed.
-func (e *fileExporter) tick() {
-	ticker := time.NewTicker(e.set.TickInterval())
+// every does what is due when nothing is written, until stop is closed.
+func (e *fileExporter) every(interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-e.stop:
 			return
 		case <-ticker.C:
-			e.set.Tick()
+			do()
 		}
 	}
 }
@@ -94,7 +95,7 @@ func (e *fileExporter) shutdown(context.Context) error {
 	default:
 		close(e.stop)
 	}
-	e.ticker.Wait()
+	e.tickers.Wait()
 	err := e.set.Close()
 	e.telemetry.Shutdown()
 	return err

@@ -80,8 +80,8 @@ func TestRetention(t *testing.T) {
 				clock.step(time.Second)
 				require.NoError(t, s.Append(group(id), testRecord(OTLPProto, id, size), Count{}))
 			}
-			clock.step(housekeepingInterval)
 			s.Tick()
+			s.Keep()
 			require.Len(t, removed, 3)
 			assert.Equal(t, strings.Join(group(0), ""), removed[0].Group)
 			assert.Positive(t, removed[0].Size)
@@ -118,9 +118,11 @@ func TestRetentionByAgeNeedsNoRecord(t *testing.T) {
 	require.NoError(t, s.Append(nil, testRecord(OTLPProto, 1, 10), Count{}))
 	clock.step(59 * time.Minute)
 	s.Tick()
+	s.Keep()
 	assert.Len(t, list(t, dir), 1)
 	clock.step(2 * time.Minute)
 	s.Tick()
+	s.Keep()
 	assert.Empty(t, list(t, dir))
 }
 
@@ -139,8 +141,8 @@ func TestRetentionFailing(t *testing.T) {
 			require.NoError(t, s.Append([]string{"g" + strconv.Itoa(id%2)}, testRecord(OTLPProto, id, size), Count{}))
 		}
 		f.calls, f.from, f.to = 0, n, n+1
-		clock.step(housekeepingInterval)
 		s.Tick()
+		s.Keep()
 		failed := f.failed
 		f.clear()
 		require.NoError(t, s.Close())

@@ -14,9 +14,11 @@ import (
 	"time"
 )
 
-// housekeepingInterval is how often a Set looks for files to remove, and tries
-// again to repair what could not be repaired.
-const housekeepingInterval = 10 * time.Second
+// KeepInterval is how often Set.Keep is to be called.
+const KeepInterval = 10 * time.Second
+
+// concurrentTicks is how many groups Tick syncs and finishes the files of at a time.
+const concurrentTicks = 8
 
 // SetOptions are those of a Set beyond those of its Writers.
 type SetOptions struct {
@@ -59,8 +61,7 @@ type Set struct {
 	finished atomic.Bool // files were finished since Retention was applied
 
 	keeping sync.Mutex
-	kept    time.Time // when housekeeping was done last
-	broken  bool      // something could not be repaired then
+	broken  bool // something could not be repaired
 }
 
 // member is a group in use.
@@ -78,7 +79,8 @@ type member struct {
 // what an earlier process left there and in the groups. No file, and no directory of
 // a group, is made before the first record. The error names the option or the path.
 //
-// The owner calls Tick at least every TickInterval, and Close at the end.
+// The owner calls Tick at least every TickInterval, Keep at least every KeepInterval,
+// and Close at the end.
 func OpenSet(path string, options Options, set SetOptions) (*Set, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -255,31 +257,38 @@ func (s *Set) pinned() []*member {
 	return all
 }
 
-// Tick does what is due in each group, closes those that have no file, and removes
-// files that Retention does not keep.
+// Tick does what is due in each group, in several at a time, and closes those that
+// have no file.
 func (s *Set) Tick() {
-	for _, m := range s.pinned() {
-		m.writer.Tick()
-		s.mu.Lock()
-		m.pins--
-		if s.set.Levels > 0 {
-			s.rest(m)
-		}
-		s.changed.Broadcast()
-		s.mu.Unlock()
+	due := make(chan *member)
+	var ticking sync.WaitGroup
+	all := s.pinned()
+	for range min(len(all), concurrentTicks) {
+		ticking.Go(func() {
+			for m := range due {
+				m.writer.Tick()
+				s.mu.Lock()
+				m.pins--
+				if s.set.Levels > 0 {
+					s.rest(m)
+				}
+				s.changed.Broadcast()
+				s.mu.Unlock()
+			}
+		})
 	}
-	s.housekeep(false)
+	for _, m := range all {
+		due <- m
+	}
+	close(due)
+	ticking.Wait()
 }
 
-// housekeep repairs and removes what is due, or now.
-func (s *Set) housekeep(now bool) {
+// Keep removes files that Retention does not keep, and repairs what could not be
+// repaired before. It may take long.
+func (s *Set) Keep() {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
-	since := s.options.Now().Sub(s.kept)
-	if !now && since < housekeepingInterval && since >= 0 {
-		return
-	}
-	s.kept = s.options.Now()
 	if s.broken {
 		if whole, err := s.repair(); err != nil {
 			s.options.trouble(err)
@@ -314,7 +323,7 @@ func (s *Set) Close() error {
 	for _, m := range members {
 		errs = append(errs, m.writer.Close())
 	}
-	s.housekeep(true)
+	s.Keep()
 	return errors.Join(errs...)
 }
 

@@ -176,7 +176,7 @@ func TestE10HostileGroups(t *testing.T) {
 // TestE12ManyGroups: more groups than files may be open.
 func TestE12ManyGroups(t *testing.T) {
 	const size, maxOpen = 20, 100
-	groups := rounds(t, 400, 10_000)
+	groups := rounds(t, 150, 10_000)
 	random := rand.New(rand.NewPCG(randomSeed(t), 0))
 	dir := t.TempDir()
 	before := descriptors(t)
@@ -228,6 +228,7 @@ func TestE12Concurrently(t *testing.T) {
 				return
 			default:
 				s.Tick()
+				s.Keep()
 			}
 		}
 	})
@@ -294,6 +295,7 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 					if id%3 == 0 {
 						clock.step(time.Minute)
 						s.Tick()
+						s.Keep()
 					}
 				}
 				failed := f.failed
@@ -303,6 +305,7 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 				}
 				clock.step(time.Minute)
 				s.Tick()
+				s.Keep()
 				require.NoError(t, s.Close())
 				require.Equal(t, want, readTree(t, dir, size), "calls from %d to %d failed", f.from, f.to)
 				require.NoError(t, os.RemoveAll(dir))
@@ -343,8 +346,8 @@ func TestRepairInGroups(t *testing.T) {
 			s, err = OpenSet(dir, options, SetOptions{Levels: 2, MaxOpen: 2})
 			require.NoError(t, err)
 		}
-		clock.step(housekeepingInterval)
 		s.Tick()
+		s.Keep()
 		require.NoError(t, s.Close())
 		deep := filepath.Join(dir, "a/b/c")
 		assert.Len(t, list(t, deep), 1, "deeper than our groups")
@@ -416,6 +419,7 @@ func TestIdleGroupsAreClosed(t *testing.T) {
 	}
 	clock.step(time.Minute)
 	s.Tick()
+	s.Keep()
 	assert.LessOrEqual(t, descriptors(t), before)
 	require.NoError(t, s.Append([]string{"g1"}, testRecord(OTLPProto, 9, 10), Count{}))
 	require.NoError(t, s.Close())
