@@ -39,6 +39,7 @@ func (r *reading) size() int {
 type comparer struct {
 	kind  scrapeKind
 	delta bool // take differences of what counts from the start
+	most  int  // stacks with labels that a reading may keep
 
 	last *reading // that the next profile is compared with, nil before the first
 }
@@ -80,7 +81,7 @@ func (s *comparer) compare(payload []byte, at time.Time) (comparison, error) {
 	next := &reading{time: view.time, at: at}
 	var first []int32
 	if !s.kind.sinceLast {
-		if first, err = next.read(view, counted); err != nil {
+		if first, err = next.read(view, counted, s.most); err != nil {
 			return comparison{}, err
 		}
 	}
@@ -164,7 +165,7 @@ func (v *pprofView) nonzero(columns []int) func(sample int) ([]int64, bool) {
 
 // read fills r with the sums of the values of equal samples. It returns, for each
 // sample of the view, the index of its id if it is the first of that id, else -1.
-func (r *reading) read(view *pprofView, columns []int) (first []int32, err error) {
+func (r *reading) read(view *pprofView, columns []int, most int) (first []int32, err error) {
 	for _, column := range columns {
 		r.types = append(r.types, view.sampleTypes[column])
 	}
@@ -197,8 +198,8 @@ func (r *reading) read(view *pprofView, columns []int) (first []int32, err error
 			}
 		}
 		if found {
-			if len(r.ids) == maxKept {
-				return nil, &pproftranslator.LimitError{What: "different samples of a profile to take differences of", Limit: maxKept}
+			if len(r.ids) == most {
+				return nil, &pproftranslator.LimitError{What: "different samples of a profile to take differences of", Limit: int64(most)}
 			}
 			first[order[begin]] = int32(len(r.ids))
 			r.ids = append(r.ids, id)

@@ -85,7 +85,9 @@ func parsed(t *testing.T, payload []byte) *profile.Profile {
 	return p
 }
 
-func heapSeries() *comparer { return &comparer{kind: scrapeKinds[kindHeap], delta: true} }
+func heapSeries() *comparer {
+	return &comparer{kind: scrapeKinds[kindHeap], delta: true, most: maxKept}
+}
 
 var (
 	allocTypes = []string{"alloc_objects", "alloc_space"}
@@ -192,8 +194,11 @@ func TestDifferencesOfRandomProfiles(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	rounds := 0
-	for range 300 {
+	profiles, rounds := 50, 0
+	if full, _ := soak(t); full {
+		profiles = 2000
+	}
+	for range profiles {
 		p := profiletest.GeneratePprof(r)
 		if len(p.SampleType) == 0 {
 			continue
@@ -418,8 +423,12 @@ func TestKeptReading(t *testing.T) {
 	s.advance(t, many(5000), time.Now())
 	assert.LessOrEqual(t, s.last.size(), 40*5001, "bytes of 5001 stacks")
 
-	_, err := heapSeries().compare(many(maxKept), time.Now())
+	s = heapSeries()
+	s.most = 100
+	_, err := s.compare(many(s.most-1), time.Now())
+	require.NoError(t, err)
+	_, err = s.compare(many(s.most), time.Now())
 	var limit *pproftranslator.LimitError
 	require.ErrorAs(t, err, &limit)
-	assert.EqualValues(t, maxKept, limit.Limit)
+	assert.EqualValues(t, s.most, limit.Limit)
 }

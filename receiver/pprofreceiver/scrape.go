@@ -112,7 +112,7 @@ func (s *scraper) addJob(target, from *url.URL, kind scrapeKind, common, own map
 	job := &scrapeJob{
 		url:      from,
 		resource: resource,
-		series:   comparer{kind: kind, delta: s.config.Delta},
+		series:   comparer{kind: kind, delta: s.config.Delta, most: maxKept},
 		logger:   s.settings.Logger.With(zap.String("target", targetName(target)), zap.String("profile", kind.profileType)),
 		attributes: []attribute.KeyValue{
 			attribute.String("target", targetName(target)),
