@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 func TestConfig(t *testing.T) {
@@ -20,6 +21,9 @@ func TestConfig(t *testing.T) {
 		"window": "2s", "acknowledge": "on_flush", "memory_limit": "64MiB", "snapshots": "sum",
 		"snapshot_sample_types": []any{"live"}, "drop_zero_samples": false,
 		"retry_on_failure": map[string]any{"max_elapsed_time": "5m"}, "shutdown_timeout": "3s",
+		"timestamps": "drop", "granularity": "line", "rebase_mappings": true, "repeat_horizon": "1m",
+		"drop_sample_attributes": []any{"thread.id"}, "drop_resource_attributes": []any{"service.instance.id"},
+		"split_by": []any{"service.name"},
 	}).Unmarshal(cfg))
 	require.NoError(t, cfg.Validate())
 	require.Equal(t, 2*time.Second, cfg.Window)
@@ -27,6 +31,13 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, []string{"live"}, cfg.SnapshotSampleTypes)
 	require.Equal(t, 5*time.Minute, cfg.RetryOnFailure.MaxElapsedTime)
 	require.Equal(t, time.Second, cfg.RetryOnFailure.InitialInterval)
+	require.Equal(t, time.Minute, cfg.RepeatHorizon)
+	require.Equal(t, mergeSettings{
+		snapshots: snapshotsSum, snapshotTypes: setOf([]string{"live"}), dropTimestamps: true,
+		coarsening:           dictionary.Coarsening{Granularity: dictionary.ByLine, RebaseMappings: true},
+		dropSampleAttributes: setOf([]string{"thread.id"}), dropResourceAttributes: setOf([]string{"service.instance.id"}),
+		splitBy: []string{"service.name"},
+	}, cfg.mergeSettings())
 }
 
 func TestConfigRefuses(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -55,5 +56,29 @@ func TestReadmeExample(t *testing.T) {
 		if !strings.Contains(string(readme), row) {
 			t.Errorf("the README lacks: %s", row)
 		}
+	}
+}
+
+// The configuration that the README shows is the defaults, all of them.
+func TestReadmeShowsTheDefaults(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(readme), "```yaml\n")
+	require.True(t, found)
+	text, _, _ := strings.Cut(after, "```")
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte(text))
+	require.NoError(t, err)
+	conf, err := retrieved.AsConf()
+	require.NoError(t, err)
+	shown, err := conf.Sub("processors::profiles_dedup")
+	require.NoError(t, err)
+
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, shown.Unmarshal(cfg))
+	require.Equal(t, createDefaultConfig(), cfg)
+	all := confmap.New()
+	require.NoError(t, all.Marshal(createDefaultConfig()))
+	for key := range all.ToStringMap() {
+		require.Truef(t, shown.IsSet(key), "the README does not show %s", key)
 	}
 }
