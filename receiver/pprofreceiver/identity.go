@@ -53,7 +53,7 @@ func identify(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payloa
 			return err
 		}
 		index := sampleTypes[i%len(sampleTypes)]
-		clone.Write(appendNumber(appendNumber(head[:0], index), seen[index])) //nolint:errcheck // a hash never fails
+		clone.Write(appendNumber(appendNumber(head[:0], index), seen[index]))
 		seen[index]++
 		id := pprofile.ProfileID(clone.Sum(head[:0])[:16])
 		if id.IsEmpty() {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -185,6 +186,7 @@ func (c *benchClient) push() error {
 		return err
 	}
 	text, err := io.ReadAll(response.Body)
+	err = errors.Join(err, response.Body.Close())
 	if err == nil && response.StatusCode != http.StatusNoContent {
 		err = fmt.Errorf("%s: %s", response.Status, text)
 	}
