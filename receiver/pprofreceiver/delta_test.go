@@ -349,6 +349,30 @@ func TestSinceLast(t *testing.T) {
 	assert.Equal(t, temporalityDelta, second.parts[1].temporality("alloc_space"))
 }
 
+// Labels are a set, but the values of one are not: what the translator tells apart,
+// differences tell apart.
+func TestOrderOfLabels(t *testing.T) {
+	labels := func(pairs ...string) identity {
+		var sample []byte
+		strings := []byte{0x32, 0} // string_table[0]
+		for i, text := range pairs {
+			strings = append(append(strings, 0x32, byte(len(text))), text...)
+			if i%2 == 1 {
+				sample = append(sample, 0x1a, 4, 8, byte(i), 16, byte(i+1))
+			}
+		}
+		payload := append(append([]byte{0x12, byte(len(sample))}, sample...), strings...)
+		view, err := viewPprof(payload)
+		require.NoError(t, err)
+		return view.samples[0]
+	}
+	assert.Equal(t, labels("a", "1", "b", "2"), labels("b", "2", "a", "1"))
+	assert.Equal(t, labels("a", "1", "b", "2", "a", "3"), labels("a", "1", "a", "3", "b", "2"))
+	assert.NotEqual(t, labels("a", "1", "a", "2"), labels("a", "2", "a", "1"))
+	assert.NotEqual(t, labels("a", "1"), labels("a", "1", "a", "1"))
+	assert.NotEqual(t, labels("a", "1"), labels("1", "a"))
+}
+
 func TestWithoutDelta(t *testing.T) {
 	s := &comparer{kind: scrapeKinds[kindMutex]}
 	payload := []byte("whatever it is")

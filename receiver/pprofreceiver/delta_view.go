@@ -64,8 +64,11 @@ type viewBuilder struct {
 	number                                        [8]byte
 	text                                          []byte
 	numbers                                       []uint64
-	labels                                        []identity
+	labels                                        []viewedLabel
 }
+
+// viewedLabel is a value of a label; key is that of its name and kind.
+type viewedLabel struct{ key, whole identity }
 
 // viewPprof reads an uncompressed pprof. It checks what it needs: that all indices
 // and ids lead somewhere, and that each sample has its values.
@@ -340,9 +343,10 @@ func (b *viewBuilder) readSample(sample []byte) (identity, error) {
 		}
 		b.writeIdentity(location)
 	}
-	slices.SortFunc(b.labels, identity.compare) // a set
+	// Labels are a set, but the values of one keep their order.
+	slices.SortStableFunc(b.labels, func(a, b viewedLabel) int { return a.key.compare(b.key) })
 	for _, label := range b.labels {
-		b.writeIdentity(label)
+		b.writeIdentity(label.whole)
 	}
 	id := b.sum()
 
@@ -368,10 +372,19 @@ func (b *viewBuilder) readLabel(label []byte) error {
 	if len(b.labels) == maxViewDepth {
 		return &pproftranslator.LimitError{What: "labels", Limit: maxViewDepth}
 	}
-	if err := errors.Join(b.writeString(int64(fields[1])), b.writeString(int64(fields[2])), b.writeString(int64(fields[4]))); err != nil {
+	if err := b.writeString(int64(fields[1])); err != nil {
+		return err
+	}
+	if fields[2] != 0 { // a string, not a number
+		b.writeNumber(1)
+	}
+	viewed := viewedLabel{key: b.sum()}
+	b.writeIdentity(viewed.key)
+	if err := errors.Join(b.writeString(int64(fields[2])), b.writeString(int64(fields[4]))); err != nil {
 		return err
 	}
 	b.writeNumber(fields[3])
-	b.labels = append(b.labels, b.sum())
+	viewed.whole = b.sum()
+	b.labels = append(b.labels, viewed)
 	return nil
 }
