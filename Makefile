@@ -27,6 +27,10 @@ ARGS      ?=
 TESTFLAGS ?=
 BENCH     ?= .
 FUZZTIME  ?= 10s
+SOAK      ?= 1
+# The tests that are rows of the fault tables: those of the receiver (R), the
+# processor (P), the exporter (E) and the whole (D).
+ROWS      ?= ^Test[RPED][0-9]
 
 .PHONY: help
 help: ## Show this list
@@ -55,6 +59,11 @@ test-unit: ## Run the tests of the packages (with the race detector, if it works
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
 	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 $(TESTFLAGS) ./...
+
+.PHONY: soak
+soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows that go on for a given time
+	SOAK=$(SOAK) go test -timeout=24h -count=1 -run='$(ROWS)' -v ./... | awk '/^(=== RUN|--- |    --- |ok|FAIL|panic)|rounds|seed/'
+	cd e2e && SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=24h -count=1 -run='$(ROWS)' -v ./... | awk '/^(=== RUN|--- |ok|FAIL|panic)|rounds|seed/'
 
 .PHONY: bench
 bench: ## Run the benchmarks and print them as tables (BENCH=... picks some)

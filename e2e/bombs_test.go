@@ -24,16 +24,15 @@ import (
 	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
 	"github.com/klauspost/compress/zstd"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestR2_Bombs: row R2 of the faults, of the whole program. Bombs among good pushes,
 // 32 at a time, under a small GOMEMLIMIT: each good one is accepted, after 429 and
 // a retry at worst, the program lives, and its peak of memory stays bounded.
 func TestR2_Bombs(t *testing.T) {
-	count := 100
-	if os.Getenv("SOAK") != "" {
-		count = 1000
-	}
+	count := profiletest.Rounds(t, 100, 1000)
 	const parallel, peakLimit = 32, 320 << 20
 	address := freeAddress(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")

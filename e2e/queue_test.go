@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestE14KillWithAPersistentQueue: the directory of the files cannot be written to;
@@ -16,7 +18,7 @@ import (
 // is killed; the next one writes all of it, once.
 func TestE14KillWithAPersistentQueue(t *testing.T) {
 	rounds, away := 2, time.Duration(0)
-	if soak := os.Getenv("SOAK"); soak != "" && soak != "0" {
+	if full, _ := profiletest.Soak(t); full {
 		rounds, away = 20, time.Minute
 	}
 	program(t)

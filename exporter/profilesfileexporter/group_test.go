@@ -87,8 +87,8 @@ var groupDirectories = map[string]string{
 // TestE8Grouped: what goes into groups comes out of them, stacks written out, for
 // random payloads in every mode.
 func TestE8Grouped(t *testing.T) {
-	payloads := rounds(t, 8, 1000)
-	seed := randomSeed(t)
+	payloads := profiletest.Rounds(t, 8, 1000)
+	seed := profiletest.Seed(t)
 	forEachWay(t, func(t *testing.T, cfg *Config) {
 		cfg.GroupBy = []string{"group"}
 		cfg.Sync = syncNone
@@ -217,7 +217,7 @@ func TestGroupNames(t *testing.T) {
 // TestE12ManyGroupsInOnePayload: the time goes with what a group reaches, not with
 // the whole dictionary.
 func TestE12ManyGroupsInOnePayload(t *testing.T) {
-	groups := rounds(t, 500, 10_000)
+	groups := profiletest.Rounds(t, 500, 10_000)
 	pd := pprofile.NewProfiles()
 	pd.Dictionary().StringTable().Append("")
 	pd.Dictionary().StackTable().AppendEmpty()
@@ -270,9 +270,9 @@ func TestPprof(t *testing.T) {
 		cfg.Directory, cfg.GroupBy, cfg.Sync = t.TempDir(), groupBy, syncNone
 		cfg.Format, cfg.Framing, cfg.Compression = formatPprof, framingNone, compressionGzip
 		e, logs := startExporter(t, cfg)
-		random := profiletest.NewRand(randomSeed(t))
+		random := profiletest.NewRand(profiletest.Seed(t))
 		want := map[string]int{}
-		for range rounds(t, 10, 200) {
+		for range profiletest.Rounds(t, 10, 200) {
 			original := profiletest.GeneratePprof(random)
 			var encoded bytes.Buffer
 			require.NoError(t, original.WriteUncompressed(&encoded))

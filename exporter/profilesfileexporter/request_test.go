@@ -30,6 +30,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // numbered gives profiles with a resource for each service, and a number in each.
@@ -379,7 +381,7 @@ func TestEncodingOfGarbage(t *testing.T) {
 			require.Less(t, len(got.(*request).left), 2)
 		}
 	}
-	random := rand.New(rand.NewPCG(randomSeed(t), 0))
+	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 	for at := range encoded {
 		changed := slices.Clone(encoded)
 		changed[at] ^= byte(1 + random.IntN(255))

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // The environment of a process that writes until it is killed.
@@ -44,7 +46,7 @@ func writeUntilKilled() {
 // TestE3Kill kills a writing process again and again: nothing that it has
 // acknowledged is lost, nothing is there twice, and what was finished stays as it was.
 func TestE3Kill(t *testing.T) {
-	kills := rounds(t, 4, 100) // of each of ten formats
+	kills := profiletest.Rounds(t, 4, 100) // of each of ten formats
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()
 		which := 0

@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // mountTmpfs mounts one of the given size, and skips the test where that is not allowed.
@@ -38,7 +40,7 @@ func mountTmpfs(t *testing.T, size int) string {
 // TestE2FullDisk fills a small disk and frees it, again and again. What is readable
 // is what was acknowledged, and the first record after there is space is written.
 func TestE2FullDisk(t *testing.T) {
-	cycles := rounds(t, 5, 100)
+	cycles := profiletest.Rounds(t, 5, 100)
 	for _, disk := range []int{64 << 10, 1 << 20} {
 		for i, format := range []Format{allFormats[0], allFormats[2], allFormats[4], allFormats[7]} {
 			for _, syncMode := range []Sync{SyncNone, SyncRecord} {
@@ -192,9 +194,9 @@ func copyFile(from, to string) error {
 // empty or damaged.
 func TestE4PowerLoss(t *testing.T) {
 	const size = 3000
-	seed := randomSeed(t)
+	seed := profiletest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for round := range rounds(t, 4, 100) {
+	for round := range profiletest.Rounds(t, 4, 100) {
 		format := allFormats[random.IntN(len(allFormats))]
 		syncMode := []Sync{SyncRecord, SyncRecord, SyncInterval, SyncNone}[round%4]
 		t.Run(fmt.Sprintf("%d %s sync %d", round, format.testName(), syncMode), func(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // readDamaged gives the ids of the records that are as they were made, the number
@@ -76,7 +78,7 @@ func knownRecord(content Content, record []byte, size int) (int, bool) {
 // TestE9FlippedBytes changes each byte of a file.
 func TestE9FlippedBytes(t *testing.T) {
 	const n = 6
-	size := rounds(t, 900, 10_000) / n
+	size := profiletest.Rounds(t, 900, 10_000) / n
 	for _, format := range allFormats[:6] {
 		t.Run(format.testName(), func(t *testing.T) {
 			t.Parallel()

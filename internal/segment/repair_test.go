@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // fileOf gives the bytes of a file with records 1 to n.
@@ -208,11 +210,11 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 // with a torn record behind the last one: at most one record is not there any more.
 func TestE9FlippedBytesInLeftovers(t *testing.T) {
 	const n = 4
-	size := rounds(t, 240, 10_000) / n
+	size := profiletest.Rounds(t, 240, 10_000) / n
 	for _, format := range allFormats[:6] {
 		t.Run(format.testName(), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(randomSeed(t), 0))
+			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 			whole, ends := fileWithEnds(t, format, n, size)
 			path := t.TempDir()
 			dir, err := (&faults{noSync: true}).openDir(path)

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func openTestSet(t testing.TB, dir string, options Options, set SetOptions) *Set {
@@ -124,8 +126,8 @@ func hostileValues(random *rand.Rand, n int) []string {
 // and planted links and files are not followed.
 func TestE10HostileGroups(t *testing.T) {
 	const size = 20
-	n := rounds(t, 300, 10_000)
-	values := hostileValues(rand.New(rand.NewPCG(randomSeed(t), 0)), n)
+	n := profiletest.Rounds(t, 300, 10_000)
+	values := hostileValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
 	above := t.TempDir()
 	dir := filepath.Join(above, "base", "profiles")
 	outside := filepath.Join(above, "outside")
@@ -176,8 +178,8 @@ func TestE10HostileGroups(t *testing.T) {
 // TestE12ManyGroups: more groups than files may be open.
 func TestE12ManyGroups(t *testing.T) {
 	const size, maxOpen = 20, 100
-	groups := rounds(t, 150, 10_000)
-	random := rand.New(rand.NewPCG(randomSeed(t), 0))
+	groups := profiletest.Rounds(t, 150, 10_000)
+	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 	dir := t.TempDir()
 	before := descriptors(t)
 	s := openTestSet(t, dir, Options{
@@ -263,7 +265,7 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 	const size = 20
 	format := allFormats[2]
 	step := 3
-	if soaking() {
+	if full, _ := profiletest.Soak(t); full {
 		step = 1
 	}
 	for _, syncMode := range []Sync{SyncNone, SyncRecord} {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // clock is a clock that only tests move.
@@ -376,7 +378,7 @@ func TestE5Restarts(t *testing.T) {
 // clock that goes back, and a reader of what is finished.
 func TestE7ManyWriters(t *testing.T) {
 	const size = 100
-	each := rounds(t, 50, 250) // of each goroutine: 1,000 files
+	each := profiletest.Rounds(t, 50, 250) // of each goroutine: 1,000 files
 	forEachFormat(t, func(t *testing.T, format Format) {
 		t.Parallel()
 		dir := t.TempDir()

@@ -186,7 +186,7 @@ func newCounted(t *testing.T, next *downstream, change func(*Config)) (xprocesso
 // times refuses for good: what was acknowledged is passed on once, or counted.
 func TestP8_Accounting(t *testing.T) {
 	const payloads = 130 // one every three seconds
-	seed := newSeed(t)
+	seed := profiletest.Seed(t)
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 8))
@@ -283,7 +283,7 @@ func TestP11_ClocksThatStep(t *testing.T) {
 // passed on when Shutdown returns, and nothing comes after it. Here senders do not
 // stop before the processor.
 func TestP9_VerifyShutdown(t *testing.T) {
-	for range rounds(20, 200) {
+	for range profiletest.Rounds(t, 20, 200) {
 		var next downstream
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Hour })
 		var acknowledged atomic.Int64

@@ -26,6 +26,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // What tells the test binary to be the process that is killed: the directory that it
@@ -195,7 +197,7 @@ func missing(acknowledged []uint64, sums map[uint64]int64) (at []int) {
 func TestP9_Terminated(t *testing.T) {
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 		total := 0
-		for range rounds(3, 200) {
+		for range profiletest.Rounds(t, 3, 200) {
 			acknowledged, sums := runAndKill(t, acknowledge, syscall.SIGTERM)
 			require.Empty(t, missing(acknowledged, sums))
 			total += len(acknowledged)
@@ -209,7 +211,7 @@ func TestP9_Terminated(t *testing.T) {
 // the windows that were not accepted yet, which are the last ones.
 func TestP10_Killed(t *testing.T) {
 	total := 0
-	for range rounds(3, 200) {
+	for range profiletest.Rounds(t, 3, 200) {
 		acknowledged, sums := runAndKill(t, acknowledgeOnFlush, syscall.SIGKILL)
 		require.Empty(t, missing(acknowledged, sums))
 		total += len(acknowledged)
@@ -218,7 +220,7 @@ func TestP10_Killed(t *testing.T) {
 	t.Logf("on_flush: %d acknowledged, none lost", total)
 
 	total, lost := 0, 0
-	for range rounds(3, 200) {
+	for range profiletest.Rounds(t, 3, 200) {
 		acknowledged, sums := runAndKill(t, acknowledgeOnReceive, syscall.SIGKILL)
 		at := missing(acknowledged, sums)
 		total, lost = total+len(acknowledged), lost+len(at)

@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 const envStrings = "PROFILES_DEDUP_TEST_STRINGS"
@@ -96,7 +98,7 @@ func TestP5_DistinctStrings(t *testing.T) {
 		t.Skip("there is no /proc to read the memory of a process from")
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestManyStringsProcess$", "-test.timeout=20m")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envStrings, rounds(400_000, 10_000_000)), "GOMEMLIMIT=128MiB")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envStrings, profiletest.Rounds(t, 400_000, 10_000_000)), "GOMEMLIMIT=128MiB")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(out)

@@ -246,8 +246,8 @@ func alike(all []profiletest.Expanded) []profiletest.Expanded {
 
 // Random sequences of additions and flushes, under all settings.
 func TestP2_WindowAgainstNaiveModel(t *testing.T) {
-	seed := newSeed(t)
-	for round := range uint64(rounds(200, 100_000)) {
+	seed := profiletest.Seed(t)
+	for round := range uint64(profiletest.Rounds(t, 200, 100_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
 		settings := randomSettings(r)
 		naive := model{settings: settings}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,7 +59,7 @@ func requireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles
 }
 
 func TestP1_InputIsUntouched(t *testing.T) {
-	for seed := range uint64(rounds(40, 4000)) {
+	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var payloads []pprofile.Profiles
 		for range 1 + r.IntN(4) {
@@ -107,7 +106,7 @@ func TestWindowMergesCorpus(t *testing.T) {
 	var all []pprofile.Profiles
 	for _, file := range profiletest.Corpus(t) {
 		pd := unmarshalPprof(t, file.Data)
-		if len(file.Data) > 1<<20 && os.Getenv("SOAK") == "" { // it takes long to write out
+		if full, _ := profiletest.Soak(t); len(file.Data) > 1<<20 && !full { // it takes long to write out
 			requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultSettings(), pd))
 			continue
 		}

@@ -195,7 +195,7 @@ func TestDifferencesOfRandomProfiles(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	profiles, rounds := 50, 0
-	if full, _ := soak(t); full {
+	if full, _ := profiletest.Soak(t); full {
 		profiles = 2000
 	}
 	for range profiles {

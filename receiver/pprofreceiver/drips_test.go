@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // drip is a client that takes its time, in one of these ways.
@@ -98,7 +100,7 @@ func (kind drip) run(t *testing.T, b *bench, w wire, profile []byte, pause time.
 
 // Row R11 of the faults: clients that drip are cut off, and nobody else notices.
 func TestR11_DrippingClients(t *testing.T) {
-	full, limit := soak(t)
+	full, limit := profiletest.Soak(t)
 	clients, config, pause := 60, "server: {endpoint: 127.0.0.1:0, read_timeout: 1s, read_header_timeout: 1s, keepalive: {idle_timeout: 1s}}", 100*time.Millisecond
 	duration := 2 * time.Second
 	if full {

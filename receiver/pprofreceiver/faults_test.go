@@ -67,7 +67,7 @@ func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
 // Row R1 of the faults: whatever the bytes, an answer, and what is accepted
 // conforms (which the sink checks).
 func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
-	full, _ := soak(t)
+	full, _ := profiletest.Soak(t)
 	data := plain(t, numbered(3))
 	for _, w := range wires {
 		t.Run(w.name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 func TestR10_ConsumeContract(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	full, _ := soak(t)
+	full, _ := profiletest.Soak(t)
 	count := 15
 	if full {
 		count = 1000
@@ -275,7 +275,7 @@ func oneOf(r *rand.Rand, errs ...error) error { return errs[r.IntN(len(errs))] }
 
 // Row R12 of the faults: many clients by all ways at once; the sum is exact.
 func TestR12_ManyClients(t *testing.T) {
-	full, _ := soak(t)
+	full, _ := profiletest.Soak(t)
 	const clients = 64
 	pushes := 12
 	if full {
@@ -333,7 +333,7 @@ func TestR12_ManyClients(t *testing.T) {
 // Row R13 of the faults: a panic is answered, and is the end of nothing else, in
 // requests of several profiles too, which are handed on by goroutines of their own.
 func TestR13_PanicIsAnswered(t *testing.T) {
-	full, _ := soak(t)
+	full, _ := profiletest.Soak(t)
 	pushes := 200
 	if full {
 		pushes = 1000
@@ -475,7 +475,7 @@ func TestR7_R9_RepairsAreCounted(t *testing.T) {
 func TestR6_GeneratedProfilesComeThrough(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	full, _ := soak(t)
+	full, _ := profiletest.Soak(t)
 	count := 20
 	if full {
 		count = 10_000 / len(wires)

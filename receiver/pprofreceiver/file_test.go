@@ -30,6 +30,8 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestFileConfig(t *testing.T) {
@@ -515,7 +517,7 @@ func TestStorageFails(t *testing.T) {
 // R17 of the faults: 10,000 files, each once, in few and small writes.
 func TestR17_ManyFiles(t *testing.T) {
 	n := 1000
-	if full, _ := soak(t); full {
+	if full, _ := profiletest.Soak(t); full {
 		n = 10000
 	}
 	dir := t.TempDir()
@@ -600,7 +602,7 @@ func TestR17_Reader(t *testing.T) {
 // killed, and exactly once by profile_id.
 func TestR17_Killed(t *testing.T) {
 	rounds, perRound := 5, 60
-	if full, _ := soak(t); full {
+	if full, _ := profiletest.Soak(t); full {
 		rounds = 50
 	}
 	seed := uint64(time.Now().UnixNano())

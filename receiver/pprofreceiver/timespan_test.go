@@ -36,8 +36,9 @@ func TestGivenTimeIsPartOfTheID(t *testing.T) {
 	}
 	const first, second = pcommon.Timestamp(1.7e18), pcommon.Timestamp(1.8e18)
 
-	assert.Equal(t, first, accepted(0, first).Time())
-	assert.Equal(t, accepted(0, first).ProfileID(), accepted(0, first).ProfileID())
+	once, again := accepted(0, first), accepted(0, first)
+	assert.Equal(t, first, once.Time())
+	assert.Equal(t, once.ProfileID(), again.ProfileID())
 	assert.NotEqual(t, accepted(0, first).ProfileID(), accepted(0, second).ProfileID())
 	assert.NotEqual(t, accepted(0, first).ProfileID(), accepted(0, 0).ProfileID())
 

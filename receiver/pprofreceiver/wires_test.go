@@ -10,9 +10,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
-	"os"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
@@ -120,22 +118,6 @@ func pushRequest(series ...[]byte) []byte {
 		request = protowire.AppendBytes(protowire.AppendTag(request, pushRequestSeries, protowire.BytesType), s)
 	}
 	return request
-}
-
-// soak is how long the rows of the faults that take time may take: short without
-// SOAK in the environment, which is 1 for the full counts, or a duration.
-func soak(t *testing.T) (full bool, limit time.Duration) {
-	t.Helper()
-	switch text := os.Getenv("SOAK"); text {
-	case "":
-		return false, 0
-	case "1":
-		return true, 0
-	default:
-		limit, err := time.ParseDuration(text)
-		require.NoError(t, err, "SOAK")
-		return true, limit
-	}
 }
 
 // attributesOf are those of the resource and of the scope of the one payload.
