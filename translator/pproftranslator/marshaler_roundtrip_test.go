@@ -140,15 +140,9 @@ func writePprof(t *testing.T, p *profile.Profile) []byte {
 	return buf.Bytes()
 }
 
-func generatedCases() uint64 {
-	if testing.Short() {
-		return 1000
-	}
-	return 10_000
-}
-
-func TestRoundTripOfGeneratedPprofs(t *testing.T) {
-	for seed := range generatedCases() {
+// Generated profiles use every field.
+func TestR6_RoundTrip(t *testing.T) {
+	for seed := range uint64(profiletest.Rounds(t, 1000, 10_000)) {
 		p := profiletest.GeneratePprof(profiletest.NewRand(seed))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			want, got := thereAndBack(t, writePprof(t, p), unchanged)
@@ -160,7 +154,7 @@ func TestRoundTripOfGeneratedPprofs(t *testing.T) {
 // What a processor may do to the translator's output must not matter: other order
 // of samples, in each Profile another, and no sample where the value is 0.
 func TestRoundTripOfRearrangedSamples(t *testing.T) {
-	for seed := range generatedCases() / 4 {
+	for seed := range uint64(profiletest.Rounds(t, 500, 10_000)) {
 		r := profiletest.NewRand(seed)
 		p := profiletest.GeneratePprof(r)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -187,8 +181,8 @@ func rearrange(r *rand.Rand, pd pprofile.Profiles) {
 	}
 }
 
-func TestRoundTripOfInvalidUTF8(t *testing.T) {
-	for seed := range generatedCases() / 10 {
+func TestR9_RoundTripOfInvalidUTF8(t *testing.T) {
+	for seed := range uint64(profiletest.Rounds(t, 500, 10_000)) {
 		r := profiletest.NewRand(seed)
 		p := profiletest.GeneratePprof(r)
 		profiletest.BreakUTF8(r, p)
@@ -277,7 +271,7 @@ func cpuProfile(t *testing.T, labels pprof.LabelSet) []byte {
 }
 
 func TestGeneratedOTLPKeepsItsSums(t *testing.T) {
-	for seed := range generatedCases() / 25 {
+	for seed := range uint64(profiletest.Rounds(t, 200, 1000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { requireSums(t, pd) })
 	}

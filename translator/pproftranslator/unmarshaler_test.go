@@ -87,7 +87,7 @@ func TestUnmarshalText(t *testing.T) {
 }
 
 // Keys that are equal once they are valid UTF-8 are one key.
-func TestUnmarshalRepairsKeys(t *testing.T) {
+func TestR9_RepairsKeys(t *testing.T) {
 	m := base().strings("\xff", "\xfe")
 	m = m.bytes(profileSample, message(nil).packed(2, 1).
 		bytes(3, message(nil).varint(1, 7).varint(2, 6)).
@@ -101,11 +101,7 @@ func TestUnmarshalRepairsKeys(t *testing.T) {
 }
 
 func TestUnmarshalGenerated(t *testing.T) {
-	rounds := 1000
-	if testing.Short() {
-		rounds = 300
-	}
-	for seed := range rounds {
+	for seed := range profiletest.Rounds(t, 500, 10_000) {
 		p := profiletest.GeneratePprof(profiletest.NewRand(uint64(seed)))
 		data := encode(t, p)
 		if seed%5 == 0 {
@@ -208,7 +204,7 @@ func base() message {
 		strings("", "cpu", "nanoseconds", "/bin/app", "main", "key", "value")
 }
 
-func TestUnmarshalFaults(t *testing.T) {
+func TestR4_Faults(t *testing.T) {
 	sample := func(m message) message { return base().bytes(profileSample, m) }
 	location := func(m message) message { return base().bytes(profileLocation, m) }
 	one := message(nil).packed(2, 1)
@@ -286,11 +282,15 @@ func TestUnmarshalFaults(t *testing.T) {
 }
 
 // Every prefix and every bit flip of a small profile is refused or translated as
-// google/pprof does, and never panics (R1).
-func TestUnmarshalDamage(t *testing.T) {
-	small := profiletest.GeneratePprof(profiletest.NewRand(3))
-	small.Sample = small.Sample[:min(3, len(small.Sample))]
-	for _, data := range [][]byte{base(), encode(t, small.Compact())} {
+// google/pprof does, and never panics.
+func TestR1_Damage(t *testing.T) {
+	profiles := [][]byte{base()}
+	for seed := range uint64(profiletest.Rounds(t, 1, 4)) {
+		small := profiletest.GeneratePprof(profiletest.NewRand(3 + seed))
+		small.Sample = small.Sample[:min(3, len(small.Sample))]
+		profiles = append(profiles, encode(t, small.Compact()))
+	}
+	for _, data := range profiles {
 		for n := range data {
 			requireAsOracle(t, &Unmarshaler{}, data[:n])
 		}
@@ -304,7 +304,7 @@ func TestUnmarshalDamage(t *testing.T) {
 	}
 }
 
-func TestUnmarshalLimits(t *testing.T) {
+func TestR8_Limits(t *testing.T) {
 	p := profiletest.GeneratePprof(profiletest.NewRand(1))
 	p.SampleType = []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}
 	f := &profile.Function{ID: 1, Name: strings.Repeat("f", 100)}
@@ -440,8 +440,8 @@ func TestUnmarshalConcurrently(t *testing.T) {
 }
 
 // Payloads of tiny entries are refused before they take much more memory than
-// they have bytes (R3).
-func TestUnmarshalExpansion(t *testing.T) {
+// they have bytes.
+func TestR3_TinyEntries(t *testing.T) {
 	const size = 4 << 20
 	repeated := func(start message, entry func(i int) message) message {
 		for i := 0; len(start) < size; i++ {
