@@ -48,22 +48,29 @@ build: ## Build bin/otelcol-profiles
 
 ##@ Testing
 
+# Each prints events for faulttable, which shows what go test does, and a table of
+# the fault rows that ran.
+UNIT_TESTS    = go test -json -timeout=20m $(RACE) $(TESTFLAGS) ./...
+PROGRAM_TESTS = ($(AS_PROGRAM) && cd cmd/otelcol-profiles && go test -json $(TESTFLAGS) ./...)
+E2E_TESTS     = (cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -json -count=1 $(TESTFLAGS) ./...)
+FAULTTABLE    = go run ./internal/profiletest/faulttable $(if $(filter -v,$(TESTFLAGS)),-v)
+
 .PHONY: test
-test: test-unit e2e ## Run all tests: packages, program, end to end
+test: build ## Run all tests (packages, program, end to end), and print the table of fault rows
+	@{ failed=0; $(UNIT_TESTS) || failed=1; $(PROGRAM_TESTS) || failed=1; $(E2E_TESTS) || failed=1; exit $$failed; } | $(FAULTTABLE)
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the packages (with the race detector, if it works here) and of the program
-	go test -timeout=20m $(RACE) $(TESTFLAGS) ./...
-	$(AS_PROGRAM) && cd cmd/otelcol-profiles && go test $(TESTFLAGS) ./...
+	@{ failed=0; $(UNIT_TESTS) || failed=1; $(PROGRAM_TESTS) || failed=1; exit $$failed; } | $(FAULTTABLE)
 
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
-	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 $(TESTFLAGS) ./...
+	@$(E2E_TESTS) | $(FAULTTABLE)
 
 .PHONY: soak
-soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows that go on for a given time
-	SOAK=$(SOAK) go test -timeout=24h -count=1 -run='$(ROWS)' -v ./... | awk '/^(=== RUN|--- |    --- |ok|FAIL|panic)|rounds|seed/'
-	cd e2e && SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=24h -count=1 -run='$(ROWS)' -v ./... | awk '/^(=== RUN|--- |ok|FAIL|panic)|rounds|seed/'
+soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows that go on for a given time; ROWS='^TestE' picks some
+	@export SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); rows='-json -timeout=24h -count=1 -p=1 -run=$(ROWS) $(TESTFLAGS)'; \
+	{ failed=0; go test $$rows ./... || failed=1; (cd e2e && go test $$rows ./...) || failed=1; exit $$failed; } | $(FAULTTABLE) -progress
 
 .PHONY: bench
 bench: ## Run the benchmarks and print them as tables (BENCH=... picks some)

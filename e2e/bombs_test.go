@@ -50,7 +50,7 @@ service:
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{logs: &bytes.Buffer{}, exited: make(chan error, 1), url: "http://" + address}
+	c := &collector{logs: &logs{}, exited: make(chan error, 1), url: "http://" + address}
 	c.command = exec.Command(program(t), "--config", config)
 	c.command.Env = append(os.Environ(), "GOMEMLIMIT=256MiB")
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
@@ -102,7 +102,7 @@ service:
 		})
 	}
 	clients.Wait()
-	peak := peakMemory(t, c.command.Process.Pid)
+	peak := memory(t, c.command.Process.Pid, "VmHWM:")
 	t.Logf("%d good pushes accepted after %d times 429, %d bombs refused, peak of memory %d MiB", accepted.Load(), postponed.Load(), refused.Load(), peak>>20)
 	if accepted.Load() != int64(count) {
 		t.Errorf("%d of %d good pushes were accepted", accepted.Load(), count)
@@ -198,15 +198,16 @@ func (way wayToPush) send(t *testing.T, url string, profile []byte) int {
 	return response.StatusCode
 }
 
-// peakMemory is the most that a process has ever had resident, in bytes.
-func peakMemory(t *testing.T, pid int) int64 {
+// memory is a value of a process's status, as "VmHWM:" for the most that it has ever
+// had resident, in bytes.
+func memory(t *testing.T, pid int, key string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		t.Skipf("the peak of memory cannot be read: %v", err)
+		t.Skipf("memory cannot be read: %v", err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if text, ok := strings.CutPrefix(line, key); ok {
 			kilobytes, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
 			if err != nil {
 				t.Fatal(err)
@@ -214,6 +215,6 @@ func peakMemory(t *testing.T, pid int) int64 {
 			return kilobytes << 10
 		}
 	}
-	t.Fatalf("there is no VmHWM in %s", status)
+	t.Fatalf("there is no %s in %s", key, status)
 	return 0
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -45,10 +46,28 @@ func program(t *testing.T) string {
 // collector is a running program.
 type collector struct {
 	command *exec.Cmd
-	logs    *bytes.Buffer
+	logs    *logs
 	exited  chan error
 	url     string // of its server, without a path
 	files   string // directory that it writes to
+}
+
+// logs is what a program has printed so far.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // limits of the server that start configures, in bytes.
@@ -97,7 +116,7 @@ func run(t *testing.T, address, files, config string) *collector {
 	t.Helper()
 	path := program(t)
 	c := &collector{
-		logs:   &bytes.Buffer{},
+		logs:   &logs{},
 		exited: make(chan error, 1),
 		url:    "http://" + address,
 		files:  files,

@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,7 +143,7 @@ func TestKubernetes(t *testing.T) {
 	defer api.CloseClientConnections()
 
 	dir := t.TempDir()
-	c := &collector{logs: &bytes.Buffer{}, exited: make(chan error, 1), files: filepath.Join(dir, "profiles")}
+	c := &collector{logs: &logs{}, exited: make(chan error, 1), files: filepath.Join(dir, "profiles")}
 	text := strings.NewReplacer(
 		"/var/lib/profiles", c.files,
 		"serviceAccount", "kubeConfig",

@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,7 +23,7 @@ import (
 func startWith(t *testing.T, dir, sections, processors string) *collector {
 	t.Helper()
 	path, address := program(t), freeAddress(t)
-	c := &collector{logs: &bytes.Buffer{}, exited: make(chan error, 1), url: "http://" + address, files: filepath.Join(t.TempDir(), "profiles")}
+	c := &collector{logs: &logs{}, exited: make(chan error, 1), url: "http://" + address, files: filepath.Join(t.TempDir(), "profiles")}
 	storage := filepath.Join(dir, "storage")
 	if err := os.MkdirAll(storage, 0o700); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ package profiletest
 import (
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -47,4 +48,34 @@ func Seed(tb testing.TB) uint64 {
 	seed := rand.Uint64() >> 1
 	tb.Logf("seed %d", seed)
 	return seed
+}
+
+// Account prints what the test of a fault row did, for the table that
+// internal/profiletest/faulttable writes: what was injected, and of the samples,
+// records or requests how many were acknowledged, could be read at the end, and were
+// counted as dropped. It asserts nothing.
+func Account(tb testing.TB, injected string, acknowledged, readable, dropped int) {
+	tb.Helper()
+	tb.Logf("account: injected %q, acknowledged %d, readable %d, dropped %d", injected, acknowledged, readable, dropped)
+}
+
+// Injected prints what a test did that has no acknowledged data to account for.
+func Injected(tb testing.TB, what string) {
+	tb.Helper()
+	tb.Logf("account: injected %q", what)
+}
+
+// FaultRows are the names of all rows of the fault tables, in order: of the receiver,
+// the processor, the exporter, and the whole.
+func FaultRows() []string {
+	var rows []string
+	for _, table := range []struct {
+		letter string
+		last   int
+	}{{"R", 18}, {"P", 15}, {"E", 14}, {"D", 4}} {
+		for n := 1; n <= table.last; n++ {
+			rows = append(rows, table.letter+strconv.Itoa(n))
+		}
+	}
+	return rows
 }

@@ -1,0 +1,230 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestD4_EverythingAtOnce: kills, a full disk, slow targets and bad input together,
+// while clients push to what acknowledges only what is on the disk.
+func TestD4_EverythingAtOnce(t *testing.T) {
+	seeds, steps := profiletest.Rounds(t, 1, 10), 30
+	if full, _ := profiletest.Soak(t); full {
+		steps = 300
+	}
+	for range seeds {
+		seed := profiletest.Seed(t)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { chaos(t, seed, steps) })
+	}
+}
+
+func chaos(t *testing.T, seed uint64, steps int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	address := freeAddress(t)
+	disk, mounted := smallDisk(t)
+	if !mounted {
+		t.Run("full disk", func(t *testing.T) { t.Skip("no tmpfs can be mounted here, it needs root") })
+	}
+	files := filepath.Join(disk, "profiles")
+	config := fmt.Sprintf(`
+receivers:
+  pprof:
+    server: {endpoint: %s, max_decompressed_size: 4MiB, max_in_flight: 32MiB}
+    remote:
+      collection_interval: 500ms
+      timeout: 400ms
+      profiles: [heap]
+      targets:
+        - {endpoint: %q, resource_attributes: {service.name: good}}
+        - {endpoint: %q, resource_attributes: {service.name: hangs}}
+        - {endpoint: %q, resource_attributes: {service.name: drips}}
+        - {endpoint: %q, resource_attributes: {service.name: silent}}
+processors:
+  profiles_dedup: {window: 100ms, acknowledge: on_flush}
+exporters:
+  profiles_file:
+    directory: %s
+    compression: none
+    sync: record
+    rotation: {max_age: 500ms}
+    retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
+`, address, goodTarget(t), hangingTarget(t), drippingTarget(t), silentTarget(t), files)
+	c := run(t, address, files, config)
+
+	var l ledger
+	ctx, cancel := context.WithCancel(t.Context())
+	wait := l.clients(ctx, t, 8, c.url, 2*time.Millisecond)
+	ways, bad, filler := waysToPush(t), badInput(t, random), filepath.Join(disk, "filler")
+	kills, fills, refused := 0, 0, 0
+	for range steps {
+		time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
+		switch random.IntN(6) {
+		case 0:
+			kills++
+			c.kill()
+			c = run(t, address, files, config)
+		case 1:
+			if mounted {
+				fills++
+				fill(t, filler)
+				time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+				if err := os.Remove(filler); err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+		default:
+			way := ways[random.IntN(len(ways))]
+			if status := way.send(t, c.url, bad[random.IntN(len(bad))]); status < 400 || status >= 500 {
+				t.Errorf("bad input by %s was answered with %d", way.path, status)
+			}
+			refused++
+		}
+	}
+	cancel()
+	wait()
+	c.stop(t)
+	l.settle(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 3 bad targets", kills, fills, refused))
+}
+
+// smallDisk returns a directory of 32 MiB of its own, if one can be mounted.
+func smallDisk(t *testing.T) (dir string, mounted bool) {
+	t.Helper()
+	dir = t.TempDir()
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		return dir, false
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Logf("mount: %v: %s", err, out)
+		return dir, false
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "--lazy", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir, true
+}
+
+// fill writes until nothing more fits.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		if errors.Is(err, syscall.ENOSPC) {
+			return
+		}
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+			size /= 16
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// badInput is what no endpoint takes.
+func badInput(t *testing.T, random *rand.Rand) [][]byte {
+	t.Helper()
+	good := pprofBytes(t, &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		Sample:     []*profile.Sample{{Value: []int64{1}}},
+	})
+	noise := make([]byte, 1000)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	return append(bombs(t),
+		noise,
+		append([]byte{0x1f, 0x8b}, noise...),
+		good[:len(good)-1],
+		compressed(t, good)[:len(good)],
+		append(good[:len(good):len(good)], 0x12, 0x05, 0x0a, 0x01, 0x09, 0x12, 0x00), // a location that is in no table
+	)
+}
+
+func goodTarget(t *testing.T) string {
+	t.Helper()
+	data := pprofBytes(t, &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}},
+		Sample:     []*profile.Sample{{Value: []int64{1}}},
+	})
+	return serveTarget(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
+}
+
+func hangingTarget(t *testing.T) string {
+	t.Helper()
+	return serveTarget(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+}
+
+func drippingTarget(t *testing.T) string {
+	t.Helper()
+	return serveTarget(t, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write([]byte{0x1f}); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush() // the next write tells
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+func serveTarget(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL + "/debug/pprof"
+}
+
+// silentTarget takes connections and says nothing.
+func silentTarget(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		var open []net.Conn
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				break
+			}
+			open = append(open, conn)
+		}
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+	}()
+	return "http://" + listener.Addr().String() + "/debug/pprof"
+}

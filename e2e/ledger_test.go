@@ -1,0 +1,188 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// samplesOfPush is how many samples each push of a ledger has, each with labels that
+// no other sample has.
+const samplesOfPush = 3
+
+// ledger accounts for every sample that clients push.
+type ledger struct {
+	mu     sync.Mutex
+	pushes []*pushed
+}
+
+// pushed is one profile that a client pushes until it is acknowledged.
+type pushed struct {
+	data         []byte
+	acknowledged bool
+	// unknown is how often a try ended without an answer, so that it may have been
+	// taken nevertheless.
+	unknown int
+}
+
+func (l *ledger) begin(t *testing.T) (*pushed, bool) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := &pushed{}
+	id := len(l.pushes)
+	l.pushes = append(l.pushes, p)
+	built := &profile.Profile{
+		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		TimeNanos:     time.Now().UnixNano(),
+		DurationNanos: int64(time.Second),
+	}
+	for i := range 2 + id%5 {
+		f := &profile.Function{ID: uint64(i + 1), Name: fmt.Sprintf("example.com/shop.(*Checkout).step%d", i)}
+		built.Function = append(built.Function, f)
+		built.Location = append(built.Location, &profile.Location{ID: f.ID, Line: []profile.Line{{Function: f, Line: int64(id % 50)}}})
+	}
+	for part := range samplesOfPush {
+		built.Sample = append(built.Sample, &profile.Sample{
+			Location: built.Location, Value: []int64{valueOf(id, part)},
+			Label: map[string][]string{"push": {fmt.Sprint(id)}, "part": {fmt.Sprint(part)}},
+		})
+	}
+	var buf bytes.Buffer
+	if err := built.Write(&buf); err != nil {
+		t.Error(err)
+		return nil, false
+	}
+	p.data = buf.Bytes()
+	return p, true
+}
+
+func valueOf(id, part int) int64 { return int64(1 + id*samplesOfPush + part) }
+
+// clients push to url until ctx is done: each a profile at a time, again and again
+// until it is acknowledged, pausing in between. The returned function waits for them.
+func (l *ledger) clients(ctx context.Context, t *testing.T, n int, url string, pause time.Duration) (wait func()) {
+	t.Helper()
+	var clients sync.WaitGroup
+	for range n {
+		clients.Go(func() {
+			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			for ctx.Err() == nil {
+				p, ok := l.begin(t)
+				if !ok {
+					return
+				}
+				for ctx.Err() == nil && !l.offer(t, client, url, p) {
+					time.Sleep(20 * time.Millisecond)
+				}
+				time.Sleep(pause)
+			}
+		})
+	}
+	return clients.Wait
+}
+
+// offer pushes once and says whether that is the end of it.
+func (l *ledger) offer(t *testing.T, client *http.Client, url string, p *pushed) (done bool) {
+	response, err := client.Post(url+"/v1/pprof?service.name=shop", "application/octet-stream", bytes.NewReader(p.data))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		p.unknown++
+		return false
+	}
+	body, _ := io.ReadAll(response.Body) // only for the message below
+	_ = response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusNoContent:
+		p.acknowledged = true
+		return true
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return false
+	default:
+		t.Errorf("a good push was answered with %d: %s", response.StatusCode, body)
+		return true
+	}
+}
+
+// settle reads every file below dir and holds it against what was acknowledged: each
+// sample of it is there with its value, once, or as often as it may have been taken;
+// nothing is there that was not pushed.
+func (l *ledger) settle(t *testing.T, dir, injected string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := map[[2]string]int64{} // sums by {push, part}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || entry.IsDir():
+			return err
+		case !fileName.MatchString(entry.Name()):
+			t.Errorf("file %s is not named like a finished one", path)
+			return nil
+		}
+		for _, record := range readFile(t, path) {
+			for _, p := range record {
+				if p.Type != "cpu" || serviceName(p) != "shop" {
+					continue
+				}
+				for _, sample := range p.Samples {
+					attributes := attributesOf(sample.Attributes)
+					found[[2]string{attributes["push"], attributes["part"]}] += sample.Sum.Int64()
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acknowledged, readable, more := 0, 0, 0
+	for id, p := range l.pushes {
+		for part := range samplesOfPush {
+			key := [2]string{fmt.Sprint(id), fmt.Sprint(part)}
+			sum, value := found[key], valueOf(id, part)
+			delete(found, key)
+			times := sum / value
+			least, most := int64(0), int64(p.unknown)
+			if p.acknowledged {
+				least, most = 1, most+1
+				acknowledged++
+				if times >= 1 {
+					readable++
+				}
+			}
+			if sum%value != 0 || times < least || times > most {
+				t.Errorf("sample %v: the sum is %d, want %d times (%d to %d) %d", key, sum, times, least, most, value)
+			}
+			if times > 1 {
+				more++
+			}
+		}
+	}
+	for key, sum := range found {
+		t.Errorf("sample %v, of value %d, was never pushed", key, sum)
+	}
+	if acknowledged == 0 {
+		t.Error("nothing was acknowledged")
+	}
+	if more > 0 {
+		t.Logf("%d samples, pushed again after their answer was lost, are there more than once", more)
+	}
+	profiletest.Account(t, injected, acknowledged, readable, 0)
+}

@@ -1,0 +1,148 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// ratedLoad is in profiles a second, of those that runtime/pprof makes of this
+// process: what the README's table of sizes gives a sidecar of one core.
+const ratedLoad = 50
+
+// TestD1_SteadyLoad: at the rated load, memory, goroutines and descriptors stay where
+// they are. The slope of memory is held against its bound only in a run that is long
+// enough to tell it, of ten minutes or more.
+func TestD1_SteadyLoad(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("memory and descriptors are read from /proc")
+	}
+	duration, telling := 15*time.Second, false
+	if full, limit := profiletest.Soak(t); full {
+		duration = time.Hour
+		if limit > 0 {
+			duration = min(duration, limit)
+		}
+		telling = duration >= 10*time.Minute
+	}
+	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
+	c := run(t, address, files, fmt.Sprintf(`
+receivers:
+  pprof:
+    server: {endpoint: %s}
+    self: {collection_interval: 1s, profiles: [goroutine]}
+processors:
+  profiles_dedup: {window: 2s}
+exporters:
+  profiles_file:
+    directory: %s
+    rotation: {max_age: 5s}
+    retention: {max_files: 3}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
+`, address, files))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var pushing sync.WaitGroup
+	pushes := 0
+	pushing.Go(func() {
+		var bodies [][]byte
+		for _, data := range ownProfiles(t) {
+			bodies = append(bodies, data)
+		}
+		tick := time.NewTicker(time.Second / ratedLoad)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			c.push(t, fmt.Sprintf("service-%d", pushes%10), bodies[pushes%len(bodies)])
+			pushes++
+			<-tick.C
+		}
+	})
+
+	type reading struct{ seconds, resident, descriptors float64 }
+	var readings []reading
+	begin, every := time.Now(), max(duration/300, 200*time.Millisecond)
+	for time.Since(begin) < duration {
+		time.Sleep(every)
+		descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.command.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		readings = append(readings, reading{time.Since(begin).Seconds(), float64(memory(t, c.command.Process.Pid, "VmRSS:")), float64(len(descriptors))})
+	}
+	cancel()
+	pushing.Wait()
+	c.stop(t)
+
+	// The first third is for pools, caches and the heap to grow to what they need.
+	steady := readings[len(readings)/3:]
+	var seconds, resident []float64
+	fewest, most := math.Inf(1), 0.0
+	for _, r := range steady {
+		seconds, resident = append(seconds, r.seconds), append(resident, r.resident)
+		fewest, most = min(fewest, r.descriptors), max(most, r.descriptors)
+	}
+	slope := slopeOf(seconds, resident) * 600 / (1 << 20)
+	t.Logf("%d pushes in %s; resident %.0f MiB at the end, %+.2f MiB in 10 minutes; %.0f to %.0f descriptors", pushes, duration, resident[len(resident)-1]/(1<<20), slope, fewest, most)
+	if telling && slope >= 1 {
+		t.Errorf("resident memory grows by %.2f MiB in 10 minutes, want less than 1", slope)
+	}
+	if most-fewest > 10 {
+		t.Errorf("%.0f to %.0f descriptors were open, want no growth", fewest, most)
+	}
+	if running := goroutines(t, files); running > 60 {
+		t.Errorf("%d goroutines ran at the end", running)
+	} else {
+		t.Logf("%d goroutines at the end", running)
+	}
+	profiletest.Injected(t, fmt.Sprintf("%s of %d pushes/s", duration, ratedLoad))
+}
+
+// goroutines is how many the program ran by its last profile of them, in the files
+// that are left.
+func goroutines(t *testing.T, dir string) int64 {
+	t.Helper()
+	var last uint64
+	var running int64
+	for _, record := range readAll(t, dir) {
+		for _, p := range record {
+			if name := serviceName(p); p.Type != "goroutine" && p.Type != "goroutines" || len(name) >= 8 && name[:8] == "service-" || p.Time < last {
+				continue
+			}
+			if p.Time > last {
+				last, running = p.Time, 0
+			}
+			for _, sample := range p.Samples {
+				running += sample.Sum.Int64()
+			}
+		}
+	}
+	if running == 0 {
+		t.Fatal("no profile of the goroutines of the program was written")
+	}
+	return running
+}
+
+// slopeOf is that of the line nearest to the points, by least squares.
+func slopeOf(x, y []float64) float64 {
+	var sumX, sumY, sumXX, sumXY float64
+	for i := range x {
+		sumX, sumY, sumXX, sumXY = sumX+x[i], sumY+y[i], sumXX+x[i]*x[i], sumXY+x[i]*y[i]
+	}
+	n := float64(len(x))
+	return (n*sumXY - sumX*sumY) / (n*sumXX - sumX*sumX)
+}

@@ -1,0 +1,135 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// wrongConfigs are keys of one component each, and what the program must say of them:
+// the field, the value, and what it wants.
+var wrongConfigs = []struct{ component, keys, says string }{
+	{"pprof", "{}", "server, remote, file and self"},
+	{"pprof", "server: {endpoit: localhost:4040}", "server|endpoit"},
+	{"pprof", "server: {endpoint: nowhere}", "server|endpoint|nowhere"},
+	{"pprof", "server: {max_decompressed_size: 64 megs}", "max_decompressed_size|64 megs|64MiB"},
+	{"pprof", "server: {max_decompressed_size: 1.5}", "max_decompressed_size|1.5"},
+	{"pprof", "server: {max_decompressed_size: 0}", "max_decompressed_size|0"},
+	{"pprof", "server: {max_in_flight: -1}", "max_in_flight|-1"},
+	{"pprof", "server: {max_decompressed_size: 64MiB, max_in_flight: 1MiB}", "max_in_flight|max_decompressed_size|1MiB|64MiB"},
+	{"pprof", "server: {tls: {cert: x}}", "tls|cert"},
+	{"pprof", "server: {read_timeout: 30}", "read_timeout|30"},
+	{"pprof", "server: {cors: {allowed_origin: [x]}}", "cors|allowed_origin"},
+	{"pprof", "servers: {}", "servers"},
+	{"pprof", "remote: {}", "remote|endpoint|targets"},
+	{"pprof", "remote: {endpoint: localhost:6060}", "remote|endpoint|localhost:6060|http"},
+	{"pprof", "remote: {endpoint: 'ftp://localhost/x'}", "remote|endpoint|ftp|http"},
+	{"pprof", "remote: {endpoint: 'http://localhost:1/debug/pprof/heap', targets: [{endpoint: 'http://localhost:2'}]}", "remote|endpoint|targets"},
+	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1', profiles: [hepa]}]}", "targets|0|profiles|hepa|heap"},
+	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1', labels: {a: b}}]}", "targets|labels"},
+	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1'}, {endpoint: 'http://localhost:1'}]}", "targets|1|http://localhost:1"},
+	{"pprof", "remote: {endpoint: 'http://localhost:1/debug/pprof/heap', collection_interval: 0s}", "collection_interval|0s"},
+	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1'}], timeout: 5s, cpu_duration: 10s}", "timeout|5s|cpu_duration|10s"},
+	{"pprof", "file: {}", "file|include"},
+	{"pprof", "file: {include: ['[']}", "file|include|["},
+	{"pprof", "file: {include: [/var/lib/*.pb.gz], poll_interval: 0s}", "poll_interval|0s"},
+	{"pprof", "file: {include: [/var/lib/*.pb.gz], start_at: end}", "file|start_at"},
+	{"pprof", "file: {include: [/var/lib/*.pb.gz], storage: file_storage}", "file_storage"},
+	{"pprof", "self: {profiles: [heat]}", "self|profiles|heat|heap"},
+	{"pprof", "self: {collection_interval: 5s, cpu_duration: 10s}", "cpu_duration|10s|collection_interval|5s"},
+	{"pprof", "self: {blockprofile: 1}", "self|blockprofile"},
+	{"pprof", "{self: {}, links: {trace_id: a, span_id: a}}", "links|trace_id|span_id"},
+	{"pprof", "{self: {}, links: {trace: a}}", "links|trace"},
+
+	{"profiles_dedup", "window: 10", "window|10"},
+	{"profiles_dedup", "window: -1s", "window|-1s"},
+	{"profiles_dedup", "acknowledge: never", "acknowledge|never|on_receive|on_flush"},
+	{"profiles_dedup", "{window: 30s, acknowledge: on_flush}", "window|30s|on_flush|5s"},
+	{"profiles_dedup", "memory_limit: 1", "memory_limit|1"},
+	{"profiles_dedup", "snapshots: average", "snapshots|average|keep|latest|sum"},
+	{"profiles_dedup", "timestamps: round", "timestamps|round|keep|drop"},
+	{"profiles_dedup", "granularity: file", "granularity|file|address|function|line"},
+	{"profiles_dedup", "split_by: ['']", "split_by"},
+	{"profiles_dedup", "{split_by: [service.name], drop_resource_attributes: [service.name]}", "split_by|drop_resource_attributes|service.name"},
+	{"profiles_dedup", "retry_on_failure: {initial: 1s}", "retry_on_failure|initial"},
+	{"profiles_dedup", "windows: 1s", "windows"},
+
+	{"profiles_file", "{}", "directory"},
+	{"profiles_file", "{directory: x, format: xml}", "format|xml|proto|json|pprof"},
+	{"profiles_file", "{directory: x, framing: lines}", "framing|lines|length_prefixed|none"},
+	{"profiles_file", "{directory: x, compression: lz4}", "compression|lz4|zstd|gzip|none"},
+	{"profiles_file", "{directory: x, sync: often}", "sync|often|interval|record|none"},
+	{"profiles_file", "{directory: x, sync_interval: 0s}", "sync_interval|0s"},
+	{"profiles_file", "{directory: x, rotation: {max_size: 1.5}}", "rotation|max_size|1.5"},
+	{"profiles_file", "{directory: x, rotation: {max_age: 10}}", "rotation|max_age|10"},
+	{"profiles_file", "{directory: x, rotation: {size: 1}}", "rotation|size"},
+	{"profiles_file", "{directory: x, retention: {max_files: -1}}", "retention|max_files|-1"},
+	{"profiles_file", "{directory: x, retention: {keep: 1}}", "retention|keep"},
+	{"profiles_file", "{directory: x, group_by: ['']}", "group_by"},
+	{"profiles_file", "{directory: x, group_by: [a, a]}", "group_by|a"},
+	{"profiles_file", "{directory: x, sync: record, sending_queue: {}}", "sync|record|sending_queue|wait_for_result"},
+	{"profiles_file", "{directory: x, sending_queue: {batch: {}}}", "sending_queue|batch"},
+	{"profiles_file", "{directory: x, sending_queue: {que_size: 1}}", "sending_queue|que_size"},
+	{"profiles_file", "{directory: x, retry_on_failure: {max: 1s}}", "retry_on_failure|max"},
+	{"profiles_file", "{directory: x, dir: y}", "dir"},
+}
+
+// TestD3_WrongConfigs: the program does not start with any of them, and says why.
+func TestD3_WrongConfigs(t *testing.T) {
+	path := program(t)
+	good := map[string]string{"pprof": "self: {}", "profiles_dedup": "{}", "profiles_file": "directory: x"}
+	for i, wrong := range wrongConfigs {
+		t.Run(fmt.Sprintf("%d %s %s", i, wrong.component, wrong.keys), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			config := "service: {telemetry: {metrics: {level: none}}, pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}}\n"
+			for kind, component := range map[string]string{"receivers": "pprof", "processors": "profiles_dedup", "exporters": "profiles_file"} {
+				keys := good[component]
+				if component == wrong.component {
+					keys = wrong.keys
+				}
+				config += kind + ": {" + component + ": " + braced(keys) + "}\n"
+			}
+			file := filepath.Join(dir, "config.yaml")
+			if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			command := exec.CommandContext(ctx, path, "--config", file)
+			command.Dir = dir
+			out, err := command.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() <= 0 {
+				t.Fatalf("it ended with %v, want a refusal\n%s", err, out)
+			}
+			for _, want := range strings.Split(wrong.says, "|") {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("it does not say %q:\n%s", want, out)
+				}
+			}
+			if strings.Contains(string(out), "goroutine ") {
+				t.Errorf("it panics:\n%s", out)
+			}
+		})
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d wrong configurations", len(wrongConfigs)))
+}
+
+// braced makes keys a flow mapping of YAML.
+func braced(keys string) string {
+	if strings.HasPrefix(keys, "{") {
+		return keys
+	}
+	return "{" + keys + "}"
+}
