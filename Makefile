@@ -73,9 +73,9 @@ soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows tha
 	{ failed=0; go test $$rows ./... || failed=1; (cd e2e && go test $$rows ./...) || failed=1; exit $$failed; } | $(FAULTTABLE) -progress
 
 .PHONY: bench
-bench: ## Run the benchmarks and print them as tables (BENCH=... picks some)
-	@{ go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
-	cd e2e && go test -timeout=20m -run='^$$' -bench='$(BENCH)' $(TESTFLAGS) ./filebench; } | go run ./internal/profiletest/benchtable
+bench: build ## Run the benchmarks and print them as tables (BENCH=... picks some)
+	@{ go test -timeout=40m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
+	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench; } | go run ./internal/profiletest/benchtable
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a while (FUZZTIME=... each); what they find is kept in testdata

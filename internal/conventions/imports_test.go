@@ -29,6 +29,9 @@ var mayImport = map[string][]string{
 	"processor/profilesdedupprocessor": {"internal/dictionary", "internal/bytesize"},
 	"exporter/profilesfileexporter":    {"internal/segment", "internal/dictionary", "translator/pproftranslator", "internal/bytesize"},
 
+	"internal/load": {},
+
+	"cmd/pprofload":        {"internal/load"},
 	"cmd/otelcol-profiles": {"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
 
 	// Tests only. What is tested here cannot be tested with itself.

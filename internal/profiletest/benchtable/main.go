@@ -66,6 +66,20 @@ var tables = map[string]struct{ title, metrics string }{
 		"In flight: memory of a request that waits for the next component, against the bytes that max_in_flight counts of it",
 		"counted-B heap-B heap/counted",
 	},
+	"Load": {
+		"Load: the corpus, pushed for 5 s over loopback through the program (receiver, a window of 2 s, files in zstd), with the\n" +
+			"pushing side on the same machine. In is what is pushed, gzipped; CPU is the program's for each profile",
+		"profiles/s in-MB/s pprof-MB/s p50-ms p99-ms cpu-ms peak-MiB disk/in refused",
+	},
+	"Sidecar": {
+		"Sidecar: one core (GOMAXPROCS=1), GOMEMLIMIT=200MiB, memory_limit 64MiB, profiles of one size, faster and faster",
+		"pprof-B profiles/s in-MB/s p50-ms p99-ms core-% cpu-ms peak-MiB refused",
+	},
+	"Scale": {
+		"Scale: windows that grow, in profiles, in distinct stacks, and in services. A profile is added to what is there, and\n" +
+			"what is there is written; the window is as memory_limit counts it, out is the OTLP that it writes",
+		"add-µs flush-ms flush/profile-µs window-B out-B window/out",
+	},
 	"Retained": {
 		"Retained by a window, against the OTLP bytes it writes; estimated as for memory_limit, and as the heap shows",
 		"otlp-B estimate-B heap-B heap-objects heap/otlp estimate/heap",

@@ -1,0 +1,179 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbench
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience only says when to give up.
+const patience = time.Minute
+
+type config struct {
+	window                      time.Duration
+	server, processor, exporter string // more keys of each
+	environment                 []string
+}
+
+// collector is the running program.
+type collector struct {
+	command *exec.Cmd
+	output  *bytes.Buffer // to be read when it has ended
+	ended   chan error
+	url     string
+	files   string
+}
+
+// start runs the program that OTELCOL_PROFILES_BIN names, or that make build builds,
+// and returns when it serves.
+func start(b *testing.B, c config) *collector {
+	b.Helper()
+	path := os.Getenv("OTELCOL_PROFILES_BIN")
+	if path == "" {
+		path = filepath.Join("..", "..", "bin", "otelcol-profiles")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		b.Skipf("no program to measure: %v (make build)", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	text := fmt.Sprintf(`
+receivers:
+  pprof:
+    server: {endpoint: %s, %s}
+processors:
+  profiles_dedup: {window: %s, %s}
+exporters:
+  profiles_file: {directory: %q, %s}
+service:
+  telemetry: {metrics: {level: none}, logs: {level: warn}}
+  pipelines:
+    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
+`, address, c.server, c.window, c.processor, filepath.Join(dir, "profiles"), c.exporter)
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	running := &collector{output: &bytes.Buffer{}, ended: make(chan error, 1), url: "http://" + address, files: filepath.Join(dir, "profiles")}
+	running.command = exec.Command(path, "--config", file)
+	running.command.Env = append(os.Environ(), c.environment...)
+	running.command.Stdout, running.command.Stderr = running.output, running.output
+	if err := running.command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	go func() { running.ended <- running.command.Wait() }()
+	b.Cleanup(func() { _ = running.command.Process.Kill() }) // an error means that it has ended
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		response, err := http.Get(running.url + "/v1/pprof")
+		if err == nil {
+			_ = response.Body.Close()
+			return running
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("the program does not serve: %v\n%s", err, running.logs())
+		}
+	}
+}
+
+// logs ends the program and returns what it said.
+func (c *collector) logs() string {
+	_ = c.command.Process.Kill() // an error means that it has ended
+	err := <-c.ended
+	c.ended <- err
+	return c.output.String()
+}
+
+// cpu is the time that the program has computed.
+func (c *collector) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
+	if err != nil {
+		b.Skipf("its time cannot be read: %v", err)
+	}
+	// Behind the name, in parentheses: state is the first, utime and stime are the
+	// twelfth and thirteenth, in hundredths of a second.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	ticks := 0
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// peak is the most that the program has had resident, in bytes.
+func (c *collector) peak(b *testing.B) int64 {
+	b.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
+	if err != nil {
+		b.Skipf("its memory cannot be read: %v", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kilobytes, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return kilobytes << 10
+		}
+	}
+	b.Fatalf("there is no VmHWM in %s", status)
+	return 0
+}
+
+// stop ends the program well and returns how many bytes it has written.
+func (c *collector) stop(b *testing.B) (written int64) {
+	b.Helper()
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+		b.Fatal(err)
+	}
+	select {
+	case err := <-c.ended:
+		if err != nil {
+			b.Fatalf("after SIGTERM it ended with %v\n%s", err, c.output)
+		}
+	case <-time.After(patience):
+		b.Fatalf("it has not ended after SIGTERM\n%s", c.logs())
+	}
+	err := filepath.WalkDir(c.files, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			written += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return written
+}

@@ -1,0 +1,6 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loadbench pushes profiles through the built program, over loopback, and
+// measures it from outside. There is no code in it.
+package loadbench

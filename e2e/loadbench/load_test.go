@@ -1,0 +1,149 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbench
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/load"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+const (
+	// services is how many push. Where clients wait for a window, more of them do.
+	services, waiting = 8, 64
+	// window is that of the processor, and pushing goes on for two and a half.
+	window   = 2 * time.Second
+	duration = 5 * time.Second
+)
+
+// corpus returns the files of the corpus as they are, or profiles that are made here
+// where there is none.
+func corpus(b *testing.B) (bodies []load.Body) {
+	b.Helper()
+	b.Run("corpus", func(b *testing.B) {
+		for _, file := range profiletest.Corpus(b) {
+			bodies = append(bodies, body(b, file.Data))
+		}
+		b.SkipNow() // it is no benchmark
+	})
+	if len(bodies) == 0 {
+		for _, workload := range profiletest.Workloads() {
+			bodies = append(bodies, workloadBody(b, workload))
+		}
+	}
+	return bodies
+}
+
+func body(b *testing.B, data []byte) load.Body {
+	b.Helper()
+	body, err := load.NewBody(data)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
+}
+
+func workloadBody(b *testing.B, workload profiletest.Workload) load.Body {
+	b.Helper()
+	var buf bytes.Buffer
+	if err := workload.Pprof(1).Write(&buf); err != nil {
+		b.Fatal(err)
+	}
+	return body(b, buf.Bytes())
+}
+
+// push pushes and fails if a push has no answer.
+func push(b *testing.B, c *collector, bodies []load.Body, clients int, rate float64) *load.Result {
+	b.Helper()
+	result, err := load.Run(b.Context(), load.Options{
+		URL: c.url + "/v1/pprof", Bodies: bodies, Clients: clients, Services: services, Rate: rate, Duration: duration, Timeout: time.Minute,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if result.FirstError != nil {
+		b.Fatal(result.FirstError, c.logs())
+	}
+	return result
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// BenchmarkLoad pushes the corpus at a fixed rate and at full speed, through receiver,
+// window and file.
+func BenchmarkLoad(b *testing.B) {
+	bodies := corpus(b)
+	for _, mode := range []struct {
+		clients                   int
+		name, processor, exporter string
+	}{
+		{services, "on receive", "acknowledge: on_receive", "sync: interval"},
+		{waiting, "on flush", "acknowledge: on_flush", "sync: interval"},
+		{services, "on receive and sync record", "acknowledge: on_receive", "sync: record"},
+		{waiting, "on flush and sync record", "acknowledge: on_flush", "sync: record"},
+	} {
+		for _, rate := range []float64{20, 0} {
+			speed := "full"
+			if rate > 0 {
+				speed = fmt.Sprintf("%g/s", rate)
+			}
+			b.Run(fmt.Sprintf("mode=%s/speed=%s", mode.name, strings.ReplaceAll(speed, "/", "_per_")), func(b *testing.B) {
+				c := start(b, config{window: window, processor: mode.processor, exporter: mode.exporter})
+				result := push(b, c, bodies, mode.clients, rate)
+				used, peak := c.cpu(b), c.peak(b)
+				written := c.stop(b)
+				report(b, c, result, used, peak)
+				b.ReportMetric(float64(written)/float64(result.Bytes), "disk/in")
+			})
+		}
+	}
+}
+
+func report(b *testing.B, c *collector, result *load.Result, used time.Duration, peak int64) {
+	b.Helper()
+	accepted := result.Accepted()
+	if accepted == 0 {
+		b.Fatal("nothing was accepted", result.Statuses, c.logs())
+	}
+	seconds := result.Elapsed.Seconds()
+	b.ReportMetric(float64(accepted)/seconds, "profiles/s")
+	b.ReportMetric(float64(result.Bytes)/seconds/1e6, "in-MB/s")
+	b.ReportMetric(float64(result.PprofBytes)/seconds/1e6, "pprof-MB/s")
+	b.ReportMetric(milliseconds(result.Percentile(50)), "p50-ms")
+	b.ReportMetric(milliseconds(result.Percentile(99)), "p99-ms")
+	b.ReportMetric(float64(used.Microseconds())/1000/float64(accepted), "cpu-ms")
+	b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
+	b.ReportMetric(float64(len(result.Latencies)-accepted), "refused")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkSidecar pushes profiles of one size to a program that has one core and
+// GOMEMLIMIT for a container of 256 MiB, faster and faster.
+func BenchmarkSidecar(b *testing.B) {
+	workload := profiletest.Workloads()[0]
+	one := workloadBody(b, workload)
+	for _, rate := range []float64{25, 50, 100, 200, 400, 0} {
+		speed := "full"
+		if rate > 0 {
+			speed = fmt.Sprint(rate)
+		}
+		b.Run("rate="+speed, func(b *testing.B) {
+			c := start(b, config{
+				window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_in_flight: 16MiB, max_decompressed_size: 16MiB",
+				environment: []string{"GOMAXPROCS=1", "GOMEMLIMIT=200MiB"},
+			})
+			result := push(b, c, []load.Body{one}, services, rate)
+			used, peak := c.cpu(b), c.peak(b)
+			c.stop(b)
+			report(b, c, result, used, peak)
+			b.ReportMetric(float64(one.PprofSize), "pprof-B")
+			b.ReportMetric(100*used.Seconds()/result.Elapsed.Seconds(), "core-%")
+		})
+	}
+}
