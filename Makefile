@@ -67,6 +67,13 @@ test-unit: ## Run the tests of the packages (with the race detector, if it works
 e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
 	@$(E2E_TESTS) | $(FAULTTABLE)
 
+.PHONY: cover
+cover: ## Print how much of each package the tests run, and write bin/coverage.html
+	@mkdir -p bin
+	@go test -timeout=20m -coverprofile=bin/coverage.out $(TESTFLAGS) ./... | awk '/coverage:/ && !/no test files/ {sub("github.com/otelcol-profiles/otelcol-profiles/", ""); sub(/^ok */, ""); print} /^(FAIL|---)/'
+	@go tool cover -func=bin/coverage.out | tail -1
+	@go tool cover -html=bin/coverage.out -o bin/coverage.html
+
 .PHONY: soak
 soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows that go on for a given time; ROWS='^TestE' picks some
 	@export SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); rows='-json -timeout=24h -count=1 -p=1 -run=$(ROWS) $(TESTFLAGS)'; \
