@@ -68,10 +68,12 @@ e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
 	@$(E2E_TESTS) | $(FAULTTABLE)
 
 .PHONY: cover
-cover: ## Print how much of each package the tests run, and write bin/coverage.html
+cover: ## Print how much of each package the tests of all run, and write bin/coverage.html
 	@mkdir -p bin
-	@go test -timeout=20m -coverprofile=bin/coverage.out $(TESTFLAGS) ./... | awk '/coverage:/ && !/no test files/ {sub("github.com/otelcol-profiles/otelcol-profiles/", ""); sub(/^ok */, ""); print} /^(FAIL|---)/'
-	@go tool cover -func=bin/coverage.out | tail -1
+	@go test -json -timeout=20m -coverpkg=./... -coverprofile=bin/coverage.all $(TESTFLAGS) ./... | go run ./internal/profiletest/faulttable > bin/coverage.log || { cat bin/coverage.log; exit 1; }
+	@grep -v '/internal/metadata\(test\)\?/' bin/coverage.all > bin/coverage.out
+	@awk 'NR > 1 { split($$1, at, ":"); sub("/[^/]*$$", "", at[1]); size[at[1]] += $$2 * !($$1 in hit); hit[$$1] += 0; if ($$3 > 0 && !hit[$$1]) { hit[$$1] = 1; run[at[1]] += $$2 } } \
+		END { for (p in size) { printf "%5.1f%%  %5d statements  %s\n", 100 * run[p] / size[p], size[p], p } }' bin/coverage.out | sort -k4
 	@go tool cover -html=bin/coverage.out -o bin/coverage.html
 
 .PHONY: soak
