@@ -113,7 +113,7 @@ func TestD3_WrongConfigs(t *testing.T) {
 			if !errors.As(err, &exit) || exit.ExitCode() <= 0 {
 				t.Fatalf("it ended with %v, want a refusal\n%s", err, out)
 			}
-			for _, want := range strings.SplitSeq(wrong.says, "|") {
+			for want := range strings.SplitSeq(wrong.says, "|") {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("it does not say %q:\n%s", want, out)
 				}
