@@ -113,6 +113,11 @@ func (e *fileExporter) request(_ context.Context, pd pprofile.Profiles) (xexport
 		e.count(reasonConvert)
 		return nil, err
 	}
+	// No queue takes it ever, but the error of a full one says to come again.
+	if queue := e.config.SendingQueue; queue.HasValue() && int64(r.size) > queue.Get().QueueSize {
+		e.count(reasonTooLarge)
+		return nil, fmt.Errorf("records of %d bytes are more than sending_queue::queue_size, which is %d", r.size, queue.Get().QueueSize)
+	}
 	if err := r.refused.err("groups"); err != nil {
 		e.tellDropped(err, r.refused.count, 0)
 	}

@@ -208,6 +208,40 @@ func TestQueueIsBounded(t *testing.T) {
 	assert.Len(t, numbersIn(t, cfg.Directory)["a"], accepted+1)
 }
 
+// TestTooLargeForTheQueue: to come again would be of no use, whatever the queue.
+func TestTooLargeForTheQueue(t *testing.T) {
+	id := component.MustNewID("file_storage")
+	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memoryStorage{kept: map[string][]byte{}}}}
+	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))
+	require.NoError(t, err)
+	for _, change := range []func(q *exporterhelper.QueueBatchConfig){
+		func(*exporterhelper.QueueBatchConfig) {},
+		func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true },
+		func(q *exporterhelper.QueueBatchConfig) { q.BlockOnOverflow = true },
+		func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id },
+		func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.BlockOnOverflow = &id, true },
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Directory = t.TempDir()
+		cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
+			q.QueueSize = int64(len(one))
+			change(q)
+		})
+		e, _ := newExporter(t, cfg)
+		require.NoError(t, e.Start(t.Context(), host))
+		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, "a")), "as large as the queue")
+		err = e.ConsumeProfiles(t.Context(), numbered(1, "a", "b"))
+		require.ErrorContains(t, err, "bytes are more than sending_queue::queue_size, which is "+strconv.Itoa(len(one)))
+		assert.True(t, consumererror.IsPermanent(err))
+		require.NoError(t, e.Shutdown(t.Context()))
+	}
+	e, telemetry, _ := telling(t, &Config{Directory: "d", Format: formatProto, Framing: framingNone, Compression: compressionNone, Sync: syncNone,
+		MaxOpenFiles: 1, SendingQueue: queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = 1, true })})
+	_, err = e.request(t.Context(), numbered(1, "a"))
+	require.Error(t, err)
+	assert.Equal(t, int64(1), sums(t, telemetry)["otelcol_exporter_profiles_file_errors too_large"])
+}
+
 func TestWaitForResult(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.Sync = t.TempDir(), syncRecord

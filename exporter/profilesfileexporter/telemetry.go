@@ -26,6 +26,7 @@ const (
 	reasonRemoved       = "removed"
 	reasonConvert       = "convert"
 	reasonInvalidRecord = "invalid_record"
+	reasonTooLarge      = "too_large"
 	reasonOther         = "other"
 )
 
