@@ -258,9 +258,10 @@ func (c *Config) validateQueue() error {
 		errs = append(errs, fmt.Errorf("sending_queue::sizer: is %s: want bytes, or leave it out", queue.Sizer.String()))
 	}
 	if !queue.WaitForResult {
-		// Acknowledged is what is in the queue.
-		if c.Sync == syncRecord {
-			errs = append(errs, errors.New("sync: is record with a sending_queue that acknowledges before anything is written: want sending_queue::wait_for_result: true, or another sync"))
+		// Acknowledged is what is in the queue: the disk has it only if that is stored, and
+		// it leaves the queue when its record was synced.
+		if c.Sync == syncRecord && queue.StorageID == nil {
+			errs = append(errs, errors.New("sync: is record with a sending_queue that acknowledges what is in memory only: want sending_queue::storage, or sending_queue::wait_for_result: true, or another sync"))
 		}
 		if !c.RetryOnFailure.Enabled {
 			errs = append(errs, errors.New("retry_on_failure::enabled: is false with a sending_queue: want true (what the queue has acknowledged would be dropped at the first error), or sending_queue::wait_for_result: true"))

@@ -156,7 +156,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, sending_queue: {size: 1}}":                                           "size",
 		"{directory: d, sending_queue: {queue_size: 1.5MiB}}":                                "sending_queue::queue_size: invalid size \"1.5MiB\"",
 		"{directory: d, sending_queue: {queue_size: 0}}":                                     "`queue_size` must be positive",
-		"{directory: d, sending_queue: {}, sync: record}":                                    "sync: is record with a sending_queue that acknowledges before anything is written",
+		"{directory: d, sending_queue: {}, sync: record}":                                    "sync: is record with a sending_queue that acknowledges what is in memory only: want sending_queue::storage",
 		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}":      "`wait_for_result` is not supported with a persistent queue",
 		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}": "retry_on_failure::enabled: is false with a sending_queue",
 		"{directory: d, retry_on_failure: {max_retries: 3}}":                                 "max_retries",
@@ -177,6 +177,16 @@ func TestConfigRefuses(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		})
 	}
+}
+
+func TestSyncRecordWithAStoredQueue(t *testing.T) {
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte("{directory: d, sync: record, sending_queue: {storage: file_storage}}"))
+	require.NoError(t, err)
+	conf, err := retrieved.AsConf()
+	require.NoError(t, err)
+	cfg := createDefaultConfig()
+	require.NoError(t, conf.Unmarshal(cfg))
+	require.NoError(t, confmap.Validate(cfg))
 }
 
 func TestConfigReportsAllFaults(t *testing.T) {

@@ -357,6 +357,83 @@ func TestE14PersistentQueue(t *testing.T) {
 	assert.Equal(t, map[string][]int{"a": want}, numbersIn(t, cfg.Directory))
 }
 
+// syncedDir counts in files how often they were synced.
+type syncedDir struct {
+	segment.Dir
+	synced *atomic.Int32
+}
+
+func (d syncedDir) Create(name string) (segment.File, error) {
+	file, err := d.Dir.Create(name)
+	return syncedFile{file, d.synced}, err
+}
+
+type syncedFile struct {
+	segment.File
+	synced *atomic.Int32
+}
+
+func (f syncedFile) Sync() error {
+	defer f.synced.Add(1)
+	return f.File.Sync()
+}
+
+// deletingStorage tells of each item of a queue that is deleted.
+type deletingStorage struct {
+	*memoryStorage
+	deleted func()
+}
+
+func (s deletingStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return deletingClient{storageClient{s.memoryStorage}, s.deleted}, nil
+}
+
+type deletingClient struct {
+	storageClient
+	deleted func()
+}
+
+func (c deletingClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	for _, o := range operations {
+		if _, err := strconv.Atoi(o.Key); err == nil && o.Type == storage.Delete {
+			c.deleted()
+		}
+	}
+	return c.storageClient.Batch(ctx, operations...)
+}
+
+// TestE4StoredQueueKeepsWhatIsNotSynced: with sync: record a payload leaves the queue
+// when the disk has its record, so that it is in one or the other when power is lost.
+func TestE4StoredQueueKeepsWhatIsNotSynced(t *testing.T) {
+	const payloads = 20
+	id := component.MustNewID("file_storage")
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.Sync = t.TempDir(), syncRecord
+	cfg.RetryOnFailure.MaxElapsedTime = 0
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.NumConsumers = &id, 1 })
+	require.NoError(t, cfg.Validate())
+	set := exportertest.NewNopSettings(metadata.Type)
+	e, err := newFileExporter(cfg, set)
+	require.NoError(t, err)
+	var synced, deleted atomic.Int32
+	e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
+		dir, err := segment.OpenDir(path, group...)
+		return syncedDir{dir, &synced}, err
+	}
+	profiles, err := e.withHelper(t.Context(), set)
+	require.NoError(t, err)
+	stored := deletingStorage{&memoryStorage{kept: map[string][]byte{}}, func() {
+		assert.GreaterOrEqual(t, synced.Load(), deleted.Add(1))
+	}}
+	require.NoError(t, profiles.Start(t.Context(), storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: stored}}))
+	for i := range payloads {
+		require.NoError(t, profiles.ConsumeProfiles(t.Context(), numbered(i, "a")))
+	}
+	require.Eventually(t, func() bool { return deleted.Load() == payloads }, time.Minute, time.Millisecond)
+	require.NoError(t, profiles.Shutdown(t.Context()))
+	assert.Len(t, numbersIn(t, cfg.Directory)["a"], payloads)
+}
+
 func testExporter(t testing.TB, change func(cfg *Config)) *fileExporter {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = t.TempDir()
