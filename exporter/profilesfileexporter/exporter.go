@@ -151,9 +151,13 @@ func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
 
 // consume writes what is left of a request. What the disk refuses stays, and may be
 // tried again; what cannot be a record may not.
-func (e *fileExporter) consume(_ context.Context, req xexporterhelper.Request) error {
+func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request) error {
 	if e.set == nil {
 		return errors.New("exporter is not started")
+	}
+	if err := ctx.Err(); err != nil {
+		// Nobody waits: who has gone comes again, and has it written then.
+		return fmt.Errorf("not written, the caller has gone: %w", err)
 	}
 	r := req.(*request)
 	var first error

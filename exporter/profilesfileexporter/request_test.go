@@ -260,6 +260,37 @@ func TestWaitForResult(t *testing.T) {
 	assert.Len(t, numbersIn(t, cfg.Directory)["a"], 20)
 }
 
+// TestGivenUpIsNotWritten: a caller who has gone sends again, and would have its
+// profiles twice.
+func TestGivenUpIsNotWritten(t *testing.T) {
+	for _, queue := range []configoptional.Optional[exporterhelper.QueueBatchConfig]{
+		configoptional.None[exporterhelper.QueueBatchConfig](),
+		queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult, q.NumConsumers = true, 1 }),
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Directory, cfg.SendingQueue = t.TempDir(), queue
+		e, _ := startExporter(t, cfg)
+		for i := range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, e.ConsumeProfiles(ctx, numbered(i, "a")), context.Canceled)
+		}
+		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(3, "a")))
+		require.NoError(t, e.Shutdown(t.Context()))
+		assert.Equal(t, []int{3}, numbersIn(t, cfg.Directory)["a"])
+	}
+	// Whoever has put it into a queue does not wait.
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
+	e, _ := startExporter(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, e.ConsumeProfiles(ctx, numbered(1, "a")))
+	cancel()
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Equal(t, []int{1}, numbersIn(t, cfg.Directory)["a"])
+}
+
 // memoryStorage is a storage extension that outlives exporters.
 type memoryStorage struct {
 	component.StartFunc
