@@ -81,6 +81,6 @@
 // and there into directories with such names only.
 //
 // Retention removes finished files with names of the form above, the oldest first by
-// the time and sequence in their names, over all groups together, and directories of
-// groups that are empty then. It never removes a file with a partial name.
+// the time and sequence in their names, over all groups together, and directories that
+// it has emptied by that. It never removes a file with a partial name.
 package segment
