@@ -150,6 +150,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
 	}
+	if c.Format == formatJSON && conf.IsSet("framing") && c.Framing == framingLengthPrefixed {
+		return errors.New("framing: is length_prefixed with format: json: leave it out (JSON records are lines)")
+	}
 	if c.Format == formatPprof {
 		if !conf.IsSet("framing") {
 			c.Framing = framingNone
@@ -186,7 +189,7 @@ func (c *Config) Validate() error {
 	)
 	if c.Format == formatJSON && c.Framing == framingNone {
 		errs = append(errs, errors.New(
-			"framing: is none with format: json: want framing none only with format: proto (JSON records are lines)"))
+			"framing: is none with format: json: leave it out (JSON records are lines)"))
 	}
 	if c.Format == formatPprof && c.Framing != framingNone {
 		errs = append(errs, fmt.Errorf("framing: is %s with format: pprof: want none, or leave it out (each pprof is a file)", c.Framing))
@@ -221,7 +224,7 @@ func (c *Config) validateRetention() error {
 	switch size, file := c.Retention.MaxTotalSize, c.Rotation.MaxSize; {
 	case size < 0:
 		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want 0 for no limit, or more", size))
-	case size > 0 && size < file:
+	case size > 0 && size < file && c.Framing != framingNone:
 		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want at least rotation::max_size, which is %v", size, file))
 	}
 	return errors.Join(errs...)

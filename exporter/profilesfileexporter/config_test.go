@@ -126,6 +126,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, format: ''}":     "format: is \"\": want one of proto, json, pprof",
 		"{directory: d, framing: lines}": "framing: is \"lines\": want one of length_prefixed, none",
 		"{directory: d, format: json, framing: none}":                                        "framing: is none with format: json",
+		"{directory: d, format: json, framing: length_prefixed}":                             "framing: is length_prefixed with format: json: leave it out",
 		"{directory: d, compression: snappy}":                                                "compression: is \"snappy\": want one of none, gzip, zstd",
 		"{directory: d, sync: always}":                                                       "sync: is \"always\": want one of none, interval, record",
 		"{directory: d, sync_interval: 0s}":                                                  "sync_interval: is 0s: want at least 1ms",
@@ -179,14 +180,24 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-func TestSyncRecordWithAStoredQueue(t *testing.T) {
-	retrieved, err := confmap.NewRetrievedFromYAML([]byte("{directory: d, sync: record, sending_queue: {storage: file_storage}}"))
-	require.NoError(t, err)
-	conf, err := retrieved.AsConf()
-	require.NoError(t, err)
-	cfg := createDefaultConfig()
-	require.NoError(t, conf.Unmarshal(cfg))
-	require.NoError(t, confmap.Validate(cfg))
+func TestConfigAccepts(t *testing.T) {
+	for _, yaml := range []string{
+		"{directory: d, sync: record, sending_queue: {storage: file_storage}}",
+		// There is no file of rotation::max_size where each record is one.
+		"{directory: d, framing: none, retention: {max_total_size: 1MiB}}",
+		"{directory: d, format: pprof, retention: {max_total_size: 1MiB}}",
+		"{directory: d, format: json}",
+	} {
+		t.Run(yaml, func(t *testing.T) {
+			retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+			require.NoError(t, err)
+			conf, err := retrieved.AsConf()
+			require.NoError(t, err)
+			cfg := createDefaultConfig()
+			require.NoError(t, conf.Unmarshal(cfg))
+			require.NoError(t, confmap.Validate(cfg))
+		})
+	}
 }
 
 func TestConfigReportsAllFaults(t *testing.T) {
