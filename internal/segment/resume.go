@@ -203,7 +203,8 @@ func (s *search) recordsAt(at, length int64) (bool, error) {
 	if err != nil || len(head) < prefixSize {
 		return err == nil, err
 	}
-	if length = s.r.length(head); length == 0 {
+	// What is too long to be read here is a record all the same.
+	if length = int64(binary.BigEndian.Uint32(head)); length == 0 || length > s.longest() {
 		return false, nil
 	}
 	return s.messageAt(next+prefixSize, next+prefixSize+length)
@@ -301,11 +302,13 @@ func (s *search) fieldAt(at int64) (next int64, tag uint64, err error) {
 	switch {
 	case m == 0 && len(head) < fieldHead:
 		return 0, tag, nil
-	case m <= 0 || size > uint64(s.r.max):
+	case m <= 0 || size > uint64(s.longest()):
 		return 0, 0, nil
 	}
 	return at + int64(n+m) + int64(size), tag, nil
 }
+
+func (s *search) longest() int64 { return int64(max(s.r.max, MaxRecordSize)) }
 
 // bytesAt gives n bytes from a place on, or what the file has of them, and leaves the
 // source where it is.
