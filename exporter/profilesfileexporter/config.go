@@ -150,6 +150,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
 	}
+	if c.Format == formatJSON && conf.IsSet("framing") && c.Framing == framingLengthPrefixed {
+		return errors.New("framing: is length_prefixed with format: json: leave it out (JSON records are lines)")
+	}
 	if c.Format == formatPprof {
 		if !conf.IsSet("framing") {
 			c.Framing = framingNone
@@ -186,7 +189,7 @@ func (c *Config) Validate() error {
 	)
 	if c.Format == formatJSON && c.Framing == framingNone {
 		errs = append(errs, errors.New(
-			"framing: is none with format: json: want framing none only with format: proto (JSON records are lines)"))
+			"framing: is none with format: json: leave it out (JSON records are lines)"))
 	}
 	if c.Format == formatPprof && c.Framing != framingNone {
 		errs = append(errs, fmt.Errorf("framing: is %s with format: pprof: want none, or leave it out (each pprof is a file)", c.Framing))
@@ -221,7 +224,7 @@ func (c *Config) validateRetention() error {
 	switch size, file := c.Retention.MaxTotalSize, c.Rotation.MaxSize; {
 	case size < 0:
 		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want 0 for no limit, or more", size))
-	case size > 0 && size < file:
+	case size > 0 && size < file && c.Framing != framingNone:
 		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want at least rotation::max_size, which is %v", size, file))
 	}
 	return errors.Join(errs...)
@@ -258,9 +261,10 @@ func (c *Config) validateQueue() error {
 		errs = append(errs, fmt.Errorf("sending_queue::sizer: is %s: want bytes, or leave it out", queue.Sizer.String()))
 	}
 	if !queue.WaitForResult {
-		// Acknowledged is what is in the queue.
-		if c.Sync == syncRecord {
-			errs = append(errs, errors.New("sync: is record with a sending_queue that acknowledges before anything is written: want sending_queue::wait_for_result: true, or another sync"))
+		// Acknowledged is what is in the queue: the disk has it only if that is stored, and
+		// it leaves the queue when its record was synced.
+		if c.Sync == syncRecord && queue.StorageID == nil {
+			errs = append(errs, errors.New("sync: is record with a sending_queue that acknowledges what is in memory only: want sending_queue::storage, or sending_queue::wait_for_result: true, or another sync"))
 		}
 		if !c.RetryOnFailure.Enabled {
 			errs = append(errs, errors.New("retry_on_failure::enabled: is false with a sending_queue: want true (what the queue has acknowledged would be dropped at the first error), or sending_queue::wait_for_result: true"))

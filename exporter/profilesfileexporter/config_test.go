@@ -126,6 +126,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, format: ''}":     "format: is \"\": want one of proto, json, pprof",
 		"{directory: d, framing: lines}": "framing: is \"lines\": want one of length_prefixed, none",
 		"{directory: d, format: json, framing: none}":                                        "framing: is none with format: json",
+		"{directory: d, format: json, framing: length_prefixed}":                             "framing: is length_prefixed with format: json: leave it out",
 		"{directory: d, compression: snappy}":                                                "compression: is \"snappy\": want one of none, gzip, zstd",
 		"{directory: d, sync: always}":                                                       "sync: is \"always\": want one of none, interval, record",
 		"{directory: d, sync_interval: 0s}":                                                  "sync_interval: is 0s: want at least 1ms",
@@ -156,7 +157,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, sending_queue: {size: 1}}":                                           "size",
 		"{directory: d, sending_queue: {queue_size: 1.5MiB}}":                                "sending_queue::queue_size: invalid size \"1.5MiB\"",
 		"{directory: d, sending_queue: {queue_size: 0}}":                                     "`queue_size` must be positive",
-		"{directory: d, sending_queue: {}, sync: record}":                                    "sync: is record with a sending_queue that acknowledges before anything is written",
+		"{directory: d, sending_queue: {}, sync: record}":                                    "sync: is record with a sending_queue that acknowledges what is in memory only: want sending_queue::storage",
 		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}":      "`wait_for_result` is not supported with a persistent queue",
 		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}": "retry_on_failure::enabled: is false with a sending_queue",
 		"{directory: d, retry_on_failure: {max_retries: 3}}":                                 "max_retries",
@@ -175,6 +176,26 @@ func TestConfigRefuses(t *testing.T) {
 				err = confmap.Validate(cfg)
 			}
 			require.ErrorContains(t, err, want)
+		})
+	}
+}
+
+func TestConfigAccepts(t *testing.T) {
+	for _, yaml := range []string{
+		"{directory: d, sync: record, sending_queue: {storage: file_storage}}",
+		// There is no file of rotation::max_size where each record is one.
+		"{directory: d, framing: none, retention: {max_total_size: 1MiB}}",
+		"{directory: d, format: pprof, retention: {max_total_size: 1MiB}}",
+		"{directory: d, format: json}",
+	} {
+		t.Run(yaml, func(t *testing.T) {
+			retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+			require.NoError(t, err)
+			conf, err := retrieved.AsConf()
+			require.NoError(t, err)
+			cfg := createDefaultConfig()
+			require.NoError(t, conf.Unmarshal(cfg))
+			require.NoError(t, confmap.Validate(cfg))
 		})
 	}
 }

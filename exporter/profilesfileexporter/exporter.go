@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,33 +102,62 @@ func (e *fileExporter) shutdown(context.Context) error {
 	return err
 }
 
-// request makes the records of one payload. An error is final.
+// request makes the records of one payload. An error is final, and of all of it.
 func (e *fileExporter) request(_ context.Context, pd pprofile.Profiles) (xexporterhelper.Request, error) {
 	r := &request{}
-	if err := e.convert(r, pd); err != nil {
+	err := e.convert(r, pd)
+	if err == nil && len(r.left) == 0 {
+		err = r.refused.err("groups")
+	}
+	if err != nil {
 		e.count(reasonConvert)
 		return nil, err
+	}
+	// No queue takes it ever, but the error of a full one says to come again.
+	if queue := e.config.SendingQueue; queue.HasValue() && int64(r.size) > queue.Get().QueueSize {
+		e.count(reasonTooLarge)
+		return nil, fmt.Errorf("records of %d bytes are more than sending_queue::queue_size, which is %d", r.size, queue.Get().QueueSize)
+	}
+	if err := r.refused.err("groups"); err != nil {
+		e.tellDropped(err, r.refused.count, 0)
 	}
 	return r, nil
 }
 
-// convert adds the records of pd to the request.
+// convert adds the records of pd to the request, and to its refusals what is none. An
+// error is of all of pd.
 func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
+	explain := func(profiles int, err error) error {
+		return fmt.Errorf("convert %d profiles to %s: %w", profiles, e.config.Format, err)
+	}
 	profiles := pd.ProfileCount()
 	err := groupsOf(pd, e.config.GroupBy, func(g group) error {
-		return e.marshaler.marshal(g.profiles, func(record []byte, count segment.Count) { r.add(g.names, record, count) })
+		profiles := g.profiles.ProfileCount()
+		err := e.marshaler.marshal(g.profiles, func(record []byte, count segment.Count) { r.add(g.names, record, count) })
+		if err != nil {
+			err = explain(profiles, err)
+			if len(g.names) > 0 {
+				err = fmt.Errorf("group %s: %w", strings.Join(g.names, "/"), err)
+			}
+			r.refused.add(err)
+		}
+		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("convert %d profiles to %s: %w", profiles, e.config.Format, err)
+		return explain(profiles, err)
 	}
 	return nil
 }
 
 // consume writes what is left of a request. What the disk refuses stays, and may be
 // tried again; what cannot be a record may not.
-func (e *fileExporter) consume(_ context.Context, req xexporterhelper.Request) error {
+func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request) error {
 	if e.set == nil {
 		return errors.New("exporter is not started")
+	}
+	if err := ctx.Err(); err != nil {
+		// Nobody waits: who has gone comes again, and has it written then.
+		return fmt.Errorf("not written, the caller has gone: %w", err)
 	}
 	r := req.(*request)
 	var first error
@@ -139,7 +169,7 @@ func (e *fileExporter) consume(_ context.Context, req xexporterhelper.Request) e
 		}
 		e.count(reasonOf(err))
 		if _, final := errors.AsType[*segment.InvalidRecordError](err); final {
-			r.refused = append(r.refused, err)
+			r.refused.add(err)
 			continue
 		}
 		if first == nil {
@@ -155,8 +185,8 @@ func (e *fileExporter) consume(_ context.Context, req xexporterhelper.Request) e
 		return fmt.Errorf("%d of %d records, the first of them: %w", len(left), all, first)
 	case len(left) == 1:
 		return first
-	case len(r.refused) > 0:
-		return consumererror.NewPermanent(errors.Join(r.refused...))
+	case r.refused.count > 0:
+		return consumererror.NewPermanent(r.refused.err("records or groups"))
 	default:
 		return nil
 	}

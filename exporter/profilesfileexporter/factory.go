@@ -26,14 +26,18 @@ func NewFactory() exporter.Factory {
 }
 
 func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
-	config := cfg.(*Config)
-	e, err := newFileExporter(config, set)
+	e, err := newFileExporter(cfg.(*Config), set)
 	if err != nil {
 		return nil, err
 	}
+	return e.withHelper(ctx, set)
+}
+
+// withHelper puts the queue and the retries of the collector before the exporter.
+func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (xexporter.Profiles, error) {
 	return xexporterhelper.NewProfilesRequest(ctx, set, e.request, e.consume,
-		xexporterhelper.WithQueueBatch(config.SendingQueue, xexporterhelper.QueueBatchSettings{Encoding: encoding{e}}),
-		exporterhelper.WithRetry(config.RetryOnFailure),
+		xexporterhelper.WithQueueBatch(e.config.SendingQueue, xexporterhelper.QueueBatchSettings{Encoding: encoding{e}}),
+		exporterhelper.WithRetry(e.config.RetryOnFailure),
 		// Marshalling changes what it marshals, or else must copy it: this way only
 		// what others share is copied.
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}),

@@ -5,7 +5,6 @@ package profilesfileexporter
 
 import (
 	"bytes"
-	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -14,7 +13,8 @@ import (
 )
 
 // recordMarshaler makes the records of profiles, which it may change unless they are
-// read-only, but for what they mean.
+// read-only, but for what they mean. The error is of what is no record; the others are
+// added all the same.
 type recordMarshaler interface {
 	marshal(pd pprofile.Profiles, add func(record []byte, count segment.Count)) error
 }
@@ -63,18 +63,19 @@ func withZeroString(pd pprofile.Profiles) pprofile.Profiles {
 type pprofMarshaler struct{}
 
 func (pprofMarshaler) marshal(pd pprofile.Profiles, add func([]byte, segment.Count)) error {
-	converted, err := pproftranslator.Marshaler{}.ConvertProfiles(pd)
-	if err != nil {
-		return err
-	}
-	for _, p := range converted {
+	var refused refusals
+	for p, err := range (pproftranslator.Marshaler{}).All(pd) {
 		var record bytes.Buffer
-		if err := p.WriteUncompressed(&record); err != nil {
-			return fmt.Errorf("write a pprof: %w", err)
+		if err == nil {
+			err = p.WriteUncompressed(&record)
+		}
+		if err != nil {
+			refused.add(err)
+			continue
 		}
 		if record.Len() > 0 {
 			add(record.Bytes(), segment.Count{Profiles: len(p.SampleType), Samples: len(p.Sample)})
 		}
 	}
-	return nil
+	return refused.err("pprofs")
 }

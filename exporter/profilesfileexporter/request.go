@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -29,10 +30,32 @@ type record struct {
 // the queue: what is tried again are the same bytes, and only those that are left.
 type request struct {
 	left []record
-	// refused are final errors of records that are not left any more.
-	refused []error
+	// refused are final errors, of what is no record and of records that are not left
+	// any more.
+	refused refusals
 
 	samples, size int // of all records, those that are written among them
+}
+
+// refusals are final errors, of which the first is kept.
+type refusals struct {
+	first error
+	count int
+}
+
+func (r *refusals) add(err error) {
+	if r.first == nil {
+		r.first = err
+	}
+	r.count++
+}
+
+// err is nil if there are none. It says how many of what there are.
+func (r *refusals) err(what string) error {
+	if r.count > 1 {
+		return fmt.Errorf("%d %s, the first of them: %w", r.count, what, r.first)
+	}
+	return r.first
 }
 
 var (
@@ -82,10 +105,21 @@ func (c encoding) Marshal(_ context.Context, req xexporterhelper.Request) ([]byt
 	return b, nil
 }
 
+// Unmarshal logs and counts what it cannot restore: the queue drops it and says so
+// at debug level only.
 func (c encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request, error) {
+	r, err := c.restore(b)
+	if err != nil {
+		c.e.tellDropped(err, 1, len(b))
+		return context.Background(), nil, err
+	}
+	return context.Background(), r, nil
+}
+
+func (c encoding) restore(b []byte) (*request, error) {
 	d := decoder{left: b}
 	if version := d.take(1); !bytes.Equal(version, []byte{encodingVersion}) {
-		return context.Background(), nil, errEncoding
+		return nil, errEncoding
 	}
 	content, keys := segment.Content(d.text()), d.texts()
 	r := &request{}
@@ -95,17 +129,17 @@ func (c encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request,
 		r.add(group, d.take(d.number()), count)
 	}
 	if d.failed {
-		return context.Background(), nil, errEncoding
+		return nil, errEncoding
 	}
 	if content == c.e.options.Format.Content && slices.Equal(keys, c.e.config.GroupBy) {
-		return context.Background(), r, nil
+		return r, nil
 	}
-	again, err := c.again(content, r)
-	return context.Background(), again, err
+	return c.again(content, r)
 }
 
-// again makes records of another configuration into those of this one.
-func (c encoding) again(content segment.Content, r *request) (xexporterhelper.Request, error) {
+// again makes records of another configuration into those of this one. One that cannot
+// be made keeps no other from it. An error is of all.
+func (c encoding) again(content segment.Content, r *request) (*request, error) {
 	var unmarshaler pprofile.Unmarshaler
 	switch content {
 	case segment.OTLPProto:
@@ -113,17 +147,32 @@ func (c encoding) again(content segment.Content, r *request) (xexporterhelper.Re
 	case segment.OTLPJSON:
 		unmarshaler = &pprofile.JSONUnmarshaler{}
 	default:
-		return nil, fmt.Errorf("what the queue has stored is %q, which cannot be made %q any more", content, c.e.options.Format.Content)
+		if content != c.e.options.Format.Content {
+			return nil, fmt.Errorf("what the queue has stored is %q, which cannot be made %q any more", content, c.e.options.Format.Content)
+		}
+		// A pprof does not say what to group it by.
+		unset := groupNames(pcommon.NewMap(), c.e.config.GroupBy)
+		for i := range r.left {
+			r.left[i].group = unset
+		}
+		return r, nil
 	}
 	all := &request{}
 	for _, record := range r.left {
 		pd, err := unmarshaler.UnmarshalProfiles(record.bytes)
+		if err == nil {
+			err = c.e.convert(all, pd)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("what the queue has stored: %w", err)
+			all.refused.add(err)
 		}
-		if err := c.e.convert(all, pd); err != nil {
-			return nil, fmt.Errorf("what the queue has stored: %w", err)
+	}
+	if err := all.refused.err("records"); err != nil {
+		err = fmt.Errorf("what the queue has stored: %w", err)
+		if len(all.left) == 0 {
+			return nil, err
 		}
+		c.e.tellDropped(err, all.refused.count, r.size)
 	}
 	return all, nil
 }

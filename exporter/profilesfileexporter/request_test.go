@@ -208,6 +208,40 @@ func TestQueueIsBounded(t *testing.T) {
 	assert.Len(t, numbersIn(t, cfg.Directory)["a"], accepted+1)
 }
 
+// TestTooLargeForTheQueue: to come again would be of no use, whatever the queue.
+func TestTooLargeForTheQueue(t *testing.T) {
+	id := component.MustNewID("file_storage")
+	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memoryStorage{kept: map[string][]byte{}}}}
+	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))
+	require.NoError(t, err)
+	for _, change := range []func(q *exporterhelper.QueueBatchConfig){
+		func(*exporterhelper.QueueBatchConfig) {},
+		func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true },
+		func(q *exporterhelper.QueueBatchConfig) { q.BlockOnOverflow = true },
+		func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id },
+		func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.BlockOnOverflow = &id, true },
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Directory = t.TempDir()
+		cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
+			q.QueueSize = int64(len(one))
+			change(q)
+		})
+		e, _ := newExporter(t, cfg)
+		require.NoError(t, e.Start(t.Context(), host))
+		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, "a")), "as large as the queue")
+		err = e.ConsumeProfiles(t.Context(), numbered(1, "a", "b"))
+		require.ErrorContains(t, err, "bytes are more than sending_queue::queue_size, which is "+strconv.Itoa(len(one)))
+		assert.True(t, consumererror.IsPermanent(err))
+		require.NoError(t, e.Shutdown(t.Context()))
+	}
+	e, telemetry, _ := telling(t, &Config{Directory: "d", Format: formatProto, Framing: framingNone, Compression: compressionNone, Sync: syncNone,
+		MaxOpenFiles: 1, SendingQueue: queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = 1, true })})
+	_, err = e.request(t.Context(), numbered(1, "a"))
+	require.Error(t, err)
+	assert.Equal(t, int64(1), sums(t, telemetry)["otelcol_exporter_profiles_file_errors too_large"])
+}
+
 func TestWaitForResult(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.Sync = t.TempDir(), syncRecord
@@ -224,6 +258,37 @@ func TestWaitForResult(t *testing.T) {
 	assert.NotEmpty(t, data)
 	require.NoError(t, e.Shutdown(t.Context()))
 	assert.Len(t, numbersIn(t, cfg.Directory)["a"], 20)
+}
+
+// TestGivenUpIsNotWritten: a caller who has gone sends again, and would have its
+// profiles twice.
+func TestGivenUpIsNotWritten(t *testing.T) {
+	for _, queue := range []configoptional.Optional[exporterhelper.QueueBatchConfig]{
+		configoptional.None[exporterhelper.QueueBatchConfig](),
+		queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult, q.NumConsumers = true, 1 }),
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Directory, cfg.SendingQueue = t.TempDir(), queue
+		e, _ := startExporter(t, cfg)
+		for i := range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, e.ConsumeProfiles(ctx, numbered(i, "a")), context.Canceled)
+		}
+		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(3, "a")))
+		require.NoError(t, e.Shutdown(t.Context()))
+		assert.Equal(t, []int{3}, numbersIn(t, cfg.Directory)["a"])
+	}
+	// Whoever has put it into a queue does not wait.
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
+	e, _ := startExporter(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, e.ConsumeProfiles(ctx, numbered(1, "a")))
+	cancel()
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Equal(t, []int{1}, numbersIn(t, cfg.Directory)["a"])
 }
 
 // memoryStorage is a storage extension that outlives exporters.
@@ -321,6 +386,83 @@ func TestE14PersistentQueue(t *testing.T) {
 		want = append(want, i)
 	}
 	assert.Equal(t, map[string][]int{"a": want}, numbersIn(t, cfg.Directory))
+}
+
+// syncedDir counts in files how often they were synced.
+type syncedDir struct {
+	segment.Dir
+	synced *atomic.Int32
+}
+
+func (d syncedDir) Create(name string) (segment.File, error) {
+	file, err := d.Dir.Create(name)
+	return syncedFile{file, d.synced}, err
+}
+
+type syncedFile struct {
+	segment.File
+	synced *atomic.Int32
+}
+
+func (f syncedFile) Sync() error {
+	defer f.synced.Add(1)
+	return f.File.Sync()
+}
+
+// deletingStorage tells of each item of a queue that is deleted.
+type deletingStorage struct {
+	*memoryStorage
+	deleted func()
+}
+
+func (s deletingStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return deletingClient{storageClient{s.memoryStorage}, s.deleted}, nil
+}
+
+type deletingClient struct {
+	storageClient
+	deleted func()
+}
+
+func (c deletingClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	for _, o := range operations {
+		if _, err := strconv.Atoi(o.Key); err == nil && o.Type == storage.Delete {
+			c.deleted()
+		}
+	}
+	return c.storageClient.Batch(ctx, operations...)
+}
+
+// TestE4StoredQueueKeepsWhatIsNotSynced: with sync: record a payload leaves the queue
+// when the disk has its record, so that it is in one or the other when power is lost.
+func TestE4StoredQueueKeepsWhatIsNotSynced(t *testing.T) {
+	const payloads = 20
+	id := component.MustNewID("file_storage")
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.Sync = t.TempDir(), syncRecord
+	cfg.RetryOnFailure.MaxElapsedTime = 0
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.NumConsumers = &id, 1 })
+	require.NoError(t, cfg.Validate())
+	set := exportertest.NewNopSettings(metadata.Type)
+	e, err := newFileExporter(cfg, set)
+	require.NoError(t, err)
+	var synced, deleted atomic.Int32
+	e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
+		dir, err := segment.OpenDir(path, group...)
+		return syncedDir{dir, &synced}, err
+	}
+	profiles, err := e.withHelper(t.Context(), set)
+	require.NoError(t, err)
+	stored := deletingStorage{&memoryStorage{kept: map[string][]byte{}}, func() {
+		assert.GreaterOrEqual(t, synced.Load(), deleted.Add(1))
+	}}
+	require.NoError(t, profiles.Start(t.Context(), storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: stored}}))
+	for i := range payloads {
+		require.NoError(t, profiles.ConsumeProfiles(t.Context(), numbered(i, "a")))
+	}
+	require.Eventually(t, func() bool { return deleted.Load() == payloads }, time.Minute, time.Millisecond)
+	require.NoError(t, profiles.Shutdown(t.Context()))
+	assert.Len(t, numbersIn(t, cfg.Directory)["a"], payloads)
 }
 
 func testExporter(t testing.TB, change func(cfg *Config)) *fileExporter {

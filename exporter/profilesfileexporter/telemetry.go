@@ -26,6 +26,7 @@ const (
 	reasonRemoved       = "removed"
 	reasonConvert       = "convert"
 	reasonInvalidRecord = "invalid_record"
+	reasonTooLarge      = "too_large"
 	reasonOther         = "other"
 )
 
@@ -55,8 +56,10 @@ func reasonOf(err error) string {
 	return reasonOther
 }
 
-func (e *fileExporter) count(reason string) {
-	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), 1, attributeOf("reason", reason))
+func (e *fileExporter) count(reason string) { e.countMany(reason, 1) }
+
+func (e *fileExporter) countMany(reason string, n int) {
+	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), int64(n), attributeOf("reason", reason))
 }
 
 func attributeOf(key, value string) metric.AddOption {
@@ -111,6 +114,17 @@ func (e *fileExporter) tellRepaired(r segment.Repaired) {
 func (e *fileExporter) tellRemoved(r segment.Removed) {
 	e.telemetry.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
 	e.logger.Debug("Removed an old file", append(e.place(r.Group), zap.String("file", r.Name), zap.Int64("bytes", r.Size))...)
+}
+
+// tellDropped is for what is lost for good while others of its payload are not, or
+// where nobody is told. bytes is how many were looked at, if that is known.
+func (e *fileExporter) tellDropped(err error, n, bytes int) {
+	e.countMany(reasonConvert, n)
+	fields := append(e.place(""), zap.Error(err))
+	if bytes > 0 {
+		fields = append(fields, zap.Int("bytes", bytes))
+	}
+	e.logger.Error("Dropped profiles that cannot be made records", fields...)
 }
 
 func (e *fileExporter) tellTrouble(err error) {

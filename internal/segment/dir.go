@@ -30,7 +30,7 @@ type Dir interface {
 	// of that name.
 	Enter(name string) (Dir, error)
 	// Make makes a directory of that name, or lets one that exists be, and puts it
-	// on the disk.
+	// on the disk. If that fails, what it has made is removed again.
 	Make(name string) error
 	// Sync puts what was created, renamed and removed on the disk.
 	Sync() error

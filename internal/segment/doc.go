@@ -62,10 +62,14 @@
 // its place in the file. It finds the next record after damage, so that a damaged
 // byte costs one record at most: by the magic number of the next member or frame, by
 // the next line feed, or, where plain length_prefixed files offer no mark, by the next
-// place where a length is followed by a message of that length that has the fields of
-// ProfilesData only, and protobuf in them. (One of less than 32 bytes counts only
-// before the end of the file or another such place.) Plain files have no checksum:
-// damage inside a record that leaves its outermost shape as it was goes unseen there.
+// place where a length is followed by a message of that length that is what protobuf
+// libraries write for ProfilesData (resources and one dictionary, whose first string
+// is empty), and that by the end of the file or the begin of another such record,
+// which may be torn. So of a record between two damaged ones nothing tells that it is
+// one, and it is passed over. What is read of a plain file is in proportion to its
+// size, whatever is in it. Plain files have no checksum: damage inside a record that
+// leaves its outermost shape as it was goes unseen there, and so do strings made to
+// look like two records.
 //
 // # Groups
 //
@@ -77,6 +81,6 @@
 // and there into directories with such names only.
 //
 // Retention removes finished files with names of the form above, the oldest first by
-// the time and sequence in their names, over all groups together, and directories of
-// groups that are empty then. It never removes a file with a partial name.
+// the time and sequence in their names, over all groups together, and directories that
+// it has emptied by that. It never removes a file with a partial name.
 package segment

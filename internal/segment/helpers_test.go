@@ -69,12 +69,12 @@ func testRecord(content Content, id, size int) []byte {
 		}
 		return record
 	}
-	// A ResourceProfiles with a schema_url, and an empty dictionary.
+	// A ResourceProfiles with a schema_url, and a dictionary of the empty string.
 	inner := binary.AppendUvarint([]byte{3<<3 | lengthDelimited}, uint64(len(payload)))
 	inner = append(inner, payload...)
 	record := binary.AppendUvarint([]byte{1<<3 | lengthDelimited}, uint64(len(inner)))
 	record = append(record, inner...)
-	return append(record, 2<<3|lengthDelimited, 0)
+	return append(record, dictionaryTag, 2, stringTableTag, 0)
 }
 
 func idOf(t testing.TB, content Content, record []byte) int {

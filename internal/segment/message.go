@@ -30,10 +30,10 @@ func isMessage(data []byte) bool {
 	return true
 }
 
-// Field numbers of ProfilesData.
+// Tags of the fields of ProfilesData: any number of the first, one of the second.
 const (
-	resourceProfilesField = 1
-	dictionaryField       = 2
+	resourceProfilesTag = 1<<3 | lengthDelimited
+	dictionaryTag       = 2<<3 | lengthDelimited
 )
 
 // isProtobuf says whether data is protobuf fields from its first byte to its last.
@@ -71,21 +71,48 @@ func isProtobuf(data []byte) bool {
 	return true
 }
 
-// isProfilesData says whether data, a message of length-delimited fields, has the
-// fields of ProfilesData only, and in each of them protobuf. It is to tell a record
-// from what looks like one at the wrong place.
+// isProfilesData says whether data is a ProfilesData message as protobuf libraries
+// write it: resources and one dictionary, whose first string is the empty one, and
+// in each length-delimited fields only. It is to tell a record from what looks like
+// one at the wrong place.
 func isProfilesData(data []byte) bool {
+	dictionaries := 0
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)
-		if field := tag >> 3; field != resourceProfilesField && field != dictionaryField {
+		if n <= 0 {
 			return false
 		}
 		length, m := binary.Uvarint(data[n:])
-		end := n + m + int(length)
-		if !isProtobuf(data[n+m : end]) {
+		if m <= 0 || length > uint64(len(data)-n-m) {
 			return false
 		}
-		data = data[end:]
+		field := data[n+m : n+m+int(length)]
+		switch {
+		case tag == dictionaryTag && isDictionary(field):
+			dictionaries++
+		case tag == resourceProfilesTag && (length == 0 || isMessage(field)):
+		default:
+			return false
+		}
+		data = data[n+m+int(length):]
 	}
-	return true
+	return dictionaries == 1
+}
+
+// stringTableTag is that of the strings of a ProfilesDictionary.
+const stringTableTag = 5<<3 | lengthDelimited
+
+func isDictionary(data []byte) bool {
+	if !isMessage(data) {
+		return false
+	}
+	for len(data) > 0 {
+		tag, n := binary.Uvarint(data)
+		length, m := binary.Uvarint(data[n:])
+		if tag == stringTableTag {
+			return length == 0
+		}
+		data = data[n+m+int(length):]
+	}
+	return false
 }

@@ -99,14 +99,31 @@ func makeDirs(path string) error {
 	if err := makeDirs(parent); err != nil {
 		return err
 	}
-	if err := os.Mkdir(path, dirPermission); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	return makeSynced(
+		func() error { return os.Mkdir(path, dirPermission) },
+		func() error {
+			above, err := os.Open(parent)
+			if err != nil {
+				return nil //nolint:nilerr // a parent that may be passed but not read cannot be synced
+			}
+			return errors.Join(syncDir(above), above.Close())
+		},
+		func() error { return os.Remove(path) },
+	)
+}
+
+// makeSynced makes a directory and syncs the one above. If that fails it removes what
+// it has made: what is there already is not synced again.
+func makeSynced(mkdir, sync, rmdir func() error) error {
+	made := mkdir()
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return made
 	}
-	above, err := os.Open(parent)
-	if err != nil {
-		return nil //nolint:nilerr // a parent that may be passed but not read cannot be synced
+	err := sync()
+	if err != nil && made == nil {
+		err = errors.Join(err, rmdir())
 	}
-	return errors.Join(syncDir(above), above.Close())
+	return err
 }
 
 func (d *osDir) Create(name string) (File, error) {
@@ -170,10 +187,11 @@ func (d *osDir) Enter(name string) (Dir, error) {
 }
 
 func (d *osDir) Make(name string) error {
-	if err := d.root.Mkdir(name, dirPermission); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return d.Sync()
+	return makeSynced(
+		func() error { return d.root.Mkdir(name, dirPermission) },
+		d.Sync,
+		func() error { return d.root.Remove(name) },
+	)
 }
 
 func (d *osDir) Sync() error { return syncDir(d.self) }

@@ -58,6 +58,26 @@ func TestDirReachesNothingOutside(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "new"))
 }
 
+// TestE4DirectoryIsMadeAgainUntilItIsSynced: one that exists is entered and not synced.
+func TestE4DirectoryIsMadeAgainUntilItIsSynced(t *testing.T) {
+	path := t.TempDir()
+	opened, err := OpenDir(path)
+	require.NoError(t, err)
+	dir := opened.(*osDir)
+	require.NoError(t, dir.self.Close()) // it cannot be synced any more
+	require.ErrorIs(t, dir.Make("group"), os.ErrClosed)
+	assert.NoDirExists(t, filepath.Join(path, "group"))
+	require.NoError(t, os.Mkdir(filepath.Join(path, "others"), 0o700))
+	require.ErrorIs(t, dir.Make("others"), os.ErrClosed)
+	assert.DirExists(t, filepath.Join(path, "others"), "it was there before")
+	require.NoError(t, dir.root.Close())
+
+	opened, err = OpenDir(path, "group")
+	require.NoError(t, err)
+	require.NoError(t, opened.Close())
+	assert.DirExists(t, filepath.Join(path, "group"))
+}
+
 func TestLockIsOfOneOpenFile(t *testing.T) {
 	dir, err := OpenDir(t.TempDir())
 	require.NoError(t, err)

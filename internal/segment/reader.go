@@ -17,7 +17,7 @@ import (
 
 // ReaderOptions say how to read a file; the zero value suits all files of this package.
 type ReaderOptions struct {
-	// MaxRecordSize bounds the memory that reading takes: it is about twice this
+	// MaxRecordSize bounds the memory that reading takes: it is about three times this
 	// many bytes at most. Longer records are reported as damage. Zero means
 	// MaxRecordSize of the package.
 	MaxRecordSize int
@@ -37,6 +37,7 @@ type Reader struct {
 	frame  []byte // memory for one compressed frame
 	gzip   *gzip.Reader
 	zstd   *zstd.Decoder
+	work   int64 // bytes that were looked at in vain, less workPerByte for each that was passed
 }
 
 // OpenReader opens the file at path, whose name must be one that this package

@@ -177,6 +177,25 @@ func TestBareIsRecognised(t *testing.T) {
 	}
 }
 
+// TestRecordsBetweenTooLongOnes are read.
+func TestRecordsBetweenTooLongOnes(t *testing.T) {
+	long, short := testRecord(OTLPProto, 1, 1000), testRecord(OTLPProto, 2, 100)
+	file := prefixed(long, short, long, short, short, long)
+	r, err := NewReader(bytes.NewReader(file), int64(len(file)), Format{Content: OTLPProto}, ReaderOptions{MaxRecordSize: 500})
+	require.NoError(t, err)
+	read, damaged := 0, 0
+	for record, err := range r.All() {
+		if err != nil {
+			damaged++
+			continue
+		}
+		require.Equal(t, short, record)
+		read++
+	}
+	assert.Equal(t, 3, read)
+	assert.Equal(t, 3, damaged)
+}
+
 func TestReaderIsBounded(t *testing.T) {
 	const size = 1000
 	forEachFormat(t, func(t *testing.T, format Format) {

@@ -203,7 +203,7 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 	options := Options{Format: allFormats[2], Repaired: func(r Repaired) { repaired = append(repaired, r) }}
 	require.NoError(t, openTestWriter(t, dir, options).Close())
 	assert.Empty(t, list(t, dir))
-	assert.Equal(t, fmt.Sprint([]Repaired{{Partial: name.String(), Cut: 20}}), fmt.Sprint(repaired))
+	assert.Equal(t, fmt.Sprint([]Repaired{{Partial: name.String(), Cut: 22}}), fmt.Sprint(repaired))
 }
 
 // TestE9FlippedBytesInLeftovers changes each byte of a file that a crash has left,

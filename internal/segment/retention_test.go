@@ -4,10 +4,12 @@
 package segment
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,6 +70,7 @@ func TestRetention(t *testing.T) {
 			for _, name := range bystanders {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 			}
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
 			archive := filepath.Join(dir, "g0", "archive")
 			require.NoError(t, os.MkdirAll(archive, 0o700))
 			old := Name{Sequence: 1, Format: allFormats[2]}.String()
@@ -89,6 +92,8 @@ func TestRetention(t *testing.T) {
 				assert.FileExists(t, filepath.Join(dir, name))
 			}
 			assert.FileExists(t, filepath.Join(archive, old), "deeper than our groups")
+			assert.DirExists(t, filepath.Join(dir, "empty"), "nothing of ours was in it")
+			require.NoError(t, os.Remove(filepath.Join(dir, "empty")))
 			if levels == 1 {
 				assert.NoDirExists(t, filepath.Join(dir, "g1"), "empty")
 			}
@@ -153,5 +158,60 @@ func TestRetentionFailing(t *testing.T) {
 			assert.Equal(t, map[string][]int{"g0": {4}, "g1": {3}}, got)
 			break
 		}
+	}
+}
+
+// stuckDir has files that cannot be removed.
+type stuckDir struct {
+	Dir
+	stuck map[string]bool
+}
+
+func (d stuckDir) Remove(name string) error {
+	if d.stuck[name] {
+		return &fs.PathError{Op: "remove", Path: name, Err: syscall.EPERM}
+	}
+	return d.Dir.Remove(name)
+}
+
+func (d stuckDir) Enter(name string) (Dir, error) {
+	dir, err := d.Dir.Enter(name)
+	return stuckDir{dir, d.stuck}, err
+}
+
+// TestRetentionPassesOverWhatIsStuck, wherever that is, and tries it again though no
+// other file is finished.
+func TestRetentionPassesOverWhatIsStuck(t *testing.T) {
+	const size = 10
+	for _, of := range []string{"", "g0", "g0/h"} {
+		t.Run(of, func(t *testing.T) {
+			dir := t.TempDir()
+			stuck := map[string]bool{}
+			for i, group := range []string{"", "g0", "g0/h", "g0/i", "g1/h"} {
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, group), 0o700))
+				name := Name{Sequence: uint64(i + 1), Format: allFormats[2]}.String()
+				require.NoError(t, os.WriteFile(filepath.Join(dir, group, name), fileOf(t, allFormats[2], 1, size), 0o600))
+				if group == of {
+					stuck[name] = true
+				}
+			}
+			var troubles []error
+			s := openTestSet(t, dir, Options{
+				Format: allFormats[2], Trouble: func(err error) { troubles = append(troubles, err) },
+				OpenDir: func(path string, group ...string) (Dir, error) {
+					opened, err := OpenDir(path, group...)
+					return stuckDir{opened, stuck}, err
+				},
+			}, SetOptions{Levels: 2, MaxOpen: 1, Retention: Retention{MaxTotalSize: 1}})
+			s.Keep()
+			require.Len(t, troubles, 1)
+			require.ErrorIs(t, troubles[0], syscall.EPERM)
+			assert.Equal(t, map[string][]int{of: {1}}, readTree(t, dir, size))
+			assert.NoDirExists(t, filepath.Join(dir, "g1"))
+			clear(stuck)
+			s.Keep()
+			assert.Empty(t, list(t, dir))
+			require.Len(t, troubles, 1)
+		})
 	}
 }

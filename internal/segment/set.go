@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -61,7 +62,8 @@ type Set struct {
 	finished atomic.Bool // files were finished since Retention was applied
 
 	keeping sync.Mutex
-	broken  bool // something could not be repaired
+	broken  bool            // something could not be repaired
+	vacated map[string]bool // directories of groups that Retention may have emptied, and those above
 }
 
 // member is a group in use.
@@ -89,7 +91,7 @@ func OpenSet(path string, options Options, set SetOptions) (*Set, error) {
 	if set.Levels < 0 || set.MaxOpen < 1 {
 		return nil, fmt.Errorf("segment: %d levels of groups, %d open: want 0 or more, and 1 or more", set.Levels, set.MaxOpen)
 	}
-	s := &Set{path: path, options: options, set: set, members: map[string]*member{}}
+	s := &Set{path: path, options: options, set: set, members: map[string]*member{}, vacated: map[string]bool{}}
 	s.changed.L = &s.mu
 	s.finished.Store(true)
 	tell := options.Finished
@@ -355,9 +357,6 @@ func (s *Set) walkInto(dir Dir, group []string, visit func(dir Dir, group []stri
 		if !isGroupName(name) {
 			continue
 		}
-		if _, isFile := ParseName(name); isFile {
-			continue
-		}
 		info, err := dir.Lstat(name)
 		if err == nil && !info.IsDir() {
 			continue
@@ -396,6 +395,13 @@ func (s *Set) repair() (whole bool, err error) {
 			}
 		}
 		repaired, err := repairDir(dir, s.pathOf(group), options)
+		if err == nil && len(group) < s.set.Levels {
+			// A crash may have left directories that are not on the disk yet.
+			if err := dir.Sync(); err != nil {
+				repaired = false
+				s.options.trouble(fmt.Errorf("segment: sync directory %s: %w", s.pathOf(group), err))
+			}
+		}
 		allRepaired = allRepaired && repaired
 		return err
 	})
@@ -403,10 +409,10 @@ func (s *Set) repair() (whole bool, err error) {
 }
 
 // retain removes the files that Retention does not keep, and directories of groups
-// that are empty then.
+// that are empty then. What fails is tried again at the next Keep.
 func (s *Set) retain() {
 	var files []kept
-	_, err := s.walk(func(dir Dir, group []string) error {
+	whole, err := s.walk(func(dir Dir, group []string) error {
 		list, err := dir.List()
 		if err != nil {
 			return fmt.Errorf("segment: list directory %s: %w", s.pathOf(group), err)
@@ -422,38 +428,50 @@ func (s *Set) retain() {
 		}
 		return nil
 	})
-	if err != nil {
-		s.options.trouble(err)
-	}
+	s.retainAgain(whole, err)
 	byGroup := map[string][]kept{}
 	for _, f := range s.set.Retention.surplus(files, s.options.Now()) {
 		byGroup[f.group] = append(byGroup[f.group], f)
 	}
-	if len(byGroup) == 0 {
-		return
+	if len(byGroup) > 0 {
+		whole, err = s.walk(func(dir Dir, group []string) error {
+			s.removeFrom(dir, group, byGroup[filepath.Join(group...)])
+			return nil // what cannot be removed here keeps nothing from being removed below
+		})
+		s.retainAgain(whole, err)
 	}
-	_, err = s.walk(func(dir Dir, group []string) error {
-		var errs []error
-		for _, f := range byGroup[filepath.Join(group...)] {
-			switch err := dir.Remove(f.label); {
-			case errors.Is(err, fs.ErrNotExist):
-			case err != nil:
-				errs = append(errs, fmt.Errorf("segment: remove old file %s: %w", filepath.Join(s.path, f.group, f.label), err))
-			case s.set.Removed != nil:
-				s.set.Removed(Removed{Group: f.group, Name: f.label, Size: f.size})
-			}
-		}
-		return errors.Join(errs...)
-	})
-	if err != nil {
-		s.options.trouble(err)
-	}
-	if s.set.Levels > 0 {
+	if len(s.vacated) > 0 {
 		s.removeEmpty()
 	}
 }
 
-// removeEmpty removes empty directories of groups that are not in use.
+// retainAgain sees to it that Retention is applied again if it could not be everywhere.
+func (s *Set) retainAgain(whole bool, err error) {
+	if err != nil {
+		s.options.trouble(err)
+	}
+	if err != nil || !whole {
+		s.finished.Store(true)
+	}
+}
+
+func (s *Set) removeFrom(dir Dir, group []string, files []kept) {
+	for _, f := range files {
+		err := dir.Remove(f.label)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.retainAgain(false, fmt.Errorf("segment: remove old file %s: %w", filepath.Join(s.path, f.group, f.label), err))
+			continue
+		}
+		for i := range group {
+			s.vacated[strings.Join(group[:i+1], "/")] = true
+		}
+		if err == nil && s.set.Removed != nil {
+			s.set.Removed(Removed{Group: f.group, Name: f.label, Size: f.size})
+		}
+	}
+}
+
+// removeEmpty removes those of the vacated directories that are empty and not in use.
 func (s *Set) removeEmpty() {
 	dir, err := s.options.OpenDir(s.path)
 	if err != nil {
@@ -462,6 +480,9 @@ func (s *Set) removeEmpty() {
 	}
 	s.removeEmptyIn(dir, nil)
 	_ = dir.Close() // removals need not be on the disk
+	s.mu.Lock()
+	maps.DeleteFunc(s.vacated, func(key string, _ bool) bool { return !s.inUse(key) })
+	s.mu.Unlock()
 }
 
 func (s *Set) removeEmptyIn(dir Dir, group []string) {
@@ -473,16 +494,17 @@ func (s *Set) removeEmptyIn(dir Dir, group []string) {
 		return // the walk before has told
 	}
 	for _, name := range list {
-		if info, err := dir.Lstat(name); !isGroupName(name) || err != nil || !info.IsDir() {
+		below := append(group[:len(group):len(group)], name)
+		key := strings.Join(below, "/")
+		if info, err := dir.Lstat(name); !s.vacated[key] || err != nil || !info.IsDir() {
 			continue
 		}
-		below := append(group[:len(group):len(group)], name)
 		if into, err := dir.Enter(name); err == nil {
 			s.removeEmptyIn(into, below)
 			_ = into.Close()
 		}
 		s.mu.Lock()
-		if !s.inUse(strings.Join(below, "/")) {
+		if !s.inUse(key) {
 			_ = dir.Remove(name) // it fails unless it is empty
 		}
 		s.mu.Unlock()

@@ -364,6 +364,23 @@ func TestRepairInGroups(t *testing.T) {
 	}
 }
 
+// TestE10GroupNamedLikeAFile is repaired and retained as any other.
+func TestE10GroupNamedLikeAFile(t *testing.T) {
+	const size = 10
+	format := allFormats[2]
+	dir := t.TempDir()
+	value := Name{Sequence: 7, Format: format}.String()
+	group := []string{GroupName(value), GroupName(value + ".partial")}
+	into := filepath.Join(dir, group[0], group[1])
+	require.NoError(t, os.MkdirAll(into, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 1, Format: format}.String()), fileOf(t, format, 1, size), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 2, Format: format, Partial: true}.String()), fileOf(t, format, 2, size), 0o600))
+	s := openTestSet(t, dir, Options{Format: format}, SetOptions{Levels: 2, MaxOpen: 1, Retention: Retention{MaxFiles: 1}})
+	s.Keep()
+	require.NoError(t, s.Close())
+	assert.Equal(t, map[string][]int{filepath.Join(group...): {1, 2}}, readTree(t, dir, size))
+}
+
 // TestUnfinishedGroupsStay: a group whose file cannot be finished is not forgotten,
 // and keeps no other from being written while there is room.
 func TestUnfinishedGroupsStay(t *testing.T) {

@@ -54,9 +54,6 @@ func (s *source) seek(at int64) {
 	s.buffered.Reset(s)
 }
 
-// skip passes the next byte, which peek has given.
-func (s *source) skip() { _, _ = s.buffered.Discard(1) }
-
 // peek gives the next n bytes, or as many as are left, and does not pass them.
 func (s *source) peek(n int) []byte {
 	p, _ := s.buffered.Peek(n) // what is missing shows in the length
@@ -77,14 +74,14 @@ func (s *source) find(pattern []byte) int64 {
 	}
 }
 
-// skipLine gives the offset behind the next line feed, or the size.
-func (s *source) skipLine() int64 {
+// skipLine gives the offset behind the next line feed, or the size if there is none.
+func (s *source) skipLine() (end int64, ended bool) {
 	for {
 		switch _, err := s.buffered.ReadSlice(lineFeed); {
 		case err == nil:
-			return s.offset()
+			return s.offset(), true
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return s.size
+			return s.size, false
 		}
 	}
 }

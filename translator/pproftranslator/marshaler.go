@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"bytes"
 	"fmt"
+	"iter"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -86,33 +87,50 @@ func (m Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 // where values of one identity add up beyond int64, and where a pprof would have
 // to spell out over 64 zeros for each value that is there.
 func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, error) {
-	if err := dictionary.Check(pd); err != nil {
-		return nil, err
-	}
-	pd, err := dictionary.ResolveReferences(pd)
-	if err != nil {
-		return nil, err
-	}
-	c := newPprofConverter(m, pd.Dictionary())
 	var converted []*profile.Profile
-	for i, rp := range pd.ResourceProfiles().All() {
-		executable := baseOfFile(textOf(rp.Resource().Attributes(), attrExecutableName))
-		for j, sp := range rp.ScopeProfiles().All() {
-			place := fmt.Sprintf("resource_profiles[%d].scope_profiles[%d]", i, j)
-			plans, err := c.planScope(sp)
-			if err != nil {
-				return nil, fmt.Errorf("%s.%w", place, err)
-			}
-			for _, plan := range plans {
-				p, err := c.convert(plan, executable)
-				if err != nil {
-					return nil, fmt.Errorf("%s.%w", place, err)
+	for p, err := range m.All(pd) {
+		if err != nil {
+			return nil, err
+		}
+		converted = append(converted, p)
+	}
+	return converted, nil
+}
+
+// All gives each pprof that ConvertProfiles returns, or, where there cannot be one,
+// the error, and goes on with the next. An index outside its table is the one error
+// of pd as a whole. pd must stay as it is meanwhile.
+func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[*profile.Profile, error] {
+	return func(yield func(*profile.Profile, error) bool) {
+		if err := dictionary.Check(pd); err != nil {
+			yield(nil, err)
+			return
+		}
+		pd, err := dictionary.ResolveReferences(pd)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		c := newPprofConverter(m, pd.Dictionary())
+		for i, rp := range pd.ResourceProfiles().All() {
+			executable := baseOfFile(textOf(rp.Resource().Attributes(), attrExecutableName))
+			for j, sp := range rp.ScopeProfiles().All() {
+				plans, err := c.planScope(sp)
+				if err != nil && !yield(nil, fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)) {
+					return
 				}
-				converted = append(converted, p)
+				for _, plan := range plans {
+					p, err := c.convert(plan, executable)
+					if err != nil {
+						p, err = nil, fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)
+					}
+					if !yield(p, err) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return converted, nil
 }
 
 // orDefault returns name, or fallback where there is none.
