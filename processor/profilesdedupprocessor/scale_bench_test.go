@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// BenchmarkScale fills windows that grow in one respect, and writes them once. Adding
-// is shown of the last tenth.
+// BenchmarkScale fills windows that grow in one respect, and writes them. Adding is shown
+// of the last tenth.
 func BenchmarkScale(b *testing.B) {
 	const variants = 20 // of what is added, so that code is shared and samples vary
 	var small []pprofile.Profiles
@@ -47,6 +47,23 @@ func BenchmarkScale(b *testing.B) {
 	}
 }
 
+// shortest is the time of the fastest of some runs.
+func shortest(run func()) time.Duration {
+	const most, enough = 20, time.Second // runs; altogether
+	best, begin := time.Duration(0), time.Now()
+	for n := range most {
+		before := time.Now()
+		run()
+		if took := time.Since(before); n == 0 || took < best {
+			best = took
+		}
+		if time.Since(begin) > enough {
+			break
+		}
+	}
+	return best
+}
+
 // scale adds the profiles that of returns to a window, and writes it.
 func scale(b *testing.B, profiles int, of func(i int) pprofile.Profiles) {
 	b.Helper()
@@ -63,9 +80,8 @@ func scale(b *testing.B, profiles int, of func(i int) pprofile.Profiles) {
 		}
 	}
 	retained := w.retained()
-	begin := time.Now()
 	out := w.profiles()
-	flush := time.Since(begin)
+	flush := shortest(func() { out = w.profiles() })
 	size := (&pprofile.ProtoMarshaler{}).ProfilesSize(out)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(adding.Microseconds())/float64(last), "add-µs")
