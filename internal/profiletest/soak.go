@@ -53,13 +53,15 @@ func Seed(tb testing.TB) uint64 {
 // Account prints what the test of a fault row did, for the table that
 // internal/profiletest/faulttable writes: what was injected, and of the samples,
 // records or requests how many were acknowledged, could be read at the end, and were
-// counted as dropped. It asserts nothing.
+// counted as dropped. The table adds up what parts of a test print, in injected what
+// is written as "3 SIGKILL, 2 full disks". It asserts nothing.
 func Account(tb testing.TB, injected string, acknowledged, readable, dropped int) {
 	tb.Helper()
 	tb.Logf("account: injected %q, acknowledged %d, readable %d, dropped %d", injected, acknowledged, readable, dropped)
 }
 
-// Injected prints what a test did that has no acknowledged data to account for.
+// Injected prints, as Account, what a test did that has no acknowledged data to
+// account for.
 func Injected(tb testing.TB, what string) {
 	tb.Helper()
 	tb.Logf("account: injected %q", what)

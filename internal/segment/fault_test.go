@@ -4,6 +4,7 @@
 package segment
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestE1FailingCalls lets each call of the file system fail, alone, with the next
@@ -18,15 +21,21 @@ import (
 // acknowledged, and that nothing fails once the fault is gone.
 func TestE1FailingCalls(t *testing.T) {
 	const size = 40
+	full, _ := profiletest.Soak(t)
 	for i, format := range allFormats {
-		// The ways to write differ little here: most get a part of the calls.
-		step, first := 5, i%5+1
-		if format == allFormats[0] {
-			step, first = 1, 1
-		}
 		for syncMode, syncName := range map[Sync]string{SyncNone: "none", SyncInterval: "interval", SyncRecord: "record"} {
+			// The ways to write differ little here: most get a part of the calls.
+			step := 15
+			switch {
+			case full || format == allFormats[0] && syncMode == SyncRecord:
+				step = 1
+			case format == allFormats[0]:
+				step = 4
+			}
+			first := (3*i+int(syncMode))%step + 1
 			t.Run(format.testName()+" sync "+syncName, func(t *testing.T) {
 				t.Parallel()
+				failing, acknowledged, readable := 0, 0, 0
 				for _, kind := range []*faults{
 					{to: 1},                            // one call fails
 					{to: 1, short: true},               // one write is short, and says so
@@ -36,7 +45,8 @@ func TestE1FailingCalls(t *testing.T) {
 				} {
 					for n := first; ; n += step {
 						f := faults{from: n, to: n + kind.to, short: kind.short, silent: kind.silent, noSync: true}
-						runWithFaults(t, &f, format, syncMode, size)
+						written, read := runWithFaults(t, &f, format, syncMode, size)
+						failing, acknowledged, readable = failing+f.failed, acknowledged+written, readable+read
 						if t.Failed() {
 							t.Fatalf("calls from %d to %d failed, short %v, silent %v", f.from, f.to, f.short, f.silent)
 						}
@@ -46,12 +56,14 @@ func TestE1FailingCalls(t *testing.T) {
 						}
 					}
 				}
+				profiletest.Account(t, fmt.Sprintf("%d failing calls", failing), acknowledged, readable, 0)
 			})
 		}
 	}
 }
 
-func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size int) {
+// runWithFaults gives how many records were acknowledged, and how many of them are there.
+func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size int) (written, read int) {
 	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one a run of many in a test
 	require.NoError(t, err)
 	finishedRecords := 0
@@ -91,49 +103,54 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 	require.NoError(t, w.Close(), "the fault is gone")
 	f.failed = failed
 
-	assert.ElementsMatch(t, acknowledged, readAll(t, dir, size))
+	readable := readAll(t, dir, size)
+	assert.ElementsMatch(t, acknowledged, readable)
 	assert.Equal(t, len(acknowledged), finishedRecords)
 	for _, name := range list(t, dir) {
 		parsed, ok := ParseName(name)
 		assert.True(t, ok && !parsed.Partial, "%s is left", name)
 	}
 	require.NoError(t, os.RemoveAll(dir))
+	return len(acknowledged), len(readable)
 }
 
 // TestE1FailingRepair lets each call fail while leftover files are repaired: the
 // next start then repairs them, without loss.
 func TestE1FailingRepair(t *testing.T) {
 	const size = 40
-	forEachFormat(t, func(t *testing.T, format Format) {
-		t.Parallel()
-		if format.Framing == Bare {
-			t.Skip("bare leftovers hold nothing that was acknowledged")
-		}
-		torn := fileOf(t, format, 3, size)
-		torn = torn[:len(torn)-5]
-		name := Name{Sequence: 1, Format: format, Partial: true}
-		for n := 1; ; n++ {
-			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(dir+"/"+name.String(), torn, 0o600))
-			f := faults{from: n, to: n + 1, noSync: true}
-			troubles := 0
-			options := Options{Format: format, OpenDir: f.openDir, Trouble: func(error) { troubles++ }}
-			w, err := OpenWriter(dir, options)
-			if err == nil {
-				// The close of a descriptor matters to nobody.
-				_ = w.Close()
+	for _, format := range allFormats[:6] { // bare leftovers hold nothing that was acknowledged
+		t.Run(format.testName(), func(t *testing.T) {
+			t.Parallel()
+			torn := fileOf(t, format, 3, size)
+			torn = torn[:len(torn)-5]
+			name := Name{Sequence: 1, Format: format, Partial: true}
+			failing, readable := 0, 0
+			for n := 1; ; n++ {
+				dir := t.TempDir()
+				require.NoError(t, os.WriteFile(dir+"/"+name.String(), torn, 0o600))
+				f := faults{from: n, to: n + 1, noSync: true}
+				troubles := 0
+				options := Options{Format: format, OpenDir: f.openDir, Trouble: func(error) { troubles++ }}
+				w, err := OpenWriter(dir, options)
+				if err == nil {
+					// The close of a descriptor matters to nobody.
+					_ = w.Close()
+				}
+				f.clear()
+				w, err = OpenWriter(dir, options)
+				require.NoError(t, err)
+				require.NoError(t, w.Close())
+				read := readAll(t, dir, size)
+				require.Equal(t, []int{1, 2}, read, "call %d", n)
+				require.Len(t, list(t, dir), 1)
+				failing, readable = failing+f.failed, readable+len(read)
+				if f.failed == 0 {
+					require.Greater(t, n, 8, strconv.Itoa(n))
+					require.Zero(t, troubles)
+					profiletest.Account(t, fmt.Sprintf("%d failing calls of repairs", failing), 2*n, readable, 0)
+					break
+				}
 			}
-			f.clear()
-			w, err = OpenWriter(dir, options)
-			require.NoError(t, err)
-			require.NoError(t, w.Close())
-			require.Equal(t, []int{1, 2}, readAll(t, dir, size), "call %d", n)
-			require.Len(t, list(t, dir), 1)
-			if f.failed == 0 {
-				require.Greater(t, n, 8, strconv.Itoa(n))
-				require.Zero(t, troubles)
-				break
-			}
-		}
-	})
+		})
+	}
 }

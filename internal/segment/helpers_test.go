@@ -57,10 +57,11 @@ func forEachFormat(t *testing.T, test func(t *testing.T, format Format)) {
 // is in it, in bytes, of which half compresses.
 func testRecord(content Content, id, size int) []byte {
 	random := rand.New(rand.NewPCG(uint64(id), uint64(size)))
-	payload := make([]byte, 4+size)
+	payload, scratch := make([]byte, 4+size), [8]byte{}
 	binary.BigEndian.PutUint32(payload, uint32(id))
-	for i := 4; i < 4+size/2; i++ {
-		payload[i] = byte(random.Uint32())
+	for i := 4; i < 4+size/2; i += 8 {
+		binary.NativeEndian.PutUint64(scratch[:], random.Uint64())
+		copy(payload[i:4+size/2], scratch[:])
 	}
 	if content == OTLPJSON {
 		record, err := json.Marshal(map[string]any{"id": id, "payload": payload, "list": []any{map[string]int{}, map[string]int{}}})

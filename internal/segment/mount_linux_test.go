@@ -40,7 +40,7 @@ func mountTmpfs(t *testing.T, size int) string {
 // TestE2FullDisk fills a small disk and frees it, again and again. What is readable
 // is what was acknowledged, and the first record after there is space is written.
 func TestE2FullDisk(t *testing.T) {
-	cycles := profiletest.Rounds(t, 5, 100)
+	cycles := profiletest.Rounds(t, 2, 100)
 	for _, disk := range []int{64 << 10, 1 << 20} {
 		for i, format := range []Format{allFormats[0], allFormats[2], allFormats[4], allFormats[7]} {
 			for _, syncMode := range []Sync{SyncNone, SyncRecord} {
@@ -88,6 +88,7 @@ func TestE2FullDisk(t *testing.T) {
 					got = append(got, readAll(t, dir, size)...)
 					assert.ElementsMatch(t, want, got)
 					assert.Equal(t, cycles, full)
+					profiletest.Account(t, fmt.Sprintf("%d times a full disk of %d KiB", full, disk>>10), len(want), len(got), 0)
 				})
 			}
 		}
@@ -104,6 +105,7 @@ func TestE6ReadOnlyMount(t *testing.T) {
 		}
 		w := openTestWriter(t, filepath.Join(dir, "profiles"), Options{Format: format, Rotation: Rotation{MaxRecords: 3}, Trouble: func(error) {}})
 		var want []int
+		remounts := 0
 		for id := range 30 {
 			if id%5 == 4 {
 				// A mount with a file open to write cannot be remounted.
@@ -112,12 +114,15 @@ func TestE6ReadOnlyMount(t *testing.T) {
 				require.ErrorIs(t, w.Append(testRecord(format.Content, 100+id, size), Count{}), syscall.EROFS)
 				w.Tick()
 				remount(0)
+				remounts++
 			}
 			require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}), "it can be written to")
 			want = append(want, id)
 		}
 		require.NoError(t, w.Close())
-		assert.Equal(t, want, readAll(t, filepath.Join(dir, "profiles"), size))
+		got := readAll(t, filepath.Join(dir, "profiles"), size)
+		assert.Equal(t, want, got)
+		profiletest.Account(t, fmt.Sprintf("%d times read-only", remounts), len(want), len(got), 0)
 	})
 }
 
@@ -239,9 +244,14 @@ func TestE4PowerLoss(t *testing.T) {
 			got := readAll(t, dir, size)
 			t.Logf("before call %d: %d acknowledged, %d there", power.at, len(acknowledged), len(got))
 			if syncMode == SyncRecord {
+				readable := 0
 				for _, id := range acknowledged {
 					require.True(t, slices.Contains(got, id), "%d is lost", id)
+					readable++
 				}
+				profiletest.Account(t, "1 losses of power with sync: record", len(acknowledged), readable, 0)
+			} else {
+				profiletest.Injected(t, "1 losses of power with less sync")
 			}
 			require.NoError(t, unix.Unmount(after.mounted, 0))
 		})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestRenameNeverReplaces(t *testing.T) {
@@ -76,6 +78,7 @@ func TestE4DirectoryIsMadeAgainUntilItIsSynced(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, opened.Close())
 	assert.DirExists(t, filepath.Join(path, "group"))
+	profiletest.Injected(t, "2 failing syncs of a directory")
 }
 
 func TestLockIsOfOneOpenFile(t *testing.T) {

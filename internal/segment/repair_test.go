@@ -215,6 +215,7 @@ func TestE9FlippedBytesInLeftovers(t *testing.T) {
 		t.Run(format.testName(), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
+			var flipped flips
 			whole, ends := fileWithEnds(t, format, n, size)
 			path := t.TempDir()
 			dir, err := (&faults{noSync: true}).openDir(path)
@@ -240,8 +241,10 @@ func TestE9FlippedBytesInLeftovers(t *testing.T) {
 						require.Positive(t, done.Cut+int64(done.Damaged), "byte %d xor %#x", at, flip)
 					}
 					require.LessOrEqual(t, done.Damaged, 2)
+					flipped.add(n, ids, changed)
 				}
 			}
+			flipped.account(t)
 		})
 	}
 }

@@ -85,26 +85,31 @@ func readRecords(t testing.TB, file []byte, content Content) (records [][]byte, 
 // leaves for the reader to look through.
 func TestE9NoRecordIsInvented(t *testing.T) {
 	good := testRecord(OTLPProto, 1, 100)
+	files, read := 0, 0
 	seed := profiletest.Seed(t)
-	for round := range profiletest.Rounds(t, 3, 100) {
+	for round := range profiletest.Rounds(t, 1, 100) {
 		heap := heapProfile(t, seed+uint64(round), 120_000)
 		for _, part := range []int{2, 3, 8} {
 			torn := prefixed(good, heap)
 			records, _ := readRecords(t, torn[:len(torn)-len(heap)/part], OTLPProto)
 			require.Equal(t, [][]byte{good}, records, "round %d: torn by 1/%d", round, part)
+			files, read = files+1, read+len(records)
 		}
 		for bit := range 32 {
 			flipped := prefixed(heap, good)
 			flipped[bit/8] ^= 1 << (bit % 8)
 			records, _ := readRecords(t, flipped, OTLPProto)
 			require.Equal(t, [][]byte{good}, records, "round %d: bit %d", round, bit)
+			files, read = files+1, read+len(records)
 		}
 	}
+	profiletest.Account(t, fmt.Sprintf("%d torn records and flipped lengths", files), files, read, 0)
 }
 
 // TestE9NoSampleIsARecord, though in samples of several values one value before may
 // well be the length of a sample in bytes, or of a few.
 func TestE9NoSampleIsARecord(t *testing.T) {
+	files := 0
 	for value := range int64(128) {
 		pd := pprofile.NewProfiles()
 		pd.Dictionary().StringTable().Append("", "wall", "nanoseconds")
@@ -120,8 +125,10 @@ func TestE9NoSampleIsARecord(t *testing.T) {
 		for cut := range 200 {
 			records, _ := readRecords(t, file[:len(file)-1-cut], OTLPProto)
 			require.Empty(t, records, "value %d: torn %d bytes before the end", value, cut+1)
+			files++
 		}
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d torn records", files))
 }
 
 // TestE2TornHeapProfileIsCutOff when a leftover is repaired.
@@ -138,6 +145,7 @@ func TestE2TornHeapProfileIsCutOff(t *testing.T) {
 	finished, err := os.ReadFile(filepath.Join(dir, list(t, dir)[0]))
 	require.NoError(t, err)
 	assert.Equal(t, prefixed(good), finished)
+	profiletest.Account(t, "1 torn records", 1, len(readAll(t, dir, 100)), 0)
 }
 
 // TestE9PlantedRecord: a label that looks like a record is none.
@@ -154,12 +162,14 @@ func TestE9PlantedRecord(t *testing.T) {
 	file[0] ^= 0x40
 	records, _ := readRecords(t, file, OTLPProto)
 	assert.Equal(t, [][]byte{good, good}, records)
+	profiletest.Account(t, "1 planted records", 2, len(records), 0)
 }
 
 // TestE9RecordsOfPdataAreFound behind a damaged one, before the end, another one, or
 // a torn one however long.
 func TestE9RecordsOfPdataAreFound(t *testing.T) {
 	random := profiletest.NewRand(profiletest.Seed(t))
+	files, read := 0, 0
 	for round := range profiletest.Rounds(t, 10, 1000) {
 		var records [][]byte
 		for i := range 3 {
@@ -182,14 +192,19 @@ func TestE9RecordsOfPdataAreFound(t *testing.T) {
 			}
 			got, _ := readRecords(t, append(file[:len(file):len(file)], torn[:cut]...), OTLPProto)
 			require.True(t, slices.EqualFunc([][]byte{records[0], records[2]}, got, bytes.Equal), "round %d: torn after %d bytes", round, cut)
+			files, read = files+1, read+len(got)
 		}
 	}
+	profiletest.Account(t, fmt.Sprintf("%d damaged records, with torn ones behind", files), 2*files, read, 0)
 }
 
 // TestE9ReadingIsLinear: what is read for a damaged file is in proportion to the
 // file, whatever is in it.
 func TestE9ReadingIsLinear(t *testing.T) {
-	size := profiletest.Rounds(t, 1<<20, 16<<20)
+	size := 1 << 20
+	if full, _ := profiletest.Soak(t); full {
+		size = 16 << 20
+	}
 	labels := []byte(strings.Repeat(`SELECT a FROM t WHERE x IN ({1} {2}) AND some more text of a query that is a label; `, size/84))
 	object := fmt.Appendf(nil, `{"id":1,"text":"%s"}`, labels)
 	damagedLine := append(bytes.Replace(object, []byte("id"), []byte{'"', 'd'}, 1), lineFeed)
@@ -237,6 +252,7 @@ func TestE9ReadingIsLinear(t *testing.T) {
 			t.Logf("%d bytes: %d read in %d calls", len(tt.file), read.bytes, read.calls)
 			assert.Less(t, read.bytes, 16*len(tt.file)+8<<20)
 			assert.Less(t, read.calls, len(tt.file)/6+1000)
+			profiletest.Account(t, "1 damaged files", tt.records, len(records), 0)
 		})
 	}
 }

@@ -55,6 +55,14 @@ func readTree(t testing.TB, dir string, size int) map[string][]int {
 	return found
 }
 
+// countIn counts the ids of all groups.
+func countIn(found map[string][]int) (n int) {
+	for _, ids := range found {
+		n += len(ids)
+	}
+	return n
+}
+
 func TestGroupName(t *testing.T) {
 	for text, want := range map[string]string{
 		"checkout":                        "checkout",
@@ -169,6 +177,7 @@ func TestE10HostileGroups(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(dir, name)))
 	}
 	found := readTree(t, dir, size)
+	profiletest.Account(t, fmt.Sprintf("%d hostile values, %d planted links and files", n, len(planted)), n, countIn(found), 0)
 	require.Len(t, found, n)
 	for id, value := range values {
 		require.Equal(t, []int{id}, found[GroupName(value)], "%q", value)
@@ -201,7 +210,9 @@ func TestE12ManyGroups(t *testing.T) {
 	assert.LessOrEqual(t, most, 3*maxOpen+5)
 	t.Logf("%d groups, at most %d descriptors", len(want), most)
 	require.NoError(t, s.Close())
-	assert.Equal(t, want, readTree(t, dir, size))
+	got := readTree(t, dir, size)
+	profiletest.Account(t, fmt.Sprintf("%d groups for %d open files", len(want), maxOpen), countIn(want), countIn(got), 0)
+	assert.Equal(t, want, got)
 	assert.LessOrEqual(t, descriptors(t), before+1)
 }
 
@@ -256,6 +267,7 @@ func TestE12Concurrently(t *testing.T) {
 		got = append(got, ids...)
 	}
 	slices.Sort(got)
+	profiletest.Account(t, fmt.Sprintf("%d writers into 15 groups for 3 open files", writers), writers*each, len(got), 0)
 	require.Len(t, got, writers*each)
 	require.Len(t, slices.Compact(got), writers*each)
 }
@@ -268,6 +280,7 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 	if full, _ := profiletest.Soak(t); full {
 		step = 1
 	}
+	failing, acknowledged, readable := 0, 0, 0
 	for _, syncMode := range []Sync{SyncNone, SyncRecord} {
 		for _, to := range []int{1, 4, 1 << 30} {
 			for n := 1; ; n += step {
@@ -309,7 +322,9 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 				s.Tick()
 				s.Keep()
 				require.NoError(t, s.Close())
-				require.Equal(t, want, readTree(t, dir, size), "calls from %d to %d failed", f.from, f.to)
+				got := readTree(t, dir, size)
+				require.Equal(t, want, got, "calls from %d to %d failed", f.from, f.to)
+				failing, acknowledged, readable = failing+failed, acknowledged+countIn(want), readable+countIn(got)
 				require.NoError(t, os.RemoveAll(dir))
 				if failed == 0 {
 					require.Greater(t, n, 60)
@@ -318,6 +333,7 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 			}
 		}
 	}
+	profiletest.Account(t, fmt.Sprintf("%d failing calls", failing), acknowledged, readable, 0)
 }
 
 // TestRepairInGroups: leftovers in groups are finished at start, and where the disk
@@ -378,7 +394,9 @@ func TestE10GroupNamedLikeAFile(t *testing.T) {
 	s := openTestSet(t, dir, Options{Format: format}, SetOptions{Levels: 2, MaxOpen: 1, Retention: Retention{MaxFiles: 1}})
 	s.Keep()
 	require.NoError(t, s.Close())
-	assert.Equal(t, map[string][]int{filepath.Join(group...): {1, 2}}, readTree(t, dir, size))
+	found := readTree(t, dir, size)
+	assert.Equal(t, map[string][]int{filepath.Join(group...): {1, 2}}, found)
+	profiletest.Account(t, "1 leftovers in groups named like files", 2, countIn(found), 0)
 }
 
 // TestUnfinishedGroupsStay: a group whose file cannot be finished is not forgotten,

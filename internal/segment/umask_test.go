@@ -6,6 +6,7 @@
 package segment
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestE11Umask: not parallel, the umask is the process's.
@@ -21,14 +24,26 @@ func TestE11Umask(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	old := unix.Umask(0)
 	defer unix.Umask(old)
-	w := openTestWriter(t, dir, Options{Format: allFormats[0]})
-	require.NoError(t, w.Append(testRecord(OTLPProto, 1, 10), Count{}))
-	for path, want := range map[string]fs.FileMode{
-		dir: 0o700, filepath.Dir(dir): 0o700, filepath.Join(dir, list(t, dir)[0]): 0o600,
-	} {
+	s := openTestSet(t, dir, Options{Format: allFormats[0], Rotation: Rotation{MaxRecords: 2}}, SetOptions{Levels: 2, MaxOpen: 4})
+	for id := range 3 { // a finished file, and one being written
+		require.NoError(t, s.Append([]string{"a", "b"}, testRecord(OTLPProto, id, 10), Count{}))
+	}
+	files, directories := 0, 0
+	require.NoError(t, filepath.WalkDir(filepath.Dir(dir), func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
 		info, err := os.Stat(path)
 		require.NoError(t, err)
-		assert.Equal(t, want, info.Mode().Perm(), path)
-	}
-	require.NoError(t, w.Close())
+		if entry.IsDir() {
+			directories++
+			assert.Equal(t, fs.FileMode(0o700), info.Mode().Perm(), path)
+		} else {
+			files++
+			assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), path)
+		}
+		return nil
+	}))
+	require.NoError(t, s.Close())
+	assert.Equal(t, 2, files)
+	assert.Equal(t, 4, directories)
+	profiletest.Injected(t, fmt.Sprintf("umask 0 for %d files and %d directories", files, directories))
 }

@@ -338,7 +338,10 @@ func TestE6ChangedByOthers(t *testing.T) {
 					assert.Equal(t, "someone else's", string(data))
 				}
 				require.NoError(t, w.Close())
-				assert.Equal(t, tt.readable, readAll(t, dir, size))
+				readable := readAll(t, dir, size)
+				assert.Equal(t, tt.readable, readable)
+				after := slices.DeleteFunc(readable, func(id int) bool { return id < 3 })
+				profiletest.Account(t, "1 changes by others", 2, len(after), 0)
 				assert.Equal(t, name != "file chmod", troubles > 0)
 				if name == "directory moved" || name == "directory replaced" {
 					assert.Equal(t, []int{1, 2}, readAll(t, dir+"-moved", size), "finished where it is")
@@ -354,7 +357,7 @@ func TestE5Restarts(t *testing.T) {
 	dir := t.TempDir()
 	before := map[string]string{}
 	var want []int
-	for round := range 100 {
+	for round := range profiletest.Rounds(t, 100, 100) {
 		format := allFormats[round%len(allFormats)]
 		// Without a moving clock the names are the same again and again.
 		w := openTestWriter(t, dir, Options{Format: format, Now: newClock().Now})
@@ -371,7 +374,9 @@ func TestE5Restarts(t *testing.T) {
 		}
 		require.Len(t, before, round+1)
 	}
-	assert.ElementsMatch(t, want, readAll(t, dir, size))
+	got := readAll(t, dir, size)
+	assert.ElementsMatch(t, want, got)
+	profiletest.Account(t, fmt.Sprintf("%d restarts", len(want)), len(want), len(got), 0)
 }
 
 // TestE7ManyWriters: 16 goroutines of 2 Writers in one directory, many rotations, a
@@ -395,6 +400,7 @@ func TestE7ManyWriters(t *testing.T) {
 		writers := []*Writer{open(), open()}
 		stop := make(chan struct{})
 		var reading, writing sync.WaitGroup
+		steps := 0
 		reading.Go(func() {
 			for {
 				select {
@@ -402,6 +408,7 @@ func TestE7ManyWriters(t *testing.T) {
 					return
 				default:
 					clock.step(-time.Millisecond)
+					steps++
 					writers[0].Tick()
 					for _, name := range list(t, dir) {
 						if parsed, ok := ParseName(name); ok && !parsed.Partial && rand.IntN(50) == 0 {
@@ -434,6 +441,7 @@ func TestE7ManyWriters(t *testing.T) {
 		assert.Len(t, list(t, dir), finished)
 		assert.GreaterOrEqual(t, finished, 16*each/4)
 		testWithTool(t, dir, format.Compression)
+		profiletest.Account(t, fmt.Sprintf("%d rotations of 2 writers by 16 goroutines, %d steps back of the clock", finished, steps), len(want), len(got), 0)
 	})
 }
 

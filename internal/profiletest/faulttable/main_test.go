@@ -57,6 +57,9 @@ func TestReport(t *testing.T) {
 		event{Action: "pass", Test: "TestE1FailingCalls/zstd"},
 		event{Action: "output", Test: "TestE1FailingCalls/gzip", Output: "    b_test.go:7: no gzip here\n"},
 		event{Action: "skip", Test: "TestE1FailingCalls/gzip"},
+		event{Action: "output", Test: "TestE1FailingCalls/zstd sync", Output: "    b_test.go:1: account: injected \"5 failing calls, until repaired\", acknowledged 3, readable 3, dropped 0\n"},
+		event{Action: "output", Test: "TestE1FailingCalls/zstd sync", Output: "    b_test.go:1: account: injected \"7 failing calls, 0 panics, until repaired\"\n"},
+		event{Action: "pass", Test: "TestE1FailingCalls/zstd sync"},
 		event{Action: "pass", Test: "TestE1FailingCalls"},
 		event{Action: "output", Test: "TestE4PowerLoss", Output: "    b_test.go:7: needs root\n"},
 		event{Action: "skip", Test: "TestE4PowerLoss"},
@@ -67,7 +70,7 @@ func TestReport(t *testing.T) {
 	assert.False(t, failed)
 	assert.Equal(t, "ok  \texample.com/p\t1s", lines[0])
 	assert.Equal(t, "P8 Accounting 20 5 errors 10 8 2 passed 77", line(t, lines, "P8"))
-	assert.Equal(t, "E1 FailingCalls 4 - - - - passed in part -", line(t, lines, "E1"))
+	assert.Equal(t, "E1 FailingCalls 4 12 failing calls, until repaired, 0 panics 3 3 0 passed in part -", line(t, lines, "E1"))
 	assert.Equal(t, "E4 PowerLoss - - - - - not run -", line(t, lines, "E4"))
 	assert.Equal(t, "D1 - - - - - - not run -", line(t, lines, "D1"))
 	assert.Contains(t, lines, "TestE1FailingCalls not run, gzip: no gzip here")

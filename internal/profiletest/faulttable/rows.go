@@ -22,6 +22,8 @@ var (
 	rounds   = regexp.MustCompile(`: (\d+) rounds$`)
 	seeds    = regexp.MustCompile(`: seed (\d+)$`)
 	injected = regexp.MustCompile(`: account: injected ("(?:[^"\\]|\\.)*")(?:, acknowledged (\d+), readable (\d+), dropped (\d+))?$`)
+	// A number of things, as "3 SIGKILL".
+	counted = regexp.MustCompile(`^(\d+) (.+)$`)
 	// Where a test says it: "    file_test.go:12: why".
 	said = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: (.*)$`)
 )
@@ -40,11 +42,25 @@ type rowTest struct {
 	verdict   string   // pass, fail, skip, died
 	notRun    []string // why a part, or the whole, was skipped
 	rounds    int
-	injected  []string
+	injected  []injection
 	seeds     []string
 
 	accounted                       bool
 	acknowledged, readable, dropped int
+}
+
+// injection is so many of one thing, or something that is not counted.
+type injection struct {
+	what      string
+	isCounted bool
+	count     int
+}
+
+func (i injection) String() string {
+	if i.isCounted {
+		return strconv.Itoa(i.count) + " " + i.what
+	}
+	return i.what
 }
 
 // rows holds the line of each top-level test of a row.
@@ -91,8 +107,8 @@ func (t *rowTest) read(line string) {
 		if err != nil {
 			what = m[1]
 		}
-		if !slices.Contains(t.injected, what) {
-			t.injected = append(t.injected, what)
+		for one := range strings.SplitSeq(what, ", ") {
+			t.inject(one)
 		}
 		if m[2] != "" {
 			t.accounted = true
@@ -101,6 +117,30 @@ func (t *rowTest) read(line string) {
 			t.dropped += number(m[4])
 		}
 	}
+}
+
+// inject adds what one part of a test injected to what others did.
+func (t *rowTest) inject(what string) {
+	one := injection{what: what}
+	if m := counted.FindStringSubmatch(what); m != nil {
+		one = injection{m[2], true, number(m[1])}
+	}
+	for i := range t.injected {
+		if t.injected[i].what == one.what && t.injected[i].isCounted == one.isCounted {
+			t.injected[i].count += one.count
+			return
+		}
+	}
+	t.injected = append(t.injected, one)
+}
+
+// list says all that was injected.
+func (t *rowTest) list() string {
+	var all []string
+	for _, one := range t.injected {
+		all = append(all, one.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 func number(digits string) int {
@@ -125,7 +165,7 @@ func (r rows) write(out io.Writer) {
 				continue
 			}
 			found = true
-			cells := []string{row, strings.TrimLeft(strings.TrimPrefix(t.test, "Test"+row), "_"), "-", cmp.Or(strings.Join(t.injected, "; "), "-"), "-", "-", "-", t.outcome(), cmp.Or(strings.Join(first(t.seeds, 3), " "), "-")}
+			cells := []string{row, strings.TrimLeft(strings.TrimPrefix(t.test, "Test"+row), "_"), "-", cmp.Or(t.list(), "-"), "-", "-", "-", t.outcome(), cmp.Or(strings.Join(first(t.seeds, 3), " "), "-")}
 			if t.rounds > 0 {
 				cells[2] = strconv.Itoa(t.rounds)
 			}
