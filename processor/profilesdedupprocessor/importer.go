@@ -26,7 +26,7 @@ type importer struct {
 	// skipped.
 	rows    [2][]int32
 	sources []source // by sample of all Profiles
-	touched []string
+	touched []string // partitions that the payload goes into; its receiver's once merged
 
 	dropped  []bool // by source attribute: it is left out of samples
 	filtered pcommon.Int32Slice
@@ -100,12 +100,14 @@ func (im *importer) add(w *window, pd pprofile.Profiles) error {
 	if err != nil {
 		return err
 	}
-	return im.merge(w, pd, nil)
+	_, err = im.merge(w, pd, nil)
+	return err
 }
 
 // merge is add for a payload that has been checked, without those of its Profiles
-// that repeats says are not to be added; they are counted through, over all scopes.
-func (im *importer) merge(w *window, pd pprofile.Profiles, repeats []bool) error {
+// that repeats says are not to be added; they are counted through, over all scopes. It
+// returns the keys of the partitions that the payload went into.
+func (im *importer) merge(w *window, pd pprofile.Profiles, repeats []bool) (touched []string, err error) {
 	mark := w.tables.Mark()
 	im.remap.Coarsening = w.settings.coarsening
 	im.remap.Reset(pd.Dictionary(), w.tables)
@@ -113,11 +115,12 @@ func (im *importer) merge(w *window, pd pprofile.Profiles, repeats []bool) error
 	im.read(w, pd, repeats)
 	if err := w.tables.Err(); err != nil {
 		w.tables.Rollback(mark)
-		return fmt.Errorf("%w: %w", errInvalid, err)
+		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	w.counts.payloads++
 	im.apply(w, pd)
-	return nil
+	touched, im.touched = im.touched, nil
+	return touched, nil
 }
 
 func (im *importer) resetAttributes(w *window, d pprofile.ProfilesDictionary) {
@@ -241,7 +244,7 @@ func (im *importer) set(attributes pcommon.Int32Slice) int32 {
 
 // apply adds up what read has interned. It cannot fail.
 func (im *importer) apply(w *window, pd pprofile.Profiles) {
-	im.touched = im.touched[:0]
+	im.touched = nil
 	for _, base := range im.remap.Bases() {
 		start, ok := w.bases[base.Mapping]
 		if !ok {
@@ -319,9 +322,10 @@ func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource 
 		}
 	}
 	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
-	if !slices.Contains(im.touched, r.partition) {
+	if c := w.partitions[r.partition]; c.last != w.counts.payloads {
 		im.touched = append(im.touched, r.partition)
-		w.partitions[r.partition].payloads++
+		c.last = w.counts.payloads
+		c.payloads++
 	}
 	return r
 }

@@ -198,12 +198,12 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 	if p.filling != nil && p.filling.size >= full && !p.flushIfFree(reasonMemory) {
 		return nil, errFull
 	}
-	b, err := p.addTo(p.filling, in)
+	b, keys, err := p.addTo(p.filling, in)
 	if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.filling != nil {
 		if !p.flushIfFree(reasonOverflow) {
 			return nil, errFull
 		}
-		b, err = p.addTo(nil, in)
+		b, keys, err = p.addTo(nil, in)
 	}
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 		p.filling = b
 		p.timer.Reset(p.cfg.Window)
 	}
-	for _, key := range p.importer.touched {
+	for _, key := range keys {
 		touched = append(touched, b.partition(key))
 	}
 	p.note(b, in)
@@ -232,16 +232,17 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 // one while it is passed on. The caller holds mu.
 func (p *dedupProcessor) full() int { return (int(p.cfg.MemoryLimit) - p.repeats.retained()) / 3 }
 
-// addTo adds in to b, or to a new batch if b is nil.
-func (p *dedupProcessor) addTo(b *batch, in *incoming) (*batch, error) {
+// addTo adds in to b, or to a new batch if b is nil. It returns the batch and the keys of
+// the partitions that in went into.
+func (p *dedupProcessor) addTo(b *batch, in *incoming) (*batch, []string, error) {
 	if b == nil {
 		b = newBatch(p.settings)
 	}
 	defer p.importer.release()
 	before := b.counts.superseded
-	err := p.importer.merge(b.window, in.pd, in.repeated())
+	touched, err := p.importer.merge(b.window, in.pd, in.repeated())
 	p.telemetry.superseded(b.counts.superseded - before)
-	return b, err
+	return b, touched, err
 }
 
 // note makes the Profiles of in that are no repeats known, or pending with their

@@ -48,6 +48,13 @@ const hurriedWait = 200 * time.Millisecond
 // deliver offers the partitions of a window to the next component until each is
 // accepted, refused for good, or given up.
 func (p *dedupProcessor) deliver(b *batch) {
+	for key := range b.window.partitions {
+		if b.partitions[key] == nil {
+			p.logger.DPanic("Nobody noted a partition of a window, which is passed on all the same. This is a bug.",
+				zap.String("partition", key))
+			b.partition(key)
+		}
+	}
 	retry := newRetries(p.cfg.RetryOnFailure)
 	rest, out := b.ordered(), 0
 	for attempt := 0; ; attempt++ {

@@ -61,9 +61,9 @@ func (p *dedupProcessor) consumeSingle(ctx context.Context, in *incoming) error 
 // passOnSingle merges what of in is no repeat into b and offers that once.
 func (p *dedupProcessor) passOnSingle(ctx context.Context, b *batch, in *incoming) error {
 	im := p.singles.Get().(*importer)
-	err := im.merge(b.window, in.pd, in.repeated())
+	touched, err := im.merge(b.window, in.pd, in.repeated())
 	p.telemetry.superseded(b.counts.superseded)
-	for _, key := range im.touched {
+	for _, key := range touched {
 		b.partition(key)
 	}
 	im.release()

@@ -41,6 +41,7 @@ type window struct {
 type counts struct {
 	payloads, profiles, samples int
 	superseded                  int // profiles that gave way to a later reading
+	last                        int // of a partition: the number in the window of its last payload
 }
 
 type resource struct {
