@@ -15,6 +15,7 @@ import (
 type batch struct {
 	*window
 	size       int // bytes retained, when it was last measured
+	idsSize    int // of the ids of all partitions, in bytes
 	sizes      dictionary.Sizes
 	partitions map[string]*partition
 }
@@ -41,6 +42,13 @@ func (b *batch) partition(key string) *partition {
 		b.partitions[key] = part
 	}
 	return part
+}
+
+// addID notes what is in a partition of b.
+func (b *batch) addID(part *partition, id profileKey) {
+	b.idsSize -= len(id) * cap(part.ids)
+	part.ids = append(part.ids, id)
+	b.idsSize += len(id) * cap(part.ids)
 }
 
 func newPartition(key string) *partition {

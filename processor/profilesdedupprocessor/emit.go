@@ -22,18 +22,21 @@ import (
 // intervals give the same bytes, however they came in. It may be called again,
 // and gives the same each time.
 func (w *window) profiles() pprofile.Profiles {
-	return newEmitter(w).emit(func(*resource) bool { return true })
+	e := newEmitter(w)
+	return e.emit(e.sorted)
 }
 
 // emitter writes what a window has merged, which must not change meanwhile.
 type emitter struct {
-	w         *window
-	canonical *dictionary.Canonical
-	resources []emittedResource
-	attribute []int32
-	kept      []sample
-	parts     []int64
-	content   []byte
+	w           *window
+	sorted      []*resource            // all, by key
+	byPartition map[string][]*resource // in that order
+	canonical   *dictionary.Canonical
+	resources   []emittedResource
+	attribute   []int32
+	kept        []sample
+	parts       []int64
+	content     []byte
 }
 
 type emittedResource struct {
@@ -41,25 +44,30 @@ type emittedResource struct {
 	scopes []*scope // in the order of the output
 }
 
-func newEmitter(w *window) *emitter { return &emitter{w: w} }
+func newEmitter(w *window) *emitter {
+	e := &emitter{w: w, byPartition: map[string][]*resource{}}
+	for _, key := range slices.Sorted(maps.Keys(w.resources)) {
+		r := w.resources[key]
+		e.sorted = append(e.sorted, r)
+		e.byPartition[r.partition] = append(e.byPartition[r.partition], r)
+	}
+	return e
+}
 
 // partition returns the Profiles of one partition, with a dictionary of their own.
 func (e *emitter) partition(key string) pprofile.Profiles {
-	return e.emit(func(r *resource) bool { return r.partition == key })
+	return e.emit(e.byPartition[key])
 }
 
-func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
+// emit writes resources, which are sorted.
+func (e *emitter) emit(resources []*resource) pprofile.Profiles {
 	if e.canonical == nil {
 		e.canonical = dictionary.NewCanonical(e.w.tables)
 	} else {
 		e.canonical.Reset()
 	}
 	e.resources = e.resources[:0]
-	for _, key := range slices.Sorted(maps.Keys(e.w.resources)) {
-		r := e.w.resources[key]
-		if !which(r) {
-			continue
-		}
+	for _, r := range resources {
 		to := emittedResource{r, scopesOf(r)}
 		for _, s := range to.scopes {
 			e.use(s)
@@ -88,7 +96,8 @@ func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
 	}
 	e.setIDs(pd, tables.Sum(nil))
 	if len(e.w.partitions) < 2 {
-		*e = emitter{w: e.w} // what takes memory is not needed while pd is passed on
+		// What takes memory is not needed while pd is passed on.
+		*e = emitter{w: e.w, sorted: e.sorted, byPartition: e.byPartition}
 	}
 	return pd
 }
@@ -193,7 +202,7 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 		if series.sources == 1 {
 			p.SetProfileID(series.id)
 		}
-		kept := e.sorted(s, series)
+		kept := e.samples(s, series)
 		if series.key.shape == shapeValues {
 			e.emitValues(sp.Profiles(), p, series, kept)
 		} else {
@@ -202,10 +211,10 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 	}
 }
 
-// sorted returns the samples of series in the order that compresses best of those
+// samples returns the samples of series in the order that compresses best of those
 // tried: by attribute set, then value, then stack. Equal neighbours are what gzip
 // finds, and sample types that are multiples of each other stay in step.
-func (e *emitter) sorted(s *scope, series *series) []sample {
+func (e *emitter) samples(s *scope, series *series) []sample {
 	kept := e.keep(s, series)
 	slices.SortFunc(kept, func(a, b sample) int {
 		if c := e.canonical.CompareSets(a.set, b.set); c != 0 {

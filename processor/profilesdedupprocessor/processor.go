@@ -167,7 +167,7 @@ func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 		p.telemetry.refused(reasonShutdown)
 		return nil, errStopping
 	}
-	waits, marked := p.repeats.mark(in.profiles)
+	outcomes, marked := p.repeats.mark(in.profiles)
 	if marked < len(in.profiles) {
 		touched, err := p.addNew(in)
 		switch {
@@ -180,15 +180,15 @@ func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 		}
 		if p.cfg.Acknowledge == acknowledgeOnFlush {
 			for _, part := range touched {
-				waits = appendNew(waits, part)
+				outcomes.add(part)
 			}
 		}
 	}
 	p.telemetry.accepted(in)
-	for _, part := range waits {
+	for _, part := range outcomes.all {
 		part.waiters++
 	}
-	return waits, nil
+	return outcomes.all, nil
 }
 
 // addNew merges what of in is no repeat into the filling window, and returns the
@@ -217,10 +217,7 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 	}
 	p.note(b, in)
 	b.sizes = b.sizes.Plus(in.sizes)
-	b.size = b.retained()
-	for _, part := range b.partitions {
-		b.size += len(profileKey{}) * cap(part.ids)
-	}
+	b.size = b.retained() + b.idsSize
 	if b.size >= full {
 		p.flushIfFree(reasonMemory)
 	}
@@ -254,7 +251,7 @@ func (p *dedupProcessor) note(b *batch, in *incoming) {
 			continue
 		}
 		part := b.partition(profile.partition)
-		part.ids = append(part.ids, profile.key)
+		b.addID(part, profile.key)
 		if p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush {
 			p.repeats.await(profile.key, part)
 		} else {

@@ -3,10 +3,7 @@
 
 package profilesdedupprocessor
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // repeats knows the Profiles that were acknowledged of late, and those whose outcome
 // is pending. Its owner serializes calls.
@@ -47,7 +44,7 @@ func newRepeats(horizon time.Duration, limit int) *repeats {
 // mark tells of each Profile whether it is a repeat, and returns the partitions whose
 // outcome decides about those that are pending. Profiles of one payload are no repeats
 // of each other.
-func (r *repeats) mark(profiles []incomingProfile) (waits []*partition, marked int) {
+func (r *repeats) mark(profiles []incomingProfile) (waits outcomes, marked int) {
 	r.expire()
 	for i := range profiles {
 		p := &profiles[i]
@@ -61,7 +58,7 @@ func (r *repeats) mark(profiles []incomingProfile) (waits []*partition, marked i
 		if _, p.repeat = r.known[p.key]; !p.repeat {
 			var outcome *partition
 			if outcome, p.repeat = r.pending[p.key]; p.repeat {
-				waits = appendNew(waits, outcome)
+				waits.add(outcome)
 			}
 		}
 		if p.repeat {
@@ -71,11 +68,21 @@ func (r *repeats) mark(profiles []incomingProfile) (waits []*partition, marked i
 	return waits, marked
 }
 
-func appendNew(all []*partition, p *partition) []*partition {
-	if slices.Contains(all, p) {
-		return all
+// outcomes are partitions that somebody is to wait for, each once.
+type outcomes struct {
+	all   []*partition
+	there map[*partition]bool
+}
+
+func (o *outcomes) add(p *partition) {
+	if o.there[p] {
+		return
 	}
-	return append(all, p)
+	if o.there == nil {
+		o.there = map[*partition]bool{}
+	}
+	o.there[p] = true
+	o.all = append(o.all, p)
 }
 
 // await makes the outcome of p decide about key.

@@ -65,11 +65,11 @@ func (p *dedupProcessor) deliver(b *batch) {
 		}
 		wait, again := retry.next()
 		switch {
-		case !again:
-			p.giveUp(b, rest, reasonRetriesEnded, err)
-			return
 		case p.sending.Err() != nil:
 			p.giveUp(b, rest, reasonShutdown, err)
+			return
+		case !again:
+			p.giveUp(b, rest, reasonRetriesEnded, err)
 			return
 		}
 		p.logger.Warn("The next component did not accept a window; it is offered again.",
@@ -82,11 +82,18 @@ func (p *dedupProcessor) deliver(b *batch) {
 }
 
 // offer offers each of parts once and returns those to be offered again, with an error
-// of one of them. The bytes of accepted dictionaries are added to out.
+// of one of them. Once the time of the shutdown is over it offers none. The bytes of
+// accepted dictionaries are added to out.
 func (p *dedupProcessor) offer(b *batch, parts []*partition, out *int) (rest []*partition, err error) {
 	// Made anew for each attempt: the next component may have changed it.
 	e := newEmitter(b.window)
-	for _, part := range parts {
+	for i, part := range parts {
+		if ended := p.sending.Err(); ended != nil {
+			if err == nil {
+				err = ended
+			}
+			return append(rest, parts[i:]...), err
+		}
 		bytes, refusal := p.passOn(p.sending, e, part)
 		switch {
 		case refusal == nil:

@@ -22,7 +22,7 @@ func (p *dedupProcessor) consumeSingle(ctx context.Context, in *incoming) error 
 			p.telemetry.refused(reasonShutdown)
 			return errStopping
 		}
-		waits, marked := p.repeats.mark(in.profiles)
+		outcomes, marked := p.repeats.mark(in.profiles)
 		p.note(b, in)
 		p.measure()
 		p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *dedupProcessor) consumeSingle(ctx context.Context, in *incoming) error 
 			p.telemetry.accepted(in)
 		}
 		failed := false
-		for _, part := range waits {
+		for _, part := range outcomes.all {
 			select {
 			case <-part.done:
 				failed = failed || part.err != nil
