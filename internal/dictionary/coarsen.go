@@ -115,7 +115,9 @@ func (r *Remap) line(l Line) Line {
 }
 
 // Rebase moves the rebased mappings that c has written into dst, and the addresses
-// in them, to where bases says, by index in the tables; 0 where it says nothing.
+// in them, to where bases says, by index in the tables; 0 where it says nothing. Where
+// that makes a mapping equal to one that was not rebased, for a location outside it, they
+// become one.
 func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by Granularity) {
 	starts := make([]uint64, len(c.mappings.order))
 	for i, old := range c.mappings.order {
@@ -130,6 +132,42 @@ func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint
 			l.SetAddress(start + l.Address())
 		}
 	}
+	mergeMappings(dst)
+}
+
+// mergeMappings leaves the first of equal mappings in dst.
+func mergeMappings(dst pprofile.ProfilesDictionary) {
+	table := dst.MappingTable()
+	place := make([]int32, table.Len()) // the new index by the old one
+	first := make(map[string]int32, table.Len())
+	var key []byte
+	for i, m := range table.All() {
+		key = (&Mapping{
+			MemoryStart: m.MemoryStart(), MemoryLimit: m.MemoryLimit(), FileOffset: m.FileOffset(),
+			Filename: m.FilenameStrindex(), Attributes: m.AttributeIndices().AsRaw(),
+		}).appendKey(key[:0])
+		to, ok := first[string(key)]
+		if !ok {
+			to = int32(len(first))
+			first[string(key)] = to
+		}
+		place[i] = to
+	}
+	if len(first) == len(place) {
+		return
+	}
+	for _, l := range dst.LocationTable().All() {
+		l.SetMappingIndex(place[l.MappingIndex()])
+	}
+	old, kept := -1, int32(0)
+	table.RemoveIf(func(pprofile.Mapping) bool {
+		old++
+		if place[old] == kept {
+			kept++
+			return false
+		}
+		return true
+	})
 }
 
 // Reset makes c one in which nothing is used. It keeps the memory, and takes time

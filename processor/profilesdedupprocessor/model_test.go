@@ -216,12 +216,16 @@ func randomSettings(r *rand.Rand) mergeSettings {
 	return s
 }
 
-// moved gives the mappings of all frames another load address.
-func moved(all []profiletest.Expanded, by uint64) []profiletest.Expanded {
+// moved gives the mappings of all frames another load address. With outside, some frames
+// have an address outside their mapping.
+func moved(all []profiletest.Expanded, by uint64, outside bool) []profiletest.Expanded {
 	for _, e := range all {
 		for _, s := range e.Samples {
 			for _, f := range s.Stack {
 				if f.Mapping.Start != 0 {
+					if outside && f.Address%0x3000 == 0 {
+						f.Address = 0x10
+					}
 					f.Mapping.Start += by
 					f.Mapping.Limit += by
 					f.Address += by
@@ -257,7 +261,7 @@ func TestP2_WindowAgainstNaiveModel(t *testing.T) {
 		for range 2 + r.IntN(4) {
 			if r.IntN(4) > 0 {
 				// Few seeds, so that the same things come again.
-				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12)
+				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12, round%3 == 0)
 				if round%2 == 0 {
 					expanded = alike(expanded)
 				}
@@ -309,6 +313,7 @@ func TestRebaseMappings(t *testing.T) {
 		loaded("/bin/a", 0x5000, 0x5010), loaded("/bin/a", 0x3000, 0x3010), loaded("/bin/a", 0x7000, 0x7010),
 		loaded("/bin/a", 0x7000, 0x10), loaded("[heap]", 0x5000, 0x5010), loaded("[heap]", 0x3000, 0x3010),
 		loaded("/bin/b", math.MaxUint64-0x1000, math.MaxUint64),
+		loaded("/bin/a", 0x3000, 0x20),
 	}
 	out := merged(t, settings, payloads...)
 	slices.Reverse(payloads)
@@ -321,6 +326,7 @@ func TestRebaseMappings(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		`0x3010 in 0x3000-0x4000+0x0 "/bin/a"`:                                     "3",
+		`0x20 in 0x3000-0x4000+0x0 "/bin/a"`:                                       "1",
 		`0x10 in 0x7000-0x8000+0x0 "/bin/a"`:                                       "1",
 		`0x5010 in 0x5000-0x6000+0x0 "[heap]"`:                                     "1",
 		`0x3010 in 0x3000-0x4000+0x0 "[heap]"`:                                     "1",
