@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -298,18 +299,18 @@ func (im *importer) applyScope(w *window, to *resource, sp pprofile.ScopeProfile
 }
 
 func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource {
-	from := rp.Resource()
+	from, schemaURL := rp.Resource(), valid(rp.SchemaUrl())
 	attributes := w.settings.keptAttributes(from.Attributes())
 	im.key = w.tables.AppendMap(im.key[:0], attributes)
-	im.key = append(im.key, rp.SchemaUrl()...)
+	im.key = append(im.key, schemaURL...)
 	if w.settings.snapshots == snapshotsLatest {
 		im.original = w.tables.AppendMap(im.original[:0], from.Attributes())
-		im.original = append(im.original, rp.SchemaUrl()...)
+		im.original = append(im.original, schemaURL...)
 	}
 	r := w.resources[string(im.key)]
 	if r == nil {
 		r = &resource{
-			resource: pcommon.NewResource(), schemaURL: rp.SchemaUrl(),
+			resource: pcommon.NewResource(), schemaURL: schemaURL,
 			partition: w.settings.partitionOf(attributes), scopes: map[string]*scope{},
 		}
 		from.CopyTo(r.resource)
@@ -332,7 +333,8 @@ func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource 
 
 func (im *importer) scope(w *window, r *resource, sp pprofile.ScopeProfiles, isReading bool) *scope {
 	im.key = w.tables.AppendMap(im.key[:0], sp.Scope().Attributes())
-	im.key = im.key.AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()).AppendKey(sp.SchemaUrl())
+	name, version, schemaURL := valid(sp.Scope().Name()), valid(sp.Scope().Version()), valid(sp.SchemaUrl())
+	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
 	content := len(im.key)
 	latest := isReading && w.settings.snapshots == snapshotsLatest
 	switch {
@@ -345,19 +347,24 @@ func (im *importer) scope(w *window, r *resource, sp pprofile.ScopeProfiles, isR
 	s := r.scopes[string(im.key)]
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: sp.SchemaUrl(),
+			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL,
 			content: string(im.key[:content]), series: map[seriesKey]*series{},
 		}
 		if latest {
 			s.latest = map[seriesKey]reading{}
 		}
 		sp.Scope().CopyTo(s.scope)
+		s.scope.SetName(name)
+		s.scope.SetVersion(version)
 		r.scopes[string(im.key)] = s
 		w.size += entrySize + 5*len(im.key)
 	}
 	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), sp.Scope().DroppedAttributesCount()))
 	return s
 }
+
+// valid is s with U+FFFD for each run of bytes that are not UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // What follows the content of a scope in the key of one of readings.
 const (

@@ -78,7 +78,7 @@ func (s *series) include(p pprofile.Profile, place int) {
 		s.dropped += n
 	}
 	if s.key.original != 0 {
-		s.format = p.OriginalPayloadFormat()
+		s.format = valid(p.OriginalPayloadFormat())
 		s.payload = p.OriginalPayload().AsRaw()
 	}
 }
