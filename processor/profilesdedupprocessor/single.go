@@ -10,6 +10,10 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
+// errUnknown is the outcome for those who wait for what another caller was passing on
+// when it panicked.
+var errUnknown = errors.New("profiles_dedup: the next component ended without an answer")
+
 // consumeSingle passes on a payload by itself and returns what the next component
 // says. Profiles whose repeats are on their way wait for the outcome of those, and are
 // passed on if that is a failure.
@@ -60,6 +64,15 @@ func (p *dedupProcessor) consumeSingle(ctx context.Context, in *incoming) error 
 
 // passOnSingle merges what of in is no repeat into b and offers that once.
 func (p *dedupProcessor) passOnSingle(ctx context.Context, b *batch, in *incoming) error {
+	defer func() { // so that nobody waits for ever if the next component panics
+		for _, part := range b.partitions {
+			select {
+			case <-part.done:
+			default:
+				p.settle(part, errUnknown)
+			}
+		}
+	}()
 	im := p.singles.Get().(*importer)
 	touched, err := im.merge(b.window, in.pd, in.repeated())
 	p.telemetry.superseded(b.counts.superseded)
