@@ -149,6 +149,9 @@ func (s *scope) readingTime() uint64 {
 func (e *emitter) use(s *scope) {
 	c := e.canonical
 	for _, series := range s.series {
+		for _, v := range series.verbatim.samples {
+			c.UseSample(v.stack, v.set, v.link)
+		}
 		for _, kept := range e.keep(s, series) {
 			c.UseSample(kept.stack, kept.set, kept.link)
 		}
@@ -202,6 +205,10 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 		if series.sources == 1 {
 			p.SetProfileID(series.id)
 		}
+		if series.key.original != 0 {
+			e.emitVerbatim(p, &series.verbatim)
+			continue
+		}
 		kept := e.samples(s, series)
 		if series.key.shape == shapeValues {
 			e.emitValues(sp.Profiles(), p, series, kept)
@@ -249,7 +256,10 @@ func (e *emitter) compareSeries(a, b *series) int {
 		cmp.Compare(a.format, b.format),
 		bytes.Compare(a.payload, b.payload),
 		bytes.Compare(a.id[:], b.id[:]),
-		cmp.Compare(x.original, y.original),
+		cmp.Compare(a.start, b.start),
+		cmp.Compare(a.duration, b.duration),
+		cmp.Compare(a.dropped, b.dropped),
+		e.compareVerbatim(&a.verbatim, &b.verbatim),
 	)
 }
 

@@ -161,6 +161,11 @@ func (im *importer) read(w *window, pd pprofile.Profiles, repeats []bool) {
 					continue
 				}
 				im.readHeader(w, &im.profiles[n])
+				if isVerbatim(p) {
+					im.readVerbatim(p.Samples())
+					im.profiles[n].lastIdentity = len(im.identities)
+					continue
+				}
 				im.readSamples(w, p.Samples(), sibling)
 				im.profiles[n].lastIdentity = len(im.identities)
 				sibling = &importedProfile{profile: p, first: im.profiles[n].first}
@@ -379,14 +384,20 @@ func (im *importer) applyProfile(w *window, of *resource, to *scope, p *imported
 	partition.profiles++
 	w.counts.samples += samples.Len()
 	partition.samples += samples.Len()
+	target := seriesOf{w: w, scope: to, profile: p, place: place}
 	switch {
-	case p.profile.OriginalPayload().Len() > 0 || p.profile.OriginalPayloadFormat() != "":
+	case isVerbatim(p.profile):
 		p.key.original = w.counts.profiles
+		s := target.of(shapeValues)
+		for i, n := range im.samples[p.first : p.first+samples.Len()] {
+			s.verbatim.add(im.identities[n], samples.At(i))
+		}
+		target.done()
+		return
 	case to.latest != nil && !w.supersede(to, p, w.counts.payloads):
 		w.counts.superseded++
 		return
 	}
-	target := seriesOf{w: w, scope: to, profile: p, place: place}
 	w.size -= to.family.samples.Retained()
 	for i, n := range im.samples[p.first : p.first+samples.Len()] {
 		if n < 0 {

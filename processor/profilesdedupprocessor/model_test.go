@@ -92,6 +92,9 @@ func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
 	if out {
 		s.dropResourceAttributes, s.dropSampleAttributes, s.dropTimestamps = nil, nil, false
 	}
+	if e.PayloadFormat != "" { // its samples stay as they are
+		s.dropSampleAttributes, s.dropTimestamps = nil, false
+	}
 	if m.isReading(&e) {
 		time := "latest"
 		switch s.snapshots {
@@ -173,7 +176,12 @@ func (m *model) requireSame(t *testing.T, want []profiletest.Expanded, partition
 	var got []profiletest.Expanded
 	for key, pd := range partitions {
 		violations, _ := profiletest.Conformance(pd)
-		require.Empty(t, violations)
+		hasOriginal := false
+		eachProfile(pd, func(p pprofile.Profile) { hasOriginal = hasOriginal || p.OriginalPayloadFormat() != "" })
+		require.Empty(t, slices.DeleteFunc(violations, func(v string) bool {
+			// Samples that stay as they are may have become equal by their locations.
+			return hasOriginal && strings.HasPrefix(v, "sample identity")
+		}))
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.settings.partitionOf(rp.Resource().Attributes()))
 		}

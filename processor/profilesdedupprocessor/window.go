@@ -78,7 +78,7 @@ type seriesKey struct {
 	shape                  shape
 	// Readings of different times do not merge.
 	time, duration uint64
-	// original numbers Profiles with an original payload, which never merge.
+	// original numbers Profiles with an original payload, which never merge: see verbatim.
 	original int
 }
 
