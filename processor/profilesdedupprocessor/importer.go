@@ -394,8 +394,7 @@ func (im *importer) applyProfile(w *window, of *resource, to *scope, p *imported
 		}
 		target.done()
 		return
-	case to.latest != nil && !w.supersede(to, p, w.counts.payloads):
-		w.counts.superseded++
+	case to.latest != nil && !w.supersede(to, p, partition):
 		return
 	}
 	w.size -= to.family.samples.Retained()

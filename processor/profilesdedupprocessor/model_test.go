@@ -53,7 +53,8 @@ func (m *model) isReading(e *profiletest.Expanded) bool {
 
 // header is what must be equal for two Profiles to be the same reading.
 func header(e profiletest.Expanded) string {
-	return fmt.Sprint(e.Resource, e.Scope, e.Type, e.Unit, e.PeriodType, e.PeriodUnit, e.Period, e.Attributes)
+	all := []any{e.Resource, e.Scope, e.Type, e.Unit, e.PeriodType, e.PeriodUnit, e.Period, e.Attributes}
+	return fmt.Sprintf("%q %#v", all, all) // neither of these alone tells all values apart
 }
 
 // flush returns what is to come out, of all partitions together.

@@ -18,7 +18,9 @@ var errUnknown = errors.New("profiles_dedup: the next component ended without an
 // says. Profiles whose repeats are on their way wait for the outcome of those, and are
 // passed on if that is a failure.
 func (p *dedupProcessor) consumeSingle(ctx context.Context, in *incoming) error {
-	for first := true; ; first = false {
+	answered := false
+	defer func() { p.countSingle(in, answered) }()
+	for {
 		b := newBatch(p.settings)
 		p.mu.Lock()
 		if p.stopping {
@@ -41,9 +43,6 @@ func (p *dedupProcessor) consumeSingle(ctx context.Context, in *incoming) error 
 				return err
 			}
 		}
-		if first {
-			p.telemetry.accepted(in)
-		}
 		failed := false
 		for _, part := range outcomes.all {
 			select {
@@ -54,28 +53,50 @@ func (p *dedupProcessor) consumeSingle(ctx context.Context, in *incoming) error 
 			}
 		}
 		if !failed {
+			answered = true
 			return nil
-		}
-		for i := range in.profiles {
-			in.profiles[i].done = in.profiles[i].done || !in.profiles[i].repeat
 		}
 	}
 }
 
-// passOnSingle merges what of in is no repeat into b and offers that once.
+// countSingle counts in once its outcome is known: all of it if that is good, else what
+// of it was passed on all the same.
+func (p *dedupProcessor) countSingle(in *incoming, good bool) {
+	profiles, samples := 0, 0
+	for i := range in.profiles {
+		profile := &in.profiles[i]
+		if profile.repeat = !profile.done; profile.done {
+			profiles++
+			samples += profile.samples
+		}
+	}
+	if good {
+		p.telemetry.accepted(in)
+	} else if profiles > 0 {
+		p.telemetry.incoming(profiles, samples, in.sizes)
+	}
+}
+
+// passOnSingle merges what of in is no repeat into b and offers that once. What is
+// accepted is done.
 func (p *dedupProcessor) passOnSingle(ctx context.Context, b *batch, in *incoming) error {
-	defer func() { // so that nobody waits for ever if the next component panics
-		for _, part := range b.partitions {
+	defer func() {
+		for _, part := range b.partitions { // so that nobody waits for ever if the next component panics
 			select {
 			case <-part.done:
 			default:
 				p.settle(part, errUnknown)
 			}
 		}
+		for i := range in.profiles {
+			profile := &in.profiles[i]
+			if part := b.partitions[profile.partition]; part != nil && part.err == nil && !profile.repeat {
+				profile.done = true
+			}
+		}
 	}()
 	im := p.singles.Get().(*importer)
 	touched, err := im.merge(b.window, in.pd, in.repeated())
-	p.telemetry.superseded(b.counts.superseded)
 	for _, key := range touched {
 		b.partition(key)
 	}
@@ -92,6 +113,9 @@ func (p *dedupProcessor) passOnSingle(ctx context.Context, b *batch, in *incomin
 	for _, part := range b.ordered() {
 		bytes, refusal := p.passOn(ctx, e, part)
 		p.settle(part, refusal)
+		if refusal == nil {
+			p.telemetry.superseded(b.window.partitions[part.key].superseded)
+		}
 		out += bytes
 		err = worse(err, refusal)
 	}

@@ -37,10 +37,10 @@ type window struct {
 	size       int // of what is not in tables, in bytes: about
 }
 
-// counts are what went into a window, or a partition of it.
+// counts are what went into a window, or what is in a partition of it.
 type counts struct {
 	payloads, profiles, samples int
-	superseded                  int // profiles that gave way to a later reading
+	superseded                  int // profiles that gave way to a later reading; a partition's others do not count them
 	last                        int // of a partition: the number in the window of its last payload
 }
 
@@ -64,8 +64,9 @@ type scope struct {
 
 // reading is which of the readings of a scope is held.
 type reading struct {
-	time    uint64 // nanoseconds since the epoch
-	payload int    // its number in the window
+	time              uint64 // nanoseconds since the epoch
+	payload           int    // its number in the window
+	profiles, samples int    // that it came as
 }
 
 // seriesKey tells the merged Profiles of a scope apart. Strings and sets are
@@ -113,29 +114,40 @@ func (w *window) isReading(p pprofile.Profile, key seriesKey) bool {
 // delta, cumulative or instant.
 const attrTemporality = "profile.temporality"
 
-// supersede makes room in s for the reading p of the given payload, and tells
-// whether it is to be added: one that is earlier than what is held is not. What one
-// payload has of one reading belongs together.
-func (w *window) supersede(s *scope, p *importedProfile, payload int) bool {
-	key, time := p.key, uint64(p.profile.Time())
+// supersede makes room in s, which is of the given partition, for the reading p of the
+// payload that is being added, and tells whether it is to be added: one that is earlier
+// than what is held is not. What one payload has of one reading belongs together.
+func (w *window) supersede(s *scope, p *importedProfile, partition *counts) bool {
+	key, payload := p.key, w.counts.payloads
+	time, samples := uint64(p.profile.Time()), p.profile.Samples().Len()
 	held, ok := s.latest[key]
 	switch {
 	case ok && held.payload == payload && held.time == time:
+		s.latest[key] = reading{time, payload, held.profiles + 1, held.samples + samples}
 		return true
 	case ok && time < held.time:
+		w.gaveWay(partition, 1, samples)
 		return false
 	case !ok:
 		w.size += entrySize / 4
 	}
-	s.latest[key] = reading{time, payload}
+	w.gaveWay(partition, held.profiles, held.samples)
+	s.latest[key] = reading{time, payload, 1, samples}
 	for key.shape = range shapes {
 		if old := s.series[key]; old != nil {
-			w.counts.superseded += old.sources
 			w.size -= entrySize + old.retained()
 			delete(s.series, key)
 		}
 	}
 	return true
+}
+
+// gaveWay notes that what was counted in partition is not in it any more.
+func (w *window) gaveWay(partition *counts, profiles, samples int) {
+	w.counts.superseded += profiles
+	partition.superseded += profiles
+	partition.profiles -= profiles
+	partition.samples -= samples
 }
 
 // retained is about how much memory w holds on to, in bytes.
