@@ -25,6 +25,8 @@ func (d *downstream) answers(answer func(attempt int) error) {
 
 func unavailable(int) error { return errors.New("unavailable") }
 
+func permanently(int) error { return consumererror.NewPermanent(errors.New("never")) }
+
 func onFlush(c *Config) {
 	c.Window = time.Second
 	c.Acknowledge = acknowledgeOnFlush

@@ -27,6 +27,9 @@ type partition struct {
 	ids     []profileKey
 	waiters int // callers who wait for the outcome
 	done    chan struct{}
+	// What is in it, and what becomes of its window; set when that is passed on.
+	counts  counts
+	outcome *outcome
 	err     error // the outcome, once done is closed
 }
 

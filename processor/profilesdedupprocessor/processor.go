@@ -36,6 +36,7 @@ type dedupProcessor struct {
 	importer importer
 	filling  *batch   // nil when nothing is in it
 	waiting  []*batch // full, in order; the sender works on the first
+	held     int      // bytes of what is to be offered again
 	timer    *time.Timer
 	overdue  bool // the filling window is to go as soon as no other waits
 	stopping bool
@@ -87,12 +88,11 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 	p.timer = time.AfterFunc(p.cfg.Window, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.overdue = len(p.waiting) > 0; !p.overdue {
-			p.flush(reasonWindow)
-		}
+		p.overdue = p.filling != nil
+		p.flushOverdue()
 	})
 	p.timer.Stop()
-	go p.send()
+	go (&sender{dedupProcessor: p, lanes: map[string]*lane{}}).run()
 	return nil
 }
 
@@ -225,9 +225,21 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 }
 
 // full is the size, in bytes, at which a window is flushed early: a third of what the
-// known ids leave of memory_limit, for it, the one before it, and what is made of that
-// one while it is passed on. The caller holds mu.
-func (p *dedupProcessor) full() int { return (int(p.cfg.MemoryLimit) - p.repeats.retained()) / 3 }
+// known ids and what is held leave of memory_limit, for it, the one before it, and what is
+// made of that one while it is passed on. The caller holds mu.
+func (p *dedupProcessor) full() int {
+	return (int(p.cfg.MemoryLimit) - p.repeats.retained() - p.held) / 3
+}
+
+// hasRoom tells whether a window may be passed on, of which all may have to be held: with
+// split_by until as much is held as a window may have, without it until anything is. The
+// caller holds mu.
+func (p *dedupProcessor) hasRoom() bool {
+	return p.held == 0 || len(p.settings.splitBy) > 0 && p.held < p.full()
+}
+
+// isFree tells whether the sender would take a window now. The caller holds mu.
+func (p *dedupProcessor) isFree() bool { return len(p.waiting) == 0 && p.hasRoom() }
 
 // addTo adds in to b, or to a new batch if b is nil. It returns the batch and the keys of
 // the partitions that in went into.
@@ -262,7 +274,7 @@ func (p *dedupProcessor) note(b *batch, in *incoming) {
 
 // measure notes how much memory is held on to. The caller holds mu.
 func (p *dedupProcessor) measure() {
-	size := p.repeats.retained()
+	size := p.repeats.retained() + p.held
 	if p.filling != nil {
 		size += p.filling.size
 	}
@@ -272,13 +284,20 @@ func (p *dedupProcessor) measure() {
 	p.telemetry.retained.Store(int64(size))
 }
 
-// flushIfFree hands the filling window to the sender, if no other waits there.
+// flushIfFree hands the filling window to the sender, if that would take it now.
 func (p *dedupProcessor) flushIfFree(why reason) bool {
-	if len(p.waiting) > 0 {
+	if !p.isFree() {
 		return false
 	}
 	p.flush(why)
 	return true
+}
+
+// flushOverdue hands over the filling window if its time was over before.
+func (p *dedupProcessor) flushOverdue() {
+	if p.overdue {
+		p.flushIfFree(reasonWindow)
+	}
 }
 
 // flush hands the filling window to the sender. The caller holds mu.

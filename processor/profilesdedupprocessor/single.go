@@ -111,12 +111,13 @@ func (p *dedupProcessor) passOnSingle(ctx context.Context, b *batch, in *incomin
 	e := newEmitter(b.window)
 	out := 0
 	for _, part := range b.ordered() {
-		bytes, refusal := p.passOn(ctx, e, part)
+		passed, refusal := p.passOn(ctx, e, part)
 		p.settle(part, refusal)
 		if refusal == nil {
+			p.telemetry.passedOn(passed)
+			out += passed.sizes.Total().Bytes
 			p.telemetry.superseded(b.window.partitions[part.key].superseded)
 		}
-		out += bytes
 		err = worse(err, refusal)
 	}
 	if err == nil {
