@@ -6,6 +6,7 @@ package profilesdedupprocessor
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
@@ -24,9 +25,11 @@ type batch struct {
 type partition struct {
 	key string
 	// ids are what is in it, for when its outcome is known.
-	ids     []profileKey
-	waiters int // callers who wait for the outcome
-	done    chan struct{}
+	ids []profileKey
+	// acknowledged is, with on_receive, when the last of them was, by repeats.
+	acknowledged time.Duration
+	waiters      int // callers who wait for the outcome
+	done         chan struct{}
 	// What is in it, and what becomes of its window; set when that is passed on.
 	counts  counts
 	outcome *outcome

@@ -141,7 +141,7 @@ func (s *sender) dropAbandoned() {
 			abandoned := h.part.waiters == 0
 			if abandoned {
 				// From here on a repeat does not wait for it.
-				s.repeats.forget(h.part.ids)
+				s.repeats.forget(h.part)
 				h.part.ids = nil
 			}
 			s.mu.Unlock()

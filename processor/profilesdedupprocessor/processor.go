@@ -267,7 +267,7 @@ func (p *dedupProcessor) note(b *batch, in *incoming) {
 		if p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush {
 			p.repeats.await(profile.key, part)
 		} else {
-			p.repeats.acknowledge(part.ids[len(part.ids)-1:])
+			part.acknowledged = p.repeats.acknowledge(part.ids[len(part.ids)-1:])
 		}
 	}
 }

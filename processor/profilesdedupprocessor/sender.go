@@ -202,7 +202,7 @@ func (p *dedupProcessor) settle(part *partition, err error) {
 
 func (p *dedupProcessor) settleLocked(part *partition, err error) {
 	if err != nil {
-		p.repeats.forget(part.ids)
+		p.repeats.forget(part)
 	} else if p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush {
 		p.repeats.acknowledge(part.ids)
 	}
