@@ -23,7 +23,7 @@ import (
 // and gives the same each time.
 func (w *window) profiles() pprofile.Profiles {
 	e := newEmitter(w)
-	return e.emit(e.sorted)
+	return e.emit(e.sorted, w.bases[""])
 }
 
 // emitter writes what a window has merged, which must not change meanwhile.
@@ -56,11 +56,11 @@ func newEmitter(w *window) *emitter {
 
 // partition returns the Profiles of one partition, with a dictionary of their own.
 func (e *emitter) partition(key string) pprofile.Profiles {
-	return e.emit(e.byPartition[key])
+	return e.emit(e.byPartition[key], e.w.bases[key])
 }
 
-// emit writes resources, which are sorted.
-func (e *emitter) emit(resources []*resource) pprofile.Profiles {
+// emit writes resources, which are sorted, with rebased mappings where bases says.
+func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.Profiles {
 	if e.canonical == nil {
 		e.canonical = dictionary.NewCanonical(e.w.tables)
 	} else {
@@ -88,8 +88,8 @@ func (e *emitter) emit(resources []*resource) pprofile.Profiles {
 	}
 	tables := sha256.New()
 	e.canonical.Write(pd.Dictionary(), tables)
-	if len(e.w.bases) > 0 {
-		e.canonical.Rebase(pd.Dictionary(), e.w.bases, e.w.settings.coarsening.Granularity)
+	if len(bases) > 0 {
+		e.canonical.Rebase(pd.Dictionary(), bases, e.w.settings.coarsening.Granularity)
 		for _, m := range pd.Dictionary().MappingTable().All() {
 			tables.Write(binary.BigEndian.AppendUint64(nil, m.MemoryStart()))
 		}

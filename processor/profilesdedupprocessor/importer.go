@@ -29,6 +29,7 @@ type importer struct {
 	sources []source // by sample of all Profiles
 	touched []string // partitions that the payload goes into; its receiver's once merged
 
+	bases    []dictionary.Base
 	dropped  []bool // by source attribute: it is left out of samples
 	filtered pcommon.Int32Slice
 	indices  []int32
@@ -251,20 +252,14 @@ func (im *importer) set(attributes pcommon.Int32Slice) int32 {
 // apply adds up what read has interned. It cannot fail.
 func (im *importer) apply(w *window, pd pprofile.Profiles) {
 	im.touched = nil
-	for _, base := range im.remap.Bases() {
-		start, ok := w.bases[base.Mapping]
-		if !ok {
-			w.size += baseSize
-		}
-		if !ok || base.Start < start {
-			w.bases[base.Mapping] = base.Start
-		}
-	}
+	// Whether all of the payload is of one partition, which its bases are of then.
+	one := len(w.settings.splitBy) == 0 || pd.ResourceProfiles().Len() == 1
 	for i := range im.rows {
 		im.rows[i] = slices.Grow(im.rows[i][:0], len(im.identities))[:len(im.identities)]
 	}
 	next := 0
 	for _, rp := range pd.ResourceProfiles().All() {
+		first := next
 		var to *resource
 		for _, sp := range rp.ScopeProfiles().All() {
 			n := sp.Profiles().Len()
@@ -278,7 +273,31 @@ func (im *importer) apply(w *window, pd pprofile.Profiles) {
 			}
 			im.applyScope(w, to, sp, profiles)
 		}
+		if to != nil && !one && im.remap.Coarsening.RebaseMappings {
+			im.applyBases(w, to.partition, im.profiles[first:next])
+		}
 	}
+	if one && len(im.touched) > 0 {
+		w.addBases(im.touched[0], im.remap.Bases())
+	}
+}
+
+// applyBases adds to a partition where the mappings begin that are rebased in profiles.
+func (im *importer) applyBases(w *window, partition string, profiles []importedProfile) {
+	im.remap.BeginBases()
+	im.bases = im.bases[:0]
+	for _, p := range profiles {
+		if p.repeat {
+			continue
+		}
+		samples := p.profile.Samples()
+		for i, n := range im.samples[p.first : p.first+samples.Len()] {
+			if n >= 0 {
+				im.bases = im.remap.AppendBases(im.bases, samples.At(i).StackIndex())
+			}
+		}
+	}
+	w.addBases(partition, im.bases)
 }
 
 func (im *importer) applyScope(w *window, to *resource, sp pprofile.ScopeProfiles, profiles []importedProfile) {

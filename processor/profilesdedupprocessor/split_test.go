@@ -6,6 +6,7 @@ package profilesdedupprocessor
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // ofServices is a payload with n resources, each of a service of its own.
@@ -80,4 +83,48 @@ func TestP9_ShutdownAmongPartitions(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.EqualValues(t, 3, next.attempts.Load())
 	})
+}
+
+// Rebased mappings begin at the least address of their own payload: what comes of one
+// service does not depend on the others, in whichever payloads they came.
+func TestP15_BasesOfEachPartition(t *testing.T) {
+	loaded := func(service string, start, address uint64) profiletest.Expanded {
+		return profiletest.Expanded{
+			Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.name", Value: service}}},
+			Type:     "cpu", Unit: "nanoseconds", Time: 1, Duration: 1,
+			Samples: []*profiletest.Sample{{
+				Stack: []*profiletest.Frame{{Address: address, Mapping: profiletest.Mapping{
+					Start: start, Limit: start + 0x1000, File: "/bin/a",
+				}}},
+				Sum: big.NewInt(1),
+			}},
+		}
+	}
+	settings := defaultSettings()
+	settings.splitBy = []string{"service.name"}
+	settings.coarsening.RebaseMappings = true
+	first := func(payloads ...[]profiletest.Expanded) []byte {
+		w := newWindow(settings)
+		var im importer
+		for _, all := range payloads {
+			pd, err := profiletest.Build(all)
+			require.NoError(t, err)
+			require.NoError(t, im.add(w, pd))
+		}
+		pd := of(interval(1, 1, 1), "service.name", "a")
+		out := newEmitter(w).partition(settings.partitionOf(pd.ResourceProfiles().At(0).Resource().Attributes()))
+		profiletest.RequireConforms(t, out)
+		return marshal(t, out)
+	}
+	type payload = []profiletest.Expanded
+	a, b := loaded("a", 0x5000, 0x5010), loaded("b", 0x3000, 0x3010)
+	outside := loaded("b", 0, 0x2000)
+	want := first(payload{a})
+	require.Equal(t, want, first(payload{a}, payload{b}))
+	require.Equal(t, want, first(payload{a, b}))
+	require.Equal(t, want, first(payload{b, a, outside}))
+	require.Equal(t, want, first(payload{outside}, payload{b, a}))
+	least := first(payload{a, loaded("a", 0x4000, 0x4020)})
+	require.NotEqual(t, want, least)
+	require.Equal(t, least, first(payload{a, b}, payload{loaded("a", 0x4000, 0x4020), b}))
 }

@@ -31,10 +31,12 @@ type window struct {
 	resources map[string]*resource
 	// partitions are what split_by makes of the window, by key; there is one without.
 	partitions map[string]*counts
-	bases      map[int32]uint64 // where rebased mappings begin: the least address
-	readings   int              // ScopeProfiles that must not merge with others
-	counts     counts
-	size       int // of what is not in tables, in bytes: about
+	// bases are where rebased mappings begin: the least address that is in a partition, by
+	// its key.
+	bases    map[string]map[int32]uint64
+	readings int // ScopeProfiles that must not merge with others
+	counts   counts
+	size     int // of what is not in tables, in bytes: about
 }
 
 // counts are what went into a window, or what is in a partition of it.
@@ -86,7 +88,7 @@ type seriesKey struct {
 func newWindow(settings mergeSettings) *window {
 	return &window{
 		settings: settings, tables: dictionary.New(0), resources: map[string]*resource{},
-		partitions: map[string]*counts{}, bases: map[int32]uint64{},
+		partitions: map[string]*counts{}, bases: map[string]map[int32]uint64{},
 	}
 }
 
@@ -140,6 +142,27 @@ func (w *window) supersede(s *scope, p *importedProfile, partition *counts) bool
 		}
 	}
 	return true
+}
+
+// addBases notes where rebased mappings began in what was added to a partition.
+func (w *window) addBases(partition string, bases []dictionary.Base) {
+	if len(bases) == 0 {
+		return
+	}
+	all := w.bases[partition]
+	if all == nil {
+		all = map[int32]uint64{}
+		w.bases[partition] = all
+	}
+	for _, base := range bases {
+		start, ok := all[base.Mapping]
+		if !ok {
+			w.size += baseSize
+		}
+		if !ok || base.Start < start {
+			all[base.Mapping] = base.Start
+		}
+	}
 }
 
 // gaveWay notes that what was counted in partition is not in it any more.
