@@ -78,8 +78,8 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.P
 	pd := pprofile.NewProfiles()
 	for _, r := range e.resources {
 		rp := pd.ResourceProfiles().AppendEmpty()
-		r.resource.resource.CopyTo(rp.Resource())
-		rp.Resource().Attributes().Clear()
+		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
+		r.entities.copyTo(rp.Resource())
 		e.w.tables.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
 		for _, s := range r.scopes {

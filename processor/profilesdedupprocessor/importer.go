@@ -90,10 +90,45 @@ func checked(pd pprofile.Profiles) (pprofile.Profiles, error) {
 		return pd, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	pd, err := dictionary.ResolveReferences(pd)
+	if err == nil {
+		err = checkKeys(pd)
+	}
 	if err != nil {
 		return pd, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	return pd, nil
+}
+
+// checkKeys refuses resources and scopes with two attributes of one key: which of them
+// counts would be up to who reads them.
+func checkKeys(pd pprofile.Profiles) error {
+	for i, rp := range pd.ResourceProfiles().All() {
+		if key, ok := repeatedKey(rp.Resource().Attributes()); ok {
+			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
+		}
+		for j, sp := range rp.ScopeProfiles().All() {
+			if key, ok := repeatedKey(sp.Scope().Attributes()); ok {
+				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
+			}
+		}
+	}
+	return nil
+}
+
+// repeatedKey returns a key that m has twice, once it is made UTF-8.
+func repeatedKey(m pcommon.Map) (string, bool) {
+	var few [16]string
+	keys := few[:0]
+	for key := range m.All() {
+		keys = append(keys, valid(key))
+	}
+	slices.Sort(keys)
+	for i := 1; i < len(keys); i++ {
+		if keys[i] == keys[i-1] {
+			return keys[i], true
+		}
+	}
+	return "", false
 }
 
 // add merges pd, which it only reads, into w. On an error w is as it was before.
@@ -337,7 +372,6 @@ func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource 
 			resource: pcommon.NewResource(), schemaURL: schemaURL,
 			partition: w.settings.partitionOf(attributes), scopes: map[string]*scope{},
 		}
-		from.CopyTo(r.resource)
 		attributes.CopyTo(r.resource.Attributes())
 		w.resources[string(im.key)] = r
 		w.size += entrySize + 4*len(im.key)
@@ -346,6 +380,7 @@ func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource 
 			w.size += partitionSize + len(r.partition)
 		}
 	}
+	w.addEntities(r, from)
 	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
 	if c := w.partitions[r.partition]; c.last != w.counts.payloads {
 		im.touched = append(im.touched, r.partition)

@@ -51,6 +51,7 @@ type resource struct {
 	schemaURL string
 	partition string
 	scopes    map[string]*scope
+	entities  entities
 }
 
 type scope struct {
