@@ -45,6 +45,7 @@ type series struct {
 	dropped  uint32
 	format   string
 	payload  []byte
+	verbatim verbatim // where there is an original payload, in place of what follows
 	column   column
 	events   []event
 }
@@ -78,15 +79,15 @@ func (s *series) include(p pprofile.Profile, place int) {
 		s.dropped += n
 	}
 	if s.key.original != 0 {
-		s.format = p.OriginalPayloadFormat()
+		s.format = valid(p.OriginalPayloadFormat())
 		s.payload = p.OriginalPayload().AsRaw()
 	}
 }
 
 // timeRange is the time and the duration of the merged Profile.
 func (s *series) timeRange() (start, duration uint64) {
-	if s.start == 0 {
-		return 0, s.duration
+	if s.start == 0 || s.key.original != 0 {
+		return s.start, s.duration
 	}
 	return s.start, s.end - s.start
 }
@@ -110,7 +111,7 @@ func (s *series) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UI
 
 func (s *series) retained() int {
 	const eventSize = 24
-	return s.column.retained() + eventSize*cap(s.events) + len(s.payload)
+	return s.column.retained() + eventSize*cap(s.events) + len(s.payload) + s.verbatim.retained()
 }
 
 // column holds the sums of a series by position, in 128 bits: sums[i] + carry[i] *
