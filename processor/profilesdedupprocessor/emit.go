@@ -35,6 +35,8 @@ type emitter struct {
 	resources   []emittedResource
 	attribute   []int32
 	kept        []sample
+	orders      []order
+	ordered     []sample
 	parts       []int64
 	content     []byte
 }
@@ -218,23 +220,48 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 	}
 }
 
+// order is where a sample of a series is in the output: by attribute set, sum, stack
+// and link, as of their ranks. at is where it is among those kept.
+type order struct {
+	carry, sum           int64
+	set, stack, link, at int32
+}
+
+func (a order) compare(b order) int {
+	switch {
+	case a.set != b.set:
+		return cmp.Compare(a.set, b.set)
+	case a.carry != b.carry:
+		return cmp.Compare(a.carry, b.carry)
+	case a.sum != b.sum:
+		return cmp.Compare(a.sum, b.sum)
+	case a.stack != b.stack:
+		return cmp.Compare(a.stack, b.stack)
+	}
+	return cmp.Compare(a.link, b.link)
+}
+
 // samples returns the samples of series in the order that compresses best of those
 // tried: by attribute set, then value, then stack. Equal neighbours are what gzip
-// finds, and sample types that are multiples of each other stay in step.
+// finds, and sample types that are multiples of each other stay in step. The memory is
+// that of the next call, too.
 func (e *emitter) samples(s *scope, series *series) []sample {
 	kept := e.keep(s, series)
-	slices.SortFunc(kept, func(a, b sample) int {
-		if c := e.canonical.CompareSets(a.set, b.set); c != 0 {
-			return c
-		}
+	e.orders = e.orders[:0]
+	for n, k := range kept {
+		o := order{at: int32(n)}
+		o.stack, o.set, o.link = e.canonical.Ranks(k.stack, k.set, k.link)
 		if series.key.shape == shapeValues {
-			if c := series.column.compare(a.position, b.position); c != 0 {
-				return c
-			}
+			o.carry, o.sum = series.column.sum(k.position)
 		}
-		return cmp.Or(e.canonical.CompareStacks(a.stack, b.stack), e.canonical.CompareLinks(a.link, b.link))
-	})
-	return kept
+		e.orders = append(e.orders, o)
+	}
+	slices.SortFunc(e.orders, order.compare)
+	e.ordered = slices.Grow(e.ordered[:0], len(kept))
+	for _, o := range e.orders {
+		e.ordered = append(e.ordered, kept[o.at])
+	}
+	return e.ordered
 }
 
 // compareSeries keeps the place that the Profiles had, the default sample type

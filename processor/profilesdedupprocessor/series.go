@@ -4,7 +4,6 @@
 package profilesdedupprocessor
 
 import (
-	"cmp"
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -172,7 +171,9 @@ func (c *column) carryOver(i int32, by int64) {
 	}
 }
 
-func (c *column) isZero(i int32) bool { return c.sums[i] == 0 && c.carry[i] == 0 }
+func (c *column) isZero(i int32) bool {
+	return c.sums[i] == 0 && (len(c.carry) == 0 || c.carry[i] == 0)
+}
 
 func (c *column) retained() int {
 	const mapEntrySize = 32
@@ -187,15 +188,18 @@ func (c *column) addSum(row int32, from *column, i int32) {
 	}
 }
 
-// compare orders two positions by their sums.
-func (c *column) compare(a, b int32) int {
-	return cmp.Or(cmp.Compare(c.carry[a], c.carry[b]), cmp.Compare(c.sums[a], c.sums[b]))
+// sum is carry*2^64 + rest.
+func (c *column) sum(i int32) (carry, rest int64) {
+	if len(c.carry) > 0 {
+		carry = c.carry[i]
+	}
+	return carry, c.sums[i]
 }
 
 // parts splits the sum at position i into values that int64 holds, in as few as
 // there can be; the first is the largest.
 func (c *column) parts(i int32, dst []int64) []int64 {
-	carry, rest := c.carry[i], c.sums[i]
+	carry, rest := c.sum(i)
 	if carry == 0 {
 		return append(dst, rest)
 	}

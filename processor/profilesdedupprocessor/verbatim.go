@@ -76,10 +76,12 @@ func (e *emitter) emitVerbatim(p pprofile.Profile, v *verbatim) {
 func (e *emitter) compareVerbatim(a, b *verbatim) int {
 	return cmp.Or(
 		slices.CompareFunc(a.samples, b.samples, func(x, y verbatimSample) int {
+			xStack, xSet, xLink := e.canonical.Ranks(x.stack, x.set, x.link)
+			yStack, ySet, yLink := e.canonical.Ranks(y.stack, y.set, y.link)
 			return cmp.Or(
-				e.canonical.CompareStacks(x.stack, y.stack),
-				e.canonical.CompareSets(x.set, y.set),
-				e.canonical.CompareLinks(x.link, y.link),
+				cmp.Compare(xStack, yStack),
+				cmp.Compare(xSet, ySet),
+				cmp.Compare(xLink, yLink),
 				cmp.Compare(x.values, y.values),
 				cmp.Compare(x.times, y.times),
 			)
