@@ -150,7 +150,13 @@ func (s *server) readDatadogEvent(document []byte) (batch datadogBatch, err erro
 		if known := datadogAttributes[name]; known != "" {
 			name = known
 		}
+		if err := tooLongAttribute("tags_profiler", name, value); err != nil {
+			return batch, err
+		}
 		attributes[name] = value // of several the last, which the library itself adds
+	}
+	if err := tooLongAttribute("field", "family", event.Family); err != nil {
+		return batch, err
 	}
 	if language := "telemetry.sdk.language"; event.Family != "" && attributes[language] == "" {
 		attributes[language] = event.Family

@@ -347,7 +347,7 @@ func (r *fileReader) handOn(ctx context.Context, file foundFile, a arrival) erro
 	}
 	waits.Reset()
 	for {
-		err := r.intake.accept(ctx, a)
+		err := r.intake.accept(ctx, a, nil)
 		var pipeline *pipelineError
 		if !errors.As(err, &pipeline) || consumererror.IsPermanent(pipeline) {
 			return err

@@ -22,7 +22,18 @@ type pushedSeries struct {
 }
 
 // pushedCount bounds what a PushRequest holds.
-type pushedCount struct{ series, samples int }
+type pushedCount struct{ series, samples, described int }
+
+// addLabel counts a label before it is copied.
+func (n *pushedCount) addLabel(name, value []byte) error {
+	if err := tooLongAttribute("labels", name, value); err != nil {
+		return err
+	}
+	if n.described += len(name) + len(value); n.described > maxDescription {
+		return &pproftranslator.LimitError{What: "size in bytes of all labels", Limit: maxDescription}
+	}
+	return nil
+}
 
 func (n *pushedCount) addSeries() error {
 	if n.series++; n.series > maxAttachments {
@@ -76,18 +87,24 @@ func readRawSeries(message []byte, count *pushedCount) (series pushedSeries, err
 			if err := tooManyAttributes("labels", len(series.labels)+1); err != nil {
 				return err
 			}
-			var l label
-			err := eachField(value, func(number protowire.Number, text []byte) error {
+			var name, text []byte
+			err := eachField(value, func(number protowire.Number, field []byte) error {
 				switch number {
 				case labelPairName:
-					l.name = string(text)
+					name = field
 				case labelPairValue:
-					l.value = string(text)
+					text = field
 				}
 				return nil
 			})
-			series.labels = append(series.labels, l)
-			return err
+			if err != nil {
+				return err
+			}
+			if err := count.addLabel(name, text); err != nil {
+				return err
+			}
+			series.labels = append(series.labels, label{string(name), string(text)})
+			return nil
 		case seriesSamples:
 			if err := count.addSamples(1); err != nil {
 				return err

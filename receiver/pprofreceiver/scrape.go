@@ -277,7 +277,7 @@ func (s *scraper) handOn(ctx context.Context, job *scrapeJob, payload []byte, at
 			kind:        job.series.kind.profileType,
 			temporality: part.temporality,
 			span:        timeSpan{from: pcommon.NewTimestampFromTime(at)},
-		})
+		}, nil)
 		errs = append(errs, err)
 		var pipeline *pipelineError
 		if part.counted && errors.As(err, &pipeline) && !consumererror.IsPermanent(pipeline) && !job.series.kind.sinceLast {
