@@ -240,7 +240,7 @@ func (b *datadogBatch) arrival(file string) arrival {
 // datadogTemporality is that of the sample types of profiles that hold everything:
 // what is alive is a state, and the rest speaks for itself by its duration.
 func datadogTemporality(sampleType string) temporality {
-	if strings.HasPrefix(sampleType, "heap-") {
+	if isInUse(sampleType) || strings.HasPrefix(sampleType, "heap-") {
 		return temporalityInstant
 	}
 	return temporalityUnknown

@@ -204,9 +204,9 @@ func (in *ingestion) temporality(sampleType string) temporality {
 }
 
 // isState tells of sample types that are the state of a moment in every runtime:
-// Go's heap in use and goroutines, and the heap of Node.js.
+// the heap in use, goroutines, and the heap of Node.js.
 func isState(sampleType string) bool {
-	return strings.HasPrefix(sampleType, "inuse_") ||
+	return isInUse(sampleType) ||
 		slices.Contains([]string{"goroutine", "goroutines", "threadcreate", "objects", "space"}, sampleType)
 }
 
@@ -240,6 +240,7 @@ func (in *ingestion) kind(sampleTypes []string) string {
 		{kindCPU, "cpu"},
 		{kindHeap, "inuse_space"},
 		{kindHeap, "alloc_space"},
+		{kindHeap, "space"}, // of Node.js
 		{kindGoroutine, "goroutine"},
 		{kindGoroutine, "goroutines"},
 	} {

@@ -102,7 +102,7 @@ func TestIngestTemporality(t *testing.T) {
 			aggregation: "average", kind: "goroutine", temporality: []string{"instant"}, display: []string{"goroutines"},
 		},
 		{name: "Go's CPU, without a config", types: []string{"samples", "cpu"}, aggregation: "sum", kind: "cpu", temporality: []string{"delta", "delta"}},
-		{name: "Node.js' heap", types: []string{"objects", "space"}, aggregation: "sum", temporality: []string{"instant", "instant"}},
+		{name: "Node.js' heap", types: []string{"objects", "space"}, aggregation: "sum", kind: "heap", temporality: []string{"instant", "instant"}},
 		{name: "Node.js' wall", types: []string{"sample", "wall"}, kind: "wall", temporality: []string{"", ""}},
 		{name: "averaged", types: []string{"load"}, aggregation: "average", temporality: []string{"instant"}},
 		{name: "nothing known", types: []string{"things"}, temporality: []string{""}},

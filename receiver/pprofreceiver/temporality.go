@@ -34,10 +34,16 @@ func heapTemporality(sampleType string) temporality {
 	switch {
 	case strings.HasPrefix(sampleType, "alloc_"):
 		return temporalityCumulative
-	case strings.HasPrefix(sampleType, "inuse_"):
+	case isInUse(sampleType):
 		return temporalityInstant
 	}
 	return temporalityUnknown
+}
+
+// isInUse tells of sample types that are the heap in use: those of Go, and those of
+// Datadog's libraries for .NET and native code.
+func isInUse(sampleType string) bool {
+	return strings.HasPrefix(sampleType, "inuse_") || strings.HasPrefix(sampleType, "inuse-")
 }
 
 // ofKind is the temporality of Go's profiles, by their kind. deltas tells that
