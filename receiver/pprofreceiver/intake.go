@@ -48,6 +48,7 @@ type arrival struct {
 	profile    func(sampleType string) []profileTag // further attributes of a Profile; may be nil
 	labelNames map[string]string                    // attributes of samples that get another name
 	span       timeSpan                             // what the payload does not say of its time
+	repeated   bool                                 // it was offered before, and measured then
 }
 
 // malformedError: the payload is not a pprof profile that can be translated, by
@@ -163,6 +164,7 @@ type operation struct {
 	in       *intake
 	ctx      context.Context //nolint:containedctx // of the operation, as obsreport wants it
 	profiles pprofile.Profiles
+	report   pproftranslator.Report
 	beyond   int64 // bytes that the reservation has of it
 }
 
@@ -180,16 +182,15 @@ const (
 // *malformedError or one of the reservation.
 func (in *intake) begin(ctx context.Context, a arrival, held *reservation) (*operation, error) {
 	if held == nil {
-		op, _, err := in.beginTranslated(ctx, a)
-		return op, err
+		return in.beginTranslated(ctx, a)
 	}
 	held.keep()
 	if err := held.resize(ctx, smallExpansion); err != nil {
 		return nil, err
 	}
-	op, bytes, err := in.beginTranslated(ctx, a)
+	op, err := in.beginTranslated(ctx, a)
 	if err == nil {
-		op.beyond = max(0, int64(bytes)-expansion*int64(len(a.payload)))
+		op.beyond = max(0, int64(op.report.Bytes)-expansion*int64(len(a.payload)))
 		err = held.resize(ctx, op.beyond)
 		if err == nil {
 			held.keep()
@@ -203,18 +204,18 @@ func (in *intake) begin(ctx context.Context, a arrival, held *reservation) (*ope
 	return nil, err
 }
 
-// beginTranslated translates the payload, and tells about how many bytes of memory
-// the result takes.
-func (in *intake) beginTranslated(ctx context.Context, a arrival) (*operation, int, error) {
+func (in *intake) beginTranslated(ctx context.Context, a arrival) (*operation, error) {
 	ctx = in.obsreport.StartProfilesOp(ctx)
 	start := time.Now()
 	pd, report, err := in.translate(a)
-	in.measure(ctx, len(a.payload), time.Since(start), report)
+	if !a.repeated {
+		in.measure(ctx, len(a.payload), time.Since(start))
+	}
 	if err != nil {
 		in.obsreport.EndProfilesOp(ctx, format, 0, err)
-		return nil, 0, &malformedError{err}
+		return nil, &malformedError{err}
 	}
-	return &operation{in: in, ctx: ctx, profiles: pd}, report.Bytes, nil
+	return &operation{in: in, ctx: ctx, profiles: pd, report: report}, nil
 }
 
 // finish hands the profile on. The error is a *pipelineError.
@@ -228,6 +229,7 @@ func (op *operation) finish() error {
 	if err != nil {
 		return &pipelineError{err}
 	}
+	in.countRepairs(op.ctx, op.report)
 	if samples == 0 {
 		in.telemetry.ReceiverPprofEmptyProfiles.Add(op.ctx, 1, in.attributes)
 	}
