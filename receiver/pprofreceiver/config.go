@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -106,6 +107,7 @@ type LinksConfig struct {
 }
 
 var (
+	_ confmap.Unmarshaler = (*Config)(nil)
 	_ confmap.Unmarshaler = (*ServerConfig)(nil)
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Validator   = (*ServerConfig)(nil)
@@ -156,6 +158,12 @@ func (lc *LinksConfig) others() pproftranslator.LinkLabels {
 	}
 }
 
+// has tells whether a label is one that links are made of.
+func (lc *LinksConfig) has(name string) bool {
+	return slices.Contains(slices.Concat([]string{lc.TraceID, lc.SpanID},
+		lc.OtherTraceIDs, lc.OtherSpanIDs, lc.DecimalSpanIDs, lc.DecimalRootSpanIDs), name)
+}
+
 // orEmpty makes a list without names one that the translator takes as such.
 func orEmpty(names []string) []string {
 	if names == nil {
@@ -178,6 +186,14 @@ func defaultServerConfig() ServerConfig {
 		MaxDecompressedSize: 64 * bytesize.MiB,
 		MaxInFlight:         256 * bytesize.MiB,
 	}
+}
+
+// Unmarshal reads the configuration, and refuses fractions where there are none.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := refuseFractions(conf, reflect.TypeFor[Config]()); err != nil {
+		return err
+	}
+	return conf.Unmarshal(c)
 }
 
 // httpKeys has confighttp's keys without its Unmarshal method, which lets
@@ -216,10 +232,10 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("resource_attributes: %q is not valid UTF-8", name))
 		}
 	}
-	switch c.TimestampLabel {
-	case "":
+	switch {
+	case c.TimestampLabel == "":
 		errs = append(errs, errors.New("timestamp_label: must not be empty"))
-	case c.Links.TraceID, c.Links.SpanID:
+	case c.Links.has(c.TimestampLabel):
 		errs = append(errs, fmt.Errorf("timestamp_label: %q is a label of links already", c.TimestampLabel))
 	}
 	return errors.Join(errs...)

@@ -310,10 +310,12 @@ func versionOf(info fs.FileInfo) version {
 	return version{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 }
 
-// isTemporary tells whether a name is one that programs give to files which they
-// have not finished. (Hidden ones are not found at all.)
+// temporarySuffixes are of names that programs give to files which they have not
+// finished. (Hidden ones are not found at all.)
+var temporarySuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~"}
+
 func isTemporary(path string) bool {
-	for _, suffix := range []string{".tmp", ".temp", ".partial", ".part", ".swp", "~"} {
+	for _, suffix := range temporarySuffixes {
 		if strings.HasSuffix(path, suffix) {
 			return true
 		}

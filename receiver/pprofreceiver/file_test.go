@@ -71,6 +71,8 @@ file:
 		"file: {include: ['/a/{b,{x.y}}']}":                 "inside alternatives",
 		"file: {include: ['/a/[']}":                         "[ without a class",
 		"file: {include: ['/a/{b']}":                        "{ without its }",
+		"file: {include: [/b, '/a/*.tmp']}":                 "include::1: \"/a/*.tmp\" finds only files that are left out",
+		"file: {include: ['/a/{service.name}~']}":           "finds only files that are left out",
 		"file: {include: [a], exclude: ['[']}":              "exclude::0",
 		"file: {include: [a], poll_interval: 10}":           "poll_interval: 10ns, must be at least 1ms",
 		"file: {include: [a], max_decompressed_size: 0}":    "max_decompressed_size: 0B",
