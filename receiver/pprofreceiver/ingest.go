@@ -261,6 +261,8 @@ func jsonError(err error) string {
 	switch {
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("malformed at byte %d", syntax.Offset)
+	case errors.Is(err, errBase64):
+		return err.Error()
 	case errors.As(err, &typed):
 		return fmt.Sprintf("field %q at byte %d is no %s", typed.Field, typed.Offset, typed.Type)
 	}

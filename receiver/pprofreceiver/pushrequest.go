@@ -4,9 +4,6 @@
 package pprofreceiver
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -150,71 +147,4 @@ func eachField(message []byte, read func(number protowire.Number, value []byte) 
 		message = message[n:]
 	}
 	return nil
-}
-
-// base64Bytes are bytes as protobuf's JSON has them: in either alphabet of base64,
-// padded or not.
-type base64Bytes []byte
-
-func (b *base64Bytes) UnmarshalJSON(quoted []byte) error {
-	var text string
-	if err := json.Unmarshal(quoted, &text); err != nil {
-		return err
-	}
-	alphabet := base64.RawStdEncoding
-	if bytes.ContainsAny(quoted, "-_") {
-		alphabet = base64.RawURLEncoding
-	}
-	decoded, err := alphabet.DecodeString(string(bytes.TrimRight([]byte(text), "=")))
-	*b = decoded
-	return err
-}
-
-// maxPushedJSON bounds how many braces and commas a PushRequest in JSON has: an
-// entry has at least one, and takes more memory than text.
-const maxPushedJSON = 64 << 10
-
-// readPushRequestJSON is readPushRequest for the JSON form of the message.
-func readPushRequestJSON(message []byte) ([]pushedSeries, error) {
-	if n := bytes.Count(message, []byte("{")) + bytes.Count(message, []byte(",")); n > maxPushedJSON {
-		return nil, &pproftranslator.LimitError{What: "braces and commas", Limit: maxPushedJSON, Got: int64(n)}
-	}
-	var request struct {
-		Series []struct {
-			Labels []struct {
-				Name  string `json:"name"`
-				Value string `json:"value"`
-			} `json:"labels"`
-			Samples []struct {
-				RawProfile base64Bytes `json:"rawProfile"`
-				ProtoName  base64Bytes `json:"raw_profile"` // protobuf's JSON takes both
-			} `json:"samples"`
-		} `json:"series"`
-	}
-	if err := json.Unmarshal(message, &request); err != nil {
-		return nil, badRequest("not a PushRequest in JSON: " + jsonError(err))
-	}
-	var count pushedCount
-	all := make([]pushedSeries, 0, min(len(request.Series), maxAttachments))
-	for _, from := range request.Series {
-		if err := count.addSeries(); err != nil {
-			return nil, err
-		}
-		if err := count.addSamples(len(from.Samples)); err != nil {
-			return nil, err
-		}
-		var series pushedSeries
-		for _, l := range from.Labels {
-			series.labels = append(series.labels, label{l.Name, l.Value})
-		}
-		for _, sample := range from.Samples {
-			raw := sample.RawProfile
-			if raw == nil {
-				raw = sample.ProtoName
-			}
-			series.samples = append(series.samples, raw)
-		}
-		all = append(all, series)
-	}
-	return all, nil
 }
