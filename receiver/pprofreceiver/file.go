@@ -307,7 +307,9 @@ func (p *pathPattern) find(root *os.Root) ([]string, error) {
 }
 
 func versionOf(info fs.FileInfo) version {
-	return version{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	v := version{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	v.Inode, v.Changed = identityOf(info)
+	return v
 }
 
 // temporarySuffixes are of names that programs give to files which they have not

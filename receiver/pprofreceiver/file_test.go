@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -369,6 +370,45 @@ func TestR17_GrowingAndReplacedFiles(t *testing.T) {
 	b.files.poll(t.Context())
 	b.files.poll(t.Context())
 	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 1}, b.fileOutcomes())
+}
+
+// Row R17 of the faults: a file that takes the place of another is read, whatever
+// size and time of modification it has. Links, permissions and a file system that
+// counts its inodes anew make no other file.
+func TestR17_ReplacedByOneOfEqualSize(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.gz")
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	plainProfile := func(value int64) []byte { return plain(t, samplePprof("/bin/app", value)) }
+	require.Len(t, plainProfile(1), len(plainProfile(2)))
+	writeFile(t, path, plainProfile(1), old)
+	next := newSink(t)
+	b := newBench(t, fileYAML(dir, ""), next)
+	b.files.checkpoint = newCheckpoint(nil)
+	b.files.poll(t.Context())
+	require.Equal(t, []int64{1}, values(next.AllProfiles()))
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("this system does not tell")
+	}
+
+	time.Sleep(20 * time.Millisecond) // the clock of file systems is a coarse one
+	require.NoError(t, os.Chmod(path, 0o640))
+	require.NoError(t, os.Link(path, path+".link"))
+	b.files.poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 1)
+
+	writeFile(t, path+".tmp", plainProfile(2), old)
+	require.NoError(t, os.Rename(path+".tmp", path))
+	b.files.poll(t.Context())
+	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
+	b.files.poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 2)
+
+	now := version{Size: 1, ModTime: 2, Inode: 3, Changed: 4}
+	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2, Inode: 9, Changed: 4}), "after a mount")
+	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2}), "stored before inodes were")
+	assert.False(t, now.sameContent(version{Size: 1, ModTime: 3, Inode: 3, Changed: 4}))
+	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, Changed: 4}))
 }
 
 // A directory that is not there yet, or cannot be read, is warned of once, and costs
