@@ -4,9 +4,11 @@
 package pprofreceiver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -136,6 +138,40 @@ func TestR2_FailedAttemptsGiveBack(t *testing.T) {
 	}
 	require.Error(t, b.server.acceptAll(t.Context(), datadogPath, attachments, held))
 	assert.Zero(t, held.held)
+}
+
+// The names of the parts of a form are in the budget as well, of those too that are
+// passed over.
+func TestR3_NamesOfParts(t *testing.T) {
+	const parts, length = 2*maxAttachments - 1, 15 << 10
+	b := newBench(t, serverYAML, consumertest.NewNop())
+	var all []formPart
+	for i := range parts {
+		all = append(all, formPart{strings.Repeat("n", length), strings.Repeat("f", length), []byte(fmt.Sprint(i))})
+	}
+	body, headers := form(t, all...)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+	require.NoError(t, err)
+	request.Header.Set(headers[0], headers[1])
+	held := b.server.budget.reserve()
+	defer held.release()
+	read, err := b.server.readForm(request, held, func(string, string) bool { return false })
+	require.NoError(t, err)
+	require.Len(t, read, parts)
+	assert.GreaterOrEqual(t, held.held, int64(parts*2*length))
+
+	// Nor does a message hold many of them.
+	b = startBench(t, serverYAML, consumertest.NewNop())
+	for _, character := range []string{"\xff", "\x01"} { // that can be quoted, and that is refused
+		all = []formPart{event("{}")}
+		for range 200 {
+			all = append(all, attached(strings.Repeat(character, 15<<10)+".pprof", []byte("no")))
+		}
+		got := b.sendForm(datadogPath, all...)
+		assert.Equal(t, http.StatusBadRequest, got.status)
+		assert.Less(t, len(got.body), 4<<10)
+	}
+	assert.Zero(t, b.server.budget.inUse())
 }
 
 // smallPprof is a profile that takes almost a MiB as OTLP, more than a hundred times

@@ -109,7 +109,7 @@ func (s *server) datadog(w http.ResponseWriter, r *http.Request) error {
 	attachments := make([]attachment, len(profiles))
 	for i, p := range profiles {
 		file := fileOf(p.name, p.file)
-		attachments[i] = attachment{name: fmt.Sprintf("attachment %q", file), body: p.body, arrival: batch.arrival(file)}
+		attachments[i] = attachment{name: fmt.Sprintf("attachment %.200q", file), body: p.body, arrival: batch.arrival(file)}
 	}
 	if err := s.acceptAll(r.Context(), datadogPath, attachments, held); err != nil {
 		return err
