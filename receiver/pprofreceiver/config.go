@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -107,8 +106,8 @@ type LinksConfig struct {
 }
 
 var (
-	_ confmap.Unmarshaler = (*Config)(nil)
 	_ confmap.Unmarshaler = (*ServerConfig)(nil)
+	_ confmap.Unmarshaler = (*SelfConfig)(nil)
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Validator   = (*ServerConfig)(nil)
 	_ confmap.Validator   = (*SelfConfig)(nil)
@@ -188,12 +187,12 @@ func defaultServerConfig() ServerConfig {
 	}
 }
 
-// Unmarshal reads the configuration, and refuses fractions where there are none.
-func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if err := refuseFractions(conf, reflect.TypeFor[Config]()); err != nil {
+// Unmarshal reads the section, and refuses fractions.
+func (sc *SelfConfig) Unmarshal(conf *confmap.Conf) error {
+	if err := refuseFractions(conf, sc); err != nil {
 		return err
 	}
-	return conf.Unmarshal(c)
+	return conf.Unmarshal(sc)
 }
 
 // httpKeys has confighttp's keys without its Unmarshal method, which lets
@@ -213,6 +212,9 @@ func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
 		return err
 	}
 	if err := strict.Unmarshal(&known); err != nil {
+		return err
+	}
+	if err := refuseFractions(conf, sc); err != nil {
 		return err
 	}
 	return conf.Unmarshal(sc)

@@ -15,12 +15,12 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// refuseFractions refuses numbers that the keys of a configuration cannot have, and
+// refuseFractions refuses numbers that the keys of a section cannot have, and
 // that confmap would cut without a word: 1.5 of a whole number, and 0.5 of a
 // duration, which without a unit is in nanoseconds.
-func refuseFractions(conf *confmap.Conf, of reflect.Type) error {
+func refuseFractions(conf *confmap.Conf, section any) error {
 	var errs []error
-	eachWhole(of, "", func(key string, duration bool) {
+	eachWhole(reflect.TypeOf(section).Elem(), "", func(key string, duration bool) {
 		number, ok := conf.Get(key).(float64)
 		if !ok || number == math.Trunc(number) && math.Abs(number) < math.MaxInt64 {
 			return

@@ -236,18 +236,18 @@ func TestWrongValuesAreRefused(t *testing.T) {
 func TestFractionsAreRefused(t *testing.T) {
 	const whole, duration = "must be a whole number", "must be a duration with a unit, as in 30s"
 	for yaml, want := range map[string]string{
-		"server: {max_request_body_size: 1.5}":                                         "server::max_request_body_size: 1.5, " + whole,
-		"server: {max_request_body_size: 1e30}":                                        "server::max_request_body_size: 1e+30, " + whole,
-		"server: {cors: {max_age: 0.5}}":                                               "server::cors::max_age: 0.5, " + whole,
-		"server: {read_timeout: 0.5}":                                                  "server::read_timeout: 0.5, " + duration,
-		"server: {keepalive: {idle_timeout: 2.5}}":                                     "server::keepalive::idle_timeout: 2.5, " + duration,
-		"self: {mutex_profile_fraction: 1.5}":                                          "self::mutex_profile_fraction: 1.5, " + whole,
-		"self: {block_profile_fraction: 0.1}":                                          "self::block_profile_fraction: 0.1, " + whole,
-		"self: {cpu_duration: 0.5}":                                                    "self::cpu_duration: 0.5, " + duration,
-		"file: {include: [/a], poll_interval: 1.5}":                                    "file::poll_interval: 1.5, " + duration,
-		"remote: {targets: [{endpoint: 'http://a'}], max_conns_per_host: 1.5}":         "remote::max_conns_per_host: 1.5, " + whole,
-		"remote: {targets: [{endpoint: 'http://a'}], compression_params: {level: .5}}": "remote::compression_params::level: 0.5, " + whole,
-		"remote: {targets: [{endpoint: 'http://a'}], cpu_duration: 0.1}":               "remote::cpu_duration: 0.1, " + duration,
+		"server: {max_request_body_size: 1.5}":                                         "max_request_body_size: 1.5, " + whole,
+		"server: {max_request_body_size: 1e30}":                                        "max_request_body_size: 1e+30, " + whole,
+		"server: {cors: {max_age: 0.5}}":                                               "cors::max_age: 0.5, " + whole,
+		"server: {read_timeout: 0.5}":                                                  "read_timeout: 0.5, " + duration,
+		"server: {keepalive: {idle_timeout: 2.5}}":                                     "keepalive::idle_timeout: 2.5, " + duration,
+		"self: {mutex_profile_fraction: 1.5}":                                          "mutex_profile_fraction: 1.5, " + whole,
+		"self: {block_profile_fraction: 0.1}":                                          "block_profile_fraction: 0.1, " + whole,
+		"self: {cpu_duration: 0.5}":                                                    "cpu_duration: 0.5, " + duration,
+		"file: {include: [/a], poll_interval: 1.5}":                                    "poll_interval: 1.5, " + duration,
+		"remote: {targets: [{endpoint: 'http://a'}], max_conns_per_host: 1.5}":         "max_conns_per_host: 1.5, " + whole,
+		"remote: {targets: [{endpoint: 'http://a'}], compression_params: {level: .5}}": "compression_params::level: 0.5, " + whole,
+		"remote: {targets: [{endpoint: 'http://a'}], cpu_duration: 0.1}":               "cpu_duration: 0.1, " + duration,
 	} {
 		_, err := loadConfig(yaml)
 		assert.ErrorContains(t, err, want, yaml)

@@ -125,6 +125,9 @@ func (rc *RemoteConfig) Unmarshal(conf *confmap.Conf) error {
 	if err := strict.Unmarshal(&known); err != nil {
 		return err
 	}
+	if err := refuseFractions(conf, rc); err != nil {
+		return err
+	}
 	return conf.Unmarshal(rc)
 }
 
