@@ -10,6 +10,7 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 ROOT    := $(CURDIR)
 BIN     := bin/otelcol-profiles
+KAFKA   := bin/otelcol-profiles-kafka
 LINT    := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod))
 # The race detector needs cgo; go itself says whether there is a C compiler.
@@ -46,6 +47,11 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 build: ## Build bin/otelcol-profiles
 	$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
 
+.PHONY: build-kafka
+build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
+	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/kafka/builder-config.yaml --skip-compilation
+	$(AS_PROGRAM) && cd bin/kafka && go build -ldflags='-s -w' -o $(ROOT)/$(KAFKA) .
+
 ##@ Testing
 
 .PHONY: test
@@ -57,8 +63,8 @@ test-unit: ## Run the tests of the packages (with the race detector, if it works
 	$(AS_PROGRAM) && cd cmd/otelcol-profiles && go test $(TESTFLAGS) ./...
 
 .PHONY: e2e
-e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
-	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 $(TESTFLAGS) ./...
+e2e: build build-kafka ## Run the end-to-end tests against bin/otelcol-profiles and bin/otelcol-profiles-kafka
+	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) go test -timeout=20m -count=1 $(TESTFLAGS) ./...
 
 .PHONY: soak
 soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows that go on for a given time
