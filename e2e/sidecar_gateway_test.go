@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 
@@ -251,4 +252,45 @@ func TestGatewayToBackend(t *testing.T) {
 	g.stop(t)
 	backend.stop(t)
 	backend.requireSums(t, want)
+}
+
+// TestGatewayKilled: the gateway is killed again and again while a sidecar sends to it.
+// What the sidecar has acknowledged is in the gateway's files at the end; what was on its
+// way at a kill may be there twice.
+func TestGatewayKilled(t *testing.T) {
+	rounds := 3
+	if full, _ := profiletest.Soak(t); full {
+		rounds = 50
+	}
+	const each = 10
+	listen, data := freeAddress(t), t.TempDir()
+	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", listen,
+		"--set=processors.profiles_dedup/gateway.window=20ms", "--set=exporters.otlp_grpc.timeout=1s")
+	want := map[string]bool{}
+	begin := func() *member { return gateway(t, listen, env{"DATA_DIR": data, "WINDOW": "50ms"}) }
+	var g *member
+	for round := range rounds {
+		g = begin()
+		for i := range each {
+			service := fmt.Sprintf("service-%d-%d", round, i)
+			s.push(t, service, numbered(t, 1))
+			want[service+" cpu"] = true
+			time.Sleep(10 * time.Millisecond)
+		}
+		g.kill()
+	}
+	g = begin()
+	g.await(t, "all services", func() bool { return len(totalsOf(g.written(t))) == len(want) })
+	s.stop(t)
+	g.stop(t)
+	twice := 0
+	for service, sum := range totalsOf(g.written(t)) {
+		if !want[service] || sum < 1 {
+			t.Errorf("%s has %d", service, sum)
+		}
+		if sum > 1 {
+			twice++
+		}
+	}
+	t.Logf("%d kills, %d profiles, %d of them were written more than once", rounds, len(want), twice)
 }
