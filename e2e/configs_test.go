@@ -241,6 +241,8 @@ func TestConfigsAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	variables := map[string][]string{
+		"sidecar.yaml":                {"GATEWAY_INSECURE=false", "MEMORY_LIMIT_MIB=100", "HOSTNAME=1234"},
+		"agent.yaml":                  {"GATEWAY_INSECURE=false", "MEMORY_LIMIT_MIB=100"},
 		"gateway.yaml":                {"EXPORTER=otlp_grpc", "ACKNOWLEDGE=on_receive"},
 		"kafka/from-kafka.yaml":       {"EXPORTER=otlp_grpc", "WINDOW=0s", "KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
 		"kafka/gateway-to-kafka.yaml": {"KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
