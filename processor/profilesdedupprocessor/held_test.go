@@ -84,6 +84,7 @@ func TestP8_UnavailablePartition(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
+		synctest.Wait()
 		require.Len(t, next.accepted["good"], 300)
 		require.Less(t, next.attempts["bad"], 40, "with backoff")
 		require.Greater(t, next.attempts["bad"], 15)
@@ -177,6 +178,7 @@ func TestP8_HeldOnFlush(t *testing.T) {
 		wg.Go(func() { _ = send(time.Minute, "bad") }) // a repeat, which waits too
 		require.NoError(t, send(2*time.Second, "good"))
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		require.Positive(t, p.(*dedupProcessor).held)
 		wg.Wait()
 		synctest.Wait()
