@@ -10,6 +10,7 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 ROOT    := $(CURDIR)
 BIN     := bin/otelcol-profiles
+KAFKA   := bin/otelcol-profiles-kafka
 LINT    := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod))
 # The race detector needs cgo; go itself says whether there is a C compiler.
@@ -46,17 +47,22 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 build: ## Build bin/otelcol-profiles
 	$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
 
+.PHONY: build-kafka
+build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
+	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/kafka/builder-config.yaml --skip-compilation
+	$(AS_PROGRAM) && cd bin/kafka && go build -ldflags='-s -w' -o $(ROOT)/$(KAFKA) .
+
 ##@ Testing
 
 # Each prints events for faulttable, which shows what go test does, and a table of
 # the fault rows that ran.
 UNIT_TESTS    = go test -json -timeout=20m $(RACE) $(TESTFLAGS) ./...
 PROGRAM_TESTS = ($(AS_PROGRAM) && cd cmd/otelcol-profiles && go test -json $(TESTFLAGS) ./...)
-E2E_TESTS     = (cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -json -count=1 $(TESTFLAGS) ./...)
+E2E_TESTS     = (cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) go test -json -timeout=20m -count=1 $(TESTFLAGS) ./...)
 FAULTTABLE    = go run ./internal/profiletest/faulttable $(if $(filter -v,$(TESTFLAGS)),-v)
 
 .PHONY: test
-test: build ## Run all tests (packages, program, end to end), and print the table of fault rows
+test: build build-kafka ## Run all tests (packages, program, end to end), and print the table of fault rows
 	@{ failed=0; $(UNIT_TESTS) || failed=1; $(PROGRAM_TESTS) || failed=1; $(E2E_TESTS) || failed=1; exit $$failed; } | $(FAULTTABLE)
 
 .PHONY: test-unit
@@ -64,7 +70,7 @@ test-unit: ## Run the tests of the packages (with the race detector, if it works
 	@{ failed=0; $(UNIT_TESTS) || failed=1; $(PROGRAM_TESTS) || failed=1; exit $$failed; } | $(FAULTTABLE)
 
 .PHONY: e2e
-e2e: build ## Run the end-to-end tests against bin/otelcol-profiles
+e2e: build build-kafka ## Run the end-to-end tests against bin/otelcol-profiles and bin/otelcol-profiles-kafka
 	@$(E2E_TESTS) | $(FAULTTABLE)
 
 .PHONY: cover
@@ -136,8 +142,8 @@ check-generated: ## What `make generate` writes is up to date (works in an uncom
 	@.ci/check-generated
 
 .PHONY: check-custom-build
-check-custom-build: ## A distribution of one's own, built by ocb from these modules, compiles and runs
-	@.ci/check-custom-build
+check-custom-build: ## A distribution of one's own, built by ocb from config/custom-build, compiles and runs (as in make e2e)
+	cd e2e && go test -count=1 -run '^TestCustomBuild$$' -v .
 
 ##@ Maintaining
 

@@ -10,7 +10,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -50,17 +49,8 @@ service:
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{logs: &logs{}, exited: make(chan error, 1), url: "http://" + address}
-	c.command = exec.Command(program(t), "--config", config)
-	c.command.Env = append(os.Environ(), "GOMEMLIMIT=256MiB")
-	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { c.exited <- c.command.Wait() }()
-	t.Cleanup(func() {
-		_ = c.command.Process.Kill() // an error means that it has ended
-	})
+	c := launch(t, program(t), []string{"GOMEMLIMIT=256MiB"}, "--config", config)
+	c.url = "http://" + address
 	c.awaitReady(t)
 
 	// Good ones are not small: a heap of 1 MiB decompressed.

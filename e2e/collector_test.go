@@ -25,22 +25,7 @@ const patience = time.Minute
 // program returns the path of the program under test.
 func program(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("OTELCOL_PROFILES_BIN")
-	if path == "" {
-		path = filepath.Join("..", "bin", "otelcol-profiles")
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		const how = "build it with make build, or name another with OTELCOL_PROFILES_BIN"
-		if os.Getenv("CI") != "" || os.Getenv("E2E_REQUIRE") != "" {
-			t.Fatalf("no program to test: %v (%s)", err, how)
-		}
-		t.Skipf("no program to test: %v (%s)", err, how)
-	}
-	return path
+	return builtProgram(t, "OTELCOL_PROFILES_BIN", "otelcol-profiles", "make build")
 }
 
 // collector is a running program.
@@ -114,19 +99,24 @@ service:
 // writes to the directory files. For the rest it is as start.
 func run(t *testing.T, address, files, config string) *collector {
 	t.Helper()
-	path := program(t)
-	c := &collector{
-		logs:   &logs{},
-		exited: make(chan error, 1),
-		url:    "http://" + address,
-		files:  files,
-	}
 	configFile := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	c := launch(t, program(t), nil, "--config", configFile)
+	c.url, c.files = "http://"+address, files
+	c.awaitReady(t)
+	return c
+}
 
-	c.command = exec.Command(path, "--config", configFile)
+// launch starts a program with these arguments, and these variables, as NAME=value,
+// besides its own environment. It is killed at the end of the test unless stopped
+// before.
+func launch(t *testing.T, path string, env []string, args ...string) *collector {
+	t.Helper()
+	c := &collector{logs: &logs{}, exited: make(chan error, 1)}
+	c.command = exec.Command(path, args...)
+	c.command.Env = append(os.Environ(), env...)
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
 	if err := c.command.Start(); err != nil {
 		t.Fatal(err)
@@ -135,7 +125,6 @@ func run(t *testing.T, address, files, config string) *collector {
 	t.Cleanup(func() {
 		_ = c.command.Process.Kill() // an error means that it has ended
 	})
-	c.awaitReady(t)
 	return c
 }
 

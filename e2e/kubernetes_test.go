@@ -143,9 +143,9 @@ func TestKubernetes(t *testing.T) {
 	defer api.CloseClientConnections()
 
 	dir := t.TempDir()
-	c := &collector{logs: &logs{}, exited: make(chan error, 1), files: filepath.Join(dir, "profiles")}
+	files := filepath.Join(dir, "profiles")
 	text := strings.NewReplacer(
-		"/var/lib/profiles", c.files,
+		"/var/lib/profiles", files,
 		"serviceAccount", "kubeConfig",
 		"profiles: [cpu, heap, goroutine, mutex, block]", "profiles: [goroutine]\n            collection_interval: 100ms",
 		"service:\n", "service:\n  telemetry: {metrics: {level: none}}\n",
@@ -160,16 +160,8 @@ func TestKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.command = exec.Command(path, "--config", config)
-	c.command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1", "KUBECONFIG="+kubeconfig)
-	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { c.exited <- c.command.Wait() }()
-	t.Cleanup(func() {
-		_ = c.command.Process.Kill() // an error means that it has ended
-	})
+	c := launch(t, path, []string{"K8S_NODE_NAME=node-1", "KUBECONFIG=" + kubeconfig}, "--config", config)
+	c.files = files
 	c.await(t, "scrapes of the pod", func() bool { return scrapes.Load() > 3 })
 
 	close(kubernetes.deleted)

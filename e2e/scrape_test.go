@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -22,14 +21,12 @@ import (
 // server, these processors of a pipeline, storage in dir, and a file for each payload.
 func startWith(t *testing.T, dir, sections, processors string) *collector {
 	t.Helper()
-	path, address := program(t), freeAddress(t)
-	c := &collector{logs: &logs{}, exited: make(chan error, 1), url: "http://" + address, files: filepath.Join(t.TempDir(), "profiles")}
+	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
 	storage := filepath.Join(dir, "storage")
 	if err := os.MkdirAll(storage, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	text := fmt.Sprintf(`
+	return run(t, address, files, fmt.Sprintf(`
 extensions:
   file_storage:
     directory: %s
@@ -54,21 +51,7 @@ service:
       receivers: [pprof]
       processors: %s
       exporters: [profiles_file]
-`, storage, address, sections, c.files, processors)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.command = exec.Command(path, "--config", config)
-	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { c.exited <- c.command.Wait() }()
-	t.Cleanup(func() {
-		_ = c.command.Process.Kill() // an error means that it has ended
-	})
-	c.awaitReady(t)
-	return c
+`, storage, address, sections, files, processors))
 }
 
 // await waits until done, and fails with the program's log when it does not come.

@@ -250,14 +250,10 @@ func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
 	s.ranked()
 }
 
-// CompareStacks orders two stacks by content, after Rank: from the root.
-func (c *Canonical) CompareStacks(a, b int32) int {
-	return cmp.Compare(c.stacks.rank[a], c.stacks.rank[b])
-}
-
-// CompareLinks orders two links by content, after Rank.
-func (c *Canonical) CompareLinks(a, b int32) int {
-	return cmp.Compare(c.links.rank[a], c.links.rank[b])
+// Ranks returns where the parts of a used sample are among all of their kind, by
+// content (stacks from the root), after Rank.
+func (c *Canonical) Ranks(stack, set, link int32) (ofStack, ofSet, ofLink int32) {
+	return c.stacks.rank[stack], c.sets.rank[set], c.links.rank[link]
 }
 
 // CompareStrings orders two strings by content, after Rank.

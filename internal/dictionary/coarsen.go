@@ -41,30 +41,67 @@ type Base struct {
 // Reset. A mapping may have several.
 func (r *Remap) Bases() []Base { return r.bases }
 
+// BeginBases makes AppendBases begin anew.
+func (r *Remap) BeginBases() {
+	if r.reach == 0 {
+		r.reachedStacks = zeroed(r.reachedStacks, len(r.stacks))
+		r.reachedLocations = zeroed(r.reachedLocations, len(r.locations))
+	}
+	r.reach++
+}
+
+// AppendBases appends those of Bases that come from stack i of the source, which has been
+// asked for; of each location once since BeginBases.
+func (r *Remap) AppendBases(dst []Base, i int32) []Base {
+	if int(i) >= len(r.stacks) || r.reachedStacks[i] == r.reach {
+		return dst
+	}
+	r.reachedStacks[i] = r.reach
+	for _, i := range r.from.StackTable().At(int(i)).LocationIndices().All() {
+		if int(i) >= len(r.locations) || r.reachedLocations[i] == r.reach {
+			continue
+		}
+		r.reachedLocations[i] = r.reach
+		l := r.from.LocationTable().At(int(i))
+		if start, is, _ := r.base(l); is {
+			dst = append(dst, Base{r.rebased(l.MappingIndex()), start})
+		}
+	}
+	return dst
+}
+
 // pageSize is what the size of a mapping is rounded up to, as google/pprof does.
 const pageSize = 0x1000
 
 // position is where the lines of l are not asked for: its mapping and address.
 func (r *Remap) position(l pprofile.Location) (mapping int32, address uint64) {
 	i, address := l.MappingIndex(), l.Address()
-	exact := r.Coarsening.Granularity == ByAddress || l.Lines().Len() == 0
-	if r.Coarsening.RebaseMappings {
-		if start, limit, ok := r.span(i); ok {
-			if !exact {
-				return r.rebased(i), 0
-			}
-			if start <= address && address <= limit {
-				return r.rebased(i), address - start
-			}
-			if start == 0 { // what others may have been rebased to
-				r.rebased(i)
-			}
-		}
-	}
-	if !exact {
+	if !r.isExact(l) {
 		address = 0
 	}
+	if start, is, inside := r.base(l); is {
+		to := r.rebased(i)
+		if inside {
+			return to, max(address, start) - start
+		}
+	}
 	return r.Mapping(i), address
+}
+
+// isExact tells whether the address of l tells it apart.
+func (r *Remap) isExact(l pprofile.Location) bool {
+	return r.Coarsening.Granularity == ByAddress || l.Lines().Len() == 0
+}
+
+// base tells whether the mapping of l, for l, is one that is rebased, where it begins, and
+// whether l is inside it. One that begins at 0 is what others may have been rebased to.
+func (r *Remap) base(l pprofile.Location) (start uint64, is, inside bool) {
+	if !r.Coarsening.RebaseMappings {
+		return 0, false, false
+	}
+	start, limit, ok := r.span(l.MappingIndex())
+	inside = !r.isExact(l) || start <= l.Address() && l.Address() <= limit
+	return start, ok && (inside || start == 0), inside
 }
 
 // span is what mapping i covers, if it is one that can be rebased.
@@ -115,7 +152,9 @@ func (r *Remap) line(l Line) Line {
 }
 
 // Rebase moves the rebased mappings that c has written into dst, and the addresses
-// in them, to where bases says, by index in the tables; 0 where it says nothing.
+// in them, to where bases says, by index in the tables; 0 where it says nothing. Where
+// that makes a mapping equal to one that was not rebased, for a location outside it, they
+// become one.
 func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by Granularity) {
 	starts := make([]uint64, len(c.mappings.order))
 	for i, old := range c.mappings.order {
@@ -130,6 +169,42 @@ func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint
 			l.SetAddress(start + l.Address())
 		}
 	}
+	mergeMappings(dst)
+}
+
+// mergeMappings leaves the first of equal mappings in dst.
+func mergeMappings(dst pprofile.ProfilesDictionary) {
+	table := dst.MappingTable()
+	place := make([]int32, table.Len()) // the new index by the old one
+	first := make(map[string]int32, table.Len())
+	var key []byte
+	for i, m := range table.All() {
+		key = (&Mapping{
+			MemoryStart: m.MemoryStart(), MemoryLimit: m.MemoryLimit(), FileOffset: m.FileOffset(),
+			Filename: m.FilenameStrindex(), Attributes: m.AttributeIndices().AsRaw(),
+		}).appendKey(key[:0])
+		to, ok := first[string(key)]
+		if !ok {
+			to = int32(len(first))
+			first[string(key)] = to
+		}
+		place[i] = to
+	}
+	if len(first) == len(place) {
+		return
+	}
+	for _, l := range dst.LocationTable().All() {
+		l.SetMappingIndex(place[l.MappingIndex()])
+	}
+	old, kept := -1, int32(0)
+	table.RemoveIf(func(pprofile.Mapping) bool {
+		old++
+		if place[old] == kept {
+			kept++
+			return false
+		}
+		return true
+	})
 }
 
 // Reset makes c one in which nothing is used. It keeps the memory, and takes time

@@ -400,7 +400,9 @@ func canonical(payloads ...pprofile.Profiles) []byte {
 	}
 	c.Rank()
 	slices.SortFunc(samples, func(a, b sample) int {
-		return cmp.Or(c.CompareStacks(a.stack, b.stack), c.CompareSets(a.set, b.set), c.CompareLinks(a.link, b.link))
+		aStack, aSet, aLink := c.Ranks(a.stack, a.set, a.link)
+		bStack, bSet, bLink := c.Ranks(b.stack, b.set, b.link)
+		return cmp.Or(cmp.Compare(aStack, bStack), cmp.Compare(aSet, bSet), cmp.Compare(aLink, bLink))
 	})
 	out := pprofile.NewProfiles()
 	p := out.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()

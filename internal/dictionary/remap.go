@@ -26,7 +26,10 @@ type Remap struct {
 	strings, mappings, locations, functions, links, attributes, stacks []int32
 	rebasings                                                          []int32 // of mappings
 	bases                                                              []Base
-	lastStack                                                          int32 // in to
+	// By source index, the number of the last BeginBases that has come by.
+	reachedStacks, reachedLocations []int32
+	reach                           int32
+	lastStack                       int32 // in to
 
 	location Location
 	mapping  Mapping
@@ -46,7 +49,7 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.links = zeroed(r.links, n.Links)
 	r.attributes = zeroed(r.attributes, n.Attributes)
 	r.stacks = zeroed(r.stacks, n.Stacks)
-	r.bases, r.lastStack = r.bases[:0], 0
+	r.bases, r.lastStack, r.reach = r.bases[:0], 0, 0
 	if r.Coarsening.RebaseMappings {
 		r.rebasings = zeroed(r.rebasings, n.Mappings)
 	}

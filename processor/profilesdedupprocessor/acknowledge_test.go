@@ -25,6 +25,8 @@ func (d *downstream) answers(answer func(attempt int) error) {
 
 func unavailable(int) error { return errors.New("unavailable") }
 
+func permanently(int) error { return consumererror.NewPermanent(errors.New("never")) }
+
 func onFlush(c *Config) {
 	c.Window = time.Second
 	c.Acknowledge = acknowledgeOnFlush
@@ -79,7 +81,7 @@ func TestP13_RepeatsOnReceive(t *testing.T) {
 		time.Sleep(time.Minute)
 		consume(identified(1, 10)) // after a flush
 		consume(identified(2, 100))
-		time.Sleep(4 * time.Minute)
+		time.Sleep(4*time.Minute + time.Second)
 		synctest.Wait()
 		require.EqualValues(t, 110, next.total())
 		consume(identified(1, 10)) // beyond the horizon
@@ -236,7 +238,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 		r := newRepeats(time.Minute, 100*knownSize)
 		for i := range 1000 {
 			r.acknowledge([]profileKey{{byte(i), byte(i >> 8), 1}})
-			require.LessOrEqual(t, r.retained(), 101*knownSize)
+			require.LessOrEqual(t, r.retained(), 101*knownSize+(101/2+64)*acknowledgedSize)
 		}
 		known := func(i int) bool {
 			in := []incomingProfile{{key: profileKey{byte(i), byte(i >> 8), 1}}}
@@ -246,8 +248,52 @@ func TestRepeatsAreBounded(t *testing.T) {
 		require.False(t, known(899), "the earliest are forgotten first")
 		require.True(t, known(900))
 		require.True(t, known(999))
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + time.Second)
 		require.False(t, known(999))
 		require.Zero(t, r.retained())
+	})
+}
+
+// What was forgotten takes no memory, though it was acknowledged after what is still known.
+func TestRepeatsForgottenAreBounded(t *testing.T) {
+	r := newRepeats(24*time.Hour, 10*knownSize)
+	r.acknowledge([]profileKey{{1}})
+	for i := range 100_000 {
+		part := newPartition("")
+		part.ids = []profileKey{{2, byte(i), byte(i >> 8), byte(i >> 16)}}
+		part.acknowledged = r.acknowledge(part.ids)
+		r.forget(part)
+		require.LessOrEqual(t, r.retained(), 12*knownSize+66*acknowledgedSize)
+		require.LessOrEqual(t, cap(r.order), 256)
+	}
+	require.Contains(t, r.known, profileKey{1})
+}
+
+// A window that is dropped does not forget what a later one has acknowledged.
+func TestP13_ForgetsItsOwnOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		refused := false
+		next := downstream{answer: func(int) error {
+			switch {
+			case time.Since(begin) < 90*time.Second:
+				return errors.New("away")
+			case !refused:
+				refused = true
+				return consumererror.NewPermanent(errors.New("never"))
+			}
+			return nil
+		}}
+		p := newTestProcessor(t, &next, func(c *Config) { c.RepeatHorizon, c.Window = time.Minute, time.Second })
+		send := func() { require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 1))) }
+		send()
+		time.Sleep(80 * time.Second) // beyond the horizon
+		send()
+		time.Sleep(55 * time.Second) // the first is refused for good, the second is accepted
+		synctest.Wait()
+		require.EqualValues(t, 1, next.total())
+		send() // within the horizon of the second
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 1, next.total())
 	})
 }

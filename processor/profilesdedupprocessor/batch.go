@@ -6,6 +6,7 @@ package profilesdedupprocessor
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
@@ -15,6 +16,7 @@ import (
 type batch struct {
 	*window
 	size       int // bytes retained, when it was last measured
+	idsSize    int // of the ids of all partitions, in bytes
 	sizes      dictionary.Sizes
 	partitions map[string]*partition
 }
@@ -23,9 +25,14 @@ type batch struct {
 type partition struct {
 	key string
 	// ids are what is in it, for when its outcome is known.
-	ids     []profileKey
-	waiters int // callers who wait for the outcome
-	done    chan struct{}
+	ids []profileKey
+	// acknowledged is, with on_receive, when the last of them was, by repeats.
+	acknowledged time.Duration
+	waiters      int // callers who wait for the outcome
+	done         chan struct{}
+	// What is in it, and what becomes of its window; set when that is passed on.
+	counts  counts
+	outcome *outcome
 	err     error // the outcome, once done is closed
 }
 
@@ -41,6 +48,13 @@ func (b *batch) partition(key string) *partition {
 		b.partitions[key] = part
 	}
 	return part
+}
+
+// addID notes what is in a partition of b.
+func (b *batch) addID(part *partition, id profileKey) {
+	b.idsSize -= len(id) * cap(part.ids)
+	part.ids = append(part.ids, id)
+	b.idsSize += len(id) * cap(part.ids)
 }
 
 func newPartition(key string) *partition {

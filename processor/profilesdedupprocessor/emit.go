@@ -22,18 +22,23 @@ import (
 // intervals give the same bytes, however they came in. It may be called again,
 // and gives the same each time.
 func (w *window) profiles() pprofile.Profiles {
-	return newEmitter(w).emit(func(*resource) bool { return true })
+	e := newEmitter(w)
+	return e.emit(e.sorted, w.bases[""])
 }
 
 // emitter writes what a window has merged, which must not change meanwhile.
 type emitter struct {
-	w         *window
-	canonical *dictionary.Canonical
-	resources []emittedResource
-	attribute []int32
-	kept      []sample
-	parts     []int64
-	content   []byte
+	w           *window
+	sorted      []*resource            // all, by key
+	byPartition map[string][]*resource // in that order
+	canonical   *dictionary.Canonical
+	resources   []emittedResource
+	attribute   []int32
+	kept        []sample
+	orders      []order
+	ordered     []sample
+	parts       []int64
+	content     []byte
 }
 
 type emittedResource struct {
@@ -41,25 +46,30 @@ type emittedResource struct {
 	scopes []*scope // in the order of the output
 }
 
-func newEmitter(w *window) *emitter { return &emitter{w: w} }
+func newEmitter(w *window) *emitter {
+	e := &emitter{w: w, byPartition: map[string][]*resource{}}
+	for _, key := range slices.Sorted(maps.Keys(w.resources)) {
+		r := w.resources[key]
+		e.sorted = append(e.sorted, r)
+		e.byPartition[r.partition] = append(e.byPartition[r.partition], r)
+	}
+	return e
+}
 
 // partition returns the Profiles of one partition, with a dictionary of their own.
 func (e *emitter) partition(key string) pprofile.Profiles {
-	return e.emit(func(r *resource) bool { return r.partition == key })
+	return e.emit(e.byPartition[key], e.w.bases[key])
 }
 
-func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
+// emit writes resources, which are sorted, with rebased mappings where bases says.
+func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.Profiles {
 	if e.canonical == nil {
 		e.canonical = dictionary.NewCanonical(e.w.tables)
 	} else {
 		e.canonical.Reset()
 	}
 	e.resources = e.resources[:0]
-	for _, key := range slices.Sorted(maps.Keys(e.w.resources)) {
-		r := e.w.resources[key]
-		if !which(r) {
-			continue
-		}
+	for _, r := range resources {
 		to := emittedResource{r, scopesOf(r)}
 		for _, s := range to.scopes {
 			e.use(s)
@@ -70,8 +80,8 @@ func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
 	pd := pprofile.NewProfiles()
 	for _, r := range e.resources {
 		rp := pd.ResourceProfiles().AppendEmpty()
-		r.resource.resource.CopyTo(rp.Resource())
-		rp.Resource().Attributes().Clear()
+		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
+		r.entities.copyTo(rp.Resource())
 		e.w.tables.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
 		for _, s := range r.scopes {
@@ -80,15 +90,16 @@ func (e *emitter) emit(which func(*resource) bool) pprofile.Profiles {
 	}
 	tables := sha256.New()
 	e.canonical.Write(pd.Dictionary(), tables)
-	if len(e.w.bases) > 0 {
-		e.canonical.Rebase(pd.Dictionary(), e.w.bases, e.w.settings.coarsening.Granularity)
+	if len(bases) > 0 {
+		e.canonical.Rebase(pd.Dictionary(), bases, e.w.settings.coarsening.Granularity)
 		for _, m := range pd.Dictionary().MappingTable().All() {
 			tables.Write(binary.BigEndian.AppendUint64(nil, m.MemoryStart()))
 		}
 	}
 	e.setIDs(pd, tables.Sum(nil))
 	if len(e.w.partitions) < 2 {
-		*e = emitter{w: e.w} // what takes memory is not needed while pd is passed on
+		// What takes memory is not needed while pd is passed on.
+		*e = emitter{w: e.w, sorted: e.sorted, byPartition: e.byPartition}
 	}
 	return pd
 }
@@ -140,6 +151,9 @@ func (s *scope) readingTime() uint64 {
 func (e *emitter) use(s *scope) {
 	c := e.canonical
 	for _, series := range s.series {
+		for _, v := range series.verbatim.samples {
+			c.UseSample(v.stack, v.set, v.link)
+		}
 		for _, kept := range e.keep(s, series) {
 			c.UseSample(kept.stack, kept.set, kept.link)
 		}
@@ -193,7 +207,11 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 		if series.sources == 1 {
 			p.SetProfileID(series.id)
 		}
-		kept := e.sorted(s, series)
+		if series.key.original != 0 {
+			e.emitVerbatim(p, &series.verbatim)
+			continue
+		}
+		kept := e.samples(s, series)
 		if series.key.shape == shapeValues {
 			e.emitValues(sp.Profiles(), p, series, kept)
 		} else {
@@ -202,23 +220,48 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 	}
 }
 
-// sorted returns the samples of series in the order that compresses best of those
+// order is where a sample of a series is in the output: by attribute set, sum, stack
+// and link, as of their ranks. at is where it is among those kept.
+type order struct {
+	carry, sum           int64
+	set, stack, link, at int32
+}
+
+func (a order) compare(b order) int {
+	switch {
+	case a.set != b.set:
+		return cmp.Compare(a.set, b.set)
+	case a.carry != b.carry:
+		return cmp.Compare(a.carry, b.carry)
+	case a.sum != b.sum:
+		return cmp.Compare(a.sum, b.sum)
+	case a.stack != b.stack:
+		return cmp.Compare(a.stack, b.stack)
+	}
+	return cmp.Compare(a.link, b.link)
+}
+
+// samples returns the samples of series in the order that compresses best of those
 // tried: by attribute set, then value, then stack. Equal neighbours are what gzip
-// finds, and sample types that are multiples of each other stay in step.
-func (e *emitter) sorted(s *scope, series *series) []sample {
+// finds, and sample types that are multiples of each other stay in step. The memory is
+// that of the next call, too.
+func (e *emitter) samples(s *scope, series *series) []sample {
 	kept := e.keep(s, series)
-	slices.SortFunc(kept, func(a, b sample) int {
-		if c := e.canonical.CompareSets(a.set, b.set); c != 0 {
-			return c
-		}
+	e.orders = e.orders[:0]
+	for n, k := range kept {
+		o := order{at: int32(n)}
+		o.stack, o.set, o.link = e.canonical.Ranks(k.stack, k.set, k.link)
 		if series.key.shape == shapeValues {
-			if c := series.column.compare(a.position, b.position); c != 0 {
-				return c
-			}
+			o.carry, o.sum = series.column.sum(k.position)
 		}
-		return cmp.Or(e.canonical.CompareStacks(a.stack, b.stack), e.canonical.CompareLinks(a.link, b.link))
-	})
-	return kept
+		e.orders = append(e.orders, o)
+	}
+	slices.SortFunc(e.orders, order.compare)
+	e.ordered = slices.Grow(e.ordered[:0], len(kept))
+	for _, o := range e.orders {
+		e.ordered = append(e.ordered, kept[o.at])
+	}
+	return e.ordered
 }
 
 // compareSeries keeps the place that the Profiles had, the default sample type
@@ -240,7 +283,10 @@ func (e *emitter) compareSeries(a, b *series) int {
 		cmp.Compare(a.format, b.format),
 		bytes.Compare(a.payload, b.payload),
 		bytes.Compare(a.id[:], b.id[:]),
-		cmp.Compare(x.original, y.original),
+		cmp.Compare(a.start, b.start),
+		cmp.Compare(a.duration, b.duration),
+		cmp.Compare(a.dropped, b.dropped),
+		e.compareVerbatim(&a.verbatim, &b.verbatim),
 	)
 }
 

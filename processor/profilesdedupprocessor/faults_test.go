@@ -171,6 +171,12 @@ func newCounted(t *testing.T, next *downstream, change func(*Config)) (xprocesso
 		if err != nil {
 			return 0
 		}
+		if data, ok := m.Data.(metricdata.Histogram[float64]); ok { // how often it was recorded
+			for _, point := range data.DataPoints {
+				sum += int64(point.Count)
+			}
+			return sum
+		}
 		data, ok := m.Data.(metricdata.Sum[int64])
 		require.True(t, ok)
 		for _, point := range data.DataPoints {

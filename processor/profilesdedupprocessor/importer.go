@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -26,8 +27,9 @@ type importer struct {
 	// skipped.
 	rows    [2][]int32
 	sources []source // by sample of all Profiles
-	touched []string
+	touched []string // partitions that the payload goes into; its receiver's once merged
 
+	bases    []dictionary.Base
 	dropped  []bool // by source attribute: it is left out of samples
 	filtered pcommon.Int32Slice
 	indices  []int32
@@ -88,10 +90,45 @@ func checked(pd pprofile.Profiles) (pprofile.Profiles, error) {
 		return pd, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	pd, err := dictionary.ResolveReferences(pd)
+	if err == nil {
+		err = checkKeys(pd)
+	}
 	if err != nil {
 		return pd, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	return pd, nil
+}
+
+// checkKeys refuses resources and scopes with two attributes of one key: which of them
+// counts would be up to who reads them.
+func checkKeys(pd pprofile.Profiles) error {
+	for i, rp := range pd.ResourceProfiles().All() {
+		if key, ok := repeatedKey(rp.Resource().Attributes()); ok {
+			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
+		}
+		for j, sp := range rp.ScopeProfiles().All() {
+			if key, ok := repeatedKey(sp.Scope().Attributes()); ok {
+				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
+			}
+		}
+	}
+	return nil
+}
+
+// repeatedKey returns a key that m has twice, once it is made UTF-8.
+func repeatedKey(m pcommon.Map) (string, bool) {
+	var few [16]string
+	keys := few[:0]
+	for key := range m.All() {
+		keys = append(keys, valid(key))
+	}
+	slices.Sort(keys)
+	for i := 1; i < len(keys); i++ {
+		if keys[i] == keys[i-1] {
+			return keys[i], true
+		}
+	}
+	return "", false
 }
 
 // add merges pd, which it only reads, into w. On an error w is as it was before.
@@ -100,12 +137,14 @@ func (im *importer) add(w *window, pd pprofile.Profiles) error {
 	if err != nil {
 		return err
 	}
-	return im.merge(w, pd, nil)
+	_, err = im.merge(w, pd, nil)
+	return err
 }
 
 // merge is add for a payload that has been checked, without those of its Profiles
-// that repeats says are not to be added; they are counted through, over all scopes.
-func (im *importer) merge(w *window, pd pprofile.Profiles, repeats []bool) error {
+// that repeats says are not to be added; they are counted through, over all scopes. It
+// returns the keys of the partitions that the payload went into.
+func (im *importer) merge(w *window, pd pprofile.Profiles, repeats []bool) (touched []string, err error) {
 	mark := w.tables.Mark()
 	im.remap.Coarsening = w.settings.coarsening
 	im.remap.Reset(pd.Dictionary(), w.tables)
@@ -113,11 +152,12 @@ func (im *importer) merge(w *window, pd pprofile.Profiles, repeats []bool) error
 	im.read(w, pd, repeats)
 	if err := w.tables.Err(); err != nil {
 		w.tables.Rollback(mark)
-		return fmt.Errorf("%w: %w", errInvalid, err)
+		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	w.counts.payloads++
 	im.apply(w, pd)
-	return nil
+	touched, im.touched = im.touched, nil
+	return touched, nil
 }
 
 func (im *importer) resetAttributes(w *window, d pprofile.ProfilesDictionary) {
@@ -157,6 +197,11 @@ func (im *importer) read(w *window, pd pprofile.Profiles, repeats []bool) {
 					continue
 				}
 				im.readHeader(w, &im.profiles[n])
+				if isVerbatim(p) {
+					im.readVerbatim(p.Samples())
+					im.profiles[n].lastIdentity = len(im.identities)
+					continue
+				}
 				im.readSamples(w, p.Samples(), sibling)
 				im.profiles[n].lastIdentity = len(im.identities)
 				sibling = &importedProfile{profile: p, first: im.profiles[n].first}
@@ -241,21 +286,15 @@ func (im *importer) set(attributes pcommon.Int32Slice) int32 {
 
 // apply adds up what read has interned. It cannot fail.
 func (im *importer) apply(w *window, pd pprofile.Profiles) {
-	im.touched = im.touched[:0]
-	for _, base := range im.remap.Bases() {
-		start, ok := w.bases[base.Mapping]
-		if !ok {
-			w.size += baseSize
-		}
-		if !ok || base.Start < start {
-			w.bases[base.Mapping] = base.Start
-		}
-	}
+	im.touched = nil
+	// Whether all of the payload is of one partition, which its bases are of then.
+	one := len(w.settings.splitBy) == 0 || pd.ResourceProfiles().Len() == 1
 	for i := range im.rows {
 		im.rows[i] = slices.Grow(im.rows[i][:0], len(im.identities))[:len(im.identities)]
 	}
 	next := 0
 	for _, rp := range pd.ResourceProfiles().All() {
+		first := next
 		var to *resource
 		for _, sp := range rp.ScopeProfiles().All() {
 			n := sp.Profiles().Len()
@@ -269,7 +308,31 @@ func (im *importer) apply(w *window, pd pprofile.Profiles) {
 			}
 			im.applyScope(w, to, sp, profiles)
 		}
+		if to != nil && !one && im.remap.Coarsening.RebaseMappings {
+			im.applyBases(w, to.partition, im.profiles[first:next])
+		}
 	}
+	if one && len(im.touched) > 0 {
+		w.addBases(im.touched[0], im.remap.Bases())
+	}
+}
+
+// applyBases adds to a partition where the mappings begin that are rebased in profiles.
+func (im *importer) applyBases(w *window, partition string, profiles []importedProfile) {
+	im.remap.BeginBases()
+	im.bases = im.bases[:0]
+	for _, p := range profiles {
+		if p.repeat {
+			continue
+		}
+		samples := p.profile.Samples()
+		for i, n := range im.samples[p.first : p.first+samples.Len()] {
+			if n >= 0 {
+				im.bases = im.remap.AppendBases(im.bases, samples.At(i).StackIndex())
+			}
+		}
+	}
+	w.addBases(partition, im.bases)
 }
 
 func (im *importer) applyScope(w *window, to *resource, sp pprofile.ScopeProfiles, profiles []importedProfile) {
@@ -295,21 +358,20 @@ func (im *importer) applyScope(w *window, to *resource, sp pprofile.ScopeProfile
 }
 
 func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource {
-	from := rp.Resource()
+	from, schemaURL := rp.Resource(), valid(rp.SchemaUrl())
 	attributes := w.settings.keptAttributes(from.Attributes())
 	im.key = w.tables.AppendMap(im.key[:0], attributes)
-	im.key = append(im.key, rp.SchemaUrl()...)
+	im.key = append(im.key, schemaURL...)
 	if w.settings.snapshots == snapshotsLatest {
 		im.original = w.tables.AppendMap(im.original[:0], from.Attributes())
-		im.original = append(im.original, rp.SchemaUrl()...)
+		im.original = append(im.original, schemaURL...)
 	}
 	r := w.resources[string(im.key)]
 	if r == nil {
 		r = &resource{
-			resource: pcommon.NewResource(), schemaURL: rp.SchemaUrl(),
+			resource: pcommon.NewResource(), schemaURL: schemaURL,
 			partition: w.settings.partitionOf(attributes), scopes: map[string]*scope{},
 		}
-		from.CopyTo(r.resource)
 		attributes.CopyTo(r.resource.Attributes())
 		w.resources[string(im.key)] = r
 		w.size += entrySize + 4*len(im.key)
@@ -318,17 +380,20 @@ func (im *importer) resource(w *window, rp pprofile.ResourceProfiles) *resource 
 			w.size += partitionSize + len(r.partition)
 		}
 	}
+	w.addEntities(r, from)
 	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
-	if !slices.Contains(im.touched, r.partition) {
+	if c := w.partitions[r.partition]; c.last != w.counts.payloads {
 		im.touched = append(im.touched, r.partition)
-		w.partitions[r.partition].payloads++
+		c.last = w.counts.payloads
+		c.payloads++
 	}
 	return r
 }
 
 func (im *importer) scope(w *window, r *resource, sp pprofile.ScopeProfiles, isReading bool) *scope {
 	im.key = w.tables.AppendMap(im.key[:0], sp.Scope().Attributes())
-	im.key = im.key.AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version()).AppendKey(sp.SchemaUrl())
+	name, version, schemaURL := valid(sp.Scope().Name()), valid(sp.Scope().Version()), valid(sp.SchemaUrl())
+	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
 	content := len(im.key)
 	latest := isReading && w.settings.snapshots == snapshotsLatest
 	switch {
@@ -341,19 +406,24 @@ func (im *importer) scope(w *window, r *resource, sp pprofile.ScopeProfiles, isR
 	s := r.scopes[string(im.key)]
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: sp.SchemaUrl(),
+			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL,
 			content: string(im.key[:content]), series: map[seriesKey]*series{},
 		}
 		if latest {
 			s.latest = map[seriesKey]reading{}
 		}
 		sp.Scope().CopyTo(s.scope)
+		s.scope.SetName(name)
+		s.scope.SetVersion(version)
 		r.scopes[string(im.key)] = s
 		w.size += entrySize + 5*len(im.key)
 	}
 	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), sp.Scope().DroppedAttributesCount()))
 	return s
 }
+
+// valid is s with U+FFFD for each run of bytes that are not UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // What follows the content of a scope in the key of one of readings.
 const (
@@ -368,14 +438,19 @@ func (im *importer) applyProfile(w *window, of *resource, to *scope, p *imported
 	partition.profiles++
 	w.counts.samples += samples.Len()
 	partition.samples += samples.Len()
+	target := seriesOf{w: w, scope: to, profile: p, place: place}
 	switch {
-	case p.profile.OriginalPayload().Len() > 0 || p.profile.OriginalPayloadFormat() != "":
+	case isVerbatim(p.profile):
 		p.key.original = w.counts.profiles
-	case to.latest != nil && !w.supersede(to, p, w.counts.payloads):
-		w.counts.superseded++
+		s := target.of(shapeValues)
+		for i, n := range im.samples[p.first : p.first+samples.Len()] {
+			s.verbatim.add(im.identities[n], samples.At(i))
+		}
+		target.done()
+		return
+	case to.latest != nil && !w.supersede(to, p, partition):
 		return
 	}
-	target := seriesOf{w: w, scope: to, profile: p, place: place}
 	w.size -= to.family.samples.Retained()
 	for i, n := range im.samples[p.first : p.first+samples.Len()] {
 		if n < 0 {

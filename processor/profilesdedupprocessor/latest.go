@@ -46,7 +46,7 @@ func (s *series) addReading(from *series, rows []int32) {
 	s.duration = max(s.duration, from.duration, from.end-from.start)
 	s.end = s.start + min(s.duration, math.MaxUint64-s.start)
 	s.dropped += min(from.dropped, math.MaxUint32-s.dropped)
-	s.format, s.payload = from.format, from.payload
+	s.format, s.payload, s.verbatim = from.format, from.payload, from.verbatim
 	for i, row := range from.column.rows {
 		s.column.addSum(rows[row], &from.column, int32(i))
 	}

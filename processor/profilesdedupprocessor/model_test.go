@@ -53,7 +53,8 @@ func (m *model) isReading(e *profiletest.Expanded) bool {
 
 // header is what must be equal for two Profiles to be the same reading.
 func header(e profiletest.Expanded) string {
-	return fmt.Sprint(e.Resource, e.Scope, e.Type, e.Unit, e.PeriodType, e.PeriodUnit, e.Period, e.Attributes)
+	all := []any{e.Resource, e.Scope, e.Type, e.Unit, e.PeriodType, e.PeriodUnit, e.Period, e.Attributes}
+	return fmt.Sprintf("%q %#v", all, all) // neither of these alone tells all values apart
 }
 
 // flush returns what is to come out, of all partitions together.
@@ -91,6 +92,9 @@ func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
 	s := m.settings
 	if out {
 		s.dropResourceAttributes, s.dropSampleAttributes, s.dropTimestamps = nil, nil, false
+	}
+	if e.PayloadFormat != "" { // its samples stay as they are
+		s.dropSampleAttributes, s.dropTimestamps = nil, false
 	}
 	if m.isReading(&e) {
 		time := "latest"
@@ -173,7 +177,12 @@ func (m *model) requireSame(t *testing.T, want []profiletest.Expanded, partition
 	var got []profiletest.Expanded
 	for key, pd := range partitions {
 		violations, _ := profiletest.Conformance(pd)
-		require.Empty(t, violations)
+		hasOriginal := false
+		eachProfile(pd, func(p pprofile.Profile) { hasOriginal = hasOriginal || p.OriginalPayloadFormat() != "" })
+		require.Empty(t, slices.DeleteFunc(violations, func(v string) bool {
+			// Samples that stay as they are may have become equal by their locations.
+			return hasOriginal && strings.HasPrefix(v, "sample identity")
+		}))
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.settings.partitionOf(rp.Resource().Attributes()))
 		}
@@ -216,12 +225,16 @@ func randomSettings(r *rand.Rand) mergeSettings {
 	return s
 }
 
-// moved gives the mappings of all frames another load address.
-func moved(all []profiletest.Expanded, by uint64) []profiletest.Expanded {
+// moved gives the mappings of all frames another load address. With outside, some frames
+// have an address outside their mapping.
+func moved(all []profiletest.Expanded, by uint64, outside bool) []profiletest.Expanded {
 	for _, e := range all {
 		for _, s := range e.Samples {
 			for _, f := range s.Stack {
 				if f.Mapping.Start != 0 {
+					if outside && f.Address%0x3000 == 0 {
+						f.Address = 0x10
+					}
 					f.Mapping.Start += by
 					f.Mapping.Limit += by
 					f.Address += by
@@ -257,7 +270,7 @@ func TestP2_WindowAgainstNaiveModel(t *testing.T) {
 		for range 2 + r.IntN(4) {
 			if r.IntN(4) > 0 {
 				// Few seeds, so that the same things come again.
-				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12)
+				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12, round%3 == 0)
 				if round%2 == 0 {
 					expanded = alike(expanded)
 				}
@@ -309,6 +322,7 @@ func TestRebaseMappings(t *testing.T) {
 		loaded("/bin/a", 0x5000, 0x5010), loaded("/bin/a", 0x3000, 0x3010), loaded("/bin/a", 0x7000, 0x7010),
 		loaded("/bin/a", 0x7000, 0x10), loaded("[heap]", 0x5000, 0x5010), loaded("[heap]", 0x3000, 0x3010),
 		loaded("/bin/b", math.MaxUint64-0x1000, math.MaxUint64),
+		loaded("/bin/a", 0x3000, 0x20),
 	}
 	out := merged(t, settings, payloads...)
 	slices.Reverse(payloads)
@@ -321,6 +335,7 @@ func TestRebaseMappings(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		`0x3010 in 0x3000-0x4000+0x0 "/bin/a"`:                                     "3",
+		`0x20 in 0x3000-0x4000+0x0 "/bin/a"`:                                       "1",
 		`0x10 in 0x7000-0x8000+0x0 "/bin/a"`:                                       "1",
 		`0x5010 in 0x5000-0x6000+0x0 "[heap]"`:                                     "1",
 		`0x3010 in 0x3000-0x4000+0x0 "[heap]"`:                                     "1",

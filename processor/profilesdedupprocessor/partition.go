@@ -33,7 +33,7 @@ func (s *mergeSettings) partitionOf(m pcommon.Map) string {
 			key = append(key, 0)
 			continue
 		}
-		text := strings.ToValidUTF8(v.AsString(), "\uFFFD")
+		text := valid(v.AsString())
 		key = binary.AppendUvarint(append(key, 1), uint64(len(text)))
 		key = append(key, text...)
 	}

@@ -36,6 +36,7 @@ type dedupProcessor struct {
 	importer importer
 	filling  *batch   // nil when nothing is in it
 	waiting  []*batch // full, in order; the sender works on the first
+	held     int      // bytes of what is to be offered again
 	timer    *time.Timer
 	overdue  bool // the filling window is to go as soon as no other waits
 	stopping bool
@@ -87,12 +88,11 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 	p.timer = time.AfterFunc(p.cfg.Window, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.overdue = len(p.waiting) > 0; !p.overdue {
-			p.flush(reasonWindow)
-		}
+		p.overdue = p.filling != nil
+		p.flushOverdue()
 	})
 	p.timer.Stop()
-	go p.send()
+	go (&sender{dedupProcessor: p, lanes: map[string]*lane{}}).run()
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 		p.telemetry.refused(reasonShutdown)
 		return nil, errStopping
 	}
-	waits, marked := p.repeats.mark(in.profiles)
+	outcomes, marked := p.repeats.mark(in.profiles)
 	if marked < len(in.profiles) {
 		touched, err := p.addNew(in)
 		switch {
@@ -180,15 +180,15 @@ func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 		}
 		if p.cfg.Acknowledge == acknowledgeOnFlush {
 			for _, part := range touched {
-				waits = appendNew(waits, part)
+				outcomes.add(part)
 			}
 		}
 	}
 	p.telemetry.accepted(in)
-	for _, part := range waits {
+	for _, part := range outcomes.all {
 		part.waiters++
 	}
-	return waits, nil
+	return outcomes.all, nil
 }
 
 // addNew merges what of in is no repeat into the filling window, and returns the
@@ -198,12 +198,12 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 	if p.filling != nil && p.filling.size >= full && !p.flushIfFree(reasonMemory) {
 		return nil, errFull
 	}
-	b, err := p.addTo(p.filling, in)
+	b, keys, err := p.addTo(p.filling, in)
 	if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.filling != nil {
 		if !p.flushIfFree(reasonOverflow) {
 			return nil, errFull
 		}
-		b, err = p.addTo(nil, in)
+		b, keys, err = p.addTo(nil, in)
 	}
 	if err != nil {
 		return nil, err
@@ -212,15 +212,12 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 		p.filling = b
 		p.timer.Reset(p.cfg.Window)
 	}
-	for _, key := range p.importer.touched {
+	for _, key := range keys {
 		touched = append(touched, b.partition(key))
 	}
 	p.note(b, in)
 	b.sizes = b.sizes.Plus(in.sizes)
-	b.size = b.retained()
-	for _, part := range b.partitions {
-		b.size += len(profileKey{}) * cap(part.ids)
-	}
+	b.size = b.retained() + b.idsSize
 	if b.size >= full {
 		p.flushIfFree(reasonMemory)
 	}
@@ -228,20 +225,33 @@ func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) 
 }
 
 // full is the size, in bytes, at which a window is flushed early: a third of what the
-// known ids leave of memory_limit, for it, the one before it, and what is made of that
-// one while it is passed on. The caller holds mu.
-func (p *dedupProcessor) full() int { return (int(p.cfg.MemoryLimit) - p.repeats.retained()) / 3 }
+// known ids and what is held leave of memory_limit, for it, the one before it, and what is
+// made of that one while it is passed on. The caller holds mu.
+func (p *dedupProcessor) full() int {
+	return (int(p.cfg.MemoryLimit) - p.repeats.retained() - p.held) / 3
+}
 
-// addTo adds in to b, or to a new batch if b is nil.
-func (p *dedupProcessor) addTo(b *batch, in *incoming) (*batch, error) {
+// hasRoom tells whether a window may be passed on, of which all may have to be held: with
+// split_by until as much is held as a window may have, without it until anything is. The
+// caller holds mu.
+func (p *dedupProcessor) hasRoom() bool {
+	return p.held == 0 || len(p.settings.splitBy) > 0 && p.held < p.full()
+}
+
+// isFree tells whether the sender would take a window now. The caller holds mu.
+func (p *dedupProcessor) isFree() bool { return len(p.waiting) == 0 && p.hasRoom() }
+
+// addTo adds in to b, or to a new batch if b is nil. It returns the batch and the keys of
+// the partitions that in went into.
+func (p *dedupProcessor) addTo(b *batch, in *incoming) (*batch, []string, error) {
 	if b == nil {
 		b = newBatch(p.settings)
 	}
 	defer p.importer.release()
 	before := b.counts.superseded
-	err := p.importer.merge(b.window, in.pd, in.repeated())
+	touched, err := p.importer.merge(b.window, in.pd, in.repeated())
 	p.telemetry.superseded(b.counts.superseded - before)
-	return b, err
+	return b, touched, err
 }
 
 // note makes the Profiles of in that are no repeats known, or pending with their
@@ -253,18 +263,18 @@ func (p *dedupProcessor) note(b *batch, in *incoming) {
 			continue
 		}
 		part := b.partition(profile.partition)
-		part.ids = append(part.ids, profile.key)
+		b.addID(part, profile.key)
 		if p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush {
 			p.repeats.await(profile.key, part)
 		} else {
-			p.repeats.acknowledge(part.ids[len(part.ids)-1:])
+			part.acknowledged = p.repeats.acknowledge(part.ids[len(part.ids)-1:])
 		}
 	}
 }
 
 // measure notes how much memory is held on to. The caller holds mu.
 func (p *dedupProcessor) measure() {
-	size := p.repeats.retained()
+	size := p.repeats.retained() + p.held
 	if p.filling != nil {
 		size += p.filling.size
 	}
@@ -274,13 +284,20 @@ func (p *dedupProcessor) measure() {
 	p.telemetry.retained.Store(int64(size))
 }
 
-// flushIfFree hands the filling window to the sender, if no other waits there.
+// flushIfFree hands the filling window to the sender, if that would take it now.
 func (p *dedupProcessor) flushIfFree(why reason) bool {
-	if len(p.waiting) > 0 {
+	if !p.isFree() {
 		return false
 	}
 	p.flush(why)
 	return true
+}
+
+// flushOverdue hands over the filling window if its time was over before.
+func (p *dedupProcessor) flushOverdue() {
+	if p.overdue {
+		p.flushIfFree(reasonWindow)
+	}
 }
 
 // flush hands the filling window to the sender. The caller holds mu.

@@ -3,10 +3,7 @@
 
 package profilesdedupprocessor
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // repeats knows the Profiles that were acknowledged of late, and those whose outcome
 // is pending. Its owner serializes calls.
@@ -15,9 +12,10 @@ type repeats struct {
 	most    int           // how many it knows; of more it forgets the earliest
 	began   time.Time     // times are counted from here, monotonically
 
-	known map[profileKey]time.Duration // since began
-	// order holds what is known from head on, earliest first; what was forgotten may
-	// be there still.
+	known map[profileKey]time.Duration // since began; no two are equal
+	last  time.Duration                // of what was acknowledged
+	// order holds what is known from head on, earliest first; some of what was forgotten
+	// may be there still.
 	order []acknowledged
 	head  int
 	peak  int // of known since it was empty: a map does not shrink
@@ -32,8 +30,9 @@ type acknowledged struct {
 
 // About what a known and a pending Profile take, in bytes.
 const (
-	knownSize   = 96
-	pendingSize = 64
+	knownSize        = 96 // the next among it
+	acknowledgedSize = 24
+	pendingSize      = 64
 )
 
 // newRepeats returns one that takes about limit bytes at most for what is known.
@@ -47,7 +46,7 @@ func newRepeats(horizon time.Duration, limit int) *repeats {
 // mark tells of each Profile whether it is a repeat, and returns the partitions whose
 // outcome decides about those that are pending. Profiles of one payload are no repeats
 // of each other.
-func (r *repeats) mark(profiles []incomingProfile) (waits []*partition, marked int) {
+func (r *repeats) mark(profiles []incomingProfile) (waits outcomes, marked int) {
 	r.expire()
 	for i := range profiles {
 		p := &profiles[i]
@@ -61,7 +60,7 @@ func (r *repeats) mark(profiles []incomingProfile) (waits []*partition, marked i
 		if _, p.repeat = r.known[p.key]; !p.repeat {
 			var outcome *partition
 			if outcome, p.repeat = r.pending[p.key]; p.repeat {
-				waits = appendNew(waits, outcome)
+				waits.add(outcome)
 			}
 		}
 		if p.repeat {
@@ -71,36 +70,55 @@ func (r *repeats) mark(profiles []incomingProfile) (waits []*partition, marked i
 	return waits, marked
 }
 
-func appendNew(all []*partition, p *partition) []*partition {
-	if slices.Contains(all, p) {
-		return all
+// outcomes are partitions that somebody is to wait for, each once.
+type outcomes struct {
+	all   []*partition
+	there map[*partition]bool
+}
+
+func (o *outcomes) add(p *partition) {
+	if o.there[p] {
+		return
 	}
-	return append(all, p)
+	if o.there == nil {
+		o.there = map[*partition]bool{}
+	}
+	o.there[p] = true
+	o.all = append(o.all, p)
 }
 
 // await makes the outcome of p decide about key.
 func (r *repeats) await(key profileKey, p *partition) { r.pending[key] = p }
 
-// acknowledge makes keys known.
-func (r *repeats) acknowledge(keys []profileKey) {
+// acknowledge makes keys known, and returns the time of the last: later than that of any
+// before.
+func (r *repeats) acknowledge(keys []profileKey) time.Duration {
 	now := time.Since(r.began)
 	for _, key := range keys {
 		delete(r.pending, key)
 		if _, ok := r.known[key]; !ok { // one payload may have it twice
-			r.known[key] = now
-			r.order = append(r.order, acknowledged{key, now})
+			r.last = max(now, r.last+1)
+			r.known[key] = r.last
+			r.order = append(r.order, acknowledged{key, r.last})
 		}
 	}
 	r.peak = max(r.peak, len(r.known))
 	r.expire()
+	return r.last
 }
 
-// forget makes keys neither known nor pending.
-func (r *repeats) forget(keys []profileKey) {
-	for _, key := range keys {
-		delete(r.pending, key)
-		delete(r.known, key)
+// forget makes what part has neither pending nor known, but for what was acknowledged
+// again, with something else, after part was.
+func (r *repeats) forget(part *partition) {
+	for _, key := range part.ids {
+		if r.pending[key] == part {
+			delete(r.pending, key)
+		}
+		if r.known[key] <= part.acknowledged {
+			delete(r.known, key)
+		}
 	}
+	r.compact()
 }
 
 // expire forgets what is beyond the horizon, or too much.
@@ -116,14 +134,27 @@ func (r *repeats) expire() {
 		}
 		delete(r.known, first.key)
 	}
-	if r.head > len(r.order)/2 {
-		r.order = append(r.order[:0], r.order[r.head:]...)
-		r.head = 0
-	}
+	r.compact()
 	if len(r.known) == 0 && r.peak > 0 {
 		r.known, r.order, r.head, r.peak = map[profileKey]time.Duration{}, nil, 0, 0
 	}
 }
 
+// compact bounds order by what is known.
+func (r *repeats) compact() {
+	if len(r.order) <= len(r.known)*3/2+64 {
+		return
+	}
+	kept := r.order[:0]
+	for _, a := range r.order[r.head:] {
+		if at, ok := r.known[a.key]; ok && at == a.at {
+			kept = append(kept, a)
+		}
+	}
+	r.order, r.head = kept, 0
+}
+
 // retained is about how much memory r holds on to, in bytes.
-func (r *repeats) retained() int { return knownSize*r.peak + pendingSize*len(r.pending) }
+func (r *repeats) retained() int {
+	return knownSize*r.peak + acknowledgedSize*max(0, len(r.order)-r.peak) + pendingSize*len(r.pending)
+}

@@ -4,7 +4,9 @@
 package profilesdedupprocessor
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/client"
@@ -12,101 +14,182 @@ import (
 	"go.uber.org/zap"
 )
 
-// send passes on the waiting windows until the processor stops and none is left.
-func (p *dedupProcessor) send() {
-	defer close(p.stopped)
-	for {
-		p.mu.Lock()
-		var b *batch
-		if len(p.waiting) > 0 {
-			b = p.waiting[0]
-		}
-		stopping := p.stopping
-		p.mu.Unlock()
-		if b == nil {
-			if stopping {
-				return
-			}
-			<-p.wake
-			continue
-		}
-		p.deliver(b)
-		p.mu.Lock()
-		p.waiting[0] = nil
-		p.waiting = p.waiting[1:]
-		if p.overdue {
-			p.flush(reasonWindow)
-		}
-		p.measure()
-		p.mu.Unlock()
-	}
+// sender passes on windows until the processor stops and nothing is left. What is its own
+// is used by its goroutine alone.
+type sender struct {
+	*dedupProcessor
+	lanes   map[string]*lane // what is offered again, by the key of its partition
+	hurried bool             // shutdown has begun
 }
 
-// hurriedWait is how long a window waits between attempts during shutdown.
+// hurriedWait is how long something waits between attempts during shutdown.
 const hurriedWait = 200 * time.Millisecond
 
-// deliver offers the partitions of a window to the next component until each is
-// accepted, refused for good, or given up.
-func (p *dedupProcessor) deliver(b *batch) {
-	retry := newRetries(p.cfg.RetryOnFailure)
-	rest, out := b.ordered(), 0
-	for attempt := 0; ; attempt++ {
-		var err error
-		if rest, err = p.offer(b, rest, &out); len(rest) == 0 {
-			p.telemetry.ratio(b.sizes.Total().Bytes, out)
+func (s *sender) run() {
+	defer close(s.stopped)
+	for {
+		stopping := s.deliverWaiting()
+		if s.sending.Err() != nil { // the time of the shutdown is over
+			s.dropAll()
+		}
+		if stopping && len(s.lanes) == 0 {
 			return
 		}
-		wait, again := retry.next()
-		switch {
-		case !again:
-			p.giveUp(b, rest, reasonRetriesEnded, err)
-			return
-		case p.sending.Err() != nil:
-			p.giveUp(b, rest, reasonShutdown, err)
-			return
+		s.dropAbandoned()
+		due := s.due()
+		for _, key := range due {
+			if l := s.lanes[key]; l != nil {
+				s.offer(key, l)
+			}
+			s.deliverWaiting() // it does not wait for what is slow to fail
 		}
-		p.logger.Warn("The next component did not accept a window; it is offered again.",
-			zap.Error(err), zap.Duration("after", wait))
-		if rest = p.wait(b, rest, wait, err); len(rest) == 0 {
-			return
+		if len(due) == 0 {
+			s.wait()
 		}
-		p.telemetry.ProcessorProfilesDedupRetries.Add(background, int64(len(rest)))
 	}
 }
 
-// offer offers each of parts once and returns those to be offered again, with an error
-// of one of them. The bytes of accepted dictionaries are added to out.
-func (p *dedupProcessor) offer(b *batch, parts []*partition, out *int) (rest []*partition, err error) {
-	// Made anew for each attempt: the next component may have changed it.
+// deliverWaiting passes on the waiting windows, as far as there is room for what may not
+// be accepted. It returns whether the processor is stopping, and none is left.
+func (s *sender) deliverWaiting() (stopping bool) {
+	for {
+		s.mu.Lock()
+		var b *batch
+		if len(s.waiting) > 0 && (s.hasRoom() || s.stopping) {
+			b = s.waiting[0]
+		}
+		stopping = s.stopping
+		s.mu.Unlock()
+		if b == nil {
+			return stopping
+		}
+		s.deliver(b)
+		s.mu.Lock()
+		s.waiting[0] = nil
+		s.waiting = s.waiting[1:]
+		s.flushOverdue()
+		s.measure()
+		s.mu.Unlock()
+	}
+}
+
+// due returns the keys of the lanes that are to be offered again now, in the order of
+// their times.
+func (s *sender) due() []string {
+	now := time.Now()
+	var keys []string
+	for key, l := range s.lanes {
+		if !l.due.After(now) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(s.lanes[a].due.Compare(s.lanes[b].due), cmp.Compare(a, b))
+	})
+	return keys
+}
+
+// wait returns when something is to be done.
+func (s *sender) wait() {
+	var timer <-chan time.Time
+	var ended <-chan struct{}
+	var next time.Time
+	for _, l := range s.lanes {
+		if next.IsZero() || l.due.Before(next) {
+			next = l.due
+		}
+	}
+	if len(s.lanes) > 0 {
+		t := time.NewTimer(time.Until(next))
+		defer t.Stop()
+		timer, ended = t.C, s.sending.Done()
+	}
+	hurry := s.hurry
+	if s.hurried {
+		hurry = nil
+	}
+	select {
+	case <-timer:
+	case <-s.wake:
+	case <-s.left:
+	case <-hurry:
+		s.hurried = true
+		soon := time.Now().Add(hurriedWait)
+		for _, l := range s.lanes {
+			if soon.Before(l.due) {
+				l.due = soon
+			}
+		}
+	case <-ended:
+	}
+}
+
+// deliver offers each partition of a window to the next component once. What that does not
+// accept for now is held.
+func (s *sender) deliver(b *batch) {
+	for key := range b.window.partitions {
+		if b.partitions[key] == nil {
+			s.logger.DPanic("Nobody noted a partition of a window, which is passed on all the same. This is a bug.",
+				zap.String("partition", key))
+			b.partition(key)
+		}
+	}
+	outcome := &outcome{open: len(b.partitions), in: b.sizes.Total().Bytes}
 	e := newEmitter(b.window)
-	for _, part := range parts {
-		bytes, refusal := p.passOn(p.sending, e, part)
+	for _, part := range b.ordered() {
+		part.counts, part.outcome = *b.window.partitions[part.key], outcome
+		if err := s.sending.Err(); err != nil {
+			s.giveUp(part, reasonShutdown, err)
+			continue
+		}
+		if s.lanes[part.key] != nil { // it would overtake
+			s.hold(e, part, nil)
+			continue
+		}
+		out, err := s.passOn(s.sending, e, part)
 		switch {
-		case refusal == nil:
-			*out += bytes
-			p.settle(part, nil)
-		case isPermanent(refusal):
-			p.giveUp(b, []*partition{part}, reasonPermanent, refusal)
+		case err == nil:
+			s.accept(part, out)
+		case isPermanent(err):
+			s.giveUp(part, reasonPermanent, err)
 		default:
-			rest, err = append(rest, part), refusal
+			s.hold(e, part, err)
 		}
 	}
-	return rest, err
 }
 
-// passOn offers a partition to the next component. It returns the bytes of the
-// dictionary, if that accepted it.
-func (p *dedupProcessor) passOn(ctx context.Context, e *emitter, part *partition) (int, error) {
-	if len(p.settings.splitBy) > 0 {
-		ctx = client.NewContext(ctx, p.settings.metadata(client.FromContext(ctx), part.key))
-	}
+// passOn offers a partition to the next component. It returns what is to be counted if
+// that accepted it.
+func (p *dedupProcessor) passOn(ctx context.Context, e *emitter, part *partition) (outgoing, error) {
 	pd := e.partition(part.key)
 	out := outgoingOf(pd)
-	if err := p.next.ConsumeProfiles(ctx, pd); err != nil {
-		return 0, err
+	return out, p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
+}
+
+// contextOf is ctx with the client metadata of a partition.
+func (p *dedupProcessor) contextOf(ctx context.Context, part *partition) context.Context {
+	if len(p.settings.splitBy) == 0 {
+		return ctx
 	}
+	return client.NewContext(ctx, p.settings.metadata(client.FromContext(ctx), part.key))
+}
+
+// outcome is what becomes of the partitions of one window.
+type outcome struct {
+	open    int // whose outcome is not known yet
+	dropped bool
+	in, out int // bytes of dictionaries
+}
+
+// accept notes that the next component has accepted a partition.
+func (p *dedupProcessor) accept(part *partition, out outgoing) {
 	p.telemetry.passedOn(out)
-	return out.sizes.Total().Bytes, nil
+	o := part.outcome
+	o.open--
+	if o.out += out.sizes.Total().Bytes; o.open == 0 && !o.dropped {
+		p.telemetry.ratio(o.in, o.out)
+	}
+	p.settle(part, nil)
 }
 
 // settle makes the outcome of a partition known: to those who wait, and for repeats of
@@ -119,7 +202,7 @@ func (p *dedupProcessor) settle(part *partition, err error) {
 
 func (p *dedupProcessor) settleLocked(part *partition, err error) {
 	if err != nil {
-		p.repeats.forget(part.ids)
+		p.repeats.forget(part)
 	} else if p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush {
 		p.repeats.acknowledge(part.ids)
 	}
@@ -127,70 +210,25 @@ func (p *dedupProcessor) settleLocked(part *partition, err error) {
 	close(part.done)
 }
 
-// giveUp drops partitions. With on_flush nobody was told that they are safe, and who
-// still waits is told now.
-func (p *dedupProcessor) giveUp(b *batch, parts []*partition, why reason, err error) {
+// giveUp drops a partition. With on_flush nobody was told that it is safe, and who still
+// waits is told now.
+func (p *dedupProcessor) giveUp(part *partition, why reason, err error) {
 	log := p.logger.Error
 	if p.cfg.Acknowledge == acknowledgeOnFlush {
 		log = p.logger.Warn
 	}
-	for _, part := range parts {
-		c := *b.window.partitions[part.key]
-		log("A window was dropped.", zap.String("reason", string(why)), zap.Error(err),
-			zap.Int("payloads", c.payloads), zap.Int("profiles", c.profiles), zap.Int("samples", c.samples))
-		p.telemetry.dropped(c, why)
-		p.mu.Lock()
-		if p.cfg.Acknowledge == acknowledgeOnReceive {
-			p.dropped++
-		}
-		p.settleLocked(part, err)
-		p.mu.Unlock()
+	c := part.counts
+	log("A window was dropped.", zap.String("reason", string(why)), zap.Error(err),
+		zap.Int("payloads", c.payloads), zap.Int("profiles", c.profiles), zap.Int("samples", c.samples))
+	p.telemetry.dropped(c, why)
+	part.outcome.open--
+	part.outcome.dropped = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cfg.Acknowledge == acknowledgeOnReceive {
+		p.dropped++
 	}
-}
-
-// wait returns after d, or soon if shutdown has begun, with those of parts that are to
-// be offered again. With on_flush it gives up, with err, those that nobody waits for:
-// each of their callers is to send again.
-func (p *dedupProcessor) wait(b *batch, parts []*partition, d time.Duration, err error) []*partition {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	hurry := p.hurry
-	for {
-		if p.cfg.Acknowledge == acknowledgeOnFlush {
-			if parts = p.dropAbandoned(b, parts, err); len(parts) == 0 {
-				return nil
-			}
-		}
-		select {
-		case <-timer.C:
-			return parts
-		case <-p.left:
-		case <-hurry:
-			timer.Reset(min(d, hurriedWait))
-			hurry = nil
-		case <-p.sending.Done():
-			return parts
-		}
-	}
-}
-
-func (p *dedupProcessor) dropAbandoned(b *batch, parts []*partition, err error) (rest []*partition) {
-	for _, part := range parts {
-		p.mu.Lock()
-		abandoned := part.waiters == 0
-		if abandoned {
-			// From here on a repeat does not wait for it.
-			p.repeats.forget(part.ids)
-			part.ids = nil
-		}
-		p.mu.Unlock()
-		if abandoned {
-			p.giveUp(b, []*partition{part}, reasonAbandoned, err)
-		} else {
-			rest = append(rest, part)
-		}
-	}
-	return rest
+	p.settleLocked(part, err)
 }
 
 // isPermanent takes an error that joins those of several components for permanent

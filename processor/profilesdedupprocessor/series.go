@@ -4,7 +4,6 @@
 package profilesdedupprocessor
 
 import (
-	"cmp"
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -45,6 +44,7 @@ type series struct {
 	dropped  uint32
 	format   string
 	payload  []byte
+	verbatim verbatim // where there is an original payload, in place of what follows
 	column   column
 	events   []event
 }
@@ -78,15 +78,15 @@ func (s *series) include(p pprofile.Profile, place int) {
 		s.dropped += n
 	}
 	if s.key.original != 0 {
-		s.format = p.OriginalPayloadFormat()
+		s.format = valid(p.OriginalPayloadFormat())
 		s.payload = p.OriginalPayload().AsRaw()
 	}
 }
 
 // timeRange is the time and the duration of the merged Profile.
 func (s *series) timeRange() (start, duration uint64) {
-	if s.start == 0 {
-		return 0, s.duration
+	if s.start == 0 || s.key.original != 0 {
+		return s.start, s.duration
 	}
 	return s.start, s.end - s.start
 }
@@ -110,7 +110,7 @@ func (s *series) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UI
 
 func (s *series) retained() int {
 	const eventSize = 24
-	return s.column.retained() + eventSize*cap(s.events) + len(s.payload)
+	return s.column.retained() + eventSize*cap(s.events) + len(s.payload) + s.verbatim.retained()
 }
 
 // column holds the sums of a series by position, in 128 bits: sums[i] + carry[i] *
@@ -171,7 +171,9 @@ func (c *column) carryOver(i int32, by int64) {
 	}
 }
 
-func (c *column) isZero(i int32) bool { return c.sums[i] == 0 && c.carry[i] == 0 }
+func (c *column) isZero(i int32) bool {
+	return c.sums[i] == 0 && (len(c.carry) == 0 || c.carry[i] == 0)
+}
 
 func (c *column) retained() int {
 	const mapEntrySize = 32
@@ -186,15 +188,18 @@ func (c *column) addSum(row int32, from *column, i int32) {
 	}
 }
 
-// compare orders two positions by their sums.
-func (c *column) compare(a, b int32) int {
-	return cmp.Or(cmp.Compare(c.carry[a], c.carry[b]), cmp.Compare(c.sums[a], c.sums[b]))
+// sum is carry*2^64 + rest.
+func (c *column) sum(i int32) (carry, rest int64) {
+	if len(c.carry) > 0 {
+		carry = c.carry[i]
+	}
+	return carry, c.sums[i]
 }
 
 // parts splits the sum at position i into values that int64 holds, in as few as
 // there can be; the first is the largest.
 func (c *column) parts(i int32, dst []int64) []int64 {
-	carry, rest := c.carry[i], c.sums[i]
+	carry, rest := c.sum(i)
 	if carry == 0 {
 		return append(dst, rest)
 	}

@@ -75,9 +75,7 @@ func addSizes(entries, bytes metric.Int64Counter, s dictionary.Sizes) {
 
 // accepted counts a payload that was taken in, and its repeats.
 func (t *telemetry) accepted(in *incoming) {
-	t.ProcessorProfilesDedupIncomingProfiles.Add(background, int64(len(in.profiles)))
-	t.ProcessorProfilesDedupIncomingSamples.Add(background, int64(in.samples))
-	addSizes(t.ProcessorProfilesDedupDictionaryEntriesIn, t.ProcessorProfilesDedupDictionaryBytesIn, in.sizes)
+	t.incoming(len(in.profiles), in.samples, in.sizes)
 	profiles, samples := 0, 0
 	for i := range in.profiles {
 		if in.profiles[i].repeat {
@@ -89,6 +87,12 @@ func (t *telemetry) accepted(in *incoming) {
 		t.ProcessorProfilesDedupRepeatedProfiles.Add(background, int64(profiles))
 		t.ProcessorProfilesDedupRepeatedSamples.Add(background, int64(samples))
 	}
+}
+
+func (t *telemetry) incoming(profiles, samples int, sizes dictionary.Sizes) {
+	t.ProcessorProfilesDedupIncomingProfiles.Add(background, int64(profiles))
+	t.ProcessorProfilesDedupIncomingSamples.Add(background, int64(samples))
+	addSizes(t.ProcessorProfilesDedupDictionaryEntriesIn, t.ProcessorProfilesDedupDictionaryBytesIn, sizes)
 }
 
 // superseded counts readings of a window that gave way to later ones.

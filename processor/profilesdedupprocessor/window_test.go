@@ -4,10 +4,13 @@
 package profilesdedupprocessor
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -249,6 +252,46 @@ func TestP15_AnyOrderAnySplit(t *testing.T) {
 		// Two payloads in one: what a window makes of two is a payload too.
 		joined := append([]pprofile.Profiles{inOne(t, payloads[0], payloads[1])}, payloads[2:]...)
 		require.Equalf(t, want, marshal(t, merged(t, settings, joined...)), "seed %d", seed)
+	}
+}
+
+// The same under all settings, with everything that Profiles may hold: original payloads,
+// links, several shapes, binaries at several addresses.
+func TestP15_AnyOrderUnderAllSettings(t *testing.T) {
+	seed := profiletest.Seed(t)
+	for round := range uint64(profiletest.Rounds(t, 60, 20_000)) {
+		r := rand.New(rand.NewPCG(seed, round))
+		settings := randomSettings(r)
+		settings.snapshotTypes = nil
+		var payloads []pprofile.Profiles
+		for range 5 {
+			expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*2+r.Uint64N(2))), r.Uint64N(3)<<12, round%3 == 0)
+			if round%2 == 0 {
+				expanded = alike(expanded)
+			}
+			pd, err := profiletest.Build(expanded)
+			require.NoError(t, err)
+			payloads = append(payloads, asIntervals(pd))
+		}
+		out := func() (all [][]byte) {
+			w := newWindow(settings)
+			var im importer
+			for _, pd := range payloads {
+				require.NoError(t, im.add(w, pd))
+			}
+			e := newEmitter(w)
+			for _, key := range slices.Sorted(maps.Keys(w.partitions)) {
+				all = append(all, marshal(t, e.partition(key)))
+			}
+			return all
+		}
+		want := out()
+		for range 3 {
+			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+			if !slices.EqualFunc(want, out(), bytes.Equal) {
+				t.Fatalf("round %d, %+v", round, settings)
+			}
+		}
 	}
 }
 

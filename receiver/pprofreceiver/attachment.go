@@ -31,9 +31,18 @@ func (s *server) acceptAll(ctx context.Context, endpoint string, attachments []a
 	arrivals := make([]arrival, 0, len(attachments))
 	names := make([]string, 0, len(attachments))
 	var failures []error
-	left := s.payloadLimit
+	if err := reserveDescriptions(ctx, attachments, held); err != nil {
+		return bodyError(ctx, err)
+	}
+	left, wasted := s.payloadLimit, int64(0)
 	for i := range attachments {
 		a := &attachments[i]
+		if wasted > int64(s.payloadLimit) {
+			failures = append(failures, fmt.Errorf("%s: %w", a.name, &pproftranslator.LimitError{
+				What: "size in bytes of the profiles of the request before it that were refused, decompressed", Limit: int64(s.payloadLimit),
+			}))
+			continue
+		}
 		held.keep()
 		payload, err := s.unpackAttachment(ctx, a.body, left, held)
 		switch {
@@ -41,18 +50,43 @@ func (s *server) acceptAll(ctx context.Context, endpoint string, attachments []a
 			return bodyError(ctx, err)
 		case err != nil:
 			failures = append(failures, fmt.Errorf("%s: %w", a.name, err))
+			wasted += min(held.most-held.kept, int64(left))
+			if err := held.resize(ctx, 0); err != nil {
+				return bodyError(ctx, err)
+			}
 			continue
 		}
 		left -= len(payload)
 		a.arrival.payload = payload
 		arrivals, names = append(arrivals, a.arrival), append(names, a.name)
 	}
-	for i, err := range s.intake.acceptAll(ctx, arrivals) {
+	for i, err := range s.intake.acceptAll(ctx, arrivals, held) {
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", names[i], err))
 		}
 	}
 	return s.worst(ctx, endpoint, failures)
+}
+
+// reserveDescriptions reserves what the request says of its profiles, which each of
+// them gets a copy of at the latest where it is written out.
+func reserveDescriptions(ctx context.Context, attachments []attachment, held *reservation) error {
+	total := 0
+	for i := range attachments {
+		a := &attachments[i].arrival
+		total += len(a.kind)
+		for name, value := range a.resource.All() {
+			total += len(name) + len(value.AsString())
+		}
+		for name, value := range a.scope {
+			total += len(name) + len(value)
+		}
+	}
+	if total > maxDescription {
+		return &pproftranslator.LimitError{What: "size in bytes of the attributes of all profiles", Limit: maxDescription, Got: int64(total)}
+	}
+	held.keep()
+	return held.resize(ctx, int64(total))
 }
 
 // unpackAttachment takes off the compression of a profile, which is at most limit

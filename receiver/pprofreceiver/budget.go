@@ -16,11 +16,11 @@ import (
 var errOverBudget = errors.New("too many bytes in flight, try again later")
 
 // budget bounds the bytes that all requests hold at a time. Requests wait for
-// each other in order of arrival, never longer than wait, so that requests
+// each other in order of arrival, never longer than wait in all, so that requests
 // that hold a part and wait for more cannot block each other for good.
 type budget struct {
 	size int64         // bytes
-	wait time.Duration // how long one resize may wait for others
+	wait time.Duration // how long one reservation may wait for others
 	free *semaphore.Weighted
 }
 
@@ -34,6 +34,8 @@ type reservation struct {
 	budget *budget
 	held   int64 // bytes, kept ones among them
 	kept   int64 // bytes that resize leaves alone
+	most   int64 // bytes it was at most since keep
+	waited time.Duration
 }
 
 func (b *budget) reserve() *reservation {
@@ -41,7 +43,7 @@ func (b *budget) reserve() *reservation {
 }
 
 // keep makes what is held stay: the bytes of further resizes come on top of it.
-func (r *reservation) keep() { r.kept = r.held }
+func (r *reservation) keep() { r.kept, r.most = r.held, r.held }
 
 // resize makes the reservation this many bytes, beside those that are kept, and
 // may wait to do so. More than the whole budget counts as the whole budget: such a
@@ -54,21 +56,24 @@ func (r *reservation) resize(ctx context.Context, bytes int64) error {
 	case more < 0:
 		r.budget.free.Release(-more)
 	case more > 0 && !r.budget.free.TryAcquire(more):
-		waiting, cancel := context.WithTimeout(ctx, r.budget.wait)
+		waiting, cancel := context.WithTimeout(ctx, r.budget.wait-r.waited)
 		defer cancel()
-		if err := r.budget.free.Acquire(waiting, more); err != nil {
+		start := time.Now()
+		err := r.budget.free.Acquire(waiting, more)
+		r.waited += time.Since(start)
+		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			return errOverBudget
 		}
 	}
-	r.held = bytes
+	r.held, r.most = bytes, max(r.most, bytes)
 	return nil
 }
 
 // release gives everything back. The reservation can be used again.
 func (r *reservation) release() {
 	r.budget.free.Release(r.held)
-	r.held, r.kept = 0, 0
+	*r = reservation{budget: r.budget}
 }

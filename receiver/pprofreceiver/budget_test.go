@@ -68,6 +68,8 @@ func TestBudgetWaits(t *testing.T) {
 		start := time.Now()
 		require.ErrorIs(t, one.resize(t.Context(), 51), errOverBudget)
 		assert.Equal(t, time.Second, time.Since(start))
+		require.ErrorIs(t, one.resize(t.Context(), 51), errOverBudget)
+		assert.Equal(t, time.Second, time.Since(start), "all waiting of a reservation together")
 	})
 }
 

@@ -19,6 +19,21 @@ import (
 type version struct {
 	Size    int64 `json:"size"`
 	ModTime int64 `json:"mtime"` // nanoseconds since 1970
+
+	// Of systems that have them, else 0.
+	Inode   uint64 `json:"ino,omitempty"`
+	Changed int64  `json:"ctime,omitempty"` // nanoseconds since 1970
+}
+
+// sameContent tells whether two versions are of one content. A file that was put in
+// the place of another has another inode and another time of change. One of them
+// alone says little: inodes of some file systems are new with each mount, and a link
+// or other permissions are a change.
+func (v version) sameContent(other version) bool {
+	if v.Size != other.Size || v.ModTime != other.ModTime {
+		return false
+	}
+	return v.Changed == 0 || other.Changed == 0 || v.Changed == other.Changed || v.Inode == other.Inode
 }
 
 // checkpoint knows which version of each file was read. It is stored in parts, by
@@ -115,7 +130,7 @@ func (c *checkpoint) part(path string) *checkpointPart {
 // has tells whether this version of the file was read.
 func (c *checkpoint) has(path string, v version) bool {
 	known, found := c.part(path).read[path]
-	return found && known == v
+	return found && known.sameContent(v)
 }
 
 // put notes that a version was read. On an error it is known, and stored with the

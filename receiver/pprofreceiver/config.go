@@ -107,6 +107,7 @@ type LinksConfig struct {
 
 var (
 	_ confmap.Unmarshaler = (*ServerConfig)(nil)
+	_ confmap.Unmarshaler = (*SelfConfig)(nil)
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Validator   = (*ServerConfig)(nil)
 	_ confmap.Validator   = (*SelfConfig)(nil)
@@ -156,6 +157,12 @@ func (lc *LinksConfig) others() pproftranslator.LinkLabels {
 	}
 }
 
+// has tells whether a label is one that links are made of.
+func (lc *LinksConfig) has(name string) bool {
+	return slices.Contains(slices.Concat([]string{lc.TraceID, lc.SpanID},
+		lc.OtherTraceIDs, lc.OtherSpanIDs, lc.DecimalSpanIDs, lc.DecimalRootSpanIDs), name)
+}
+
 // orEmpty makes a list without names one that the translator takes as such.
 func orEmpty(names []string) []string {
 	if names == nil {
@@ -180,6 +187,14 @@ func defaultServerConfig() ServerConfig {
 	}
 }
 
+// Unmarshal reads the section, and refuses fractions.
+func (sc *SelfConfig) Unmarshal(conf *confmap.Conf) error {
+	if err := refuseFractions(conf, sc); err != nil {
+		return err
+	}
+	return conf.Unmarshal(sc)
+}
+
 // httpKeys has confighttp's keys without its Unmarshal method, which lets
 // unknown keys pass.
 type httpKeys confighttp.ServerConfig
@@ -199,6 +214,9 @@ func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
 	if err := strict.Unmarshal(&known); err != nil {
 		return err
 	}
+	if err := refuseFractions(conf, sc); err != nil {
+		return err
+	}
 	return conf.Unmarshal(sc)
 }
 
@@ -216,10 +234,10 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("resource_attributes: %q is not valid UTF-8", name))
 		}
 	}
-	switch c.TimestampLabel {
-	case "":
+	switch {
+	case c.TimestampLabel == "":
 		errs = append(errs, errors.New("timestamp_label: must not be empty"))
-	case c.Links.TraceID, c.Links.SpanID:
+	case c.Links.has(c.TimestampLabel):
 		errs = append(errs, fmt.Errorf("timestamp_label: %q is a label of links already", c.TimestampLabel))
 	}
 	return errors.Join(errs...)

@@ -216,6 +216,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"server:\nlinks: {span_id: trace_id}":               {"links: trace_id and span_id are both \"trace_id\""},
 		"server:\ntimestamp_label: ''":                      {"timestamp_label: must not be empty"},
 		"server:\ntimestamp_label: span_id":                 {"timestamp_label: \"span_id\" is a label of links"},
+		"server:\ntimestamp_label: span id":                 {"timestamp_label: \"span id\" is a label of links"},
+		"server:\ntimestamp_label: profile_id":              {"timestamp_label: \"profile_id\" is a label of links"},
 		"server:\nresource_attributes: {'': x}":             {"resource_attributes: an attribute has an empty name"},
 		"server:\nresource_attributes: {a.b: [1]}":          {"resource_attributes"},
 	} {
@@ -228,6 +230,31 @@ func TestWrongValuesAreRefused(t *testing.T) {
 			assert.NotContains(t, strings.ToLower(err.Error()), "panic")
 		})
 	}
+}
+
+// Fractions that would be cut are refused, in every section.
+func TestFractionsAreRefused(t *testing.T) {
+	const whole, duration = "must be a whole number", "must be a duration with a unit, as in 30s"
+	for yaml, want := range map[string]string{
+		"server: {max_request_body_size: 1.5}":                                         "max_request_body_size: 1.5, " + whole,
+		"server: {max_request_body_size: 1e30}":                                        "max_request_body_size: 1e+30, " + whole,
+		"server: {cors: {max_age: 0.5}}":                                               "cors::max_age: 0.5, " + whole,
+		"server: {read_timeout: 0.5}":                                                  "read_timeout: 0.5, " + duration,
+		"server: {keepalive: {idle_timeout: 2.5}}":                                     "keepalive::idle_timeout: 2.5, " + duration,
+		"self: {mutex_profile_fraction: 1.5}":                                          "mutex_profile_fraction: 1.5, " + whole,
+		"self: {block_profile_fraction: 0.1}":                                          "block_profile_fraction: 0.1, " + whole,
+		"self: {cpu_duration: 0.5}":                                                    "cpu_duration: 0.5, " + duration,
+		"file: {include: [/a], poll_interval: 1.5}":                                    "poll_interval: 1.5, " + duration,
+		"remote: {targets: [{endpoint: 'http://a'}], max_conns_per_host: 1.5}":         "max_conns_per_host: 1.5, " + whole,
+		"remote: {targets: [{endpoint: 'http://a'}], compression_params: {level: .5}}": "compression_params::level: 0.5, " + whole,
+		"remote: {targets: [{endpoint: 'http://a'}], cpu_duration: 0.1}":               "cpu_duration: 0.1, " + duration,
+	} {
+		_, err := loadConfig(yaml)
+		assert.ErrorContains(t, err, want, yaml)
+	}
+	cfg, err := loadConfig("server: {max_request_body_size: 1e6}\nresource_attributes: {service.version: '1.5'}")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1_000_000, cfg.Server.Get().HTTP.MaxRequestBodySize)
 }
 
 func TestConfigMarshals(t *testing.T) {

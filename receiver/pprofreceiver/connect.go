@@ -44,7 +44,7 @@ func (s *server) connectPush(w http.ResponseWriter, r *http.Request) error {
 	}
 	if mediaType == mediaTypeJSON { // what base64 stands for is copied
 		held.keep()
-		if err := held.resize(r.Context(), int64(len(message))); err != nil {
+		if err := held.resize(r.Context(), memoryOfJSON(message)); err != nil {
 			return err
 		}
 	}

@@ -5,12 +5,16 @@ package pprofreceiver
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,7 +124,8 @@ func TestR10_ConnectCodes(t *testing.T) {
 		{name: "a label that is not UTF-8", body: pushRequest(seriesMessage(good, "a", "\xff")), status: 400, code: "invalid_argument", says: "UTF-8"},
 		{name: "JSON cut off", contentType: "application/json", body: []byte(`{"series":[`), status: 400, code: "invalid_argument", says: "JSON"},
 		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, code: "invalid_argument", says: "series"},
-		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":"!"}]}]}`), status: 400, code: "invalid_argument", says: "JSON"},
+		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":"!"}]}]}`), status: 400, code: "invalid_argument", says: "JSON: a profile is not base64"},
+		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 429, code: "resource_exhausted", says: "size in bytes of a name or a value"},
 		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, code: "invalid_argument", says: "want 1"},
 		{name: "JFR", body: pushRequest(seriesMessage([]byte("FLR\x00abc"))), status: 501, code: "unimplemented", says: "JFR"},
 		{name: "Content-Encoding br", body: request, headers: []string{"Content-Encoding", "br"}, status: 501, code: "unimplemented", says: "br"},
@@ -221,6 +226,68 @@ func TestR3_EntriesOfPushRequests(t *testing.T) {
 		require.ErrorContains(t, err, "limit of 256", name)
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
 	}
+}
+
+// The same for JSON: what is allocated is what is reserved before.
+func TestR3_MemoryOfPushRequestsInJSON(t *testing.T) {
+	profile := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xfb, 0xef}, 4<<20))
+	long := strings.Repeat("a", 6*maxAttributeLength)
+	for name, message := range map[string]string{
+		"profile":            `{"series":[{"samples":[{"rawProfile":"` + profile + `"}]}]}`,
+		"escaped profile":    `{"series":[{"samples":[{"rawProfile":"` + strings.ReplaceAll(profile[:1<<20], "/", `\/`) + `\u002b` + profile[:3] + `"}]}]}`,
+		"profile, cut short": `{"series":[{"samples":[{"rawProfile":"` + profile[:1<<20] + `*"}]}]}`,
+		"labels":             `{"series":[{"labels":[` + strings.Repeat(`{"name":"`+long+`"},`, 20) + `{}]}]}`,
+		"escaped labels":     `{"series":[{"labels":[` + strings.Repeat(`{"value":"`+strings.Repeat(`\u0061`, maxAttributeLength)+`"},`, 20) + `{}]}]}`,
+		"a long label":       `{"series":[{"labels":[{"name":"` + strings.Repeat(`\u0061`, 1<<20) + `"}]}]}`,
+		"series":             `{"series":[` + strings.Repeat(`{},`, 30000) + `{}]}`,
+		"samples":            `{"series":[{"samples":[` + strings.Repeat(`{},`, 30000) + `{}]}]}`,
+		"names":              `{"series":[{"labels":[` + strings.Repeat(`{},`, 30000) + `{}]}]}`,
+		"notes":              `{"series":[{"annotations":[` + strings.Repeat(`{"key":"`+long+`"},`, 20) + `{}]}]}`,
+	} {
+		body := []byte(message)
+		allocated := allocatedBy(func() { _, _ = readPushRequestJSON(body) })
+		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
+		most := memoryOfJSON(body) + 64<<10
+		if name == "escaped labels" { // each is copied twice, of which one is garbage at once
+			most += int64(len(body))
+		}
+		assert.LessOrEqual(t, int64(allocated), most, name)
+	}
+}
+
+// What is read without a copy is what the library reads with several.
+func TestBase64OfJSON(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	const characters = "AQgwZ09+/-_=!\\ "
+	valid := 0
+	for range 20000 {
+		var text strings.Builder
+		for range r.IntN(10) {
+			if c := characters[r.IntN(len(characters))]; r.IntN(8) == 0 {
+				fmt.Fprintf(&text, `\u%04x`, c)
+			} else if c == '/' && r.IntN(2) == 0 || c == '\\' {
+				fmt.Fprintf(&text, `\%c`, c)
+			} else {
+				text.WriteByte(c)
+			}
+		}
+		text.WriteString(strings.Repeat("=", r.IntN(3)))
+		quoted := []byte(`"` + text.String() + `"`)
+		var plain string
+		require.NoError(t, json.Unmarshal(quoted, &plain))
+		plain = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(plain, "="))
+		want, wantErr := base64.RawStdEncoding.DecodeString(plain)
+		var got base64Bytes
+		err := json.Unmarshal(quoted, &got)
+		require.Equal(t, wantErr != nil, err != nil, "%s: %v, want %v", quoted, err, wantErr)
+		if err == nil {
+			valid++
+			require.Equal(t, want, []byte(got), "%s", quoted)
+		}
+	}
+	assert.NotZero(t, valid)
 }
 
 func FuzzReadPushRequest(f *testing.F) {

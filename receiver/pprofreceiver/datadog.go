@@ -109,7 +109,7 @@ func (s *server) datadog(w http.ResponseWriter, r *http.Request) error {
 	attachments := make([]attachment, len(profiles))
 	for i, p := range profiles {
 		file := fileOf(p.name, p.file)
-		attachments[i] = attachment{name: fmt.Sprintf("attachment %q", file), body: p.body, arrival: batch.arrival(file)}
+		attachments[i] = attachment{name: fmt.Sprintf("attachment %.200q", file), body: p.body, arrival: batch.arrival(file)}
 	}
 	if err := s.acceptAll(r.Context(), datadogPath, attachments, held); err != nil {
 		return err
@@ -150,7 +150,13 @@ func (s *server) readDatadogEvent(document []byte) (batch datadogBatch, err erro
 		if known := datadogAttributes[name]; known != "" {
 			name = known
 		}
+		if err := tooLongAttribute("tags_profiler", name, value); err != nil {
+			return batch, err
+		}
 		attributes[name] = value // of several the last, which the library itself adds
+	}
+	if err := tooLongAttribute("field", "family", event.Family); err != nil {
+		return batch, err
 	}
 	if language := "telemetry.sdk.language"; event.Family != "" && attributes[language] == "" {
 		attributes[language] = event.Family
@@ -234,7 +240,7 @@ func (b *datadogBatch) arrival(file string) arrival {
 // datadogTemporality is that of the sample types of profiles that hold everything:
 // what is alive is a state, and the rest speaks for itself by its duration.
 func datadogTemporality(sampleType string) temporality {
-	if strings.HasPrefix(sampleType, "heap-") {
+	if isInUse(sampleType) || strings.HasPrefix(sampleType, "heap-") {
 		return temporalityInstant
 	}
 	return temporalityUnknown

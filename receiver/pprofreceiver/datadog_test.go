@@ -124,6 +124,8 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 		{"delta-custom.pprof", []string{"things"}, []string{"delta"}},
 		{"custom.pprof", []string{"things"}, []string{""}},
 		{"auto.pprof", []string{"cpu-time", "heap-live-size"}, []string{"", "instant"}},
+		{"auto.pprof", []string{"cpu", "inuse-objects", "inuse-space"}, []string{"", "instant", "instant"}},
+		{"heap.pprof", []string{"alloc-size", "inuse-space"}, []string{"", "instant"}},
 	} {
 		for _, own := range []bool{false, true} {
 			next := newSink(t)

@@ -38,6 +38,13 @@ const outcomeUnreadable = "unreadable"
 // errChanged: a file is not the one that was seen.
 var errChanged = errors.New("it changes while it is read")
 
+// unreadableError: a file cannot be opened or read. It has a type of its own since
+// the pipeline has errors of file systems, too.
+type unreadableError struct{ err error }
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
 // fileReader reads the files of a file section, one after the other, from start to
 // stop.
 type fileReader struct {
@@ -54,7 +61,7 @@ type fileReader struct {
 	budget     *budget
 	checkpoint *checkpoint
 	waiting    map[string]version // files seen that may still grow
-	warned     map[string]bool    // files that cannot be read
+	warned     map[string]string  // outcome of files that are tried again
 	troubled   map[string]bool    // directories that cannot be looked through
 
 	firstRetry, longestRetry time.Duration
@@ -85,7 +92,7 @@ func newFileReader(id component.ID, config FileConfig, resourceAttributes map[st
 		// Files are read one at a time, so none waits for another.
 		budget:       newBudget(largestInFlightBytes, 0),
 		waiting:      map[string]version{},
-		warned:       map[string]bool{},
+		warned:       map[string]string{},
 		troubled:     map[string]bool{},
 		firstRetry:   time.Second,
 		longestRetry: 30 * time.Second,
@@ -209,18 +216,19 @@ func (r *fileReader) poll(ctx context.Context) {
 }
 
 // settle notes how taking a file ended. What cannot be taken for good is not read
-// again until it changes; what could not be read is tried with the next poll.
+// again until it changes; what could not be read, and what something panicked at,
+// is tried with the next poll.
 func (r *fileReader) settle(ctx context.Context, file foundFile, err error) {
 	outcome := outcomeOf(err)
-	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+	if _, unreadable := errors.AsType[*unreadableError](err); unreadable {
 		outcome = outcomeUnreadable
 	}
 	r.telemetry.ReceiverPprofFiles.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", outcome))))
 	switch outcome {
-	case outcomeUnreadable:
-		if !r.warned[file.path] {
-			r.warned[file.path] = true
-			r.logger.Warn("a file cannot be read, it is tried again", zap.String("path", file.path), zap.Error(err))
+	case outcomeUnreadable, outcomePanic:
+		if r.warned[file.path] != outcome {
+			r.warned[file.path] = outcome
+			r.logger.Warn("a file cannot be taken now, it is tried again", zap.String("path", file.path), zap.String("outcome", outcome), zap.Error(err))
 		}
 		return
 	case outcomeSuccess:
@@ -299,13 +307,17 @@ func (p *pathPattern) find(root *os.Root) ([]string, error) {
 }
 
 func versionOf(info fs.FileInfo) version {
-	return version{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	v := version{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	v.Inode, v.Changed = identityOf(info)
+	return v
 }
 
-// isTemporary tells whether a name is one that programs give to files which they
-// have not finished. (Hidden ones are not found at all.)
+// temporarySuffixes are of names that programs give to files which they have not
+// finished. (Hidden ones are not found at all.)
+var temporarySuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~"}
+
 func isTemporary(path string) bool {
-	for _, suffix := range []string{".tmp", ".temp", ".partial", ".part", ".swp", "~"} {
+	for _, suffix := range temporarySuffixes {
 		if strings.HasSuffix(path, suffix) {
 			return true
 		}
@@ -319,8 +331,8 @@ func (r *fileReader) excluded(path string) bool {
 	})
 }
 
-// take reads a file and hands it on. An error that is errChanged or an
-// *fs.PathError is one of reading, any other is for good.
+// take reads a file and hands it on. After errChanged, an *unreadableError or a
+// panic it is worth another try; any other error is for good.
 func (r *fileReader) take(ctx context.Context, file foundFile) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -347,11 +359,12 @@ func (r *fileReader) handOn(ctx context.Context, file foundFile, a arrival) erro
 	}
 	waits.Reset()
 	for {
-		err := r.intake.accept(ctx, a)
+		err := r.intake.accept(ctx, a, nil)
 		var pipeline *pipelineError
 		if !errors.As(err, &pipeline) || consumererror.IsPermanent(pipeline) {
 			return err
 		}
+		a.repeated = true // and is translated anew, since who has it may change it
 		wait := waits.NextBackOff()
 		r.logger.Debug("the pipeline cannot take a file now, it is offered again", zap.String("path", file.path), zap.Duration("after", wait), zap.Error(err))
 		timer := time.NewTimer(wait)
@@ -369,14 +382,14 @@ func (r *fileReader) handOn(ctx context.Context, file foundFile, a arrival) erro
 func (r *fileReader) read(ctx context.Context, file foundFile, held *reservation) ([]byte, error) {
 	opened, err := file.root.OpenFile(file.relative, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		return nil, err
+		return nil, &unreadableError{err}
 	}
 	defer opened.Close()
 	unchanged := func() error {
 		info, err := opened.Stat()
 		switch {
 		case err != nil:
-			return err
+			return &unreadableError{err}
 		case !info.Mode().IsRegular() || versionOf(info) != file.version:
 			return errChanged
 		}
@@ -389,6 +402,9 @@ func (r *fileReader) read(ctx context.Context, file foundFile, held *reservation
 		return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: int64(r.limit), Got: file.version.Size}
 	}
 	content, err := readBody(ctx, opened, file.version.Size, held)
+	if _, failed := errors.AsType[*fs.PathError](err); failed {
+		err = &unreadableError{err}
+	}
 	if err != nil {
 		return nil, err
 	}

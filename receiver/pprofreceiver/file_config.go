@@ -52,6 +52,9 @@ func defaultFileConfig() FileConfig {
 // Unmarshal reads the section. Where one pattern stands without a list, its commas
 // are those of its alternatives, and do not part it.
 func (fc *FileConfig) Unmarshal(conf *confmap.Conf) error {
+	if err := refuseFractions(conf, fc); err != nil {
+		return err
+	}
 	lists := map[string]any{}
 	for _, key := range []string{"include", "exclude"} {
 		if pattern, single := conf.Get(key).(string); single {

@@ -111,6 +111,9 @@ func parsePathPattern(pattern string) (*pathPattern, error) {
 	if !doublestar.ValidatePattern(p.glob) || p.glob == "" {
 		return nil, errors.New("is not a pattern, want one as in /var/lib/profiles/**/*.pb.gz")
 	}
+	if isTemporary(p.glob) {
+		return nil, fmt.Errorf("finds only files that are left out as unfinished: names that end in one of %q", temporarySuffixes)
+	}
 	if len(p.names) > 0 {
 		if p.match, err = regexp.Compile(`(?s)` + expression.String()); err != nil {
 			return nil, fmt.Errorf("is not a pattern: %w", err)

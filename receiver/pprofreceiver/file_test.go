@@ -10,14 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,6 +72,8 @@ file:
 		"file: {include: ['/a/{b,{x.y}}']}":                 "inside alternatives",
 		"file: {include: ['/a/[']}":                         "[ without a class",
 		"file: {include: ['/a/{b']}":                        "{ without its }",
+		"file: {include: [/b, '/a/*.tmp']}":                 "include::1: \"/a/*.tmp\" finds only files that are left out",
+		"file: {include: ['/a/{service.name}~']}":           "finds only files that are left out",
 		"file: {include: [a], exclude: ['[']}":              "exclude::0",
 		"file: {include: [a], poll_interval: 10}":           "poll_interval: 10ns, must be at least 1ms",
 		"file: {include: [a], max_decompressed_size: 0}":    "max_decompressed_size: 0B",
@@ -366,6 +372,45 @@ func TestR17_GrowingAndReplacedFiles(t *testing.T) {
 	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 1}, b.fileOutcomes())
 }
 
+// Row R17 of the faults: a file that takes the place of another is read, whatever
+// size and time of modification it has. Links, permissions and a file system that
+// counts its inodes anew make no other file.
+func TestR17_ReplacedByOneOfEqualSize(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.gz")
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	plainProfile := func(value int64) []byte { return plain(t, samplePprof("/bin/app", value)) }
+	require.Len(t, plainProfile(1), len(plainProfile(2)))
+	writeFile(t, path, plainProfile(1), old)
+	next := newSink(t)
+	b := newBench(t, fileYAML(dir, ""), next)
+	b.files.checkpoint = newCheckpoint(nil)
+	b.files.poll(t.Context())
+	require.Equal(t, []int64{1}, values(next.AllProfiles()))
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("this system does not tell")
+	}
+
+	time.Sleep(20 * time.Millisecond) // the clock of file systems is a coarse one
+	require.NoError(t, os.Chmod(path, 0o640))
+	require.NoError(t, os.Link(path, path+".link"))
+	b.files.poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 1)
+
+	writeFile(t, path+".tmp", plainProfile(2), old)
+	require.NoError(t, os.Rename(path+".tmp", path))
+	b.files.poll(t.Context())
+	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
+	b.files.poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 2)
+
+	now := version{Size: 1, ModTime: 2, Inode: 3, Changed: 4}
+	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2, Inode: 9, Changed: 4}), "after a mount")
+	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2}), "stored before inodes were")
+	assert.False(t, now.sameContent(version{Size: 1, ModTime: 3, Inode: 3, Changed: 4}))
+	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, Changed: 4}))
+}
+
 // A directory that is not there yet, or cannot be read, is warned of once, and costs
 // nothing of what else there is.
 func TestDirectoriesInTrouble(t *testing.T) {
@@ -422,6 +467,97 @@ func TestFilesAndTheirPipeline(t *testing.T) {
 	assert.Equal(t, []int64{1, 1, 1, 1, 2, 3}, offered)
 	mu.Unlock()
 	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeRefused: 1}, b.fileOutcomes())
+}
+
+// Row R17 of the faults: a pipeline that refuses a file for good may do so with an
+// error of a file system. It has not to do with the file.
+func TestR17_PipelineWithAnErrorOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	writeProfile(t, filepath.Join(dir, "1.pb.gz"), 1, time.Now().Add(-time.Hour))
+	offered := 0
+	b := newBench(t, fileYAML(dir, ""), consumer(t, func(context.Context, pprofile.Profiles) error {
+		offered++
+		return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "/x", Err: syscall.EROFS})
+	}))
+	b.files.checkpoint = newCheckpoint(nil)
+	for range 3 {
+		b.files.poll(t.Context())
+	}
+	assert.Equal(t, 1, offered)
+	assert.Equal(t, map[string]int{outcomeRefused: 1}, b.fileOutcomes())
+}
+
+// Row R17 of the faults: what cannot be read, and what the pipeline panics at, is
+// tried again, is warned of once, and keeps nothing else back.
+func TestR17_TriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for i := range 3 {
+		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Minute))
+	}
+	next := newSink(t)
+	panics := 3
+	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+		if values([]pprofile.Profiles{pd})[0] == 2 && panics > 0 {
+			panics--
+			panic("for a while")
+		}
+		return next.ConsumeProfiles(ctx, pd)
+	}))
+	b.files.checkpoint = newCheckpoint(nil)
+	warnings := func() int { return b.logs.FilterMessageSnippet("tried again").Len() }
+	b.files.poll(t.Context())
+	assert.Equal(t, []int64{1, 3}, values(next.AllProfiles()))
+	for range 5 {
+		b.files.poll(t.Context())
+	}
+	assert.Equal(t, []int64{1, 3, 2}, values(next.AllProfiles()))
+	assert.Equal(t, map[string]int{outcomeSuccess: 3, outcomePanic: 3}, b.fileOutcomes())
+	assert.Equal(t, 1, warnings())
+
+	// One that goes away in between.
+	writeProfile(t, filepath.Join(dir, "gone.pb.gz"), 4, old)
+	files, closeRoots := b.files.find()
+	defer closeRoots()
+	gone := files[slices.IndexFunc(files, func(f foundFile) bool { return f.relative == "gone.pb.gz" })]
+	require.NoError(t, os.Remove(gone.path))
+	for range 3 {
+		b.files.settle(t.Context(), gone, b.files.take(t.Context(), gone))
+	}
+	assert.Equal(t, map[string]int{outcomeSuccess: 3, outcomePanic: 3, outcomeUnreadable: 3}, b.fileOutcomes())
+	assert.Equal(t, 2, warnings())
+	writeProfile(t, gone.path, 4, old)
+	b.files.poll(t.Context())
+	assert.Equal(t, []int64{1, 3, 2, 4}, values(next.AllProfiles()))
+}
+
+// A file that is offered several times is translated anew each time, since who has
+// it may change it, and is measured once.
+func TestFilesAreMeasuredOnce(t *testing.T) {
+	dir := t.TempDir()
+	p := samplePprof("/bin/app", 1)
+	p.DurationNanos = -1
+	payload := plain(t, p)
+	writeFile(t, filepath.Join(dir, "1.pb.gz"), gzipped(t, payload), time.Now().Add(-time.Hour))
+	next := newSink(t)
+	offered := 0
+	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+		if offered++; offered < 20 {
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("left", "behind")
+			return errors.New("not now")
+		}
+		return next.ConsumeProfiles(ctx, pd)
+	}))
+	b.files.firstRetry, b.files.longestRetry = time.Millisecond, time.Millisecond
+	b.files.checkpoint = newCheckpoint(nil)
+	b.files.poll(t.Context())
+	resource, _ := next.attributesOf()
+	assert.NotContains(t, resource, "left")
+	assert.Equal(t, map[string]int64{"file": int64(len(payload))}, b.counts("otelcol_receiver_pprof_payload_size", "transport"))
+	assert.Equal(t, map[string]int64{"negative_time": 1}, b.counts("otelcol_receiver_pprof_repairs", "repair"))
+	durations := points[metricdata.Histogram[float64]](b, "otelcol_receiver_pprof_translation_duration").DataPoints
+	require.Len(t, durations, 1)
+	assert.EqualValues(t, 1, durations[0].Count)
 }
 
 // Shutdown does not wait for a pipeline that takes nothing, and nothing is lost.

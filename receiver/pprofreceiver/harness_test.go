@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -247,4 +248,13 @@ func (b *bench) counts(metric, by string) map[string]int64 {
 		counts[value.String()] += point.Value
 	}
 	return counts
+}
+
+// allocatedBy is how many bytes are allocated meanwhile, by anyone.
+func allocatedBy(work func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

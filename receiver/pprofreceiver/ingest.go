@@ -50,6 +50,7 @@ type ingestion struct {
 	span        timeSpan
 	aggregation string // of all sample types without a config of their own
 	config      map[string]sampleTypeConfig
+	skipped     map[string]int // parts, by what they are
 }
 
 // ingest handles POST /ingest, Pyroscope's first protocol: a form with the parts
@@ -82,6 +83,9 @@ func (s *server) ingest(w http.ResponseWriter, r *http.Request) error {
 	profile := attachment{name: "profile", body: body, arrival: in.arrival(s)}
 	if err := s.acceptAll(r.Context(), ingestPath, []attachment{profile}, held); err != nil {
 		return err
+	}
+	for what, parts := range in.skipped {
+		s.skip(r.Context(), ingestPath, what, parts)
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
@@ -134,7 +138,7 @@ func (s *server) readIngestForm(r *http.Request, held *reservation, in *ingestio
 		return nil, err
 	}
 	var profile *part
-	skipped := map[string]int{}
+	in.skipped = map[string]int{}
 	for i := range parts {
 		switch p := &parts[i]; p.name {
 		case partProfile:
@@ -157,16 +161,13 @@ func (s *server) readIngestForm(r *http.Request, held *reservation, in *ingestio
 			return nil, unsupported("body: the part \"jfr\" is a JFR recording, want a pprof profile in a part named profile")
 		case partPrevious:
 			// The profile holds it already: it counts on from there.
-			skipped[skippedPrevious]++
+			in.skipped[skippedPrevious]++
 		default:
-			skipped[skippedOther]++
+			in.skipped[skippedOther]++
 		}
 	}
 	if profile == nil {
 		return nil, badRequest("body: there is no part named profile")
-	}
-	for what, parts := range skipped {
-		s.skip(r.Context(), ingestPath, what, parts)
 	}
 	return profile.body, nil
 }
@@ -204,9 +205,9 @@ func (in *ingestion) temporality(sampleType string) temporality {
 }
 
 // isState tells of sample types that are the state of a moment in every runtime:
-// Go's heap in use and goroutines, and the heap of Node.js.
+// the heap in use, goroutines, and the heap of Node.js.
 func isState(sampleType string) bool {
-	return strings.HasPrefix(sampleType, "inuse_") ||
+	return isInUse(sampleType) ||
 		slices.Contains([]string{"goroutine", "goroutines", "threadcreate", "objects", "space"}, sampleType)
 }
 
@@ -240,6 +241,7 @@ func (in *ingestion) kind(sampleTypes []string) string {
 		{kindCPU, "cpu"},
 		{kindHeap, "inuse_space"},
 		{kindHeap, "alloc_space"},
+		{kindHeap, "space"}, // of Node.js
 		{kindGoroutine, "goroutine"},
 		{kindGoroutine, "goroutines"},
 	} {
@@ -259,6 +261,8 @@ func jsonError(err error) string {
 	switch {
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("malformed at byte %d", syntax.Offset)
+	case errors.Is(err, errBase64):
+		return err.Error()
 	case errors.As(err, &typed):
 		return fmt.Sprintf("field %q at byte %d is no %s", typed.Field, typed.Offset, typed.Type)
 	}

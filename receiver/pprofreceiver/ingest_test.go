@@ -5,6 +5,7 @@ package pprofreceiver
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -102,7 +103,7 @@ func TestIngestTemporality(t *testing.T) {
 			aggregation: "average", kind: "goroutine", temporality: []string{"instant"}, display: []string{"goroutines"},
 		},
 		{name: "Go's CPU, without a config", types: []string{"samples", "cpu"}, aggregation: "sum", kind: "cpu", temporality: []string{"delta", "delta"}},
-		{name: "Node.js' heap", types: []string{"objects", "space"}, aggregation: "sum", temporality: []string{"instant", "instant"}},
+		{name: "Node.js' heap", types: []string{"objects", "space"}, aggregation: "sum", kind: "heap", temporality: []string{"instant", "instant"}},
 		{name: "Node.js' wall", types: []string{"sample", "wall"}, kind: "wall", temporality: []string{"", ""}},
 		{name: "averaged", types: []string{"load"}, aggregation: "average", temporality: []string{"instant"}},
 		{name: "nothing known", types: []string{"things"}, temporality: []string{""}},
@@ -145,6 +146,22 @@ func TestIngestTemporality(t *testing.T) {
 			}
 			assert.Equal(t, map[string]int64{"previous_profile": 1}, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
 		})
+	}
+}
+
+// Parts that were left out count for requests that were accepted.
+func TestIngestCountsSkippedPartsOfWhatIsAccepted(t *testing.T) {
+	parts := []formPart{{"profile", "p", plain(t, samplePprof("/bin/app", 1))}, {"prev_profile", "p", []byte("x")}, {"notes", "", []byte("x")}}
+	for _, row := range []struct {
+		next error
+		want map[string]int64
+	}{
+		{errors.New("not now"), map[string]int64{}},
+		{nil, map[string]int64{"previous_profile": 1, "other": 1}},
+	} {
+		b := startBench(t, serverYAML, consumertest.NewErr(row.next))
+		b.sendForm(ingestPath, parts...)
+		assert.Equal(t, row.want, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
 	}
 }
 

@@ -48,6 +48,7 @@ type arrival struct {
 	profile    func(sampleType string) []profileTag // further attributes of a Profile; may be nil
 	labelNames map[string]string                    // attributes of samples that get another name
 	span       timeSpan                             // what the payload does not say of its time
+	repeated   bool                                 // it was offered before, and measured then
 }
 
 // malformedError: the payload is not a pprof profile that can be translated, by
@@ -102,10 +103,10 @@ func newIntake(transport string, set receiver.Settings, cfg *Config, decompresse
 }
 
 // accept translates the payload and hands it to the next component. The error is
-// a *malformedError (which a *pproftranslator.LimitError may be in) or a
-// *pipelineError.
-func (in *intake) accept(ctx context.Context, a arrival) error {
-	op, err := in.begin(ctx, a)
+// a *malformedError (which a *pproftranslator.LimitError may be in), a
+// *pipelineError, or one of the reservation, which may be nil.
+func (in *intake) accept(ctx context.Context, a arrival, held *reservation) error {
+	op, err := in.begin(ctx, a, held)
 	if err != nil {
 		return err
 	}
@@ -115,12 +116,18 @@ func (in *intake) accept(ctx context.Context, a arrival) error {
 // acceptAll is accept for the profiles of one request. They are handed on at the
 // same time, so that a next component which gathers for a while before it answers
 // keeps the client waiting once. The errors are in the order of the arrivals.
-func (in *intake) acceptAll(ctx context.Context, arrivals []arrival) []error {
+func (in *intake) acceptAll(ctx context.Context, arrivals []arrival, held *reservation) []error {
 	errs := make([]error, len(arrivals))
 	operations := make([]*operation, len(arrivals))
 	started := 0
+	beyond := int64(0)
 	for i, a := range arrivals {
-		if operations[i], errs[i] = in.begin(ctx, a); errs[i] == nil {
+		if beyond > held.budget.size {
+			errs[i] = &malformedError{&pproftranslator.LimitError{What: "bytes as OTLP of all profiles of the request", Limit: held.budget.size}}
+			continue
+		}
+		if operations[i], errs[i] = in.begin(ctx, a, held); errs[i] == nil {
+			beyond += operations[i].beyond
 			started++
 		}
 	}
@@ -157,19 +164,58 @@ type operation struct {
 	in       *intake
 	ctx      context.Context //nolint:containedctx // of the operation, as obsreport wants it
 	profiles pprofile.Profiles
+	report   pproftranslator.Report
+	beyond   int64 // bytes that the reservation has of it
 }
 
-// begin translates the payload. The error is a *malformedError.
-func (in *intake) begin(ctx context.Context, a arrival) (*operation, error) {
+const (
+	// expansion is how many times its own size a profile may take as OTLP without
+	// that being reserved: real ones do. It is that of the translator's limits.
+	expansion = 8
+
+	// smallExpansion is what the translator lets any payload take besides, in bytes.
+	smallExpansion = 1 << 20
+)
+
+// begin translates the payload. What the result takes beyond expansion times the
+// payload is kept by the reservation, unless that is nil. The error is a
+// *malformedError or one of the reservation.
+func (in *intake) begin(ctx context.Context, a arrival, held *reservation) (*operation, error) {
+	if held == nil {
+		return in.beginTranslated(ctx, a)
+	}
+	held.keep()
+	if err := held.resize(ctx, smallExpansion); err != nil {
+		return nil, err
+	}
+	op, err := in.beginTranslated(ctx, a)
+	if err == nil {
+		op.beyond = max(0, int64(op.report.Bytes)-expansion*int64(len(a.payload)))
+		err = held.resize(ctx, op.beyond)
+		if err == nil {
+			held.keep()
+			return op, nil
+		}
+		in.obsreport.EndProfilesOp(op.ctx, format, op.profiles.SampleCount(), err)
+	}
+	if back := held.resize(ctx, 0); back != nil { // giving back never fails
+		err = errors.Join(err, back)
+	}
+	return nil, err
+}
+
+func (in *intake) beginTranslated(ctx context.Context, a arrival) (*operation, error) {
 	ctx = in.obsreport.StartProfilesOp(ctx)
 	start := time.Now()
 	pd, report, err := in.translate(a)
-	in.measure(ctx, len(a.payload), time.Since(start), report)
+	if !a.repeated {
+		in.measure(ctx, len(a.payload), time.Since(start))
+	}
 	if err != nil {
 		in.obsreport.EndProfilesOp(ctx, format, 0, err)
 		return nil, &malformedError{err}
 	}
-	return &operation{in: in, ctx: ctx, profiles: pd}, nil
+	return &operation{in: in, ctx: ctx, profiles: pd, report: report}, nil
 }
 
 // finish hands the profile on. The error is a *pipelineError.
@@ -183,6 +229,7 @@ func (op *operation) finish() error {
 	if err != nil {
 		return &pipelineError{err}
 	}
+	in.countRepairs(op.ctx, op.report)
 	if samples == 0 {
 		in.telemetry.ReceiverPprofEmptyProfiles.Add(op.ctx, 1, in.attributes)
 	}

@@ -23,9 +23,13 @@ const (
 )
 
 // measure counts what it took to translate a payload of this many bytes.
-func (in *intake) measure(ctx context.Context, bytes int, took time.Duration, report pproftranslator.Report) {
+func (in *intake) measure(ctx context.Context, bytes int, took time.Duration) {
 	in.telemetry.ReceiverPprofPayloadSize.Add(ctx, int64(bytes), in.attributes)
 	in.telemetry.ReceiverPprofTranslationDuration.Record(ctx, took.Seconds(), in.attributes)
+}
+
+// countRepairs counts what was mended in a profile that was accepted.
+func (in *intake) countRepairs(ctx context.Context, report pproftranslator.Report) {
 	for _, repaired := range []struct {
 		what  string
 		count int

@@ -11,6 +11,8 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/textproto"
+	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -34,7 +36,7 @@ func isForm(header http.Header) bool {
 	return err == nil && mediaType == mediaTypeMultipart
 }
 
-// readForm reads the parts of a form, at most maxParts. What they hold is kept by
+// readForm reads the parts of a form, at most maxParts. What they hold, and their names, is kept by
 // the reservation; parts that wants refuses are passed over without being held.
 func (s *server) readForm(r *http.Request, held *reservation, wants func(name, file string) bool) ([]part, error) {
 	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -75,17 +77,22 @@ func (s *server) readForm(r *http.Request, held *reservation, wants func(name, f
 		if n == maxParts {
 			return nil, &pproftranslator.LimitError{What: "body: parts", Limit: maxParts}
 		}
-		name, file := next.FormName(), next.FileName()
+		// Copies, since these hold the whole header.
+		name, file := strings.Clone(next.FormName()), strings.Clone(next.FileName())
+		if err := held.resize(ctx, int64(len(name)+len(file))); err != nil {
+			return nil, bodyError(ctx, err)
+		}
+		held.keep()
 		if !wants(name, file) {
 			if _, err := io.Copy(io.Discard, next); err != nil {
-				return nil, bodyError(ctx, fmt.Errorf("part %q: %w", name, truncated(err)))
+				return nil, bodyError(ctx, fmt.Errorf("part %.200q: %w", name, truncated(err)))
 			}
 			parts = append(parts, part{name: name, file: file})
 			continue
 		}
 		content, err := readBody(ctx, next, -1, held)
 		if err != nil {
-			return nil, bodyError(ctx, fmt.Errorf("part %q: %w", name, truncated(err)))
+			return nil, bodyError(ctx, fmt.Errorf("part %.200q: %w", name, truncated(err)))
 		}
 		held.keep()
 		parts = append(parts, part{name: name, file: file, body: content})
@@ -118,8 +125,12 @@ func (r *headerReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// truncated says of a form that ends too early that it does.
+// truncated says of a form that ends too early that it does, and of a header that it
+// is malformed, without what is in it.
 func truncated(err error) error {
+	if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed {
+		return errors.New("the header of a part is malformed")
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the form ends before its last boundary")
 	}

@@ -42,6 +42,9 @@ func parsePushQuery(rawQuery string, ignored []string) (pushQuery, error) {
 			continue
 		}
 		value := values[0]
+		if err := tooLongAttribute("query", name, value); err != nil {
+			return pushQuery{}, err
+		}
 		switch {
 		case name == "":
 			return pushQuery{}, badRequest("query: a parameter has an empty name")
@@ -87,7 +90,7 @@ func (s *server) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = s.intake.accept(r.Context(), arrival{payload: payload, resource: s.resourceOf(query.attributes), kind: query.kind})
+	err = s.intake.accept(r.Context(), arrival{payload: payload, resource: s.resourceOf(query.attributes), kind: query.kind}, held)
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -122,6 +125,9 @@ func (rc *RemoteConfig) Unmarshal(conf *confmap.Conf) error {
 	if err := strict.Unmarshal(&known); err != nil {
 		return err
 	}
+	if err := refuseFractions(conf, rc); err != nil {
+		return err
+	}
 	return conf.Unmarshal(rc)
 }
 
@@ -166,21 +172,35 @@ func (rc *RemoteConfig) validateTargets() (errs []error) {
 		if name := path.Base(at.Path); name == "pprof" || name == "/" || name == "." {
 			errs = append(errs, fmt.Errorf("endpoint: %s is not the URL of one profile, as in %s://%s%s/heap; for several profiles, use targets", targetName(at), at.Scheme, at.Host, defaultPprofPath))
 		}
+		if at.Query().Has(secondsParameter) {
+			seconds, err := strconv.ParseInt(at.Query().Get(secondsParameter), 10, 32)
+			longest := min(rc.HTTP.Timeout, rc.CollectionInterval)
+			switch {
+			case err != nil || seconds <= 0:
+				errs = append(errs, errors.New("endpoint: seconds, in its query, must be a whole number above 0: targets know no others"))
+			case time.Duration(seconds)*time.Second >= longest:
+				errs = append(errs, fmt.Errorf("endpoint: seconds=%d, in its query, must be shorter than timeout (%v) and collection_interval (%v)", seconds, rc.HTTP.Timeout, rc.CollectionInterval))
+			}
+		}
 		return errs
 	}
 	errs = append(errs, validateKinds("profiles", rc.Profiles)...)
-	seen := map[string]int{}
+	var seen []*url.URL // nil where it is wrong
 	for i, target := range rc.Targets {
 		key := fmt.Sprintf("targets::%d", i)
 		at, err := parseTarget(target.Endpoint)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s::endpoint: %w", key, err))
+			seen = append(seen, nil)
 			continue
 		}
-		if first, twice := seen[target.Endpoint]; twice {
-			errs = append(errs, fmt.Errorf("%s::endpoint: %s is that of targets::%d too", key, targetName(at), first))
+		for _, name := range slices.Sorted(maps.Keys(wrongParameters)) {
+			if at.Query().Has(name) {
+				errs = append(errs, fmt.Errorf("%s::endpoint: must not have %q in its query: %s", key, name, wrongParameters[name]))
+			}
 		}
-		seen[target.Endpoint] = i
+		errs = append(errs, rc.validateTwice(i, at, seen)...)
+		seen = append(seen, at)
 		errs = append(errs, validateKinds(key+"::profiles", target.Profiles)...)
 		for _, name := range slices.Sorted(maps.Keys(target.ResourceAttributes)) {
 			if name == "" || !utf8.ValidString(name) || !utf8.ValidString(target.ResourceAttributes[name]) {
@@ -189,6 +209,56 @@ func (rc *RemoteConfig) validateTargets() (errs []error) {
 		}
 	}
 	return errs
+}
+
+// wrongParameters are those that make something else of the profiles of a target
+// than their kinds say, and why that is not wanted.
+var wrongParameters = map[string]string{
+	secondsParameter: "how long a CPU profile takes is cpu_duration, and of the others the differences are made here; one profile as Go makes it is for endpoint",
+	"debug":          "it makes text of a profile",
+}
+
+// validateTwice checks target i against those before it. One URL is one target. At
+// one host and path, queries may tell several processes apart (behind a proxy), which
+// need an id each, or ask one process for several kinds.
+func (rc *RemoteConfig) validateTwice(i int, at *url.URL, before []*url.URL) []error {
+	target := rc.Targets[i]
+	for j, other := range before {
+		if other == nil || locationOf(at) != locationOf(other) {
+			continue
+		}
+		if at.Scheme == other.Scheme && at.Query().Encode() == other.Query().Encode() {
+			return []error{fmt.Errorf("targets::%d::endpoint: %s is that of targets::%d too", i, targetName(at), j)}
+		}
+		first := rc.Targets[j]
+		if target.ResourceAttributes[attributeInstanceID] != first.ResourceAttributes[attributeInstanceID] {
+			continue
+		}
+		for _, kind := range rc.kindsOf(target) {
+			if slices.Contains(rc.kindsOf(first), kind) {
+				return []error{fmt.Errorf("targets::%d::endpoint: %s is scraped for %q by targets::%d too, apart from the query: if these are two processes, give each its %s in resource_attributes",
+					i, targetName(at), kind, j, attributeInstanceID)}
+			}
+		}
+	}
+	return nil
+}
+
+// locationOf is host, port and path of a target, however they are spelled.
+func locationOf(at *url.URL) string {
+	port := at.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[at.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(at.Hostname()), port) + targetPath(at)
+}
+
+// targetPath is below where the profiles of a target are.
+func targetPath(at *url.URL) string {
+	if trimmed := strings.TrimRight(path.Clean("/"+at.Path), "/"); trimmed != "" {
+		return trimmed
+	}
+	return defaultPprofPath
 }
 
 // parseTarget reads the URL of a target. Errors do not hold its query or user.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 )
 
@@ -90,32 +91,43 @@ func TestWrongRemoteValuesAreRefused(t *testing.T) {
 	)
 	for yaml, want := range map[string][]string{
 		"remote:": {"remote: one of endpoint and targets must be there"},
-		"remote: {" + heap + ", " + targets + "}":                                         {"exclude each other"},
-		"remote: {endpoint: localhost:6060}":                                              {"remote: endpoint: scheme \"localhost\"", "http or https"},
-		"remote: {endpoint: 'file:///etc/passwd'}":                                        {"scheme \"file\""},
-		"remote: {endpoint: 'http:///heap'}":                                              {"has no host"},
-		"remote: {endpoint: 'http://[::1'}":                                               {"is not a URL"},
-		"remote: {endpoint: 'http://u:s3cret@localhost/debug/pprof/heap'}":                {"user or password", "auth"},
-		"remote: {endpoint: 'http://localhost:6060/debug/pprof/'}":                        {"not the URL of one profile", "/debug/pprof/heap"},
-		"remote: {endpoint: 'http://localhost:6060'}":                                     {"not the URL of one profile"},
-		"remote: {" + heap + ", profiles: [heap]}":                                        {"remote: profiles: is for targets"},
-		"remote: {" + heap + ", timeout: 0}":                                              {"remote: timeout: 0s", "at least 1ms"},
-		"remote: {" + heap + ", collection_interval: 60}":                                 {"remote: collection_interval: 60ns", "with a unit"},
-		"remote: {" + heap + ", max_decompressed_size: 0}":                                {"remote: max_decompressed_size: 0B", "above 0"},
-		"remote: {" + heap + ", max_in_flight: 1MiB}":                                     {"remote: max_in_flight: 1MiB", "64MiB"},
-		"remote: {" + cpu + ", cpu_duration: 500ms}":                                      {"cpu_duration: 500ms", "whole seconds"},
-		"remote: {" + cpu + ", cpu_duration: 30s}":                                        {"cpu_duration: 30s, must be shorter than timeout (30s)"},
-		"remote: {" + cpu + ", timeout: 1s}":                                              {"cpu_duration: 1s, must be shorter than timeout (1s)"},
-		"remote: {" + targets + ", timeout: 1s}":                                          {"cpu_duration: 1s, must be shorter"},
-		"remote: {" + targets + ", profiles: [wall]}":                                     {"profiles: \"wall\" is unknown", "delta_heap"},
-		"remote: {" + targets + ", profiles: [cpu, cpu]}":                                 {"profiles: \"cpu\" is there more than once"},
-		"remote: {" + targets + ", profiles: [heap, delta_heap]}":                         {"\"heap\" and \"delta_heap\" would be counted twice"},
-		"remote: {targets: [{endpoint: ''}]}":                                             {"targets::0::endpoint: must not be empty"},
-		"remote: {targets: [{endpoint: 'gopher://a'}]}":                                   {"targets::0::endpoint: scheme \"gopher\""},
-		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'http://a'}]}":             {"targets::1::endpoint: http://a is that of targets::0 too"},
-		"remote: {targets: [{endpoint: 'http://a', profiles: [x]}]}":                      {"targets::0::profiles: \"x\""},
-		"remote: {targets: [{endpoint: 'http://a', resource_attributes: {'': x}}]}":       {"targets::0::resource_attributes"},
-		"remote: {targets: [{endpoint: 'http://a?token=s3cret'}, {endpoint: 'ftp://a'}]}": {"targets::1::endpoint: scheme \"ftp\""},
+		"remote: {" + heap + ", " + targets + "}":                                                                {"exclude each other"},
+		"remote: {endpoint: localhost:6060}":                                                                     {"remote: endpoint: scheme \"localhost\"", "http or https"},
+		"remote: {endpoint: 'file:///etc/passwd'}":                                                               {"scheme \"file\""},
+		"remote: {endpoint: 'http:///heap'}":                                                                     {"has no host"},
+		"remote: {endpoint: 'http://[::1'}":                                                                      {"is not a URL"},
+		"remote: {endpoint: 'http://u:s3cret@localhost/debug/pprof/heap'}":                                       {"user or password", "auth"},
+		"remote: {endpoint: 'http://localhost:6060/debug/pprof/'}":                                               {"not the URL of one profile", "/debug/pprof/heap"},
+		"remote: {endpoint: 'http://localhost:6060'}":                                                            {"not the URL of one profile"},
+		"remote: {" + heap + ", profiles: [heap]}":                                                               {"remote: profiles: is for targets"},
+		"remote: {" + heap + ", timeout: 0}":                                                                     {"remote: timeout: 0s", "at least 1ms"},
+		"remote: {" + heap + ", collection_interval: 60}":                                                        {"remote: collection_interval: 60ns", "with a unit"},
+		"remote: {" + heap + ", max_decompressed_size: 0}":                                                       {"remote: max_decompressed_size: 0B", "above 0"},
+		"remote: {" + heap + ", max_in_flight: 1MiB}":                                                            {"remote: max_in_flight: 1MiB", "64MiB"},
+		"remote: {" + cpu + ", cpu_duration: 500ms}":                                                             {"cpu_duration: 500ms", "whole seconds"},
+		"remote: {" + cpu + ", cpu_duration: 30s}":                                                               {"cpu_duration: 30s, must be shorter than timeout (30s)"},
+		"remote: {" + cpu + ", timeout: 1s}":                                                                     {"cpu_duration: 1s, must be shorter than timeout (1s)"},
+		"remote: {" + targets + ", timeout: 1s}":                                                                 {"cpu_duration: 1s, must be shorter"},
+		"remote: {" + targets + ", profiles: [wall]}":                                                            {"profiles: \"wall\" is unknown", "delta_heap"},
+		"remote: {" + targets + ", profiles: [cpu, cpu]}":                                                        {"profiles: \"cpu\" is there more than once"},
+		"remote: {" + targets + ", profiles: [heap, delta_heap]}":                                                {"\"heap\" and \"delta_heap\" would be counted twice"},
+		"remote: {targets: [{endpoint: ''}]}":                                                                    {"targets::0::endpoint: must not be empty"},
+		"remote: {targets: [{endpoint: 'gopher://a'}]}":                                                          {"targets::0::endpoint: scheme \"gopher\""},
+		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'http://a'}]}":                                    {"targets::1::endpoint: http://a is that of targets::0 too"},
+		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'http://a/debug/pprof'}]}":                        {"targets::1::endpoint: http://a/debug/pprof is that of targets::0 too"},
+		"remote: {targets: [{endpoint: 'http://a?x=1&y=2'}, {endpoint: 'http://A:80/debug/./pprof/?y=2&x=1'}]}":  {"targets::1::endpoint: http://A:80/debug/./pprof/ is that of targets::0 too"},
+		"remote: {targets: [{endpoint: 'ftp://a'}, {endpoint: 'https://a:443/x/'}, {endpoint: 'https://a/x'}]}":  {"targets::2::endpoint: https://a/x is that of targets::1 too"},
+		"remote: {targets: [{endpoint: 'http://a?pod=s3cret'}, {endpoint: 'http://a?pod=2', profiles: [heap]}]}": {"targets::1::endpoint: http://a is scraped for \"heap\" by targets::0 too", "service.instance.id"},
+		"remote: {targets: [{endpoint: 'http://a/debug/pprof?seconds=5', profiles: [heap]}]}":                    {"targets::0::endpoint: must not have \"seconds\"", "cpu_duration"},
+		"remote: {targets: [{endpoint: 'http://a?debug=1', profiles: [heap]}]}":                                  {"targets::0::endpoint: must not have \"debug\"", "text"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=60', collection_interval: 90s}":                {"remote: endpoint: seconds=60", "timeout (30s)"},
+		"remote: {endpoint: 'http://a/debug/pprof/heap?seconds=30'}":                                             {"remote: endpoint: seconds=30", "timeout (30s)"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=60', timeout: 2m}":                             {"remote: endpoint: seconds=60", "collection_interval (1m0s)"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=s3cret'}":                                      {"remote: endpoint: seconds, in its query, must be a whole number"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=0'}":                                           {"remote: endpoint: seconds, in its query, must be a whole number"},
+		"remote: {targets: [{endpoint: 'http://a', profiles: [x]}]}":                                             {"targets::0::profiles: \"x\""},
+		"remote: {targets: [{endpoint: 'http://a', resource_attributes: {'': x}}]}":                              {"targets::0::resource_attributes"},
+		"remote: {targets: [{endpoint: 'http://a?token=s3cret'}, {endpoint: 'ftp://a'}]}":                        {"targets::1::endpoint: scheme \"ftp\""},
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			_, err := loadConfig(yaml)
@@ -128,10 +140,39 @@ func TestWrongRemoteValuesAreRefused(t *testing.T) {
 	}
 	for _, yaml := range []string{
 		"remote: {" + heap + ", timeout: 1s, collection_interval: 1s}",
-		"remote: {endpoint: 'http://localhost:6060/debug/pprof/profile?seconds=2', timeout: 1s}",
+		"remote: {endpoint: 'http://localhost:6060/debug/pprof/profile?seconds=2', timeout: 3s}",
+		"remote: {endpoint: 'http://localhost:6060/debug/pprof/heap?gc=1&debug=0'}",
+		"remote: {targets: [{endpoint: 'http://a?gc=1', profiles: [heap]}, {endpoint: 'http://a', profiles: [cpu]}]}",
+		"remote: {targets: [{endpoint: 'http://a?pod=1', resource_attributes: {service.instance.id: one}}, {endpoint: 'http://a?pod=2'}]}",
+		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'https://a'}, {endpoint: 'http://a:6060'}, {endpoint: 'http://a/x'}]}",
 		"remote: {" + targets + ", timeout: 1s, profiles: [heap]}",
 	} {
 		_, err := loadConfig(yaml)
 		assert.NoError(t, err, yaml)
+	}
+}
+
+// Two targets never have one service.instance.id, unless that is configured.
+func TestInstancesOfTargets(t *testing.T) {
+	for _, row := range []struct{ targets, want []string }{
+		{[]string{"http://a:6060", "http://b:6060/x"}, []string{"a:6060", "b:6060"}},
+		{[]string{"http://a:6060/one", "http://A:6060/two/", "http://a"}, []string{"a:6060/one", "a:6060/two", "a"}},
+		{[]string{"http://a", "https://a"}, []string{"a:80/debug/pprof", "a:443/debug/pprof"}},
+		{[]string{"http://[::1]:6060/x", "http://[::1]:6060"}, []string{"[::1]:6060/x", "[::1]:6060/debug/pprof"}},
+	} {
+		config := defaultRemoteConfig()
+		config.Profiles = []string{kindHeap}
+		for _, endpoint := range row.targets {
+			config.Targets = append(config.Targets, TargetConfig{Endpoint: endpoint})
+		}
+		require.NoError(t, config.Validate())
+		s, err := newScraper(config, nil, nil, componenttest.NewNopTelemetrySettings(), nil)
+		require.NoError(t, err)
+		var got []string
+		for _, job := range s.jobs {
+			id, _ := job.resource.Get("service.instance.id")
+			got = append(got, id.Str())
+		}
+		assert.Equal(t, row.want, got)
 	}
 }

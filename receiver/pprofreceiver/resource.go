@@ -25,6 +25,13 @@ const (
 	// maxAttributes is how many attributes a request may set, or parameters its
 	// query may have.
 	maxAttributes = 256
+
+	// maxAttributeLength bounds a name or a value that a request sets, in bytes.
+	maxAttributeLength = 64 << 10
+
+	// maxDescription bounds what a request says of its profiles, in bytes, counted
+	// once for each profile that it is put on.
+	maxDescription = 16 << 20
 )
 
 // tooManyAttributes tells that a request has more of what than maxAttributes.
@@ -35,8 +42,22 @@ func tooManyAttributes(what string, got int) error {
 	return &pproftranslator.LimitError{What: what, Limit: maxAttributes, Got: int64(got)}
 }
 
+// tooLongAttribute tells that a name or a value is longer than maxAttributeLength.
+func tooLongAttribute[T string | []byte](where string, name, value T) error {
+	if len(name) > maxAttributeLength {
+		return &pproftranslator.LimitError{What: where + ": size in bytes of a name", Limit: maxAttributeLength, Got: int64(len(name))}
+	}
+	if len(value) > maxAttributeLength {
+		return &pproftranslator.LimitError{What: fmt.Sprintf("%s: size in bytes of %q", where, string(name)), Limit: maxAttributeLength, Got: int64(len(value))}
+	}
+	return nil
+}
+
 // setAttribute sets an attribute that a request names, which must not be there yet.
 func setAttribute(attributes map[string]string, where, name, value string) error {
+	if err := tooLongAttribute(where, name, value); err != nil {
+		return err
+	}
 	switch _, twice := attributes[name]; {
 	case name == "":
 		return badRequest(where + ": a name is empty")

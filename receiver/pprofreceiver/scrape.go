@@ -77,8 +77,9 @@ func newScraper(config RemoteConfig, resourceAttributes map[string]string, in *i
 			kind.temporality = always(temporalityDelta) // of any kind: what happened meanwhile
 			kind.sinceLast = false
 		}
-		s.addJob(at, at, kind, resourceAttributes, nil)
+		s.addJob(at, at, kind, at.Host, resourceAttributes, nil)
 	}
+	targets := make([]*url.URL, 0, len(config.Targets))
 	for i, target := range config.Targets {
 		at, err := parseTarget(target.Endpoint)
 		if err != nil {
@@ -87,15 +88,30 @@ func newScraper(config RemoteConfig, resourceAttributes map[string]string, in *i
 		if strings.Trim(at.Path, "/") == "" {
 			at.Path = defaultPprofPath
 		}
+		targets = append(targets, at)
+	}
+	for i, target := range config.Targets {
+		at := targets[i]
 		for _, name := range config.kindsOf(target) {
 			kind := scrapeKinds[name]
-			s.addJob(at, at.JoinPath(kind.path), kind, resourceAttributes, target.ResourceAttributes)
+			s.addJob(at, at.JoinPath(kind.path), kind, instanceOf(at, targets), resourceAttributes, target.ResourceAttributes)
 		}
 	}
 	return s, nil
 }
 
-func (s *scraper) addJob(target, from *url.URL, kind scrapeKind, common, own map[string]string) {
+// instanceOf is the service.instance.id of a target: its host and port, and where
+// other targets have the same, where it is below them.
+func instanceOf(at *url.URL, all []*url.URL) string {
+	for _, other := range all {
+		if strings.EqualFold(at.Host, other.Host) && locationOf(at) != locationOf(other) {
+			return locationOf(at)
+		}
+	}
+	return at.Host
+}
+
+func (s *scraper) addJob(target, from *url.URL, kind scrapeKind, instance string, common, own map[string]string) {
 	if query := from.Query(); kind.lasting && !query.Has(secondsParameter) {
 		query.Set(secondsParameter, strconv.Itoa(int(s.config.cpuDuration()/time.Second)))
 		withSeconds := *from
@@ -103,7 +119,7 @@ func (s *scraper) addJob(target, from *url.URL, kind scrapeKind, common, own map
 		from = &withSeconds
 	}
 	resource := pcommon.NewMap()
-	attributes := map[string]string{attributeInstanceID: target.Host}
+	attributes := map[string]string{attributeInstanceID: instance}
 	maps.Copy(attributes, common)
 	maps.Copy(attributes, own)
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -277,7 +293,7 @@ func (s *scraper) handOn(ctx context.Context, job *scrapeJob, payload []byte, at
 			kind:        job.series.kind.profileType,
 			temporality: part.temporality,
 			span:        timeSpan{from: pcommon.NewTimestampFromTime(at)},
-		})
+		}, nil)
 		errs = append(errs, err)
 		var pipeline *pipelineError
 		if part.counted && errors.As(err, &pipeline) && !consumererror.IsPermanent(pipeline) && !job.series.kind.sinceLast {

@@ -138,7 +138,7 @@ func (p *selfProfiler) collectOne(ctx context.Context, name string) (err error) 
 	if err != nil {
 		return err
 	}
-	return p.intake.accept(ctx, arrival{payload: payload, resource: p.resource, kind: name, temporality: kind.temporality})
+	return p.intake.accept(ctx, arrival{payload: payload, resource: p.resource, kind: name, temporality: kind.temporality}, nil)
 }
 
 // cpuProfiler is held by the receiver of this process whose CPU profile is being

@@ -34,10 +34,16 @@ func heapTemporality(sampleType string) temporality {
 	switch {
 	case strings.HasPrefix(sampleType, "alloc_"):
 		return temporalityCumulative
-	case strings.HasPrefix(sampleType, "inuse_"):
+	case isInUse(sampleType):
 		return temporalityInstant
 	}
 	return temporalityUnknown
+}
+
+// isInUse tells of sample types that are the heap in use: those of Go, and those of
+// Datadog's libraries for .NET and native code.
+func isInUse(sampleType string) bool {
+	return strings.HasPrefix(sampleType, "inuse_") || strings.HasPrefix(sampleType, "inuse-")
 }
 
 // ofKind is the temporality of Go's profiles, by their kind. deltas tells that
@@ -66,9 +72,6 @@ func ofKind(kind string, deltas bool) func(string) temporality {
 	return nil
 }
 
-// profileTag is an attribute of a Profile, with a string value.
-type profileTag struct{ key, value string }
-
 // sampleTypes are the names of the sample types of Profiles.
 func sampleTypes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice) ([]string, error) {
 	table := dictionary.StringTable()
@@ -81,36 +84,4 @@ func sampleTypes(dictionary pprofile.ProfilesDictionary, profiles pprofile.Profi
 		types = append(types, table.At(int(index)))
 	}
 	return types, nil
-}
-
-// tagProfiles puts on each Profile its temporality, where it is known, and what
-// else the arrival tells of its sample type. Entries that the dictionary does not
-// have yet are added at its ends.
-func tagProfiles(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, a arrival) error {
-	for i, profile := range profiles.All() {
-		var tags []profileTag
-		if a.temporality != nil {
-			if value := a.temporality(types[i]); value != temporalityUnknown {
-				tags = append(tags, profileTag{attributeTemporality, string(value)})
-			}
-		}
-		if a.profile != nil {
-			tags = append(tags, a.profile(types[i])...)
-		}
-		for _, tag := range tags {
-			key, err := pprofile.SetString(dictionary.StringTable(), tag.key)
-			if err != nil {
-				return err
-			}
-			attribute := pprofile.NewKeyValueAndUnit()
-			attribute.SetKeyStrindex(key)
-			attribute.Value().SetStr(tag.value)
-			index, err := pprofile.SetAttribute(dictionary.AttributeTable(), attribute)
-			if err != nil {
-				return err
-			}
-			profile.AttributeIndices().Append(index)
-		}
-	}
-	return nil
 }

@@ -30,7 +30,7 @@ func TestGivenTimeIsPartOfTheID(t *testing.T) {
 		b := newBench(t, serverYAML, sink)
 		require.NoError(t, b.server.intake.accept(context.Background(), arrival{
 			payload: payload.Bytes(), resource: pcommon.NewMap(), span: timeSpan{from: given},
-		}))
+		}, nil))
 		require.Len(t, sink.AllProfiles(), 1)
 		return sink.AllProfiles()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 	}

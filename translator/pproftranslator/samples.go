@@ -3,7 +3,11 @@
 
 package pproftranslator
 
-import "fmt"
+import (
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
 
 // identity is what tells the samples of a Profile apart, and the timestamp.
 type identity struct {
@@ -83,6 +87,14 @@ func (d *decoder) checkExpansion() error {
 		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
 	}
 	return nil
+}
+
+// profileSize is what a Profile without samples takes in pdata, in bytes.
+const profileSize = 384
+
+// written is about what pd takes in memory, in bytes.
+func (d *decoder) written(pd pprofile.Profiles) int {
+	return d.tables.Written() + profileSize*pd.ProfileCount() + sampleSize*pd.SampleCount() + eventSize*len(d.timed.events)*len(d.header.sampleTypes)
 }
 
 func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }

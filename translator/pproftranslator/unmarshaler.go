@@ -42,6 +42,8 @@ type Report struct {
 	InvalidStrings int
 	// NegativeTimes are times and durations below zero, which became 0.
 	NegativeTimes int
+	// Bytes are about what the result takes in memory.
+	Bytes int
 }
 
 // maxPooled is how much memory, in bytes, a decoder may keep between payloads.
@@ -91,7 +93,7 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	if err := d.tables.Err(); err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
-	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.clamped}, nil
+	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.clamped, Bytes: d.written(pd)}, nil
 }
 
 var errLegacy = errors.New("pprof: this is a profile in a format from before protobuf, or its text form; " +

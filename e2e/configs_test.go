@@ -1,0 +1,292 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// configs is the directory of the configurations that users start from.
+var configs = filepath.Join("..", "config")
+
+// env are variables of the environment.
+type env map[string]string
+
+// member is a collector that runs one of the configurations in config/.
+type member struct {
+	*collector
+	metrics string                              // URL of its own metrics
+	read    map[string][][]profiletest.Expanded // the records of finished files, by path
+}
+
+// runConfig starts a program with a file of config/, variables and further arguments,
+// and returns when it is healthy. HEALTH_LISTEN is a free port, and so is that of its
+// metrics. The files are those below DATA_DIR, its url that of PPROF_LISTEN.
+func runConfig(t *testing.T, path, config string, variables env, args ...string) *member {
+	t.Helper()
+	health, metrics := freeAddress(t), freeAddress(t)
+	_, port, err := net.SplitHostPort(metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"HEALTH_LISTEN=" + health}
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		environment = append(environment, name+"="+variables[name])
+	}
+	args = append(args, "--config", filepath.Join(configs, filepath.FromSlash(config)),
+		// As by default, at a port of its own.
+		"--set=service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: 127.0.0.1, port: "+port+
+			", without_type_suffix: true, without_units: true, without_scope_info: true}}}}]")
+	m := &member{
+		collector: launch(t, path, environment, args...),
+		metrics:   "http://" + metrics + "/metrics",
+		read:      map[string][][]profiletest.Expanded{},
+	}
+	m.url = "http://" + variables["PPROF_LISTEN"]
+	m.files = filepath.Join(variables["DATA_DIR"], "files")
+	m.await(t, "healthy "+config, func() bool {
+		select {
+		case exit := <-m.exited:
+			t.Fatalf("%s ended at once: %v\n%s", config, exit, m.logs)
+		default:
+		}
+		response, err := http.Get("http://" + health)
+		if err != nil {
+			return false
+		}
+		return errors.Join(response.Body.Close()) == nil && response.StatusCode == http.StatusOK
+	})
+	return m
+}
+
+// metric adds up the series of a metric whose line has all of labels.
+func (m *member) metric(t *testing.T, name string, labels ...string) int {
+	t.Helper()
+	response, err := http.Get(m.metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(text)) {
+		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if rest, found := strings.CutPrefix(series, name); !ok || !found || rest != "" && rest[0] != '{' {
+			continue
+		}
+		if slices.ContainsFunc(labels, func(label string) bool { return !strings.Contains(series, label) }) {
+			continue
+		}
+		number, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		sum += number
+	}
+	return int(sum)
+}
+
+// written returns what all finished files of the collector hold, in groups or not.
+// It may be writing meanwhile.
+func (m *member) written(t *testing.T) []profiletest.Expanded {
+	t.Helper()
+	err := filepath.WalkDir(m.files, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // nothing yet, or it was renamed just now
+		}
+		if err != nil || entry.IsDir() || !fileName.MatchString(entry.Name()) {
+			return err
+		}
+		if _, have := m.read[path]; !have {
+			m.read[path] = readFile(t, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []profiletest.Expanded
+	for _, path := range slices.Sorted(maps.Keys(m.read)) {
+		for _, one := range m.read[path] {
+			all = append(all, one...)
+		}
+	}
+	return all
+}
+
+// totalsOf adds up all values, by service and sample type.
+func totalsOf(profiles []profiletest.Expanded) map[string]int64 {
+	out := map[string]int64{}
+	for _, e := range profiles {
+		for _, sample := range e.Samples {
+			if sample.Sum.Sign() != 0 {
+				out[serviceName(e)+" "+e.Type] += sample.Sum.Int64()
+			}
+		}
+	}
+	return out
+}
+
+// awaitSums waits until the files of the collector hold these sums, and no others.
+func (m *member) awaitSums(t *testing.T, want map[string]int64) {
+	t.Helper()
+	var got map[string]int64
+	defer func() {
+		if t.Failed() {
+			t.Logf("the files hold %v, want %v", got, want)
+		}
+	}()
+	m.await(t, "files with all sums", func() bool {
+		got = totalsOf(m.written(t))
+		return maps.Equal(got, want)
+	})
+}
+
+// requireSums reads all files, none of which is being written any more.
+func (m *member) requireSums(t *testing.T, want map[string]int64) {
+	t.Helper()
+	if got := totalsOf(m.written(t)); !maps.Equal(got, want) {
+		t.Errorf("the files hold %v, want %v", got, want)
+	}
+	partial := 0
+	_ = filepath.WalkDir(m.files, func(path string, _ fs.DirEntry, _ error) error {
+		if strings.HasSuffix(path, ".partial") {
+			partial++
+		}
+		return nil
+	})
+	if partial > 0 {
+		t.Errorf("%d files are not finished", partial)
+	}
+}
+
+// quick makes what waits by default for seconds or minutes go on soon.
+var quick = map[string][]string{
+	"sidecar.yaml": {
+		"--set=processors.profiles_dedup/gateway.window=200ms",
+		"--set=processors.profiles_dedup/files.window=200ms",
+		"--set=exporters.profiles_file.rotation.max_age=200ms",
+		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
+		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
+	},
+	"agent.yaml": {
+		"--set=receivers.pprof/scrape.remote.collection_interval=1500ms",
+		"--set=receivers.pprof/scrape.remote.cpu_duration=1s",
+		"--set=receivers.pprof/files.file.poll_interval=50ms",
+		"--set=processors.profiles_dedup/scrape.window=200ms",
+		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
+		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
+	},
+	"gateway.yaml": {
+		"--set=exporters.profiles_file.rotation.max_age=200ms",
+		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
+		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
+	},
+	"kafka/gateway-to-kafka.yaml": {
+		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
+		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
+	},
+	"kafka/from-kafka.yaml": {
+		"--set=exporters.profiles_file.rotation.max_age=200ms",
+		"--set=receivers.kafka.error_backoff.max_interval=500ms",
+		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
+		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
+	},
+}
+
+// sidecar starts a sidecar of a service, quick, that keeps its data in dir.
+func sidecar(t *testing.T, dir, service, instance, gateway string, args ...string) *member {
+	t.Helper()
+	return runConfig(t, program(t), "sidecar.yaml", env{
+		"DATA_DIR": dir, "PPROF_LISTEN": freeAddress(t), "GATEWAY_ENDPOINT": gateway,
+		"SERVICE_NAME": service, "HOSTNAME": instance,
+	}, append(quick["sidecar.yaml"], args...)...)
+}
+
+// gateway starts a gateway, quick, that listens at address.
+func gateway(t *testing.T, address string, variables env, args ...string) *member {
+	t.Helper()
+	all := env{"DATA_DIR": t.TempDir(), "OTLP_GRPC_LISTEN": address, "OTLP_HTTP_LISTEN": freeAddress(t), "WINDOW": "300ms"}
+	maps.Copy(all, variables)
+	return runConfig(t, program(t), "gateway.yaml", all, append(quick["gateway.yaml"], args...)...)
+}
+
+// TestConfigsAreValid has the programs look at each configuration, as it is and with
+// each variable that chooses between its parts.
+func TestConfigsAreValid(t *testing.T) {
+	found, err := fs.Glob(os.DirFS(configs), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := fs.Glob(os.DirFS(configs), "kafka/*-kafka.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string][]string{
+		"sidecar.yaml":                {"GATEWAY_INSECURE=false", "MEMORY_LIMIT_MIB=100", "HOSTNAME=1234"},
+		"agent.yaml":                  {"GATEWAY_INSECURE=false", "MEMORY_LIMIT_MIB=100"},
+		"gateway.yaml":                {"EXPORTER=otlp_grpc", "ACKNOWLEDGE=on_receive"},
+		"kafka/from-kafka.yaml":       {"EXPORTER=otlp_grpc", "WINDOW=0s", "KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
+		"kafka/gateway-to-kafka.yaml": {"KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
+	}
+	for _, config := range append(found, more...) {
+		if quick[config] == nil {
+			t.Errorf("no test starts %s", config)
+		}
+		for _, variable := range append(variables[config], "") {
+			t.Run(config+" "+variable, func(t *testing.T) {
+				path, args := program(t), []string{"validate"}
+				if strings.HasPrefix(config, "kafka/") {
+					path, args = kafkaProgram(t), []string{gate, "validate"}
+				}
+				command := exec.Command(path, append(args, "--config", filepath.Join(configs, config))...)
+				command.Env = append(os.Environ(), variable)
+				if out, err := command.CombinedOutput(); err != nil || len(out) > 0 {
+					t.Errorf("validate says %v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// builtProgram returns the path of a program in bin/, or of one that a variable names.
+func builtProgram(t *testing.T, variable, name, how string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		path = filepath.Join("..", "bin", name)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		what := fmt.Sprintf("no program to test: %v (build it with %s, or name another with %s)", err, how, variable)
+		if os.Getenv("CI") != "" || os.Getenv("E2E_REQUIRE") != "" {
+			t.Fatal(what)
+		}
+		t.Skip(what)
+	}
+	return path
+}
+
+// gate is the flag that a program needs which does not switch profiles on itself.
+const gate = "--feature-gates=service.profilesSupport"

@@ -1,0 +1,125 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestCustomBuild builds, with ocb, the distribution of another team that takes only the
+// processor: with the manifest as it is, in a directory beside a clone. It does not start
+// with profiles as long as they are not switched on. With that flag it makes one payload
+// of two.
+func TestCustomBuild(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	team := filepath.Join(dir, "acme")
+	manifest, err := os.ReadFile(filepath.Join(configs, "custom-build", "builder-config.yaml"))
+	if err == nil {
+		err = errors.Join(
+			os.Mkdir(team, 0o700),
+			os.WriteFile(filepath.Join(team, "builder-config.yaml"), manifest, 0o600),
+			os.Symlink(root, filepath.Join(dir, "otelcol-profiles")),
+		)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The builder that the repository pins; it is built here if it is not yet.
+	tool := exec.Command("go", "tool", "-modfile="+filepath.Join(root, "internal", "tools", "go.mod"), "-n", "builder")
+	tool.Dir = root
+	builder, err := tool.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", tool, err)
+	}
+	build := exec.Command(strings.TrimSpace(string(builder)), "--config", "builder-config.yaml")
+	build.Dir = team
+	// As make build compiles: what the two share is compiled once.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	path := filepath.Join(team, "otelcol", "otelcol")
+	requireCollectorSet(t, path, nil)
+
+	received := make(chan []byte, 10)
+	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(decoded(t, r))
+		if err != nil || r.URL.Path != "/v1development/profiles" {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		received <- body
+	}))
+	defer backend.Close()
+	config := filepath.Join(configs, "custom-build", "config.yaml")
+	listen := freeAddress(t)
+	variables := []string{"WINDOW=1h", "BACKEND_ENDPOINT=" + backend.URL, "OTLP_HTTP_LISTEN=" + listen, "OTLP_GRPC_LISTEN=" + freeAddress(t)}
+	args := []string{"--config", config, "--set=service.telemetry.metrics.level=none"}
+
+	without := launch(t, path, variables, args...)
+	if err := <-without.exited; err == nil || !strings.Contains(without.logs.String(), "service.profilesSupport") {
+		t.Errorf("without the flag it ends with %v\n%s", err, without.logs)
+	}
+
+	c := launch(t, path, variables, append(args, gate)...)
+	message := func(instance string) []byte { return asOTLP(t, numbered(t, 21), "checkout", instance) }
+	c.await(t, "answer", func() bool {
+		status, _, err := postOTLP("http://"+listen, message("one"))
+		return err == nil && status == http.StatusOK
+	})
+	if status, said, err := postOTLP("http://"+listen, message("two")); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s %v\n%s", status, said, err, c.kill())
+	}
+	c.stop(t)
+	if len(received) != 1 {
+		t.Fatalf("the backend has %d payloads, want 1\n%s", len(received), c.logs)
+	}
+	profiles, violations, err := readProto(<-received)
+	if err != nil || len(violations) > 0 {
+		t.Fatalf("what the backend has is no OTLP: %v %v", err, violations)
+	}
+	if got := totalsOf(profiles); fmt.Sprint(got) != "map[checkout cpu:42]" {
+		t.Errorf("the backend has %v", got)
+	}
+	if instances := resourceAttributes(profiles, "service.instance.id"); fmt.Sprint(instances) != "map[one:true two:true]" {
+		t.Errorf("the backend has instances %v", instances)
+	}
+}
+
+func resourceAttributes(profiles []profiletest.Expanded, key string) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range profiles {
+		out[resourceAttribute(e, key)] = true
+	}
+	return out
+}
+
+// decoded is the body of a request without its gzip.
+func decoded(t *testing.T, r *http.Request) io.Reader {
+	t.Helper()
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return r.Body
+	}
+	reader, err := gzip.NewReader(r.Body)
+	if err != nil {
+		t.Error(err)
+		return r.Body
+	}
+	return reader
+}

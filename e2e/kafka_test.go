@@ -1,0 +1,527 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+const (
+	topic      = "otlp_profiles"
+	group      = "otelcol-profiles"
+	partitions = 8
+)
+
+// newBroker starts a Kafka broker in this process, with the topic, and a message size
+// as the README of config/ has it.
+func newBroker(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	broker, err := kfake.NewCluster(append([]kfake.Opt{
+		kfake.NumBrokers(1),
+		kfake.SeedTopics(partitions, topic),
+		kfake.BrokerConfigs(map[string]string{"message.max.bytes": "16777216"}),
+		kfake.GroupMinSessionTimeout(100 * time.Millisecond),
+	}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	return broker
+}
+
+// toKafka starts the first half of the tier. Its url is that of its OTLP/HTTP.
+func toKafka(t *testing.T, broker string, variables env, args ...string) *member {
+	t.Helper()
+	http := freeAddress(t)
+	all := env{"KAFKA_BROKERS": broker, "OTLP_GRPC_LISTEN": freeAddress(t), "OTLP_HTTP_LISTEN": http, "WINDOW": "200ms"}
+	maps.Copy(all, variables)
+	m := runConfig(t, kafkaProgram(t), "kafka/gateway-to-kafka.yaml", all, slices.Concat([]string{gate}, quick["kafka/gateway-to-kafka.yaml"], args)...)
+	m.url = "http://" + http
+	return m
+}
+
+// fromKafka starts the second half of the tier.
+func fromKafka(t *testing.T, broker string, variables env, args ...string) *member {
+	t.Helper()
+	all := env{"KAFKA_BROKERS": broker, "DATA_DIR": t.TempDir(), "WINDOW": "300ms"}
+	maps.Copy(all, variables)
+	return runConfig(t, kafkaProgram(t), "kafka/from-kafka.yaml", all, slices.Concat([]string{gate}, quick["kafka/from-kafka.yaml"], args)...)
+}
+
+func awaitGroup(t *testing.T, broker *kfake.Cluster, members int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := broker.WaitGroupStable(ctx, group, members); err != nil {
+		t.Fatalf("%d members of the group: %v", members, err)
+	}
+}
+
+// asOTLP translates a pprof to an OTLP message of an instance of a service.
+func asOTLP(t *testing.T, pprof []byte, service, instance string) []byte {
+	t.Helper()
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(pprof)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		rp.Resource().Attributes().PutStr("service.name", service)
+		rp.Resource().Attributes().PutStr("service.instance.id", instance)
+	}
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message
+}
+
+// postOTLP posts an OTLP message to a URL, and returns what the answer is.
+func postOTLP(url string, message []byte) (status int, said string, err error) {
+	response, err := http.Post(url+"/v1development/profiles", "application/x-protobuf", bytes.NewReader(message))
+	if err != nil {
+		return 0, "", err
+	}
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), errors.Join(err, response.Body.Close())
+}
+
+func (m *member) sendOTLP(t *testing.T, pprof []byte, service, instance string) {
+	t.Helper()
+	status, said, err := postOTLP(m.url, asOTLP(t, pprof, service, instance))
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("the answer is %d: %q, %v\n%s", status, said, err, m.kill())
+	}
+}
+
+// messages reads all of the topic.
+func messages(t *testing.T, broker *kfake.Cluster) []*kgo.Record {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.ConsumeTopics(topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	want := 0
+	for _, partition := range broker.PartitionInfos(topic) {
+		want += int(partition.HighWatermark - partition.LogStartOffset)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var all []*kgo.Record
+	for len(all) < want {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fetches.Records()...)
+	}
+	return all
+}
+
+// produce writes a message to the topic.
+func produce(t *testing.T, broker *kfake.Cluster, key string, value []byte) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.DefaultProduceTopic(topic),
+		kgo.ProducerBatchMaxBytes(16<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	record := &kgo.Record{Value: value}
+	if key != "" {
+		record.Key = []byte(key)
+	}
+	if err := client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKafkaTier: sidecars of three instances push to two collectors that write to Kafka,
+// and two read from it. In the topic each message is of one service, which is its key,
+// and a service is on one partition. The files of the two hold, sample by sample, three
+// times what google/pprof reads of each profile, and no service is in both.
+func TestKafkaTier(t *testing.T) {
+	const instances = 3
+	broker := newBroker(t)
+	address := broker.ListenAddrs()[0]
+	var readers, writers, sidecars []*member
+	for range 2 {
+		readers = append(readers, fromKafka(t, address, nil))
+	}
+	awaitGroup(t, broker, 2)
+	for i := range instances {
+		if i < 2 {
+			listen := freeAddress(t)
+			writers = append(writers, toKafka(t, address, env{"OTLP_GRPC_LISTEN": listen}))
+			writers[i].url = listen
+		}
+		sidecars = append(sidecars, sidecar(t, t.TempDir(), "checkout", fmt.Sprintf("checkout-%d", i), writers[i%2].url))
+	}
+	pushed := slices.DeleteFunc(payloads(t), func(p payload) bool { return len(p.data) > 64<<10 })
+	want := map[string]int64{}
+	for _, p := range pushed {
+		for _, e := range p.expected(t).profiles {
+			for _, sample := range e.Samples {
+				want[p.service+" "+e.Type] += instances * sample.Sum.Int64()
+			}
+		}
+		for _, s := range sidecars {
+			s.push(t, p.service, p.data)
+		}
+	}
+	readers[0].await(t, "all sums", func() bool {
+		return maps.Equal(want, totalsOf(slices.Concat(readers[0].written(t), readers[1].written(t))))
+	})
+	for _, m := range slices.Concat(sidecars, writers, readers) {
+		m.stop(t)
+	}
+
+	partitionOf, used := map[string]int32{}, map[int32]bool{}
+	for _, message := range messages(t, broker) {
+		key := string(message.Key)
+		profiles, violations, err := readProto(message.Value)
+		if err != nil || len(violations) > 0 {
+			t.Fatalf("a message of %s is no OTLP: %v %v", key, err, violations)
+		}
+		for _, e := range profiles {
+			if serviceName(e) != key {
+				t.Errorf("a message with key %q holds a profile of %q", key, serviceName(e))
+			}
+			if instance := resourceAttribute(e, "service.instance.id"); !strings.HasPrefix(instance, "checkout-") {
+				t.Errorf("in Kafka a profile is of instance %q", instance)
+			}
+		}
+		if at, ok := partitionOf[key]; ok && at != message.Partition {
+			t.Errorf("%s is on partitions %d and %d", key, at, message.Partition)
+		}
+		partitionOf[key], used[message.Partition] = message.Partition, true
+		if want := kafkaPartition(key); message.Partition != want {
+			t.Errorf("%s is on partition %d, Kafka's own clients put it on %d", key, message.Partition, want)
+		}
+	}
+	if len(partitionOf) != len(pushed) || len(used) < 2 {
+		t.Errorf("there are %d keys on %d partitions, want %d on several", len(partitionOf), len(used), len(pushed))
+	}
+
+	one, other := byService(readers[0].written(t)), byService(readers[1].written(t))
+	for _, p := range pushed {
+		t.Run(p.service, func(t *testing.T) {
+			if len(one[p.service]) > 0 && len(other[p.service]) > 0 {
+				t.Error("both readers have it")
+			}
+			requireTimes(t, p, instances, append(one[p.service], other[p.service]...))
+		})
+	}
+}
+
+// kafkaPartition is where Kafka's own clients put a key: murmur2.
+func kafkaPartition(key string) int32 {
+	record := &kgo.Record{Key: []byte(key)}
+	return int32(kgo.StickyKeyPartitioner(nil).ForTopic(topic).Partition(record, partitions))
+}
+
+// TestKafkaMerges: what ten instances send, by way of two collectors, becomes one profile.
+func TestKafkaMerges(t *testing.T) {
+	const instances = 10
+	broker := newBroker(t)
+	address := broker.ListenAddrs()[0]
+	reader := fromKafka(t, address, env{"WINDOW": "1h"})
+	writers := []*member{toKafka(t, address, nil), toKafka(t, address, nil)}
+	for i := range instances {
+		writers[i%2].sendOTLP(t, numbered(t, 1), "checkout", fmt.Sprint(i))
+	}
+	reader.await(t, "messages", func() bool {
+		return reader.metric(t, "otelcol_processor_profiles_dedup_incoming_profiles") == instances
+	})
+	for _, m := range append(writers, reader) {
+		m.stop(t)
+	}
+	reader.requireSums(t, map[string]int64{"checkout cpu": instances})
+	if got := len(reader.written(t)); got != 1 {
+		t.Errorf("there are %d profiles, want 1", got)
+	}
+}
+
+// random is a profile that no compression makes small, of some megabytes.
+func random(t *testing.T) []byte {
+	t.Helper()
+	p := &profile.Profile{
+		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		DurationNanos: 1,
+	}
+	source := rand.NewChaCha8([32]byte{1})
+	for i := range 4000 {
+		name := make([]byte, 500)
+		_, _ = source.Read(name) // never fails
+		function := &profile.Function{ID: uint64(i + 1), Name: fmt.Sprintf("%x", name)}
+		location := &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: function}}}
+		p.Function, p.Location = append(p.Function, function), append(p.Location, location)
+		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{location}, Value: []int64{1}})
+	}
+	return pprofBytes(t, p)
+}
+
+// TestKafkaMessageTooLarge: a message that is too large for the exporter, or only for
+// the broker, is refused for good. Who sent it is told so, it is counted and in the log;
+// another service in the same window is not touched.
+func TestKafkaMessageTooLarge(t *testing.T) {
+	for _, test := range []struct {
+		name, says string
+		broker     string // message.max.bytes
+		args       []string
+	}{
+		{"exporter", "kafka record exceeds max message size", "16777216", []string{"--set=exporters.kafka.producer.max_message_bytes=100000"}},
+		{"broker", "kafka record exceeds max message size", "100000", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			broker := newBroker(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": test.broker}))
+			address := broker.ListenAddrs()[0]
+			writer := toKafka(t, address, env{"WINDOW": "1s"}, test.args...)
+			message := asOTLP(t, random(t), "large", "1")
+			refused := make(chan string, 1)
+			go func() {
+				status, said, err := postOTLP(writer.url, message)
+				refused <- fmt.Sprintf("%d %s %v", status, said, err)
+			}()
+			writer.sendOTLP(t, numbered(t, 7), "small", "1")
+			if got := <-refused; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, "MESSAGE_TOO_LARGE") {
+				t.Errorf("the answer is %q, want 500 (which is not sent again) with MESSAGE_TOO_LARGE", got)
+			}
+			if got := writer.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="permanent"`); got != 1 {
+				t.Errorf("%d profiles are counted as dropped for good, want 1", got)
+			}
+			reader := fromKafka(t, address, nil)
+			reader.awaitSums(t, map[string]int64{"small cpu": 7})
+			reader.stop(t)
+			writer.stop(t)
+			if !strings.Contains(writer.logs.String(), test.says) {
+				t.Errorf("the log does not say %q:\n%s", test.says, writer.logs)
+			}
+		})
+	}
+}
+
+// TestKafkaLargeMessage: a message of more than the usual limits of a producer, a broker
+// and a consumer goes through.
+func TestKafkaLargeMessage(t *testing.T) {
+	broker := newBroker(t)
+	address := broker.ListenAddrs()[0]
+	writer, reader := toKafka(t, address, nil), fromKafka(t, address, nil)
+	writer.sendOTLP(t, random(t), "large", "1")
+	reader.awaitSums(t, map[string]int64{"large cpu": 4000})
+	reader.stop(t)
+	writer.stop(t)
+	if size := len(messages(t, broker)[0].Value); size <= 1<<20 {
+		t.Errorf("the message has only %d bytes", size)
+	}
+}
+
+// TestKafkaAway: Kafka is away when both halves start, and what the sidecar pushes waits
+// in its queue. Later the broker says that it has too few replicas, though it has
+// written: nothing is there twice.
+func TestKafkaAway(t *testing.T) {
+	address := freeAddress(t)
+	listen := freeAddress(t)
+	reader := fromKafka(t, address, nil)
+	writer := toKafka(t, address, env{"OTLP_GRPC_LISTEN": listen}, "--set=exporters.kafka.timeout=500ms")
+	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", listen, "--set=exporters.otlp_grpc.timeout=3s")
+	s.push(t, "checkout", numbered(t, 1))
+	writer.await(t, "an attempt", func() bool {
+		return writer.metric(t, "otelcol_processor_profiles_dedup_retries") > 0
+	})
+	port, err := strconv.Atoi(address[strings.LastIndex(address, ":")+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := newBroker(t, kfake.Ports(port))
+	reader.awaitSums(t, map[string]int64{"checkout cpu": 1})
+
+	broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicasAfterAppend, Count: 2})
+	s.push(t, "checkout", numbered(t, 10))
+	reader.awaitSums(t, map[string]int64{"checkout cpu": 11})
+	for _, m := range []*member{s, writer, reader} {
+		m.stop(t)
+	}
+	reader.requireSums(t, map[string]int64{"checkout cpu": 11})
+}
+
+// TestKafkaMessageTwice: a message that is in the topic twice, as when a producer was
+// not told that its first attempt had succeeded, counts once.
+func TestKafkaMessageTwice(t *testing.T) {
+	broker := newBroker(t)
+	address := broker.ListenAddrs()[0]
+	writer := toKafka(t, address, nil)
+	writer.sendOTLP(t, numbered(t, 5), "checkout", "1")
+	writer.stop(t)
+	produce(t, broker, "checkout", messages(t, broker)[0].Value)
+	reader := fromKafka(t, address, nil)
+	reader.await(t, "both messages", func() bool {
+		return reader.metric(t, "otelcol_processor_profiles_dedup_incoming_profiles") == 2
+	})
+	reader.stop(t)
+	reader.requireSums(t, map[string]int64{"checkout cpu": 5})
+}
+
+// TestKafkaMessageBroken: what is no OTLP, or has an index that leads nowhere, is skipped;
+// what comes behind it on the partition is read.
+func TestKafkaMessageBroken(t *testing.T) {
+	broker := newBroker(t)
+	produce(t, broker, "checkout", []byte("no OTLP"))
+	wild := pprofile.NewProfiles()
+	sample := wild.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty()
+	sample.SetStackIndex(77)
+	sample.Values().Append(1)
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(wild)
+	if err != nil {
+		t.Fatal(err)
+	}
+	produce(t, broker, "checkout", message)
+	produce(t, broker, "checkout", asOTLP(t, numbered(t, 3), "checkout", "1"))
+	reader := fromKafka(t, broker.ListenAddrs()[0], nil)
+	reader.awaitSums(t, map[string]int64{"checkout cpu": 3})
+	reader.stop(t)
+	if got := strings.Count(reader.logs.String(), "failed to consume message, skipping"); got != 2 {
+		t.Errorf("the log names %d messages that were skipped, want 2:\n%s", got, reader.logs)
+	}
+}
+
+// TestKafkaReaderKilled: without a window a reader may be killed at any time: what it has
+// not written is read again. Each message is written; some of them twice, as a reader
+// tells Kafka once a second how far it is.
+func TestKafkaReaderKilled(t *testing.T) {
+	rounds := 3
+	if full, _ := profiletest.Soak(t); full {
+		rounds = 50
+	}
+	const each = 40
+	broker := newBroker(t)
+	address := broker.ListenAddrs()[0]
+	dir := t.TempDir()
+	begin := func() *member {
+		return fromKafka(t, address, env{"DATA_DIR": dir, "WINDOW": "0s"},
+			"--set=receivers.kafka.session_timeout=500ms", "--set=receivers.kafka.heartbeat_interval=100ms")
+	}
+	want := map[string]int64{}
+	for round := range rounds {
+		for i := range each {
+			service := fmt.Sprintf("service-%d-%d", round, i)
+			produce(t, broker, service, asOTLP(t, numbered(t, 1), service, "1"))
+			want[service+" cpu"] = 1
+		}
+		reader := begin()
+		stop := rand.IntN(each)
+		reader.await(t, "some messages", func() bool {
+			return reader.metric(t, "otelcol_exporter_sent_profile_samples") >= stop
+		})
+		reader.kill()
+	}
+	reader := begin()
+	reader.await(t, "all services", func() bool {
+		got := totalsOf(reader.written(t))
+		return len(got) == len(want)
+	})
+	reader.stop(t)
+	twice := 0
+	for service, sum := range totalsOf(reader.written(t)) {
+		if want[service] == 0 || sum < 1 {
+			t.Errorf("%s has %d", service, sum)
+		}
+		if sum > 1 {
+			twice++
+		}
+	}
+	t.Logf("%d kills, %d messages, %d of them were written more than once", rounds, len(want), twice)
+}
+
+// TestKafkaReadersComeAndGo: a second reader joins, the first one leaves, in an orderly way
+// each, with windows that are not full: nothing is lost, nothing is there twice.
+func TestKafkaReadersComeAndGo(t *testing.T) {
+	broker := newBroker(t)
+	address := broker.ListenAddrs()[0]
+	want := map[string]int64{}
+	send := func(round int) {
+		for i := range 40 {
+			service := fmt.Sprintf("service-%d", i)
+			produce(t, broker, service, asOTLP(t, numbered(t, 1), service, fmt.Sprint(round)))
+			want[service+" cpu"]++
+		}
+	}
+	begin := func() *member { return fromKafka(t, address, env{"WINDOW": "1h"}) }
+	taken := func(readers ...*member) func() bool {
+		return func() bool {
+			n := 0
+			for _, reader := range readers {
+				n += reader.metric(t, "otelcol_processor_profiles_dedup_incoming_profiles")
+			}
+			return n > 0
+		}
+	}
+	one := begin()
+	send(0)
+	one.await(t, "messages", taken(one))
+	other := begin()
+	send(1)
+	awaitGroup(t, broker, 2)
+	send(2)
+	other.await(t, "messages", taken(other))
+	one.stop(t)
+	send(3)
+	other.await(t, "all messages", func() bool {
+		info := broker.GroupInfo(group)
+		for _, partition := range broker.PartitionInfos(topic) {
+			if commit := info.Commits[topic][partition.Partition]; commit.Offset < partition.HighWatermark {
+				return false
+			}
+		}
+		return true
+	})
+	other.stop(t)
+	if got := totalsOf(append(one.written(t), other.written(t)...)); !maps.Equal(got, want) {
+		t.Errorf("the files hold %v, want %v", got, want)
+	}
+}
+
+// TestKafkaReaderRefused: the backend is away; messages are not marked as read. When it is
+// there it gets all of them.
+func TestKafkaReaderRefused(t *testing.T) {
+	broker := newBroker(t)
+	address, back := broker.ListenAddrs()[0], freeAddress(t)
+	reader := fromKafka(t, address, env{"WINDOW": "0s", "EXPORTER": "otlp_grpc", "BACKEND_ENDPOINT": back}, "--set=exporters.otlp_grpc.timeout=300ms")
+	want := map[string]int64{}
+	for i := range 5 {
+		service := fmt.Sprintf("service-%d", i)
+		produce(t, broker, service, asOTLP(t, numbered(t, 1), service, "1"))
+		want[service+" cpu"] = 1
+	}
+	reader.await(t, "refusals", func() bool {
+		return reader.metric(t, "otelcol_receiver_failed_profile_samples")+reader.metric(t, "otelcol_receiver_refused_profile_samples") > 5
+	})
+	backend := gateway(t, back, nil)
+	backend.awaitSums(t, want)
+	reader.stop(t)
+	backend.stop(t)
+	backend.requireSums(t, want)
+}

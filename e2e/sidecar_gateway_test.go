@@ -1,0 +1,296 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// numbered is a CPU profile of a single value.
+func numbered(t *testing.T, value int64) []byte {
+	t.Helper()
+	function := &profile.Function{ID: 1, Name: "work", SystemName: "work", Filename: "work.go"}
+	location := &profile.Location{ID: 1, Line: []profile.Line{{Function: function, Line: 1}}}
+	return pprofBytes(t, &profile.Profile{
+		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		DurationNanos: 1,
+		Function:      []*profile.Function{function},
+		Location:      []*profile.Location{location},
+		Sample:        []*profile.Sample{{Location: []*profile.Location{location}, Value: []int64{value}}},
+	})
+}
+
+// TestSidecarsAndGateway: the sidecars of three instances push real profiles to one
+// gateway, over OTLP. Its files hold, sample by sample, three times what google/pprof
+// reads of each profile, and no longer say which instance it was; those of each sidecar
+// hold it once.
+func TestSidecarsAndGateway(t *testing.T) {
+	const instances = 3
+	listen := freeAddress(t)
+	g := gateway(t, listen, nil)
+	var sidecars []*member
+	for i := range instances {
+		sidecars = append(sidecars, sidecar(t, t.TempDir(), "checkout", fmt.Sprintf("checkout-%d", i), listen))
+	}
+	pushed := slices.DeleteFunc(payloads(t), func(p payload) bool { return len(p.data) > 1<<20 })
+	once, all := map[string]int64{}, map[string]int64{}
+	for _, p := range pushed {
+		for _, e := range p.expected(t).profiles {
+			for _, sample := range e.Samples {
+				once[p.service+" "+e.Type] += sample.Sum.Int64()
+				all[p.service+" "+e.Type] += instances * sample.Sum.Int64()
+			}
+		}
+		for _, s := range sidecars {
+			s.push(t, p.service, p.data)
+		}
+	}
+	g.awaitSums(t, all)
+	for _, s := range sidecars {
+		s.awaitSums(t, once)
+		s.stop(t)
+	}
+	g.stop(t)
+	g.requireSums(t, all)
+
+	at := byService(g.written(t))
+	for _, p := range pushed {
+		t.Run(p.service, func(t *testing.T) {
+			requireTimes(t, p, instances, at[p.service])
+			for _, e := range at[p.service] {
+				if instance := resourceAttribute(e, "service.instance.id"); instance != "" {
+					t.Errorf("the gateway has a profile of instance %q", instance)
+				}
+			}
+		})
+	}
+	for i, s := range sidecars {
+		s.requireSums(t, once)
+		for _, e := range s.written(t) {
+			if got, want := resourceAttribute(e, "service.instance.id"), fmt.Sprintf("checkout-%d", i); got != want {
+				t.Errorf("a profile of sidecar %d is of instance %q, want %q", i, got, want)
+			}
+		}
+	}
+}
+
+func byService(profiles []profiletest.Expanded) map[string][]profiletest.Expanded {
+	out := map[string][]profiletest.Expanded{}
+	for _, e := range profiles {
+		out[serviceName(e)] = append(out[serviceName(e)], e)
+	}
+	return out
+}
+
+// requireTimes compares what was written of a payload with n times its samples.
+func requireTimes(t *testing.T, pushed payload, n int, written []profiletest.Expanded) {
+	t.Helper()
+	want := pushed.expected(t)
+	times := make([]profiletest.Expanded, len(want.profiles))
+	for i, e := range want.profiles {
+		e.Samples = slices.Clone(e.Samples)
+		for j, s := range e.Samples {
+			more := *s
+			more.Sum = new(big.Int).Mul(s.Sum, big.NewInt(int64(n)))
+			more.Points = nil
+			for _, p := range s.Points {
+				more.Points = append(more.Points, slices.Repeat([]profiletest.Point{p}, n)...)
+			}
+			e.Samples[j] = &more
+		}
+		times[i] = e
+	}
+	for i := range written {
+		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a profiletest.Attribute) bool {
+			return a.Key == "profile.temporality"
+		})
+	}
+	if diff := profiletest.Diff(times, want.normalize(written)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestGatewayMerges: what ten instances of a service send in a window becomes one
+// profile; another service has its own, in a directory of its own.
+func TestGatewayMerges(t *testing.T) {
+	const instances = 10
+	listen := freeAddress(t)
+	g := gateway(t, listen, env{"WINDOW": "1h", "ACKNOWLEDGE": "on_receive"})
+	var sidecars []*member
+	for range 2 {
+		sidecars = append(sidecars, sidecar(t, t.TempDir(), "unused", "unused", listen))
+	}
+	for i := range instances {
+		query := map[string][]string{"service.name": {"checkout"}, "service.instance.id": {fmt.Sprintf("checkout-%d", i)}}
+		if got := sidecars[i%2].do(t, "POST", query, numbered(t, 1)); got.status != 204 {
+			t.Fatalf("%d: %s", got.status, got.body)
+		}
+	}
+	sidecars[0].push(t, "cart", numbered(t, 100))
+	g.await(t, "profiles", func() bool {
+		return g.metric(t, "otelcol_processor_profiles_dedup_incoming_profiles") == instances+1
+	})
+	for _, s := range sidecars {
+		s.stop(t)
+	}
+	g.stop(t)
+	g.requireSums(t, map[string]int64{"checkout cpu": instances, "cart cpu": 100})
+	if got := len(g.written(t)); got != 2 {
+		t.Errorf("there are %d profiles, want one of each service", got)
+	}
+}
+
+// TestSidecarWithoutGateway: the gateway is away; what is pushed is acknowledged, lies in
+// the files, and in the queue, through a SIGKILL; when the gateway is there it gets all
+// of it, once.
+func TestSidecarWithoutGateway(t *testing.T) {
+	const n = 20
+	dir, listen := t.TempDir(), freeAddress(t)
+	s := sidecar(t, dir, "checkout", "checkout-0", listen)
+	want := map[string]int64{}
+	for i := range n {
+		service := fmt.Sprintf("service-%d", i)
+		s.push(t, service, numbered(t, int64(i+1)))
+		want[service+" cpu"] = int64(i + 1)
+	}
+	s.await(t, "windows passed on", func() bool {
+		return s.metric(t, "otelcol_processor_profiles_dedup_outgoing_profiles") == 2*n // of both pipelines
+	})
+	s.kill()
+	g := gateway(t, listen, nil)
+	s = sidecar(t, dir, "checkout", "checkout-0", listen) // repairs its files, too
+	g.awaitSums(t, want)
+	s.stop(t)
+	g.stop(t)
+	g.requireSums(t, want)
+	s.requireSums(t, want)
+}
+
+// TestSidecarWithAFullQueue: the gateway is away for longer than the queue holds. A
+// service does not notice; the files have all of it; what the gateway misses is counted.
+func TestSidecarWithAFullQueue(t *testing.T) {
+	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", freeAddress(t),
+		"--set=exporters.otlp_grpc.sending_queue.queue_size=1",
+		"--set=processors.profiles_dedup/gateway.retry_on_failure.max_elapsed_time=300ms",
+		"--set=processors.profiles_dedup/gateway.retry_on_failure.max_interval=300ms",
+		"--set=processors.profiles_dedup/gateway.retry_on_failure.initial_interval=100ms")
+	s.push(t, "checkout", numbered(t, 1))
+	dropped := func(n int) func() bool {
+		return func() bool {
+			return s.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="retries_ended"`) == n
+		}
+	}
+	s.await(t, "dropped window", dropped(1))
+	s.push(t, "checkout", numbered(t, 10))
+	s.await(t, "another one", dropped(2))
+	s.awaitSums(t, map[string]int64{"checkout cpu": 11})
+	s.stop(t)
+	if !strings.Contains(s.logs.String(), "A window was dropped.") {
+		t.Errorf("the log does not say that a window was dropped:\n%s", s.logs)
+	}
+}
+
+// large is a profile whose OTLP is over 4 MiB, the most that a gRPC server takes by
+// default.
+func large(t *testing.T) []byte {
+	t.Helper()
+	p := &profile.Profile{
+		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		DurationNanos: 1,
+	}
+	for i := range 10_000 {
+		name := fmt.Sprintf("%s%d", strings.Repeat("a long name ", 50), i)
+		function := &profile.Function{ID: uint64(i + 1), Name: name, SystemName: name}
+		location := &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: function}}}
+		p.Function, p.Location = append(p.Function, function), append(p.Location, location)
+		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{location}, Value: []int64{1}})
+	}
+	return pprofBytes(t, p)
+}
+
+// TestLargeWindow: a window of more than 4 MiB goes through.
+func TestLargeWindow(t *testing.T) {
+	listen := freeAddress(t)
+	g := gateway(t, listen, nil)
+	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", listen)
+	s.push(t, "checkout", large(t))
+	g.awaitSums(t, map[string]int64{"checkout cpu": 10_000})
+	s.stop(t)
+	g.stop(t)
+}
+
+// TestGatewayToBackend: a gateway sends on by OTLP. The backend is away at first; the
+// senders keep what they have until it is there. Nothing is there twice, though each of
+// them has tried several times.
+func TestGatewayToBackend(t *testing.T) {
+	front, back := freeAddress(t), freeAddress(t)
+	g := gateway(t, front, env{"EXPORTER": "otlp_grpc", "BACKEND_ENDPOINT": back}, "--set=exporters.otlp_grpc.timeout=200ms")
+	want := map[string]int64{"checkout cpu": 0}
+	var sidecars []*member
+	for i := range 3 {
+		s := sidecar(t, t.TempDir(), "checkout", fmt.Sprintf("checkout-%d", i), front, "--set=exporters.otlp_grpc.timeout=1s")
+		s.push(t, "checkout", numbered(t, int64(1)<<i))
+		want["checkout cpu"] += int64(1) << i
+		sidecars = append(sidecars, s)
+	}
+	g.await(t, "retries", func() bool { return g.metric(t, "otelcol_processor_profiles_dedup_retries") > 3 })
+	backend := gateway(t, back, nil)
+	backend.awaitSums(t, want)
+	for _, s := range sidecars {
+		s.stop(t)
+	}
+	g.stop(t)
+	backend.stop(t)
+	backend.requireSums(t, want)
+}
+
+// TestGatewayKilled: the gateway is killed again and again while a sidecar sends to it.
+// What the sidecar has acknowledged is in the gateway's files at the end; what was on its
+// way at a kill may be there twice.
+func TestGatewayKilled(t *testing.T) {
+	rounds := 3
+	if full, _ := profiletest.Soak(t); full {
+		rounds = 50
+	}
+	const each = 10
+	listen, data := freeAddress(t), t.TempDir()
+	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", listen,
+		"--set=processors.profiles_dedup/gateway.window=20ms", "--set=exporters.otlp_grpc.timeout=1s")
+	want := map[string]bool{}
+	begin := func() *member { return gateway(t, listen, env{"DATA_DIR": data, "WINDOW": "50ms"}) }
+	var g *member
+	for round := range rounds {
+		g = begin()
+		for i := range each {
+			service := fmt.Sprintf("service-%d-%d", round, i)
+			s.push(t, service, numbered(t, 1))
+			want[service+" cpu"] = true
+			time.Sleep(10 * time.Millisecond)
+		}
+		g.kill()
+	}
+	g = begin()
+	g.await(t, "all services", func() bool { return len(totalsOf(g.written(t))) == len(want) })
+	s.stop(t)
+	g.stop(t)
+	twice := 0
+	for service, sum := range totalsOf(g.written(t)) {
+		if !want[service] || sum < 1 {
+			t.Errorf("%s has %d", service, sum)
+		}
+		if sum > 1 {
+			twice++
+		}
+	}
+	t.Logf("%d kills, %d profiles, %d of them were written more than once", rounds, len(want), twice)
+}

@@ -1,0 +1,189 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// unreliable is a next component that takes its time, and until end often says no.
+type unreliable struct {
+	mu        sync.Mutex
+	r         *rand.Rand
+	end       time.Time
+	permanent bool
+	accepted  map[string]int // how often, by id
+}
+
+func (*unreliable) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (u *unreliable) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	u.mu.Lock()
+	answer, takes := u.r.IntN(10), time.Duration(u.r.IntN(1500))*time.Millisecond
+	u.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if time.Now().Before(u.end) && answer < 4 {
+		return errors.New("unavailable")
+	}
+	if time.Now().Before(u.end) && answer == 4 && u.permanent {
+		return consumererror.NewPermanent(errors.New("never"))
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	eachProfile(pd, func(p pprofile.Profile) { u.accepted[p.ProfileID().String()]++ })
+	return nil
+}
+
+// ofNumbers is a payload with a Profile of one sample for each of numbers, of one of three
+// services. No two numbers merge.
+func ofNumbers(numbers []int) pprofile.Profiles {
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
+	for _, n := range numbers {
+		p := of(interval(100, 10, 1), "service.name", fmt.Sprint(n%3))
+		rp := pd.ResourceProfiles().AppendEmpty()
+		p.ResourceProfiles().At(0).CopyTo(rp)
+		rp.ScopeProfiles().At(0).Scope().SetName(fmt.Sprint(n))
+		rp.ScopeProfiles().At(0).Profiles().At(0).SetProfileID(pprofile.ProfileID{byte(n), 1})
+	}
+	return pd
+}
+
+// What came in is what went out, was a repeat, or was dropped: with senders that give up
+// and send again, and a next component that takes one payload of a window and refuses
+// another. Nothing is acknowledged and lost, nothing doubled.
+func TestP13_EverythingIsCountedOnce(t *testing.T) {
+	seed := profiletest.Seed(t)
+	for round := range uint64(profiletest.Rounds(t, 3, 300)) {
+		for name, change := range map[string]func(*Config){
+			"no window":  func(c *Config) { c.Window = 0 },
+			"on_flush":   onFlush,
+			"on_receive": func(c *Config) { c.Window = time.Second },
+		} {
+			for _, permanent := range []bool{false, true} {
+				t.Run(fmt.Sprint(round, name, permanent), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						next := &unreliable{
+							r: rand.New(rand.NewPCG(seed, round)), end: time.Now().Add(3 * time.Minute),
+							permanent: permanent, accepted: map[string]int{},
+						}
+						p, metric := newCounted(t, nil, func(c *Config) {
+							c.SplitBy, c.RepeatHorizon = []string{"service.name"}, time.Hour
+							change(c)
+						})
+						p.(*dedupProcessor).next = next
+						var wg sync.WaitGroup
+						var mu sync.Mutex
+						acknowledged := map[int]bool{}
+						for sender := range uint64(30) {
+							r := rand.New(rand.NewPCG(seed+round, sender))
+							numbers := r.Perm(60)[:1+r.IntN(4)]
+							wg.Go(func() {
+								time.Sleep(time.Duration(r.IntN(5000)) * time.Millisecond)
+								for err := context.Canceled; err != nil; {
+									ctx, cancel := context.WithTimeout(t.Context(), time.Duration(500+r.IntN(8000))*time.Millisecond)
+									err = p.ConsumeProfiles(ctx, ofNumbers(numbers))
+									cancel()
+									time.Sleep(time.Duration(r.IntN(2000)) * time.Millisecond)
+								}
+								mu.Lock()
+								defer mu.Unlock()
+								for _, n := range numbers {
+									acknowledged[n] = true
+								}
+							})
+						}
+						wg.Wait()
+						time.Sleep(time.Hour)
+						require.NoError(t, p.Shutdown(t.Context()))
+						lost := 0
+						for n := range acknowledged {
+							times := next.accepted[pprofile.ProfileID{byte(n), 1}.String()]
+							assert.LessOrEqual(t, times, 1)
+							lost += 1 - times
+						}
+						dropped := metric("dropped_profiles", "")
+						if name == "on_receive" {
+							assert.LessOrEqual(t, int64(lost), dropped, "what was dropped may have come again")
+						} else {
+							assert.Zero(t, lost)
+						}
+						assert.Equal(t, metric("incoming_profiles", ""),
+							metric("outgoing_profiles", "")+metric("repeated_profiles", "")+dropped)
+						assert.Equal(t, metric("incoming_samples", ""),
+							metric("outgoing_samples", "")+metric("repeated_samples", "")+metric("dropped_samples", ""))
+					})
+				})
+			}
+		}
+	}
+}
+
+// A reading that gave way is counted once, whatever becomes of the window, and however
+// many shapes its samples have.
+func TestP14_SupersededIsCountedOnce(t *testing.T) {
+	permanent := func(int) error { return consumererror.NewPermanent(errors.New("never")) }
+	for name, test := range map[string]struct {
+		window                    time.Duration
+		answer                    func(int) error
+		superseded, permanent, in int64
+	}{
+		"accepted":                {time.Hour, nil, 9, 0, 10},
+		"dropped":                 {time.Hour, permanent, 9, 1, 10},
+		"no window":               {0, nil, 9, 0, 10},
+		"no window, not accepted": {0, unavailable, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := downstream{answer: test.answer}
+			p, metric := newCounted(t, &next, func(c *Config) { c.Snapshots, c.Window = snapshotsLatest, test.window })
+			all := pprofile.NewProfiles()
+			for i := range uint64(10) {
+				pd := snapshot("a", (i*7)%10+1, 1) // in any order
+				samples := onlyProfile(t, pd).Samples()
+				samples.AppendEmpty().TimestampsUnixNano().Append(5)
+				both := samples.AppendEmpty()
+				both.Values().Append(5)
+				both.TimestampsUnixNano().Append(5)
+				if test.window > 0 {
+					require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+					continue
+				}
+				pd.Dictionary().CopyTo(all.Dictionary())
+				pd.ResourceProfiles().At(0).CopyTo(all.ResourceProfiles().AppendEmpty())
+			}
+			if test.window == 0 {
+				for range 3 { // as its sender does
+					if err := p.ConsumeProfiles(t.Context(), all); test.answer == nil {
+						require.NoError(t, err)
+						break
+					}
+				}
+			}
+			_ = p.Shutdown(t.Context())
+			require.Equal(t, test.in, metric("incoming_profiles", ""))
+			require.Equal(t, test.superseded, metric("dropped_profiles", string(reasonSuperseded)))
+			require.Equal(t, test.permanent, metric("dropped_profiles", string(reasonPermanent)))
+			require.Equal(t, 3*test.permanent, metric("dropped_samples", ""))
+		})
+	}
+}

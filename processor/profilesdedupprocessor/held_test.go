@@ -1,0 +1,235 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// services is a next component that accepts what is of some services only.
+type services struct {
+	mu       sync.Mutex
+	away     map[string]bool
+	attempts map[string]int
+	accepted map[string][]pprofile.Profiles
+}
+
+func newServices(away ...string) *services {
+	s := &services{away: map[string]bool{}, attempts: map[string]int{}, accepted: map[string][]pprofile.Profiles{}}
+	for _, name := range away {
+		s.away[name] = true
+	}
+	return s
+}
+
+func (*services) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+func (s *services) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+	if names := client.FromContext(ctx).Metadata.Get("service.name"); len(names) != 1 || names[0] != v.Str() {
+		return fmt.Errorf("the metadata are those of %v", names)
+	}
+	s.attempts[v.Str()]++
+	if s.away[v.Str()] {
+		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
+		return errors.New("this service is away")
+	}
+	s.accepted[v.Str()] = append(s.accepted[v.Str()], pd)
+	return nil
+}
+
+func (s *services) back(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away[name] = false
+}
+
+func (s *services) total(name string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := downstream{accepted: s.accepted[name]}
+	return d.total()
+}
+
+func splitByService(c *Config) {
+	c.SplitBy, c.Window = []string{"service.name"}, time.Second
+}
+
+// What is of one service and is not accepted stops no other, keeps its order, and
+// arrives once it can.
+func TestP8_UnavailablePartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := newServices("bad")
+		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
+		for i := range 300 {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), of(large(i), "service.name", "good")))
+			if i%60 == 0 {
+				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(uint64(i+1), 1, 1), "service.name", "bad")))
+			}
+			time.Sleep(2 * time.Second)
+		}
+		synctest.Wait()
+		require.Len(t, next.accepted["good"], 300)
+		require.Less(t, next.attempts["bad"], 40, "with backoff")
+		require.Greater(t, next.attempts["bad"], 15)
+		require.Positive(t, p.(*dedupProcessor).held)
+		next.back("bad")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, p.(*dedupProcessor).held)
+		require.EqualValues(t, 5, next.total("bad"))
+		for i, pd := range next.accepted["bad"] {
+			require.EqualValues(t, 60*i+1, onlyProfile(t, pd).Time(), "in order")
+		}
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Len(t, next.accepted["bad"], 5)
+	})
+}
+
+// What is held counts into memory_limit: when too much is, senders are told. What was
+// acknowledged arrives.
+func TestP8_HeldIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := newServices("bad")
+		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
+		accepted, refused := int64(0), 0
+		for i := range 100 {
+			if err := p.ConsumeProfiles(t.Context(), of(large(i), "service.name", "bad")); err == nil {
+				accepted += 2001
+			} else {
+				require.ErrorIs(t, err, errFull)
+				refused++
+			}
+			require.Less(t, p.(*dedupProcessor).telemetry.retained.Load(), int64(1<<20))
+			time.Sleep(3 * time.Second)
+		}
+		require.Positive(t, refused)
+		require.Positive(t, accepted)
+		next.back("bad")
+		time.Sleep(time.Minute)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), of(large(1000), "service.name", "bad")))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, accepted+2001, next.total("bad"))
+	})
+}
+
+// What is held is offered once more at shutdown, at once, and what is not accepted then is
+// said to be dropped.
+func TestP9_ShutdownOffersWhatIsHeld(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			next := newServices("bad", "worse")
+			p := newTestProcessor(t, next, splitByService)
+			for i := range 100 {
+				for _, name := range []string{"good", "bad", "worse"} {
+					if name != "worse" || i == 0 {
+						require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(uint64(i+1), 1, 1), "service.name", name)))
+					}
+				}
+				time.Sleep(2 * time.Second)
+			}
+			next.back("bad")
+			if back {
+				next.back("worse")
+			}
+			start := time.Now()
+			err := p.Shutdown(t.Context())
+			if back {
+				require.NoError(t, err)
+				require.Less(t, time.Since(start), time.Second)
+				require.EqualValues(t, 1, next.total("worse"))
+			} else {
+				require.ErrorContains(t, err, "1 windows were not accepted")
+			}
+			require.EqualValues(t, 100, next.total("good"))
+			require.EqualValues(t, 100, next.total("bad"))
+		})
+	}
+}
+
+// With on_flush what nobody waits for any more is dropped; the others are not.
+func TestP8_HeldOnFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := newServices("bad")
+		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); onFlush(c) })
+		send := func(wait time.Duration, name string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			return p.ConsumeProfiles(ctx, of(identified(1, 5), "service.name", name))
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = send(5*time.Second, "bad") })
+		wg.Go(func() { _ = send(time.Minute, "bad") }) // a repeat, which waits too
+		require.NoError(t, send(2*time.Second, "good"))
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.Positive(t, p.(*dedupProcessor).held)
+		wg.Wait()
+		synctest.Wait()
+		require.Zero(t, p.(*dedupProcessor).held)
+		next.back("bad")
+		require.NoError(t, send(time.Minute, "bad"))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 5, next.total("bad"))
+		require.EqualValues(t, 5, next.total("good"))
+	})
+}
+
+// What is offered again is what was offered.
+func TestHeldIsTheSame(t *testing.T) {
+	var first, second downstream
+	for _, next := range []*downstream{&first, &second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newTestProcessor(t, next, func(c *Config) { c.SplitBy = []string{"service.name"} })
+			pd := of(large(1), "service.name", "checkout", "a", "b")
+			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+			if next == &second {
+				next.answers(func(attempt int) error {
+					if attempt < 4 {
+						return errors.New("unavailable")
+					}
+					return nil
+				})
+			}
+			require.NoError(t, p.Shutdown(t.Context()))
+		})
+	}
+	require.Equal(t, 4, second.attempts)
+	require.Equal(t, marshal(t, first.windows()[0]), marshal(t, second.windows()[0]))
+}
+
+// The ratio is recorded of windows that were accepted, all of them.
+func TestRatioOfWholeWindows(t *testing.T) {
+	for _, refused := range []int{0, 1, 2} {
+		next := downstream{answer: func(attempt int) error {
+			if attempt == refused {
+				return permanently(attempt)
+			}
+			return nil
+		}}
+		p, metric := newCounted(t, &next, splitByService)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(2)))
+		_ = p.Shutdown(t.Context())
+		want := int64(0)
+		if refused == 0 {
+			want = 1
+		}
+		require.Equal(t, want, metric("dictionary_ratio", ""))
+	}
+}

@@ -1,0 +1,25 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Without a window a panic of the next component is the caller's; what comes again does
+// not wait for an outcome that never comes (P13).
+func TestP13_PanicWithoutWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := &downstream{answer: func(int) error { panic("next component") }}
+		p := newTestProcessor(t, next, func(c *Config) { c.Window = 0 })
+		require.Panics(t, func() { _ = p.ConsumeProfiles(t.Context(), identified(1, 5)) })
+		next.answers(nil)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
+		require.EqualValues(t, 5, next.total())
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}

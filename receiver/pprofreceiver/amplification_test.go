@@ -1,0 +1,242 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// What a request says of its profiles is bounded in length, not only in number: a
+// small compressed request must not become a large attribute.
+func TestR8_LengthsOfAttributes(t *testing.T) {
+	within, over := strings.Repeat("x", maxAttributeLength), strings.Repeat("x", maxAttributeLength+1)
+	body := plain(t, samplePprof("/bin/app", 1))
+	b := startBench(t, serverYAML, consumertest.NewNop())
+	withLabel := func(name, value string) string {
+		message, err := json.Marshal(map[string]any{"series": []any{map[string]any{
+			"labels":  []any{map[string]any{"name": name, "value": value}},
+			"samples": []any{map[string]any{"rawProfile": body}},
+		}}})
+		require.NoError(t, err)
+		return string(message)
+	}
+	sendTo := func(path, body string, headers ...string) answer {
+		got, err := b.send("POST", path, strings.NewReader(body), headers...)
+		require.NoError(t, err)
+		return got
+	}
+	for name, send := range map[string]func(name, value string) answer{
+		"query": func(name, value string) answer { return b.push("?"+url.Values{name: {value}}.Encode(), body) },
+		"ingest": func(name, value string) answer {
+			return sendTo(ingestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), string(body))
+		},
+		"Connect": func(name, value string) answer {
+			return b.connect(gzipped(t, pushRequest(seriesMessage(body, name, value))), "Content-Encoding", "gzip")
+		},
+		"Connect JSON": func(name, value string) answer {
+			return sendTo(connectPath, withLabel(name, value), "Content-Type", "application/json")
+		},
+		"tags": func(name, value string) answer {
+			return b.sendForm(datadogPath, attached("cpu.pprof", body), event(`{"tags_profiler":"`+name+":"+value+`"}`))
+		},
+	} {
+		assert.Less(t, send("a.b", within).status, 300, name)
+		for _, got := range []answer{send("a.b", over), send("a."+over, "b")} {
+			assert.Contains(t, []int{413, 429}, got.status, name)
+			assert.Contains(t, got.body, "more than the limit of 65536", name)
+			assert.NotContains(t, got.body, over, name)
+		}
+	}
+	assert.Equal(t, 413, b.sendForm(datadogPath, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
+	assert.Equal(t, 413, b.push("?profile_type="+over, body).status)
+	assert.Zero(t, b.server.budget.inUse())
+}
+
+// What a request says once and is put on each of its profiles counts for each.
+func TestR8_AttributesOfManyProfiles(t *testing.T) {
+	raw := plain(t, samplePprof("/bin/app", 3))
+	var sample []byte
+	sample = protowire.AppendBytes(protowire.AppendTag(sample, rawSampleRawProfile, protowire.BytesType), raw)
+	series := func(samples int, labels ...string) []byte {
+		message := seriesMessage(raw, labels...)
+		for range samples - 1 {
+			message = protowire.AppendBytes(protowire.AppendTag(message, seriesSamples, protowire.BytesType), sample)
+		}
+		return gzipped(t, pushRequest(message))
+	}
+	b := startBench(t, serverYAML, consumertest.NewNop())
+	long := strings.Repeat("x", maxAttributeLength)
+	got := b.connect(series(256, "service_name", long), "Content-Encoding", "gzip")
+	assert.Equal(t, 429, got.status)
+	assert.Contains(t, got.body, "attributes of all profiles")
+	assert.Equal(t, 200, b.connect(series(256, "service_name", long[:32<<10]), "Content-Encoding", "gzip").status)
+	got = b.connect(gzipped(t, pushRequest(seriesMessage(raw, "a", long[1:], "b", long[1:]))), "Content-Encoding", "gzip")
+	assert.Equal(t, 200, got.status, got.body)
+
+	var labels []string
+	for i := range maxAttributes {
+		labels = append(labels, fmt.Sprint("a", i), long)
+	}
+	got = b.connect(gzipped(t, pushRequest(seriesMessage(raw, labels...), seriesMessage(raw, labels...))), "Content-Encoding", "gzip")
+	assert.Equal(t, 429, got.status)
+	assert.Contains(t, got.body, "size in bytes of all labels")
+	assert.Zero(t, b.server.budget.inUse())
+}
+
+// Row R2 of the faults, for several bombs of one request: what the refused ones cost
+// is bounded as what is accepted is, and given back. Good ones before are kept.
+func TestR2_SeveralBombsOfARequest(t *testing.T) {
+	for name, bomb := range bombs(t) {
+		next := newSink(t)
+		b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
+		good := gzipped(t, plain(t, samplePprof("/bin/app", 3)))
+		parts := []formPart{event("{}"), attached("cpu.pprof", good)}
+		many := min(100, 3<<20/len(bomb)) // within the limit of a body
+		for i := range many {
+			parts = append(parts, attached(fmt.Sprintf("%d.pprof", i), bomb))
+		}
+		allocated := allocatedBy(func() {
+			assert.Equal(t, 413, b.sendForm(datadogPath, parts...).status, name)
+		})
+		// Twice the limit, each with its first tries, what stands beside it and, of
+		// lz4, blocks of 8 MiB; and the form, which is read as it grows.
+		assert.Less(t, allocated, uint64(120<<20)+8*uint64(many*len(bomb)), name)
+		assert.Len(t, next.AllProfiles(), 1, name)
+		assert.Equal(t, map[string]int64{"limit": int64(many)}, b.counts("otelcol_receiver_pprof_refusals", "reason"), name)
+		assert.Zero(t, b.server.budget.inUse(), name)
+	}
+}
+
+// A failed attempt holds nothing of the budget while the next profile is unpacked.
+func TestR2_FailedAttemptsGiveBack(t *testing.T) {
+	b := newBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", consumertest.NewNop())
+	held := b.server.budget.reserve()
+	defer held.release()
+	empty := arrival{resource: pcommon.NewMap()}
+	attachments := []attachment{
+		{name: "bomb", body: gzipped(t, make([]byte, 8<<20)), arrival: empty},
+		{name: "bad", body: gzipped(t, []byte("some text that is cut off"))[:20], arrival: empty},
+	}
+	require.Error(t, b.server.acceptAll(t.Context(), datadogPath, attachments, held))
+	assert.Zero(t, held.held)
+}
+
+// The names of the parts of a form are in the budget as well, of those too that are
+// passed over.
+func TestR3_NamesOfParts(t *testing.T) {
+	const parts, length = 2*maxAttachments - 1, 15 << 10
+	b := newBench(t, serverYAML, consumertest.NewNop())
+	var all []formPart
+	for i := range parts {
+		all = append(all, formPart{strings.Repeat("n", length), strings.Repeat("f", length), []byte(fmt.Sprint(i))})
+	}
+	body, headers := form(t, all...)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+	require.NoError(t, err)
+	request.Header.Set(headers[0], headers[1])
+	held := b.server.budget.reserve()
+	defer held.release()
+	read, err := b.server.readForm(request, held, func(string, string) bool { return false })
+	require.NoError(t, err)
+	require.Len(t, read, parts)
+	assert.GreaterOrEqual(t, held.held, int64(parts*2*length))
+
+	// Nor does a message hold many of them.
+	b = startBench(t, serverYAML, consumertest.NewNop())
+	for _, character := range []string{"\xff", "\x01"} { // that can be quoted, and that is refused
+		all = []formPart{event("{}")}
+		for range 200 {
+			all = append(all, attached(strings.Repeat(character, 15<<10)+".pprof", []byte("no")))
+		}
+		got := b.sendForm(datadogPath, all...)
+		assert.Equal(t, http.StatusBadRequest, got.status)
+		assert.Less(t, len(got.body), 4<<10)
+	}
+	assert.Zero(t, b.server.budget.inUse())
+}
+
+// smallPprof is a profile that takes almost a MiB as OTLP, more than a hundred times
+// its own size.
+func smallPprof(t *testing.T) []byte {
+	t.Helper()
+	p := &profile.Profile{TimeNanos: 1}
+	for i := range 200 {
+		p.SampleType = append(p.SampleType, &profile.ValueType{Type: fmt.Sprint(i)})
+	}
+	for i := range 35 {
+		s := &profile.Sample{Value: make([]int64, 200), NumLabel: map[string][]int64{"a": {int64(i)}}}
+		for j := range s.Value {
+			s.Value[j] = 1
+		}
+		p.Sample = append(p.Sample, s)
+	}
+	return plain(t, p)
+}
+
+// Row R8 of the faults, for many profiles of a request: what takes much more as OTLP
+// than as pprof is in the budget while the pipeline has it.
+func TestR8_SmallProfilesOfARequest(t *testing.T) {
+	parts := profiletest.Rounds(t, 64, maxAttachments)
+	raw := smallPprof(t)
+	small := gzipped(t, raw)
+	var consumed atomic.Int32
+	entered, release := make(chan struct{}), make(chan struct{})
+	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_in_flight: 512MiB}", consumer(t, func(context.Context, pprofile.Profiles) error {
+		if consumed.Add(1) == int32(parts) {
+			close(entered)
+		}
+		<-release
+		return nil
+	}))
+	var all [][]byte
+	for i := range parts {
+		all = append(all, seriesMessage(small, "service_name", fmt.Sprint(i)))
+	}
+	request := pushRequest(all...)
+	before := heapInUse()
+	done := make(chan answer)
+	go func() { done <- b.connect(request) }()
+	<-entered
+	alive, counted := heapInUse()-before, b.server.budget.inUse()
+	close(release)
+	assert.Equal(t, 200, (<-done).status)
+	t.Logf("%d profiles of %d bytes: %d KiB alive, %d KiB counted", parts, len(raw), alive>>10, counted>>10)
+	assert.Greater(t, alive, int64(parts)*(512<<10), "it takes much")
+	assert.Less(t, alive, expansion*int64(parts)*int64(len(raw))+counted*3/2, "what is alive beyond the expansion that is allowed is counted")
+}
+
+// A request whose profiles do not fit together is refused from there on.
+func TestR8_SmallProfilesBeyondTheBudget(t *testing.T) {
+	next := newSink(t)
+	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 8MiB}", next)
+	small := gzipped(t, smallPprof(t))
+	var all [][]byte
+	for range 64 {
+		all = append(all, seriesMessage(small))
+	}
+	got := b.connect(pushRequest(all...))
+	assert.Equal(t, 429, got.status)
+	assert.Contains(t, got.body, "as OTLP of all profiles of the request")
+	assert.Less(t, len(next.AllProfiles()), 16)
+	assert.NotEmpty(t, next.AllProfiles())
+	assert.Zero(t, b.server.budget.inUse())
+}

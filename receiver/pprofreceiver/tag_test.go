@@ -1,0 +1,116 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// tagged is a dictionary of n strings and n attributes, and that many Profiles.
+func tagged(strings, profiles int) pprofile.Profiles {
+	pd := pprofile.NewProfiles()
+	dictionary := pd.Dictionary()
+	dictionary.StringTable().Append("")
+	dictionary.AttributeTable().AppendEmpty()
+	for i := range strings {
+		dictionary.StringTable().Append(fmt.Sprint("s", i))
+		dictionary.AttributeTable().AppendEmpty().SetKeyStrindex(int32(i))
+	}
+	all := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles()
+	for range profiles {
+		all.AppendEmpty()
+	}
+	return pd
+}
+
+func profilesOf(pd pprofile.Profiles) pprofile.ProfilesSlice {
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+}
+
+// The result is that of looking for each attribute by itself.
+func TestTagsAgreeWithSetAttribute(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 500 {
+		one := tagged(3, 8)
+		for range r.IntN(4) { // attributes like those that are looked for
+			key, err := pprofile.SetString(one.Dictionary().StringTable(), []string{"k0", attributeTemporality, "k1"}[r.IntN(3)])
+			require.NoError(t, err)
+			a := one.Dictionary().AttributeTable().AppendEmpty()
+			a.SetKeyStrindex(key)
+			a.SetUnitStrindex(int32(r.IntN(2)))
+			a.Value().SetStr([]string{"v0", "v1", "delta", ""}[r.IntN(4)])
+			if r.IntN(3) == 0 {
+				a.Value().SetInt(0)
+			}
+		}
+		other := pprofile.NewProfiles()
+		one.CopyTo(other)
+		tags := map[string][]profileTag{}
+		types := make([]string, 8)
+		for i := range types {
+			types[i] = fmt.Sprint(i)
+			for range r.IntN(3) {
+				tags[types[i]] = append(tags[types[i]], profileTag{fmt.Sprint("k", r.IntN(2)), fmt.Sprint("v", r.IntN(3))})
+			}
+		}
+		a := arrival{profile: func(sampleType string) []profileTag { return tags[sampleType] }, temporality: always(temporalityDelta)}
+		require.NoError(t, tagProfiles(one.Dictionary(), profilesOf(one), types, a))
+		for i, profile := range profilesOf(other).All() {
+			for _, tag := range append([]profileTag{{attributeTemporality, "delta"}}, tags[types[i]]...) {
+				key, err := pprofile.SetString(other.Dictionary().StringTable(), tag.key)
+				require.NoError(t, err)
+				attribute := pprofile.NewKeyValueAndUnit()
+				attribute.SetKeyStrindex(key)
+				attribute.Value().SetStr(tag.value)
+				index, err := pprofile.SetAttribute(other.Dictionary().AttributeTable(), attribute)
+				require.NoError(t, err)
+				profile.AttributeIndices().Append(index)
+			}
+		}
+		marshaler := pprofile.ProtoMarshaler{}
+		want, err := marshaler.MarshalProfiles(other)
+		require.NoError(t, err)
+		got, err := marshaler.MarshalProfiles(one)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
+// Row R8 of the faults: many sample types of a profile with many strings do not
+// multiply.
+func TestR8_TypesTimesStrings(t *testing.T) {
+	const size, many = 100_000, 1024
+	types := make([]string, many)
+	for i := range types {
+		types[i] = fmt.Sprint("type", i)
+	}
+	// A name of its own for each type, as sample_type_config may have.
+	a := arrival{
+		temporality: always(temporalityDelta),
+		profile:     func(sampleType string) []profileTag { return []profileTag{{attributeDisplayName, sampleType}} },
+	}
+	took := func(profiles int) time.Duration {
+		best := time.Hour
+		for range 3 {
+			pd := tagged(size, profiles)
+			start := time.Now()
+			require.NoError(t, tagProfiles(pd.Dictionary(), profilesOf(pd), types, a))
+			best = min(best, time.Since(start))
+			assert.Equal(t, 1+size+1+profiles, pd.Dictionary().AttributeTable().Len())
+		}
+		return best
+	}
+	one, all := took(1), took(many)
+	t.Logf("%d profiles took %.1f times as long as one", many, float64(all)/float64(one))
+	assert.Less(t, all, 30*one)
+}
