@@ -172,13 +172,14 @@ func expandRecord(t testing.TB, cfg *Config, record []byte) []profiletest.Expand
 
 func TestWhatGoesInComesOut(t *testing.T) {
 	const seed = 7
+	payloads := profiletest.Rounds(t, 10, 100)
 	forEachWay(t, func(t *testing.T, cfg *Config) {
 		e, _ := startExporter(t, cfg)
 		assert.True(t, e.Capabilities().MutatesData)
 		assert.Empty(t, list(t, cfg.Directory))
 		random := profiletest.NewRand(seed)
 		var want [][]profiletest.Expanded
-		for i := range 30 {
+		for i := range payloads {
 			pd := profiletest.GenerateProfiles(random)
 			expanded, err := profiletest.Expand(pd)
 			require.NoError(t, err)

@@ -87,7 +87,7 @@ var groupDirectories = map[string]string{
 // TestE8Grouped: what goes into groups comes out of them, stacks written out, for
 // random payloads in every mode.
 func TestE8Grouped(t *testing.T) {
-	payloads := profiletest.Rounds(t, 8, 1000)
+	payloads := profiletest.Rounds(t, 5, 1000)
 	seed := profiletest.Seed(t)
 	forEachWay(t, func(t *testing.T, cfg *Config) {
 		cfg.GroupBy = []string{"group"}
@@ -117,6 +117,7 @@ func TestE8Grouped(t *testing.T) {
 		}
 		require.NoError(t, e.Shutdown(t.Context()))
 		require.Len(t, list(t, cfg.Directory), len(want))
+		acknowledged, readable := 0, 0
 		for directory, payloads := range want {
 			of := *cfg
 			of.Directory = filepath.Join(cfg.Directory, directory)
@@ -125,13 +126,15 @@ func TestE8Grouped(t *testing.T) {
 			for i, record := range records {
 				require.Empty(t, profiletest.Diff(payloads[i], expandRecord(t, cfg, record)), "%s, record %d", directory, i)
 			}
+			acknowledged, readable = acknowledged+len(payloads), readable+len(records)
 		}
+		profiletest.Account(t, fmt.Sprintf("%d payloads of several groups", payloads), acknowledged, readable, 0)
 	})
 }
 
 // TestGroupsHoldWhatTheyReachOnly: a group's dictionary has nothing of the others'.
 func TestGroupsHoldWhatTheyReachOnly(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(profiletest.Rounds(t, 15, 500)) {
 		pd := generateGroups(t, seed)
 		err := groupsOf(pd, []string{"group"}, func(g group) error {
 			lengths := dictionary.LengthsOf(g.profiles.Dictionary())
@@ -236,6 +239,7 @@ func TestE12ManyGroupsInOnePayload(t *testing.T) {
 	require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 	require.NoError(t, e.Shutdown(t.Context()))
 	require.Len(t, list(t, cfg.Directory), groups)
+	readable := 0
 	for i := range groups {
 		of := *cfg
 		of.Directory = filepath.Join(cfg.Directory, fmt.Sprintf("service%%20%d", i))
@@ -245,7 +249,9 @@ func TestE12ManyGroupsInOnePayload(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, read.Dictionary().StringTable().AsRaw(), "of "+strconv.Itoa(i))
 		require.LessOrEqual(t, read.Dictionary().StringTable().Len(), 4)
+		readable += read.ProfileCount()
 	}
+	profiletest.Account(t, fmt.Sprintf("%d groups for %d open files", groups, cfg.MaxOpenFiles), groups, readable, 0)
 }
 
 // TestE11Permissions of files, directories and groups.
@@ -261,6 +267,7 @@ func TestE11Permissions(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, info.Mode().Perm(), path)
 	}
+	profiletest.Injected(t, "1 directories of groups made anew")
 }
 
 // TestPprof: each set of sample types is a file that google/pprof reads.

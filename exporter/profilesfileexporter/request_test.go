@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -385,7 +386,9 @@ func TestE14PersistentQueue(t *testing.T) {
 	for i := range number {
 		want = append(want, i)
 	}
-	assert.Equal(t, map[string][]int{"a": want}, numbersIn(t, cfg.Directory))
+	got := numbersIn(t, cfg.Directory)
+	assert.Equal(t, map[string][]int{"a": want}, got)
+	profiletest.Account(t, "3 restarts on a disk that cannot be written to", number, len(got["a"]), 0)
 }
 
 // syncedDir counts in files how often they were synced.
@@ -462,7 +465,9 @@ func TestE4StoredQueueKeepsWhatIsNotSynced(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return deleted.Load() == payloads }, time.Minute, time.Millisecond)
 	require.NoError(t, profiles.Shutdown(t.Context()))
-	assert.Len(t, numbersIn(t, cfg.Directory)["a"], payloads)
+	got := numbersIn(t, cfg.Directory)["a"]
+	assert.Len(t, got, payloads)
+	profiletest.Account(t, fmt.Sprintf("%d deletions from a stored queue", deleted.Load()), payloads, len(got), 0)
 }
 
 func testExporter(t testing.TB, change func(cfg *Config)) *fileExporter {

@@ -189,7 +189,7 @@ func TestSharedDataIsLeftAlone(t *testing.T) {
 func TestCopiesNothing(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	random := profiletest.NewRand(1)
-	for (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) < 256<<10 {
+	for (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) < 128<<10 {
 		require.NoError(t, profiletest.GenerateProfiles(random).MergeTo(pd))
 	}
 	record := must((&pprofile.ProtoMarshaler{}).MarshalProfiles(pd))

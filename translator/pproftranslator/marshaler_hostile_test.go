@@ -155,9 +155,9 @@ func TestSparseTypes(t *testing.T) {
 	require.Len(t, convertOne(t, sparse(16, 1000, false)).Sample, 16_000)
 }
 
-// One timestamp a hundred thousand times is found in linear time.
+// One timestamp many times is found in linear time.
 func TestManyEqualTimestamps(t *testing.T) {
-	const n = 100_000
+	const n = 30_000
 	o := newOTLP()
 	sp := o.scope()
 	addTimes(o.profile(sp, "a", ""), 0, make([]uint64, n), nil)

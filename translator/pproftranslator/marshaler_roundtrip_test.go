@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
@@ -142,19 +144,23 @@ func writePprof(t *testing.T, p *profile.Profile) []byte {
 
 // Generated profiles use every field.
 func TestR6_RoundTrip(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 1000, 10_000)) {
+	samples := 0
+	rounds := uint64(profiletest.Rounds(t, 600, 10_000))
+	for seed := range rounds {
 		p := profiletest.GeneratePprof(profiletest.NewRand(seed))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			want, got := thereAndBack(t, writePprof(t, p), unchanged)
 			requireEqualPprofs(t, want, got, profiletest.Options{})
+			samples += len(want.Sample)
 		})
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d profiles with labels of every kind, of %d samples", rounds, samples))
 }
 
 // What a processor may do to the translator's output must not matter: other order
 // of samples, in each Profile another, and no sample where the value is 0.
 func TestRoundTripOfRearrangedSamples(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 500, 10_000)) {
+	for seed := range uint64(profiletest.Rounds(t, 300, 10_000)) {
 		r := profiletest.NewRand(seed)
 		p := profiletest.GeneratePprof(r)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -182,14 +188,18 @@ func rearrange(r *rand.Rand, pd pprofile.Profiles) {
 }
 
 func TestR9_RoundTripOfInvalidUTF8(t *testing.T) {
+	invalid := 0
 	for seed := range uint64(profiletest.Rounds(t, 500, 10_000)) {
 		r := profiletest.NewRand(seed)
 		p := profiletest.GeneratePprof(r)
 		profiletest.BreakUTF8(r, p)
-		pd, err := (&Unmarshaler{}).UnmarshalProfiles(writePprof(t, p))
-		if err != nil {
-			continue // two keys of one sample became the same
-		}
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(writePprof(t, p))
+		require.NoError(t, err, "seed %d", seed)
+		invalid += report.InvalidStrings
+		profiletest.RequireConforms(t, pd) // protobuf-go reads it
+		text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err, "seed %d", seed)
+		require.True(t, utf8.Valid(text) && json.Valid(text), "seed %d", seed)
 		got, err := Marshaler{}.ConvertProfiles(pd)
 		require.NoError(t, err, "seed %d", seed)
 		totals := map[string]*big.Int{}
@@ -201,6 +211,7 @@ func TestR9_RoundTripOfInvalidUTF8(t *testing.T) {
 		}
 		requireEqualTotals(t, totalsOfPprof(p), totals)
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d invalid strings", invalid))
 }
 
 func requireEqualTotals(t *testing.T, want, got map[string]*big.Int) {
@@ -213,12 +224,13 @@ func requireEqualTotals(t *testing.T, want, got map[string]*big.Int) {
 }
 
 func TestRoundTripOfCorpus(t *testing.T) {
+	full, _ := profiletest.Soak(t)
 	for _, f := range profiletest.Corpus(t) {
 		t.Run(f.Name, func(t *testing.T) {
 			want, got := thereAndBack(t, f.Data, unchanged)
 			requireEqualPprofs(t, want, got, profiletest.Options{})
 		})
-		if testing.Short() && len(f.Data) > 1<<20 {
+		if !full && len(f.Data) > 1<<20 {
 			continue
 		}
 		t.Run(f.Name+" rearranged", func(t *testing.T) {
@@ -271,7 +283,7 @@ func cpuProfile(t *testing.T, labels pprof.LabelSet) []byte {
 }
 
 func TestGeneratedOTLPKeepsItsSums(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 200, 1000)) {
+	for seed := range uint64(profiletest.Rounds(t, 60, 1000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { requireSums(t, pd) })
 	}

@@ -4,13 +4,17 @@
 package pproftranslator
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // ofLocations is a profile of so many locations in stacks of 100.
@@ -49,6 +53,23 @@ func TestR8_Sizes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 100_001, pd.Dictionary().AttributeTable().Len())
 	require.Equal(t, 100_000, pd.SampleCount())
+
+	const frames = 1_000_000
+	deep := base().bytes(profileSample, message(nil).packed(2, 1).bytes(1, bytes.Repeat([]byte{1}, frames)))
+	_, err = (&Unmarshaler{}).UnmarshalProfiles(deep)
+	require.True(t, isLimit(err), "by default a stack may have fewer locations: %v", err)
+	_, err = (&Unmarshaler{Limits: Limits{StackDepth: frames - 1}}).UnmarshalProfiles(deep)
+	require.True(t, isLimit(err), "%v", err)
+	pd, err = (&Unmarshaler{Limits: Limits{StackDepth: frames}}).UnmarshalProfiles(deep)
+	require.NoError(t, err)
+	require.Equal(t, frames, pd.Dictionary().StackTable().At(2).LocationIndices().Len())
+
+	const length = 1 << 20 // the default limit
+	for _, more := range []int{-1, 0, 1} {
+		_, err = (&Unmarshaler{}).UnmarshalProfiles(base().strings(strings.Repeat("s", length+more)))
+		require.Equal(t, more > 0, isLimit(err), "%d bytes: %v", length+more, err)
+	}
+	profiletest.Injected(t, "1000000 locations, 1000000 frames of a stack, 100000 distinct labels, 3 strings of 1 MiB or so")
 }
 
 // BenchmarkSizes reports how long a million locations take, and what distinct labels

@@ -98,10 +98,11 @@ func TestR9_RepairsKeys(t *testing.T) {
 	require.Positive(t, report.InvalidStrings)
 	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
 	require.Equal(t, 1, samples.At(1).AttributeIndices().Len())
+	profiletest.Injected(t, fmt.Sprintf("%d invalid strings", report.InvalidStrings))
 }
 
 func TestUnmarshalGenerated(t *testing.T) {
-	for seed := range profiletest.Rounds(t, 500, 10_000) {
+	for seed := range profiletest.Rounds(t, 300, 10_000) {
 		p := profiletest.GeneratePprof(profiletest.NewRand(uint64(seed)))
 		data := encode(t, p)
 		if seed%5 == 0 {
@@ -277,6 +278,11 @@ func TestR4_Faults(t *testing.T) {
 				require.ErrorContains(t, err, test.want)
 			}
 			requireAsOracle(t, &Unmarshaler{}, test.data)
+			if test.want == "" {
+				profiletest.Injected(t, "1 oddities taken")
+			} else {
+				profiletest.Injected(t, "1 faults refused")
+			}
 		})
 	}
 }
@@ -290,7 +296,9 @@ func TestR1_Damage(t *testing.T) {
 		small.Sample = small.Sample[:min(3, len(small.Sample))]
 		profiles = append(profiles, encode(t, small.Compact()))
 	}
+	prefixes, flips := 0, 0
 	for _, data := range profiles {
+		prefixes, flips = prefixes+len(data), flips+8*len(data)
 		for n := range data {
 			requireAsOracle(t, &Unmarshaler{}, data[:n])
 		}
@@ -302,6 +310,7 @@ func TestR1_Damage(t *testing.T) {
 			}
 		}
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d prefixes, %d flipped bits", prefixes, flips))
 }
 
 func TestR8_Limits(t *testing.T) {
@@ -332,6 +341,7 @@ func TestR8_Limits(t *testing.T) {
 			for _, delta := range []int{-1, 0, 1} {
 				var u Unmarshaler
 				test.limit(&u.Limits, test.exact+delta)
+				profiletest.Injected(t, "1 values of limits")
 				for _, body := range [][]byte{data, gzipped(t, data)} {
 					_, err := u.UnmarshalProfiles(body)
 					if delta >= 0 {
@@ -508,6 +518,7 @@ func TestR3_TinyEntries(t *testing.T) {
 				most = 16
 			}
 			require.LessOrEqual(t, allocated, most*len(data)+1<<20)
+			profiletest.Injected(t, "1 payloads of tiny entries")
 		})
 	}
 }
