@@ -27,6 +27,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/difference"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -54,7 +55,8 @@ type scraper struct {
 type scrapeJob struct {
 	url        *url.URL
 	resource   pcommon.Map
-	series     comparer
+	kind       scrapeKind
+	series     *difference.Series
 	logger     *zap.Logger
 	attributes []attribute.KeyValue // target and kind, of its metrics
 
@@ -128,7 +130,8 @@ func (s *scraper) addJob(target, from *url.URL, kind scrapeKind, instance string
 	job := &scrapeJob{
 		url:      from,
 		resource: resource,
-		series:   comparer{kind: kind, delta: s.config.Delta, most: maxKept},
+		kind:     kind,
+		series:   kind.series(s.config.Delta),
 		logger:   s.settings.Logger.With(zap.String("target", targetName(target)), zap.String("profile", kind.profileType)),
 		attributes: []attribute.KeyValue{
 			attribute.String("target", targetName(target)),
@@ -227,7 +230,7 @@ func (s *scraper) collect(ctx context.Context, job *scrapeJob) {
 	s.telemetry.ReceiverPprofScrapes.Add(ctx, 1, metric.WithAttributeSet(
 		attribute.NewSet(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...)))
 	s.telemetry.ReceiverPprofScrapeDuration.Record(ctx, took.Sub(start).Seconds(), metric.WithAttributeSet(
-		attribute.NewSet(attribute.String("profile.type", job.series.kind.profileType), attribute.String("outcome", outcome))))
+		attribute.NewSet(attribute.String("profile.type", job.kind.profileType), attribute.String("outcome", outcome))))
 	up := int64(0)
 	if outcome == outcomeSuccess || outcome == outcomeRefused {
 		up = 1
@@ -261,14 +264,13 @@ func (s *scraper) scrape(ctx context.Context, job *scrapeJob) (fetched time.Time
 	payload, err := s.fetcher.fetch(within, job.url, held)
 	fetched = time.Now()
 	if err != nil {
-		if job.series.kind.sinceLast && job.series.last != nil && outcomeOf(err) != outcomeUnreachable {
-			// What it would have told is lost, and the next answer does not hold it.
-			job.series.last = &reading{at: fetched}
+		if outcomeOf(err) != outcomeUnreachable {
+			job.series.Lost(fetched)
 		}
 		return fetched, err
 	}
-	if job.series.looksInto() {
-		if err := held.resize(within, viewFactor*int64(len(payload))); err != nil {
+	if memory := job.series.Memory(len(payload)); memory > 0 {
+		if err := held.resize(within, memory); err != nil {
 			return fetched, err
 		}
 	}
@@ -278,30 +280,29 @@ func (s *scraper) scrape(ctx context.Context, job *scrapeJob) (fetched time.Time
 // handOn gives the pipeline what a scrape brought. A difference that the pipeline
 // cannot take now is in the next one; all else is lost with an error.
 func (s *scraper) handOn(ctx context.Context, job *scrapeJob, payload []byte, at time.Time) error {
-	result, err := job.series.compare(payload, at)
+	step, err := job.series.Next(payload, at)
 	if err != nil {
 		return err
 	}
-	if result.restarted {
+	if step.Restarted {
 		job.logger.Debug("the target is another process than before, differences begin anew")
 	}
+	end := job.series.Accept
 	var errs []error
-	for _, part := range result.parts {
+	for _, part := range step.Parts {
 		err := s.intake.accept(ctx, arrival{
-			payload:     part.payload,
+			payload:     part.Payload,
 			resource:    job.resource,
-			kind:        job.series.kind.profileType,
-			temporality: part.temporality,
+			kind:        job.kind.profileType,
+			temporality: job.kind.temporalityOf(part),
 			span:        timeSpan{from: pcommon.NewTimestampFromTime(at)},
 		}, nil)
 		errs = append(errs, err)
 		var pipeline *pipelineError
-		if part.counted && errors.As(err, &pipeline) && !consumererror.IsPermanent(pipeline) && !job.series.kind.sinceLast {
-			result.next = nil
+		if part.Difference && errors.As(err, &pipeline) && !consumererror.IsPermanent(pipeline) {
+			end = job.series.Defer
 		}
 	}
-	if result.next != nil {
-		job.series.last = result.next
-	}
+	end(step)
 	return errors.Join(errs...)
 }

@@ -67,6 +67,9 @@ func outcomeOf(err error) string {
 	return outcomeMalformed
 }
 
+// errNoProfile: a target answered with nothing.
+var errNoProfile = errors.New("empty, want a pprof profile")
+
 const (
 	// maxRedirects is how often one scrape is sent elsewhere on the same host.
 	maxRedirects = 3

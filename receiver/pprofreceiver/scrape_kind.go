@@ -6,6 +6,8 @@ package pprofreceiver
 import (
 	"path"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/difference"
 )
 
 const (
@@ -59,6 +61,34 @@ func kindOfPath(urlPath string) scrapeKind {
 		return scrapeKind{name: last, profileType: last, temporality: always(temporalityDelta), lasting: true}
 	}
 	return scrapeKind{temporality: always(temporalityUnknown)}
+}
+
+// maxStacks is how many stacks with labels a profile may have whose values count
+// from the start of the process and are not 0: some 8 MiB of a heap profile. It
+// bounds what is kept between scrapes.
+const maxStacks = 1 << 18
+
+// series is that of the profiles of this kind of one target. deltas tells that what
+// counts from the start of the process is to become differences.
+func (k scrapeKind) series(deltas bool) *difference.Series {
+	has := func(wanted temporality) func(string) bool {
+		return func(sampleType string) bool { return k.temporality(sampleType) == wanted }
+	}
+	switch {
+	case k.sinceLast:
+		return difference.SinceLast(has(temporalityDelta))
+	case deltas && k.temporality("alloc_space") == temporalityCumulative: // or of any sample type
+		return difference.Cumulative(has(temporalityCumulative), maxStacks)
+	}
+	return &difference.Series{}
+}
+
+// temporalityOf is that of a part of a profile of this kind.
+func (k scrapeKind) temporalityOf(part difference.Part) func(sampleType string) temporality {
+	if part.Difference {
+		return always(temporalityDelta)
+	}
+	return k.temporality
 }
 
 // deltaHeapTemporality is that of godeltaprof's heap profiles.

@@ -30,6 +30,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // pipes is a network in memory, so that the time of its users is that of a test's
@@ -362,7 +364,7 @@ func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, r.URL.RequestURI())
 	c.base++
-	p := heapPprof(10*c.base, 1000*c.base, c.base%3+1, 100)
+	p := profiletest.HeapPprof(10*c.base, 1000*c.base, c.base%3+1, 100)
 	p.TimeNanos = time.Now().UnixNano()
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/mutex"):

@@ -1,7 +1,7 @@
 // Copyright The OpenTelemetry Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofreceiver
+package difference
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -87,4 +87,18 @@ func (v *pprofView) defaultSampleType() (index uint64) {
 		}
 	}
 	return index
+}
+
+// nonzero returns the values of these columns as they are, of the samples that
+// have any.
+func (v *pprofView) nonzero(columns []int) func(sample int) ([]int64, bool) {
+	values := make([]int64, len(columns))
+	return func(sample int) ([]int64, bool) {
+		found := false
+		for i, column := range columns {
+			values[i] = v.values[sample*len(v.sampleTypes)+column]
+			found = found || values[i] != 0
+		}
+		return values, found
+	}
 }

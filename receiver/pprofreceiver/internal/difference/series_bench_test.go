@@ -1,7 +1,7 @@
 // Copyright The OpenTelemetry Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofreceiver
+package difference
 
 import (
 	"slices"
@@ -23,14 +23,14 @@ func BenchmarkDifference(b *testing.B) {
 		payload, err := pproftranslator.Decompress(file.Data, 64<<20)
 		require.NoError(b, err)
 		s := heapSeries()
-		first, err := s.compare(payload, time.Unix(1, 0))
+		first, err := s.Next(payload, time.Unix(1, 0))
 		require.NoError(b, err, file.Name)
 		if first.next == nil {
 			continue // nothing in it counts
 		}
-		s.last = first.next
+		s.Accept(first)
 		runs := []func() error{
-			func() error { _, err := s.compare(payload, time.Unix(2, 0)); return err },
+			func() error { _, err := s.Next(payload, time.Unix(2, 0)); return err },
 			func() error { return googleDifference(payload) },
 		}
 		b.Run(file.Name, func(b *testing.B) {

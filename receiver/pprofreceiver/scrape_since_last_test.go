@@ -1,0 +1,58 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// A target that tells what happened since it was last asked tells it once: an answer
+// that does not arrive is in no later one, and no later interval has its time. One
+// that was not reached has told nothing.
+func TestTargetsThatTellOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		next := newSink(t)
+		offered := 0
+		b := newBench(t, targetsYAML("profiles: [delta_mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+			if offered++; offered == 5 {
+				return errors.New("not now")
+			}
+			return next.ConsumeProfiles(ctx, pd)
+		}))
+		target := &counters{t: t}
+		defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch scrape := 1 + int(time.Since(begin)/time.Minute); scrape {
+			case 3:
+				w.WriteHeader(http.StatusInternalServerError)
+			case 6:
+				panic(http.ErrAbortHandler)
+			default:
+				target.ServeHTTP(w, r)
+			}
+		}))()
+		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+		time.Sleep(9 * time.Minute)
+		require.NoError(t, b.Shutdown(t.Context()))
+		var durations []time.Duration
+		for _, a := range arrivals(t, next.AllProfiles()) {
+			if a.sampleType == "alloc_objects" {
+				durations = append(durations, a.duration)
+			}
+		}
+		// Of the scrapes 2, 4, 5, 7 and 9; 8 is refused.
+		assert.Equal(t, []time.Duration{time.Minute, time.Minute, time.Minute, 2 * time.Minute, time.Minute}, durations)
+		assert.Equal(t, map[string]int{outcomeSuccess: 6, outcomeStatus: 1, outcomeUnreachable: 1, outcomeRefused: 1}, b.outcomes(""))
+	})
+}
