@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // temporalities returns profile.temporality of each sample type that arrived, by
@@ -191,6 +193,7 @@ func TestR18_RatesAreRestored(t *testing.T) {
 	assert.Empty(t, blockRate.held)
 	require.NoError(t, untouched.Shutdown(t.Context()))
 	assert.Equal(t, outside, rate())
+	profiletest.Injected(t, "3 receivers that ask for rates")
 }
 
 func TestSelfMutexBlockAndAllocs(t *testing.T) {
