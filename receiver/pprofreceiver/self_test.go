@@ -90,7 +90,7 @@ func TestSelfTakesWhatIsAskedFor(t *testing.T) {
 
 // Row R18 of the faults: another owner of the CPU profiler costs that kind, with
 // a warning, and nothing else.
-func TestSelfWhenTheCPUProfilerIsTaken(t *testing.T) {
+func TestR18_CPUProfilerIsTaken(t *testing.T) {
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
 	defer pprof.StopCPUProfile()
 	next := newSink(t)
@@ -104,6 +104,7 @@ func TestSelfWhenTheCPUProfilerIsTaken(t *testing.T) {
 	warnings := b.logs.FilterMessage("a profile of the collector itself is lost").All()
 	require.NotEmpty(t, warnings)
 	assert.Equal(t, "cpu", warnings[0].ContextMap()["profile"])
+	profiletest.Injected(t, "1 other owners of the CPU profiler")
 }
 
 func TestReceiversShareTheCPUProfiler(t *testing.T) {
