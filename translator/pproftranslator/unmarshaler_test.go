@@ -439,7 +439,7 @@ func TestR7_Times(t *testing.T) {
 		require.Equal(t, test.mended, report.NegativeTimes)
 		p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		require.EqualValues(t, test.wantTime, p.Time())
-		require.EqualValues(t, test.wantDuration, p.DurationNano())
+		require.Equal(t, test.wantDuration, p.DurationNano())
 		profiletest.Injected(t, fmt.Sprintf("%d negative or overflowing times and durations", test.mended))
 	}
 }
