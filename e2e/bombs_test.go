@@ -93,7 +93,7 @@ service:
 	}
 	clients.Wait()
 	peak := memory(t, c.command.Process.Pid, "VmHWM:")
-	t.Logf("%d good pushes accepted after %d times 429, %d bombs refused, peak of memory %d MiB", accepted.Load(), postponed.Load(), refused.Load(), peak>>20)
+	profiletest.Account(t, fmt.Sprintf("%d bombs, %d times 429 before a good push was accepted, peak of memory %d MiB", refused.Load(), postponed.Load(), peak>>20), count, int(accepted.Load()), 0)
 	if accepted.Load() != int64(count) {
 		t.Errorf("%d of %d good pushes were accepted", accepted.Load(), count)
 	}

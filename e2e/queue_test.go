@@ -17,9 +17,9 @@ import (
 // what is pushed meanwhile is acknowledged by the queue in file_storage; the program
 // is killed; the next one writes all of it, once.
 func TestE14KillWithAPersistentQueue(t *testing.T) {
-	rounds, away := 2, time.Duration(0)
+	rounds, away := profiletest.Rounds(t, 2, 20), time.Duration(0)
 	if full, _ := profiletest.Soak(t); full {
-		rounds, away = 20, time.Minute
+		away = time.Minute
 	}
 	program(t)
 	pprof := payloads(t)[0].data
@@ -90,11 +90,15 @@ service:
 		}
 	}
 	c.stop(t)
+	readable := 0
 	for _, service := range services {
-		if got := len(readAll(t, filepath.Join(files, service))); got != 1 {
+		got := len(readAll(t, filepath.Join(files, service)))
+		if got != 1 {
 			t.Errorf("%s has %d records, want 1", service, got)
 		}
+		readable += got
 	}
+	profiletest.Account(t, fmt.Sprintf("%d SIGKILL with a directory that cannot be written to", rounds), len(services), readable, 0)
 }
 
 // allThere says whether each service has a finished file.

@@ -57,7 +57,7 @@ func full() pprofile.Profiles {
 }
 
 // Each index field, set to what leads nowhere, is refused by name (P1).
-func TestCheckIndices(t *testing.T) {
+func TestP1_Indices(t *testing.T) {
 	profile := func(pd pprofile.Profiles) pprofile.Profile {
 		return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 	}
@@ -97,6 +97,7 @@ func TestCheckIndices(t *testing.T) {
 				var index *IndexError
 				require.ErrorAs(t, err, &index)
 				require.Equal(t, bad, index.Index)
+				profiletest.Injected(t, "1 payloads with an index to nowhere")
 				require.Contains(t, err.Error(), field)
 			}
 			pd := full()
@@ -106,7 +107,7 @@ func TestCheckIndices(t *testing.T) {
 	}
 }
 
-func TestCheckDepth(t *testing.T) {
+func TestP1_NestedValues(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		for depth, ok := range map[int]bool{MaxDepth: true, MaxDepth + 1: false, 10_000: false} {
 			pd := full()
@@ -132,6 +133,7 @@ func TestCheckDepth(t *testing.T) {
 		v = v.SetEmptySlice().AppendEmpty()
 	}
 	require.ErrorContains(t, Check(pd), `resource_profiles[0].resource: attribute "deep"`)
+	profiletest.Injected(t, "5 values nested too deep")
 }
 
 func TestCheckCounts(t *testing.T) {

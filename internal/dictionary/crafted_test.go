@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // probes is how many slots are looked at to find an entry, on average.
@@ -36,7 +38,9 @@ func TestP6_CraftedEntries(t *testing.T) {
 		}
 		return s
 	}
+	crafted := 0
 	strings := func(of func(int) string) float64 {
+		crafted += n
 		tables := New(0)
 		for i := range n {
 			tables.StringOf(of(i))
@@ -48,6 +52,7 @@ func TestP6_CraftedEntries(t *testing.T) {
 	require.Less(t, strings(func(i int) string { return fmt.Sprintf("%0128d", i) }), 3*random)
 
 	stacks := func(of func(int) []int32) float64 {
+		crafted += n
 		var table stackTable
 		for i := range n {
 			table.intern(of(i), n)
@@ -59,13 +64,14 @@ func TestP6_CraftedEntries(t *testing.T) {
 		"equal sums":  func(i int) []int32 { return []int32{int32(i), int32(n - i), 7} },
 		"equal xors":  func(i int) []int32 { return []int32{int32(i), int32(i), 7} },
 		"high bits":   func(i int) []int32 { return []int32{int32(i) << 16, 0} },
-		"long zeros":  func(i int) []int32 { return make([]int32, i%4096+1) },
+		"long zeros":  func(i int) []int32 { return make([]int32, i%1024+1) },
 		"consecutive": func(i int) []int32 { return []int32{int32(i), int32(i + 1)} },
 	} {
 		require.Less(t, stacks(of), 3*random, name)
 	}
 
 	samples := func(of func(int) (stack, set, link int32)) float64 {
+		crafted += n
 		var s Samples
 		for i := range n {
 			s.Number(of(i))
@@ -84,4 +90,5 @@ func TestP6_CraftedEntries(t *testing.T) {
 	} {
 		require.Less(t, samples(of), 3*random, name)
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d strings, stacks and samples, crafted or random", crafted))
 }

@@ -391,7 +391,7 @@ func TestConformanceOfEmptyTables(t *testing.T) {
 
 // TestConformanceOfGenerated holds the generator to the check.
 func TestConformanceOfGenerated(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(Rounds(t, 100, 3000)) {
 		if violations, _ := Conformance(GenerateProfiles(NewRand(seed))); len(violations) > 0 {
 			t.Fatalf("seed %d: %s", seed, strings.Join(violations, "\n"))
 		}

@@ -190,6 +190,9 @@ func TestNormalizeBuildID(t *testing.T) {
 func TestCorpusBuilds(t *testing.T) {
 	for _, file := range Corpus(t) {
 		t.Run(file.Name, func(t *testing.T) {
+			if full, _ := Soak(t); !full && len(file.Data) > 1<<20 {
+				t.Skip("it takes long; SOAK is not set")
+			}
 			p, err := profile.ParseData(file.Data)
 			if err != nil {
 				t.Fatal(err)

@@ -122,7 +122,7 @@ func TestExpandRepairsStrings(t *testing.T) {
 // TestBuildExpand: Expand is the inverse of Build, on everything generated.
 func TestBuildExpand(t *testing.T) {
 	shapes := map[Shape]int{}
-	for seed := range uint64(300) {
+	for seed := range uint64(Rounds(t, 100, 3000)) {
 		want := GenerateExpanded(NewRand(seed))
 		pd, err := Build(want)
 		if err != nil {
@@ -333,7 +333,7 @@ func TestExpandPprofHeader(t *testing.T) {
 func TestGeneratePprof(t *testing.T) {
 	var text strings.Builder
 	seen := map[string]int{}
-	for seed := range uint64(500) {
+	for seed := range uint64(Rounds(t, 200, 5000)) {
 		p := GeneratePprof(NewRand(seed))
 		if err := p.CheckValid(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

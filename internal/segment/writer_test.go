@@ -451,17 +451,18 @@ func testWithTool(t *testing.T, dir string, compression Compression) {
 	if tool == "" {
 		return
 	}
-	path, err := exec.LookPath(tool)
-	if err != nil {
-		t.Logf("not checked with %s -t: it is not installed", tool)
-		return
-	}
-	args := []string{"-t"}
-	for _, name := range list(t, dir) {
-		args = append(args, filepath.Join(dir, name))
-	}
-	out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
-	require.NoError(t, err, string(out))
+	t.Run(tool+" -t", func(t *testing.T) {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+		args := []string{"-t"}
+		for _, name := range list(t, dir) {
+			args = append(args, filepath.Join(dir, name))
+		}
+		out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	})
 }
 
 // TestToolsGivePlainStream: zstd -dc and gzip -dc of a compressed file is the plain file.

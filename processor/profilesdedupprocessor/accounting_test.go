@@ -123,6 +123,7 @@ func TestP13_EverythingIsCountedOnce(t *testing.T) {
 							lost += 1 - times
 						}
 						dropped := metric("dropped_profiles", "")
+						profiletest.Account(t, fmt.Sprintf("%d repeats", metric("repeated_profiles", "")), int(metric("incoming_profiles", "")-metric("repeated_profiles", "")), int(metric("outgoing_profiles", "")), int(dropped))
 						if name == "on_receive" {
 							assert.LessOrEqual(t, int64(lost), dropped, "what was dropped may have come again")
 						} else {
@@ -184,6 +185,7 @@ func TestP14_SupersededIsCountedOnce(t *testing.T) {
 			require.Equal(t, test.superseded, metric("dropped_profiles", string(reasonSuperseded)))
 			require.Equal(t, test.permanent, metric("dropped_profiles", string(reasonPermanent)))
 			require.Equal(t, 3*test.permanent, metric("dropped_samples", ""))
+			profiletest.Injected(t, "10 readings")
 		})
 	}
 }

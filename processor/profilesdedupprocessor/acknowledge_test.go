@@ -6,6 +6,7 @@ package profilesdedupprocessor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func (d *downstream) answers(answer func(attempt int) error) {
@@ -74,7 +77,11 @@ func TestP13_RepeatsOnReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, nil)
-		consume := func(pd pprofile.Profiles) { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) }
+		sent := 0
+		consume := func(pd pprofile.Profiles) {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+			sent++
+		}
 		for range 3 {
 			consume(identified(1, 10))
 		}
@@ -87,6 +94,7 @@ func TestP13_RepeatsOnReceive(t *testing.T) {
 		consume(identified(1, 10)) // beyond the horizon
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 120, next.total())
+		profiletest.Injected(t, fmt.Sprintf("%d payloads of 2 ids", sent))
 	})
 }
 
@@ -130,6 +138,7 @@ func TestP13_WhatIsNoRepeat(t *testing.T) {
 	}
 	require.EqualValues(t, len(change)+4, next.total())
 	require.NoError(t, p.Shutdown(t.Context()))
+	profiletest.Injected(t, fmt.Sprintf("%d payloads that differ, each twice", len(change)))
 }
 
 // A failure forgets: what was dropped may be sent again.
@@ -151,6 +160,7 @@ func TestP13_RepeatsAfterAFailure(t *testing.T) {
 				}
 				require.NoError(t, p.Shutdown(t.Context()))
 				require.EqualValues(t, 5, next.total())
+				profiletest.Injected(t, "1 permanent errors, 2 repeats after them")
 			})
 		}
 	}
@@ -185,6 +195,7 @@ func TestP13_RepeatWhilePending(t *testing.T) {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.EqualValues(t, 5, next.total())
+			profiletest.Injected(t, "1 senders that go away, 3 repeats of what is pending")
 		})
 	}
 }
@@ -212,6 +223,7 @@ func TestP13_RepeatWhilePendingWithoutWindow(t *testing.T) {
 		wg.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 105, next.total())
+		profiletest.Injected(t, fmt.Sprintf("4 repeats of what is pending, %d times the next component was asked", next.attempts))
 	})
 }
 
@@ -295,5 +307,6 @@ func TestP13_ForgetsItsOwnOnly(t *testing.T) {
 		send() // within the horizon of the second
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, next.total())
+		profiletest.Injected(t, "1 permanent errors, 2 repeats")
 	})
 }

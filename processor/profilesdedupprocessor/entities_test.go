@@ -4,12 +4,15 @@
 package profilesdedupprocessor
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/entity"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // The entities of resources that merge come together, in any order of arrival, and none
@@ -50,6 +53,7 @@ func TestP15_Entities(t *testing.T) {
 	require.ElementsMatch(t, []ref{host, instance, repaired}, get(settings))
 	settings.dropResourceAttributes = map[string]bool{"service.instance.id": true}
 	require.ElementsMatch(t, []ref{{"host", host.ids, []string{"os.name"}}, repaired}, get(settings))
+	profiletest.Injected(t, fmt.Sprintf("%d payloads in two orders", len(payloads)))
 }
 
 // Two attributes of one key on a resource or scope are refused, alone.
@@ -92,4 +96,5 @@ func TestP1_TwoAttributesOfOneKey(t *testing.T) {
 	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	require.NoError(t, err)
 	require.NoError(t, im.add(w, pd))
+	profiletest.Injected(t, "4 payloads with two attributes of one key")
 }

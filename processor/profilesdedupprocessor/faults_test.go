@@ -6,6 +6,7 @@ package profilesdedupprocessor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -30,38 +31,50 @@ import (
 // Each index field of a payload, set to what leads nowhere, has that payload refused
 // alone: by the window, which stays as it was, and by the processor.
 func TestP1_EachIndex(t *testing.T) {
-	fields := []func(pd pprofile.Profiles, bad int32){
-		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) {
+	var (
+		stringTable    = func(d pprofile.ProfilesDictionary) int { return d.StringTable().Len() }
+		mappingTable   = func(d pprofile.ProfilesDictionary) int { return d.MappingTable().Len() }
+		functionTable  = func(d pprofile.ProfilesDictionary) int { return d.FunctionTable().Len() }
+		attributeTable = func(d pprofile.ProfilesDictionary) int { return d.AttributeTable().Len() }
+		locationTable  = func(d pprofile.ProfilesDictionary) int { return d.LocationTable().Len() }
+		stackTable     = func(d pprofile.ProfilesDictionary) int { return d.StackTable().Len() }
+		linkTable      = func(d pprofile.ProfilesDictionary) int { return d.LinkTable().Len() }
+	)
+	fields := []struct {
+		table func(d pprofile.ProfilesDictionary) int // the length of the one that it leads to
+		set   func(pd pprofile.Profiles, bad int32)
+	}{
+		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(bad) }},
+		{attributeTable, func(pd pprofile.Profiles, bad int32) {
 			pd.Dictionary().MappingTable().At(1).AttributeIndices().Append(bad)
-		},
-		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(bad) },
-		func(pd pprofile.Profiles, bad int32) {
+		}},
+		{mappingTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(bad) }},
+		{functionTable, func(pd pprofile.Profiles, bad int32) {
 			pd.Dictionary().LocationTable().At(1).Lines().AppendEmpty().SetFunctionIndex(bad)
-		},
-		func(pd pprofile.Profiles, bad int32) {
+		}},
+		{attributeTable, func(pd pprofile.Profiles, bad int32) {
 			pd.Dictionary().LocationTable().At(1).AttributeIndices().Append(bad)
-		},
-		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) {
+		}},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) {
 			pd.Dictionary().FunctionTable().At(1).SetSystemNameStrindex(bad)
-		},
-		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetUnitStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) {
+		}},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetUnitStrindex(bad) }},
+		{locationTable, func(pd pprofile.Profiles, bad int32) {
 			pd.Dictionary().StackTable().At(1).LocationIndices().Append(bad)
-		},
-		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetTypeStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetUnitStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetTypeStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetUnitStrindex(bad) },
-		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).AttributeIndices().Append(bad) },
-		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetStackIndex(bad) },
-		func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetLinkIndex(bad) },
-		func(pd pprofile.Profiles, bad int32) {
+		}},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetTypeStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetUnitStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetTypeStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetUnitStrindex(bad) }},
+		{attributeTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).AttributeIndices().Append(bad) }},
+		{stackTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetStackIndex(bad) }},
+		{linkTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetLinkIndex(bad) }},
+		{attributeTable, func(pd pprofile.Profiles, bad int32) {
 			firstProfile(pd).Samples().AppendEmpty().AttributeIndices().Append(bad)
-		},
+		}},
 	}
 	payload := func() pprofile.Profiles {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(11))
@@ -74,18 +87,18 @@ func TestP1_EachIndex(t *testing.T) {
 	var im importer
 	require.NoError(t, im.add(w, payload()))
 	want := marshal(t, w.profiles())
-	for i, set := range fields {
-		d := payload().Dictionary()
-		longest := max(d.StringTable().Len(), d.MappingTable().Len(), d.LocationTable().Len(), d.FunctionTable().Len(),
-			d.LinkTable().Len(), d.AttributeTable().Len(), d.StackTable().Len())
-		for _, bad := range []int32{-1, int32(longest), math.MinInt32, math.MaxInt32} {
+	faulty := 0
+	for i, field := range fields {
+		length := field.table(payload().Dictionary())
+		for _, bad := range []int32{-1, int32(length), math.MinInt32, math.MaxInt32} {
 			pd := payload()
-			set(pd, bad)
+			field.set(pd, bad)
 			before := marshal(t, pd)
 			pd.MarkReadOnly()
 			require.ErrorIsf(t, im.add(w, pd), errInvalid, "field %d", i)
 			require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), pd)))
 			require.Equal(t, before, marshal(t, pd), "the input is untouched")
+			faulty++
 		}
 		require.Equalf(t, want, marshal(t, w.profiles()), "field %d", i)
 	}
@@ -93,6 +106,7 @@ func TestP1_EachIndex(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.Len(t, next.windows(), 1)
 	requireSameSums(t, []pprofile.Profiles{payload()}, next.windows()[0])
+	profiletest.Injected(t, fmt.Sprintf("%d payloads with an index to nowhere", faulty))
 }
 
 func firstProfile(pd pprofile.Profiles) pprofile.Profile {
@@ -121,6 +135,7 @@ func TestP1_TablesWithoutZeroValues(t *testing.T) {
 	require.Equal(t, "cpu", expanded[0].Type)
 	require.Equal(t, "main", expanded[0].Samples[0].Stack[0].Lines[0].Function)
 	require.NotEmpty(t, expanded[0].ProfileID)
+	profiletest.Injected(t, "1 payloads without zero values")
 }
 
 // Values, timestamps, both and neither in one Profile: split by shape, nothing lost,
@@ -153,6 +168,7 @@ func TestP4_MixedShapes(t *testing.T) {
 			}
 		})
 	}
+	profiletest.Injected(t, "4 payloads of mixed shapes")
 }
 
 func newCounted(t *testing.T, next *downstream, change func(*Config)) (xprocessor.Profiles, func(name, reason string) int64) {
@@ -253,6 +269,11 @@ func TestP8_Accounting(t *testing.T) {
 			}
 			require.Positive(t, metric("outgoing_samples", ""))
 			require.Positive(t, metric("flushes", ""))
+			if acknowledge == acknowledgeOnFlush {
+				dropped = 0 // its senders were told
+			}
+			profiletest.Account(t, fmt.Sprintf("%d errors of the next component, %d payloads told to come later", next.attempts-len(next.windows()), refused.Load()),
+				int(acknowledged.Load()*2001), int(next.total()), int(dropped))
 		})
 	}
 }
@@ -264,13 +285,15 @@ func TestP11_ClocksThatStep(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, nil)
 		hour := uint64(time.Hour)
-		at := 10 * hour
+		at, steps := 10*hour, 0
 		for i := range 120 {
 			at += uint64(time.Second)
 			if i%30 == 15 {
 				at -= hour
+				steps++
 			} else if i%30 == 0 {
 				at += hour
+				steps++
 			}
 			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(at, uint64(time.Second), 1)))
 			time.Sleep(time.Second)
@@ -282,6 +305,7 @@ func TestP11_ClocksThatStep(t *testing.T) {
 		}
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 120, next.total())
+		profiletest.Account(t, fmt.Sprintf("%d steps of the clock by an hour", steps), 120, int(next.total()), 0)
 	})
 }
 
@@ -310,6 +334,7 @@ func TestP9_VerifyShutdown(t *testing.T) {
 		wg.Wait()
 		total := next.total()
 		require.Equal(t, acknowledged.Load(), total)
+		profiletest.Account(t, "1 shutdowns under load", int(acknowledged.Load()), int(total), 0)
 		require.ErrorIs(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)), errStopping)
 		require.Equal(t, total, next.total())
 	}

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // services is a next component that accepts what is of some services only.
@@ -99,6 +101,7 @@ func TestP8_UnavailablePartition(t *testing.T) {
 		}
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Len(t, next.accepted["bad"], 5)
+		profiletest.Account(t, fmt.Sprintf("%d refusals of one service", next.attempts["bad"]-5), 305, len(next.accepted["good"])+len(next.accepted["bad"]), 0)
 	})
 }
 
@@ -126,6 +129,7 @@ func TestP8_HeldIsBounded(t *testing.T) {
 		require.NoError(t, p.ConsumeProfiles(t.Context(), of(large(1000), "service.name", "bad")))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Equal(t, accepted+2001, next.total("bad"))
+		profiletest.Account(t, fmt.Sprintf("%d payloads told to come later", refused), int(accepted+2001), int(next.total("bad")), 0)
 	})
 }
 
@@ -159,6 +163,7 @@ func TestP9_ShutdownOffersWhatIsHeld(t *testing.T) {
 			}
 			require.EqualValues(t, 100, next.total("good"))
 			require.EqualValues(t, 100, next.total("bad"))
+			profiletest.Injected(t, fmt.Sprintf("%d times services that may be away were asked", next.attempts["bad"]+next.attempts["worse"]))
 		})
 	}
 }
@@ -188,6 +193,7 @@ func TestP8_HeldOnFlush(t *testing.T) {
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 5, next.total("bad"))
 		require.EqualValues(t, 5, next.total("good"))
+		profiletest.Injected(t, "2 senders that give up")
 	})
 }
 

@@ -196,12 +196,14 @@ func missing(acknowledged []uint64, sums map[uint64]int64) (at []int) {
 // SIGTERM at a random time under load: all that was acknowledged has arrived, once.
 func TestP9_Terminated(t *testing.T) {
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
-		total := 0
+		total, terms, lost := 0, 0, 0
 		for range profiletest.Rounds(t, 3, 200) {
 			acknowledged, sums := runAndKill(t, acknowledge, syscall.SIGTERM)
-			require.Empty(t, missing(acknowledged, sums))
-			total += len(acknowledged)
+			at := missing(acknowledged, sums)
+			require.Empty(t, at)
+			total, terms, lost = total+len(acknowledged), terms+1, lost+len(at)
 		}
+		profiletest.Account(t, fmt.Sprintf("%d SIGTERM", terms), total, total-lost, 0)
 		require.Positive(t, total)
 		t.Logf("%s: %d acknowledged, none lost", acknowledge, total)
 	}
@@ -210,18 +212,22 @@ func TestP9_Terminated(t *testing.T) {
 // SIGKILL: with on_flush nothing that was acknowledged is missing; with on_receive
 // the windows that were not accepted yet, which are the last ones.
 func TestP10_Killed(t *testing.T) {
-	total := 0
+	total, kills, missed := 0, 0, 0
 	for range profiletest.Rounds(t, 3, 200) {
 		acknowledged, sums := runAndKill(t, acknowledgeOnFlush, syscall.SIGKILL)
-		require.Empty(t, missing(acknowledged, sums))
-		total += len(acknowledged)
+		at := missing(acknowledged, sums)
+		require.Empty(t, at)
+		total, kills, missed = total+len(acknowledged), kills+1, missed+len(at)
 	}
+	profiletest.Account(t, fmt.Sprintf("%d SIGKILL with on_flush", kills), total, total-missed, 0)
 	require.Positive(t, total)
 	t.Logf("on_flush: %d acknowledged, none lost", total)
 
-	total, lost := 0, 0
+	total, kills = 0, 0
+	lost := 0
 	for range profiletest.Rounds(t, 3, 200) {
 		acknowledged, sums := runAndKill(t, acknowledgeOnReceive, syscall.SIGKILL)
+		kills++
 		at := missing(acknowledged, sums)
 		total, lost = total+len(acknowledged), lost+len(at)
 		if len(at) == 0 {
@@ -234,4 +240,5 @@ func TestP10_Killed(t *testing.T) {
 	}
 	require.Positive(t, total)
 	t.Logf("on_receive: %d acknowledged, %d of the last windows lost", total, lost)
+	profiletest.Injected(t, fmt.Sprintf("%d SIGKILL with on_receive, %d samples of the last windows lost of %d", kills, lost, total))
 }

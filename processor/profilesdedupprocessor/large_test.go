@@ -4,10 +4,13 @@
 package profilesdedupprocessor
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // manyStacks is a payload of one Profile with n samples of value 1, each of a stack of
@@ -58,6 +61,7 @@ func TestP8_LargePayloads(t *testing.T) {
 				}
 				require.NoError(t, p.Shutdown(t.Context()))
 				require.EqualValues(t, n, next.total())
+				profiletest.Account(t, fmt.Sprintf("1 payloads of %d samples", n), n, int(next.total()), 0)
 			})
 		}
 	}
@@ -69,4 +73,5 @@ func TestP8_LargePayloadsRefused(t *testing.T) {
 	p := newTestProcessor(t, &next, func(c *Config) { onFlush(c); c.RetryOnFailure.Enabled = false })
 	require.Error(t, p.ConsumeProfiles(t.Context(), manyStacks(150_000, 1)))
 	require.NoError(t, p.Shutdown(t.Context()))
+	profiletest.Injected(t, fmt.Sprintf("%d refusals", next.attempts))
 }

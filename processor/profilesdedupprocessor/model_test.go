@@ -259,8 +259,8 @@ func alike(all []profiletest.Expanded) []profiletest.Expanded {
 
 // Random sequences of additions and flushes, under all settings.
 func TestP2_WindowAgainstNaiveModel(t *testing.T) {
-	seed := profiletest.Seed(t)
-	for round := range uint64(profiletest.Rounds(t, 200, 100_000)) {
+	seed, added := profiletest.Seed(t), 0
+	for round := range uint64(profiletest.Rounds(t, 150, 100_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
 		settings := randomSettings(r)
 		naive := model{settings: settings}
@@ -298,7 +298,9 @@ func TestP2_WindowAgainstNaiveModel(t *testing.T) {
 		if naive.requireSame(t, naive.flush(), partitions); t.Failed() {
 			t.Fatalf("round %d, %+v", round, settings)
 		}
+		added += payload
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d random payloads", added))
 }
 
 // Rebased mappings begin at the least address that was seen, in any order; what is no

@@ -67,6 +67,7 @@ func TestP14_Snapshots(t *testing.T) {
 		settings.snapshots, settings.dropResourceAttributes = test.snapshots, setOf(test.dropped)
 		settings.dropZeroSamples = false
 		out := merged(t, settings, test.payloads...)
+		profiletest.Injected(t, fmt.Sprintf("%d readings", len(test.payloads)))
 		require.Equal(t, test.want, values(out), "%s %v", test.snapshots, test.dropped)
 		if test.snapshots == snapshotsLatest {
 			eachProfile(out, func(p pprofile.Profile) {
@@ -90,6 +91,7 @@ func TestP14_CorpusSeries(t *testing.T) {
 	out := merged(t, settings, series...)
 	require.Equal(t, 4, out.ProfileCount())
 	requireSameSums(t, series[len(series)-1:], out)
+	profiletest.Injected(t, fmt.Sprintf("%d readings", len(series)))
 }
 
 // routed is a downstream that notes the client metadata of what it accepts.

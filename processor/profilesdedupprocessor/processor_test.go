@@ -166,6 +166,7 @@ func TestP8_RetryInOrder(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, want, next.total())
 		require.NoError(t, p.Shutdown(t.Context()))
+		profiletest.Account(t, fmt.Sprintf("%d errors of the next component", next.attempts-len(next.windows())), int(want), int(next.total()), 0)
 		last := uint64(0)
 		for _, pd := range next.windows() {
 			profiletest.RequireConforms(t, pd)
@@ -396,8 +397,10 @@ func TestMemoryLimit(t *testing.T) {
 
 // 32 producers and windows of 5 ms: the sums are exact (P12).
 func TestP12_Producers(t *testing.T) {
+	failures := 0
 	next := downstream{answer: func(attempt int) error {
-		if attempt%5 == 0 {
+		if attempt%3 == 0 {
+			failures++
 			return errors.New("unavailable")
 		}
 		return nil
@@ -407,7 +410,8 @@ func TestP12_Producers(t *testing.T) {
 		c.RetryOnFailure.InitialInterval = time.Millisecond
 		c.RetryOnFailure.MaxInterval = time.Millisecond
 	})
-	const producers, each = 32, 40
+	const producers = 32
+	each := profiletest.Rounds(t, 40, 2000)
 	var wg sync.WaitGroup
 	for producer := range producers {
 		wg.Go(func() {
@@ -415,12 +419,15 @@ func TestP12_Producers(t *testing.T) {
 				pd := interval(uint64(i+1), 1, 1)
 				pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("producer", fmt.Sprint(producer))
 				assert.NoError(t, p.ConsumeProfiles(context.Background(), pd))
+				time.Sleep(time.Millisecond) // several to a window
 			}
 		})
 	}
 	wg.Wait()
 	require.NoError(t, p.Shutdown(context.Background()))
+	require.Positive(t, failures)
 	require.EqualValues(t, producers*each, next.total())
+	profiletest.Account(t, fmt.Sprintf("%d producers, %d flushes, %d errors of the next component", producers, next.attempts, failures), producers*each, int(next.total()), 0)
 }
 
 func TestShutdownWithoutStart(t *testing.T) {

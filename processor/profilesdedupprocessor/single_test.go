@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // Without a window a panic of the next component is the caller's; what comes again does
@@ -22,4 +24,5 @@ func TestP13_PanicWithoutWindow(t *testing.T) {
 		require.EqualValues(t, 5, next.total())
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
+	profiletest.Injected(t, "1 panics of the next component")
 }

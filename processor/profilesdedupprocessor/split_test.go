@@ -83,6 +83,7 @@ func TestP9_ShutdownAmongPartitions(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.EqualValues(t, 3, next.attempts.Load())
 	})
+	profiletest.Injected(t, "1 shutdowns with less time than 100 windows need")
 }
 
 // Rebased mappings begin at the least address of their own payload: what comes of one
@@ -127,4 +128,5 @@ func TestP15_BasesOfEachPartition(t *testing.T) {
 	least := first(payload{a, loaded("a", 0x4000, 0x4020)})
 	require.NotEqual(t, want, least)
 	require.Equal(t, least, first(payload{a, b}, payload{loaded("a", 0x4000, 0x4020), b}))
+	profiletest.Injected(t, "6 orders and splits")
 }

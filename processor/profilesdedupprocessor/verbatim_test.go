@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // unchecked is merged for payloads that do not conform to the format, and stay so.
@@ -107,4 +109,5 @@ func TestP15_OriginalPayloadsInAnyOrder(t *testing.T) {
 	want := marshal(t, unchecked(t, defaultSettings(), payloads...))
 	slices.Reverse(payloads)
 	require.Equal(t, want, marshal(t, unchecked(t, defaultSettings(), payloads...)))
+	profiletest.Injected(t, "2 orders of 4 payloads")
 }

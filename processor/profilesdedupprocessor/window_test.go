@@ -62,6 +62,7 @@ func requireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles
 }
 
 func TestP1_InputIsUntouched(t *testing.T) {
+	all := 0
 	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var payloads []pprofile.Profiles
@@ -77,6 +78,7 @@ func TestP1_InputIsUntouched(t *testing.T) {
 			before = append(before, marshal(t, pd))
 			pd.MarkReadOnly()
 		}
+		all += len(payloads)
 		out := merged(t, settings, payloads...)
 		if requireSameSums(t, payloads, out); t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -85,6 +87,7 @@ func TestP1_InputIsUntouched(t *testing.T) {
 			require.Equal(t, before[i], marshal(t, pd), "the input is untouched")
 		}
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d payloads marked read-only", all))
 }
 
 func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
@@ -213,6 +216,7 @@ func TestP4_CorpusTimestamps(t *testing.T) {
 		requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultSettings(), pd))
 	}
 	requireSameSums(t, payloads, merged(t, defaultSettings(), payloads...))
+	profiletest.Injected(t, fmt.Sprintf("%d payloads with timestamps", len(payloads)))
 }
 
 // asIntervals gives all Profiles a duration, so that they merge.
@@ -230,7 +234,8 @@ func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
 func TestP15_AnyOrderAnySplit(t *testing.T) {
 	settings := defaultSettings()
 	settings.snapshotTypes = nil
-	for seed := range uint64(30) {
+	orders := 0
+	for seed := range uint64(profiletest.Rounds(t, 30, 3000)) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var payloads []pprofile.Profiles
 		for i := range uint64(5) {
@@ -248,17 +253,19 @@ func TestP15_AnyOrderAnySplit(t *testing.T) {
 			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
 			got := merged(t, settings, payloads...)
 			require.Equalf(t, want, marshal(t, got), "seed %d", seed)
+			orders++
 		}
 		// Two payloads in one: what a window makes of two is a payload too.
 		joined := append([]pprofile.Profiles{inOne(t, payloads[0], payloads[1])}, payloads[2:]...)
 		require.Equalf(t, want, marshal(t, merged(t, settings, joined...)), "seed %d", seed)
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
 }
 
 // The same under all settings, with everything that Profiles may hold: original payloads,
 // links, several shapes, binaries at several addresses.
 func TestP15_AnyOrderUnderAllSettings(t *testing.T) {
-	seed := profiletest.Seed(t)
+	seed, orders := profiletest.Seed(t), 0
 	for round := range uint64(profiletest.Rounds(t, 60, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
 		settings := randomSettings(r)
@@ -291,8 +298,10 @@ func TestP15_AnyOrderUnderAllSettings(t *testing.T) {
 			if !slices.EqualFunc(want, out(), bytes.Equal) {
 				t.Fatalf("round %d, %+v", round, settings)
 			}
+			orders++
 		}
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
 }
 
 type writer []byte
@@ -373,6 +382,7 @@ func TestP1_RefusedAlone(t *testing.T) {
 	require.ErrorContains(t, im.add(w, twice), "two attributes with the key")
 	require.Equal(t, want, marshal(t, w.profiles()))
 	require.NoError(t, im.add(w, good))
+	profiletest.Injected(t, "3 refused payloads")
 }
 
 // interval is a payload with one Profile of one sample.
@@ -410,12 +420,14 @@ func TestP4_TimeRange(t *testing.T) {
 		p := onlyProfile(t, merged(t, defaultSettings(), payloads...))
 		require.EqualValues(t, test.want[0][0], p.Time(), "%v", test.in)
 		require.Equal(t, test.want[0][1], p.DurationNano(), "%v", test.in)
+		profiletest.Injected(t, "1 pairs of times")
 	}
 }
 
 // Sums are exact at and beyond the edges of int64 (P3).
 func TestP3_SumsBeyondInt64(t *testing.T) {
-	for seed := range uint64(200) {
+	summed := 0
+	for seed := range uint64(profiletest.Rounds(t, 200, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		want := new(big.Int)
 		var payloads []pprofile.Profiles
@@ -435,7 +447,9 @@ func TestP3_SumsBeyondInt64(t *testing.T) {
 			}
 		})
 		require.Equal(t, want.String(), got.String())
+		summed += len(payloads)
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d values at the edges of int64", summed))
 }
 
 func TestWindowKeepsOriginalPayloads(t *testing.T) {

@@ -60,6 +60,7 @@ func TestR8_LengthsOfAttributes(t *testing.T) {
 		},
 	} {
 		assert.Less(t, send("a.b", within).status, 300, name)
+		profiletest.Injected(t, "1 attributes at the limit, 2 attributes over it")
 		for _, got := range []answer{send("a.b", over), send("a."+over, "b")} {
 			assert.Contains(t, []int{413, 429}, got.status, name)
 			assert.Contains(t, got.body, "more than the limit of 65536", name)
@@ -100,6 +101,7 @@ func TestR8_AttributesOfManyProfiles(t *testing.T) {
 	assert.Equal(t, 429, got.status)
 	assert.Contains(t, got.body, "size in bytes of all labels")
 	assert.Zero(t, b.server.budget.inUse())
+	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
 
 // Row R2 of the faults, for several bombs of one request: what the refused ones cost
@@ -123,6 +125,7 @@ func TestR2_SeveralBombsOfARequest(t *testing.T) {
 		assert.Len(t, next.AllProfiles(), 1, name)
 		assert.Equal(t, map[string]int64{"limit": int64(many)}, b.counts("otelcol_receiver_pprof_refusals", "reason"), name)
 		assert.Zero(t, b.server.budget.inUse(), name)
+		profiletest.Account(t, fmt.Sprintf("%d bombs beside a good profile", many), 1, len(next.AllProfiles()), 0)
 	}
 }
 
@@ -138,6 +141,7 @@ func TestR2_FailedAttemptsGiveBack(t *testing.T) {
 	}
 	require.Error(t, b.server.acceptAll(t.Context(), datadogPath, attachments, held))
 	assert.Zero(t, held.held)
+	profiletest.Injected(t, "1 bombs, 1 torn profiles")
 }
 
 // The names of the parts of a form are in the budget as well, of those too that are
@@ -172,6 +176,7 @@ func TestR3_NamesOfParts(t *testing.T) {
 		assert.Less(t, len(got.body), 4<<10)
 	}
 	assert.Zero(t, b.server.budget.inUse())
+	profiletest.Injected(t, fmt.Sprintf("%d parts with long names", parts+400))
 }
 
 // smallPprof is a profile that takes almost a MiB as OTLP, more than a hundred times
@@ -222,6 +227,7 @@ func TestR8_SmallProfilesOfARequest(t *testing.T) {
 	t.Logf("%d profiles of %d bytes: %d KiB alive, %d KiB counted", parts, len(raw), alive>>10, counted>>10)
 	assert.Greater(t, alive, int64(parts)*(512<<10), "it takes much")
 	assert.Less(t, alive, expansion*int64(parts)*int64(len(raw))+counted*3/2, "what is alive beyond the expansion that is allowed is counted")
+	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types in a request", parts))
 }
 
 // A request whose profiles do not fit together is refused from there on.
@@ -239,4 +245,5 @@ func TestR8_SmallProfilesBeyondTheBudget(t *testing.T) {
 	assert.Less(t, len(next.AllProfiles()), 16)
 	assert.NotEmpty(t, next.AllProfiles())
 	assert.Zero(t, b.server.budget.inUse())
+	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types for a small budget, %d taken", len(all), len(next.AllProfiles())))
 }

@@ -22,6 +22,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func (b *bench) connect(body []byte, headers ...string) answer {
@@ -162,6 +164,7 @@ func TestR10_ConnectCodes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, row.status, got.status, got.body)
 			assert.Zero(t, b.server.budget.inUse())
+			profiletest.Injected(t, "1 requests")
 			assert.Equal(t, map[string]int64{http.StatusText(row.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
 			if row.status == 200 {
 				assert.Equal(t, row.contentType, got.header.Get("Content-Type"))
@@ -224,6 +227,7 @@ func TestR3_EntriesOfPushRequests(t *testing.T) {
 		_, err := readPushRequest(message)
 		runtime.ReadMemStats(&after)
 		require.ErrorContains(t, err, "limit of 256", name)
+		profiletest.Injected(t, fmt.Sprintf("1 requests of %d KiB of tiny entries", len(message)>>10))
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
 	}
 }
@@ -247,6 +251,7 @@ func TestR3_MemoryOfPushRequestsInJSON(t *testing.T) {
 		body := []byte(message)
 		allocated := allocatedBy(func() { _, _ = readPushRequestJSON(body) })
 		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
+		profiletest.Injected(t, "1 requests in JSON")
 		most := memoryOfJSON(body) + 64<<10
 		if name == "escaped labels" { // each is copied twice, of which one is garbage at once
 			most += int64(len(body))

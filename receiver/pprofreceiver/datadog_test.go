@@ -20,6 +20,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func lz4Frame(t *testing.T, data []byte) []byte {
@@ -294,11 +296,13 @@ func TestR4_OthersOfTheRequestAreKept(t *testing.T) {
 			}
 			assert.EqualValues(t, 2, total, "one for each that was refused: %v", refusals)
 
+			kept := len(next.AllProfiles())
 			next.Reset()
 			got = b.connect(pushRequest(seriesMessage(good), seriesMessage(bad.body), seriesMessage(good)))
 			assert.Equal(t, connectCodeOf(bad.status).status, got.status, got.body)
 			assert.Contains(t, got.body, "series[1].samples[0]")
 			assert.Len(t, next.AllProfiles(), 2)
+			profiletest.Account(t, "3 faulty profiles among good ones", 4, kept+len(next.AllProfiles()), 0)
 		})
 	}
 }
@@ -315,6 +319,7 @@ func TestR2_ProfilesOfOneRequestShareTheLimit(t *testing.T) {
 	assert.Contains(t, got.body, "all profiles of the request")
 	assert.Contains(t, got.body, "block.pprof")
 	assert.Len(t, next.AllProfiles(), 2)
+	profiletest.Injected(t, "1 requests over the limit together")
 }
 
 // The answer is what the client has to do: to send all again is the most.

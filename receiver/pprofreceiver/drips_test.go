@@ -148,6 +148,7 @@ func TestR11_DrippingClients(t *testing.T) {
 	b.client.CloseIdleConnections()
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines && openFiles() <= files }, time.Minute, 50*time.Millisecond,
 		"goroutines were %d, open files %d", goroutines, files)
+	profiletest.Injected(t, fmt.Sprintf("%d clients that drip, stop or never read", clients))
 }
 
 // pushFor pushes 50 times a second by all ways in turn, all of which must be

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
@@ -72,7 +71,9 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 	for _, w := range wires {
 		t.Run(w.name, func(t *testing.T) {
 			b := startBench(t, serverYAML, newSink(t))
+			sent := 0
 			answered := func(what string, body []byte) {
+				sent++
 				got := b.sendBy(w, body)
 				assert.Contains(t, []int{w.success, 400}, got.status, "%s: %s", what, got.body)
 			}
@@ -93,6 +94,7 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 					answered(fmt.Sprintf("bit %d of byte %d", bit, i), flipped)
 				}
 			}
+			sent += len(zipped)
 			// Of what is around the profile too.
 			body, headers := w.wrap(t, data)
 			for i := range body {
@@ -103,6 +105,7 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 				// A flipped name may make another format, a flipped length a limit.
 				assert.Contains(t, []int{w.success, 400, 413, 415, 429, 501}, got.status, "byte %d: %s", i, got.body)
 			}
+			profiletest.Injected(t, fmt.Sprintf("%d prefixes and flipped bits, %d flipped bits of wires", sent, len(body)))
 			assert.Zero(t, b.server.budget.inUse())
 			assert.Empty(t, b.logs.FilterMessage("panic while handling a request").All())
 		})
@@ -139,6 +142,7 @@ func TestR2_Bombs(t *testing.T) {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				got := b.sendBy(w, bomb)
+				profiletest.Injected(t, "1 bombs")
 				runtime.ReadMemStats(&after)
 				assert.Contains(t, []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}, got.status, got.body)
 				assert.Contains(t, got.body, "limit of 4194304")
@@ -155,6 +159,7 @@ func TestR2_Bombs(t *testing.T) {
 			continue
 		}
 		got := b.push("", bomb, "Content-Encoding", encoding)
+		profiletest.Injected(t, "1 bombs")
 		assert.Equal(t, http.StatusRequestEntityTooLarge, got.status, "%s as Content-Encoding: %s", name, got.body)
 	}
 }
@@ -171,6 +176,7 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 	const clients, rounds = 32, 4
 	good := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
 	var wg sync.WaitGroup
+	var accepted, bombed atomic.Int64
 	for client := range clients {
 		wg.Go(func() {
 			for round := range rounds {
@@ -178,11 +184,13 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 				if round%2 == 0 {
 					status := b.sendBy(w, all[(client+round)%len(all)]).status
 					assert.Contains(t, []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}, status)
+					bombed.Add(1)
 					continue
 				}
 				for {
 					got := b.sendBy(w, good)
 					if got.status == w.success {
+						accepted.Add(1)
 						break
 					}
 					if !assert.Equal(t, http.StatusTooManyRequests, got.status, got.body) {
@@ -193,6 +201,8 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	// Each is of two samples.
+	profiletest.Account(t, fmt.Sprintf("%d bombs", bombed.Load()), int(2*accepted.Load()), next.SampleCount(), 0)
 	assert.Equal(t, clients*rounds/2*2, next.SampleCount())
 	assert.Zero(t, b.server.budget.inUse())
 }
@@ -202,13 +212,7 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 // random, for now or for good; the client sends again what is to be sent again. What
 // was acknowledged has arrived once, and what was refused for good has not.
 func TestR10_ConsumeContract(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	full, _ := profiletest.Soak(t)
-	count := 15
-	if full {
-		count = 1000
-	}
+	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 15, 1000)
 	var (
 		errNow   = errors.New("refused for now")
 		errNever = consumererror.NewPermanent(errors.New("refused for good"))
@@ -227,10 +231,14 @@ func TestR10_ConsumeContract(t *testing.T) {
 			t.Run(w.name+", "+name, func(t *testing.T) {
 				next := newSink(t)
 				var mu sync.Mutex
+				refused := 0
 				random := rand.New(rand.NewPCG(seed, 0))
 				b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 					mu.Lock()
 					err := refuses(random)
+					if err != nil {
+						refused++
+					}
 					mu.Unlock()
 					if err != nil {
 						return err
@@ -258,14 +266,16 @@ func TestR10_ConsumeContract(t *testing.T) {
 					})
 				}
 				clients.Wait()
-				arrived := arrivedValues(t, next)
+				arrived, acknowledged := arrivedValues(t, next), 0
 				for id := int64(1); id <= int64(count); id++ {
 					want := int64(0)
 					if accepted[id] {
+						acknowledged++
 						want = id
 					}
 					assert.Equal(t, want, arrived[id], "profile %d", id)
 				}
+				profiletest.Account(t, fmt.Sprintf("%d refusals of the consumer", refused), acknowledged, len(arrived), 0)
 			})
 		}
 	}
@@ -275,12 +285,8 @@ func oneOf(r *rand.Rand, errs ...error) error { return errs[r.IntN(len(errs))] }
 
 // Row R12 of the faults: many clients by all ways at once; the sum is exact.
 func TestR12_ManyClients(t *testing.T) {
-	full, _ := profiletest.Soak(t)
 	const clients = 64
-	pushes := 12
-	if full {
-		pushes = 157 // more than 10,000 together
-	}
+	pushes := profiletest.Rounds(t, 12, 157) // of each: more than 10,000 together
 	next := newSink(t)
 	var calls atomic.Int64
 	b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
@@ -293,7 +299,7 @@ func TestR12_ManyClients(t *testing.T) {
 		return next.ConsumeProfiles(ctx, pd)
 	}))
 
-	var accepted, refused atomic.Int64
+	var accepted, refused, acknowledged atomic.Int64
 	var wg sync.WaitGroup
 	for client := range clients {
 		wg.Go(func() {
@@ -308,6 +314,7 @@ func TestR12_ManyClients(t *testing.T) {
 					}
 					if status == w.success {
 						accepted.Add(value)
+						acknowledged.Add(1)
 					} else {
 						assert.Equal(t, http.StatusInternalServerError, status)
 						refused.Add(value)
@@ -323,9 +330,11 @@ func TestR12_ManyClients(t *testing.T) {
 	assert.Equal(t, total*(total+1)/2, accepted.Load()+refused.Load())
 	assert.NotZero(t, refused.Load())
 	var arrived int64
-	for _, value := range arrivedValues(t, next) {
+	values := arrivedValues(t, next)
+	for _, value := range values {
 		arrived += value
 	}
+	profiletest.Account(t, fmt.Sprintf("%d clients, %d calls of the consumer of which some fail", clients, calls.Load()), int(acknowledged.Load()), len(values), 0)
 	assert.Equal(t, accepted.Load(), arrived)
 	assert.Zero(t, b.server.budget.inUse())
 }
@@ -333,11 +342,7 @@ func TestR12_ManyClients(t *testing.T) {
 // Row R13 of the faults: a panic is answered, and is the end of nothing else, in
 // requests of several profiles too, which are handed on by goroutines of their own.
 func TestR13_PanicIsAnswered(t *testing.T) {
-	full, _ := profiletest.Soak(t)
-	pushes := 200
-	if full {
-		pushes = 1000
-	}
+	pushes := profiletest.Rounds(t, 200, 1000)
 	several := wire{"datadog, several", http.StatusAccepted, datadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
@@ -363,6 +368,7 @@ func TestR13_PanicIsAnswered(t *testing.T) {
 				require.Equal(t, w.success, b.sendBy(w, body).status)
 			}
 			assert.Equal(t, map[string]int64{"500": 1, strconv.Itoa(w.success): int64(pushes)}, b.counts("otelcol_receiver_pprof_requests", "http.response.status_code"))
+			profiletest.Injected(t, fmt.Sprintf("1 panics, %d pushes after them", pushes))
 			assert.Equal(t, map[string]int64{"panic": 1}, b.counts("otelcol_receiver_pprof_refusals", "reason"))
 		})
 	}
@@ -394,6 +400,7 @@ func TestR16_SecretsAreNotShown(t *testing.T) {
 				}
 			}
 		}
+		profiletest.Injected(t, fmt.Sprintf("%d requests with secrets", len(answers)))
 		for _, got := range answers {
 			assert.NotContains(t, got.body, secret)
 			assert.NotContains(t, fmt.Sprint(got.header), secret)
@@ -427,6 +434,7 @@ func TestR8_QueriesAreBounded(t *testing.T) {
 	got := b.push("?"+query.String(), body)
 	assert.Equal(t, 413, got.status)
 	assert.Contains(t, got.body, "query: parameters: 257, more than the limit of 256")
+	profiletest.Injected(t, fmt.Sprintf("%d and %d parameters", maxAttributes, maxAttributes+1))
 }
 
 // Row R8 of the faults, by the wire: what is in a profile is bounded as it is by
@@ -450,6 +458,7 @@ func TestR8_LimitsOfAProfile(t *testing.T) {
 		} {
 			assert.Equal(t, w.success, b.sendBy(w, plain(t, row.within)).status, "%s by %s", name, w.name)
 			got := b.sendBy(w, plain(t, row.over))
+			profiletest.Injected(t, "1 profiles at a limit, 1 profiles over it")
 			assert.Contains(t, []int{413, 429}, got.status, "%s by %s", name, w.name)
 			assert.Contains(t, got.body, row.says, "%s by %s", name, w.name)
 		}
@@ -466,6 +475,7 @@ func TestR7_R9_RepairsAreCounted(t *testing.T) {
 		next := newSink(t)
 		b := startBench(t, serverYAML, next)
 		require.Equal(t, w.success, b.sendBy(w, plain(t, p)).status)
+		profiletest.Injected(t, "1 profiles to be mended")
 		assert.Equal(t, map[string]int64{"invalid_utf8": 1, "negative_time": 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"), w.name)
 		assert.Zero(t, views(t, next, 0)[0].time)
 	}
@@ -473,13 +483,8 @@ func TestR7_R9_RepairsAreCounted(t *testing.T) {
 
 // Row R6 of the faults, by the wire: labels of every kind come through.
 func TestR6_GeneratedProfilesComeThrough(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	full, _ := profiletest.Soak(t)
-	count := 20
-	if full {
-		count = 10_000 / len(wires)
-	}
+	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 20, 10_000/len(wires))
+	sent := 0
 	random := rand.New(rand.NewPCG(seed, 6))
 	for _, w := range wires {
 		next := newSink(t)
@@ -493,6 +498,7 @@ func TestR6_GeneratedProfilesComeThrough(t *testing.T) {
 			}
 			want, err := profile.ParseUncompressed([]byte(buf.String()))
 			require.NoError(t, err)
+			sent++
 			next.Reset()
 			got := b.sendBy(w, []byte(buf.String()))
 			require.Equal(t, w.success, got.status, got.body)
@@ -501,6 +507,7 @@ func TestR6_GeneratedProfilesComeThrough(t *testing.T) {
 			}
 		}
 	}
+	profiletest.Injected(t, fmt.Sprintf("%d profiles with labels of every kind", sent))
 }
 
 func TestServersOwnRefusals(t *testing.T) {

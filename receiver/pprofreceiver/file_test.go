@@ -339,6 +339,7 @@ func TestR17_OddFiles(t *testing.T) {
 	writeProfile(t, filepath.Join(dir, "half.pb.gz"), 9, old.Add(time.Minute))
 	require.Eventually(t, func() bool { return b.fileOutcomes()[outcomeSuccess] == 3 }, time.Minute, time.Millisecond)
 	assert.Contains(t, values(next.AllProfiles()), int64(9))
+	profiletest.Account(t, "15 odd files, links and directories", 3, len(next.AllProfiles()), 0)
 }
 
 // A file is not read while it grows; one that is replaced is read again.
@@ -370,6 +371,7 @@ func TestR17_GrowingAndReplacedFiles(t *testing.T) {
 	b.files.poll(t.Context())
 	b.files.poll(t.Context())
 	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 1}, b.fileOutcomes())
+	profiletest.Injected(t, fmt.Sprintf("%d states of a growing file, 1 replaced, 1 truncated", len(content)/10))
 }
 
 // Row R17 of the faults: a file that takes the place of another is read, whatever
@@ -409,6 +411,7 @@ func TestR17_ReplacedByOneOfEqualSize(t *testing.T) {
 	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2}), "stored before inodes were")
 	assert.False(t, now.sameContent(version{Size: 1, ModTime: 3, Inode: 3, Changed: 4}))
 	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, Changed: 4}))
+	profiletest.Injected(t, "1 files replaced by one of equal size and time")
 }
 
 // A directory that is not there yet, or cannot be read, is warned of once, and costs
@@ -485,6 +488,7 @@ func TestR17_PipelineWithAnErrorOfFiles(t *testing.T) {
 	}
 	assert.Equal(t, 1, offered)
 	assert.Equal(t, map[string]int{outcomeRefused: 1}, b.fileOutcomes())
+	profiletest.Injected(t, fmt.Sprintf("%d permanent errors", offered))
 }
 
 // Row R17 of the faults: what cannot be read, and what the pipeline panics at, is
@@ -529,6 +533,7 @@ func TestR17_TriedAgain(t *testing.T) {
 	writeProfile(t, gone.path, 4, old)
 	b.files.poll(t.Context())
 	assert.Equal(t, []int64{1, 3, 2, 4}, values(next.AllProfiles()))
+	profiletest.Injected(t, "3 panics, 3 failures to read")
 }
 
 // A file that is offered several times is translated anew each time, since who has
@@ -652,10 +657,7 @@ func TestStorageFails(t *testing.T) {
 
 // R17 of the faults: 10,000 files, each once, in few and small writes.
 func TestR17_ManyFiles(t *testing.T) {
-	n := 1000
-	if full, _ := profiletest.Soak(t); full {
-		n = 10000
-	}
+	n := profiletest.Rounds(t, 1000, 10_000)
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
 	for i := range n {
@@ -677,6 +679,7 @@ func TestR17_ManyFiles(t *testing.T) {
 		largest = max(largest, len(value))
 	}
 	assert.Less(t, largest, 300*(n/checkpointParts+30), "bytes of a write")
+	profiletest.Account(t, fmt.Sprintf("%d files", n), n, len(next.AllProfiles()), 0)
 }
 
 // directoryStorage keeps each value in a file that is replaced as a whole.
@@ -716,9 +719,9 @@ func (s *directoryStorage) Batch(ctx context.Context, operations ...*storage.Ope
 
 const killedEnv = "PPROFRECEIVER_KILLED_IN"
 
-// TestR17_Reader is the process that TestR17_Killed kills: it reads the files of a
+// TestReaderToBeKilled is the process that TestR17_Killed kills: it reads the files of a
 // directory and writes the profile id of each to a log before it accepts it.
-func TestR17_Reader(t *testing.T) {
+func TestReaderToBeKilled(t *testing.T) {
 	dir := os.Getenv(killedEnv)
 	if dir == "" {
 		t.Skip("is run by TestR17_Killed")
@@ -737,13 +740,9 @@ func TestR17_Reader(t *testing.T) {
 // R17 of the faults: each complete file at least once, whenever the process is
 // killed, and exactly once by profile_id.
 func TestR17_Killed(t *testing.T) {
-	rounds, perRound := 5, 60
-	if full, _ := profiletest.Soak(t); full {
-		rounds = 50
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	const perRound = 60
+	rounds := profiletest.Rounds(t, 5, 50)
+	r := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 	dir := t.TempDir()
 	for _, name := range []string{"files", "storage"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
@@ -772,7 +771,7 @@ func TestR17_Killed(t *testing.T) {
 			written++
 			writeProfile(t, filepath.Join(dir, "files", strconv.Itoa(written)+".pb.gz"), int64(written), old.Add(time.Duration(written)*time.Second))
 		}
-		process := exec.Command(os.Args[0], "-test.run=^TestR17_Reader$")
+		process := exec.Command(os.Args[0], "-test.run=^TestReaderToBeKilled$")
 		process.Env = append(os.Environ(), killedEnv+"="+dir)
 		stdin, err := process.StdinPipe()
 		require.NoError(t, err)
@@ -802,4 +801,5 @@ func TestR17_Killed(t *testing.T) {
 	}
 	assert.LessOrEqual(t, lines, written+rounds, "a kill repeats one file at most")
 	t.Logf("%d files, %d kills, %d read twice", written, rounds, lines-written)
+	profiletest.Account(t, fmt.Sprintf("%d SIGKILL, %d files read twice", rounds, lines-written), written, len(ids), 0)
 }

@@ -117,6 +117,7 @@ func TestR10_Statuses(t *testing.T) {
 			}
 			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
 
+			profiletest.Injected(t, "1 requests")
 			got, err := b.send(row.method, row.path, bytes.NewReader(row.body), row.headers...)
 			require.NoError(t, err)
 			require.Equal(t, row.status, got.status, got.body)
@@ -264,6 +265,7 @@ func TestR5_EmptyProfileIsCounted(t *testing.T) {
 		Value:      1,
 		Attributes: attribute.NewSet(attribute.String("transport", "http")),
 	}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	profiletest.Injected(t, "1 profiles without samples")
 }
 
 func TestConfiguredLabels(t *testing.T) {

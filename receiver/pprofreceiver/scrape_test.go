@@ -305,6 +305,7 @@ func TestR14_BadTargets(t *testing.T) {
 			perInstance[id.Str()]++
 		}
 		assert.Len(t, perInstance, 70)
+		profiletest.Injected(t, fmt.Sprintf("%d targets of which %d are bad, %d profiles of the good ones", targets, targets-len(perInstance), len(next.AllProfiles())))
 		// Each is warned of once, not on each cycle.
 		assert.Equal(t, 30, b.logs.FilterMessageSnippet("scraping failed;").Len())
 	})
@@ -630,6 +631,7 @@ remote:
 	defer mu.Unlock()
 	assert.Empty(t, stolen)
 	b.requireNoSecrets("s3cret")
+	profiletest.Injected(t, fmt.Sprintf("%d redirects to another host", b.outcomes("")[outcomeRedirect]))
 }
 
 // R16 of the faults: none in logs or metrics, whatever goes wrong.
@@ -658,6 +660,7 @@ func TestR16_SecretsOfTargetsAreNotShown(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	b.requireNoSecrets("s3cret")
+	profiletest.Injected(t, fmt.Sprintf("%d bad targets with secrets", len(names)+2))
 }
 
 // requireNoSecrets looks for a secret in all that b has logged and measured.

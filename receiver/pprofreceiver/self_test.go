@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // temporalities returns profile.temporality of each sample type that arrived, by
@@ -88,7 +90,7 @@ func TestSelfTakesWhatIsAskedFor(t *testing.T) {
 
 // Row R18 of the faults: another owner of the CPU profiler costs that kind, with
 // a warning, and nothing else.
-func TestSelfWhenTheCPUProfilerIsTaken(t *testing.T) {
+func TestR18_CPUProfilerIsTaken(t *testing.T) {
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
 	defer pprof.StopCPUProfile()
 	next := newSink(t)
@@ -102,6 +104,7 @@ func TestSelfWhenTheCPUProfilerIsTaken(t *testing.T) {
 	warnings := b.logs.FilterMessage("a profile of the collector itself is lost").All()
 	require.NotEmpty(t, warnings)
 	assert.Equal(t, "cpu", warnings[0].ContextMap()["profile"])
+	profiletest.Injected(t, "1 other owners of the CPU profiler")
 }
 
 func TestReceiversShareTheCPUProfiler(t *testing.T) {
@@ -191,6 +194,7 @@ func TestR18_RatesAreRestored(t *testing.T) {
 	assert.Empty(t, blockRate.held)
 	require.NoError(t, untouched.Shutdown(t.Context()))
 	assert.Equal(t, outside, rate())
+	profiletest.Injected(t, "3 receivers that ask for rates")
 }
 
 func TestSelfMutexBlockAndAllocs(t *testing.T) {

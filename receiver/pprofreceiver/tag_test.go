@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // tagged is a dictionary of n strings and n attributes, and that many Profiles.
@@ -113,4 +115,5 @@ func TestR8_TypesTimesStrings(t *testing.T) {
 	one, all := took(1), took(many)
 	t.Logf("%d profiles took %.1f times as long as one", many, float64(all)/float64(one))
 	assert.Less(t, all, 30*one)
+	profiletest.Injected(t, fmt.Sprintf("%d sample types, %d strings", many, size))
 }

@@ -400,7 +400,7 @@ func TestDecompress(t *testing.T) {
 }
 
 // Sums of one identity beyond int64 go into further Profiles, exactly.
-func TestUnmarshalOverflow(t *testing.T) {
+func TestR7_Overflow(t *testing.T) {
 	l := &profile.Location{ID: 1, Address: 5}
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "a", Unit: "b"}, {Type: "c", Unit: "d"}},
@@ -418,6 +418,79 @@ func TestUnmarshalOverflow(t *testing.T) {
 	_, err := (&Unmarshaler{}).UnmarshalProfiles(encode(t, p))
 	var limit *LimitError
 	require.ErrorAs(t, err, &limit)
+	profiletest.Injected(t, fmt.Sprintf("3 and %d values of one identity at the edges of int64", len(p.Sample)))
+}
+
+// Times and durations below zero, or beyond what int64 holds, become 0 and are counted.
+func TestR7_Times(t *testing.T) {
+	for _, test := range []struct {
+		time, duration         uint64 // as they are on the wire
+		wantTime, wantDuration uint64
+		mended                 int
+	}{
+		{math.MaxUint64, 1 << 63, 0, 0, 2},
+		{1 << 63, 7, 0, 7, 1},
+		{7, math.MaxUint64 - 7, 7, 0, 1},
+		{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, 0},
+	} {
+		data := base().varint(profileTimeNanos, test.time).varint(profileDurationNanos, test.duration)
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
+		require.NoError(t, err)
+		require.Equal(t, test.mended, report.NegativeTimes)
+		p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		require.EqualValues(t, test.wantTime, p.Time())
+		require.Equal(t, test.wantDuration, p.DurationNano())
+		profiletest.Injected(t, fmt.Sprintf("%d negative or overflowing times and durations", test.mended))
+	}
+}
+
+// What is missing, or of another number than it should be, has the outcome that it has
+// with google/pprof; what is accepted is there with what it holds.
+func TestR5_Missing(t *testing.T) {
+	types := func(n int) (m message) {
+		for i := range n {
+			m = m.bytes(profileSampleType, message(nil).varint(1, uint64(1+i%2)))
+		}
+		return m
+	}
+	sample := func(values ...uint64) message {
+		return message(nil).bytes(profileSample, message(nil).packed(2, values...))
+	}
+	table := message(nil).strings("", "cpu", "wall")
+	for name, test := range map[string]struct {
+		data              message
+		refused           string // part of the error
+		profiles, samples int
+	}{
+		"a value too few":             {slices.Concat(types(2), sample(1), table), "sample[0]", 0, 0},
+		"a value too many":            {slices.Concat(types(2), sample(1, 2, 3), table), "more values than the 2 sample types", 0, 0},
+		"no values":                   {slices.Concat(types(1), sample(), table), "sample[0]", 0, 0},
+		"no sample type":              {slices.Concat(sample(1), table), "no sample_type", 0, 0},
+		"no sample type, no samples":  {table, "", 0, 0},
+		"no samples":                  {slices.Concat(types(2), table), "", 2, 0},
+		"no period type":              {slices.Concat(types(2), sample(1, 2), table), "", 2, 2},
+		"period without period type":  {slices.Concat(types(1), sample(1), table).varint(profilePeriod, 5), "", 1, 1},
+		"as many values as there are": {slices.Concat(types(3), sample(1, 2, 3), table), "", 3, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			profiletest.Injected(t, "1 profiles")
+			pd, err := (&Unmarshaler{}).UnmarshalProfiles(test.data)
+			if test.refused != "" {
+				require.ErrorContains(t, err, test.refused)
+				requireAsOracle(t, &Unmarshaler{}, test.data)
+				return
+			}
+			require.NoError(t, err)
+			requireAsOracle(t, &Unmarshaler{}, test.data)
+			require.Equal(t, test.profiles, pd.ProfileCount())
+			require.Equal(t, test.samples, pd.SampleCount())
+			for i := range test.profiles {
+				p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(i)
+				require.Zero(t, p.PeriodType().TypeStrindex())
+				require.Zero(t, p.PeriodType().UnitStrindex())
+			}
+		})
+	}
 }
 
 func TestUnmarshalConcurrently(t *testing.T) {
