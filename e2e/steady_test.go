@@ -4,16 +4,17 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/load"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -55,22 +56,24 @@ service:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
 `, address, files))
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	var bodies []load.Body
+	for _, data := range ownProfiles(t) {
+		body, err := load.NewBody(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, body)
+	}
 	var pushing sync.WaitGroup
-	pushes := 0
+	var pushed *load.Result
 	pushing.Go(func() {
-		var bodies [][]byte
-		for _, data := range ownProfiles(t) {
-			bodies = append(bodies, data)
+		result, err := load.Run(t.Context(), load.Options{
+			URL: c.url + "/v1/pprof", Bodies: bodies, Clients: 4, Services: 10, Rate: ratedLoad, Duration: duration, Timeout: patience,
+		})
+		if err != nil {
+			t.Error(err)
 		}
-		tick := time.NewTicker(time.Second / ratedLoad)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			c.push(t, fmt.Sprintf("service-%d", pushes%10), bodies[pushes%len(bodies)])
-			pushes++
-			<-tick.C
-		}
+		pushed = result
 	})
 
 	type reading struct{ seconds, resident, descriptors float64 }
@@ -84,8 +87,10 @@ service:
 		}
 		readings = append(readings, reading{time.Since(begin).Seconds(), float64(memory(t, c.command.Process.Pid, "VmRSS:")), float64(len(descriptors))})
 	}
-	cancel()
 	pushing.Wait()
+	if pushed == nil || pushed.FirstError != nil || pushed.Accepted() != len(pushed.Latencies) {
+		t.Fatalf("not all was accepted: %+v", pushed)
+	}
 	c.stop(t)
 
 	// The first third is for pools, caches, the heap, and the ids of the repeat horizon
@@ -98,7 +103,11 @@ service:
 		fewest, most = min(fewest, r.descriptors), max(most, r.descriptors)
 	}
 	slope := slopeOf(seconds, resident) * 600 / (1 << 20)
-	t.Logf("%d pushes in %s; resident %.0f MiB at the end, %+.2f MiB in 10 minutes; %.0f to %.0f descriptors", pushes, duration, resident[len(resident)-1]/(1<<20), slope, fewest, most)
+	t.Logf("%d pushes in %s; resident %.0f MiB at the end, %+.2f MiB in 10 minutes; %.0f to %.0f descriptors", pushed.Accepted(), duration, resident[len(resident)-1]/(1<<20), slope, fewest, most)
+	for i := range 10 {
+		r := readings[(i+1)*len(readings)/10-1]
+		t.Logf("after %.0fs: %.1f MiB resident", r.seconds, r.resident/(1<<20))
+	}
 	if telling && slope >= 1 {
 		t.Errorf("resident memory grows by %.2f MiB in 10 minutes, want less than 1", slope)
 	}
@@ -121,7 +130,7 @@ func goroutines(t *testing.T, dir string) int64 {
 	var running int64
 	for _, record := range readAll(t, dir) {
 		for _, p := range record {
-			if name := serviceName(p); p.Type != "goroutine" && p.Type != "goroutines" || len(name) >= 8 && name[:8] == "service-" || p.Time < last {
+			if name := serviceName(p); p.Type != "goroutine" && p.Type != "goroutines" || strings.HasPrefix(name, "load-") || p.Time < last {
 				continue
 			}
 			if p.Time > last {
