@@ -18,7 +18,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -28,7 +27,7 @@ type fileExporter struct {
 	config    *Config
 	options   segment.Options
 	logger    *zap.Logger
-	telemetry *metadata.TelemetryBuilder
+	telemetry *telemetry
 	marshaler recordMarshaler
 
 	// openSet is segment.OpenSet, but for tests.
@@ -40,7 +39,7 @@ type fileExporter struct {
 }
 
 func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, error) {
-	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	telemetry, err := newTelemetry(set)
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,37 @@ import (
 	"io/fs"
 	"syscall"
 
+	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
+
+// telemetry is what one exporter counts with.
+type telemetry struct {
+	*metadata.TelemetryBuilder
+	instance attribute.KeyValue
+	plain    metric.MeasurementOption // of what has no other attributes
+}
+
+func newTelemetry(set exporter.Settings) (*telemetry, error) {
+	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	t := &telemetry{TelemetryBuilder: builder, instance: attribute.String("exporter", set.ID.String())}
+	t.plain = t.with()
+	return t, nil
+}
+
+// with makes what goes with everything that is counted: which exporter it is of, and
+// these attributes.
+func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.instance}, attributes...)...))
+}
 
 // Reasons of errors, as metadata.yaml lists them.
 const (
@@ -59,18 +84,14 @@ func reasonOf(err error) string {
 func (e *fileExporter) count(reason string) { e.countMany(reason, 1) }
 
 func (e *fileExporter) countMany(reason string, n int) {
-	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), int64(n), attributeOf("reason", reason))
-}
-
-func attributeOf(key, value string) metric.AddOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), int64(n), e.telemetry.with(attribute.String("reason", reason)))
 }
 
 func (e *fileExporter) tellAppended(raw, stored int64) {
 	ctx := context.Background()
-	e.telemetry.ExporterProfilesFileRecords.Add(ctx, 1)
-	e.telemetry.ExporterProfilesFileUncompressedBytes.Add(ctx, raw)
-	e.telemetry.ExporterProfilesFileWrittenBytes.Add(ctx, stored)
+	e.telemetry.ExporterProfilesFileRecords.Add(ctx, 1, e.telemetry.plain)
+	e.telemetry.ExporterProfilesFileUncompressedBytes.Add(ctx, raw, e.telemetry.plain)
+	e.telemetry.ExporterProfilesFileWrittenBytes.Add(ctx, stored, e.telemetry.plain)
 }
 
 // place says which directory a file is in.
@@ -83,7 +104,7 @@ func (e *fileExporter) place(group string) []zap.Field {
 }
 
 func (e *fileExporter) tellFinished(f segment.Finished) {
-	e.telemetry.ExporterProfilesFileFiles.Add(context.Background(), 1, attributeOf("reason", string(f.Reason)))
+	e.telemetry.ExporterProfilesFileFiles.Add(context.Background(), 1, e.telemetry.with(attribute.String("reason", string(f.Reason))))
 	e.logger.Info("Finished a file of profiles", append(e.place(f.Group),
 		zap.String("file", f.Name),
 		zap.String("reason", string(f.Reason)),
@@ -98,11 +119,11 @@ func (e *fileExporter) tellFinished(f segment.Finished) {
 func (e *fileExporter) tellRepaired(r segment.Repaired) {
 	fields := append(e.place(r.Group), zap.String("partial", r.Partial), zap.Int64("cut_bytes", r.Cut))
 	if r.Name == "" {
-		e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, attributeOf("outcome", "removed"))
+		e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, e.telemetry.with(attribute.String("outcome", "removed")))
 		e.logger.Info("Removed a leftover file without a whole record", fields...)
 		return
 	}
-	e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, attributeOf("outcome", "finished"))
+	e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, e.telemetry.with(attribute.String("outcome", "finished")))
 	e.logger.Info("Finished a leftover file", append(fields,
 		zap.String("file", r.Name),
 		zap.Int("records", r.Records),
@@ -112,7 +133,7 @@ func (e *fileExporter) tellRepaired(r segment.Repaired) {
 }
 
 func (e *fileExporter) tellRemoved(r segment.Removed) {
-	e.telemetry.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
+	e.telemetry.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1, e.telemetry.plain)
 	e.logger.Debug("Removed an old file", append(e.place(r.Group), zap.String("file", r.Name), zap.Int64("bytes", r.Size))...)
 }
 

@@ -21,5 +21,5 @@ func NewFactory() processor.Factory {
 }
 
 func createProfiles(_ context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {
-	return newDedupProcessor(set.TelemetrySettings, cfg.(*Config), next)
+	return newDedupProcessor(set, cfg.(*Config), next)
 }

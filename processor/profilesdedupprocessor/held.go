@@ -92,7 +92,7 @@ func (s *sender) offer(key string, l *lane) {
 	for len(l.held) > 0 && s.sending.Err() == nil {
 		h := l.held[0]
 		if h.offered {
-			s.telemetry.ProcessorProfilesDedupRetries.Add(background, 1)
+			s.telemetry.retried()
 		}
 		h.offered = true
 		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(h.message)

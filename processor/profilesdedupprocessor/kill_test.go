@@ -98,7 +98,7 @@ func TestKilledProcess(t *testing.T) {
 	cfg.Window = 10 * time.Millisecond
 	cfg.Acknowledge = os.Getenv(envKilledAcknowledge)
 	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = 5*time.Millisecond, 5*time.Millisecond
-	p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &keeper{file: open("accepted")})
+	p, err := newDedupProcessor(nopSettings(), cfg, &keeper{file: open("accepted")})
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	acknowledged := open("acknowledged")

@@ -73,7 +73,7 @@ func TestManyStringsProcess(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Window, cfg.MemoryLimit, cfg.ShutdownTimeout = time.Hour, 64*bytesize.MiB, time.Hour
 	var next summing
-	p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &next)
+	p, err := newDedupProcessor(nopSettings(), cfg, &next)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	const each = 2000

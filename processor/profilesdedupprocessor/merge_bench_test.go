@@ -233,7 +233,7 @@ func TestAllocationsOfARepeatedProfile(t *testing.T) {
 		var next downstream
 		cfg := createDefaultConfig().(*Config)
 		cfg.Window = time.Hour
-		p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &next)
+		p, err := newDedupProcessor(nopSettings(), cfg, &next)
 		require.NoError(t, err)
 		require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 		allocations := testing.AllocsPerRun(20, func() { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) })

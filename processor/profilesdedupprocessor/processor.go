@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -55,7 +56,7 @@ var (
 	errStopping = errors.New("profiles_dedup: it is shutting down")
 )
 
-func newDedupProcessor(set component.TelemetrySettings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
+func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
 	telemetry, err := newTelemetry(set)
 	if err != nil {
 		return nil, err
@@ -322,7 +323,7 @@ func (p *dedupProcessor) wakeSender() {
 // Shutdown flushes what is left and waits until it is accepted, for at most
 // shutdown_timeout or until ctx ends. The error says what had to be dropped.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
-	defer p.telemetry.Shutdown()
+	defer p.telemetry.shutdown()
 	p.mu.Lock()
 	if p.stopping || p.cfg.Window == 0 || p.timer == nil {
 		p.stopping = true

@@ -432,7 +432,7 @@ func TestP12_Producers(t *testing.T) {
 
 func TestShutdownWithoutStart(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
-	p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &downstream{})
+	p, err := newDedupProcessor(nopSettings(), cfg, &downstream{})
 	require.NoError(t, err)
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.NoError(t, p.Shutdown(t.Context()))

@@ -324,7 +324,7 @@ func runScenario(t *testing.T, sections []section) {
 	}
 	require.NoError(t, confmap.Validate(cfg))
 	var sink scenarioSink
-	p, err := newDedupProcessor(componenttest.NewNopTelemetrySettings(), cfg, &sink)
+	p, err := newDedupProcessor(nopSettings(), cfg, &sink)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	refusal := ""

@@ -7,8 +7,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -31,45 +31,62 @@ const (
 	reasonInvalid      reason = "invalid"
 )
 
-// telemetry counts what happens. It is safe for concurrent use.
+// telemetry counts what happens, as of one processor. It is safe for concurrent use.
 type telemetry struct {
-	*metadata.TelemetryBuilder
+	builder  *metadata.TelemetryBuilder
 	retained atomic.Int64 // bytes
+
+	instance attribute.KeyValue
+	plain    []metric.AddOption // of what has no other attributes
+	tables   [len(tables)][]metric.AddOption
 }
 
-func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
-	builder, err := metadata.NewTelemetryBuilder(set)
+var tables = [...]string{"string", "mapping", "location", "function", "link", "attribute", "stack"}
+
+func newTelemetry(set processor.Settings) (*telemetry, error) {
+	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{TelemetryBuilder: builder}
+	t := &telemetry{builder: builder, instance: attribute.String("processor", set.ID.String())}
+	t.plain = []metric.AddOption{t.with()}
+	for i, table := range tables {
+		t.tables[i] = []metric.AddOption{t.with(attribute.String("table", table))}
+	}
+	// A processor of two pipelines is two of one id. What two callbacks observe is added
+	// up, because it is no gauge.
+	observed := t.with()
 	err = builder.RegisterProcessorProfilesDedupRetainedBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(t.retained.Load())
+		o.Observe(t.retained.Load(), observed)
 		return nil
 	})
 	return t, err
 }
 
+// shutdown ends what is observed.
+func (t *telemetry) shutdown() { t.builder.Shutdown() }
+
+// with makes what goes with everything that is counted: which processor it is of, and
+// these attributes.
+func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.instance}, attributes...)...))
+}
+
+func (t *telemetry) because(r reason) metric.MeasurementOption {
+	return t.with(attribute.String("reason", string(r)))
+}
+
 // background is for counters, which read nothing from it.
 var background = context.Background()
 
-func because(r reason) metric.AddOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", string(r))))
+func (t *telemetry) add(counter metric.Int64Counter, n int) {
+	counter.Add(background, int64(n), t.plain...)
 }
 
-var tableNames = [...]metric.AddOption{
-	ofTable("string"), ofTable("mapping"), ofTable("location"), ofTable("function"),
-	ofTable("link"), ofTable("attribute"), ofTable("stack"),
-}
-
-func ofTable(name string) metric.AddOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("table", name)))
-}
-
-func addSizes(entries, bytes metric.Int64Counter, s dictionary.Sizes) {
-	for i, size := range [...]dictionary.Size{s.String, s.Mapping, s.Location, s.Function, s.Link, s.Attribute, s.Stack} {
-		entries.Add(background, int64(size.Entries), tableNames[i])
-		bytes.Add(background, int64(size.Bytes), tableNames[i])
+func (t *telemetry) addSizes(entries, bytes metric.Int64Counter, s dictionary.Sizes) {
+	for i, size := range [len(tables)]dictionary.Size{s.String, s.Mapping, s.Location, s.Function, s.Link, s.Attribute, s.Stack} {
+		entries.Add(background, int64(size.Entries), t.tables[i]...)
+		bytes.Add(background, int64(size.Bytes), t.tables[i]...)
 	}
 }
 
@@ -84,35 +101,39 @@ func (t *telemetry) accepted(in *incoming) {
 		}
 	}
 	if profiles > 0 {
-		t.ProcessorProfilesDedupRepeatedProfiles.Add(background, int64(profiles))
-		t.ProcessorProfilesDedupRepeatedSamples.Add(background, int64(samples))
+		t.add(t.builder.ProcessorProfilesDedupRepeatedProfiles, profiles)
+		t.add(t.builder.ProcessorProfilesDedupRepeatedSamples, samples)
 	}
 }
 
 func (t *telemetry) incoming(profiles, samples int, sizes dictionary.Sizes) {
-	t.ProcessorProfilesDedupIncomingProfiles.Add(background, int64(profiles))
-	t.ProcessorProfilesDedupIncomingSamples.Add(background, int64(samples))
-	addSizes(t.ProcessorProfilesDedupDictionaryEntriesIn, t.ProcessorProfilesDedupDictionaryBytesIn, sizes)
+	t.add(t.builder.ProcessorProfilesDedupIncomingProfiles, profiles)
+	t.add(t.builder.ProcessorProfilesDedupIncomingSamples, samples)
+	t.addSizes(t.builder.ProcessorProfilesDedupDictionaryEntriesIn, t.builder.ProcessorProfilesDedupDictionaryBytesIn, sizes)
 }
 
 // superseded counts readings of a window that gave way to later ones.
 func (t *telemetry) superseded(profiles int) {
 	if profiles > 0 {
-		t.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(profiles), because(reasonSuperseded))
+		t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(profiles), t.because(reasonSuperseded))
 	}
 }
 
 func (t *telemetry) refused(r reason) {
-	t.ProcessorProfilesDedupRefusedPayloads.Add(background, 1, because(r))
+	t.builder.ProcessorProfilesDedupRefusedPayloads.Add(background, 1, t.because(r))
 }
 
 func (t *telemetry) flushed(r reason) {
-	t.ProcessorProfilesDedupFlushes.Add(background, 1, because(r))
+	t.builder.ProcessorProfilesDedupFlushes.Add(background, 1, t.because(r))
+}
+
+func (t *telemetry) retried() {
+	t.add(t.builder.ProcessorProfilesDedupRetries, 1)
 }
 
 func (t *telemetry) dropped(c counts, r reason) {
-	t.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.profiles), because(r))
-	t.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.samples), because(r))
+	t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.profiles), t.because(r))
+	t.builder.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.samples), t.because(r))
 }
 
 // outgoing is what is counted of a payload once it has been accepted. It is taken
@@ -127,15 +148,15 @@ func outgoingOf(pd pprofile.Profiles) outgoing {
 }
 
 func (t *telemetry) passedOn(out outgoing) {
-	t.ProcessorProfilesDedupOutgoingProfiles.Add(background, int64(out.profiles))
-	t.ProcessorProfilesDedupOutgoingSamples.Add(background, int64(out.samples))
-	addSizes(t.ProcessorProfilesDedupDictionaryEntriesOut, t.ProcessorProfilesDedupDictionaryBytesOut, out.sizes)
+	t.add(t.builder.ProcessorProfilesDedupOutgoingProfiles, out.profiles)
+	t.add(t.builder.ProcessorProfilesDedupOutgoingSamples, out.samples)
+	t.addSizes(t.builder.ProcessorProfilesDedupDictionaryEntriesOut, t.builder.ProcessorProfilesDedupDictionaryBytesOut, out.sizes)
 }
 
 // ratio records how much smaller the dictionaries of a window became, all partitions
 // together.
 func (t *telemetry) ratio(in, out int) {
 	if out > 0 {
-		t.ProcessorProfilesDedupDictionaryRatio.Record(background, float64(in)/float64(out))
+		t.builder.ProcessorProfilesDedupDictionaryRatio.Record(background, float64(in)/float64(out), t.with())
 	}
 }

@@ -24,10 +24,8 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -55,7 +53,7 @@ type fileReader struct {
 	resourceAttributes map[string]string
 	intake             *intake
 	logger             *zap.Logger
-	telemetry          *metadata.TelemetryBuilder
+	telemetry          *telemetry
 
 	limit      int // bytes of a payload
 	budget     *budget
@@ -80,7 +78,7 @@ type foundFile struct {
 	kind       string
 }
 
-func newFileReader(id component.ID, config FileConfig, resourceAttributes map[string]string, in *intake, logger *zap.Logger, telemetry *metadata.TelemetryBuilder) (*fileReader, error) {
+func newFileReader(id component.ID, config FileConfig, resourceAttributes map[string]string, in *intake, logger *zap.Logger, telemetry *telemetry) (*fileReader, error) {
 	r := &fileReader{
 		id:                 id,
 		config:             config,
@@ -223,7 +221,7 @@ func (r *fileReader) settle(ctx context.Context, file foundFile, err error) {
 	if _, unreadable := errors.AsType[*unreadableError](err); unreadable {
 		outcome = outcomeUnreadable
 	}
-	r.telemetry.ReceiverPprofFiles.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", outcome))))
+	r.telemetry.ReceiverPprofFiles.Add(ctx, 1, r.telemetry.with(attribute.String("outcome", outcome)))
 	switch outcome {
 	case outcomeUnreadable, outcomePanic:
 		if r.warned[file.path] != outcome {

@@ -73,10 +73,10 @@ type intake struct {
 	attributes   metric.MeasurementOption // of what telemetry counts
 	next         xconsumer.Profiles
 	obsreport    *receiverhelper.ObsReport
-	telemetry    *metadata.TelemetryBuilder
+	telemetry    *telemetry
 }
 
-func newIntake(transport string, set receiver.Settings, cfg *Config, decompressedSize int, next xconsumer.Profiles, telemetry *metadata.TelemetryBuilder) (*intake, error) {
+func newIntake(transport string, set receiver.Settings, cfg *Config, decompressedSize int, next xconsumer.Profiles, telemetry *telemetry) (*intake, error) {
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID:             set.ID,
 		Transport:              transport,
@@ -87,7 +87,7 @@ func newIntake(transport string, set receiver.Settings, cfg *Config, decompresse
 	}
 	return &intake{
 		transport:  transport,
-		attributes: metric.WithAttributeSet(attribute.NewSet(attribute.String("transport", transport))),
+		attributes: telemetry.with(attribute.String("transport", transport)),
 		unmarshaler: &pproftranslator.Unmarshaler{
 			Limits:         pproftranslator.Limits{DecompressedSize: decompressedSize},
 			TimestampLabel: cfg.TimestampLabel,

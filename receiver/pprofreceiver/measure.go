@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -38,34 +37,34 @@ func (in *intake) countRepairs(ctx context.Context, report pproftranslator.Repor
 		{"negative_time", report.NegativeTimes},
 	} {
 		if repaired.count > 0 {
-			in.telemetry.ReceiverPprofRepairs.Add(ctx, int64(repaired.count), metric.WithAttributeSet(attribute.NewSet(
+			in.telemetry.ReceiverPprofRepairs.Add(ctx, int64(repaired.count), in.telemetry.with(
 				attribute.String("transport", in.transport),
 				attribute.String("repair", repaired.what),
-			)))
+			))
 		}
 	}
 }
 
 func (s *server) count(ctx context.Context, endpoint string, status int) {
-	s.telemetry.ReceiverPprofRequests.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
+	s.telemetry.ReceiverPprofRequests.Add(ctx, 1, s.telemetry.with(
 		attribute.String("endpoint", endpoint),
 		attribute.Int("http.response.status_code", status),
-	)))
+	))
 }
 
 func (s *server) countRefusal(ctx context.Context, endpoint string, answer *refusal) {
-	s.telemetry.ReceiverPprofRefusals.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
+	s.telemetry.ReceiverPprofRefusals.Add(ctx, 1, s.telemetry.with(
 		attribute.String("endpoint", endpoint),
 		attribute.String("reason", answer.reason),
-	)))
+	))
 }
 
 // skip counts parts of a request that are left out.
 func (s *server) skip(ctx context.Context, endpoint, what string, parts int) {
 	if parts > 0 {
-		s.telemetry.ReceiverPprofSkippedAttachments.Add(ctx, int64(parts), metric.WithAttributeSet(attribute.NewSet(
+		s.telemetry.ReceiverPprofSkippedAttachments.Add(ctx, int64(parts), s.telemetry.with(
 			attribute.String("endpoint", endpoint),
 			attribute.String("attachment", what),
-		)))
+		))
 	}
 }

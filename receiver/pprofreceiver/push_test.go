@@ -205,7 +205,7 @@ func TestPush(t *testing.T) {
 
 	points := []metricdata.DataPoint[int64]{{
 		Value:      1,
-		Attributes: attribute.NewSet(attribute.String("endpoint", "/v1/pprof"), attribute.Int("http.response.status_code", 204)),
+		Attributes: attribute.NewSet(attribute.String("receiver", "pprof"), attribute.String("endpoint", "/v1/pprof"), attribute.Int("http.response.status_code", 204)),
 	}}
 	metadatatest.AssertEqualReceiverPprofRequests(t, b.telemetry, points, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	accepted, err := b.telemetry.GetMetric("otelcol_receiver_accepted_profile_samples")
@@ -263,7 +263,7 @@ func TestR5_EmptyProfileIsCounted(t *testing.T) {
 	assert.Zero(t, next.SampleCount())
 	metadatatest.AssertEqualReceiverPprofEmptyProfiles(t, b.telemetry, []metricdata.DataPoint[int64]{{
 		Value:      1,
-		Attributes: attribute.NewSet(attribute.String("transport", "http")),
+		Attributes: attribute.NewSet(attribute.String("receiver", "pprof"), attribute.String("transport", "http")),
 	}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	profiletest.Injected(t, "1 profiles without samples")
 }

@@ -11,8 +11,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
-
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 // pprofReceiver is the component: the sections that are configured, each with
@@ -22,11 +20,11 @@ type pprofReceiver struct {
 	scraper   *scraper      // nil when not configured
 	files     *fileReader   // nil when not configured
 	self      *selfProfiler // nil when not configured
-	telemetry *metadata.TelemetryBuilder
+	telemetry *telemetry
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
-	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	telemetry, err := newTelemetry(set)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/difference"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 const attributeInstanceID = "service.instance.id"
@@ -41,7 +40,7 @@ type scraper struct {
 	jobs      []*scrapeJob
 	intake    *intake
 	settings  component.TelemetrySettings
-	telemetry *metadata.TelemetryBuilder
+	telemetry *telemetry
 
 	// makeClient makes the client that start uses.
 	makeClient func(ctx context.Context, host component.Host) (*http.Client, error)
@@ -66,7 +65,7 @@ type scrapeJob struct {
 
 const healthUnknown = -1
 
-func newScraper(config RemoteConfig, resourceAttributes map[string]string, in *intake, settings component.TelemetrySettings, telemetry *metadata.TelemetryBuilder) (*scraper, error) {
+func newScraper(config RemoteConfig, resourceAttributes map[string]string, in *intake, settings component.TelemetrySettings, telemetry *telemetry) (*scraper, error) {
 	s := &scraper{config: config, intake: in, settings: settings, telemetry: telemetry}
 	s.makeClient = s.configuredClient
 	if config.HTTP.Endpoint != "" {
@@ -186,7 +185,7 @@ func (s *scraper) stop() {
 func (s *scraper) observeHealth(_ context.Context, observer metric.Int64Observer) error {
 	for _, job := range s.jobs {
 		if up := job.up.Load(); up != healthUnknown {
-			observer.Observe(up, metric.WithAttributes(job.attributes...))
+			observer.Observe(up, s.telemetry.with(job.attributes...))
 		}
 	}
 	return nil
@@ -227,10 +226,10 @@ func (s *scraper) collect(ctx context.Context, job *scrapeJob) {
 		return
 	}
 	outcome := outcomeOf(err)
-	s.telemetry.ReceiverPprofScrapes.Add(ctx, 1, metric.WithAttributeSet(
-		attribute.NewSet(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...)))
-	s.telemetry.ReceiverPprofScrapeDuration.Record(ctx, took.Sub(start).Seconds(), metric.WithAttributeSet(
-		attribute.NewSet(attribute.String("profile.type", job.kind.profileType), attribute.String("outcome", outcome))))
+	s.telemetry.ReceiverPprofScrapes.Add(ctx, 1, s.telemetry.with(
+		append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
+	s.telemetry.ReceiverPprofScrapeDuration.Record(ctx, took.Sub(start).Seconds(), s.telemetry.with(
+		attribute.String("profile.type", job.kind.profileType), attribute.String("outcome", outcome)))
 	up := int64(0)
 	if outcome == outcomeSuccess || outcome == outcomeRefused {
 		up = 1

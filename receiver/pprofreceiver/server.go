@@ -17,8 +17,6 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.uber.org/zap"
-
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 const (
@@ -59,7 +57,7 @@ type server struct {
 	budget             *budget
 	intake             *intake
 	settings           component.TelemetrySettings
-	telemetry          *metadata.TelemetryBuilder
+	telemetry          *telemetry
 	endpoints          []endpoint
 
 	drainTime time.Duration
@@ -72,7 +70,7 @@ type server struct {
 	handlers handlerCount
 }
 
-func newServer(config ServerConfig, resourceAttributes map[string]string, in *intake, settings component.TelemetrySettings, telemetry *metadata.TelemetryBuilder) *server {
+func newServer(config ServerConfig, resourceAttributes map[string]string, in *intake, settings component.TelemetrySettings, telemetry *telemetry) *server {
 	s := &server{
 		config:             config,
 		resourceAttributes: resourceAttributes,

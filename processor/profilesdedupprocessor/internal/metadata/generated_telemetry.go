@@ -43,7 +43,7 @@ type TelemetryBuilder struct {
 	ProcessorProfilesDedupRefusedPayloads      metric.Int64Counter
 	ProcessorProfilesDedupRepeatedProfiles     metric.Int64Counter
 	ProcessorProfilesDedupRepeatedSamples      metric.Int64Counter
-	ProcessorProfilesDedupRetainedBytes        metric.Int64ObservableGauge
+	ProcessorProfilesDedupRetainedBytes        metric.Int64ObservableUpDownCounter
 	ProcessorProfilesDedupRetries              metric.Int64Counter
 }
 
@@ -192,7 +192,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupRetainedBytes, err = builder.meter.Int64ObservableGauge(
+	builder.ProcessorProfilesDedupRetainedBytes, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_profiles_dedup_retained_bytes",
 		metric.WithDescription("About what the filling window, those on their way, and what is known of repeats take. [Development]"),
 		metric.WithUnit("By"),

@@ -265,8 +265,10 @@ func AssertEqualProcessorProfilesDedupRetainedBytes(t *testing.T, tt *componentt
 		Name:        "otelcol_processor_profiles_dedup_retained_bytes",
 		Description: "About what the filling window, those on their way, and what is known of repeats take. [Development]",
 		Unit:        "By",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_processor_profiles_dedup_retained_bytes")
