@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/moby/buildkit v0.25.0
 	github.com/moby/patternmatcher v0.6.0
+	github.com/prometheus/common v0.62.0
 	github.com/prometheus/prometheus v0.300.0
 	k8s.io/api v0.37.0
 	k8s.io/apimachinery v0.37.0
@@ -55,7 +56,6 @@ require (
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
 	github.com/prometheus/client_golang v1.22.0 // indirect
 	github.com/prometheus/client_model v0.6.1 // indirect
-	github.com/prometheus/common v0.62.0 // indirect
 	github.com/prometheus/procfs v0.15.1 // indirect
 	github.com/tonistiigi/go-csvvalue v0.0.0-20240814133006-030d3b2625d0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
