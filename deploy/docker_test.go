@@ -23,7 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// dockerfile parses the Dockerfile with Docker's own parser and linter.
+// dockerfile parses the Dockerfile with Docker's own parser, and the checks of its
+// linter that this makes.
 func dockerfile(t *testing.T) (stages []instructions.Stage) {
 	t.Helper()
 	file, err := os.Open("Dockerfile")

@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -76,8 +77,13 @@ func manifests(t *testing.T, dir string) *cluster {
 			t.Fatalf("%s: unknown %s of %s", dir, kind.Kind, kind.APIVersion)
 		}
 		object := newObject()
-		if err := yaml.UnmarshalStrict(text, object); err != nil {
-			t.Fatalf("%s: %s: %v\n%s", dir, kind.Kind, err, text)
+		asJSON, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As an API server with strict validation: letters in the other case are wrong.
+		if unknown, err := kjson.UnmarshalStrict(asJSON, object); err != nil || len(unknown) > 0 {
+			t.Fatalf("%s: %s: %v %v\n%s", dir, kind.Kind, err, unknown, text)
 		}
 		c.objects = append(c.objects, object)
 		switch object := object.(type) {
