@@ -12,7 +12,7 @@ ROOT    := $(CURDIR)
 BIN     := bin/otelcol-profiles
 KAFKA   := bin/otelcol-profiles-kafka
 LINT    := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
-MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod))
+MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod))
 # The race detector needs cgo; go itself says whether there is a C compiler.
 RACE    := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
@@ -58,7 +58,8 @@ build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/
 # the fault rows that ran.
 UNIT_TESTS    = go test -json -timeout=20m $(RACE) $(TESTFLAGS) ./...
 PROGRAM_TESTS = ($(AS_PROGRAM) && cd cmd/otelcol-profiles && go test -json $(TESTFLAGS) ./...)
-E2E_TESTS     = (cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) go test -json -timeout=20m -count=1 $(TESTFLAGS) ./...)
+E2E_TESTS     = (failed=0; export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA); \
+	for module in e2e deploy; do (cd $$module && go test -json -timeout=30m -count=1 $(TESTFLAGS) ./...) || failed=1; done; exit $$failed)
 FAULTTABLE    = go run ./internal/profiletest/faulttable $(if $(filter -v,$(TESTFLAGS)),-v)
 
 .PHONY: test

@@ -1,0 +1,253 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bufio"
+	"debug/elf"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/linter"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// dockerfile parses the Dockerfile with Docker's own parser, and the checks of its
+// linter that this makes.
+func dockerfile(t *testing.T) (stages []instructions.Stage) {
+	t.Helper()
+	file, err := os.Open("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	parsed, err := parser.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, warning := range parsed.Warnings {
+		t.Errorf("%s", warning.Short)
+	}
+	stages, _, err = instructions.Parse(parsed.AST, linter.New(&linter.Config{
+		Warn: func(rule, description, _, message string, _ []parser.Range) {
+			t.Errorf("%s: %s: %s", rule, message, description)
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stages
+}
+
+func TestDockerfile(t *testing.T) {
+	stages := dockerfile(t)
+	if len(stages) != 2 || stages[0].Name != "build" {
+		t.Fatalf("%d stages, want build and the image", len(stages))
+	}
+	image := stages[1]
+	if base, tag, _ := strings.Cut(path.Base(image.BaseName), ":"); base != "static-debian12" || tag != "nonroot" {
+		t.Errorf("the image begins with %s", image.BaseName)
+	}
+	var user, directory string
+	var entrypoint []string
+	for _, command := range image.Commands {
+		switch command := command.(type) {
+		case *instructions.UserCommand:
+			user = command.User
+		case *instructions.WorkdirCommand:
+			directory = command.Path
+		case *instructions.EntrypointCommand:
+			entrypoint = command.CmdLine
+			if command.PrependShell {
+				t.Error("there is no shell in the image")
+			}
+		case *instructions.RunCommand:
+			t.Errorf("there is nothing in the image to run %q with", command.CmdLine)
+		case *instructions.CopyCommand, *instructions.LabelCommand:
+		default:
+			t.Errorf("what is %s for?", command.Name())
+		}
+	}
+	uid := "65532"
+	if user != uid+":"+uid {
+		t.Errorf("the image runs as %q", user)
+	}
+	if want := []string{"/usr/bin/otelcol-profiles"}; !slices.Equal(entrypoint, want) {
+		t.Errorf("the entrypoint is %q, want %q", entrypoint, want)
+	}
+	// The user, and the one directory that is written, as Kubernetes has them.
+	for _, dir := range directories {
+		for _, pod := range manifests(t, dir).pods {
+			container := collectorOf(t, pod)
+			if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == directory && !m.ReadOnly }) {
+				t.Errorf("%s mounts nothing to write at %s", dir, directory)
+			}
+			if len(container.Command) > 0 {
+				t.Errorf("%s has an entrypoint of its own", dir)
+			}
+		}
+	}
+}
+
+// TestDockerfileBuilds does what the Dockerfile says, without a daemon: in a copy of
+// what it would be sent, the commands of the first stage, and what the second one
+// copies. The program that comes out is static, and accepts its default config.
+func TestDockerfileBuilds(t *testing.T) {
+	for _, tool := range []string{"make", "bash"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing(t, "%v", err)
+		}
+	}
+	bin := program(t)
+	context, image := t.TempDir(), t.TempDir()
+	copyContext(t, context)
+	stages := dockerfile(t)
+
+	root := t.TempDir() // of the first stage
+	directory := root
+	for _, command := range stages[0].Commands {
+		switch command := command.(type) {
+		case *instructions.WorkdirCommand:
+			directory = filepath.Join(root, command.Path)
+			mkdir(t, directory)
+			// Go sees by its build ID whether this is what these sources make, and does
+			// without linking it again if so.
+			copyFile(t, bin, filepath.Join(directory, "bin", "otelcol-profiles"))
+		case *instructions.CopyCommand:
+			for _, source := range command.SourcePaths {
+				copyTo(t, filepath.Join(context, source), directory, command.DestPath, len(command.SourcePaths) > 1)
+			}
+		case *instructions.RunCommand:
+			line := exec.CommandContext(t.Context(), "bash", "-c", strings.Join(command.CmdLine, " "))
+			line.Dir = directory
+			line.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=")
+			if out, err := line.CombinedOutput(); err != nil {
+				t.Fatalf("%q: %v\n%s", command.CmdLine, err, out)
+			}
+		case *instructions.ArgCommand:
+		default:
+			t.Fatalf("what is %s for?", command.Name())
+		}
+	}
+	for _, command := range stages[1].Commands {
+		if command, ok := command.(*instructions.CopyCommand); ok {
+			for _, source := range command.SourcePaths {
+				copyTo(t, filepath.Join(root, source), image, command.DestPath, false)
+			}
+		}
+	}
+
+	built := filepath.Join(image, "usr", "bin", "otelcol-profiles")
+	file, err := elf.Open(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			t.Error("it is linked with libraries that the image does not have")
+		}
+	}
+	run(t, built, nil, "validate")
+	data := filepath.Join(image, "var", "lib", "otelcol-profiles")
+	if entries, err := os.ReadDir(data); err != nil || len(entries) > 0 {
+		t.Errorf("the directory for data: %v, %d entries", err, len(entries))
+	}
+}
+
+// copyContext copies what is left of the repository by .dockerignore.
+func copyContext(t *testing.T, to string) {
+	t.Helper()
+	ignore, err := os.Open(filepath.Join("..", ".dockerignore"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patterns, err := ignorefile.ReadAll(bufio.NewReader(ignore))
+	_ = ignore.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	matcher, err := patternmatcher.New(patterns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = fs.WalkDir(os.DirFS(".."), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		ignored, err := matcher.MatchesOrParentMatches(name)
+		switch {
+		case err != nil:
+			return err
+		case ignored && entry.IsDir():
+			return fs.SkipDir // nothing is taken back with "!"
+		case ignored || entry.IsDir() || !entry.Type().IsRegular():
+			return nil
+		}
+		copyFile(t, filepath.Join("..", name), filepath.Join(to, name))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyTo is COPY of one source.
+func copyTo(t *testing.T, source, directory, target string, several bool) {
+	t.Helper()
+	to := filepath.Join(directory, target)
+	info, err := os.Stat(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.IsDir() {
+		mkdir(t, to)
+		if err := fs.WalkDir(os.DirFS(source), ".", func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.Type().IsRegular() {
+				copyFile(t, filepath.Join(source, name), filepath.Join(to, name))
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if several || strings.HasSuffix(target, "/") {
+		to = filepath.Join(to, filepath.Base(source))
+	}
+	copyFile(t, source, to)
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	info, err := os.Stat(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mkdir(t, filepath.Dir(to))
+	if err := os.WriteFile(to, content, info.Mode().Perm()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}

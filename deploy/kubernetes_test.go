@@ -1,0 +1,533 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bytes"
+	"flag"
+	"maps"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "copy config/*.yaml to where Kubernetes needs them")
+
+// kinds are what the manifests may hold.
+var kinds = map[string]func() metav1.Object{
+	"v1 Namespace":                                    func() metav1.Object { return &corev1.Namespace{} },
+	"v1 ConfigMap":                                    func() metav1.Object { return &corev1.ConfigMap{} },
+	"v1 Service":                                      func() metav1.Object { return &corev1.Service{} },
+	"v1 ServiceAccount":                               func() metav1.Object { return &corev1.ServiceAccount{} },
+	"apps/v1 Deployment":                              func() metav1.Object { return &appsv1.Deployment{} },
+	"apps/v1 DaemonSet":                               func() metav1.Object { return &appsv1.DaemonSet{} },
+	"autoscaling/v2 HorizontalPodAutoscaler":          func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+	"policy/v1 PodDisruptionBudget":                   func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
+	"rbac.authorization.k8s.io/v1 ClusterRole":        func() metav1.Object { return &rbacv1.ClusterRole{} },
+	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() metav1.Object { return &rbacv1.ClusterRoleBinding{} },
+}
+
+// cluster is what kubectl apply -k makes of a directory.
+type cluster struct {
+	objects []metav1.Object
+	pods    map[string]*corev1.PodTemplateSpec // by the name of what makes them
+}
+
+// manifests builds a directory as kubectl apply -k does, and decodes what comes out
+// into the types of the Kubernetes API. A field that these do not know is an error.
+func manifests(t *testing.T, dir string) *cluster {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join("kubernetes", dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{pods: map[string]*corev1.PodTemplateSpec{}}
+	for _, r := range built.Resources() {
+		text, err := r.AsYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal(text, &kind); err != nil {
+			t.Fatal(err)
+		}
+		newObject := kinds[kind.APIVersion+" "+kind.Kind]
+		if newObject == nil {
+			t.Fatalf("%s: unknown %s of %s", dir, kind.Kind, kind.APIVersion)
+		}
+		object := newObject()
+		asJSON, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As an API server with strict validation: letters in the other case are wrong.
+		if unknown, err := kjson.UnmarshalStrict(asJSON, object); err != nil || len(unknown) > 0 {
+			t.Fatalf("%s: %s: %v %v\n%s", dir, kind.Kind, err, unknown, text)
+		}
+		c.objects = append(c.objects, object)
+		switch object := object.(type) {
+		case *appsv1.Deployment:
+			c.pods[object.Name] = &object.Spec.Template
+		case *appsv1.DaemonSet:
+			c.pods[object.Name] = &object.Spec.Template
+		}
+	}
+	return c
+}
+
+func all[T metav1.Object](c *cluster) (found []T) {
+	for _, object := range c.objects {
+		if object, ok := object.(T); ok {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+// named returns the object of a type with that name, or fails.
+func named[T metav1.Object](t *testing.T, c *cluster, name string) (zero T) {
+	t.Helper()
+	for _, object := range all[T](c) {
+		if object.GetName() == name {
+			return object
+		}
+	}
+	t.Errorf("there is no %T named %s", zero, name)
+	return zero
+}
+
+var directories = []string{"gateway", "agent", "example"}
+
+// TestKubernetesConfigs: what the ConfigMaps are made from is config/*.yaml, byte for
+// byte. Kustomize reads no file from outside of a directory, so that there are copies.
+func TestKubernetesConfigs(t *testing.T) {
+	for _, name := range []string{"gateway", "agent", "sidecar"} {
+		original, err := os.ReadFile(filepath.Join("..", "config", name+".yaml"))
+		if os.IsNotExist(err) {
+			t.Skipf("nothing to compare with: %v", err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join("kubernetes", name, name+".yaml")
+		if *update {
+			if err := os.WriteFile(copied, original, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, original) {
+			t.Errorf("deploy/%s is not what config/%s.yaml is: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), name)
+		}
+	}
+}
+
+// TestKubernetesReferences: whatever names something else names what is there.
+func TestKubernetesReferences(t *testing.T) {
+	for _, dir := range directories {
+		t.Run(dir, func(t *testing.T) {
+			c := manifests(t, dir)
+			if len(c.pods) != 1 {
+				t.Fatalf("%d kinds of pods, want one", len(c.pods))
+			}
+			for name, pod := range c.pods {
+				checkVolumes(t, c, name, pod)
+			}
+			for _, d := range all[*appsv1.Deployment](c) {
+				checkSelector(t, c, d.Name, d.Spec.Selector)
+			}
+			for _, d := range all[*appsv1.DaemonSet](c) {
+				checkSelector(t, c, d.Name, d.Spec.Selector)
+			}
+			for _, budget := range all[*policyv1.PodDisruptionBudget](c) {
+				checkSelector(t, c, budget.Name, budget.Spec.Selector)
+			}
+			for _, service := range all[*corev1.Service](c) {
+				pod := checkSelector(t, c, service.Name, &metav1.LabelSelector{MatchLabels: service.Spec.Selector})
+				for _, port := range service.Spec.Ports {
+					if pod != nil && portNumber(pod.Spec.Containers[0], port.TargetPort) == 0 {
+						t.Errorf("service %s: the pods have no port %s", service.Name, port.TargetPort.String())
+					}
+				}
+			}
+			for _, scaler := range all[*autoscalingv2.HorizontalPodAutoscaler](c) {
+				target := named[*appsv1.Deployment](t, c, scaler.Spec.ScaleTargetRef.Name)
+				if target != nil && target.Spec.Replicas != nil {
+					t.Errorf("%s sets replicas, which %s does as well", target.Name, scaler.Name)
+				}
+				if *scaler.Spec.MinReplicas >= scaler.Spec.MaxReplicas {
+					t.Errorf("%s: at least %d and at most %d replicas", scaler.Name, *scaler.Spec.MinReplicas, scaler.Spec.MaxReplicas)
+				}
+			}
+			for _, binding := range all[*rbacv1.ClusterRoleBinding](c) {
+				named[*rbacv1.ClusterRole](t, c, binding.RoleRef.Name)
+				for _, subject := range binding.Subjects {
+					account := named[*corev1.ServiceAccount](t, c, subject.Name)
+					if account != nil && account.Namespace != subject.Namespace {
+						t.Errorf("%s binds %s of %q, which is in %q", binding.Name, subject.Name, subject.Namespace, account.Namespace)
+					}
+				}
+			}
+			for name, pod := range c.pods {
+				if account := pod.Spec.ServiceAccountName; account != "" {
+					named[*corev1.ServiceAccount](t, c, account)
+				} else if mount := pod.Spec.AutomountServiceAccountToken; mount == nil || *mount {
+					t.Errorf("%s has a token that it does not need", name)
+				}
+			}
+		})
+	}
+}
+
+// checkSelector returns the pods that a selector selects; there must be some.
+func checkSelector(t *testing.T, c *cluster, name string, selector *metav1.LabelSelector) *corev1.PodTemplateSpec {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil || s.Empty() {
+		t.Errorf("%s: the selector %v selects everything, or is wrong: %v", name, selector, err)
+		return nil
+	}
+	for _, pod := range c.pods {
+		if s.Matches(labels.Set(pod.Labels)) {
+			return pod
+		}
+	}
+	t.Errorf("%s: no pod has labels for %s", name, s)
+	return nil
+}
+
+func containers(pod *corev1.PodTemplateSpec) []corev1.Container {
+	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+}
+
+func checkVolumes(t *testing.T, c *cluster, name string, pod *corev1.PodTemplateSpec) {
+	t.Helper()
+	volumes := map[string]bool{} // whether it is mounted
+	for _, volume := range pod.Spec.Volumes {
+		volumes[volume.Name] = false
+		if volume.ConfigMap != nil {
+			named[*corev1.ConfigMap](t, c, volume.ConfigMap.Name)
+		}
+	}
+	for _, container := range containers(pod) {
+		for _, mount := range container.VolumeMounts {
+			if _, ok := volumes[mount.Name]; !ok {
+				t.Errorf("%s: container %s mounts %s, which is no volume", name, container.Name, mount.Name)
+			}
+			volumes[mount.Name] = true
+		}
+	}
+	for volume, mounted := range volumes {
+		if !mounted {
+			t.Errorf("%s: nobody mounts the volume %s", name, volume)
+		}
+	}
+}
+
+// portNumber is the number of a port of a container, or 0.
+func portNumber(container corev1.Container, port intstr.IntOrString) int32 {
+	for _, p := range container.Ports {
+		if p.Name == port.StrVal && port.Type == intstr.String || p.ContainerPort == port.IntVal && port.Type == intstr.Int {
+			return p.ContainerPort
+		}
+	}
+	return 0
+}
+
+// collectorOf returns the container that is ours.
+func collectorOf(t *testing.T, pod *corev1.PodTemplateSpec) corev1.Container {
+	t.Helper()
+	for _, container := range containers(pod) {
+		if container.Name == "otelcol-profiles" {
+			return container
+		}
+	}
+	t.Fatal("there is no container otelcol-profiles")
+	return corev1.Container{}
+}
+
+// TestKubernetesPodsAreRestricted: as Kubernetes' pod security standard "restricted"
+// asks, and with a root file system that nobody writes.
+func TestKubernetesPodsAreRestricted(t *testing.T) {
+	isTrue := func(values ...*bool) bool { // the first that is set
+		for _, v := range values {
+			if v != nil {
+				return *v
+			}
+		}
+		return false
+	}
+	for _, dir := range directories {
+		for name, pod := range manifests(t, dir).pods {
+			outer := pod.Spec.SecurityContext
+			if outer == nil {
+				outer = &corev1.PodSecurityContext{}
+			}
+			for _, container := range containers(pod) {
+				inner := container.SecurityContext
+				if inner == nil {
+					t.Errorf("%s: %s has no securityContext", name, container.Name)
+					continue
+				}
+				seccomp := inner.SeccompProfile
+				if seccomp == nil {
+					seccomp = outer.SeccompProfile
+				}
+				for what, ok := range map[string]bool{
+					"runs as root":               isTrue(inner.RunAsNonRoot, outer.RunAsNonRoot),
+					"writes its root":            isTrue(inner.ReadOnlyRootFilesystem),
+					"may gain privileges":        inner.AllowPrivilegeEscalation != nil && !*inner.AllowPrivilegeEscalation,
+					"is privileged":              !isTrue(inner.Privileged),
+					"has capabilities":           inner.Capabilities != nil && slices.Equal(inner.Capabilities.Drop, []corev1.Capability{"ALL"}) && len(inner.Capabilities.Add) == 0,
+					"makes any system call":      seccomp != nil && seccomp.Type == corev1.SeccompProfileTypeRuntimeDefault,
+					"is of no certain version":   strings.Contains(path.Base(container.Image), ":") && !strings.HasSuffix(container.Image, ":latest"),
+					"does not ask for processor": !container.Resources.Requests.Cpu().IsZero(),
+					"does not ask for memory":    !container.Resources.Requests.Memory().IsZero(),
+				} {
+					if !ok {
+						t.Errorf("%s: container %s %s", name, container.Name, what)
+					}
+				}
+			}
+			for _, volume := range pod.Spec.Volumes {
+				if volume.ConfigMap == nil && volume.EmptyDir == nil {
+					t.Errorf("%s: the volume %s is neither a ConfigMap nor an emptyDir", name, volume.Name)
+				}
+			}
+			if pod.Spec.HostNetwork || pod.Spec.HostPID || pod.Spec.HostIPC {
+				t.Errorf("%s has a part of the host", name)
+			}
+		}
+	}
+}
+
+// TestKubernetesMemory: the collector begins to refuse, and Go to collect, before the
+// container is killed.
+func TestKubernetesMemory(t *testing.T) {
+	for _, dir := range directories {
+		for name, pod := range manifests(t, dir).pods {
+			container := collectorOf(t, pod)
+			limit := container.Resources.Limits.Memory()
+			if limit.IsZero() || limit.Cmp(*container.Resources.Requests.Memory()) != 0 {
+				t.Errorf("%s: limit of memory %s, and %s requested", name, limit, container.Resources.Requests.Memory())
+			}
+			environment := environmentOf(t, container)
+			soft := resource.MustParse(environment["MEMORY_LIMIT_MIB"] + "Mi")
+			if environment["GOMEMLIMIT"] != environment["MEMORY_LIMIT_MIB"]+"MiB" {
+				t.Errorf("%s: GOMEMLIMIT=%s, MEMORY_LIMIT_MIB=%s", name, environment["GOMEMLIMIT"], environment["MEMORY_LIMIT_MIB"])
+			}
+			if 10*soft.Value() > 8*limit.Value() {
+				t.Errorf("%s: MEMORY_LIMIT_MIB is %s, more than 80 %% of the limit %s", name, &soft, limit)
+			}
+		}
+	}
+}
+
+// environmentOf is the environment of a container, with its own label or name where
+// Kubernetes fills in those of the pod.
+func environmentOf(t *testing.T, container corev1.Container) map[string]string {
+	t.Helper()
+	environment := map[string]string{}
+	for _, variable := range container.Env {
+		value := variable.Value
+		if from := variable.ValueFrom; from != nil {
+			if from.FieldRef == nil {
+				t.Fatalf("%s: where from?", variable.Name)
+			}
+			value = strings.ToLower(variable.Name)
+		}
+		environment[variable.Name] = value
+	}
+	return environment
+}
+
+// TestKubernetesConfigsAreValid has the built program look at the configurations with
+// the arguments and the environment of each container, and compares what it is going
+// to do with what Kubernetes expects of it.
+func TestKubernetesConfigsAreValid(t *testing.T) {
+	bin := program(t)
+	for _, dir := range directories {
+		t.Run(dir, func(t *testing.T) {
+			c := manifests(t, dir)
+			for _, pod := range c.pods {
+				container := collectorOf(t, pod)
+				mounted := mount(t, c, pod, container)
+				environment := environmentOf(t, container)
+				environment["DATA_DIR"] = t.TempDir()
+				args := slices.Clone(container.Args)
+				for i, arg := range args {
+					file, ok := strings.CutPrefix(arg, "--config=")
+					if !ok {
+						t.Fatalf("argument %s", arg)
+					}
+					if _, ok := mounted[file]; !ok {
+						t.Fatalf("%s is not in the ConfigMap, which has %v", file, slices.Sorted(maps.Keys(mounted)))
+					}
+					args[i] = "--config=" + mounted[file]
+				}
+				run(t, bin, environment, append([]string{"validate"}, args...)...)
+				config := printed(t, run(t, bin, environment, append([]string{"print-config"}, args...)...))
+
+				health := config.Extensions["health_check"].Endpoint
+				for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe} {
+					port := portNumber(container, probe.HTTPGet.Port)
+					if want := net.JoinHostPort("0.0.0.0", strconv.Itoa(int(port))); health != want || probe.HTTPGet.Path != "/" {
+						t.Errorf("the probe asks %s%s, the collector answers at %s", want, probe.HTTPGet.Path, health)
+					}
+				}
+				listens := config.listens()
+				if len(listens) < 3 { // health, metrics, and something of its own
+					if dir != "agent" || len(listens) < 2 {
+						t.Errorf("it listens at %v only", listens)
+					}
+				}
+				for _, endpoint := range listens {
+					host, port, err := net.SplitHostPort(endpoint)
+					if err != nil {
+						t.Fatal(err)
+					}
+					number, err := strconv.ParseInt(port, 10, 32)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if host == "0.0.0.0" && portNumber(container, intstr.FromInt32(int32(number))) == 0 {
+						t.Errorf("the collector listens at %s, which is no port of the container", endpoint)
+					}
+				}
+				// Otherwise metrics have other names than those in the alerts.
+				for _, reader := range config.Service.Telemetry.Metrics.Readers {
+					if p := reader.Pull.Exporter.Prometheus; !p.WithoutScopeInfo || !p.WithoutTypeSuffix || !p.WithoutUnits {
+						t.Errorf("metrics are named as in %+v", p)
+					}
+				}
+				if annotated, port := pod.Annotations["prometheus.io/port"], portNumber(container, intstr.FromString("metrics")); dir != "example" && annotated != strconv.Itoa(int(port)) {
+					t.Errorf("Prometheus is sent to port %q, metrics are at %d", annotated, port)
+				}
+				var atEnd time.Duration
+				for name, processor := range config.Processors {
+					if kind, _, _ := strings.Cut(name, "/"); kind == "profiles_dedup" {
+						d, err := time.ParseDuration(processor.ShutdownTimeout)
+						if err != nil {
+							t.Fatal(err)
+						}
+						atEnd += d
+					}
+				}
+				if grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second; atEnd == 0 || grace < atEnd+20*time.Second {
+					t.Errorf("%s is allowed to end in %s, and its last windows may take %s", dir, grace, atEnd)
+				}
+			}
+		})
+	}
+}
+
+// mount writes the ConfigMaps that a container sees, and returns the file for each
+// path in the container.
+func mount(t *testing.T, c *cluster, pod *corev1.PodTemplateSpec, container corev1.Container) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, m := range container.VolumeMounts {
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Name != m.Name || volume.ConfigMap == nil {
+				continue
+			}
+			dir := t.TempDir()
+			for key, text := range named[*corev1.ConfigMap](t, c, volume.ConfigMap.Name).Data {
+				file := filepath.Join(dir, key)
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				files[path.Join(m.MountPath, key)] = file
+			}
+		}
+	}
+	return files
+}
+
+// collectorConfig is what we look at in a whole configuration, as print-config has it.
+type collectorConfig struct {
+	Extensions map[string]struct{ Endpoint string }
+	Receivers  map[string]struct {
+		Server    *struct{ Endpoint string }
+		Protocols map[string]struct {
+			Endpoint string
+			NetAddr  struct{ Endpoint string }
+		}
+	}
+	Processors map[string]struct {
+		ShutdownTimeout string `json:"shutdown_timeout"`
+	}
+	Service struct {
+		Telemetry struct {
+			Metrics struct {
+				Readers []struct {
+					Pull struct {
+						Exporter struct {
+							Prometheus struct {
+								Host              string
+								Port              int
+								WithoutScopeInfo  bool `json:"without_scope_info"`
+								WithoutTypeSuffix bool `json:"without_type_suffix"`
+								WithoutUnits      bool `json:"without_units"`
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func printed(t *testing.T, text string) (config collectorConfig) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return config
+}
+
+// listens are the addresses that it serves at.
+func (c collectorConfig) listens() (endpoints []string) {
+	for _, extension := range c.Extensions {
+		if extension.Endpoint != "" {
+			endpoints = append(endpoints, extension.Endpoint)
+		}
+	}
+	for _, receiver := range c.Receivers {
+		if receiver.Server != nil {
+			endpoints = append(endpoints, receiver.Server.Endpoint)
+		}
+		for _, protocol := range receiver.Protocols {
+			endpoints = append(endpoints, protocol.Endpoint+protocol.NetAddr.Endpoint)
+		}
+	}
+	for _, reader := range c.Service.Telemetry.Metrics.Readers {
+		endpoint := reader.Pull.Exporter.Prometheus
+		endpoints = append(endpoints, net.JoinHostPort(endpoint.Host, strconv.Itoa(endpoint.Port)))
+	}
+	return endpoints
+}

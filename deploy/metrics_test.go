@@ -1,0 +1,299 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"sigs.k8s.io/yaml"
+)
+
+// metric is one as Prometheus sees it.
+type metric struct {
+	ours, histogram bool
+	labels          map[string]string // with what is said of their values
+}
+
+// ours are the components, whose metrics must all be in the page and the dashboard.
+var ours = []string{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"}
+
+// collectors are the modules of the collector whose metrics we name.
+var collectors = []string{
+	"go.opentelemetry.io/collector/service",
+	"go.opentelemetry.io/collector/receiver/receiverhelper",
+	"go.opentelemetry.io/collector/exporter/exporterhelper",
+}
+
+// metrics are all that we may name, from the metadata of their components, under the
+// names that the collector's own endpoint gives them: units and types are not in them.
+func metrics(t *testing.T) map[string]metric {
+	t.Helper()
+	found := map[string]metric{"up": {}}
+	for _, dir := range ours {
+		addMetrics(t, found, filepath.Join("..", filepath.FromSlash(dir), "metadata.yaml"), true)
+	}
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-m", "-f", "{{.Dir}}"}, collectors...)...)
+	list.Dir = filepath.Join("..", "cmd", "otelcol-profiles")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := range strings.FieldsSeq(string(out)) {
+		addMetrics(t, found, filepath.Join(dir, "metadata.yaml"), false)
+	}
+	return found
+}
+
+var (
+	notOfLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
+	inQuotes    = regexp.MustCompile("`[a-z_]+`")
+)
+
+func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct {
+		Attributes map[string]struct {
+			NameOverride string `json:"name_override"`
+			Description  string
+			Enum         []string
+		}
+		Telemetry struct {
+			Metrics map[string]struct {
+				Attributes []string
+				Histogram  *struct{}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	if len(metadata.Telemetry.Metrics) == 0 {
+		t.Fatalf("%s has no metrics", file)
+	}
+	// Where the description does not list the values, the README does.
+	quoted := ""
+	if ours {
+		readme, err := os.ReadFile(filepath.Join(filepath.Dir(file), "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		quoted = strings.Join(inQuotes.FindAllString(string(readme), -1), " ")
+	}
+	for name, m := range metadata.Telemetry.Metrics {
+		labels := map[string]string{}
+		for _, key := range m.Attributes {
+			attribute := metadata.Attributes[key]
+			if attribute.NameOverride != "" {
+				key = attribute.NameOverride
+			}
+			labels[notOfLabels.ReplaceAllString(key, "_")] = attribute.Description + " " + strings.Join(attribute.Enum, " ") + " " + quoted
+		}
+		found["otelcol_"+name] = metric{ours: ours, histogram: m.Histogram != nil, labels: labels}
+	}
+}
+
+var (
+	// ofHistogram ends the names of what a histogram is for Prometheus.
+	ofHistogram = regexp.MustCompile(`_(bucket|sum|count)$`)
+	// everywhere are labels that Prometheus adds, or the collector's own helpers.
+	everywhere = []string{"__name__", "job", "instance", "exporter", "receiver", "data_type"}
+	words      = regexp.MustCompile(`[A-Za-z0-9_]+`)
+)
+
+// find returns the metric that a name in Prometheus is of.
+func find(known map[string]metric, name string) (string, metric, bool) {
+	if m, ok := known[name]; ok && !m.histogram {
+		return name, m, true
+	}
+	base := ofHistogram.ReplaceAllString(name, "")
+	m, ok := known[base]
+	return base, m, ok && m.histogram && base != name
+}
+
+// checkExpression parses an expression and looks up what it names. It returns the
+// metrics.
+func checkExpression(t *testing.T, known map[string]metric, where, expression string) (names []string) {
+	t.Helper()
+	parsed, err := parser.ParseExpr(expression)
+	if err != nil {
+		t.Errorf("%s: %v\n%s", where, err, expression)
+		return nil
+	}
+	allowed := slices.Clone(everywhere)
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		selector, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		name, m, ok := find(known, selector.Name)
+		if !ok {
+			t.Errorf("%s: nobody has the metric %s", where, selector.Name)
+			return nil
+		}
+		names = append(names, name)
+		if m.histogram {
+			allowed = append(allowed, "le")
+		}
+		for key := range m.labels {
+			allowed = append(allowed, key)
+		}
+		for _, matcher := range selector.LabelMatchers {
+			values, ok := m.labels[matcher.Name]
+			if !ok {
+				if !slices.Contains(everywhere, matcher.Name) {
+					t.Errorf("%s: %s has no label %s", where, selector.Name, matcher.Name)
+				}
+				continue
+			}
+			if matcher.Type == labels.MatchRegexp || matcher.Type == labels.MatchEqual {
+				for value := range strings.SplitSeq(matcher.Value, "|") {
+					if !slices.Contains(words.FindAllString(values, -1), value) {
+						t.Errorf("%s: %s of %s is never %q", where, matcher.Name, selector.Name, value)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		var keys []string
+		switch node := node.(type) {
+		case *parser.AggregateExpr:
+			keys = node.Grouping
+		case *parser.BinaryExpr:
+			if node.VectorMatching != nil {
+				keys = node.VectorMatching.MatchingLabels
+			}
+		}
+		for _, key := range keys {
+			if !slices.Contains(allowed, key) {
+				t.Errorf("%s: no metric of it has a label %s\n%s", where, key, expression)
+			}
+		}
+		return nil
+	})
+	return names
+}
+
+// TestMetricNames runs the program and compares what it shows at /metrics with the
+// metadata that the other tests go by.
+func TestMetricNames(t *testing.T) {
+	bin, known := program(t), metrics(t)
+	dir := t.TempDir()
+	push, scrape := freePort(t), freePort(t)
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `
+receivers:
+  pprof:
+    server: {endpoint: localhost:%d}
+    self: {collection_interval: 1s, cpu_duration: 1ms}
+    remote: {collection_interval: 500ms, timeout: 400ms, targets: [{endpoint: 'http://localhost:1/', profiles: [heap]}]}
+    file: {include: [%q], poll_interval: 100ms}
+processors: {profiles_dedup: {window: 200ms}}
+exporters:
+  profiles_file: {directory: %q, rotation: {max_age: 200ms}, retention: {max_files: 1}}
+  otlp_grpc: {endpoint: 'localhost:1', sending_queue: {sizer: bytes, queue_size: 1000000}}
+service:
+  telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d, without_scope_info: true, without_type_suffix: true, without_units: true}}}}]}}
+  pipelines:
+    profiles/1: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
+    profiles/2: {receivers: [pprof], exporters: [otlp_grpc]}
+`, push, filepath.Join(dir, "*.pb"), filepath.Join(dir, "profiles"), scrape), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "wrong.pb"), []byte("no profile"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = logs.Close() }()
+	command := exec.CommandContext(t.Context(), bin, "--config="+config)
+	command.Dir, command.Stdout, command.Stderr = dir, logs, logs
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill() // an error means that it has ended
+		_ = command.Wait()
+	})
+
+	// These come last.
+	awaited := []string{
+		"otelcol_exporter_profiles_file_removed_files", "otelcol_receiver_pprof_files", "otelcol_receiver_pprof_refusals",
+		"otelcol_processor_profiles_dedup_outgoing_samples", "otelcol_receiver_pprof_target_up", "otelcol_exporter_queue_capacity", "otelcol_process_memory_rss",
+	}
+	seen := map[string]bool{}
+	for deadline := time.Now().Add(time.Minute); len(awaited) > 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			text, _ := os.ReadFile(logs.Name())
+			t.Fatalf("no %v after a minute\n%s", awaited, text)
+		}
+		refused, err := http.Post(fmt.Sprintf("http://localhost:%d/v1/pprof", push), "", strings.NewReader("no profile"))
+		if err != nil {
+			continue // not there yet
+		}
+		_ = refused.Body.Close()
+		response, err := http.Get(fmt.Sprintf("http://localhost:%d/metrics", scrape))
+		if err != nil {
+			continue
+		}
+		families, err := new(expfmt.TextParser).TextToMetricFamilies(response.Body)
+		_ = response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, family := range families {
+			awaited = slices.DeleteFunc(awaited, func(one string) bool { return one == name })
+			if seen[name] || !strings.HasPrefix(name, "otelcol_") {
+				continue
+			}
+			seen[name] = true
+			m, ok := known[name]
+			if !ok {
+				if strings.Contains(name, "profile") || strings.Contains(name, "pprof") {
+					t.Errorf("%s is in no metadata.yaml", name)
+				}
+				continue
+			}
+			if histogram := family.GetType().String() == "HISTOGRAM"; histogram != m.histogram {
+				t.Errorf("%s is a %s", name, family.GetType())
+			}
+			for _, label := range family.GetMetric()[0].GetLabel() {
+				if _, ok := m.labels[label.GetName()]; m.ours && !ok {
+					t.Errorf("%s has a label %s, which is not in metadata.yaml", name, label.GetName())
+				}
+			}
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,110 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestBackendsPage has the program look at the configurations of docs/backends.md that
+// are for its own components.
+func TestBackendsPage(t *testing.T) {
+	path := program(t)
+	page, err := os.ReadFile(filepath.Join("..", "docs", "backends.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)<!-- valid( exporter)? -->\n```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 3 {
+		t.Fatalf("the page has %d configurations to look at", len(blocks))
+	}
+	for _, block := range blocks {
+		text := block[2]
+		if block[1] != "" { // an exporter, for which there must be the rest
+			name := regexp.MustCompile(`(?m)^  (\w+):$`).FindStringSubmatch(text)[1]
+			text += "receivers: {otlp: {protocols: {grpc: {}}}}\nservice: {pipelines: {profiles: {receivers: [otlp], exporters: [" + name + "]}}}\n"
+		}
+		config := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command(path, "validate", "--config", config)
+		command.Env = append(os.Environ(), "OPENOBSERVE_TOKEN=token")
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s\n%s", err, out, text)
+		}
+	}
+}
+
+// TestOTLPBackend sends profiles to another collector, by both of the protocols, and
+// compares what it writes with what was pushed.
+func TestOTLPBackend(t *testing.T) {
+	grpc, http := freeAddress(t), freeAddress(t)
+	for name, exporter := range map[string]string{
+		"otlp_grpc": fmt.Sprintf("{endpoint: '%s', tls: {insecure: true}, sending_queue: {enabled: false}}", grpc),
+		"otlp_http": fmt.Sprintf("{endpoint: 'http://%s', sending_queue: {enabled: false}}", http),
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, ready := filepath.Join(t.TempDir(), "profiles"), freeAddress(t)
+			backend := run(t, ready, files, fmt.Sprintf(`
+receivers:
+  pprof: {server: {endpoint: '%s'}}
+  otlp: {protocols: {grpc: {endpoint: '%s', max_recv_msg_size_mib: 64}, http: {endpoint: '%s', max_request_body_size: 67108864}}}
+exporters:
+  profiles_file: {directory: %q}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles: {receivers: [pprof, otlp], exporters: [profiles_file]}
+`, ready, grpc, http, files))
+			address := freeAddress(t)
+			sender := run(t, address, "", fmt.Sprintf(`
+receivers:
+  pprof: {server: {endpoint: '%s'}}
+processors:
+  profiles_dedup: {window: 0s}
+exporters:
+  %s: %s
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [%s]}
+`, address, name, exporter, name))
+			var pushed []payload
+			for name, data := range ownProfiles(t) {
+				parsed, err := profile.ParseData(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(parsed.Sample) > 0 { // of the processor there is none where it is busy
+					pushed = append(pushed, payload{"own/" + name, data})
+				}
+			}
+			for _, p := range pushed {
+				sender.push(t, p.service, p.data)
+			}
+			sender.stop(t)
+			backend.stop(t)
+
+			written := map[string][]profiletest.Expanded{}
+			for _, record := range readAll(t, files) {
+				for _, e := range record {
+					written[serviceName(e)] = append(written[serviceName(e)], e)
+				}
+			}
+			for _, p := range pushed {
+				t.Run(p.service, func(t *testing.T) { requireSame(t, p, written[p.service]) })
+			}
+		})
+	}
+}
