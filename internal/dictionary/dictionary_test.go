@@ -352,7 +352,7 @@ func eachSample(pd pprofile.Profiles, f func(pprofile.Sample)) {
 func TestRemapKeepsWhatIsSaid(t *testing.T) {
 	var r Remap
 	tables := New(0)
-	for seed := range uint64(300) {
+	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		require.NoError(t, Check(pd))
 		want, err := profiletest.Expand(pd)
@@ -370,7 +370,7 @@ func TestRemapKeepsWhatIsSaid(t *testing.T) {
 func TestRollbackIsExact(t *testing.T) {
 	var r Remap
 	tables := New(0)
-	for seed := range uint64(100) {
+	for seed := range uint64(profiletest.Rounds(t, 40, 1000)) {
 		first := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		remapped(tables, &r, first)
 		before, mark := written(tables), tables.Mark()
@@ -430,7 +430,7 @@ func (discard) Size() int                   { return 0 }
 func (discard) BlockSize() int              { return 1 }
 
 func TestCanonicalIsIndependentOfOrder(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(profiletest.Rounds(t, 25, 500)) {
 		var payloads []pprofile.Profiles
 		for i := range uint64(4) {
 			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*10+i)))
@@ -447,7 +447,7 @@ func TestCanonicalIsIndependentOfOrder(t *testing.T) {
 
 // Samples agree with a map, whether stacks are dense or not.
 func TestSamplesAgainstMap(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(profiletest.Rounds(t, 30, 600)) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		var s Samples
 		known := map[[3]int32]int32{}

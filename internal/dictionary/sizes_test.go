@@ -14,7 +14,7 @@ import (
 
 // A dictionary alone is marshalled to its tables, behind a tag and a length.
 func TestSizesOf(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
 		pd := pprofile.NewProfiles()
 		profiletest.GenerateProfiles(profiletest.NewRand(seed)).Dictionary().CopyTo(pd.Dictionary())
 		size := SizesOf(pd.Dictionary())

@@ -6,6 +6,7 @@ package profilesdedupprocessor
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -45,32 +46,38 @@ func TestP8_LargePayloads(t *testing.T) {
 		im.release()
 		require.Nil(t, im.identities, "n is too small for this test")
 	})
-	for name, change := range map[string]func(*Config){
-		"on_receive": nil,
-		"no repeats": func(c *Config) { c.RepeatHorizon = 0 },
-		"no window":  func(c *Config) { c.Window = 0 },
-		"on_flush":   onFlush,
+	for _, test := range []struct {
+		name   string
+		id     byte
+		change func(*Config)
+	}{
+		{"on_receive", 1, func(*Config) {}},
+		{"without an id", 0, func(*Config) {}},
+		{"no repeats", 1, func(c *Config) { c.RepeatHorizon = 0 }},
+		{"no window", 1, func(c *Config) { c.Window = 0 }},
+		{"on_flush", 1, onFlush},
 	} {
-		for _, id := range []byte{0, 1} {
-			t.Run(name, func(t *testing.T) {
-				var next downstream
-				p := newTestProcessor(t, &next, change)
-				require.NoError(t, p.ConsumeProfiles(t.Context(), manyStacks(n, id)))
-				if name == "on_flush" {
-					require.EqualValues(t, n, next.total(), "acknowledged before it was passed on")
-				}
-				require.NoError(t, p.Shutdown(t.Context()))
-				require.EqualValues(t, n, next.total())
-				profiletest.Account(t, fmt.Sprintf("1 payloads of %d samples", n), n, int(next.total()), 0)
+		t.Run(test.name, func(t *testing.T) {
+			var next downstream
+			p := newTestProcessor(t, &next, func(c *Config) {
+				test.change(c)
+				c.ShutdownTimeout = time.Hour // it may take long where the machine is busy
 			})
-		}
+			require.NoError(t, p.ConsumeProfiles(t.Context(), manyStacks(n, test.id)))
+			if test.name == "on_flush" {
+				require.EqualValues(t, n, next.total(), "acknowledged before it was passed on")
+			}
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.EqualValues(t, n, next.total())
+			profiletest.Account(t, fmt.Sprintf("1 payloads of %d samples", n), n, int(next.total()), 0)
+		})
 	}
 }
 
 // With on_flush the answer is that of the next component for large payloads too.
 func TestP8_LargePayloadsRefused(t *testing.T) {
 	next := downstream{answer: unavailable}
-	p := newTestProcessor(t, &next, func(c *Config) { onFlush(c); c.RetryOnFailure.Enabled = false })
+	p := newTestProcessor(t, &next, func(c *Config) { onFlush(c); c.RetryOnFailure.Enabled, c.ShutdownTimeout = false, time.Hour })
 	require.Error(t, p.ConsumeProfiles(t.Context(), manyStacks(150_000, 1)))
 	require.NoError(t, p.Shutdown(t.Context()))
 	profiletest.Injected(t, fmt.Sprintf("%d refusals", next.attempts))

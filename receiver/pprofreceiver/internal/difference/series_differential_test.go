@@ -75,7 +75,7 @@ func TestDifferencesOfThisProcess(t *testing.T) {
 	runtime.MemProfileRate = 64
 	defer func() { runtime.MemProfileRate = rate }()
 	var payloads [][]byte
-	for i := range 5 {
+	for i := range 3 {
 		for range 100 {
 			kept = append(kept, make([]byte, 1000+i))
 		}
