@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,7 +122,11 @@ func newNewcomer(t *testing.T) *newcomer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &newcomer{directory: origin, environment: append(os.Environ(),
+	// What a make or a git around this test has set is not for those in it.
+	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "MAKE") || strings.HasPrefix(variable, "MFLAGS=") || strings.HasPrefix(variable, "GIT_")
+	})
+	n := &newcomer{directory: origin, environment: append(environment,
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_CONFIG_COUNT=3",
 		"GIT_CONFIG_KEY_0=url."+origin+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/otelcol-profiles/otelcol-profiles",
