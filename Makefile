@@ -87,6 +87,7 @@ cover: ## Print how much of each package the tests of all run, and write bin/cov
 soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows that go on for a given time; ROWS='^TestE' picks some
 	@export SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); rows='-json -timeout=24h -count=1 -p=1 -run=$(ROWS) $(TESTFLAGS)'; \
 	{ failed=0; go test $$rows ./... || failed=1; (cd e2e && go test $$rows ./...) || failed=1; exit $$failed; } | $(FAULTTABLE) -progress
+	$(if $(filter ^Test[RPED][0-9],$(ROWS)),$(MAKE) fuzz FUZZTIME=$(if $(filter 1,$(SOAK)),1h,$(SOAK)))
 
 .PHONY: bench
 bench: build ## Run the benchmarks and print them as tables (BENCH=... picks some)

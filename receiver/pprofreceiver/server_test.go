@@ -121,7 +121,10 @@ func TestShutdownCutsOffRequests(t *testing.T) {
 	failed := make(chan error)
 	body := plain(t, samplePprof("/bin/app", 1))
 	go func() {
-		_, err := b.send(http.MethodPost, "/v1/pprof", bytes.NewReader(body))
+		got, err := b.send(http.MethodPost, "/v1/pprof", bytes.NewReader(body))
+		if err == nil && got.status >= http.StatusInternalServerError { // the answer was faster than the end
+			err = errors.New(string(got.body))
+		}
 		failed <- err
 	}()
 	<-stuck.entered
