@@ -133,6 +133,42 @@ func TestP8_HeldIsBounded(t *testing.T) {
 	})
 }
 
+// What is left of a window counts as the window, and not with a dictionary for each
+// partition: many of them over one dictionary stay within the limit, and all arrive.
+func TestP8_HeldOfOneWindowIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, partitions = 4 << 20, 200
+		pd := of(large(1), "service.name", "0")
+		for i := 1; i < partitions; i++ {
+			to := pd.ResourceProfiles().AppendEmpty()
+			pd.ResourceProfiles().At(0).CopyTo(to)
+			to.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
+		}
+		next := downstream{answer: unavailable}
+		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.MemoryLimit = limit })
+		dp := p.(*dedupProcessor)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+		for range 100 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			dp.mu.Lock()
+			held := dp.held
+			dp.mu.Unlock()
+			require.Positive(t, held)
+			require.Less(t, held, limit/3)
+		}
+		refused := next.attempts
+		next.answers(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, dp.held)
+		require.Empty(t, dp.waiting)
+		require.Len(t, next.windows(), partitions)
+		require.NoError(t, p.Shutdown(t.Context()))
+		profiletest.Account(t, fmt.Sprintf("%d refusals", refused), 2001*partitions, int(next.total()), 0)
+	})
+}
+
 // What is held is offered once more at shutdown, at once, and what is not accepted then is
 // said to be dropped.
 func TestP9_ShutdownOffersWhatIsHeld(t *testing.T) {

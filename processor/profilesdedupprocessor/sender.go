@@ -19,7 +19,14 @@ import (
 type sender struct {
 	*dedupProcessor
 	lanes   map[string]*lane // what is offered again, by the key of its partition
+	begun   *delivery        // of the first that waits; nil if that has not begun
 	hurried bool             // shutdown has begun
+}
+
+// delivery is a window that is being passed on: as far as it has come.
+type delivery struct {
+	emitter *emitter
+	left    []*partition // in order
 }
 
 // hurriedWait is how long something waits between attempts during shutdown.
@@ -63,7 +70,13 @@ func (s *sender) deliverWaiting() (stopping bool) {
 		if b == nil {
 			return stopping
 		}
-		s.deliver(b)
+		if s.begun == nil {
+			s.begun = s.begin(b)
+		}
+		if !s.deliver(s.begun) {
+			continue
+		}
+		s.begun = nil
 		s.mu.Lock()
 		s.waiting[0] = nil
 		s.waiting = s.waiting[1:]
@@ -124,9 +137,8 @@ func (s *sender) wait() {
 	}
 }
 
-// deliver offers each partition of a window to the next component once. What that does not
-// accept for now is held.
-func (s *sender) deliver(b *batch) {
+// begin returns the delivery of b, of which nothing has been offered.
+func (s *sender) begin(b *batch) *delivery {
 	for key := range b.window.partitions {
 		if b.partitions[key] == nil {
 			s.logger.DPanic("Nobody noted a partition of a window, which is passed on all the same. This is a bug.",
@@ -134,27 +146,47 @@ func (s *sender) deliver(b *batch) {
 			b.partition(key)
 		}
 	}
-	outcome := &outcome{open: len(b.partitions), in: b.sizes.Total().Bytes}
-	e := newEmitter(b.window)
-	for _, part := range b.ordered() {
+	d := &delivery{newEmitter(b.window), b.ordered()}
+	outcome := &outcome{open: len(d.left), in: b.sizes.Total().Bytes}
+	for _, part := range d.left {
 		part.counts, part.outcome = *b.window.partitions[part.key], outcome
-		if err := s.sending.Err(); err != nil {
-			s.giveUp(part, reasonShutdown, err)
-			continue
+	}
+	return d
+}
+
+// deliver offers each partition that is left of a window to the next component once. What
+// that does not accept for now is held, each with a dictionary of its own: what is left
+// when there is no more room for that stays in the window. It returns whether none is left.
+func (s *sender) deliver(d *delivery) bool {
+	for ; len(d.left) > 0; d.left = d.left[1:] {
+		s.mu.Lock()
+		waits := !s.hasRoom() && !s.stopping
+		s.mu.Unlock()
+		if waits {
+			return false
 		}
-		if s.lanes[part.key] != nil { // it would overtake
-			s.hold(e, part, nil)
-			continue
-		}
-		out, err := s.passOn(s.sending, e, part)
-		switch {
-		case err == nil:
-			s.accept(part, out)
-		case isPermanent(err):
-			s.giveUp(part, reasonPermanent, err)
-		default:
-			s.hold(e, part, err)
-		}
+		s.deliverPartition(d.emitter, d.left[0])
+	}
+	return true
+}
+
+func (s *sender) deliverPartition(e *emitter, part *partition) {
+	if err := s.sending.Err(); err != nil {
+		s.giveUp(part, reasonShutdown, err)
+		return
+	}
+	if s.lanes[part.key] != nil { // it would overtake
+		s.hold(e, part, nil)
+		return
+	}
+	out, err := s.passOn(s.sending, e, part)
+	switch {
+	case err == nil:
+		s.accept(part, out)
+	case isPermanent(err):
+		s.giveUp(part, reasonPermanent, err)
+	default:
+		s.hold(e, part, err)
 	}
 }
 
