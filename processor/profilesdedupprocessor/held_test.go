@@ -137,7 +137,7 @@ func TestP8_HeldIsBounded(t *testing.T) {
 // partition: many of them over one dictionary stay within the limit, and all arrive.
 func TestP8_HeldOfOneWindowIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const limit, partitions = 4 << 20, 200
+		const limit, partitions = 4 << 20, 100
 		pd := of(large(1), "service.name", "0")
 		for i := 1; i < partitions; i++ {
 			to := pd.ResourceProfiles().AppendEmpty()
@@ -166,6 +166,55 @@ func TestP8_HeldOfOneWindowIsBounded(t *testing.T) {
 		require.Len(t, next.windows(), partitions)
 		require.NoError(t, p.Shutdown(t.Context()))
 		profiletest.Account(t, fmt.Sprintf("%d refusals", refused), 2001*partitions, int(next.total()), 0)
+	})
+}
+
+// drained is a next component that takes half a second for each payload. One service is
+// away until the given time.
+type drained struct {
+	until time.Time
+	mu    sync.Mutex
+	good  []time.Time // when those of the other were accepted
+	bad   int
+}
+
+func (*drained) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (d *drained) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+	if v.Str() == "bad" && time.Now().Before(d.until) {
+		return errors.New("this service is away")
+	}
+	time.Sleep(500 * time.Millisecond)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v.Str() == "bad" {
+		d.bad++
+	} else {
+		d.good = append(d.good, time.Now())
+	}
+	return nil
+}
+
+// What piled up of a value that comes back does not keep the others waiting.
+func TestP8_BacklogStarvesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := drained{until: time.Now().Add(5 * time.Minute)}
+		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.Window = 2 * time.Second })
+		const windows = 250
+		for range windows {
+			for _, name := range []string{"good", "bad"} {
+				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", name)))
+			}
+			time.Sleep(2100 * time.Millisecond)
+		}
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Len(t, next.good, windows)
+		require.Equal(t, windows, next.bad)
+		for i := 1; i < windows; i++ {
+			require.Less(t, next.good[i].Sub(next.good[i-1]), 4*time.Second)
+		}
+		profiletest.Account(t, "5 minutes of one service away", 2*windows, len(next.good)+next.bad, 0)
 	})
 }
 

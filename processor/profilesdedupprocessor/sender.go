@@ -43,12 +43,14 @@ func (s *sender) run() {
 			return
 		}
 		s.dropAbandoned()
+		s.hurryUp()
 		due := s.due()
 		for _, key := range due {
 			if l := s.lanes[key]; l != nil {
 				s.offer(key, l)
 			}
-			s.deliverWaiting() // it does not wait for what is slow to fail
+			// It does not wait for what is slow to fail, nor for a lane to drain.
+			s.deliverWaiting()
 		}
 		if len(due) == 0 {
 			s.wait()
@@ -126,14 +128,26 @@ func (s *sender) wait() {
 	case <-s.wake:
 	case <-s.left:
 	case <-hurry:
-		s.hurried = true
-		soon := time.Now().Add(hurriedWait)
-		for _, l := range s.lanes {
-			if soon.Before(l.due) {
-				l.due = soon
-			}
-		}
 	case <-ended:
+	}
+}
+
+// hurryUp cuts backoffs short once shutdown has begun.
+func (s *sender) hurryUp() {
+	if s.hurried {
+		return
+	}
+	select {
+	case <-s.hurry:
+	default:
+		return
+	}
+	s.hurried = true
+	soon := time.Now().Add(hurriedWait)
+	for _, l := range s.lanes {
+		if soon.Before(l.due) {
+			l.due = soon
+		}
 	}
 }
 
