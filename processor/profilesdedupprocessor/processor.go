@@ -104,14 +104,16 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 		p.telemetry.refused(reasonInvalid)
 		return consumererror.NewPermanent(err)
 	}
-	defer p.intake.release(in)
 	if len(in.profiles) == 0 {
+		p.intake.release(in)
 		return nil
 	}
 	if p.cfg.Window == 0 {
+		defer p.intake.release(in)
 		return p.consumeSingle(ctx, in)
 	}
 	waits, err := p.add(in)
+	p.intake.release(in) // who waits does not keep the payload
 	if err != nil {
 		return err
 	}
