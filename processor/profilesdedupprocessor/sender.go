@@ -271,7 +271,7 @@ func (p *dedupProcessor) giveUp(part *partition, why reason, err error) {
 	part.outcome.dropped = true
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cfg.Acknowledge == acknowledgeOnReceive {
+	if p.cfg.Acknowledge == acknowledgeOnReceive && why == reasonShutdown {
 		p.dropped++
 	}
 	p.settleLocked(part, err)
