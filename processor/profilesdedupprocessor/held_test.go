@@ -169,6 +169,46 @@ func TestP8_HeldOfOneWindowIsBounded(t *testing.T) {
 	})
 }
 
+// A window that could not be flushed in its time, as known ids took the room, goes when
+// they are beyond the horizon: as something comes in, and without that.
+func TestP8_OverdueWindowGoes(t *testing.T) {
+	for _, more := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			next := newServices("bad")
+			p := newTestProcessor(t, next, func(c *Config) {
+				splitByService(c)
+				c.MemoryLimit, c.RepeatHorizon, c.RetryOnFailure.InitialInterval = 1<<20, 10*time.Second, 30*time.Second
+			})
+			dp := p.(*dedupProcessor)
+			send := func(name string) {
+				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", name)))
+			}
+			send("bad")
+			time.Sleep(2 * time.Second)
+			send("good")
+			dp.mu.Lock()
+			dp.repeats.acknowledge([]profileKey{{1}})
+			dp.repeats.peak = 1 << 20 / knownSize // as of many, of which one is left
+			dp.mu.Unlock()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			require.Zero(t, next.total("good"))
+			require.True(t, dp.overdue)
+			time.Sleep(10 * time.Second)
+			if more {
+				send("good")
+			} else {
+				time.Sleep(time.Minute)
+			}
+			synctest.Wait()
+			require.Positive(t, next.total("good"))
+			next.back("bad")
+			require.NoError(t, p.Shutdown(t.Context()))
+		})
+	}
+	profiletest.Injected(t, "2 windows overdue")
+}
+
 // drained is a next component that takes half a second for each payload. One service is
 // away until the given time.
 type drained struct {

@@ -165,6 +165,7 @@ func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.measure()
+	defer p.flushOverdue() // there may be room again, as known ids are forgotten
 	if p.stopping {
 		p.telemetry.refused(reasonShutdown)
 		return nil, errStopping
@@ -295,9 +296,11 @@ func (p *dedupProcessor) flushIfFree(why reason) bool {
 	return true
 }
 
-// flushOverdue hands over the filling window if its time was over before.
+// flushOverdue hands over the filling window if its time was over before. The caller holds
+// mu.
 func (p *dedupProcessor) flushOverdue() {
 	if p.overdue {
+		p.repeats.expire() // what is beyond the horizon is not to take its room
 		p.flushIfFree(reasonWindow)
 	}
 }

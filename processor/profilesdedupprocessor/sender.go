@@ -63,6 +63,7 @@ func (s *sender) run() {
 func (s *sender) deliverWaiting() (stopping bool) {
 	for {
 		s.mu.Lock()
+		s.flushOverdue()
 		var b *batch
 		if len(s.waiting) > 0 && (s.hasRoom() || s.stopping) {
 			b = s.waiting[0]
@@ -82,7 +83,6 @@ func (s *sender) deliverWaiting() (stopping bool) {
 		s.mu.Lock()
 		s.waiting[0] = nil
 		s.waiting = s.waiting[1:]
-		s.flushOverdue()
 		s.measure()
 		s.mu.Unlock()
 	}
