@@ -193,7 +193,10 @@ func TestP8_OverdueWindowGoes(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			require.Zero(t, next.total("good"))
-			require.True(t, dp.overdue)
+			dp.mu.Lock()
+			overdue := dp.overdue
+			dp.mu.Unlock()
+			require.True(t, overdue)
 			time.Sleep(10 * time.Second)
 			if more {
 				send("good")
