@@ -235,3 +235,13 @@ func requireTotals(t *testing.T, p *profile.Profile, expanded []Expanded) {
 		}
 	}
 }
+
+// An attribute of a location is not one of its mapping.
+func TestFrameTellsWhoseAttributesItHas(t *testing.T) {
+	of := []Attribute{{Key: "a", Value: "1"}}
+	location := Frame{Address: 1, Mapping: Mapping{File: "/bin/a"}, Attributes: of}
+	mapping := Frame{Address: 1, Mapping: Mapping{File: "/bin/a", Attributes: of}}
+	if location.String() == mapping.String() {
+		t.Errorf("both are %s", &location)
+	}
+}

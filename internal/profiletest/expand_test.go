@@ -35,8 +35,8 @@ func TestExpandSmall(t *testing.T) {
 	if want := `"test" "" "" {"kind"="cpu"} dropped 0`; e.Scope.String() != want {
 		t.Errorf("scope is %s, want %s", e.Scope, want)
 	}
-	want := `0x1100 "leaf"/""@"a.go":7 in 0x1000-0x9000+0x0 "/bin/app" {"build"="abc"}
-0x1200 "root"/""@"a.go":9 in 0x1000-0x9000+0x0 "/bin/app" {"build"="abc"}
+	want := `0x1100 "leaf"/""@"a.go":7 in (0x1000-0x9000+0x0 "/bin/app" {"build"="abc"})
+0x1200 "root"/""@"a.go":9 in (0x1000-0x9000+0x0 "/bin/app" {"build"="abc"})
 attributes {"thread"=1}`
 	if identity := e.Samples[0].Identity(); identity != want {
 		t.Errorf("identity is\n%s\nwant\n%s", identity, want)
@@ -195,7 +195,9 @@ func pprofOf(edit func(p *profile.Profile, s *profile.Sample)) *profile.Profile 
 // TestExpandPprof holds each rule of the translation against what is written
 // here by hand.
 func TestExpandPprof(t *testing.T) {
-	const frame = `0x1234 "f"/"_f"@"f.c":3:4(start 2) in 0x1000-0x2000+0x10 "/bin/f"`
+	const frame = `0x1234 "f"/"_f"@"f.c":3:4(start 2) in (0x1000-0x2000+0x10 "/bin/f")`
+	// with is frame with attributes of its mapping.
+	with := func(attributes string) string { return strings.TrimSuffix(frame, ")") + " " + attributes + ")" }
 	num := func(key string, values ...int64) func(*profile.Profile, *profile.Sample) {
 		return func(_ *profile.Profile, s *profile.Sample) { s.NumLabel = map[string][]int64{key: values} }
 	}
@@ -242,19 +244,19 @@ func TestExpandPprof(t *testing.T) {
 		{"no mapping", func(p *profile.Profile, _ *profile.Sample) { p.Location[0].Mapping = nil },
 			`0x1234 "f"/"_f"@"f.c":3:4(start 2)` + "\nattributes {}"},
 		{"empty function", func(p *profile.Profile, _ *profile.Sample) { *p.Function[0] = profile.Function{ID: 1} },
-			`0x1234 ""@"":3:4 in 0x1000-0x2000+0x10 "/bin/f"` + "\nattributes {}"},
+			`0x1234 ""@"":3:4 in (0x1000-0x2000+0x10 "/bin/f")` + "\nattributes {}"},
 		{"GNU build id and flags", func(p *profile.Profile, _ *profile.Sample) {
 			p.Mapping[0].BuildID, p.Mapping[0].HasFunctions, p.Mapping[0].HasInlineFrames = "ab", true, true
-		}, frame + ` {"pprof.mapping.has_functions"=true, "pprof.mapping.has_inline_frames"=true, "process.executable.build_id.gnu"="ab"}` + "\nattributes {}"},
+		}, with(`{"pprof.mapping.has_functions"=true, "pprof.mapping.has_inline_frames"=true, "process.executable.build_id.gnu"="ab"}`) + "\nattributes {}"},
 		{"Go build id and flags", func(p *profile.Profile, _ *profile.Sample) {
 			p.Mapping[0].BuildID, p.Mapping[0].HasFilenames, p.Mapping[0].HasLineNumbers = goID, true, true
-		}, frame + ` {"pprof.mapping.has_filenames"=true, "pprof.mapping.has_line_numbers"=true, "process.executable.build_id.go"="` + goID + `"}` + "\nattributes {}"},
+		}, with(`{"pprof.mapping.has_filenames"=true, "pprof.mapping.has_line_numbers"=true, "process.executable.build_id.go"="`+goID+`"}`) + "\nattributes {}"},
 		{"a build id with slashes that is not Go's", func(p *profile.Profile, _ *profile.Sample) { p.Mapping[0].BuildID = "a/b/c/d" },
-			frame + ` {"process.executable.build_id.gnu"="a/b/c/d"}` + "\nattributes {}"},
+			with(`{"process.executable.build_id.gnu"="a/b/c/d"}`) + "\nattributes {}"},
 		{"inlined lines keep their order", func(p *profile.Profile, _ *profile.Sample) {
 			other := &profile.Function{ID: 2, Name: "g", SystemName: "g", Filename: "g.c"}
 			p.Location[0].Line = append(p.Location[0].Line, profile.Line{Function: other, Line: 1})
-		}, `0x1234 "f"/"_f"@"f.c":3:4(start 2) < "g"@"g.c":1 in 0x1000-0x2000+0x10 "/bin/f"` + "\nattributes {}"},
+		}, `0x1234 "f"/"_f"@"f.c":3:4(start 2) < "g"@"g.c":1 in (0x1000-0x2000+0x10 "/bin/f")` + "\nattributes {}"},
 		{"not UTF-8", func(p *profile.Profile, s *profile.Sample) {
 			p.Function[0].Name = "f\xff"
 			s.Label = map[string][]string{"k\xff": {"\xff"}}

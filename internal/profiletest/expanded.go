@@ -115,7 +115,7 @@ func (f *Frame) String() string {
 		b.WriteString(separator + l.String())
 	}
 	if m := f.Mapping.String(); m != "" {
-		b.WriteString(" in " + m)
+		b.WriteString(" in (" + m + ")")
 	}
 	if len(f.Attributes) > 0 {
 		b.WriteString(" " + renderAttributes(f.Attributes))

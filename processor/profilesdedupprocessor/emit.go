@@ -38,6 +38,7 @@ type emitter struct {
 	orders      []order
 	ordered     []sample
 	parts       []int64
+	positions   []int32
 	content     []byte
 }
 
@@ -346,7 +347,10 @@ func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, p pprofile.Profile
 
 // emitEvents writes the samples with timestamps, each in the order of time.
 func (e *emitter) emitEvents(p pprofile.Profile, s *scope, series *series, kept []sample) {
-	position := make([]int32, s.family.samples.Len())
+	// By row. Only those of kept are read, so that many series of one large family cost what
+	// is in them.
+	e.positions = slices.Grow(e.positions[:0], s.family.samples.Len())
+	position := e.positions[:s.family.samples.Len()]
 	for n, from := range kept {
 		position[from.row] = int32(n)
 	}

@@ -87,32 +87,33 @@ func (s *sender) again(l *lane, h *held) bool {
 	return true
 }
 
-// offer offers the first of a lane again, and what is behind it once that has gone.
+// offer offers the first of a lane again. Once that has gone, what is behind it is due.
 func (s *sender) offer(key string, l *lane) {
-	for len(l.held) > 0 && s.sending.Err() == nil {
-		h := l.held[0]
-		if h.offered {
-			s.telemetry.retried()
-		}
-		h.offered = true
-		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(h.message)
-		if err != nil {
-			err = consumererror.NewPermanent(err)
-		} else {
-			err = s.next.ConsumeProfiles(s.contextOf(s.sending, h.part), pd)
-		}
-		switch {
-		case err == nil:
-			s.accept(h.part, h.out)
-		case isPermanent(err):
-			s.giveUp(h.part, reasonPermanent, err)
-		default:
-			if h.err = err; s.again(l, h) {
-				return
-			}
-		}
-		s.release(key, l, 1)
+	if s.sending.Err() != nil {
+		return
 	}
+	h := l.held[0]
+	if h.offered {
+		s.telemetry.retried()
+	}
+	h.offered = true
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(h.message)
+	if err != nil {
+		err = consumererror.NewPermanent(err)
+	} else {
+		err = s.next.ConsumeProfiles(s.contextOf(s.sending, h.part), pd)
+	}
+	switch {
+	case err == nil:
+		s.accept(h.part, h.out)
+	case isPermanent(err):
+		s.giveUp(h.part, reasonPermanent, err)
+	default:
+		if h.err = err; s.again(l, h) {
+			return
+		}
+	}
+	s.release(key, l, 1)
 }
 
 // release takes the first n out of a lane, whose outcome is known.

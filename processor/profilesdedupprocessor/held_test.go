@@ -133,6 +133,134 @@ func TestP8_HeldIsBounded(t *testing.T) {
 	})
 }
 
+// What is left of a window counts as the window, and not with a dictionary for each
+// partition: many of them over one dictionary stay within the limit, and all arrive.
+func TestP8_HeldOfOneWindowIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, partitions = 4 << 20, 100
+		pd := of(large(1), "service.name", "0")
+		for i := 1; i < partitions; i++ {
+			to := pd.ResourceProfiles().AppendEmpty()
+			pd.ResourceProfiles().At(0).CopyTo(to)
+			to.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
+		}
+		next := downstream{answer: unavailable}
+		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.MemoryLimit = limit })
+		dp := p.(*dedupProcessor)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+		for range 100 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			dp.mu.Lock()
+			held := dp.held
+			dp.mu.Unlock()
+			require.Positive(t, held)
+			require.Less(t, held, limit/3)
+		}
+		refused := next.attempts
+		next.answers(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, dp.held)
+		require.Empty(t, dp.waiting)
+		require.Len(t, next.windows(), partitions)
+		require.NoError(t, p.Shutdown(t.Context()))
+		profiletest.Account(t, fmt.Sprintf("%d refusals", refused), 2001*partitions, int(next.total()), 0)
+	})
+}
+
+// A window that could not be flushed in its time, as known ids took the room, goes when
+// they are beyond the horizon: as something comes in, and without that.
+func TestP8_OverdueWindowGoes(t *testing.T) {
+	for _, more := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			next := newServices("bad")
+			p := newTestProcessor(t, next, func(c *Config) {
+				splitByService(c)
+				c.MemoryLimit, c.RepeatHorizon, c.RetryOnFailure.InitialInterval = 1<<20, 10*time.Second, 30*time.Second
+			})
+			dp := p.(*dedupProcessor)
+			send := func(name string) {
+				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", name)))
+			}
+			send("bad")
+			time.Sleep(2 * time.Second)
+			send("good")
+			dp.mu.Lock()
+			dp.repeats.acknowledge([]profileKey{{1}})
+			dp.repeats.peak = 1 << 20 / knownSize // as of many, of which one is left
+			dp.mu.Unlock()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			require.Zero(t, next.total("good"))
+			dp.mu.Lock()
+			overdue := dp.overdue
+			dp.mu.Unlock()
+			require.True(t, overdue)
+			time.Sleep(10 * time.Second)
+			if more {
+				send("good")
+			} else {
+				time.Sleep(time.Minute)
+			}
+			synctest.Wait()
+			require.Positive(t, next.total("good"))
+			next.back("bad")
+			require.NoError(t, p.Shutdown(t.Context()))
+		})
+	}
+	profiletest.Injected(t, "2 windows overdue")
+}
+
+// drained is a next component that takes half a second for each payload. One service is
+// away until the given time.
+type drained struct {
+	until time.Time
+	mu    sync.Mutex
+	good  []time.Time // when those of the other were accepted
+	bad   int
+}
+
+func (*drained) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (d *drained) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
+	v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+	if v.Str() == "bad" && time.Now().Before(d.until) {
+		return errors.New("this service is away")
+	}
+	time.Sleep(500 * time.Millisecond)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v.Str() == "bad" {
+		d.bad++
+	} else {
+		d.good = append(d.good, time.Now())
+	}
+	return nil
+}
+
+// What piled up of a value that comes back does not keep the others waiting.
+func TestP8_BacklogStarvesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := drained{until: time.Now().Add(5 * time.Minute)}
+		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.Window = 2 * time.Second })
+		const windows = 250
+		for range windows {
+			for _, name := range []string{"good", "bad"} {
+				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", name)))
+			}
+			time.Sleep(2100 * time.Millisecond)
+		}
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Len(t, next.good, windows)
+		require.Equal(t, windows, next.bad)
+		for i := 1; i < windows; i++ {
+			require.Less(t, next.good[i].Sub(next.good[i-1]), 4*time.Second)
+		}
+		profiletest.Account(t, "5 minutes of one service away", 2*windows, len(next.good)+next.bad, 0)
+	})
+}
+
 // What is held is offered once more at shutdown, at once, and what is not accepted then is
 // said to be dropped.
 func TestP9_ShutdownOffersWhatIsHeld(t *testing.T) {

@@ -149,8 +149,7 @@ func (im *importer) merge(w *window, pd pprofile.Profiles, repeats []bool) (touc
 	im.remap.Coarsening = w.settings.coarsening
 	im.remap.Reset(pd.Dictionary(), w.tables)
 	im.resetAttributes(w, pd.Dictionary())
-	im.read(w, pd, repeats)
-	if err := w.tables.Err(); err != nil {
+	if err := im.read(w, pd, repeats); err != nil {
 		w.tables.Rollback(mark)
 		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
@@ -177,16 +176,17 @@ func (im *importer) resetAttributes(w *window, d pprofile.ProfilesDictionary) {
 	}
 }
 
-// read interns all that pd refers to. Only the tables of w change.
-func (im *importer) read(w *window, pd pprofile.Profiles, repeats []bool) {
+// read interns all that pd refers to. Only the tables of w change. The error is that of the
+// tables, with the Profile that it came with.
+func (im *importer) read(w *window, pd pprofile.Profiles, repeats []bool) error {
 	im.profiles, im.samples, im.identities = im.profiles[:0], im.samples[:0], im.identities[:0]
 	im.sources = im.sources[:0]
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
+	for i, rp := range pd.ResourceProfiles().All() {
+		for j, sp := range rp.ScopeProfiles().All() {
 			// The Profile before, whose identities serve its siblings: they mostly are the
 			// same in the same order.
 			var sibling *importedProfile
-			for _, p := range sp.Profiles().All() {
+			for k, p := range sp.Profiles().All() {
 				n := len(im.profiles)
 				im.profiles = append(im.profiles, importedProfile{
 					profile: p, first: len(im.samples),
@@ -199,15 +199,18 @@ func (im *importer) read(w *window, pd pprofile.Profiles, repeats []bool) {
 				im.readHeader(w, &im.profiles[n])
 				if isVerbatim(p) {
 					im.readVerbatim(p.Samples())
-					im.profiles[n].lastIdentity = len(im.identities)
-					continue
+				} else {
+					im.readSamples(w, p.Samples(), sibling)
+					sibling = &importedProfile{profile: p, first: im.profiles[n].first}
 				}
-				im.readSamples(w, p.Samples(), sibling)
 				im.profiles[n].lastIdentity = len(im.identities)
-				sibling = &importedProfile{profile: p, first: im.profiles[n].first}
+				if err := w.tables.Err(); err != nil {
+					return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].profiles[%d]: %w", i, j, k, err)
+				}
 			}
 		}
 	}
+	return nil
 }
 
 func (im *importer) readHeader(w *window, to *importedProfile) {

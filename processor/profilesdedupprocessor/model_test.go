@@ -336,11 +336,11 @@ func TestRebaseMappings(t *testing.T) {
 		got[s.Stack[0].String()] = s.Sum.String()
 	}
 	require.Equal(t, map[string]string{
-		`0x3010 in 0x3000-0x4000+0x0 "/bin/a"`:                                     "3",
-		`0x20 in 0x3000-0x4000+0x0 "/bin/a"`:                                       "1",
-		`0x10 in 0x7000-0x8000+0x0 "/bin/a"`:                                       "1",
-		`0x5010 in 0x5000-0x6000+0x0 "[heap]"`:                                     "1",
-		`0x3010 in 0x3000-0x4000+0x0 "[heap]"`:                                     "1",
-		`0xffffffffffffffff in 0xffffffffffffefff-0xffffffffffffffff+0x0 "/bin/b"`: "1",
+		`0x3010 in (0x3000-0x4000+0x0 "/bin/a")`:                                     "3",
+		`0x20 in (0x3000-0x4000+0x0 "/bin/a")`:                                       "1",
+		`0x10 in (0x7000-0x8000+0x0 "/bin/a")`:                                       "1",
+		`0x5010 in (0x5000-0x6000+0x0 "[heap]")`:                                     "1",
+		`0x3010 in (0x3000-0x4000+0x0 "[heap]")`:                                     "1",
+		`0xffffffffffffffff in (0xffffffffffffefff-0xffffffffffffffff+0x0 "/bin/b")`: "1",
 	}, got)
 }

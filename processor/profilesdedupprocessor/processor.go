@@ -41,7 +41,7 @@ type dedupProcessor struct {
 	timer    *time.Timer
 	overdue  bool // the filling window is to go as soon as no other waits
 	stopping bool
-	dropped  int // partitions that had been acknowledged
+	dropped  int // partitions that had been acknowledged, because the time of the shutdown was over
 
 	wake    chan struct{} // tells the sender that waiting or stopping changed
 	left    chan struct{} // tells the sender that nobody waits any more for a partition
@@ -105,14 +105,16 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 		p.telemetry.refused(reasonInvalid)
 		return consumererror.NewPermanent(err)
 	}
-	defer p.intake.release(in)
 	if len(in.profiles) == 0 {
+		p.intake.release(in)
 		return nil
 	}
 	if p.cfg.Window == 0 {
+		defer p.intake.release(in)
 		return p.consumeSingle(ctx, in)
 	}
 	waits, err := p.add(in)
+	p.intake.release(in) // who waits does not keep the payload
 	if err != nil {
 		return err
 	}
@@ -164,6 +166,7 @@ func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.measure()
+	defer p.flushOverdue() // there may be room again, as known ids are forgotten
 	if p.stopping {
 		p.telemetry.refused(reasonShutdown)
 		return nil, errStopping
@@ -294,9 +297,11 @@ func (p *dedupProcessor) flushIfFree(why reason) bool {
 	return true
 }
 
-// flushOverdue hands over the filling window if its time was over before.
+// flushOverdue hands over the filling window if its time was over before. The caller holds
+// mu.
 func (p *dedupProcessor) flushOverdue() {
 	if p.overdue {
+		p.repeats.expire() // what is beyond the horizon is not to take its room
 		p.flushIfFree(reasonWindow)
 	}
 }
@@ -321,7 +326,8 @@ func (p *dedupProcessor) wakeSender() {
 }
 
 // Shutdown flushes what is left and waits until it is accepted, for at most
-// shutdown_timeout or until ctx ends. The error says what had to be dropped.
+// shutdown_timeout or until ctx ends. The error says what was dropped because that time was
+// over.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.shutdown()
 	p.mu.Lock()
@@ -333,13 +339,13 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	}
 	p.stopping = true
 	p.flush(reasonShutdown)
-	before := p.dropped
 	p.mu.Unlock()
 	close(p.hurry)
 	p.wakeSender()
 
 	defer p.cancel()
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.ShutdownTimeout)
+	given := ctx
+	ctx, cancel := context.WithTimeout(given, p.cfg.ShutdownTimeout)
 	defer cancel()
 	select {
 	case <-p.stopped:
@@ -348,13 +354,21 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 		select {
 		case <-p.stopped:
 		case <-time.After(time.Second):
-			return fmt.Errorf("profiles_dedup: the next component does not return within shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
+			return fmt.Errorf("profiles_dedup: the next component does not return within %s", p.timeOf(given))
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := p.dropped - before; n > 0 {
-		return fmt.Errorf("profiles_dedup: %d windows were not accepted within shutdown_timeout (%v) and were dropped", n, p.cfg.ShutdownTimeout)
+	if p.dropped > 0 {
+		return fmt.Errorf("profiles_dedup: %d windows were not accepted within %s and were dropped", p.dropped, p.timeOf(given))
 	}
 	return nil
+}
+
+// timeOf names what bounded a shutdown with ctx.
+func (p *dedupProcessor) timeOf(ctx context.Context) string {
+	if ctx.Err() != nil {
+		return "the time that the collector gave"
+	}
+	return fmt.Sprintf("shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
 }

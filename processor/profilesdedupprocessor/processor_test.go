@@ -227,6 +227,23 @@ func TestShutdownTimeout(t *testing.T) {
 	})
 }
 
+// The error of Shutdown tells of what was dropped for want of time: not of what the next
+// component refused for good, which the log says. It names what bounded the time.
+func TestShutdownErrorIsTrue(t *testing.T) {
+	shutdown := func(given time.Duration, answer func(int) error) (err error) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newTestProcessor(t, &downstream{answer: answer}, nil)
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			ctx, cancel := context.WithTimeout(t.Context(), given)
+			defer cancel()
+			err = p.Shutdown(ctx)
+		})
+		return err
+	}
+	require.NoError(t, shutdown(time.Minute, permanently))
+	require.ErrorContains(t, shutdown(time.Second, unavailable), "1 windows were not accepted within the time that the collector gave")
+}
+
 // A window that waits for its next attempt is offered at once when shutdown
 // begins, and so is the one behind it.
 func TestShutdownDoesNotSitOutTheBackoff(t *testing.T) {

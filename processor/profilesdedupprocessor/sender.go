@@ -19,7 +19,14 @@ import (
 type sender struct {
 	*dedupProcessor
 	lanes   map[string]*lane // what is offered again, by the key of its partition
+	begun   *delivery        // of the first that waits; nil if that has not begun
 	hurried bool             // shutdown has begun
+}
+
+// delivery is a window that is being passed on: as far as it has come.
+type delivery struct {
+	emitter *emitter
+	left    []*partition // in order
 }
 
 // hurriedWait is how long something waits between attempts during shutdown.
@@ -36,12 +43,14 @@ func (s *sender) run() {
 			return
 		}
 		s.dropAbandoned()
+		s.hurryUp()
 		due := s.due()
 		for _, key := range due {
 			if l := s.lanes[key]; l != nil {
 				s.offer(key, l)
 			}
-			s.deliverWaiting() // it does not wait for what is slow to fail
+			// It does not wait for what is slow to fail, nor for a lane to drain.
+			s.deliverWaiting()
 		}
 		if len(due) == 0 {
 			s.wait()
@@ -54,6 +63,7 @@ func (s *sender) run() {
 func (s *sender) deliverWaiting() (stopping bool) {
 	for {
 		s.mu.Lock()
+		s.flushOverdue()
 		var b *batch
 		if len(s.waiting) > 0 && (s.hasRoom() || s.stopping) {
 			b = s.waiting[0]
@@ -63,11 +73,16 @@ func (s *sender) deliverWaiting() (stopping bool) {
 		if b == nil {
 			return stopping
 		}
-		s.deliver(b)
+		if s.begun == nil {
+			s.begun = s.begin(b)
+		}
+		if !s.deliver(s.begun) {
+			continue
+		}
+		s.begun = nil
 		s.mu.Lock()
 		s.waiting[0] = nil
 		s.waiting = s.waiting[1:]
-		s.flushOverdue()
 		s.measure()
 		s.mu.Unlock()
 	}
@@ -113,20 +128,31 @@ func (s *sender) wait() {
 	case <-s.wake:
 	case <-s.left:
 	case <-hurry:
-		s.hurried = true
-		soon := time.Now().Add(hurriedWait)
-		for _, l := range s.lanes {
-			if soon.Before(l.due) {
-				l.due = soon
-			}
-		}
 	case <-ended:
 	}
 }
 
-// deliver offers each partition of a window to the next component once. What that does not
-// accept for now is held.
-func (s *sender) deliver(b *batch) {
+// hurryUp cuts backoffs short once shutdown has begun.
+func (s *sender) hurryUp() {
+	if s.hurried {
+		return
+	}
+	select {
+	case <-s.hurry:
+	default:
+		return
+	}
+	s.hurried = true
+	soon := time.Now().Add(hurriedWait)
+	for _, l := range s.lanes {
+		if soon.Before(l.due) {
+			l.due = soon
+		}
+	}
+}
+
+// begin returns the delivery of b, of which nothing has been offered.
+func (s *sender) begin(b *batch) *delivery {
 	for key := range b.window.partitions {
 		if b.partitions[key] == nil {
 			s.logger.DPanic("Nobody noted a partition of a window, which is passed on all the same. This is a bug.",
@@ -134,27 +160,47 @@ func (s *sender) deliver(b *batch) {
 			b.partition(key)
 		}
 	}
-	outcome := &outcome{open: len(b.partitions), in: b.sizes.Total().Bytes}
-	e := newEmitter(b.window)
-	for _, part := range b.ordered() {
+	d := &delivery{newEmitter(b.window), b.ordered()}
+	outcome := &outcome{open: len(d.left), in: b.sizes.Total().Bytes}
+	for _, part := range d.left {
 		part.counts, part.outcome = *b.window.partitions[part.key], outcome
-		if err := s.sending.Err(); err != nil {
-			s.giveUp(part, reasonShutdown, err)
-			continue
+	}
+	return d
+}
+
+// deliver offers each partition that is left of a window to the next component once. What
+// that does not accept for now is held, each with a dictionary of its own: what is left
+// when there is no more room for that stays in the window. It returns whether none is left.
+func (s *sender) deliver(d *delivery) bool {
+	for ; len(d.left) > 0; d.left = d.left[1:] {
+		s.mu.Lock()
+		waits := !s.hasRoom() && !s.stopping
+		s.mu.Unlock()
+		if waits {
+			return false
 		}
-		if s.lanes[part.key] != nil { // it would overtake
-			s.hold(e, part, nil)
-			continue
-		}
-		out, err := s.passOn(s.sending, e, part)
-		switch {
-		case err == nil:
-			s.accept(part, out)
-		case isPermanent(err):
-			s.giveUp(part, reasonPermanent, err)
-		default:
-			s.hold(e, part, err)
-		}
+		s.deliverPartition(d.emitter, d.left[0])
+	}
+	return true
+}
+
+func (s *sender) deliverPartition(e *emitter, part *partition) {
+	if err := s.sending.Err(); err != nil {
+		s.giveUp(part, reasonShutdown, err)
+		return
+	}
+	if s.lanes[part.key] != nil { // it would overtake
+		s.hold(e, part, nil)
+		return
+	}
+	out, err := s.passOn(s.sending, e, part)
+	switch {
+	case err == nil:
+		s.accept(part, out)
+	case isPermanent(err):
+		s.giveUp(part, reasonPermanent, err)
+	default:
+		s.hold(e, part, err)
 	}
 }
 
@@ -225,7 +271,7 @@ func (p *dedupProcessor) giveUp(part *partition, why reason, err error) {
 	part.outcome.dropped = true
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cfg.Acknowledge == acknowledgeOnReceive {
+	if p.cfg.Acknowledge == acknowledgeOnReceive && why == reasonShutdown {
 		p.dropped++
 	}
 	p.settleLocked(part, err)

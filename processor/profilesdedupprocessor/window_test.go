@@ -385,6 +385,33 @@ func TestP1_RefusedAlone(t *testing.T) {
 	profiletest.Injected(t, "3 refused payloads")
 }
 
+// Two attributes of one key are refused with the place of the Profile.
+func TestP1_RepeatedKeyHasItsPlace(t *testing.T) {
+	pd := inOne(t, interval(1, 1, 1), interval(1, 1, 1))
+	d := pd.Dictionary()
+	n := int32(d.AttributeTable().Len())
+	for i := range int64(2) {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(1)
+		a.Value().SetInt(i)
+	}
+	last, place := pprofile.NewProfile(), ""
+	for i, rp := range pd.ResourceProfiles().All() {
+		for j, sp := range rp.ScopeProfiles().All() {
+			for k, p := range sp.Profiles().All() {
+				last, place = p, fmt.Sprintf("resource_profiles[%d].scope_profiles[%d].profiles[%d]: ", i, j, k)
+			}
+		}
+	}
+	require.NotEqual(t, "resource_profiles[0].scope_profiles[0].profiles[0]: ", place)
+	last.Samples().At(0).AttributeIndices().Append(n, n+1)
+	var im importer
+	err := im.add(newWindow(defaultSettings()), pd)
+	require.ErrorIs(t, err, errInvalid)
+	require.ErrorContains(t, err, place+"attribute_indices refer to two attributes with the key")
+	profiletest.Injected(t, "1 payloads with two attributes of one key")
+}
+
 // interval is a payload with one Profile of one sample.
 func interval(start, duration uint64, value int64) pprofile.Profiles {
 	pd := pprofile.NewProfiles()
