@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -301,10 +302,17 @@ func (w *Writer) write(p *partial, e encoded, now time.Time) error {
 	// After a failed sync the system may have forgotten what it could not write,
 	// and a second sync would succeed: do not rely on this file any more. Earlier
 	// records in it were synced before.
-	if p.records == 0 || !synced {
+	// Where only this file takes no more, such as at the size that files may have, the
+	// next one does.
+	if p.records == 0 || !synced || !meetsAll(err) {
 		w.retire(ByFault)
 	}
 	return err
+}
+
+// meetsAll says whether a new file would fail to be written, too.
+func meetsAll(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
 // appendedBare finishes the file that is one record: only then is it accepted.
