@@ -165,7 +165,8 @@ func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() 
 // is as safe as Options.Sync says. count is added to what is told of the file.
 //
 // With an error the record is not in the file. An InvalidRecordError is final;
-// any other comes from the file system, and trying again later is right.
+// any other comes from the file system, and trying again later is right, but after
+// ErrNotDirectory.
 func (w *Writer) Append(record []byte, count Count) error {
 	if err := w.options.Format.Content.checkRecord(record); err != nil {
 		return &InvalidRecordError{Reason: err}
