@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -147,6 +148,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 			return err
 		}
 	}
+	if err := confnumber.RefuseFractions(conf, c); err != nil {
+		return err
+	}
 	if err := conf.Unmarshal(c); err != nil {
 		return err
 	}
@@ -209,7 +213,7 @@ func (c *Config) Validate() error {
 	if c.Rotation.MaxRecords < 0 {
 		errs = append(errs, fmt.Errorf("rotation::max_records: is %d: want 0 for no limit, or more", c.Rotation.MaxRecords))
 	}
-	errs = append(errs, c.validateRetention(), c.validateGroups(), c.validateQueue())
+	errs = append(errs, c.validateRetention(), c.validateGroups(), c.validateQueue(), c.validateRetry())
 	return errors.Join(errs...)
 }
 
@@ -221,9 +225,14 @@ func (c *Config) validateRetention() error {
 	if c.Retention.MaxAge < leastDuration && c.Retention.MaxAge != 0 {
 		errs = append(errs, fmt.Errorf("retention::max_age: is %v: want 0 for no limit, or at least %v, with a unit as in 24h", c.Retention.MaxAge, leastDuration))
 	}
+	if age, file := c.Retention.MaxAge, c.Rotation.MaxAge; age >= leastDuration && age < file && c.Framing != framingNone {
+		errs = append(errs, fmt.Errorf("retention::max_age: is %v: want at least rotation::max_age, which is %v (a file would be removed as soon as it is finished)", age, file))
+	}
 	switch size, file := c.Retention.MaxTotalSize, c.Rotation.MaxSize; {
 	case size < 0:
 		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want 0 for no limit, or more", size))
+	case size > 0 && file == 0 && c.Framing != framingNone:
+		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v with rotation::max_size: 0: want a rotation::max_size that is no larger (a larger file would be removed as soon as it is finished)", size))
 	case size > 0 && size < file && c.Framing != framingNone:
 		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want at least rotation::max_size, which is %v", size, file))
 	}
@@ -269,6 +278,24 @@ func (c *Config) validateQueue() error {
 		if !c.RetryOnFailure.Enabled {
 			errs = append(errs, errors.New("retry_on_failure::enabled: is false with a sending_queue: want true (what the queue has acknowledged would be dropped at the first error), or sending_queue::wait_for_result: true"))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateRetry() error {
+	retry := c.RetryOnFailure
+	if !retry.Enabled {
+		return nil
+	}
+	var errs []error
+	if retry.InitialInterval < leastDuration {
+		errs = append(errs, fmt.Errorf("retry_on_failure::initial_interval: is %v: want at least %v, with a unit as in 200ms", retry.InitialInterval, leastDuration))
+	}
+	if retry.MaxInterval < leastDuration {
+		errs = append(errs, fmt.Errorf("retry_on_failure::max_interval: is %v: want at least %v, with a unit as in 1s", retry.MaxInterval, leastDuration))
+	}
+	if retry.MaxElapsedTime < leastDuration && retry.MaxElapsedTime != 0 {
+		errs = append(errs, fmt.Errorf("retry_on_failure::max_elapsed_time: is %v: want 0 for no limit, or at least %v, with a unit as in 10s", retry.MaxElapsedTime, leastDuration))
 	}
 	return errors.Join(errs...)
 }

@@ -117,8 +117,8 @@ func (e *fileExporter) request(_ context.Context, pd pprofile.Profiles) (xexport
 		e.count(reasonTooLarge)
 		return nil, fmt.Errorf("records of %d bytes are more than sending_queue::queue_size, which is %d", r.size, queue.Get().QueueSize)
 	}
-	if err := r.refused.err("groups"); err != nil {
-		e.tellDropped(err, r.refused.count, 0)
+	if e.config.SendingQueue.HasValue() && !e.config.SendingQueue.Get().WaitForResult {
+		e.tellRefused(r) // the caller is answered now, and the queue may store what is left only
 	}
 	return r, nil
 }
@@ -138,7 +138,7 @@ func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
 			if len(g.names) > 0 {
 				err = fmt.Errorf("group %s: %w", strings.Join(g.names, "/"), err)
 			}
-			r.refused.add(err)
+			r.refused.add(reasonConvert, err)
 		}
 		return nil
 	})
@@ -149,7 +149,7 @@ func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
 }
 
 // consume writes what is left of a request. What the disk refuses stays, and may be
-// tried again; what cannot be a record may not.
+// tried again; what cannot be a record, or has no directory to go to, may not.
 func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request) error {
 	if e.set == nil {
 		return errors.New("exporter is not started")
@@ -166,11 +166,11 @@ func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request)
 		if err == nil {
 			continue
 		}
-		e.count(reasonOf(err))
-		if _, final := errors.AsType[*segment.InvalidRecordError](err); final {
-			r.refused.add(err)
+		if _, invalid := errors.AsType[*segment.InvalidRecordError](err); invalid || errors.Is(err, segment.ErrNotDirectory) {
+			r.refused.add(reasonOf(err), err)
 			continue
 		}
+		e.count(reasonOf(err))
 		if first == nil {
 			first = err
 		}
@@ -179,6 +179,10 @@ func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request)
 	all := len(r.left)
 	clear(r.left[len(left):])
 	r.left = left
+	if len(left) == 0 {
+		// While something is left the whole payload may come again.
+		e.tellRefused(r)
+	}
 	switch {
 	case len(left) > 1:
 		return fmt.Errorf("%d of %d records, the first of them: %w", len(left), all, first)

@@ -71,8 +71,10 @@ func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.Obser
 	set := exportertest.NewNopSettings(metadata.Type)
 	core, logs := observer.New(zapcore.DebugLevel)
 	set.Logger = zap.New(core)
-	factory := NewFactory().(xexporter.Factory)
-	e, err := factory.CreateProfiles(context.Background(), set, cfg)
+	made, err := newFileExporter(cfg, set)
+	require.NoError(t, err)
+	made.options.OpenDir = openUnblocked
+	e, err := made.withHelper(context.Background(), set)
 	require.NoError(t, err)
 	return &shutOnce{Profiles: e}, logs
 }

@@ -70,7 +70,7 @@ func (pprofMarshaler) marshal(pd pprofile.Profiles, add func([]byte, segment.Cou
 			err = p.WriteUncompressed(&record)
 		}
 		if err != nil {
-			refused.add(err)
+			refused.add(reasonConvert, err)
 			continue
 		}
 		if record.Len() > 0 {

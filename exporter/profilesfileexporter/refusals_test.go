@@ -111,7 +111,7 @@ func TestOneBadProfileTakesNoOther(t *testing.T) {
 			require.ErrorContains(t, err, "2 records or groups, the first of them: group b: convert 2 profiles to pprof: resource_profiles[0]")
 		}
 		assert.Equal(t, int64(1+len(keys)), sums(t, telemetry)["otelcol_exporter_profiles_file_errors convert"])
-		assert.Equal(t, 1, logs.FilterMessage("Dropped profiles that cannot be made records").Len())
+		assert.Equal(t, 1, logs.FilterMessage("Refused profiles for good").Len())
 	}
 }
 

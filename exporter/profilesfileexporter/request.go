@@ -39,15 +39,20 @@ type request struct {
 
 // refusals are final errors, of which the first is kept.
 type refusals struct {
-	first error
-	count int
+	first  error
+	count  int
+	untold map[string]int // by reason, those that were not counted and logged yet
 }
 
-func (r *refusals) add(err error) {
+func (r *refusals) add(reason string, err error) {
 	if r.first == nil {
 		r.first = err
 	}
 	r.count++
+	if r.untold == nil {
+		r.untold = map[string]int{}
+	}
+	r.untold[reason]++
 }
 
 // err is nil if there are none. It says how many of what there are.
@@ -164,7 +169,7 @@ func (c encoding) again(content segment.Content, r *request) (*request, error) {
 			err = c.e.convert(all, pd)
 		}
 		if err != nil {
-			all.refused.add(err)
+			all.refused.add(reasonConvert, err)
 		}
 	}
 	if err := all.refused.err("records"); err != nil {
@@ -173,6 +178,7 @@ func (c encoding) again(content segment.Content, r *request) (*request, error) {
 			return nil, err
 		}
 		c.e.tellDropped(err, all.refused.count, r.size)
+		all.refused.untold = nil
 	}
 	return all, nil
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,6 +88,24 @@ func queueConfig(change func(q *exporterhelper.QueueBatchConfig)) configoptional
 	return configoptional.Some(queue)
 }
 
+// openUnblocked is segment.OpenDir, but for groups that block says the disk refuses.
+func openUnblocked(path string, group ...string) (segment.Dir, error) {
+	place := filepath.Join(append([]string{path}, group...)...)
+	if _, err := os.Stat(place + blocked); err == nil {
+		return nil, &os.PathError{Op: "mkdir", Path: place, Err: syscall.EROFS}
+	}
+	return segment.OpenDir(path, group...)
+}
+
+const blocked = "+blocked"
+
+// block makes openUnblocked refuse a group, until what it returns is called.
+func block(t testing.TB, cfg *Config, group string) (unblock func()) {
+	mark := filepath.Join(cfg.Directory, group) + blocked
+	require.NoError(t, os.WriteFile(mark, nil, 0o600))
+	return func() { require.NoError(t, os.Remove(mark)) }
+}
+
 // countingMarshaler counts what it makes.
 type countingMarshaler struct {
 	recordMarshaler
@@ -105,27 +124,25 @@ func TestRetryWritesWhatIsLeft(t *testing.T) {
 	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
 	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
+	e.options.OpenDir = openUnblocked
 	var made atomic.Int32
 	e.marshaler = countingMarshaler{e.marshaler, &made}
 	require.NoError(t, e.start(t.Context(), nil))
-	blocked := []string{filepath.Join(cfg.Directory, "b"), filepath.Join(cfg.Directory, "c")}
-	for _, path := range blocked {
-		require.NoError(t, os.WriteFile(path, nil, 0o600)) // where a directory should be
-	}
+	unblock := []func(){block(t, cfg, "b"), block(t, cfg, "c")}
 	req, err := e.request(t.Context(), numbered(7, "a", "b", "c", "d"))
 	require.NoError(t, err)
 	size := req.BytesSize()
 	for range 3 {
 		err = e.consume(t.Context(), req)
 		require.ErrorContains(t, err, "2 of ")
-		require.ErrorContains(t, err, "not a directory")
+		require.ErrorIs(t, err, syscall.EROFS)
 		require.False(t, consumererror.IsPermanent(err))
 		require.Equal(t, size, req.BytesSize(), "a queue counts on it")
 	}
-	require.NoError(t, os.Remove(blocked[0]))
+	unblock[0]()
 	err = e.consume(t.Context(), req)
-	require.ErrorContains(t, err, blocked[1])
-	require.NoError(t, os.Remove(blocked[1]))
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "c"))
+	unblock[1]()
 	require.NoError(t, e.consume(t.Context(), req))
 	require.NoError(t, e.shutdown(t.Context()))
 	assert.Equal(t, map[string][]int{"a": {7}, "b": {7}, "c": {7}, "d": {7}}, numbersIn(t, cfg.Directory))
@@ -139,16 +156,16 @@ func TestPermanentErrorsWaitForTheRest(t *testing.T) {
 	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
 	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
+	e.options.OpenDir = openUnblocked
 	require.NoError(t, e.start(t.Context(), nil))
-	blocked := filepath.Join(cfg.Directory, "b")
-	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	unblock := block(t, cfg, "b")
 	req, err := e.request(t.Context(), numbered(7, "a", "b"))
 	require.NoError(t, err)
 	req.(*request).add([]string{"c"}, []byte("text"), segment.Count{})
 	err = e.consume(t.Context(), req)
 	require.Error(t, err)
 	require.False(t, consumererror.IsPermanent(err))
-	require.NoError(t, os.Remove(blocked))
+	unblock()
 	err = e.consume(t.Context(), req)
 	require.ErrorContains(t, err, "not a protobuf message")
 	require.True(t, consumererror.IsPermanent(err))
@@ -190,7 +207,7 @@ func TestQueueIsBounded(t *testing.T) {
 		q.QueueSize, q.NumConsumers = int64(3*len(one)), 1
 	})
 	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = time.Millisecond, time.Millisecond
-	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, "a"), nil, 0o600))
+	unblock := block(t, cfg, "a")
 	e, _ := startExporter(t, cfg)
 	accepted := 0
 	for accepted < 10 {
@@ -201,7 +218,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	require.ErrorIs(t, err, exporterhelper.ErrQueueIsFull)
 	assert.Contains(t, []int{3, 4}, accepted) // one may be with the consumer
-	require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "a")))
+	unblock()
 	require.Eventually(t, func() bool {
 		return e.ConsumeProfiles(t.Context(), numbered(accepted, "a")) == nil
 	}, time.Minute, time.Millisecond)
@@ -353,11 +370,11 @@ func TestE14PersistentQueue(t *testing.T) {
 	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.NumConsumers = &id, 2 })
 	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxElapsedTime = time.Millisecond, 0
-	blocked := filepath.Join(cfg.Directory, "a")
 	number := 0
 	for restart := range 4 {
+		unblock := func() {}
 		if restart < 3 {
-			require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+			unblock = block(t, cfg, "a")
 		}
 		e, _ := newExporter(t, cfg)
 		require.NoError(t, e.Start(t.Context(), host))
@@ -367,7 +384,7 @@ func TestE14PersistentQueue(t *testing.T) {
 		}
 		if restart < 3 {
 			require.NoError(t, e.Shutdown(t.Context()))
-			require.NoError(t, os.Remove(blocked))
+			unblock()
 			continue
 		}
 		require.Eventually(t, func() bool {

@@ -137,8 +137,7 @@ func (e *fileExporter) tellRemoved(r segment.Removed) {
 	e.logger.Debug("Removed an old file", append(e.place(r.Group), zap.String("file", r.Name), zap.Int64("bytes", r.Size))...)
 }
 
-// tellDropped is for what is lost for good while others of its payload are not, or
-// where nobody is told. bytes is how many were looked at, if that is known.
+// tellDropped is for what is lost for good where nobody is told. bytes is how many were looked at, if that is known.
 func (e *fileExporter) tellDropped(err error, n, bytes int) {
 	e.countMany(reasonConvert, n)
 	fields := append(e.place(""), zap.Error(err))
@@ -146,6 +145,18 @@ func (e *fileExporter) tellDropped(err error, n, bytes int) {
 		fields = append(fields, zap.Int("bytes", bytes))
 	}
 	e.logger.Error("Dropped profiles that cannot be made records", fields...)
+}
+
+// tellRefused counts and logs, once, what of a request is refused for good.
+func (e *fileExporter) tellRefused(r *request) {
+	if len(r.refused.untold) == 0 {
+		return
+	}
+	for reason, n := range r.refused.untold {
+		e.countMany(reason, n)
+	}
+	r.refused.untold = nil
+	e.logger.Error("Refused profiles for good", append(e.place(""), zap.Error(r.refused.err("records or groups")))...)
 }
 
 func (e *fileExporter) tellTrouble(err error) {

@@ -20,14 +20,15 @@ import (
 // components down to the dictionary, and components never import each other.
 var mayImport = map[string][]string{
 	"internal/bytesize":   {},
+	"internal/confnumber": {},
 	"internal/dictionary": {},
 	"internal/segment":    {},
 
 	"translator/pproftranslator": {"internal/dictionary"},
 
-	"receiver/pprofreceiver":           {"translator/pproftranslator", "internal/bytesize"},
-	"processor/profilesdedupprocessor": {"internal/dictionary", "internal/bytesize"},
-	"exporter/profilesfileexporter":    {"internal/segment", "internal/dictionary", "translator/pproftranslator", "internal/bytesize"},
+	"receiver/pprofreceiver":           {"translator/pproftranslator", "internal/bytesize", "internal/confnumber"},
+	"processor/profilesdedupprocessor": {"internal/dictionary", "internal/bytesize", "internal/confnumber"},
+	"exporter/profilesfileexporter":    {"internal/segment", "internal/dictionary", "translator/pproftranslator", "internal/bytesize", "internal/confnumber"},
 
 	"internal/load": {},
 

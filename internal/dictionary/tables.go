@@ -100,9 +100,20 @@ func (t *Tables) Reset() {
 	t.addZeroValues()
 }
 
-// Err is the *OverflowError or *DuplicateKeyError of the first entry that could
-// not be added, or nil.
+// Err is the *OverflowError, or else the *DuplicateKeyError, of the first entry that
+// could not be added, or nil.
 func (t *Tables) Err() error { return t.err }
+
+// TakeDuplicate returns what Err does if that is a *DuplicateKeyError, and forgets
+// it; otherwise nil. A set is looked at again each time it is asked for.
+func (t *Tables) TakeDuplicate() error {
+	duplicate, ok := t.err.(*DuplicateKeyError) //nolint:errorlint // it is never wrapped
+	if !ok {
+		return nil
+	}
+	t.err = nil
+	return duplicate
+}
 
 // Repaired is the number of strings so far in which bytes that were not UTF-8
 // were replaced.
@@ -165,7 +176,7 @@ func (t *Tables) intern(table *table, part int32, name string) int32 {
 }
 
 func (t *Tables) overflow(name string) {
-	if t.err == nil {
+	if _, duplicate := t.err.(*DuplicateKeyError); duplicate || t.err == nil { //nolint:errorlint // it is never wrapped
 		t.err = &OverflowError{Table: name, Limit: t.limit}
 	}
 }

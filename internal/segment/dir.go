@@ -27,7 +27,7 @@ type Dir interface {
 	List() ([]string, error)
 	// Enter opens the directory of that name, which is in this one. A link is no
 	// directory, wherever it leads. The error is fs.ErrNotExist if there is nothing
-	// of that name.
+	// of that name, and ErrNotDirectory if it is something else.
 	Enter(name string) (Dir, error)
 	// Make makes a directory of that name, or lets one that exists be, and puts it
 	// on the disk. If that fails, what it has made is removed again.

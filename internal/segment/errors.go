@@ -17,6 +17,10 @@ const (
 	// ErrGone: the name no longer leads to the file that was opened under it.
 	// Options.Trouble is told of it.
 	ErrGone errorString = "removed, moved, cut or replaced by someone else"
+
+	// ErrNotDirectory: what stands in the place of the directory of a group is none.
+	// Trying again will not help, until someone takes it away.
+	ErrNotDirectory errorString = "not a directory but something else"
 )
 
 // InvalidRecordError is returned by Append for a record that no file can hold.

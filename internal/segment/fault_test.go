@@ -4,10 +4,12 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -153,4 +155,58 @@ func TestE1FailingRepair(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestE1FileTooBig: where files may not be larger than some size, a full one costs the
+// record that met the limit, and what comes next is written.
+func TestE1FileTooBig(t *testing.T) {
+	const size, fit, records = 1000, 3, 12
+	dir := t.TempDir()
+	length := int64(len(testRecord(OTLPProto, 1, size)))
+	w, err := OpenWriter(dir, Options{
+		Format: Format{Content: OTLPProto, Framing: LengthPrefixed},
+		OpenDir: func(path string, group ...string) (Dir, error) {
+			dir, err := OpenDir(path, group...)
+			return limitedDir{dir, fit*(prefixSize+length) + length/2}, err
+		},
+	})
+	require.NoError(t, err)
+	var acknowledged []int
+	for id := 1; id <= records; id++ {
+		if err := w.Append(testRecord(OTLPProto, id, size), Count{}); err != nil {
+			require.ErrorIs(t, err, syscall.EFBIG)
+			require.Zero(t, id%(fit+1))
+			continue
+		}
+		acknowledged = append(acknowledged, id)
+	}
+	require.Len(t, acknowledged, records/(fit+1)*fit)
+	require.NoError(t, w.Close())
+	read := readAll(t, dir, size)
+	require.Equal(t, acknowledged, read)
+	profiletest.Account(t, "files of limited size", len(acknowledged), len(read), 0)
+}
+
+// limitedDir is a directory in which no file is larger than most bytes.
+type limitedDir struct {
+	Dir
+	most int64
+}
+
+func (d limitedDir) Create(name string) (File, error) {
+	f, err := d.Dir.Create(name)
+	return limitedFile{f, d.most}, err
+}
+
+type limitedFile struct {
+	File
+	most int64
+}
+
+func (f limitedFile) WriteAt(p []byte, at int64) (int, error) {
+	if room := max(0, f.most-at); int64(len(p)) > room {
+		n, err := f.File.WriteAt(p[:room], at)
+		return n, errors.Join(err, syscall.EFBIG)
+	}
+	return f.File.WriteAt(p, at)
 }

@@ -162,7 +162,7 @@ type faults struct {
 	before   func() error // if set, is asked before each call
 }
 
-var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE}
+var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.EFBIG}
 
 func (f *faults) next() error {
 	f.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 const (
@@ -170,7 +171,7 @@ func (d *osDir) Enter(name string) (Dir, error) {
 		return nil, err
 	}
 	if !found.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errorString("not a directory")}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotDirectory}
 	}
 	root, err := d.root.OpenRoot(name)
 	if err != nil {
@@ -199,7 +200,7 @@ func (d *osDir) Sync() error { return syncDir(d.self) }
 func (d *osDir) Current() (bool, error) {
 	info, err := os.Stat(d.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
 		return false, nil
 	case err != nil:
 		return false, err

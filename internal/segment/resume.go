@@ -20,9 +20,9 @@ func (r *Reader) resume(from int64) (int64, error) {
 	)
 	switch {
 	case r.format.Compression == Gzip:
-		at, err = r.findCompressed(from+1, gzipMagic)
+		at, err = r.findCompressed(from, gzipMagic)
 	case r.format.Compression == Zstd:
-		at, err = r.findCompressed(from+1, zstdMagic)
+		at, err = r.findCompressed(from, zstdMagic)
 	case r.format.framing() == Lines:
 		at, err = r.findLine(from)
 	case r.format.framing() == Bare:
@@ -37,17 +37,34 @@ func (r *Reader) resume(from int64) (int64, error) {
 }
 
 // findCompressed finds the next member or frame that holds a whole record. The
-// magic number alone may also occur inside of one.
+// magic number alone may also occur inside of one. As with findPrefixed, what is read
+// in vain is at most in proportion to what is passed; behind damage that is no longer
+// than a record, the next one is always tried.
 func (r *Reader) findCompressed(from int64, magic []byte) (int64, error) {
-	for at := from; ; at++ {
+	r.charge(from)
+	for at := from + 1; ; at++ {
 		r.source.seek(at)
-		at = r.source.find(magic)
+		found := r.source.find(magic)
+		r.work -= workPerByte * (found - at + 1)
+		at = found
 		if at == r.source.size {
 			return at, nil
+		}
+		if r.work >= freeWork {
+			continue
 		}
 		if found, err := r.try(at); found || err != nil {
 			return at, err
 		}
+		r.charge(at)
+	}
+}
+
+// charge counts what was read in vain from a place on: compressed, what that was made
+// into, and what has to be read again to go back.
+func (r *Reader) charge(at int64) {
+	if read := r.source.offset() - at; read > 0 {
+		r.work += read + int64(len(r.record))/decodedPerWork + sourceBuffer
 	}
 }
 
@@ -116,6 +133,9 @@ const (
 	freeWork = 1 << 20
 	// workPerByte is how many more may be for each that was passed.
 	workPerByte = 4
+	// decodedPerWork is how many decompressed bytes count like one that was read. Records
+	// shrink by less, so that a damaged one earns what it costs when it is passed.
+	decodedPerWork = 64
 	// farBytes are read at once of what is not in memory.
 	farBytes = 1 << 10
 	// fieldHead is what tag and length of a field take at most, in bytes.

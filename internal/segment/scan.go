@@ -149,11 +149,12 @@ func (r *Reader) gzipMember() ([]byte, error) {
 	if r.gzip == nil {
 		r.gzip = new(gzip.Reader)
 	}
+	r.record = r.record[:0]
 	if err := r.gzip.Reset(r.source.buffered); err != nil {
 		return nil, damagef("gzip header: %v", err)
 	}
 	r.gzip.Multistream(false)
-	content := bytes.NewBuffer(r.record[:0])
+	content := bytes.NewBuffer(r.record)
 	limit := int64(r.max) + prefixSize
 	n, err := content.ReadFrom(io.LimitReader(r.gzip, limit+1))
 	r.record = content.Bytes()
@@ -168,6 +169,7 @@ func (r *Reader) gzipMember() ([]byte, error) {
 
 // zstdFrame reads one frame.
 func (r *Reader) zstdFrame() ([]byte, error) {
+	r.record = r.record[:0]
 	if err := r.readFrame(); err != nil {
 		return nil, err
 	}
@@ -179,11 +181,11 @@ func (r *Reader) zstdFrame() ([]byte, error) {
 		}
 		r.zstd = decoder
 	}
-	content, err := r.zstd.DecodeAll(r.frame, r.record[:0])
+	content, err := r.zstd.DecodeAll(r.frame, r.record)
+	r.record = content
 	if err != nil {
 		return nil, damagef("zstd frame: %v", err)
 	}
-	r.record = content
 	return r.unframe(content)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -164,7 +165,8 @@ func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() 
 // is as safe as Options.Sync says. count is added to what is told of the file.
 //
 // With an error the record is not in the file. An InvalidRecordError is final;
-// any other comes from the file system, and trying again later is right.
+// any other comes from the file system, and trying again later is right, but after
+// ErrNotDirectory.
 func (w *Writer) Append(record []byte, count Count) error {
 	if err := w.options.Format.Content.checkRecord(record); err != nil {
 		return &InvalidRecordError{Reason: err}
@@ -301,10 +303,17 @@ func (w *Writer) write(p *partial, e encoded, now time.Time) error {
 	// After a failed sync the system may have forgotten what it could not write,
 	// and a second sync would succeed: do not rely on this file any more. Earlier
 	// records in it were synced before.
-	if p.records == 0 || !synced {
+	// Where only this file takes no more, such as at the size that files may have, the
+	// next one does.
+	if p.records == 0 || !synced || !meetsAll(err) {
 		w.retire(ByFault)
 	}
 	return err
+}
+
+// meetsAll says whether a new file would fail to be written, too.
+func meetsAll(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
 // appendedBare finishes the file that is one record: only then is it accepted.

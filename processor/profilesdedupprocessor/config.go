@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
@@ -97,8 +98,9 @@ type Config struct {
 }
 
 var (
-	_ component.Config  = (*Config)(nil)
-	_ confmap.Validator = (*Config)(nil)
+	_ component.Config    = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+	_ confmap.Unmarshaler = (*Config)(nil)
 )
 
 func createDefaultConfig() component.Config {
@@ -124,6 +126,14 @@ func createDefaultConfig() component.Config {
 		RetryOnFailure:         retry,
 		ShutdownTimeout:        10 * time.Second,
 	}
+}
+
+// Unmarshal reads the configuration, and refuses fractions.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := confnumber.RefuseFractions(conf, c); err != nil {
+		return err
+	}
+	return conf.Unmarshal(c)
 }
 
 // Validate names the field, its value and what is allowed.
@@ -178,6 +188,9 @@ func (c *Config) Validate() error {
 	}
 	if c.RetryOnFailure.Enabled && c.RetryOnFailure.MaxInterval < c.RetryOnFailure.InitialInterval {
 		refuse("retry_on_failure::max_interval is %v: it must be at least initial_interval (%v)", c.RetryOnFailure.MaxInterval, c.RetryOnFailure.InitialInterval)
+	}
+	if elapsed := c.RetryOnFailure.MaxElapsedTime; c.RetryOnFailure.Enabled && elapsed != 0 && elapsed < leastDuration {
+		refuse("retry_on_failure::max_elapsed_time is %v: it must be 0s (no limit) or at least %v, with its unit", elapsed, leastDuration)
 	}
 	if c.ShutdownTimeout < leastDuration {
 		refuse("shutdown_timeout is %v: it must be at least %v, with its unit", c.ShutdownTimeout, leastDuration)

@@ -27,8 +27,8 @@ type version struct {
 
 // sameContent tells whether two versions are of one content. A file that was put in
 // the place of another has another inode and another time of change. One of them
-// alone says little: inodes of some file systems are new with each mount, and a link
-// or other permissions are a change.
+// alone says little: inodes of some file systems are new with each mount, a link or other
+// permissions are a change, and ext4 gives a file the inode of one that was just removed.
 func (v version) sameContent(other version) bool {
 	if v.Size != other.Size || v.ModTime != other.ModTime {
 		return false

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -189,7 +190,7 @@ func defaultServerConfig() ServerConfig {
 
 // Unmarshal reads the section, and refuses fractions.
 func (sc *SelfConfig) Unmarshal(conf *confmap.Conf) error {
-	if err := refuseFractions(conf, sc); err != nil {
+	if err := confnumber.RefuseFractions(conf, sc); err != nil {
 		return err
 	}
 	return conf.Unmarshal(sc)
@@ -214,7 +215,7 @@ func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
 	if err := strict.Unmarshal(&known); err != nil {
 		return err
 	}
-	if err := refuseFractions(conf, sc); err != nil {
+	if err := confnumber.RefuseFractions(conf, sc); err != nil {
 		return err
 	}
 	return conf.Unmarshal(sc)

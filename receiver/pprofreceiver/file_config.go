@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 )
 
 // FileConfig says which files are read.
@@ -52,7 +53,7 @@ func defaultFileConfig() FileConfig {
 // Unmarshal reads the section. Where one pattern stands without a list, its commas
 // are those of its alternatives, and do not part it.
 func (fc *FileConfig) Unmarshal(conf *confmap.Conf) error {
-	if err := refuseFractions(conf, fc); err != nil {
+	if err := confnumber.RefuseFractions(conf, fc); err != nil {
 		return err
 	}
 	lists := map[string]any{}

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 )
 
 // RemoteConfig says what is scraped over HTTP: confighttp's client configuration
@@ -125,7 +126,7 @@ func (rc *RemoteConfig) Unmarshal(conf *confmap.Conf) error {
 	if err := strict.Unmarshal(&known); err != nil {
 		return err
 	}
-	if err := refuseFractions(conf, rc); err != nil {
+	if err := confnumber.RefuseFractions(conf, rc); err != nil {
 		return err
 	}
 	return conf.Unmarshal(rc)

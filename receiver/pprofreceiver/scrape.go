@@ -270,6 +270,7 @@ func (s *scraper) scrape(ctx context.Context, job *scrapeJob) (fetched time.Time
 	}
 	if memory := job.series.Memory(len(payload)); memory > 0 {
 		if err := held.resize(within, memory); err != nil {
+			job.series.Lost(fetched)
 			return fetched, err
 		}
 	}
@@ -281,6 +282,7 @@ func (s *scraper) scrape(ctx context.Context, job *scrapeJob) (fetched time.Time
 func (s *scraper) handOn(ctx context.Context, job *scrapeJob, payload []byte, at time.Time) error {
 	step, err := job.series.Next(payload, at)
 	if err != nil {
+		job.series.Lost(at)
 		return err
 	}
 	if step.Restarted {

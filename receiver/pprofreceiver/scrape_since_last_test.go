@@ -56,3 +56,38 @@ func TestTargetsThatTellOnce(t *testing.T) {
 		assert.Equal(t, map[string]int{outcomeSuccess: 6, outcomeStatus: 1, outcomeUnreachable: 1, outcomeRefused: 1}, b.outcomes(""))
 	})
 }
+
+// An answer that is no profile, or one of nothing that counts, was told all the same:
+// no later interval has its time.
+func TestUnusableAnswersOfTargetsThatTellOnce(t *testing.T) {
+	for name, answer := range map[string]string{
+		"malformed":       "\x0a\xff garbage",
+		"no sample types": "\x50\x01", // a duration
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				next := newSink(t)
+				b := newBench(t, targetsYAML("profiles: [delta_mutex]", "a"), next)
+				scrapes, target := 0, &counters{t: t}
+				defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if scrapes++; scrapes == 2 || scrapes == 3 {
+						respond(w, "application/octet-stream", []byte(answer))
+						return
+					}
+					target.ServeHTTP(w, r)
+				}))()
+				require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
+				time.Sleep(5 * time.Minute)
+				require.NoError(t, b.Shutdown(t.Context()))
+				differences := 0
+				for _, a := range arrivals(t, next.AllProfiles()) {
+					if a.duration > 0 {
+						assert.Equal(t, time.Minute, a.duration, a.sampleType)
+						differences++
+					}
+				}
+				assert.Positive(t, differences)
+			})
+		})
+	}
+}

@@ -98,7 +98,8 @@ func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, er
 }
 
 // All gives each pprof that ConvertProfiles returns, or, where there cannot be one,
-// the error, and goes on with the next. An index outside its table is the one error
+// the error, and goes on with the next. A Profile with two attributes of one key is left
+// out of its pprof, with an error of its own. An index outside its table is the one error
 // of pd as a whole. pd must stay as it is meanwhile.
 func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[*profile.Profile, error] {
 	return func(yield func(*profile.Profile, error) bool) {
@@ -115,9 +116,11 @@ func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[*profile.Profile, error] 
 		for i, rp := range pd.ResourceProfiles().All() {
 			executable := baseOfFile(textOf(rp.Resource().Attributes(), attrExecutableName))
 			for j, sp := range rp.ScopeProfiles().All() {
-				plans, err := c.planScope(sp)
-				if err != nil && !yield(nil, fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)) {
-					return
+				plans, refused := c.planScope(sp)
+				for _, err := range refused {
+					if !yield(nil, fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)) {
+						return
+					}
 				}
 				for _, plan := range plans {
 					p, err := c.convert(plan, executable)

@@ -89,22 +89,41 @@ func (c *pprofConverter) convert(plan *pprofPlan, executable string) (*profile.P
 }
 
 func (c *pprofConverter) addSample(s pprofile.Sample) error {
-	set := c.remap.AttributeSet(s.AttributeIndices())
+	set, err := c.attributeSet(s.AttributeIndices())
+	if err != nil {
+		return err
+	}
 	key := sampleKey{stack: c.remap.Stack(s.StackIndex()), set: set, link: c.remap.Link(s.LinkIndex())}
+	// The remap looks at a location once; c.location does for each pprof.
+	_ = c.tables.TakeDuplicate()
 	if err := c.tables.Err(); err != nil {
 		return err
 	}
 	number, ok := c.numbers[key]
 	if !ok {
+		stack, err := c.stack(s.StackIndex())
+		if err != nil {
+			return err
+		}
 		number = len(c.identities)
 		c.numbers[key] = number
-		c.identities = append(c.identities, sampleIdentity{stack: c.stack(s.StackIndex()), labels: c.labelsOf(s, set)})
+		c.identities = append(c.identities, sampleIdentity{stack: stack, labels: c.labelsOf(s, set)})
 	}
 	values, times := s.Values(), s.TimestampsUnixNano()
 	if times.Len() == 0 {
 		return c.joined.addValues(number, values)
 	}
 	return c.joined.addTimed(number, times, values)
+}
+
+// attributeSet returns the number of a set of attribute indices. Two attributes of one
+// key are an error of this set and of no other.
+func (c *pprofConverter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
+	set := c.remap.AttributeSet(indices)
+	if err := c.tables.TakeDuplicate(); err != nil {
+		return 0, err
+	}
+	return set, c.tables.Err()
 }
 
 // text returns string i, repaired. An empty table has the empty string at 0.

@@ -4,7 +4,6 @@
 package pproftranslator
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/google/pprof/profile"
@@ -44,9 +43,8 @@ func (c *pprofConverter) header(p pprofile.Profile) (pprofHeader, headerKey, err
 		time: h.time, duration: h.duration, period: h.period,
 		periodType: c.remap.String(periodType.TypeStrindex()), periodUnit: c.remap.String(periodType.UnitStrindex()),
 	}
-	c.remap.AttributeSet(p.AttributeIndices())
-	if err := c.tables.Err(); err != nil {
-		return h, key, fmt.Errorf("attribute_indices: %w", err)
+	if _, err := c.attributeSet(p.AttributeIndices()); err != nil {
+		return h, key, err
 	}
 	for _, i := range p.AttributeIndices().All() {
 		name, v, ok := c.attribute(i)

@@ -95,8 +95,8 @@ type typeOfPlan struct {
 }
 
 // planScope returns the plans of the pprofs of sp, in the order of the first
-// Profile of each.
-func (c *pprofConverter) planScope(sp pprofile.ScopeProfiles) ([]*pprofPlan, error) {
+// Profile of each, and an error for each Profile that can be in none.
+func (c *pprofConverter) planScope(sp pprofile.ScopeProfiles) (plans []*pprofPlan, refused []error) {
 	s := scopePlanner{
 		kinds:   map[[2]int32]int{},
 		headers: map[headerKey]int{},
@@ -107,7 +107,8 @@ func (c *pprofConverter) planScope(sp pprofile.ScopeProfiles) ([]*pprofPlan, err
 	for k, p := range sp.Profiles().All() {
 		header, key, err := c.header(p)
 		if err != nil {
-			return nil, fmt.Errorf("profiles[%d]: %w", k, err)
+			refused = append(refused, fmt.Errorf("profiles[%d]: %w", k, err))
+			continue
 		}
 		kind := numberOf(s.kinds, [2]int32{
 			c.remap.String(p.SampleType().TypeStrindex()), c.remap.String(p.SampleType().UnitStrindex()),
@@ -131,7 +132,7 @@ func (c *pprofConverter) planScope(sp pprofile.ScopeProfiles) ([]*pprofPlan, err
 	for _, plan := range s.ordered {
 		plan.defaultType = textOf(sp.Scope().Attributes(), attrScopeDefaultSampleType)
 	}
-	return s.ordered, nil
+	return s.ordered, refused
 }
 
 // numberOf returns the number of key, which is the next one if key is new.

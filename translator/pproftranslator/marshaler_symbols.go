@@ -4,6 +4,7 @@
 package pproftranslator
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -11,33 +12,44 @@ import (
 )
 
 // stack returns the locations of stack i, leaf first.
-func (c *pprofConverter) stack(i int32) []*profile.Location {
+func (c *pprofConverter) stack(i int32) ([]*profile.Location, error) {
 	if c.remap.Stack(i) == 0 {
-		return nil
+		return nil, nil
 	}
 	indices := c.from.StackTable().At(int(i)).LocationIndices()
 	stack := make([]*profile.Location, 0, indices.Len())
 	for _, l := range indices.All() {
-		stack = append(stack, c.location(l))
+		location, err := c.location(l)
+		if err != nil {
+			return nil, fmt.Errorf("location_table[%d]: %w", l, err)
+		}
+		stack = append(stack, location)
 	}
-	return stack
+	return stack, nil
 }
 
 // location returns location i of the pprof. The zero value is an empty one, as a
 // stack cannot leave a place out.
-func (c *pprofConverter) location(i int32) *profile.Location {
+func (c *pprofConverter) location(i int32) (*profile.Location, error) {
 	index := c.remap.Location(i)
 	number, isNew := c.locations.number(index)
 	if !isNew {
-		return c.pprof.Location[number]
+		return c.pprof.Location[number], nil
 	}
 	l := &profile.Location{ID: uint64(number) + 1}
 	c.pprof.Location = append(c.pprof.Location, l)
 	if index == 0 {
-		return l
+		return l, nil
 	}
 	from := c.from.LocationTable().At(int(i))
-	l.Mapping, l.Address = c.mapping(from.MappingIndex()), from.Address()
+	if _, err := c.attributeSet(from.AttributeIndices()); err != nil {
+		return nil, err
+	}
+	mapping, err := c.mapping(from.MappingIndex())
+	if err != nil {
+		return nil, fmt.Errorf("mapping_table[%d]: %w", from.MappingIndex(), err)
+	}
+	l.Mapping, l.Address = mapping, from.Address()
 	if n := from.Lines().Len(); n > 0 {
 		l.Line = make([]profile.Line, 0, n)
 	}
@@ -51,7 +63,7 @@ func (c *pprofConverter) location(i int32) *profile.Location {
 			l.IsFolded = v.Bool()
 		}
 	}
-	return l
+	return l, nil
 }
 
 // function returns function i of the pprof. The zero value is an empty one, as
@@ -80,16 +92,19 @@ func (c *pprofConverter) function(i int32) *profile.Function {
 const kernelPrefix = "[kernel.kallsyms]"
 
 // mapping returns mapping i of the pprof; nil for the zero value.
-func (c *pprofConverter) mapping(i int32) *profile.Mapping {
+func (c *pprofConverter) mapping(i int32) (*profile.Mapping, error) {
 	index := c.remap.Mapping(i)
 	if index == 0 {
-		return nil
+		return nil, nil
 	}
 	number, isNew := c.mappings.number(index)
 	if !isNew {
-		return c.pprof.Mapping[number]
+		return c.pprof.Mapping[number], nil
 	}
 	from := c.from.MappingTable().At(int(i))
+	if _, err := c.attributeSet(from.AttributeIndices()); err != nil {
+		return nil, err
+	}
 	m := &profile.Mapping{
 		ID:     uint64(number) + 1,
 		Start:  from.MemoryStart(),
@@ -125,7 +140,7 @@ func (c *pprofConverter) mapping(i int32) *profile.Mapping {
 		}
 	}
 	m.BuildID = orDefault(gnu, orDefault(golang, hash))
-	return m
+	return m, nil
 }
 
 // textOf returns the text of the attribute with that key; "" if there is none.

@@ -83,6 +83,9 @@ func (s *Series) Next(payload []byte, at time.Time) (Step, error) {
 	}
 	counted, rest := s.columns(view)
 	if len(counted) == 0 {
+		if s.sinceLast { // the target was asked all the same
+			whole.next = &reading{time: view.time, at: at}
+		}
 		return whole, nil
 	}
 	step := Step{next: &reading{time: view.time, at: at}}
@@ -141,8 +144,8 @@ func (s *Series) Defer(step Step) {
 	}
 }
 
-// Lost tells that the target took a profile that did not arrive, at this time by
-// our clock. Where it tells everything once, what happened until then is lost: the
+// Lost tells that the target took a profile that did not arrive, or that Next could not
+// read, at this time by our clock. Where it tells everything once, what happened until then is lost: the
 // next difference begins there.
 func (s *Series) Lost(at time.Time) {
 	if s.sinceLast && s.last != nil {

@@ -1,7 +1,8 @@
 // Copyright The OpenTelemetry Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofreceiver
+// Package confnumber refuses numbers in a configuration that would be cut.
+package confnumber
 
 import (
 	"encoding"
@@ -15,10 +16,11 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// refuseFractions refuses numbers that the keys of a section cannot have, and
+// RefuseFractions refuses numbers that the keys of a section cannot have, and
 // that confmap would cut without a word: 1.5 of a whole number, and 0.5 of a
-// duration, which without a unit is in nanoseconds.
-func refuseFractions(conf *confmap.Conf, section any) error {
+// duration, which without a unit is in nanoseconds. section is a pointer to the struct
+// that conf is read into; the error names each such key.
+func RefuseFractions(conf *confmap.Conf, section any) error {
 	var errs []error
 	eachWhole(reflect.TypeOf(section).Elem(), "", func(key string, duration bool) {
 		number, ok := conf.Get(key).(float64)

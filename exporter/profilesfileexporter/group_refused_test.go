@@ -1,0 +1,95 @@
+// Copyright The OpenTelemetry Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// TestGroupWithoutDirectory: where something else stands in the place of the directory
+// of a group, its records are refused for good, and the other groups are written once.
+func TestGroupWithoutDirectory(t *testing.T) {
+	for name, stand := range map[string]func(string) error{
+		"file": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"link": func(path string) error { return os.Symlink(filepath.Dir(path), path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Directory = t.TempDir()
+			cfg.GroupBy = []string{"service.name"}
+			cfg.RetryOnFailure.MaxElapsedTime = 0
+			require.NoError(t, stand(filepath.Join(cfg.Directory, "a")))
+			e, telemetry, logs := telling(t, cfg)
+			require.NoError(t, e.start(t.Context(), nil))
+			req, err := e.request(t.Context(), numbered(1, "a", "b"))
+			require.NoError(t, err)
+			err = e.consume(t.Context(), req)
+			require.ErrorContains(t, err, "not a directory")
+			assert.True(t, consumererror.IsPermanent(err))
+			assert.EqualValues(t, 1, sums(t, telemetry)["otelcol_exporter_profiles_file_errors other"])
+			assert.Equal(t, 1, logs.FilterMessage("Refused profiles for good").Len())
+			require.NoError(t, e.shutdown(t.Context()))
+			require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "a")))
+			assert.Equal(t, map[string][]int{"b": {1}}, numbersIn(t, cfg.Directory))
+		})
+	}
+}
+
+// TestGroupWithoutDirectoryParksNoConsumer of the queue.
+func TestGroupWithoutDirectoryParksNoConsumer(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	cfg.GroupBy = []string{"service.name"}
+	cfg.RetryOnFailure.MaxElapsedTime = 0
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.NumConsumers = 2 })
+	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, "a"), nil, 0o600))
+	e, _ := startExporter(t, cfg)
+	for i := range 2 * cfg.SendingQueue.Get().NumConsumers {
+		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(i, "a")))
+	}
+	require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(99, "b")))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(cfg.Directory, "b"))
+		return err == nil
+	}, time.Minute, time.Millisecond)
+}
+
+// TestRefusalsAreToldOnce: what is refused of a payload that comes again, because the
+// disk did not take the rest, is counted and logged when the rest was taken.
+func TestRefusalsAreToldOnce(t *testing.T) {
+	cfg := pprofConfig(t)
+	cfg.GroupBy = []string{"service.name"}
+	e, telemetry, logs := telling(t, cfg)
+	e.options.OpenDir = openUnblocked
+	require.NoError(t, e.start(t.Context(), nil))
+	pd := pprofile.NewProfiles()
+	addScope(pd, "a", 1)
+	addScope(pd, "b", 1<<62, 1<<62)
+	const refused = "otelcol_exporter_profiles_file_errors convert"
+	unblock := block(t, cfg, "a")
+	for range 3 {
+		req, err := e.request(t.Context(), pd)
+		require.NoError(t, err)
+		err = e.consume(t.Context(), req)
+		require.Error(t, err)
+		require.False(t, consumererror.IsPermanent(err))
+	}
+	assert.Zero(t, sums(t, telemetry)[refused])
+	unblock()
+	req, err := e.request(t.Context(), pd)
+	require.NoError(t, err)
+	require.True(t, consumererror.IsPermanent(e.consume(t.Context(), req)))
+	assert.EqualValues(t, 1, sums(t, telemetry)[refused])
+	assert.Equal(t, 1, logs.FilterMessage("Refused profiles for good").Len())
+	require.NoError(t, e.shutdown(t.Context()))
+}
