@@ -45,7 +45,7 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 
 .PHONY: build
 build: ## Build bin/otelcol-profiles
-	$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
+	@$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
 
 .PHONY: build-kafka
 build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
