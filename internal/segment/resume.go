@@ -50,7 +50,7 @@ func (r *Reader) findCompressed(from int64, magic []byte) (int64, error) {
 		if at == r.source.size {
 			return at, nil
 		}
-		if r.work >= freeWork {
+		if r.work >= freeCompressedWork {
 			continue
 		}
 		if found, err := r.try(at); found || err != nil {
@@ -64,7 +64,7 @@ func (r *Reader) findCompressed(from int64, magic []byte) (int64, error) {
 // into, and what has to be read again to go back.
 func (r *Reader) charge(at int64) {
 	if read := r.source.offset() - at; read > 0 {
-		r.work += read + int64(len(r.record))/decodedPerWork + sourceBuffer
+		r.work += read + int64(len(r.record))/decodedPerWork + min(sourceBuffer, r.source.size-at)
 	}
 }
 
@@ -131,6 +131,8 @@ func (w *warmingUp) Read(p []byte) (int, error) {
 const (
 	// freeWork is how many bytes may be looked at in vain, beyond those that were passed.
 	freeWork = 1 << 20
+	// freeCompressedWork is that of compressed files: going back costs more there.
+	freeCompressedWork = 16 << 20
 	// workPerByte is how many more may be for each that was passed.
 	workPerByte = 4
 	// decodedPerWork is how many decompressed bytes count like one that was read. Records

@@ -61,7 +61,7 @@ func TestE9CompressedReadingIsLinear(t *testing.T) {
 			}
 			require.NoError(t, r.Close())
 			t.Logf("%d bytes: %d read in %d calls, %d records found", len(file), read.bytes, read.calls, found)
-			assert.Less(t, read.bytes, 16*len(file)+8<<20)
+			assert.Less(t, read.bytes, 8*len(file)+32<<20)
 			assert.GreaterOrEqual(t, found, behind-1)
 			profiletest.Account(t, "heads of frames in a torn record", behind, found, behind-found)
 		})
