@@ -123,7 +123,7 @@ func TestShutdownCutsOffRequests(t *testing.T) {
 	go func() {
 		got, err := b.send(http.MethodPost, "/v1/pprof", bytes.NewReader(body))
 		if err == nil && got.status >= http.StatusInternalServerError { // the answer was faster than the end
-			err = errors.New(string(got.body))
+			err = errors.New(got.body)
 		}
 		failed <- err
 	}()
