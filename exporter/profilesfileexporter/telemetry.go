@@ -161,5 +161,5 @@ func (e *fileExporter) tellRefused(r *request) {
 
 func (e *fileExporter) tellTrouble(err error) {
 	e.count(reasonOf(err))
-	e.logger.Warn("Trouble with files of profiles", zap.String("directory", e.config.Directory), zap.Error(err))
+	e.logger.Warn("Trouble with files of profiles", append(e.place(""), zap.Error(err))...)
 }

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -153,10 +153,11 @@ func (r rows) write(out io.Writer) {
 	if len(r) == 0 {
 		return
 	}
-	tests := slices.SortedFunc(maps.Values(r), func(a, b *rowTest) int {
-		return cmp.Or(cmp.Compare(place(a.row), place(b.row)), cmp.Compare(a.test, b.test))
-	})
-	grid := [][]string{{"row", "test", "rounds", "injected", "acknowledged", "readable", "dropped", "verdict", "seed"}}
+	tests := slices.SortedFunc(maps.Values(r), func(a, b *rowTest) int { return cmp.Compare(a.test, b.test) })
+	fmt.Fprint(out, "\nFault rows\n\n")
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(cells ...string) { fmt.Fprintln(table, strings.Join(cells, "\t")) }
+	line("row", "test", "rounds", "injected", "acknowledged", "readable", "dropped", "verdict", "seed")
 	var notes []string
 	for _, row := range profiletest.FaultRows() {
 		found := false
@@ -172,17 +173,16 @@ func (r rows) write(out io.Writer) {
 			if t.accounted {
 				cells[4], cells[5], cells[6] = strconv.Itoa(t.acknowledged), strconv.Itoa(t.readable), strconv.Itoa(t.dropped)
 			}
-			grid = append(grid, cells)
+			line(cells...)
 			for _, why := range t.notRun {
 				notes = append(notes, fmt.Sprintf("%s not run, %s", t.test, why))
 			}
 		}
 		if !found {
-			grid = append(grid, []string{row, "-", "-", "-", "-", "-", "-", "not run", "-"})
+			line(row, "-", "-", "-", "-", "-", "-", "not run", "-")
 		}
 	}
-	fmt.Fprint(out, "\nFault rows\n\n")
-	writeGrid(out, grid)
+	_ = table.Flush() // as with all that is printed here
 	for _, note := range notes {
 		fmt.Fprintln(out, note)
 	}
@@ -205,23 +205,4 @@ func first(texts []string, n int) []string {
 		return append(slices.Clone(texts[:n]), fmt.Sprintf("and %d more", len(texts)-n))
 	}
 	return texts
-}
-
-// place is where a row stands among all.
-func place(row string) int { return slices.Index(profiletest.FaultRows(), row) }
-
-func writeGrid(out io.Writer, grid [][]string) {
-	widths := make([]int, len(grid[0]))
-	for _, cells := range grid {
-		for i, cell := range cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, cells := range grid {
-		var line strings.Builder
-		for i, cell := range cells {
-			fmt.Fprintf(&line, "%-*s  ", widths[i], cell)
-		}
-		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
-	}
 }
