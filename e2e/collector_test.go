@@ -114,9 +114,15 @@ func run(t *testing.T, address, files, config string) *collector {
 // before.
 func launch(t *testing.T, path string, env []string, args ...string) *collector {
 	t.Helper()
-	c := &collector{logs: &logs{}, exited: make(chan error, 1)}
-	c.command = exec.Command(path, args...)
-	c.command.Env = append(os.Environ(), env...)
+	command := exec.Command(path, args...)
+	command.Env = append(os.Environ(), env...)
+	return begin(t, command)
+}
+
+// begin is launch of what is a command already.
+func begin(t *testing.T, command *exec.Cmd) *collector {
+	t.Helper()
+	c := &collector{command: command, logs: &logs{}, exited: make(chan error, 1)}
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
 	if err := c.command.Start(); err != nil {
 		t.Fatal(err)

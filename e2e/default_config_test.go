@@ -40,17 +40,10 @@ func TestDefaultConfig(t *testing.T) {
 		t.Fatalf("the default config listens at %v, which this test does not know", addresses)
 	}
 
-	c := &collector{logs: &logs{}, exited: make(chan error, 1), url: "http://" + addresses["localhost:4040"]}
-	c.command = exec.Command(path, args...)
-	c.command.Dir = dir
-	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { c.exited <- c.command.Wait() }()
-	t.Cleanup(func() {
-		_ = c.command.Process.Kill() // an error means that it has ended
-	})
+	command := exec.Command(path, args...)
+	command.Dir = dir
+	c := begin(t, command)
+	c.url = "http://" + addresses["localhost:4040"]
 	c.awaitReady(t)
 
 	for _, page := range []struct{ address, path, says string }{
