@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 // Command pprofload pushes pprof files over HTTP, at a given rate or as fast as they

@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package conventions
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const header = `// Copyright The OpenTelemetry Authors
+const header = `// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 `

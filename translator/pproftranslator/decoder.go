@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package pproftranslator
@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // decoder translates one payload at a time; it keeps its memory.
@@ -104,14 +105,14 @@ func (d *decoder) grow() {
 }
 
 // each calls read for each field of the top level with the given number.
-func (d *decoder) each(field uint64, where span, read func(c *cursor) error) error {
-	c := cursor{data: d.data, at: where.start, end: where.stop}
-	m := cursor{data: d.data}
-	for n := 0; c.next(); {
-		if c.field != field {
+func (d *decoder) each(field uint64, where span, read func(c *wire.Cursor) error) error {
+	c := wire.Cursor{Data: d.data, At: where.start, End: where.stop}
+	m := wire.Cursor{Data: d.data}
+	for n := 0; c.Next(); {
+		if c.Field != field {
 			continue
 		}
-		m.enter(&c)
+		m.Enter(&c)
 		if err := read(&m); err != nil {
 			return fmt.Errorf("%s[%d]: %w", profileFields[field], n, err)
 		}
@@ -122,9 +123,9 @@ func (d *decoder) each(field uint64, where span, read func(c *cursor) error) err
 
 // count is how many fields with the given number are at the top level.
 func (d *decoder) count(field uint64) (n int) {
-	c := cursor{data: d.data, end: len(d.data)}
-	for c.next() {
-		if c.field == field {
+	c := wire.Cursor{Data: d.data, End: len(d.data)}
+	for c.Next() {
+		if c.Field == field {
 			n++
 		}
 	}

@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pproftranslator turns pprof profiles into OTLP profiles and back.

@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package pproftranslator
@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // functions are the functions of the payload by number: their place in it.
@@ -31,17 +32,17 @@ func (d *decoder) readFunctions() error {
 	fs := &d.functions
 	fs.entries = emptied(fs.entries, d.header.functions.count)
 	fs.ids.reset(d.header.functions.count)
-	err := d.each(profileFunction, d.header.functions, func(c *cursor) error {
+	err := d.each(profileFunction, d.header.functions, func(c *wire.Cursor) error {
 		var f [8]uint64
-		c.scalars(f[:])
-		for c.next() {
-			switch c.field {
+		c.Scalars(f[:])
+		for c.Next() {
+			switch c.Field {
 			case functionID, functionName, functionSystemName, functionFilename, functionStartLine:
-				f[c.field] = c.uint()
+				f[c.Field] = c.Uint()
 			}
 		}
-		if c.err != nil {
-			return c.err
+		if c.Err != nil {
+			return c.Err
 		}
 		name, systemName, filename := f[functionName], f[functionSystemName], f[functionFilename]
 		if n := uint64(len(d.strings)); name >= n || systemName >= n || filename >= n {

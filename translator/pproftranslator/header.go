@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package pproftranslator
@@ -6,6 +6,8 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // Bounds that are not worth a setting.
@@ -32,23 +34,23 @@ type header struct {
 type span struct{ count, start, stop int }
 
 // add takes in a field that begins at start and ends where c is.
-func (s *span) add(start int, c *cursor) {
+func (s *span) add(start int, c *wire.Cursor) {
 	if s.count == 0 {
 		s.start = start
 	}
 	s.count++
-	s.stop = c.at
+	s.stop = c.At
 }
 
 type valueType struct{ typ, unit int64 }
 
-func readValueType(c *cursor) (v valueType) {
-	for c.next() {
-		switch c.field {
+func readValueType(c *wire.Cursor) (v valueType) {
+	for c.Next() {
+		switch c.Field {
 		case valueTypeType:
-			v.typ = c.int()
+			v.typ = c.Int()
 		case valueTypeUnit:
-			v.unit = c.int()
+			v.unit = c.Int()
 		}
 	}
 	return v
@@ -59,66 +61,66 @@ func (d *decoder) readTop() error {
 	d.strings = d.strings[:0]
 	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
 	h := &d.header
-	c := cursor{data: d.data, end: len(d.data)}
-	for start := 0; c.next(); start = c.at {
-		switch c.field {
+	c := wire.Cursor{Data: d.data, End: len(d.data)}
+	for start := 0; c.Next(); start = c.At {
+		switch c.Field {
 		case profileSampleType:
 			if len(h.sampleTypes) == maxSampleTypes {
 				return &LimitError{What: "sample types", Limit: maxSampleTypes}
 			}
-			m := c.message()
+			m := c.Message()
 			h.sampleTypes = append(h.sampleTypes, readValueType(&m))
-			if m.err != nil {
-				return fmt.Errorf("sample_type[%d]: %w", len(h.sampleTypes)-1, m.err)
+			if m.Err != nil {
+				return fmt.Errorf("sample_type[%d]: %w", len(h.sampleTypes)-1, m.Err)
 			}
 		case profileSample:
 			h.samples.add(start, &c)
-			c.message()
+			c.Message()
 		case profileMapping:
 			h.mappings.add(start, &c)
-			c.message()
+			c.Message()
 		case profileLocation:
 			h.locations.add(start, &c)
-			c.message()
+			c.Message()
 		case profileFunction:
 			h.functions.add(start, &c)
-			c.message()
+			c.Message()
 		case profileString:
 			h.strings.add(start, &c)
 			if err := d.addString(&c); err != nil {
 				return err
 			}
 		case profileDropFrames:
-			h.dropFrames = c.int()
+			h.dropFrames = c.Int()
 		case profileKeepFrames:
-			h.keepFrames = c.int()
+			h.keepFrames = c.Int()
 		case profileTimeNanos:
 			if h.time != 0 {
 				return errors.New("time_nanos is there twice: these are several profiles, one after the other")
 			}
-			h.time = c.int()
+			h.time = c.Int()
 		case profileDurationNanos:
-			h.duration = c.int()
+			h.duration = c.Int()
 		case profilePeriodType:
-			m := c.message()
+			m := c.Message()
 			h.periodType = readValueType(&m)
-			if m.err != nil {
-				return fmt.Errorf("period_type: %w", m.err)
+			if m.Err != nil {
+				return fmt.Errorf("period_type: %w", m.Err)
 			}
 		case profilePeriod:
-			h.period = c.int()
+			h.period = c.Int()
 		case profileComment:
-			if h.comments = c.appendRepeated(h.comments, maxComments); len(h.comments) > maxComments {
+			if h.comments = c.AppendRepeated(h.comments, maxComments); len(h.comments) > maxComments {
 				return &LimitError{What: "comments", Limit: maxComments}
 			}
 		case profileDefaultSampleType:
-			h.defaultType = c.int()
+			h.defaultType = c.Int()
 		case profileDocURL:
-			h.docURL = c.int()
+			h.docURL = c.Int()
 		}
 	}
-	if c.err != nil {
-		return fmt.Errorf("byte %d, after %s: %w", c.at, profileField(c.field), c.err)
+	if c.Err != nil {
+		return fmt.Errorf("byte %d, after %s: %w", c.At, profileField(c.Field), c.Err)
 	}
 	if h.samples.count > d.limits.Samples {
 		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(h.samples.count)}
@@ -128,13 +130,13 @@ func (d *decoder) readTop() error {
 	return nil
 }
 
-func (d *decoder) addString(c *cursor) error {
-	if c.message(); c.err != nil {
-		return fmt.Errorf("string_table[%d]: %w", len(d.strings), c.err)
+func (d *decoder) addString(c *wire.Cursor) error {
+	if c.Message(); c.Err != nil {
+		return fmt.Errorf("string_table[%d]: %w", len(d.strings), c.Err)
 	}
-	size := c.stop - c.start
+	size := c.Stop - c.Start
 	if len(d.strings) == 0 && size > 0 {
-		return fmt.Errorf("string_table[0] is %.40q, not empty", d.data[c.start:c.stop])
+		return fmt.Errorf("string_table[0] is %.40q, not empty", d.data[c.Start:c.Stop])
 	}
 	if size > d.limits.StringLength {
 		return &LimitError{
@@ -145,7 +147,7 @@ func (d *decoder) addString(c *cursor) error {
 	if len(d.strings) == cap(d.strings) {
 		d.strings = roomFor(d.strings, func() int { return d.count(profileString) })
 	}
-	d.strings = append(d.strings, position{uint32(c.start), uint32(c.stop)})
+	d.strings = append(d.strings, position{uint32(c.Start), uint32(c.Stop)})
 	d.header.stringBytes += size
 	return nil
 }

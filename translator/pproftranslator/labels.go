@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package pproftranslator
@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 var runSeed = maphash.MakeSeed()
@@ -24,13 +25,13 @@ type labelMessage struct {
 
 func (l *labelMessage) isText() bool { return l.text != 0 }
 
-func readLabel(c *cursor) labelMessage {
+func readLabel(c *wire.Cursor) labelMessage {
 	var f [8]uint64
-	c.scalars(f[:])
-	for c.next() {
-		switch c.field {
+	c.Scalars(f[:])
+	for c.Next() {
+		switch c.Field {
 		case labelKey, labelString, labelNumber, labelNumUnit:
-			f[c.field] = c.uint()
+			f[c.Field] = c.Uint()
 		}
 	}
 	return labelMessage{
@@ -96,16 +97,16 @@ func (d *decoder) readLabels(at position, to *identity) error {
 }
 
 func (d *decoder) parseLabels(at position) error {
-	c := cursor{data: d.data, at: int(at.start), end: int(at.stop)}
-	m := cursor{data: d.data}
+	c := wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}
+	m := wire.Cursor{Data: d.data}
 	all := d.label.all[:0]
-	for c.next() {
-		if c.field != sampleLabel {
+	for c.Next() {
+		if c.Field != sampleLabel {
 			continue
 		}
-		m.enter(&c)
+		m.Enter(&c)
 		l := readLabel(&m)
-		if err := errors.Join(c.err, m.err); err != nil {
+		if err := errors.Join(c.Err, m.Err); err != nil {
 			return fmt.Errorf("label[%d]: %w", len(all), err)
 		}
 		if len(all) >= d.limits.Labels {

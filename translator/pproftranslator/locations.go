@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package pproftranslator
@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // locations are the locations of the payload by number: their place in it.
@@ -42,16 +43,16 @@ func (d *decoder) readLocations() error {
 	ls.entries = emptied(ls.entries, d.header.locations.count)
 	ls.lines = ls.lines[:0]
 	ls.ids.reset(d.header.locations.count)
-	line := cursor{data: d.data}
-	err := d.each(profileLocation, d.header.locations, func(c *cursor) error {
+	line := wire.Cursor{Data: d.data}
+	err := d.each(profileLocation, d.header.locations, func(c *wire.Cursor) error {
 		var f [8]uint64
 		first := len(ls.lines)
-		for c.scalars(f[:locationLine]); c.next(); {
-			switch c.field {
+		for c.Scalars(f[:locationLine]); c.Next(); {
+			switch c.Field {
 			case locationID, locationMapping, locationAddress, locationIsFolded:
-				f[c.field] = c.uint()
+				f[c.Field] = c.Uint()
 			case locationLine:
-				line.enter(c)
+				line.Enter(c)
 				l, err := d.readLine(&line)
 				if err != nil {
 					return fmt.Errorf("line[%d]%w", len(ls.lines)-first, err)
@@ -62,8 +63,8 @@ func (d *decoder) readLocations() error {
 				ls.lines = append(ls.lines, l)
 			}
 		}
-		if c.err != nil {
-			return c.err
+		if c.Err != nil {
+			return c.Err
 		}
 		mapping := uint32(d.mappings.ids.number(f[locationMapping])+1) << 1
 		if f[locationIsFolded] != 0 {
@@ -78,9 +79,9 @@ func (d *decoder) readLocations() error {
 }
 
 func (d *decoder) countLines() (n int) {
-	_ = d.each(profileLocation, d.header.locations, func(c *cursor) error {
-		for c.next() {
-			if c.field == locationLine {
+	_ = d.each(profileLocation, d.header.locations, func(c *wire.Cursor) error {
+		for c.Next() {
+			if c.Field == locationLine {
 				n++
 			}
 		}
@@ -89,17 +90,17 @@ func (d *decoder) countLines() (n int) {
 	return n
 }
 
-func (d *decoder) readLine(c *cursor) (l lineEntry, err error) {
+func (d *decoder) readLine(c *wire.Cursor) (l lineEntry, err error) {
 	var f [8]uint64
-	c.scalars(f[:])
-	for c.next() {
-		switch c.field {
+	c.Scalars(f[:])
+	for c.Next() {
+		switch c.Field {
 		case lineFunction, lineLine, lineColumn:
-			f[c.field] = c.uint()
+			f[c.Field] = c.Uint()
 		}
 	}
-	if c.err != nil {
-		return l, fmt.Errorf(": %w", c.err)
+	if c.Err != nil {
+		return l, fmt.Errorf(": %w", c.Err)
 	}
 	function := f[lineFunction]
 	l.line, l.column = int64(f[lineLine]), int64(f[lineColumn])

@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package pproftranslator
@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // mappings are few in an honest profile: what is kept is where they are.
@@ -27,23 +28,23 @@ type mappingMessage struct {
 	has                      [4]bool // functions, filenames, line numbers, inline frames
 }
 
-func readMapping(c *cursor) (m mappingMessage) {
-	for c.next() {
-		switch c.field {
+func readMapping(c *wire.Cursor) (m mappingMessage) {
+	for c.Next() {
+		switch c.Field {
 		case mappingID:
-			m.id = c.uint()
+			m.id = c.Uint()
 		case mappingMemoryStart:
-			m.start = c.uint()
+			m.start = c.Uint()
 		case mappingMemoryLimit:
-			m.limit = c.uint()
+			m.limit = c.Uint()
 		case mappingFileOffset:
-			m.offset = c.uint()
+			m.offset = c.Uint()
 		case mappingFilename:
-			m.filename = c.int()
+			m.filename = c.Int()
 		case mappingBuildID:
-			m.buildID = c.int()
+			m.buildID = c.Int()
 		case mappingHasFunctions, mappingHasFilenames, mappingHasLineNumbers, mappingHasInlineFrames:
-			m.has[c.field-mappingHasFunctions] = c.uint() != 0
+			m.has[c.Field-mappingHasFunctions] = c.Uint() != 0
 		}
 	}
 	return m
@@ -55,11 +56,11 @@ func (d *decoder) readMappings() error {
 	ms := &d.mappings
 	ms.positions = emptied(ms.positions, d.header.mappings.count)
 	ms.ids.reset(d.header.mappings.count)
-	err := d.each(profileMapping, d.header.mappings, func(c *cursor) error {
-		ms.positions = append(ms.positions, position{uint32(c.at), uint32(c.end)})
+	err := d.each(profileMapping, d.header.mappings, func(c *wire.Cursor) error {
+		ms.positions = append(ms.positions, position{uint32(c.At), uint32(c.End)})
 		m := readMapping(c)
-		if c.err != nil {
-			return c.err
+		if c.Err != nil {
+			return c.Err
 		}
 		if err := errors.Join(d.checkString(m.filename), d.checkString(m.buildID)); err != nil {
 			return err
@@ -72,7 +73,7 @@ func (d *decoder) readMappings() error {
 
 func (d *decoder) mapping(number int32) mappingMessage {
 	p := d.mappings.positions[number]
-	return readMapping(&cursor{data: d.data, at: int(p.start), end: int(p.stop)})
+	return readMapping(&wire.Cursor{Data: d.data, At: int(p.start), End: int(p.stop)})
 }
 
 // mappingIndex is the index in the tables of the mapping with the given number,

@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 package pproftranslator
@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // identity is what tells the samples of a Profile apart, and the timestamp.
@@ -18,32 +20,32 @@ type identity struct {
 
 func (d *decoder) readSamples() error {
 	types := len(d.header.sampleTypes)
-	return d.each(profileSample, d.header.samples, func(c *cursor) error { return d.readSample(c, types) })
+	return d.each(profileSample, d.header.samples, func(c *wire.Cursor) error { return d.readSample(c, types) })
 }
 
-func (d *decoder) readSample(c *cursor, types int) error {
+func (d *decoder) readSample(c *wire.Cursor, types int) error {
 	d.stack = d.stack[:0]
 	values := d.ids[:0]
 	var labels position // from the first to behind the last
-	for start := c.at; c.next(); start = c.at {
-		switch c.field {
+	for start := c.At; c.Next(); start = c.At {
+		switch c.Field {
 		case sampleLocation:
 			if err := d.readStack(c); err != nil {
 				return err
 			}
 		case sampleValue:
-			values = c.appendRepeated(values, types)
+			values = c.AppendRepeated(values, types)
 		case sampleLabel:
 			if labels.stop == 0 {
 				labels.start = uint32(start)
 			}
-			labels.stop = uint32(c.at)
+			labels.stop = uint32(c.At)
 		}
 	}
 	d.ids = values
 	switch {
-	case c.err != nil:
-		return fmt.Errorf("byte %d: %w", c.at, c.err)
+	case c.Err != nil:
+		return fmt.Errorf("byte %d: %w", c.At, c.Err)
 	case len(values) > types:
 		return fmt.Errorf("it has more values than the %d sample types", types)
 	case len(values) < types:
@@ -115,15 +117,15 @@ func (d *decoder) omitsZeros() bool {
 
 // readStack appends to d.stack the locations of the present field: an id, or a
 // packed run of them.
-func (d *decoder) readStack(c *cursor) error {
-	if c.wire != wireBytes {
-		id := c.uint()
-		if c.err != nil {
-			return c.err
+func (d *decoder) readStack(c *wire.Cursor) error {
+	if c.Type != wire.BytesType {
+		id := c.Uint()
+		if c.Err != nil {
+			return c.Err
 		}
 		return d.pushLocation(id)
 	}
-	data, at := c.data[:c.stop], c.start
+	data, at := c.Data[:c.Stop], c.Start
 	byID, stack, most := d.locations.byID, d.stack, d.limits.StackDepth
 	for at < len(data) {
 		id := uint64(data[at])
@@ -137,11 +139,11 @@ func (d *decoder) readStack(c *cursor) error {
 			id = id&0x7F | uint64(data[at+1]&0x7F)<<7 | uint64(data[at+2])<<14
 			at += 3
 		default:
-			long := cursor{data: data, at: at, end: len(data)}
-			if id = long.varint(); long.err != nil {
-				return long.err
+			long := wire.Cursor{Data: data, At: at, End: len(data)}
+			if id = long.Varint(); long.Err != nil {
+				return long.Err
 			}
-			at = long.at
+			at = long.At
 		}
 		if id < uint64(len(byID)) && len(stack) < most {
 			if n := byID[id]; n != 0 {

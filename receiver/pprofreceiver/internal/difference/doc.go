@@ -1,4 +1,4 @@
-// Copyright The OpenTelemetry Authors
+// Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
 // Package difference turns pprof profiles whose values count from the start of a

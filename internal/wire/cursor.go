@@ -1,0 +1,218 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire reads the protobuf wire format without generated code, for every
+// package that looks into a message by itself: the pprof translator, the requests of
+// Connect, records in files.
+//
+// It accepts what google/pprof accepts, which is more than protowire does: field
+// number 0, and varints whose tenth byte has bits to spare.
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Wire types, from https://protobuf.dev/programming-guides/encoding.
+const (
+	VarintType  = 0
+	Fixed64Type = 1
+	BytesType   = 2
+	Fixed32Type = 5
+)
+
+// Errors of a malformed message, which Cursor.Err may hold.
+var (
+	ErrTruncated = errors.New("the message ends inside a field")
+	ErrOverflow  = errors.New("a varint is longer than 10 bytes")
+)
+
+// Cursor reads the fields of one message, Data[At:End], in their order. Positions are
+// absolute in Data, so that a nested message can be found again without a copy.
+//
+// The fields are exported for speed: read them, and set them only to make a Cursor.
+type Cursor struct {
+	Data    []byte
+	At, End int
+
+	// The field that Next has read.
+	Field uint64 // its number
+	Type  uint8  // one of the wire types
+	Value uint64 // of a varint or fixed field
+	Start int    // of a length-delimited field: Data[Start:Stop]
+	Stop  int
+	Err   error // the first error; Next returns false from then on
+}
+
+// New returns a Cursor on all of data.
+func New(data []byte) Cursor { return Cursor{Data: data, End: len(data)} }
+
+// Next reads the next field. It returns false at the end of the message and after an
+// error, which Err holds then.
+func (c *Cursor) Next() bool {
+	if c.At >= c.End || c.Err != nil {
+		return false
+	}
+	data, at := c.Data[:c.End], c.At
+	if at+1 < len(data) && data[at] < 0x80 && data[at+1] < 0x80 { // most fields
+		tag, v := data[at], int(data[at+1])
+		at += 2
+		switch {
+		case tag&7 == VarintType:
+			c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at
+			return true
+		case tag&7 == BytesType && v <= len(data)-at:
+			c.Field, c.Type, c.Start, c.Stop, c.At = uint64(tag>>3), BytesType, at, at+v, at+v
+			return true
+		}
+	}
+	tag := c.Varint()
+	if c.Err != nil {
+		return false
+	}
+	c.Field, c.Type = tag>>3, uint8(tag&7)
+	switch c.Type {
+	case VarintType:
+		c.Value = c.Varint()
+	case BytesType:
+		n := c.Varint()
+		if c.Err == nil && n > uint64(c.End-c.At) {
+			c.Err = ErrTruncated
+		}
+		if c.Err != nil {
+			return false
+		}
+		c.Start, c.Stop = c.At, c.At+int(n)
+		c.At = c.Stop
+	case Fixed64Type:
+		if c.End-c.At < 8 {
+			c.Err = ErrTruncated
+			return false
+		}
+		c.Value = binary.LittleEndian.Uint64(c.Data[c.At:])
+		c.At += 8
+	case Fixed32Type:
+		if c.End-c.At < 4 {
+			c.Err = ErrTruncated
+			return false
+		}
+		c.Value = uint64(binary.LittleEndian.Uint32(c.Data[c.At:]))
+		c.At += 4
+	default:
+		c.Err = fmt.Errorf("wire type %d is unknown", c.Type)
+	}
+	return c.Err == nil
+}
+
+// Varint reads a varint that stands at At, of a packed field for example.
+func (c *Cursor) Varint() uint64 {
+	var v uint64
+	for shift := uint(0); shift < 70; shift += 7 {
+		if c.At >= c.End {
+			c.Err = ErrTruncated
+			return 0
+		}
+		b := c.Data[c.At]
+		c.At++
+		v |= uint64(b&0x7F) << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+	c.Err = ErrOverflow
+	return 0
+}
+
+// Scalars reads into values, by field number, the fields at the beginning that are
+// varints and have a place there (of 16 at most), and leaves the rest to Next. Most
+// messages of a pprof hold little else, and this is several times as fast.
+func (c *Cursor) Scalars(values []uint64) {
+	data, at := c.Data[:c.End], c.At
+	for at+1 < len(data) {
+		tag, v := data[at], uint64(data[at+1])
+		if int(tag>>3) >= len(values) || tag&7 != VarintType {
+			break
+		}
+		next := at + 2
+		if v >= 0x80 {
+			v &= 0x7F
+			for shift := 7; ; shift += 7 {
+				if next == len(data) || shift == 63 {
+					c.At = at
+					return
+				}
+				b := data[next]
+				next++
+				v |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		}
+		values[tag>>3] = v
+		at = next
+	}
+	c.At = at
+}
+
+// Uint is the value of the present field, which must be a varint.
+func (c *Cursor) Uint() uint64 {
+	if c.Type != VarintType && c.Err == nil {
+		c.Err = fmt.Errorf("wire type is %d, not varint", c.Type)
+	}
+	return c.Value
+}
+
+// Int is Uint for a signed field.
+func (c *Cursor) Int() int64 { return int64(c.Uint()) }
+
+// message is a Cursor on the present field, which must be length-delimited.
+func (c *Cursor) Message() Cursor {
+	m := Cursor{Data: c.Data}
+	m.Enter(c)
+	return m
+}
+
+// enter makes c, a Cursor on the same data without an error, what outer.message
+// returns: that is faster for many messages.
+func (c *Cursor) Enter(outer *Cursor) {
+	if outer.Type != BytesType && outer.Err == nil {
+		outer.Err = fmt.Errorf("wire type is %d, not length-delimited", outer.Type)
+	}
+	c.At, c.End = outer.Start, outer.Stop
+	if outer.Err != nil {
+		c.At, c.End = 0, 0
+	}
+}
+
+// AppendRepeated appends the values of the present field, which is a varint or a
+// packed run of them. It leaves off after most and one values in dst, which take
+// eight times the space they had.
+func (c *Cursor) AppendRepeated(dst []uint64, most int) []uint64 {
+	if c.Type != BytesType {
+		return append(dst, c.Uint())
+	}
+	packed := Cursor{Data: c.Data, At: c.Start, End: c.Stop}
+	for packed.At < packed.End && len(dst) <= most {
+		if b := packed.Data[packed.At]; b < 0x80 {
+			packed.At++
+			dst = append(dst, uint64(b))
+			continue
+		}
+		dst = append(dst, packed.Varint())
+		if packed.Err != nil {
+			c.Err = packed.Err
+			break
+		}
+	}
+	return dst
+}
+
+// Bytes is the content of the present field, which must be length-delimited. It is a
+// part of Data.
+func (c *Cursor) Bytes() []byte {
+	m := c.Message()
+	return m.Data[m.At:m.End:m.End]
+}
