@@ -19,29 +19,34 @@ import (
 // from what is below its own directory. Imports run one way, from the
 // components down to the dictionary, and components never import each other.
 var mayImport = map[string][]string{
-	"internal/bytesize":   {},
-	"internal/confnumber": {},
-	"internal/dictionary": {},
-	"internal/segment":    {},
+	"internal/wire":        {},
+	"internal/bytesize":    {},
+	"internal/confnumber":  {},
+	"internal/filewatch":   {},
+	"internal/conformance": {},
+	"internal/dictionary":  {"internal/wire"},
+	"internal/merge":       {"internal/dictionary"},
+	"internal/segment":     {"internal/wire"},
+	"internal/ingest":      {"translator/pproftranslator", "internal/dictionary"},
 
-	"translator/pproftranslator": {"internal/dictionary"},
+	"translator/pproftranslator": {"internal/dictionary", "internal/wire"},
 
-	"receiver/pprofreceiver":           {"translator/pproftranslator", "internal/bytesize", "internal/confnumber"},
-	"processor/profilesdedupprocessor": {"internal/dictionary", "internal/bytesize", "internal/confnumber"},
-	"exporter/profilesfileexporter":    {"internal/segment", "internal/dictionary", "translator/pproftranslator", "internal/bytesize", "internal/confnumber"},
+	"receiver/pprofreceiver":           {"translator/pproftranslator", "internal/ingest", "internal/merge", "internal/dictionary", "internal/filewatch", "internal/wire", "internal/bytesize", "internal/confnumber"},
+	"processor/profilesdedupprocessor": {"internal/merge", "internal/dictionary", "internal/bytesize", "internal/confnumber"},
+	"exporter/profilesfileexporter":    {"internal/segment", "internal/dictionary", "internal/wire", "translator/pproftranslator", "internal/bytesize", "internal/confnumber"},
 
-	"internal/load": {},
+	"internal/load": {"internal/wire"},
 
 	"cmd/pprofload":        {"internal/load"},
 	"cmd/otelcol-profiles": {"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
 
 	// Tests only. What is tested here cannot be tested with itself.
-	"internal/profiletest": {},
+	"internal/profiletest": {"internal/conformance", "internal/wire"},
 	"internal/conventions": {},
 }
 
 // testsMayImport is what every test may import besides.
-var testsMayImport = []string{"internal/profiletest", "internal/dictionary", "translator/pproftranslator"}
+var testsMayImport = []string{"internal/profiletest", "internal/conformance", "internal/dictionary", "translator/pproftranslator"}
 
 // pprofTypes stay in these packages (and in tests); pdata crosses every other
 // boundary.
