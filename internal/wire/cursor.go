@@ -1,12 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire reads the protobuf wire format without generated code, for every
-// package that looks into a message by itself: the pprof translator, the requests of
-// Connect, records in files.
+// Package wire reads the protobuf wire format without generated code and without
+// copies: a [Cursor] walks over the fields of a message.
 //
-// It accepts what google/pprof accepts, which is more than protowire does: field
-// number 0, and varints whose tenth byte has bits to spare.
+// It accepts everything that google/pprof accepts, which is more than protowire does:
+// field number 0, and a varint whose tenth byte has bits beyond the 64th. Like
+// google/pprof it rejects groups.
 package wire
 
 import (
@@ -23,40 +23,43 @@ const (
 	Fixed32Type = 5
 )
 
-// Errors of a malformed message, which Cursor.Err may hold.
+// Errors that Cursor.Err may hold.
 var (
 	ErrTruncated = errors.New("the message ends inside a field")
 	ErrOverflow  = errors.New("a varint is longer than 10 bytes")
 )
 
 // Cursor reads the fields of one message, Data[At:End], in their order. Positions are
-// absolute in Data, so that a nested message can be found again without a copy.
+// absolute in Data, so that a caller can store the place of a nested message and read
+// it later.
 //
-// The fields are exported for speed: read them, and set them only to make a Cursor.
+// The fields are exported for speed. Set Data, At and End to make a Cursor; only read
+// the others.
 type Cursor struct {
 	Data    []byte
 	At, End int
 
-	// The field that Next has read.
+	// The current field, which Next has read.
 	Field uint64 // its number
-	Type  uint8  // one of the wire types
-	Value uint64 // of a varint or fixed field
-	Start int    // of a length-delimited field: Data[Start:Stop]
+	Type  uint8  // its wire type
+	Value uint64 // its value, if it is a varint or of fixed size
+	Start int    // its content is Data[Start:Stop], if it is length-delimited
 	Stop  int
-	Err   error // the first error; Next returns false from then on
+
+	Err error // the first error; Next returns false from then on
 }
 
-// New returns a Cursor on all of data.
+// New returns a Cursor over all of data.
 func New(data []byte) Cursor { return Cursor{Data: data, End: len(data)} }
 
-// Next reads the next field. It returns false at the end of the message and after an
-// error, which Err holds then.
+// Next reads the next field. It returns false at the end of the message and on an
+// error, which Err holds.
 func (c *Cursor) Next() bool {
 	if c.At >= c.End || c.Err != nil {
 		return false
 	}
 	data, at := c.Data[:c.End], c.At
-	if at+1 < len(data) && data[at] < 0x80 && data[at+1] < 0x80 { // most fields
+	if at+1 < len(data) && data[at] < 0x80 && data[at+1] < 0x80 { // a short tag and a short value, as most fields have
 		tag, v := data[at], int(data[at+1])
 		at += 2
 		switch {
@@ -106,7 +109,7 @@ func (c *Cursor) Next() bool {
 	return c.Err == nil
 }
 
-// Varint reads a varint that stands at At, of a packed field for example.
+// Varint reads the varint at At: a tag, a length, or an element of a packed field.
 func (c *Cursor) Varint() uint64 {
 	var v uint64
 	for shift := uint(0); shift < 70; shift += 7 {
@@ -125,9 +128,10 @@ func (c *Cursor) Varint() uint64 {
 	return 0
 }
 
-// Scalars reads into values, by field number, the fields at the beginning that are
-// varints and have a place there (of 16 at most), and leaves the rest to Next. Most
-// messages of a pprof hold little else, and this is several times as fast.
+// Scalars reads the varint fields at the start of the message into values, indexed by
+// field number, and stops at the first field of another wire type or with a number of
+// len(values) or more (at most 16). Next reads the rest. Most messages of a pprof hold
+// little else, and this is several times as fast as Next.
 func (c *Cursor) Scalars(values []uint64) {
 	data, at := c.Data[:c.End], c.At
 	for at+1 < len(data) {
@@ -157,7 +161,7 @@ func (c *Cursor) Scalars(values []uint64) {
 	c.At = at
 }
 
-// Uint is the value of the present field, which must be a varint.
+// Uint returns the value of the current field, which must be a varint.
 func (c *Cursor) Uint() uint64 {
 	if c.Type != VarintType && c.Err == nil {
 		c.Err = fmt.Errorf("wire type is %d, not varint", c.Type)
@@ -165,18 +169,18 @@ func (c *Cursor) Uint() uint64 {
 	return c.Value
 }
 
-// Int is Uint for a signed field.
+// Int is Uint for a signed field (int64, not sint64).
 func (c *Cursor) Int() int64 { return int64(c.Uint()) }
 
-// message is a Cursor on the present field, which must be length-delimited.
+// Message returns a Cursor over the current field, which must be length-delimited.
 func (c *Cursor) Message() Cursor {
 	m := Cursor{Data: c.Data}
 	m.Enter(c)
 	return m
 }
 
-// enter makes c, a Cursor on the same data without an error, what outer.message
-// returns: that is faster for many messages.
+// Enter sets c to the current field of outer, as outer.Message does. It needs a Cursor
+// over the same data without an error; reusing one is faster for many messages.
 func (c *Cursor) Enter(outer *Cursor) {
 	if outer.Type != BytesType && outer.Err == nil {
 		outer.Err = fmt.Errorf("wire type is %d, not length-delimited", outer.Type)
@@ -187,15 +191,15 @@ func (c *Cursor) Enter(outer *Cursor) {
 	}
 }
 
-// AppendRepeated appends the values of the present field, which is a varint or a
-// packed run of them. It leaves off after most and one values in dst, which take
-// eight times the space they had.
-func (c *Cursor) AppendRepeated(dst []uint64, most int) []uint64 {
+// AppendRepeated appends the values of the current field, a varint or a packed run of
+// varints, to dst. It stops once dst holds more than limit values: a value of one byte
+// takes eight in memory, so the caller must bound them.
+func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 	if c.Type != BytesType {
 		return append(dst, c.Uint())
 	}
 	packed := Cursor{Data: c.Data, At: c.Start, End: c.Stop}
-	for packed.At < packed.End && len(dst) <= most {
+	for packed.At < packed.End && len(dst) <= limit {
 		if b := packed.Data[packed.At]; b < 0x80 {
 			packed.At++
 			dst = append(dst, uint64(b))
@@ -210,8 +214,8 @@ func (c *Cursor) AppendRepeated(dst []uint64, most int) []uint64 {
 	return dst
 }
 
-// Bytes is the content of the present field, which must be length-delimited. It is a
-// part of Data.
+// Bytes returns the content of the current field, which must be length-delimited. It
+// shares the memory of Data.
 func (c *Cursor) Bytes() []byte {
 	m := c.Message()
 	return m.Data[m.At:m.End:m.End]

@@ -1,0 +1,214 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// everyType is a message with a field of each wire type, short and long.
+func everyType() []byte {
+	var m []byte
+	for _, v := range []uint64{0, 1, 127, 128, 1 << 35, math.MaxUint64} {
+		m = protowire.AppendVarint(protowire.AppendTag(m, 1, protowire.VarintType), v)
+		m = protowire.AppendFixed64(protowire.AppendTag(m, 2, protowire.Fixed64Type), v)
+		m = protowire.AppendFixed32(protowire.AppendTag(m, 3, protowire.Fixed32Type), uint32(v))
+		m = protowire.AppendBytes(protowire.AppendTag(m, protowire.MaxValidNumber, protowire.BytesType), make([]byte, v%300))
+	}
+	return m
+}
+
+// requireSameField compares the field that c has read with the one at the start of m,
+// and returns what follows that.
+func requireSameField(t *testing.T, c *Cursor, m []byte) []byte {
+	t.Helper()
+	number, kind, n := protowire.ConsumeTag(m)
+	require.Positive(t, n)
+	m = m[n:]
+	require.Equal(t, uint64(number), c.Field)
+	require.Equal(t, uint8(kind), c.Type)
+	var value uint64
+	switch kind {
+	case protowire.VarintType:
+		value, n = protowire.ConsumeVarint(m)
+	case protowire.Fixed64Type:
+		value, n = protowire.ConsumeFixed64(m)
+	case protowire.Fixed32Type:
+		var v uint32
+		v, n = protowire.ConsumeFixed32(m)
+		value = uint64(v)
+	case protowire.BytesType:
+		var content []byte
+		content, n = protowire.ConsumeBytes(m)
+		require.Equal(t, content, c.Data[c.Start:c.Stop])
+		value = c.Value
+	default:
+		t.Fatalf("wire type %d was accepted", kind)
+	}
+	require.Positive(t, n)
+	require.Equal(t, value, c.Value)
+	return m[n:]
+}
+
+func TestNextReadsEveryWireType(t *testing.T) {
+	m := everyType()
+	c := New(m)
+	for rest := m; len(rest) > 0; {
+		require.True(t, c.Next())
+		rest = requireSameField(t, &c, rest)
+		require.Equal(t, len(m)-len(rest), c.At)
+	}
+	require.False(t, c.Next())
+	require.NoError(t, c.Err)
+}
+
+func TestNextStopsAtTheFirstError(t *testing.T) {
+	for name, test := range map[string]struct {
+		message []byte
+		want    string
+	}{
+		"tag cut":       {[]byte{0x80}, ErrTruncated.Error()},
+		"varint cut":    {[]byte{0x08, 0x80}, ErrTruncated.Error()},
+		"varint long":   {[]byte{0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, ErrOverflow.Error()},
+		"fixed64 cut":   {[]byte{0x09, 1, 2, 3}, ErrTruncated.Error()},
+		"fixed32 cut":   {[]byte{0x0d, 1, 2, 3}, ErrTruncated.Error()},
+		"bytes cut":     {[]byte{0x0a, 2, 1}, ErrTruncated.Error()},
+		"length cut":    {[]byte{0x0a}, ErrTruncated.Error()},
+		"length long":   {[]byte{0x0a, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, ErrTruncated.Error()},
+		"group":         {[]byte{0x0b, 0x0c}, "wire type 3 is unknown"},
+		"no such type":  {[]byte{0x0f, 0x00}, "wire type 7 is unknown"},
+		"second is bad": {[]byte{0x08, 1, 0x0e, 0}, "wire type 6 is unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(test.message)
+			for c.Next() {
+				require.Equal(t, uint64(1), c.Value)
+			}
+			require.EqualError(t, c.Err, test.want)
+			require.False(t, c.Next(), "an error is final")
+		})
+	}
+}
+
+// google/pprof accepts these, and protowire does not.
+func TestNextIsAsLenientAsPprof(t *testing.T) {
+	c := New([]byte{0x00, 5, 0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0x7f})
+	require.True(t, c.Next(), "field number 0")
+	assert.Equal(t, uint64(5), c.Uint())
+	require.True(t, c.Next(), "a tenth byte with bits over 64")
+	assert.Equal(t, uint64(math.MaxUint64), c.Uint())
+	require.NoError(t, c.Err)
+}
+
+func TestNestedMessages(t *testing.T) {
+	inner := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), math.MaxUint64)
+	m := protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), inner)
+	m = protowire.AppendVarint(protowire.AppendTag(m, 5, protowire.VarintType), 9)
+	c := New(m)
+	require.True(t, c.Next())
+	assert.Equal(t, inner, c.Bytes())
+	nested := c.Message()
+	require.True(t, nested.Next())
+	assert.Equal(t, int64(-1), nested.Int())
+	require.False(t, nested.Next())
+	require.NoError(t, nested.Err)
+	require.True(t, c.Next())
+	assert.Empty(t, c.Bytes())
+	require.EqualError(t, c.Err, "wire type is 0, not length-delimited")
+	empty := c.Message()
+	require.False(t, empty.Next(), "a message cannot be entered after an error")
+}
+
+func TestUintWantsAVarint(t *testing.T) {
+	c := New([]byte{0x0a, 0})
+	require.True(t, c.Next())
+	c.Uint()
+	require.EqualError(t, c.Err, "wire type is 2, not varint")
+}
+
+func TestAppendRepeated(t *testing.T) {
+	var packed []byte
+	for _, v := range []uint64{1, 300, math.MaxUint64} {
+		packed = protowire.AppendVarint(packed, v)
+	}
+	m := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), packed)
+	m = protowire.AppendVarint(protowire.AppendTag(m, 1, protowire.VarintType), 7)
+	m = protowire.AppendBytes(protowire.AppendTag(m, 1, protowire.BytesType), []byte{2, 0x80})
+	c := New(m)
+	require.True(t, c.Next())
+	assert.Equal(t, []uint64{1, 300, math.MaxUint64}, c.AppendRepeated(nil, 3))
+	assert.Equal(t, []uint64{1, 300}, c.AppendRepeated(nil, 1), "one more than the limit, so that the caller sees it")
+	require.True(t, c.Next())
+	assert.Equal(t, []uint64{1, 7}, c.AppendRepeated([]uint64{1}, 9))
+	require.True(t, c.Next())
+	c.AppendRepeated(nil, 9)
+	require.ErrorIs(t, c.Err, ErrTruncated)
+}
+
+// TestScalarsLeavesTheRestToNext: both together see what Next alone sees.
+func TestScalarsLeavesTheRestToNext(t *testing.T) {
+	for _, m := range [][]byte{
+		{}, {0x08}, {0x08, 1}, {0x08, 0x80}, {0x08, 0x80, 1, 0x10, 2, 0x08, 3}, {0x20, 1, 0x08, 2}, {0x08, 1, 0x0a, 1, 9, 0x10, 3},
+		{0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0x10, 1}, everyType(),
+	} {
+		requireScalarsAsNext(t, m)
+	}
+}
+
+func requireScalarsAsNext(t *testing.T, m []byte) {
+	t.Helper()
+	last := func(scalars bool) ([4]uint64, error) {
+		var values [4]uint64
+		c := New(m)
+		if scalars {
+			c.Scalars(values[:])
+		}
+		for c.Next() {
+			if c.Type == VarintType && c.Field < uint64(len(values)) {
+				values[c.Field] = c.Value
+			}
+		}
+		return values, c.Err
+	}
+	want, wantErr := last(false)
+	got, err := last(true)
+	require.Equal(t, want, got)
+	require.Equal(t, wantErr, err)
+}
+
+// Whatever protowire reads, a Cursor reads equally.
+func FuzzCursor(f *testing.F) {
+	f.Add(everyType())
+	f.Add([]byte{0x08, 0x80, 0x01, 0x12, 2, 1, 2, 0x1d, 1, 2, 3, 4})
+	f.Add([]byte{0x00, 0x05, 0x0b, 0x0c})
+	f.Fuzz(func(t *testing.T, m []byte) {
+		requireScalarsAsNext(t, m)
+		c := New(m)
+		for rest := m; c.Next(); rest = m[c.At:] {
+			if _, _, n := protowire.ConsumeField(rest); n < 0 {
+				continue // field number 0, or a varint with bits to spare
+			}
+			requireSameField(t, &c, rest)
+			require.LessOrEqual(t, c.At, len(m))
+		}
+		if c.Err == nil {
+			require.Equal(t, len(m), c.At)
+			return
+		}
+		for rest := m; len(rest) > 0; {
+			number, kind, n := protowire.ConsumeField(rest)
+			if n < 0 || kind == protowire.StartGroupType {
+				return
+			}
+			require.Positive(t, number)
+			rest = rest[n:]
+		}
+		t.Fatalf("protowire reads what a Cursor does not: %v", c.Err)
+	})
+}
