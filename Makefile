@@ -1,11 +1,11 @@
-# Everything here works in a fresh clone with nothing but Go and make. Tools are
-# built from internal/tools at the versions that its go.mod names.
+# All targets work in a fresh clone with only Go and make. Tools are built from
+# internal/tools, at the versions in its go.mod.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# The state of git (absent, foreign owner) must not decide whether we build.
+# Builds must work without git, and in a repository of another owner.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 ROOT    := $(CURDIR)
@@ -16,22 +16,22 @@ MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod de
 # The race detector needs cgo; go itself says whether there is a C compiler.
 RACE    := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# A collector has some two thousand packages: whatever looks at the program does
-# so with the flags it is built with, so that they are compiled once.
+# A collector has about 2,000 packages. Every command that compiles the program uses the
+# same flags, so that they are compiled once.
 AS_PROGRAM := export CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 IN_MODULE   = cd $$module && { [ $$module != cmd/otelcol-profiles ] || $(AS_PROGRAM); }
 
-# Options for the program and for the tests, as in
+# Options for the program and for the tests:
 #   make run ARGS=--set=exporters.profiles_file.directory=/tmp/profiles
 #   make test TESTFLAGS='-run TestRoundTrip -v'
+#   make soak SOAK=10m ROWS='P8|E[0-9]+'
 ARGS      ?=
 TESTFLAGS ?=
 BENCH     ?= .
 FUZZTIME  ?= 10s
 SOAK      ?= 1
-# The tests that are rows of the fault tables: those of the receiver (R), the
-# processor (P), the exporter (E) and the whole (D).
-ROWS      ?= ^Test[RPED][0-9]
+# Rows of docs/reliability.md.
+ROWS      ?= [A-Z][0-9]+
 
 .PHONY: help
 help: ## Show this list
@@ -54,45 +54,54 @@ build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/
 
 ##@ Testing
 
-# Each prints events for faulttable, which shows what go test does, and a table of
-# the fault rows that ran.
-UNIT_TESTS    = go test -json -timeout=20m $(RACE) $(TESTFLAGS) ./...
-PROGRAM_TESTS = ($(AS_PROGRAM) && cd cmd/otelcol-profiles && go test -json $(TESTFLAGS) ./...)
-E2E_TESTS     = (failed=0; export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA); \
-	for module in e2e deploy; do (cd $$module && go test -json -timeout=30m -count=1 $(TESTFLAGS) ./...) || failed=1; done; exit $$failed)
-FAULTTABLE    = go run ./internal/profiletest/faulttable $(if $(filter -v,$(TESTFLAGS)),-v)
+# Each suite leaves its events in bin/events for the table of fault-injection tests.
+FORMAT   = $(if $(filter -v,$(TESTFLAGS)),standard-verbose,pkgname)
+# $(call suite,NAME,DIRECTORY,FLAGS OF GO TEST)
+suite    = (cd $(2) && $(ROOT)/bin/gotestsum --format=$(FORMAT) --format-hide-empty-pkg --hide-summary=skipped \
+	--jsonfile=$(ROOT)/bin/events/$(1).json -- $(3) $(TESTFLAGS) ./...) || failed=1
+SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
+UNIT     = $(call suite,unit,.,-timeout=20m $(RACE))
+PROGRAM  = ($(AS_PROGRAM); failed=0; $(call suite,program,cmd/otelcol-profiles); exit $$failed) || failed=1
+E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA); \
+	$(call suite,e2e,e2e,-timeout=30m -count=1); $(call suite,deploy,deploy,-timeout=30m -count=1)
+REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
 .PHONY: test
-test: build build-kafka ## Run all tests (packages, program, end to end), and print the table of fault rows
-	@{ failed=0; $(UNIT_TESTS) || failed=1; $(PROGRAM_TESTS) || failed=1; $(E2E_TESTS) || failed=1; exit $$failed; } | $(FAULTTABLE)
+test: build build-kafka bin/gotestsum ## Run all tests: packages, program, end to end
+	@$(SUITES); $(UNIT); $(PROGRAM); $(E2E); $(REPORT)
 
 .PHONY: test-unit
-test-unit: ## Run the tests of the packages (with the race detector, if it works here) and of the program
-	@{ failed=0; $(UNIT_TESTS) || failed=1; $(PROGRAM_TESTS) || failed=1; exit $$failed; } | $(FAULTTABLE)
+test-unit: bin/gotestsum ## Run the tests of the packages (with the race detector, if it works here) and of the program
+	@$(SUITES); $(UNIT); $(PROGRAM); $(REPORT)
 
 .PHONY: e2e
-e2e: build build-kafka ## Run the end-to-end tests against bin/otelcol-profiles and bin/otelcol-profiles-kafka
-	@$(E2E_TESTS) | $(FAULTTABLE)
+e2e: build build-kafka bin/gotestsum ## Run the end-to-end tests against bin/otelcol-profiles and bin/otelcol-profiles-kafka
+	@$(SUITES); $(E2E); $(REPORT)
 
 .PHONY: cover
-cover: ## Print how much of each package the tests of all run, and write bin/coverage.html
-	@mkdir -p bin
-	@go test -json -timeout=20m -coverpkg=./... -coverprofile=bin/coverage.all $(TESTFLAGS) ./... | go run ./internal/profiletest/faulttable > bin/coverage.log || { cat bin/coverage.log; exit 1; }
-	@grep -v '/internal/metadata\(test\)\?/' bin/coverage.all > bin/coverage.out
-	@awk 'NR > 1 { split($$1, at, ":"); sub("/[^/]*$$", "", at[1]); size[at[1]] += $$2 * !($$1 in hit); hit[$$1] += 0; if ($$3 > 0 && !hit[$$1]) { hit[$$1] = 1; run[at[1]] += $$2 } } \
-		END { for (p in size) { printf "%5.1f%%  %5d statements  %s\n", 100 * run[p] / size[p], size[p], p } }' bin/coverage.out | sort -k4
-	@go tool cover -html=bin/coverage.out -o bin/coverage.html
+cover: ## Print the coverage of each package by the tests of all packages, and write bin/coverage.html
+	@rm -rf bin/coverage; mkdir -p bin/coverage
+	@go test -timeout=20m -coverpkg=./... $(TESTFLAGS) ./... -args -test.gocoverdir=$(ROOT)/bin/coverage >bin/coverage.log || { cat bin/coverage.log; exit 1; }
+	@go tool covdata percent -i=bin/coverage
+	@go tool covdata textfmt -i=bin/coverage -o=bin/coverage.out
+	@go tool cover -html=bin/coverage.out -o=bin/coverage.html
 
 .PHONY: soak
-soak: build ## Run the fault tables in full: hours; SOAK=10m bounds the rows that go on for a given time; ROWS='^TestE' picks some
-	@export SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); rows='-json -timeout=24h -count=1 -p=1 -run=$(ROWS) $(TESTFLAGS)'; \
-	{ failed=0; go test $$rows ./... || failed=1; (cd e2e && go test $$rows ./...) || failed=1; exit $$failed; } | $(FAULTTABLE) -progress
-	$(if $(filter ^Test[RPED][0-9],$(ROWS)),$(MAKE) fuzz FUZZTIME=$(if $(filter 1,$(SOAK)),1h,$(SOAK)))
+soak: FORMAT = testname
+soak: build bin/gotestsum ## Run the fault-injection tests in full, for hours; SOAK=10m bounds the rows that run for a given time, ROWS='P8|E[0-9]+' selects rows
+	@export SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); rows='_($(ROWS))(_|$$)|^Test($(ROWS))([A-Z_]|$$)'; \
+	$(SUITES); $(call suite,unit,.,-timeout=24h -count=1 -p=1 -run="$$rows"); $(call suite,e2e,e2e,-timeout=24h -count=1 -run="$$rows"); $(REPORT)
+	$(if $(filter file,$(origin ROWS)),$(MAKE) fuzz FUZZTIME=$(if $(filter 1,$(SOAK)),1h,$(SOAK)))
 
 .PHONY: bench
-bench: build ## Run the benchmarks and print them as tables (BENCH=... picks some)
+bench: build ## Run the benchmarks, print tables, and keep the output for benchstat in bin/bench.txt (BENCH=... selects some)
 	@{ go test -timeout=40m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
-	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench; } | go run ./internal/profiletest/benchtable
+	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench; } \
+	| tee bin/bench.txt | go run ./internal/profiletest/benchtable
+
+.PHONY: bench-compare
+bench-compare: ## Compare two outputs of make bench by benchstat (OLD=old.txt, NEW=bin/bench.txt by default)
+	@go tool -modfile=$(ROOT)/internal/tools/go.mod benchstat $(OLD) $(or $(NEW),bin/bench.txt)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a while (FUZZTIME=... each); what they find is kept in testdata
@@ -159,8 +168,10 @@ fix: bin/golangci-lint ## gofmt every Go file that is not generated, and let gol
 	grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -w
 	@for module in $(MODULES); do ($(IN_MODULE) && $(LINT) --fix ./... || true); done
 
-bin/golangci-lint: internal/tools/go.mod
-	cd internal/tools && go build -o $(ROOT)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+bin/golangci-lint: TOOL = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+bin/gotestsum: TOOL = gotest.tools/gotestsum
+bin/golangci-lint bin/gotestsum: internal/tools/go.mod
+	cd internal/tools && go build -o $(ROOT)/$@ $(TOOL)
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module, and a look at the versions after it

@@ -8,10 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"path"
-	"reflect"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -72,99 +68,4 @@ func declared(decl ast.Decl) (names []string) {
 		}
 	}
 	return names
-}
-
-// TestReadmesTellAllKeys: each key of a component's configuration is in its README.
-func TestReadmesTellAllKeys(t *testing.T) {
-	for _, dir := range components {
-		readme := string(read(t, dir+"/README.md"))
-		for _, file := range sources(t, dir) {
-			ast.Inspect(file, func(node ast.Node) bool {
-				field, isField := node.(*ast.Field)
-				if !isField || field.Tag == nil {
-					return true
-				}
-				tag, err := strconv.Unquote(field.Tag.Value)
-				require.NoError(t, err)
-				key, _, _ := strings.Cut(reflect.StructTag(tag).Get("mapstructure"), ",")
-				if key != "" && key != "-" && !regexp.MustCompile("(?m)(`|:|^ *(?:- )?)"+regexp.QuoteMeta(key)+"(`|:)").MatchString(readme) {
-					t.Errorf("the README of %s says nothing of the key %s", dir, key)
-				}
-				return true
-			})
-		}
-	}
-}
-
-var (
-	metricNamed = regexp.MustCompile("`(?:otelcol_)?([a-z0-9_]+)`")
-)
-
-// TestReadmesTellAllMetrics: each metric of a component is in its README, by its name
-// or, in a row of its kin, by what follows "_"; and each that is there exists.
-func TestReadmesTellAllMetrics(t *testing.T) {
-	for _, dir := range components {
-		metrics := metricsOf(t, dir)
-		prefix := commonPrefix(metrics)
-		_, section, found := strings.Cut(string(read(t, dir+"/README.md")), "| metric | ")
-		require.True(t, found, "the README of %s has no table of metrics", dir)
-		section, _, _ = strings.Cut(section, "\n\n")
-		told := map[string]bool{}
-		for row := range strings.SplitSeq(section, "\n") {
-			cells := strings.SplitN(row, "|", 3)
-			if len(cells) < 3 {
-				continue
-			}
-			last := ""
-			for _, m := range metricNamed.FindAllStringSubmatch(cells[1], -1) {
-				name := strings.TrimPrefix(m[1], prefix)
-				if strings.HasPrefix(name, "_") { // kin of the one before
-					name = kin(metrics, prefix, last, name)
-				}
-				last = name
-				told[prefix+name] = true
-			}
-		}
-		for _, metric := range metrics {
-			if !told[metric] {
-				t.Errorf("the README of %s does not tell of the metric %s", dir, metric)
-			}
-			delete(told, metric)
-		}
-		for name := range told {
-			t.Errorf("the README of %s tells of a metric %s, which there is not", dir, name)
-		}
-	}
-}
-
-// metricsOf returns the names in a component's metadata, as they are in Prometheus
-// without "otelcol_".
-func metricsOf(t *testing.T, dir string) (metrics []string) {
-	t.Helper()
-	_, section, found := strings.Cut(string(read(t, dir+"/metadata.yaml")), "\ntelemetry:\n  metrics:\n")
-	require.True(t, found, "%s has no metrics", dir)
-	for _, m := range regexp.MustCompile(`(?m)^    ([a-z0-9_.]+):$`).FindAllStringSubmatch(section, -1) {
-		metrics = append(metrics, strings.ReplaceAll(m[1], ".", "_"))
-	}
-	require.NotEmpty(t, metrics)
-	return metrics
-}
-
-func commonPrefix(names []string) string {
-	prefix := slices.Min(names)
-	last := slices.Max(names)
-	for !strings.HasPrefix(last, prefix) {
-		prefix = prefix[:len(prefix)-1]
-	}
-	return prefix[:strings.LastIndex(prefix, "_")+1]
-}
-
-// kin is the metric that shares most of its name with last and ends in suffix.
-func kin(metrics []string, prefix, last, suffix string) string {
-	for cut := len(last); cut > 0; cut = strings.LastIndex(last[:cut], "_") {
-		if slices.Contains(metrics, prefix+last[:cut]+suffix) {
-			return last[:cut] + suffix
-		}
-	}
-	return strings.TrimPrefix(suffix, "_")
 }

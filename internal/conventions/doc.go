@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conventions holds tests of the repository as a whole: which package
-// may import which, at which versions the collector's modules stand, and the
-// license header of each file. There is no code in it.
+// Package conventions tests the repository as a whole: which package may import which, the
+// versions of the collector's modules, license headers, what components export, links
+// between pages, and that each row of docs/reliability.md has a test. It holds tests only.
 package conventions

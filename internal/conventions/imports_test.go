@@ -15,85 +15,78 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mayImport is the order of our packages: which of them each may import, apart
-// from what is below its own directory. Imports run one way, from the
-// components down to the dictionary, and components never import each other.
-var mayImport = map[string][]string{
-	"internal/wire":        {},
-	"internal/bytesize":    {},
-	"internal/confnumber":  {},
-	"internal/filewatch":   {},
-	"internal/conformance": {},
-	"internal/dictionary":  {"internal/wire"},
-	"internal/merge":       {"internal/dictionary"},
-	"internal/segment":     {"internal/wire"},
-	"internal/ingest":      {"translator/pproftranslator", "internal/dictionary"},
-
-	"translator/pproftranslator": {"internal/dictionary", "internal/wire"},
-
-	"receiver/pprofreceiver":           {"translator/pproftranslator", "internal/ingest", "internal/merge", "internal/dictionary", "internal/filewatch", "internal/wire", "internal/bytesize", "internal/confnumber"},
-	"processor/profilesdedupprocessor": {"internal/merge", "internal/dictionary", "internal/bytesize", "internal/confnumber"},
-	"exporter/profilesfileexporter":    {"internal/segment", "internal/dictionary", "internal/wire", "translator/pproftranslator", "internal/bytesize", "internal/confnumber"},
-
-	"internal/load": {"internal/wire"},
-
-	"cmd/pprofload":        {"internal/load"},
-	"cmd/otelcol-profiles": {"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
-
-	// Tests only. What is tested here cannot be tested with itself.
-	"internal/profiletest": {"internal/conformance", "internal/wire"},
-	"internal/conventions": {},
+// layers are our packages from the bottom up. A package imports only packages of lower
+// layers, apart from those below its own directory. Add a new package here.
+var layers = [][]string{
+	{"internal/bytesize", "internal/confnumber", "internal/wire"},
+	{"internal/dictionary", "internal/segment", "internal/filewatch", "internal/strictconfig", "internal/load"},
+	{"internal/merge", "translator/pproftranslator"},
+	{"internal/ingest"},
+	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
+	{"cmd/otelcol-profiles", "cmd/pprofload", "internal/configtable"},
 }
 
-// testsMayImport is what every test may import besides.
-var testsMayImport = []string{"internal/profiletest", "internal/conformance", "internal/dictionary", "translator/pproftranslator"}
+// independent packages check the others and therefore share no code with them, apart from
+// the reader of the protobuf wire.
+var independent = []string{"internal/conformance", "internal/profiletest", "internal/conventions"}
 
-// pprofTypes stay in these packages (and in tests); pdata crosses every other
-// boundary.
-const pprofTypes = "github.com/google/pprof/profile"
+// pprofType is imported by these packages and by tests only. pdata types cross all other
+// package boundaries.
+const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{"translator/pproftranslator", "receiver/pprofreceiver", "internal/profiletest"}
 
 func TestImportsRunOneWay(t *testing.T) {
 	for _, name := range files(t, isGo) {
-		if strings.HasPrefix(name, "e2e/") || strings.HasPrefix(name, "deploy/") { // sees everything, from outside
-			continue
-		}
-		dir := path.Dir(name)
-		owner, allowed, listed := rule(dir)
-		if !listed {
-			t.Errorf("%s: there is no rule for this package, add one to mayImport", dir)
+		if strings.HasPrefix(name, "e2e/") || strings.HasPrefix(name, "deploy/") { // they test the whole
 			continue
 		}
 		isTest := strings.HasSuffix(name, "_test.go")
+		importer, layer := owner(path.Dir(name))
+		if layer < 0 && !slices.Contains(independent, importer) {
+			t.Errorf("%s is in no layer: add %s to layers", name, path.Dir(name))
+			continue
+		}
 		for _, imported := range imports(t, name) {
-			if imported == pprofTypes && !isTest && !slices.Contains(mayImportPprof, owner) {
-				t.Errorf("%s imports %s, which stays in %v", name, imported, mayImportPprof)
+			if imported == pprofType && !isTest && !slices.Contains(mayImportPprof, importer) {
+				t.Errorf("%s imports %s, only %v may", name, imported, mayImportPprof)
 			}
 			local, ours := strings.CutPrefix(imported, module+"/")
-			if !ours || within(local, owner) {
-				continue
+			imported, importedLayer := owner(local)
+			switch {
+			case !ours || imported == importer:
+			case slices.Contains(independent, importer):
+				if !slices.Contains(independent, imported) && imported != "internal/wire" {
+					t.Errorf("%s imports %s: %s must share no code with what it tests", name, local, importer)
+				}
+			case isTest && (slices.Contains(independent, imported) || importedLayer < len(layers)-2):
+				// Tests use any package below the components.
+			case importedLayer < 0 || importedLayer >= layer:
+				t.Errorf("%s imports %s: a package may import lower layers only", name, local)
 			}
-			if slices.Contains(allowed, local) || isTest && slices.Contains(testsMayImport, local) {
-				continue
-			}
-			t.Errorf("%s imports %s; %s may import only %v", name, local, owner, allowed)
 		}
 	}
 }
 
-// rule finds the entry of mayImport that dir is in.
-func rule(dir string) (owner string, allowed []string, listed bool) {
-	for owner, allowed := range mayImport {
-		if within(dir, owner) {
-			return owner, allowed, true
+// owner returns the listed package that dir is or is below of, and its layer, or -1.
+func owner(dir string) (owner string, layer int) {
+	for _, listed := range independent {
+		if within(dir, listed) {
+			return listed, -1
 		}
 	}
-	return "", nil, false
+	for layer, packages := range layers {
+		for _, listed := range packages {
+			if within(dir, listed) {
+				return listed, layer
+			}
+		}
+	}
+	return "", -1
 }
 
-func within(dir, owner string) bool {
-	return dir == owner || strings.HasPrefix(dir, owner+"/")
+func within(dir, parent string) bool {
+	return dir == parent || strings.HasPrefix(dir, parent+"/")
 }
 
 func imports(t *testing.T, name string) []string {

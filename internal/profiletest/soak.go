@@ -6,7 +6,6 @@ package profiletest
 import (
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -65,19 +64,4 @@ func Account(tb testing.TB, injected string, acknowledged, readable, dropped int
 func Injected(tb testing.TB, what string) {
 	tb.Helper()
 	tb.Logf("account: injected %q", what)
-}
-
-// FaultRows are the names of all rows of the fault tables, in order: of the receiver,
-// the processor, the exporter, and the whole.
-func FaultRows() []string {
-	var rows []string
-	for _, table := range []struct {
-		letter string
-		last   int
-	}{{"R", 18}, {"P", 15}, {"E", 14}, {"D", 4}} {
-		for n := 1; n <= table.last; n++ {
-			rows = append(rows, table.letter+strconv.Itoa(n))
-		}
-	}
-	return rows
 }

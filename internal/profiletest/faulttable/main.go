@@ -1,124 +1,78 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command faulttable reads what `go test -json` prints, shows of it what `go test`
-// shows without -v, and ends with a table of the fault rows that ran: how often, what
-// was injected, what was acknowledged, readable and counted as dropped, the verdict,
-// and the seeds. A test belongs to the row that its name begins with, as in
-// TestP8_Accounting. A row, or a part of it, that was skipped is shown as not run.
-//
-//	-v         shows all output of tests
-//	-progress  shows when each test of a row begins and ends
-//
-// It exits with 1 if a test or package has failed.
+// Command faulttable reads files of events that `go test -json` wrote and prints a table of
+// the fault-injection tests among them: how many rounds each ran, what it injected, how much
+// was acknowledged, readable and counted as dropped, the verdict, and the seeds. A test's
+// name ends in the row of docs/reliability.md that it covers, such as
+// TestFlushRetriesAfterRetryableError_P8.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 )
 
 func main() {
-	verbose := flag.Bool("v", false, "show all output of tests")
-	progress := flag.Bool("progress", false, "show when each test of a row begins and ends")
-	flag.Parse()
-	failed, err := report(os.Stdin, os.Stdout, *verbose, *progress)
+	tests := tests{}
+	for _, name := range os.Args[1:] {
+		if err := readFile(tests, name); err != nil {
+			fmt.Fprintln(os.Stderr, "faulttable:", err)
+			os.Exit(1)
+		}
+	}
+	tests.write(os.Stdout)
+}
+
+func readFile(tests tests, name string) error {
+	file, err := os.Open(name)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "faulttable:", err)
+		return err
 	}
-	if failed || err != nil {
-		os.Exit(1)
-	}
+	defer file.Close()
+	return tests.read(file)
 }
 
 // event is one line of `go test -json`; see go doc test2json.
 type event struct {
-	Action      string
-	Package     string
-	Test        string
-	Output      string
-	Elapsed     float64 // seconds
-	FailedBuild string
+	Action  string
+	Package string
+	Test    string
+	Output  string
 }
 
 type testName struct{ pkg, test string }
 
-func report(in io.Reader, out io.Writer, verbose, progress bool) (failed bool, err error) {
-	var (
-		lines   = bufio.NewReader(in)
-		outputs = map[testName][]string{} // of tests that have not ended
-		rows    = rows{}
-	)
+// read adds the tests of one stream of events.
+func (t tests) read(in io.Reader) error {
+	outputs := map[testName][]string{} // of tests that are still running
+	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) != nil || e.Action == "" {
-				// What tools say beside the events.
-				fmt.Fprint(out, string(line))
-			} else {
-				failed = handle(e, out, outputs, rows, verbose, progress) || failed
+		var e event
+		if json.Unmarshal(line, &e) == nil && e.Test != "" {
+			name := testName{e.Package, e.Test}
+			switch e.Action {
+			case "output":
+				outputs[name] = append(outputs[name], e.Output)
+			case "pass", "fail", "skip":
+				t.end(name, e.Action, outputs[name])
+				delete(outputs, name)
 			}
 		}
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return failed, err
+			return err
 		}
 	}
-	// A package whose process died ends without a word on the tests it was in.
+	// If its process dies, a test has no event that ends it.
 	for name, output := range outputs {
-		if name.test != "" {
-			rows.end(name, "died", output)
-		}
+		t.end(name, "died", output)
 	}
-	rows.write(out)
-	return failed, nil
-}
-
-// handle passes an event on and says whether it is a failure.
-func handle(e event, out io.Writer, outputs map[testName][]string, rows rows, verbose, progress bool) bool {
-	name := testName{e.Package, e.Test}
-	top, _, isSub := strings.Cut(e.Test, "/")
-	rowTest := e.Test != "" && !isSub && rowOf(top) != ""
-	switch e.Action {
-	case "build-output":
-		fmt.Fprint(out, e.Output)
-	case "build-fail":
-		return true
-	case "run":
-		if progress && rowTest {
-			fmt.Fprintf(out, "    %s ...\n", e.Test)
-		}
-	case "output":
-		if verbose || e.Test == "" && !isNoise(e.Output) {
-			fmt.Fprint(out, e.Output)
-		}
-		outputs[name] = append(outputs[name], e.Output)
-	case "pass", "fail", "skip":
-		if e.Test == "" {
-			return e.Action == "fail"
-		}
-		if e.Action == "fail" && !verbose {
-			fmt.Fprint(out, strings.Join(outputs[name], ""))
-		}
-		if progress && rowTest {
-			fmt.Fprintf(out, "    %s %s after %.0fs\n", e.Test, e.Action, e.Elapsed)
-		}
-		rows.end(name, e.Action, outputs[name])
-		delete(outputs, name)
-		return e.Action == "fail"
-	}
-	return false
-}
-
-// isNoise is what packages print that `go test` does not show.
-func isNoise(output string) bool {
-	return output == "PASS\n" || strings.HasPrefix(output, "testing: warning: no tests to run") || strings.Contains(output, "[no test files]") || strings.Contains(output, "[no tests to run]")
+	return nil
 }

@@ -12,86 +12,75 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// events are what `go test -json` prints of a package, here without times.
-func events(t *testing.T, all ...event) string {
+// tableOf runs the command on the events of one package.
+func tableOf(t *testing.T, all ...event) (lines []string) {
 	t.Helper()
-	var lines strings.Builder
+	var in, out strings.Builder
 	for _, e := range all {
 		e.Package = "example.com/p"
-		line, err := json.Marshal(e)
-		require.NoError(t, err)
-		lines.Write(line)
-		lines.WriteByte('\n')
+		require.NoError(t, json.NewEncoder(&in).Encode(e))
 	}
-	return lines.String()
-}
-
-func run(t *testing.T, in string) (lines []string, failed bool) {
-	t.Helper()
-	var out strings.Builder
-	failed, err := report(strings.NewReader(in), &out, false, false)
-	require.NoError(t, err)
-	return strings.Split(out.String(), "\n"), failed
-}
-
-// line returns the fields of the table's line of a row.
-func line(t *testing.T, lines []string, row string) string {
-	t.Helper()
-	for _, line := range lines {
-		if strings.HasPrefix(line, row+" ") {
-			return strings.Join(strings.Fields(line), " ")
-		}
+	in.WriteString("not an event\n")
+	tests := tests{}
+	require.NoError(t, tests.read(strings.NewReader(in.String())))
+	tests.write(&out)
+	for line := range strings.Lines(out.String()) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
 	}
-	require.Fail(t, "no such row", row)
-	return ""
+	return lines
 }
 
-func TestReport(t *testing.T) {
-	lines, failed := run(t, events(t,
-		event{Action: "run", Test: "TestP8_Accounting"},
-		event{Action: "output", Test: "TestP8_Accounting", Output: "    a_test.go:3: 20 rounds\n"},
-		event{Action: "output", Test: "TestP8_Accounting", Output: "    a_test.go:4: seed 77\n"},
-		event{Action: "output", Test: "TestP8_Accounting", Output: "    a_test.go:9: account: injected \"5 errors\", acknowledged 10, readable 8, dropped 2\n"},
-		event{Action: "pass", Test: "TestP8_Accounting"},
-		event{Action: "output", Test: "TestE1FailingCalls/zstd", Output: "    b_test.go:1: 4 rounds\n"},
-		event{Action: "pass", Test: "TestE1FailingCalls/zstd"},
-		event{Action: "output", Test: "TestE1FailingCalls/gzip", Output: "    b_test.go:7: no gzip here\n"},
-		event{Action: "skip", Test: "TestE1FailingCalls/gzip"},
-		event{Action: "output", Test: "TestE1FailingCalls/zstd sync", Output: "    b_test.go:1: account: injected \"5 failing calls, until repaired\", acknowledged 3, readable 3, dropped 0\n"},
-		event{Action: "output", Test: "TestE1FailingCalls/zstd sync", Output: "    b_test.go:1: account: injected \"7 failing calls, 0 panics, until repaired\"\n"},
-		event{Action: "pass", Test: "TestE1FailingCalls/zstd sync"},
-		event{Action: "pass", Test: "TestE1FailingCalls"},
+func TestTableSumsWhatSubtestsLog(t *testing.T) {
+	assert.Equal(t, []string{
+		"",
+		"Fault-injection tests (docs/reliability.md)",
+		"",
+		"row test rounds injected acknowledged readable dropped verdict seed",
+		"R7 R9 RepairsAreCounted - - - - - passed 1 2 3 and 1 more",
+		"P8 Accounting 20 5 errors 10 8 2 passed 77",
+		"P10 Killed - - - - - passed -",
+		"E1 FailingCalls 4 12 failing calls, until repaired, 0 panics 3 3 0 passed in part -",
+		"E4 PowerLoss - - - - - skipped -",
+		"E1 FailingCalls: skipped gzip: no gzip here",
+		"E4 PowerLoss: skipped all: needs root",
+	}, tableOf(t,
+		event{Action: "run", Test: "TestAccounting_P8"},
+		event{Action: "output", Test: "TestAccounting_P8", Output: "    a_test.go:3: 20 rounds\n"},
+		event{Action: "output", Test: "TestAccounting_P8", Output: "    a_test.go:4: seed 77\n"},
+		event{Action: "output", Test: "TestAccounting_P8", Output: "    a_test.go:9: account: injected \"5 errors\", acknowledged 10, readable 8, dropped 2\n"},
+		event{Action: "pass", Test: "TestAccounting_P8"},
+		event{Action: "pass", Test: "TestP10_Killed"},
+		event{Action: "output", Test: "TestFailingCalls_E1/zstd", Output: "    b_test.go:1: 4 rounds\n"},
+		event{Action: "pass", Test: "TestFailingCalls_E1/zstd"},
+		event{Action: "output", Test: "TestFailingCalls_E1/gzip", Output: "    b_test.go:7: no gzip here\n"},
+		event{Action: "skip", Test: "TestFailingCalls_E1/gzip"},
+		event{Action: "output", Test: "TestFailingCalls_E1/zstd sync", Output: "    b_test.go:1: account: injected \"5 failing calls, until repaired\", acknowledged 3, readable 3, dropped 0\n"},
+		event{Action: "output", Test: "TestFailingCalls_E1/zstd sync", Output: "    b_test.go:1: account: injected \"7 failing calls, 0 panics, until repaired\"\n"},
+		event{Action: "pass", Test: "TestFailingCalls_E1/zstd sync"},
+		event{Action: "pass", Test: "TestFailingCalls_E1"},
 		event{Action: "output", Test: "TestE4PowerLoss", Output: "    b_test.go:7: needs root\n"},
 		event{Action: "skip", Test: "TestE4PowerLoss"},
+		event{Action: "output", Test: "TestRepairsAreCounted_R7_R9", Output: "    c_test.go:7: seed 1\n"},
+		event{Action: "output", Test: "TestRepairsAreCounted_R7_R9", Output: "    c_test.go:7: seed 2\n"},
+		event{Action: "output", Test: "TestRepairsAreCounted_R7_R9", Output: "    c_test.go:7: seed 3\n"},
+		event{Action: "output", Test: "TestRepairsAreCounted_R7_R9", Output: "    c_test.go:7: seed 4\n"},
+		event{Action: "pass", Test: "TestRepairsAreCounted_R7_R9"},
 		event{Action: "pass", Test: "TestOther"},
 		event{Action: "output", Output: "ok  \texample.com/p\t1s\n"},
 		event{Action: "pass"},
 	))
-	assert.False(t, failed)
-	assert.Equal(t, "ok  \texample.com/p\t1s", lines[0])
-	assert.Equal(t, "P8 Accounting 20 5 errors 10 8 2 passed 77", line(t, lines, "P8"))
-	assert.Equal(t, "E1 FailingCalls 4 12 failing calls, until repaired, 0 panics 3 3 0 passed in part -", line(t, lines, "E1"))
-	assert.Equal(t, "E4 PowerLoss - - - - - not run -", line(t, lines, "E4"))
-	assert.Equal(t, "D1 - - - - - - not run -", line(t, lines, "D1"))
-	assert.Contains(t, lines, "TestE1FailingCalls not run, gzip: no gzip here")
-	assert.Contains(t, lines, "TestE4PowerLoss not run, all: needs root")
 }
 
-func TestFailures(t *testing.T) {
-	lines, failed := run(t, events(t,
-		event{Action: "output", Test: "TestR1_Damage", Output: "    a_test.go:3: it panics\n"},
-		event{Action: "fail", Test: "TestR1_Damage"},
-		event{Action: "run", Test: "TestR12_ManyClients"},
-		event{Action: "output", Test: "TestR12_ManyClients", Output: "panic: in a goroutine\n"},
+func TestTableNamesFailedAndDeadTests(t *testing.T) {
+	lines := tableOf(t,
+		event{Action: "output", Test: "TestDamage_R1", Output: "    a_test.go:3: it panics\n"},
+		event{Action: "fail", Test: "TestDamage_R1"},
+		event{Action: "run", Test: "TestManyClients_R12"},
+		event{Action: "output", Test: "TestManyClients_R12", Output: "panic: in a goroutine\n"},
 		event{Action: "output", Output: "FAIL\texample.com/p\t1s\n"},
 		event{Action: "fail"},
-	))
-	assert.True(t, failed)
-	assert.Contains(t, lines, "    a_test.go:3: it panics")
-	assert.Equal(t, "R1 Damage - - - - - FAIL -", line(t, lines, "R1"))
-	assert.Equal(t, "R12 ManyClients - - - - - DIED -", line(t, lines, "R12"))
-
-	lines, failed = run(t, events(t, event{Action: "build-output", Output: "syntax error\n"}, event{Action: "build-fail"}))
-	assert.True(t, failed)
-	assert.Equal(t, []string{"syntax error", ""}, lines, "without rows there is no table")
+	)
+	assert.Contains(t, lines, "R1 Damage - - - - - FAIL -")
+	assert.Contains(t, lines, "R12 ManyClients - - - - - DIED -")
+	assert.Empty(t, tableOf(t, event{Action: "pass", Test: "TestOther"}), "without rows there is no table")
 }

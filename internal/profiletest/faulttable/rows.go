@@ -13,196 +13,176 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 var (
-	rowName  = regexp.MustCompile(`^Test([RPED][0-9]+)(?:_|[A-Z]|$)`)
+	// The rows that a test covers end its name. Until all tests are renamed, a row may
+	// also begin it.
+	rowSuffix = regexp.MustCompile(`^Test(\w+?)((?:_[RPED][0-9]+)+)$`)
+	rowPrefix = regexp.MustCompile(`^Test([RPED][0-9]+)_?([A-Z]\w*)$`)
+
 	rounds   = regexp.MustCompile(`: (\d+) rounds$`)
 	seeds    = regexp.MustCompile(`: seed (\d+)$`)
 	injected = regexp.MustCompile(`: account: injected ("(?:[^"\\]|\\.)*")(?:, acknowledged (\d+), readable (\d+), dropped (\d+))?$`)
-	// A number of things, as "3 SIGKILL".
-	counted = regexp.MustCompile(`^(\d+) (.+)$`)
-	// Where a test says it: "    file_test.go:12: why".
-	said = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: (.*)$`)
+	counted  = regexp.MustCompile(`^(\d+) (.+)$`) // such as "3 SIGKILL"
+	logged   = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: (.*)$`)
 )
 
-// rowOf returns the row that a test is named after, as "P8", or "".
-func rowOf(test string) string {
-	if m := rowName.FindStringSubmatch(test); m != nil {
-		return m[1]
+// rowsOf splits a test's name into the rows that it covers and the rest.
+func rowsOf(test string) (rows []string, name string) {
+	if m := rowSuffix.FindStringSubmatch(test); m != nil {
+		return strings.Split(m[2][1:], "_"), m[1]
 	}
-	return ""
+	if m := rowPrefix.FindStringSubmatch(test); m != nil {
+		return m[1:2], m[2]
+	}
+	return nil, ""
 }
 
-// rowTest is a line of the table.
-type rowTest struct {
-	row, test string
-	verdict   string   // pass, fail, skip, died
-	notRun    []string // why a part, or the whole, was skipped
-	rounds    int
-	injected  []injection
-	seeds     []string
+// result is what a test and its subtests logged, in sum.
+type result struct {
+	rows    []string
+	name    string
+	verdict string   // pass, fail, skip, died
+	skipped []string // "subtest: reason"
+	rounds  int
+	seeds   []string
+
+	injected []string       // in the order in which they were first logged
+	counts   map[string]int // of those that have a number
 
 	accounted                       bool
 	acknowledged, readable, dropped int
 }
 
-// injection is so many of one thing, or something that is not counted.
-type injection struct {
-	what      string
-	isCounted bool
-	count     int
-}
+// tests holds the results by top-level test.
+type tests map[testName]*result
 
-func (i injection) String() string {
-	if i.isCounted {
-		return strconv.Itoa(i.count) + " " + i.what
-	}
-	return i.what
-}
-
-// rows holds the line of each top-level test of a row.
-type rows map[testName]*rowTest
-
-// end takes what a test, or a part of one, printed and how it ended.
-func (r rows) end(name testName, verdict string, output []string) {
-	top, part, _ := strings.Cut(name.test, "/")
-	row := rowOf(top)
-	if row == "" {
+// end adds the output of a test or subtest that has ended.
+func (t tests) end(name testName, verdict string, output []string) {
+	top, sub, _ := strings.Cut(name.test, "/")
+	rows, short := rowsOf(top)
+	if rows == nil {
 		return
 	}
 	key := testName{name.pkg, top}
-	t := r[key]
-	if t == nil {
-		t = &rowTest{row: row, test: top}
-		r[key] = t
+	r := t[key]
+	if r == nil {
+		r = &result{rows: rows, name: short, verdict: "died", counts: map[string]int{}}
+		t[key] = r
 	}
-	if part == "" {
-		t.verdict = verdict
+	if sub == "" {
+		r.verdict = verdict
 	}
-	var reason string
+	reason := ""
 	for _, line := range output {
 		line = strings.TrimRight(line, "\n")
-		t.read(line)
-		if m := said.FindStringSubmatch(line); m != nil {
+		r.readLine(line)
+		if m := logged.FindStringSubmatch(line); m != nil {
 			reason = m[1]
 		}
 	}
 	if verdict == "skip" {
-		t.notRun = append(t.notRun, cmp.Or(part, "all")+": "+reason)
+		r.skipped = append(r.skipped, cmp.Or(sub, "all")+": "+reason)
 	}
 }
 
-func (t *rowTest) read(line string) {
+func (r *result) readLine(line string) {
 	if m := rounds.FindStringSubmatch(line); m != nil {
-		t.rounds += number(m[1])
+		r.rounds += number(m[1])
 	}
 	if m := seeds.FindStringSubmatch(line); m != nil {
-		t.seeds = append(t.seeds, m[1])
+		r.seeds = append(r.seeds, m[1])
 	}
 	if m := injected.FindStringSubmatch(line); m != nil {
-		what, err := strconv.Unquote(m[1])
+		list, err := strconv.Unquote(m[1])
 		if err != nil {
-			what = m[1]
+			list = m[1]
 		}
-		for one := range strings.SplitSeq(what, ", ") {
-			t.inject(one)
+		for fault := range strings.SplitSeq(list, ", ") {
+			if m := counted.FindStringSubmatch(fault); m != nil {
+				fault = m[2]
+				r.counts[fault] += number(m[1])
+			}
+			if !slices.Contains(r.injected, fault) {
+				r.injected = append(r.injected, fault)
+			}
 		}
 		if m[2] != "" {
-			t.accounted = true
-			t.acknowledged += number(m[2])
-			t.readable += number(m[3])
-			t.dropped += number(m[4])
+			r.accounted = true
+			r.acknowledged += number(m[2])
+			r.readable += number(m[3])
+			r.dropped += number(m[4])
 		}
 	}
-}
-
-// inject adds what one part of a test injected to what others did.
-func (t *rowTest) inject(what string) {
-	one := injection{what: what}
-	if m := counted.FindStringSubmatch(what); m != nil {
-		one = injection{m[2], true, number(m[1])}
-	}
-	for i := range t.injected {
-		if t.injected[i].what == one.what && t.injected[i].isCounted == one.isCounted {
-			t.injected[i].count += one.count
-			return
-		}
-	}
-	t.injected = append(t.injected, one)
-}
-
-// list says all that was injected.
-func (t *rowTest) list() string {
-	var all []string
-	for _, one := range t.injected {
-		all = append(all, one.String())
-	}
-	return strings.Join(all, ", ")
 }
 
 func number(digits string) int {
-	n, _ := strconv.Atoi(digits) // as the expressions matched it
+	n, _ := strconv.Atoi(digits) // the expressions match digits only
 	return n
 }
 
-// write writes the table, rows in their order, if any test of a row ran.
-func (r rows) write(out io.Writer) {
-	if len(r) == 0 {
+// write prints the table, if any test covers a row.
+func (t tests) write(out io.Writer) {
+	if len(t) == 0 {
 		return
 	}
-	tests := slices.SortedFunc(maps.Values(r), func(a, b *rowTest) int { return cmp.Compare(a.test, b.test) })
-	fmt.Fprint(out, "\nFault rows\n\n")
+	fmt.Fprint(out, "\nFault-injection tests (docs/reliability.md)\n\n")
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(cells ...string) { fmt.Fprintln(table, strings.Join(cells, "\t")) }
-	line("row", "test", "rounds", "injected", "acknowledged", "readable", "dropped", "verdict", "seed")
-	var notes []string
-	for _, row := range profiletest.FaultRows() {
-		found := false
-		for _, t := range tests {
-			if t.row != row {
-				continue
-			}
-			found = true
-			cells := []string{row, strings.TrimLeft(strings.TrimPrefix(t.test, "Test"+row), "_"), "-", cmp.Or(t.list(), "-"), "-", "-", "-", t.outcome(), cmp.Or(strings.Join(first(t.seeds, 3), " "), "-")}
-			if t.rounds > 0 {
-				cells[2] = strconv.Itoa(t.rounds)
-			}
-			if t.accounted {
-				cells[4], cells[5], cells[6] = strconv.Itoa(t.acknowledged), strconv.Itoa(t.readable), strconv.Itoa(t.dropped)
-			}
-			line(cells...)
-			for _, why := range t.notRun {
-				notes = append(notes, fmt.Sprintf("%s not run, %s", t.test, why))
-			}
-		}
-		if !found {
-			line(row, "-", "-", "-", "-", "-", "-", "not run", "-")
-		}
+	fmt.Fprintln(table, "row\ttest\trounds\tinjected\tacknowledged\treadable\tdropped\tverdict\tseed")
+	results := slices.SortedFunc(maps.Values(t), func(a, b *result) int {
+		return cmp.Or(compareRows(a.rows[0], b.rows[0]), cmp.Compare(a.name, b.name))
+	})
+	for _, r := range results {
+		fmt.Fprintln(table, strings.Join(r.cells(), "\t"))
 	}
-	_ = table.Flush() // as with all that is printed here
-	for _, note := range notes {
-		fmt.Fprintln(out, note)
+	_ = table.Flush() // writes to out, as all other lines do
+	for _, r := range results {
+		for _, why := range r.skipped {
+			fmt.Fprintf(out, "%s %s: skipped %s\n", strings.Join(r.rows, " "), r.name, why)
+		}
 	}
 }
 
-func (t *rowTest) outcome() string {
+// compareRows orders rows as docs/reliability.md does.
+func compareRows(a, b string) int {
+	const letters = "RPED"
+	return cmp.Or(
+		cmp.Compare(strings.IndexByte(letters, a[0]), strings.IndexByte(letters, b[0])),
+		cmp.Compare(number(a[1:]), number(b[1:])))
+}
+
+func (r *result) cells() []string {
+	cells := []string{strings.Join(r.rows, " "), r.name, "-", "-", "-", "-", "-", r.outcome(), "-"}
+	if r.rounds > 0 {
+		cells[2] = strconv.Itoa(r.rounds)
+	}
+	var injected []string
+	for _, fault := range r.injected {
+		if n, ok := r.counts[fault]; ok {
+			fault = strconv.Itoa(n) + " " + fault
+		}
+		injected = append(injected, fault)
+	}
+	cells[3] = cmp.Or(strings.Join(injected, ", "), "-")
+	if r.accounted {
+		cells[4], cells[5], cells[6] = strconv.Itoa(r.acknowledged), strconv.Itoa(r.readable), strconv.Itoa(r.dropped)
+	}
+	if len(r.seeds) > 3 {
+		r.seeds = append(r.seeds[:3:3], fmt.Sprintf("and %d more", len(r.seeds)-3))
+	}
+	cells[8] = cmp.Or(strings.Join(r.seeds, " "), "-")
+	return cells
+}
+
+func (r *result) outcome() string {
 	switch {
-	case t.verdict == "skip":
-		return "not run"
-	case t.verdict != "pass":
-		return strings.ToUpper(cmp.Or(t.verdict, "died"))
-	case len(t.notRun) > 0:
+	case r.verdict == "skip":
+		return "skipped"
+	case r.verdict != "pass":
+		return strings.ToUpper(r.verdict)
+	case len(r.skipped) > 0:
 		return "passed in part"
 	}
 	return "passed"
-}
-
-func first(texts []string, n int) []string {
-	if len(texts) > n {
-		return append(slices.Clone(texts[:n]), fmt.Sprintf("and %d more", len(texts)-n))
-	}
-	return texts
 }
