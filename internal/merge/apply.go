@@ -1,0 +1,251 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// apply adds what read has interned. It returns the number of merged profiles that it
+// created.
+func (im *importer) apply(w *Window, p *Payload) (created int) {
+	// Whether the whole payload goes into one partition: then so do all its bases.
+	one := len(w.options.SplitBy) == 0 || p.pd.ResourceProfiles().Len() == 1
+	for i := range im.rows {
+		im.rows[i] = slices.Grow(im.rows[i][:0], len(im.identities))[:len(im.identities)]
+	}
+	next := 0
+	for _, rp := range p.pd.ResourceProfiles().All() {
+		first := next
+		var to *resource
+		for _, sp := range rp.ScopeProfiles().All() {
+			profiles := im.profiles[next : next+sp.Profiles().Len()]
+			next += len(profiles)
+			if !slices.ContainsFunc(profiles, func(p incoming) bool { return !p.skip }) {
+				continue
+			}
+			if to == nil {
+				to = im.resource(w, rp)
+				if one {
+					w.addBases(to.partition, im.remap.Bases())
+				}
+			}
+			created += im.applyScope(w, to, sp, profiles)
+		}
+		if to != nil && !one && w.options.Coarsening.RebaseMappings {
+			im.applyBases(w, to.partition, im.profiles[first:next])
+		}
+	}
+	return created
+}
+
+// applyBases adds the bases of the rebased mappings of profiles to a partition.
+func (im *importer) applyBases(w *Window, partition string, profiles []incoming) {
+	im.remap.BeginBases()
+	im.bases = im.bases[:0]
+	for _, p := range profiles {
+		if p.skip {
+			continue
+		}
+		samples := p.profile.Samples()
+		for i, n := range im.samples[p.first : p.first+samples.Len()] {
+			if n >= 0 {
+				im.bases = im.remap.AppendBases(im.bases, samples.At(i).StackIndex())
+			}
+		}
+	}
+	w.addBases(partition, im.bases)
+}
+
+func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfiles, profiles []incoming) (created int) {
+	var scopes [2]*scope // of intervals, and of snapshots
+	for i := range profiles {
+		p := &profiles[i]
+		if p.skip {
+			continue
+		}
+		kind := 0
+		if p.snapshot {
+			kind = 1
+		}
+		if scopes[kind] == nil {
+			scopes[kind] = im.scope(w, to, sp, p.snapshot)
+			rows := im.rows[kind][profiles[0].firstIdentity:profiles[len(profiles)-1].lastIdentity]
+			for n := range rows {
+				rows[n] = skipped
+			}
+		}
+		created += im.applyProfile(w, w.partitions[to.partition], scopes[kind], p, i, im.rows[kind])
+	}
+	return created
+}
+
+func (im *importer) resource(w *Window, rp pprofile.ResourceProfiles) *resource {
+	from, schemaURL := rp.Resource(), valid(rp.SchemaUrl())
+	attributes := w.options.keptAttributes(from.Attributes())
+	im.key = w.tables.AppendMap(im.key[:0], attributes)
+	im.key = append(im.key, schemaURL...)
+	if w.options.Snapshots == SnapshotsLatest {
+		im.original = w.tables.AppendMap(im.original[:0], from.Attributes())
+		im.original = append(im.original, schemaURL...)
+	}
+	r := w.resources[string(im.key)]
+	if r == nil {
+		r = &resource{
+			resource: pcommon.NewResource(), schemaURL: schemaURL,
+			partition: w.options.partition(attributes), scopes: map[string]*scope{},
+		}
+		attributes.CopyTo(r.resource.Attributes())
+		w.resources[string(im.key)] = r
+		w.size += entrySize + 4*len(im.key)
+		if w.partitions[r.partition] == nil {
+			w.partitions[r.partition] = &partition{}
+			w.size += partitionSize + len(r.partition)
+		}
+	}
+	w.addEntities(r, from)
+	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
+	if p := w.partitions[r.partition]; p.last != w.counts.Payloads {
+		p.last = w.counts.Payloads
+		p.Payloads++
+	}
+	return r
+}
+
+// What follows the content of a scope of snapshots in its key.
+const (
+	tagKept   byte = 1
+	tagLatest byte = 2
+)
+
+func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, snapshot bool) *scope {
+	im.key = w.tables.AppendMap(im.key[:0], sp.Scope().Attributes())
+	name, version, schemaURL := valid(sp.Scope().Name()), valid(sp.Scope().Version()), valid(sp.SchemaUrl())
+	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
+	content := len(im.key)
+	latest := snapshot && w.options.Snapshots == SnapshotsLatest
+	switch {
+	case latest:
+		im.key = append(append(im.key, tagLatest), im.original...)
+	case snapshot && w.options.Snapshots == SnapshotsKeep:
+		w.kept++
+		im.key = append(im.key, tagKept).AppendInt(int64(w.kept))
+	}
+	s := r.scopes[string(im.key)]
+	if s == nil {
+		s = &scope{
+			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL,
+			content: string(im.key[:content]), profiles: map[profileKey]*mergedProfile{},
+		}
+		if latest {
+			s.latest = map[profileKey]latestSnapshot{}
+		}
+		sp.Scope().CopyTo(s.scope)
+		s.scope.SetName(name)
+		s.scope.SetVersion(version)
+		r.scopes[string(im.key)] = s
+		w.size += entrySize + 5*len(im.key)
+	}
+	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), sp.Scope().DroppedAttributesCount()))
+	return s
+}
+
+func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incoming, place int, rows []int32) (created int) {
+	samples := p.profile.Samples()
+	w.counts.Profiles++
+	of.Profiles++
+	w.counts.Samples += samples.Len()
+	of.Samples += samples.Len()
+	target := target{w: w, scope: to, profile: p, place: place}
+	if isVerbatim(p.profile) {
+		p.key.original = w.counts.Profiles
+		verbatim := &target.of(shapeValues).verbatim
+		for i, n := range im.samples[p.first : p.first+samples.Len()] {
+			verbatim.add(im.identities[n], samples.At(i))
+		}
+		return target.done()
+	}
+	if to.latest != nil && !w.supersede(to, p, of) {
+		return 0
+	}
+	w.size -= to.samples.Retained()
+	for i, n := range im.samples[p.first : p.first+samples.Len()] {
+		if n < 0 {
+			continue
+		}
+		if rows[n] == skipped {
+			identity := im.identities[n]
+			rows[n] = to.samples.Number(identity.stack, identity.set, identity.link)
+		}
+		s := samples.At(i)
+		values, times := s.Values(), s.TimestampsUnixNano()
+		switch {
+		case times.Len() == 0 && values.Len() == 0: // it says nothing
+		case im.subtract:
+			target.of(shapeValues).subtractValues(rows[n], values)
+		case times.Len() == 0 || w.options.DropTimestamps && values.Len() > 0:
+			target.of(shapeValues).addValues(rows[n], values)
+		case w.options.DropTimestamps:
+			target.of(shapeValues).column.add(rows[n], int64(times.Len()))
+		case values.Len() == 0:
+			target.of(shapeTimes).addTimes(rows[n], values, times)
+		default:
+			target.of(shapeBoth).addTimes(rows[n], values, times)
+		}
+	}
+	if target.found == [shapes]*mergedProfile{} {
+		target.of(shapeValues) // a Profile without samples is kept
+	}
+	w.size += to.samples.Retained()
+	return target.done()
+}
+
+// target finds the merged profiles, by shape, that an incoming Profile goes into.
+type target struct {
+	w       *Window
+	scope   *scope
+	profile *incoming
+	place   int
+	found   [shapes]*mergedProfile
+	created int
+}
+
+func (t *target) of(s shape) *mergedProfile {
+	if t.found[s] == nil {
+		key := t.profile.key
+		key.shape = s
+		to := t.scope.profiles[key]
+		if to == nil {
+			to = &mergedProfile{key: key, place: t.place}
+			t.scope.profiles[key] = to
+			t.w.size += entrySize
+			t.created++
+		}
+		t.w.size -= to.retained()
+		to.include(t.profile.profile, t.place)
+		t.found[s] = to
+	}
+	return t.found[s]
+}
+
+// done ends the addition of a Profile, and returns how many merged profiles it created. If
+// it went into several, none of them has its id.
+func (t *target) done() (created int) {
+	parts := 0
+	for _, p := range t.found {
+		if p != nil {
+			t.w.size += p.retained()
+			parts++
+		}
+	}
+	for _, p := range t.found {
+		if p != nil && parts > 1 {
+			p.id = pprofile.ProfileID{}
+		}
+	}
+	return t.created
+}

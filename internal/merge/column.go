@@ -1,0 +1,127 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import "math"
+
+// column holds the sums of a profile by position, in 128 bits: sums[i] + carry[i] * 2^64.
+type column struct {
+	rows  []int32 // the row of the scope, by position
+	sums  []int64
+	carry map[int32]int64
+	// The position plus one by row: dense for rows without large gaps, so that a profile
+	// with few rows of a large scope stays small.
+	dense  []int32
+	sparse map[int32]int32
+}
+
+func (c *column) add(row int32, v int64) {
+	i := c.position(row)
+	old := c.sums[i]
+	sum := old + v
+	c.sums[i] = sum
+	if v >= 0 && sum < old {
+		c.carryOver(i, 1)
+	} else if v < 0 && sum > old {
+		c.carryOver(i, -1)
+	}
+}
+
+// position is where row is, which is added if it is new.
+func (c *column) position(row int32) int32 {
+	if int(row) < len(c.dense) && c.dense[row] != 0 {
+		return c.dense[row] - 1
+	}
+	if i, ok := c.sparse[row]; ok {
+		return i
+	}
+	i := int32(len(c.rows))
+	c.rows, c.sums = append(c.rows, row), append(c.sums, 0)
+	switch {
+	case int(row) < len(c.dense):
+		c.dense[row] = i + 1
+	case int(row) < 4*len(c.rows)+64:
+		c.dense = append(c.dense, make([]int32, int(row)+1-len(c.dense))...)
+		c.dense[row] = i + 1
+	default:
+		if c.sparse == nil {
+			c.sparse = map[int32]int32{}
+		}
+		c.sparse[row] = i
+	}
+	return i
+}
+
+func (c *column) carryOver(i int32, by int64) {
+	if c.carry == nil {
+		c.carry = map[int32]int64{}
+	}
+	if c.carry[i] += by; c.carry[i] == 0 {
+		delete(c.carry, i)
+	}
+}
+
+func (c *column) isZero(i int32) bool {
+	return c.sums[i] == 0 && (len(c.carry) == 0 || c.carry[i] == 0)
+}
+
+func (c *column) retained() int {
+	const mapEntrySize = 32
+	return 4*cap(c.rows) + 8*cap(c.sums) + 4*cap(c.dense) + mapEntrySize*(len(c.carry)+len(c.sparse))
+}
+
+// addSum adds position i of another column.
+func (c *column) addSum(row int32, from *column, i int32) {
+	c.add(row, from.sums[i])
+	if carry := from.carry[i]; carry != 0 {
+		c.carryOver(c.position(row), carry)
+	}
+}
+
+// sum is carry*2^64 + rest.
+func (c *column) sum(i int32) (carry, rest int64) {
+	if len(c.carry) > 0 {
+		carry = c.carry[i]
+	}
+	return carry, c.sums[i]
+}
+
+// parts splits the sum at position i into values that int64 holds, in as few as
+// there can be; the first is the largest.
+func (c *column) parts(i int32, dst []int64) []int64 {
+	carry, rest := c.sum(i)
+	if carry == 0 {
+		return append(dst, rest)
+	}
+	// The sum is carry*2^64 + rest: take whole MaxInt64 or MinInt64 out of it
+	// until what is left fits.
+	for carry != 0 {
+		whole := int64(math.MaxInt64)
+		if carry < 0 {
+			whole = math.MinInt64
+		}
+		dst = append(dst, whole)
+		left := rest - whole
+		if whole > 0 && left > rest {
+			carry-- // it wrapped below MinInt64
+		} else if whole < 0 && left < rest {
+			carry++
+		}
+		rest = left
+	}
+	if rest != 0 {
+		dst = append(dst, rest)
+	}
+	return dst
+}
+
+// hasNegative reports whether a sum is below 0.
+func (c *column) hasNegative() bool {
+	for i, rest := range c.sums {
+		if carry, _ := c.sum(int32(i)); carry < 0 || carry == 0 && rest < 0 {
+			return true
+		}
+	}
+	return false
+}

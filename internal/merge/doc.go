@@ -1,0 +1,30 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package merge makes one canonical payload of many. It has no clock, no goroutine and
+// no lock.
+//
+// [Prepare] checks a payload and computes what does not depend on a window; it is safe
+// for concurrent use. A [Window] merges prepared payloads and emits the result, one
+// payload for each partition of [Options.SplitBy]. A Window is not safe for concurrent
+// use.
+//
+// Profiles merge when resource, scope, sample type, period type, period, attributes and
+// sample shape (values, timestamps or both) are equal. A merged Profile covers the time
+// of all its sources. Values are summed exactly by sample identity, which is {stack, set
+// of attributes, link}; a sum beyond int64 is split over further Profiles. Timestamps and
+// their values are appended. [Snapshots] says how snapshots merge. A Profile with an
+// original payload is passed on as it is.
+//
+// A payload that Prepare or Add rejects leaves the window unchanged. The same intervals
+// give the same bytes, in any order and any split into payloads.
+//
+// For the delta of two snapshots of one process, make a window without a rule for
+// snapshots, add the later snapshot and subtract the earlier one, the baseline:
+//
+//	options := &merge.Options{DropZeroSamples: true}
+//	w := merge.NewWindow(options)
+//	err := w.Add(current)                         // from Prepare(pd, options)
+//	err = w.Subtract(baseline, isCumulative)      // ErrRestarted: no delta, a new baseline
+//	delta := w.Emit("")
+package merge

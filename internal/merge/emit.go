@@ -1,0 +1,235 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// Emit returns what has been merged of a partition as a payload with a dictionary of its
+// own, in canonical order. Without Options.SplitBy there is one partition, "". Emit may be
+// called again and returns the same.
+func (w *Window) Emit(partition string) pprofile.Profiles {
+	if w.emitter == nil {
+		w.emitter = newEmitter(w)
+	}
+	e := w.emitter
+	if len(w.partitions) < 2 {
+		w.emitter = nil // its memory is not needed while the payload is passed on
+	}
+	var bases map[int32]uint64
+	if p := w.partitions[partition]; p != nil {
+		bases = p.bases
+	}
+	return e.emit(e.resources[partition], bases)
+}
+
+// emitter writes what a window has merged. It keeps its memory from partition to partition.
+type emitter struct {
+	w         *Window
+	resources map[string][]*resource // by partition, in the order of their keys
+	canonical *dictionary.Canonical
+	sorted    []sortedResource
+	attribute []int32
+	kept      []sample
+	orders    []order
+	ordered   []sample
+	parts     []int64
+	positions []int32
+	content   []byte
+}
+
+type sortedResource struct {
+	*resource
+	scopes []*scope // in the order of the output
+}
+
+func newEmitter(w *Window) *emitter {
+	e := &emitter{w: w, resources: map[string][]*resource{}}
+	for _, key := range slices.Sorted(maps.Keys(w.resources)) {
+		r := w.resources[key]
+		e.resources[r.partition] = append(e.resources[r.partition], r)
+	}
+	return e
+}
+
+// emit writes resources. bases are where rebased mappings start.
+func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.Profiles {
+	if e.canonical == nil {
+		e.canonical = dictionary.NewCanonical(e.w.tables)
+	} else {
+		e.canonical.Reset()
+	}
+	e.sorted = e.sorted[:0]
+	for _, r := range resources {
+		to := sortedResource{r, scopesOf(r)}
+		for _, s := range to.scopes {
+			e.use(s)
+		}
+		e.sorted = append(e.sorted, to)
+	}
+	e.canonical.Rank()
+	pd := pprofile.NewProfiles()
+	for _, r := range e.sorted {
+		rp := pd.ResourceProfiles().AppendEmpty()
+		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
+		r.entities.copyTo(rp.Resource())
+		e.w.tables.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
+		rp.SetSchemaUrl(r.schemaURL)
+		for _, s := range r.scopes {
+			e.emitScope(rp.ScopeProfiles().AppendEmpty(), s)
+		}
+	}
+	tables := sha256.New()
+	e.canonical.Write(pd.Dictionary(), tables)
+	if len(bases) > 0 {
+		e.canonical.Rebase(pd.Dictionary(), bases, e.w.options.Coarsening.Granularity)
+		for _, m := range pd.Dictionary().MappingTable().All() {
+			tables.Write(binary.BigEndian.AppendUint64(nil, m.MemoryStart()))
+		}
+	}
+	e.setIDs(pd, tables.Sum(nil))
+	return pd
+}
+
+// scopesOf orders the scopes of a resource: by the lowest place of their profiles, snapshots by
+// time, then by content. The latest snapshots of resources that have become equal are summed.
+func scopesOf(r *resource) []*scope {
+	var scopes []*scope
+	latest := map[string][]*scope{} // by content
+	for _, key := range slices.Sorted(maps.Keys(r.scopes)) {
+		s := r.scopes[key]
+		if s.latest == nil {
+			scopes = append(scopes, s)
+		} else {
+			latest[s.content] = append(latest[s.content], s)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(latest)) {
+		scopes = append(scopes, sumOf(latest[key]))
+	}
+	slices.SortStableFunc(scopes, func(a, b *scope) int {
+		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.snapshotTime(), b.snapshotTime()))
+	})
+	return scopes
+}
+
+// place is the lowest place of a profile in s.
+func (s *scope) place() int {
+	least := math.MaxInt
+	for _, p := range s.profiles {
+		least = min(least, p.place)
+	}
+	return least
+}
+
+// snapshotTime is the earliest time of the snapshots in s, 0 if it has none.
+func (s *scope) snapshotTime() uint64 {
+	time := uint64(0)
+	for key := range s.profiles {
+		if key.time != 0 && (time == 0 || key.time < time) {
+			time = key.time
+		}
+	}
+	return time
+}
+
+// use marks everything in the tables that the output of s refers to.
+func (e *emitter) use(s *scope) {
+	c := e.canonical
+	for key, p := range s.profiles {
+		for _, v := range p.verbatim.samples {
+			c.UseSample(v.stack, v.set, v.link)
+		}
+		for _, kept := range e.keep(s, p) {
+			c.UseSample(kept.stack, kept.set, kept.link)
+		}
+		c.UseString(key.sampleType)
+		c.UseString(key.sampleUnit)
+		c.UseString(key.periodType)
+		c.UseString(key.periodUnit)
+		c.UseSet(key.attributes)
+	}
+}
+
+func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
+	s.scope.CopyTo(sp.Scope())
+	sp.Scope().Attributes().Clear()
+	e.w.tables.CopyMap(sp.Scope().Attributes(), s.scope.Attributes())
+	sp.SetSchemaUrl(s.schemaURL)
+
+	for _, p := range slices.SortedFunc(maps.Values(s.profiles), e.compareProfiles) {
+		to := sp.Profiles().AppendEmpty()
+		e.emitHeader(to, p)
+		if p.sources == 1 {
+			to.SetProfileID(p.id)
+		}
+		if p.key.original != 0 {
+			e.emitVerbatim(to, &p.verbatim)
+			continue
+		}
+		kept := e.samples(s, p)
+		if p.key.shape == shapeValues {
+			e.emitValues(sp.Profiles(), to, p, kept)
+		} else {
+			e.emitEvents(to, s, p, kept)
+		}
+	}
+}
+
+// compareProfiles orders by place, which keeps the default sample type first, then by content.
+func (e *emitter) compareProfiles(a, b *mergedProfile) int {
+	c := e.canonical
+	x, y := a.key, b.key
+	return cmp.Or(
+		cmp.Compare(a.place, b.place),
+		c.CompareStrings(x.sampleType, y.sampleType),
+		c.CompareStrings(x.sampleUnit, y.sampleUnit),
+		c.CompareStrings(x.periodType, y.periodType),
+		c.CompareStrings(x.periodUnit, y.periodUnit),
+		cmp.Compare(x.period, y.period),
+		c.CompareSets(x.attributes, y.attributes),
+		cmp.Compare(x.shape, y.shape),
+		cmp.Compare(x.time, y.time),
+		cmp.Compare(x.duration, y.duration),
+		cmp.Compare(a.format, b.format),
+		bytes.Compare(a.payload, b.payload),
+		bytes.Compare(a.id[:], b.id[:]),
+		cmp.Compare(a.start, b.start),
+		cmp.Compare(a.duration, b.duration),
+		cmp.Compare(a.dropped, b.dropped),
+		e.compareVerbatim(&a.verbatim, &b.verbatim),
+	)
+}
+
+func (e *emitter) emitHeader(to pprofile.Profile, p *mergedProfile) {
+	c := e.canonical
+	to.SampleType().SetTypeStrindex(c.String(p.key.sampleType))
+	to.SampleType().SetUnitStrindex(c.String(p.key.sampleUnit))
+	to.PeriodType().SetTypeStrindex(c.String(p.key.periodType))
+	to.PeriodType().SetUnitStrindex(c.String(p.key.periodUnit))
+	to.SetPeriod(p.key.period)
+	start, duration := p.timeRange()
+	to.SetTime(pcommon.Timestamp(start))
+	to.SetDurationNano(duration)
+	to.SetDroppedAttributesCount(p.dropped)
+	if p.key.attributes != 0 {
+		to.AttributeIndices().FromRaw(c.AppendSet(e.attribute[:0], p.key.attributes))
+	}
+	if p.key.original != 0 {
+		to.SetOriginalPayloadFormat(p.format)
+		to.OriginalPayload().FromRaw(p.payload)
+	}
+}

@@ -1,0 +1,218 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// contestant is one of the ways to do the same.
+type contestant struct {
+	prepare func() // not timed; may be nil
+	run     func()
+	share   int // of the time of a run is reported, 1/share; 0 is all
+}
+
+// takeTurns returns the median time of each contestant, in µs. They take turns, so
+// that what else the machine does meets all alike; a turn is several runs, so that
+// what one leaves in the caches and to the garbage collector meets few of the next.
+func takeTurns(contestants ...contestant) []float64 {
+	const (
+		least, most, enough = 5, 50, 2 * time.Second // rounds
+		runs, turnTime      = 8, 60 * time.Millisecond
+	)
+	times := make([][]time.Duration, len(contestants))
+	begin := time.Now()
+	for round := 0; round < least || round < most && time.Since(begin) < enough; round++ {
+		for i, c := range contestants {
+			turn := time.Now()
+			for run := 0; run < runs && time.Since(turn) < turnTime; run++ {
+				if c.prepare != nil {
+					c.prepare()
+				}
+				before := time.Now()
+				c.run()
+				times[i] = append(times[i], time.Since(before)/time.Duration(max(c.share, 1)))
+			}
+		}
+	}
+	medians := make([]float64, len(contestants))
+	for i, t := range times {
+		slices.Sort(t)
+		medians[i] = float64(t[len(t)/2].Nanoseconds()) / 1000
+	}
+	return medians
+}
+
+// others are ten profiles that the benchmarked ones are not.
+var others = sync.OnceValue(func() (all [][]byte) {
+	for seed := range uint64(10) {
+		all = append(all, encodePprof(profiletest.Workloads()[0].Pprof(100+seed)))
+	}
+	return all
+})
+
+// BenchmarkMerge adds a profile to windows, against what else merges profiles.
+func BenchmarkMerge(b *testing.B) {
+	const (
+		large     = 64 << 10  // bytes of pprof, from which a profile is shown
+		quadratic = 400 << 10 // from which MergeTo takes minutes
+	)
+	options := defaultOptions()
+	options.Snapshots = SnapshotsSum // as google/pprof does
+	var ten []pprofile.Profiles
+	for _, data := range others() {
+		ten = append(ten, unmarshalPprof(b, data))
+	}
+	for _, of := range benchmarks(b) {
+		data := of.messages[0]
+		if len(of.messages) > 1 || len(data) < large {
+			continue
+		}
+		pd := unmarshalPprof(b, data)
+		parsed, err := profile.ParseUncompressed(data)
+		require.NoError(b, err)
+		adding := func(w *Window) func() { return func() { require.NoError(b, add(w, pd)) } }
+		holds := func(payloads ...pprofile.Profiles) *Window {
+			w := NewWindow(options)
+			for _, pd := range payloads {
+				require.NoError(b, add(w, pd))
+			}
+			return w
+		}
+		merge := func(profiles ...*profile.Profile) *profile.Profile {
+			out, err := profile.Merge(profiles)
+			require.NoError(b, err)
+			return out
+		}
+
+		held := adding(holds(pd))
+		var fresh *Window
+		merged, copies := merge(parsed), slices.Repeat([]*profile.Profile{parsed}, 10)
+		var from, to pprofile.Profiles
+		contestants := []contestant{
+			{run: held},
+			{run: adding(holds(append(slices.Clone(ten), pd)...))},
+			{prepare: func() { fresh = holds(ten...) }, run: func() { adding(fresh)() }},
+			{run: func() { merge(copies...) }, share: len(copies)},
+			{run: func() { merge(merged, parsed) }},
+		}
+		if len(data) < quadratic {
+			contestants = append(contestants, contestant{
+				prepare: func() {
+					from, to = pprofile.NewProfiles(), pprofile.NewProfiles()
+					pd.CopyTo(from)
+					pd.CopyTo(to)
+				},
+				run: func() { require.NoError(b, from.MergeTo(to)) },
+			})
+		}
+		times := takeTurns(contestants...)
+		metrics := []any{
+			"pprof-B", float64(len(data)), "samples", float64(len(parsed.Sample)),
+			"held-µs", times[0], "ten-µs", times[1], "new-µs", times[2], "google-µs", times[3], "pairwise-µs", times[4],
+			"held/google", times[0] / times[3], "held/pairwise", times[0] / times[4], "ten/google", times[1] / times[3],
+			"held-allocs", testing.AllocsPerRun(3, held),
+			"google-allocs", testing.AllocsPerRun(1, func() { merge(copies...) }) / float64(len(copies)),
+		}
+		if len(times) > 5 {
+			metrics = append(metrics, "pdata-µs", times[5], "held/pdata", times[0]/times[5])
+		}
+		report(b, "profile="+of.name, metrics...)
+	}
+}
+
+// smallProfile has a hundred locations of its own for each seed.
+func smallProfile(b *testing.B, seed uint64) pprofile.Profiles {
+	return unmarshalPprof(b, encodePprof(withLocations(seed, 100)))
+}
+
+// withLocations returns a profile with n locations that no other seed has, twenty
+// a stack.
+func withLocations(seed uint64, n int) *profile.Profile {
+	mapping := &profile.Mapping{ID: 1, Start: 1 << 22, Limit: 1 << 60, File: "/usr/local/bin/checkout"}
+	p := &profile.Profile{
+		SampleType:    []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		Mapping:       []*profile.Mapping{mapping},
+		DurationNanos: int64(10 * time.Second),
+	}
+	for i := range n {
+		if i%20 == 0 {
+			p.Sample = append(p.Sample, &profile.Sample{Value: []int64{1}})
+		}
+		l := &profile.Location{ID: uint64(i + 1), Mapping: mapping, Address: mapping.Start + seed<<20 + uint64(i)}
+		p.Location = append(p.Location, l)
+		last := p.Sample[len(p.Sample)-1]
+		last.Location = append(last.Location, l)
+	}
+	return p
+}
+
+// BenchmarkMergeMillion adds a small profile to a window that holds a lot.
+func BenchmarkMergeMillion(b *testing.B) {
+	const payloads, locations = 10, 100_000
+	million := NewWindow(defaultOptions())
+	seed := uint64(0)
+	for range payloads {
+		seed++
+		require.NoError(b, add(million, unmarshalPprof(b, encodePprof(withLocations(seed, locations)))))
+	}
+	var pd pprofile.Profiles
+	var w *Window
+	next := func() { // a profile that no window has seen
+		seed++
+		pd = smallProfile(b, seed)
+	}
+	addTo := func(w **Window) func() { return func() { require.NoError(b, add(*w, pd)) } }
+	rows := []struct {
+		name                         string
+		prepareEmpty, prepareMillion func()
+	}{
+		{"new to it", func() { next(); w = NewWindow(defaultOptions()) }, next},
+		{"held by it", nil, nil},
+	}
+	for _, row := range rows {
+		if row.prepareEmpty == nil {
+			next()
+			w = NewWindow(defaultOptions())
+			addTo(&w)()
+			addTo(&million)()
+		}
+		times := takeTurns(contestant{prepare: row.prepareEmpty, run: addTo(&w)}, contestant{prepare: row.prepareMillion, run: addTo(&million)})
+		report(b, "small profile="+row.name, "locations", float64(payloads*locations), "window-B", float64(million.Size()),
+			"empty-µs", times[0], "million-µs", times[1], "million/empty", times[1]/times[0])
+	}
+}
+
+// BenchmarkThousandPushes adds profiles of one service to a window that holds few of
+// them, and to one that holds a thousand.
+func BenchmarkThousandPushes(b *testing.B) {
+	var pushes []pprofile.Profiles
+	for seed := range uint64(20) { // samples vary, code does not
+		w := profiletest.Workload{Name: "service", Samples: 500 + int(seed)*10, MinDepth: 20, MaxDepth: 40, Functions: 400}
+		pushes = append(pushes, unmarshalPprof(b, encodePprof(w.Pprof(1))))
+	}
+	few, many := NewWindow(defaultOptions()), NewWindow(defaultOptions())
+	for i := range 1000 {
+		if i < len(pushes) {
+			require.NoError(b, add(few, pushes[i]))
+		}
+		require.NoError(b, add(many, pushes[i%len(pushes)]))
+	}
+	n := 0
+	adding := func(w *Window) func() {
+		return func() { require.NoError(b, add(w, pushes[n%len(pushes)])); n++ }
+	}
+	times := takeTurns(contestant{run: adding(few)}, contestant{run: adding(many)})
+	report(b, "pushes=1000", "twenty-µs", times[0], "thousand-µs", times[1], "thousand/twenty", times[1]/times[0])
+}

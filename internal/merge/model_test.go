@@ -1,0 +1,343 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// model says, on written-out profiles, what a window is to hold. It is slow and has
+// nothing in common with the window.
+type model struct {
+	options *Options
+	added   []modelProfile
+}
+
+type modelProfile struct {
+	profiletest.Expanded // as it came
+	payload              int
+}
+
+func (m *model) add(payload int, all []profiletest.Expanded) {
+	for _, e := range all {
+		m.added = append(m.added, modelProfile{e, payload})
+	}
+}
+
+func (m *model) isSnapshot(e *profiletest.Expanded) bool {
+	for _, a := range e.Attributes {
+		if a.Key == attrTemporality {
+			switch a.Value {
+			case "delta":
+				return false
+			case "cumulative", "instant":
+				return true
+			}
+		}
+	}
+	return e.Duration == 0 || slices.Contains(m.options.SnapshotSampleTypes, e.Type)
+}
+
+// header is what must be equal for two Profiles to be the same reading.
+func header(e profiletest.Expanded) string {
+	all := []any{e.Resource, e.Scope, e.Type, e.Unit, e.PeriodType, e.PeriodUnit, e.Period, e.Attributes}
+	return fmt.Sprintf("%q %#v", all, all) // neither of these alone tells all values apart
+}
+
+// flush returns what is to come out, of all partitions together.
+func (m *model) flush() []profiletest.Expanded {
+	type last struct {
+		time    uint64
+		payload int
+	}
+	latest := map[string]last{}
+	if m.options.Snapshots == SnapshotsLatest {
+		for _, e := range m.added {
+			if m.isSnapshot(&e.Expanded) && e.PayloadFormat == "" {
+				key, l := header(e.Expanded), last{e.Time, e.payload}
+				if old, ok := latest[key]; !ok || l.time > old.time || l.time == old.time && l.payload > old.payload {
+					latest[key] = l
+				}
+			}
+		}
+	}
+	var out []profiletest.Expanded
+	for _, e := range m.added {
+		if l, ok := latest[header(e.Expanded)]; ok && m.isSnapshot(&e.Expanded) && e.PayloadFormat == "" &&
+			l != (last{e.Time, e.payload}) {
+			continue
+		}
+		out = append(out, m.view(e.Expanded, false))
+	}
+	m.added = nil
+	return m.normalize(out)
+}
+
+// view is what is left of e once everything is left out that the options say. Of what
+// has come out it leaves all but load addresses and the times of readings.
+func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
+	s := *m.options
+	if out {
+		s.DropResourceAttributes, s.DropSampleAttributes, s.DropTimestamps = nil, nil, false
+	}
+	if e.PayloadFormat != "" { // its samples stay as they are
+		s.DropSampleAttributes, s.DropTimestamps = nil, false
+	}
+	if m.isSnapshot(&e) {
+		time := "latest"
+		switch s.Snapshots {
+		case SnapshotsKeep:
+			time = fmt.Sprint(e.Time, e.Duration)
+		case SnapshotsSum:
+			time = ""
+		}
+		if time != "" {
+			e.Attributes = append(slices.Clone(e.Attributes), profiletest.Attribute{Key: "~reading", Value: time})
+			e.Time, e.Duration = 0, 0
+		}
+	}
+	e.Resource.Attributes = without(e.Resource.Attributes, s.DropResourceAttributes)
+	frames := map[*profiletest.Frame]*profiletest.Frame{}
+	samples := e.Samples
+	e.Samples = nil
+	for _, from := range samples {
+		to := &profiletest.Sample{
+			Attributes: without(from.Attributes, s.DropSampleAttributes), Link: from.Link,
+			Sum: new(big.Int).Set(from.Sum), Points: from.Points,
+		}
+		if s.DropTimestamps {
+			to.Points = nil
+		}
+		for _, f := range from.Stack {
+			if frames[f] == nil {
+				frames[f] = m.frame(*f, out)
+			}
+			to.Stack = append(to.Stack, frames[f])
+		}
+		e.Samples = append(e.Samples, to)
+	}
+	return e
+}
+
+func without(attributes []profiletest.Attribute, dropped []string) []profiletest.Attribute {
+	return slices.DeleteFunc(slices.Clone(attributes), func(a profiletest.Attribute) bool { return slices.Contains(dropped, a.Key) })
+}
+
+func (m *model) frame(f profiletest.Frame, out bool) *profiletest.Frame {
+	c := m.options.Coarsening
+	coarse := c.Granularity != dictionary.ByAddress && len(f.Lines) > 0
+	start, limit := f.Mapping.Start, f.Mapping.Limit
+	if c.RebaseMappings && f.Mapping.File != "" && !strings.HasPrefix(f.Mapping.File, "[") && limit > start &&
+		(coarse || start <= f.Address && f.Address <= limit) {
+		f.Mapping.Start, f.Mapping.Limit = 0, (limit-start+0xfff)&^0xfff
+		if !out || !coarse {
+			f.Address -= start
+		}
+	}
+	if out {
+		return &f
+	}
+	if coarse {
+		f.Address = 0
+	}
+	f.Lines = slices.Clone(f.Lines)
+	for i := range f.Lines {
+		if c.Granularity != dictionary.ByAddress {
+			f.Lines[i].Column = 0
+		}
+		if c.Granularity == dictionary.ByFunction {
+			f.Lines[i].Line = 0
+		}
+	}
+	return &f
+}
+
+func (m *model) normalize(all []profiletest.Expanded) []profiletest.Expanded {
+	return profiletest.Normalize(all, profiletest.Options{
+		Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: m.options.DropZeroSamples,
+	})
+}
+
+// requireSame compares the partitions that came out with what was to.
+func (m *model) requireSame(t *testing.T, want []profiletest.Expanded, partitions map[string]pprofile.Profiles) {
+	t.Helper()
+	var got []profiletest.Expanded
+	for key, pd := range partitions {
+		violations, _ := profiletest.Conformance(pd)
+		hasOriginal := false
+		eachProfile(pd, func(p pprofile.Profile) { hasOriginal = hasOriginal || p.OriginalPayloadFormat() != "" })
+		require.Empty(t, slices.DeleteFunc(violations, func(v string) bool {
+			// Samples that stay as they are may have become equal by their locations.
+			return hasOriginal && strings.HasPrefix(v, "sample identity")
+		}))
+		for _, rp := range pd.ResourceProfiles().All() {
+			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))
+		}
+		expanded, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		for _, e := range expanded {
+			got = append(got, m.view(e, true))
+		}
+	}
+	require.Empty(t, profiletest.Diff(want, m.normalize(got)))
+}
+
+func randomOptions(r *rand.Rand) *Options {
+	some := func(keys ...string) (some []string) {
+		for _, key := range keys {
+			if r.IntN(3) == 0 {
+				some = append(some, key)
+			}
+		}
+		return some
+	}
+	s := &Options{
+		Snapshots:           []Snapshots{SnapshotsKeep, SnapshotsLatest, SnapshotsSum}[r.IntN(3)],
+		SnapshotSampleTypes: []string{"alloc_space"},
+		DropTimestamps:      r.IntN(3) == 0,
+		DropZeroSamples:     r.IntN(2) == 0,
+		Coarsening: dictionary.Coarsening{
+			Granularity:    dictionary.Granularity(r.IntN(3)),
+			RebaseMappings: r.IntN(2) == 0,
+		},
+		DropSampleAttributes:   some("key-0", "key-1", "key-2"),
+		DropResourceAttributes: some("key-0", "key-1", "service.name"),
+	}
+	for _, key := range []string{"service.name", "key-0"} {
+		if r.IntN(3) == 0 && !slices.Contains(s.DropResourceAttributes, key) {
+			s.SplitBy = append(s.SplitBy, key)
+		}
+	}
+	return s
+}
+
+// moved gives the mappings of all frames another load address. With outside, some frames
+// have an address outside their mapping.
+func moved(all []profiletest.Expanded, by uint64, outside bool) []profiletest.Expanded {
+	for _, e := range all {
+		for _, s := range e.Samples {
+			for _, f := range s.Stack {
+				if f.Mapping.Start != 0 {
+					if outside && f.Address%0x3000 == 0 {
+						f.Address = 0x10
+					}
+					f.Mapping.Start += by
+					f.Mapping.Limit += by
+					f.Address += by
+				}
+			}
+		}
+	}
+	return all
+}
+
+// alike makes resources differ in their service alone, and scopes not at all.
+func alike(all []profiletest.Expanded) []profiletest.Expanded {
+	for i := range all {
+		all[i].Scope = profiletest.Entity{}
+		all[i].Resource.SchemaURL = ""
+		all[i].Resource.Attributes = slices.DeleteFunc(all[i].Resource.Attributes, func(a profiletest.Attribute) bool {
+			return a.Key != "service.name"
+		})
+	}
+	return all
+}
+
+// Random sequences of additions and flushes, under all options.
+func TestP2_WindowAgainstNaiveModel(t *testing.T) {
+	seed, added := profiletest.Seed(t), 0
+	for round := range uint64(profiletest.Rounds(t, 150, 100_000)) {
+		r := rand.New(rand.NewPCG(seed, round))
+		options := randomOptions(r)
+		naive := model{options: options}
+		w := NewWindow(options)
+		payload := 0
+		for range 2 + r.IntN(4) {
+			if r.IntN(4) > 0 {
+				// Few seeds, so that the same things come again.
+				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12, round%3 == 0)
+				if round%2 == 0 {
+					expanded = alike(expanded)
+				}
+				pd, err := profiletest.Build(expanded)
+				require.NoError(t, err)
+				require.NoErrorf(t, add(w, pd), "round %d", round)
+				payload++
+				naive.add(payload, expanded)
+				continue
+			}
+			partitions := map[string]pprofile.Profiles{}
+			for _, key := range w.Partitions() {
+				partitions[key] = w.Emit(key)
+			}
+			if naive.requireSame(t, naive.flush(), partitions); t.Failed() {
+				t.Fatalf("round %d, %+v", round, options)
+			}
+			w = NewWindow(options)
+		}
+		partitions := map[string]pprofile.Profiles{}
+		for _, key := range w.Partitions() {
+			partitions[key] = w.Emit(key)
+		}
+		if naive.requireSame(t, naive.flush(), partitions); t.Failed() {
+			t.Fatalf("round %d, %+v", round, options)
+		}
+		added += payload
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d random payloads", added))
+}
+
+// Rebased mappings begin at the least address that was seen, in any order; what is no
+// file, and what is outside its mapping, stays where it is.
+func TestRebaseMappings(t *testing.T) {
+	loaded := func(file string, start, address uint64) pprofile.Profiles {
+		pd, err := profiletest.Build([]profiletest.Expanded{{
+			Type: "cpu", Unit: "nanoseconds", Time: 1, Duration: 1, Samples: []*profiletest.Sample{{
+				Stack: []*profiletest.Frame{{Address: address, Mapping: profiletest.Mapping{
+					Start: start, Limit: start + 0x1000, File: file,
+				}}},
+				Sum: big.NewInt(1),
+			}},
+		}})
+		require.NoError(t, err)
+		return pd
+	}
+	options := defaultOptions()
+	options.Coarsening.RebaseMappings = true
+	payloads := []pprofile.Profiles{
+		loaded("/bin/a", 0x5000, 0x5010), loaded("/bin/a", 0x3000, 0x3010), loaded("/bin/a", 0x7000, 0x7010),
+		loaded("/bin/a", 0x7000, 0x10), loaded("[heap]", 0x5000, 0x5010), loaded("[heap]", 0x3000, 0x3010),
+		loaded("/bin/b", math.MaxUint64-0x1000, math.MaxUint64),
+		loaded("/bin/a", 0x3000, 0x20),
+	}
+	out := merged(t, options, payloads...)
+	slices.Reverse(payloads)
+	require.Equal(t, marshal(t, out), marshal(t, merged(t, options, payloads...)))
+	expanded, err := profiletest.Expand(out)
+	require.NoError(t, err)
+	got := map[string]string{}
+	for _, s := range expanded[0].Samples {
+		got[s.Stack[0].String()] = s.Sum.String()
+	}
+	require.Equal(t, map[string]string{
+		`0x3010 in (0x3000-0x4000+0x0 "/bin/a")`:                                     "3",
+		`0x20 in (0x3000-0x4000+0x0 "/bin/a")`:                                       "1",
+		`0x10 in (0x7000-0x8000+0x0 "/bin/a")`:                                       "1",
+		`0x5010 in (0x5000-0x6000+0x0 "[heap]")`:                                     "1",
+		`0x3010 in (0x3000-0x4000+0x0 "[heap]")`:                                     "1",
+		`0xffffffffffffffff in (0xffffffffffffefff-0xffffffffffffffff+0x0 "/bin/b")`: "1",
+	}, got)
+}

@@ -1,0 +1,260 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func of(pd pprofile.Profiles, attributes ...string) pprofile.Profiles {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for i := 0; i < len(attributes); i += 2 {
+			rp.Resource().Attributes().PutStr(attributes[i], attributes[i+1])
+		}
+	}
+	return pd
+}
+
+func snapshot(process string, time uint64, value int64) pprofile.Profiles {
+	return of(interval(time, 0, value), "service.name", "checkout", "service.instance.id", process)
+}
+
+func TestP14_Snapshots(t *testing.T) {
+	var one, three []pprofile.Profiles
+	for i := range uint64(10) {
+		one = append(one, snapshot("a", 10+i, int64(i+1)))
+		for n, process := range []string{"a", "b", "c"} {
+			three = append(three, snapshot(process, 10+i, int64(100*n)+int64(i)))
+		}
+	}
+	values := func(pd pprofile.Profiles) (all []int64) {
+		eachProfile(pd, func(p pprofile.Profile) { all = append(all, p.Samples().At(0).Values().At(0)) })
+		return all
+	}
+	for _, test := range []struct {
+		snapshots Snapshots
+		payloads  []pprofile.Profiles
+		dropped   []string
+		want      []int64
+	}{
+		{SnapshotsKeep, one, nil, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{SnapshotsLatest, one, nil, []int64{10}},
+		{SnapshotsLatest, append(one[5:len(one):len(one)], one[:5]...), nil, []int64{10}},
+		{SnapshotsSum, one, nil, []int64{55}},
+		{SnapshotsLatest, three, nil, []int64{9, 109, 209}},
+		{SnapshotsLatest, three, []string{"service.instance.id"}, []int64{327}},
+		{SnapshotsSum, three, []string{"service.instance.id"}, []int64{3135}},
+	} {
+		options := defaultOptions()
+		options.Snapshots, options.DropResourceAttributes = test.snapshots, test.dropped
+		options.DropZeroSamples = false
+		out := merged(t, options, test.payloads...)
+		profiletest.Injected(t, fmt.Sprintf("%d readings", len(test.payloads)))
+		require.Equal(t, test.want, values(out), "%s %v", test.snapshots, test.dropped)
+		if test.snapshots == SnapshotsLatest {
+			eachProfile(out, func(p pprofile.Profile) {
+				require.EqualValues(t, 19, p.Time())
+				require.Zero(t, p.DurationNano(), "a reading still")
+			})
+		}
+	}
+}
+
+func TestP14_CorpusSeries(t *testing.T) {
+	var series []pprofile.Profiles
+	for _, file := range profiletest.Corpus(t) {
+		if strings.HasPrefix(file.Name, "go-heap-series/") {
+			series = append(series, unmarshalPprof(t, file.Data))
+		}
+	}
+	options := defaultOptions()
+	options.Snapshots = SnapshotsLatest
+	out := merged(t, options, series...)
+	require.Equal(t, 4, out.ProfileCount())
+	requireSameSums(t, series[len(series)-1:], out)
+	profiletest.Injected(t, fmt.Sprintf("%d readings", len(series)))
+}
+
+func TestDropAttributes(t *testing.T) {
+	options := defaultOptions()
+	options.DropSampleAttributes = []string{"thread_id", "thread_name"}
+	for _, file := range profiletest.Corpus(t) {
+		if file.Name != "thread-labels.pb.gz" {
+			continue
+		}
+		pd := unmarshalPprof(t, file.Data)
+		before, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		for _, e := range before {
+			for _, s := range e.Samples {
+				s.Attributes = without(s.Attributes, options.DropSampleAttributes)
+			}
+		}
+		out := merged(t, options, pd)
+		after, err := profiletest.Expand(out)
+		require.NoError(t, err)
+		options := profiletest.Options{Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
+		require.Less(t, out.SampleCount(), pd.SampleCount())
+		require.Empty(t, profiletest.Diff(profiletest.Normalize(before, options), profiletest.Normalize(after, options)))
+	}
+
+	options.DropResourceAttributes = []string{"service.instance.id"}
+	var payloads []pprofile.Profiles
+	for i := range 5 {
+		payloads = append(payloads, of(interval(1, 1, 1), "service.name", "a", "service.instance.id", fmt.Sprint(i)))
+	}
+	out := merged(t, options, payloads...)
+	require.EqualValues(t, 5, onlyProfile(t, out).Samples().At(0).Values().At(0))
+	require.Equal(t, map[string]any{"service.name": "a"}, out.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+}
+
+func TestTimestampsDrop(t *testing.T) {
+	options := defaultOptions()
+	options.DropTimestamps = true
+	payloads := profiletest.CorpusOTLP(t)
+	out := merged(t, options, payloads...)
+	want := int64(0)
+	for _, pd := range payloads {
+		eachProfile(pd, func(p pprofile.Profile) {
+			for _, s := range p.Samples().All() {
+				want += int64(s.TimestampsUnixNano().Len())
+			}
+		})
+	}
+	got := int64(0)
+	eachProfile(out, func(p pprofile.Profile) {
+		for _, s := range p.Samples().All() {
+			require.Zero(t, s.TimestampsUnixNano().Len())
+			got += s.Values().At(0)
+		}
+	})
+	require.Equal(t, want, got)
+}
+func firstProfile(pd pprofile.Profiles) pprofile.Profile {
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+}
+
+func TestP1_TablesWithoutZeroValues(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	d := pd.Dictionary()
+	d.StringTable().Append("main", "cpu", "nanoseconds")
+	d.FunctionTable().AppendEmpty() // its name is string 0: main
+	d.LocationTable().AppendEmpty().Lines().AppendEmpty()
+	d.StackTable().AppendEmpty().LocationIndices().Append(0)
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(1)
+	p.SampleType().SetUnitStrindex(2)
+	p.SetDurationNano(1)
+	p.Samples().AppendEmpty().Values().Append(7)
+	out := merged(t, defaultOptions(), pd)
+	expanded, err := profiletest.Expand(out)
+	require.NoError(t, err)
+	require.Len(t, expanded[0].Samples, 1)
+	require.Equal(t, "7", expanded[0].Samples[0].Sum.String())
+	require.Equal(t, "cpu", expanded[0].Type)
+	require.Equal(t, "main", expanded[0].Samples[0].Stack[0].Lines[0].Function)
+	require.NotEmpty(t, expanded[0].ProfileID)
+	profiletest.Injected(t, "1 payloads without zero values")
+}
+
+func TestP4_MixedShapes(t *testing.T) {
+	for _, time := range []uint64{0, 1000} {
+		pd := interval(time, 10, 5)
+		samples := onlyProfile(t, pd).Samples()
+		samples.AppendEmpty().TimestampsUnixNano().Append(7, 3, 5000, math.MaxUint64)
+		both := samples.AppendEmpty()
+		both.TimestampsUnixNano().Append(2, 1)
+		both.Values().Append(20, 10)
+		samples.AppendEmpty() // it says nothing
+		out := merged(t, defaultOptions(), pd, pd)
+		require.Equal(t, 3, out.ProfileCount())
+		eachProfile(out, func(p pprofile.Profile) {
+			require.EqualValues(t, time, p.Time(), "no range from 1970")
+			require.EqualValues(t, 10, p.DurationNano())
+			require.False(t, p.ProfileID().IsEmpty())
+			s := p.Samples().At(0)
+			values, times := s.Values().AsRaw(), s.TimestampsUnixNano().AsRaw()
+			switch {
+			case len(times) == 0:
+				require.Equal(t, []int64{10}, values)
+			case len(values) == 0:
+				require.Equal(t, []uint64{3, 3, 7, 7, 5000, 5000, math.MaxUint64, math.MaxUint64}, times)
+			default:
+				require.Equal(t, []uint64{1, 1, 2, 2}, times)
+				require.Equal(t, []int64{10, 10, 20, 20}, values)
+			}
+		})
+	}
+	profiletest.Injected(t, "4 payloads of mixed shapes")
+}
+
+func TestP15_BasesOfEachPartition(t *testing.T) {
+	loaded := func(service string, start, address uint64) profiletest.Expanded {
+		return profiletest.Expanded{
+			Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.name", Value: service}}},
+			Type:     "cpu", Unit: "nanoseconds", Time: 1, Duration: 1,
+			Samples: []*profiletest.Sample{{
+				Stack: []*profiletest.Frame{{Address: address, Mapping: profiletest.Mapping{
+					Start: start, Limit: start + 0x1000, File: "/bin/a",
+				}}},
+				Sum: big.NewInt(1),
+			}},
+		}
+	}
+	options := defaultOptions()
+	options.SplitBy = []string{"service.name"}
+	options.Coarsening.RebaseMappings = true
+	first := func(payloads ...[]profiletest.Expanded) []byte {
+		w := NewWindow(options)
+		for _, all := range payloads {
+			pd, err := profiletest.Build(all)
+			require.NoError(t, err)
+			require.NoError(t, add(w, pd))
+		}
+		pd := of(interval(1, 1, 1), "service.name", "a")
+		out := w.Emit(options.partition(pd.ResourceProfiles().At(0).Resource().Attributes()))
+		profiletest.RequireConforms(t, out)
+		return marshal(t, out)
+	}
+	type payload = []profiletest.Expanded
+	a, b := loaded("a", 0x5000, 0x5010), loaded("b", 0x3000, 0x3010)
+	outside := loaded("b", 0, 0x2000)
+	want := first(payload{a})
+	require.Equal(t, want, first(payload{a}, payload{b}))
+	require.Equal(t, want, first(payload{a, b}))
+	require.Equal(t, want, first(payload{b, a, outside}))
+	require.Equal(t, want, first(payload{outside}, payload{b, a}))
+	least := first(payload{a, loaded("a", 0x4000, 0x4020)})
+	require.NotEqual(t, want, least)
+	require.Equal(t, least, first(payload{a, b}, payload{loaded("a", 0x4000, 0x4020), b}))
+	profiletest.Injected(t, "6 orders and splits")
+}
+func manyStacks(n int, id byte) pprofile.Profiles {
+	pd := interval(1, 1, 1)
+	d := pd.Dictionary()
+	d.MappingTable().AppendEmpty()
+	d.LocationTable().AppendEmpty()
+	d.StackTable().AppendEmpty()
+	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	p.SetProfileID(pprofile.ProfileID{id})
+	p.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+	p.Samples().EnsureCapacity(n)
+	for i := range n {
+		d.LocationTable().AppendEmpty().SetAddress(uint64(i + 1))
+		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i + 1))
+		s := p.Samples().AppendEmpty()
+		s.SetStackIndex(int32(i + 1))
+		s.Values().Append(1)
+	}
+	return pd
+}

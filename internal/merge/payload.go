@@ -1,0 +1,161 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// ErrInvalid marks a payload that is rejected for its content.
+var ErrInvalid = errors.New("invalid profiles: payload rejected")
+
+// Payload is a payload that Prepare has checked.
+type Payload struct {
+	// Profiles describes the Profiles of all scopes, in their order.
+	Profiles []Profile
+	pd       pprofile.Profiles // references are resolved; it is only read
+}
+
+// Profile describes a Profile of a payload.
+type Profile struct {
+	Key       Key
+	Partition string
+	Samples   int
+	Skip      bool // Window.Add and Subtract ignore the Profile
+}
+
+// Key identifies a Profile by profile_id, resource, scope and sample type: it is the
+// start of their SHA-256. It is zero for a Profile without a profile_id.
+type Key [16]byte
+
+// Prepare checks pd and describes its Profiles. It only reads pd, which must not change
+// while the payload is in use.
+func Prepare(pd pprofile.Profiles, options *Options) (*Payload, error) {
+	if err := dictionary.Check(pd); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	pd, err := dictionary.ResolveReferences(pd)
+	if err == nil {
+		err = checkKeys(pd)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	p := &Payload{pd: pd}
+	p.describe(options)
+	return p, nil
+}
+
+// Sizes returns how large the dictionary of the payload is.
+func (p *Payload) Sizes() dictionary.Sizes { return dictionary.SizesOf(p.pd.Dictionary()) }
+
+// Samples returns the number of samples of all Profiles.
+func (p *Payload) Samples() (n int) {
+	for i := range p.Profiles {
+		n += p.Profiles[i].Samples
+	}
+	return n
+}
+
+// hashers have the memory for keys of resources and scopes.
+var hashers = sync.Pool{New: func() any { return &hasher{tables: dictionary.New(0)} }}
+
+type hasher struct {
+	tables  *dictionary.Tables // only encodes attributes
+	content dictionary.Value
+}
+
+func (p *Payload) describe(options *Options) {
+	h := hashers.Get().(*hasher)
+	defer hashers.Put(h)
+	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
+	for _, rp := range p.pd.ResourceProfiles().All() {
+		partition := options.partition(rp.Resource().Attributes())
+		if options.ProfileKeys {
+			h.content = h.tables.AppendMap(h.content[:0], rp.Resource().Attributes()).AppendKey(rp.SchemaUrl())
+		}
+		resource := len(h.content)
+		for _, sp := range rp.ScopeProfiles().All() {
+			var scope [sha256.Size]byte
+			if options.ProfileKeys {
+				h.content = h.tables.AppendMap(h.content[:resource], sp.Scope().Attributes())
+				h.content = h.content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
+				scope = sha256.Sum256(h.content)
+			}
+			for _, profile := range sp.Profiles().All() {
+				to := Profile{Partition: partition, Samples: profile.Samples().Len()}
+				if options.ProfileKeys && !profile.ProfileID().IsEmpty() {
+					to.Key = p.key(h, scope, profile)
+				}
+				p.Profiles = append(p.Profiles, to)
+			}
+		}
+	}
+	const most = 1 << 14
+	if cap(h.content) > most {
+		h.content = nil
+	}
+}
+
+func (p *Payload) key(h *hasher, scope [sha256.Size]byte, profile pprofile.Profile) Key {
+	strings := p.pd.Dictionary().StringTable()
+	text := func(i int32) string {
+		if int(i) >= strings.Len() {
+			return "" // index 0 of an empty table
+		}
+		return strings.At(int(i))
+	}
+	id := profile.ProfileID()
+	start := len(h.content)
+	h.content = append(append(h.content, scope[:]...), id[:]...)
+	h.content = h.content.AppendKey(text(profile.SampleType().TypeStrindex())).AppendKey(text(profile.SampleType().UnitStrindex()))
+	sum := sha256.Sum256(h.content[start:])
+	h.content = h.content[:start]
+	return Key(sum[:16])
+}
+
+// checkKeys rejects resources and scopes with two attributes of one key: readers would
+// not agree on which of them counts.
+func checkKeys(pd pprofile.Profiles) error {
+	for i, rp := range pd.ResourceProfiles().All() {
+		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
+			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
+		}
+		for j, sp := range rp.ScopeProfiles().All() {
+			if key, ok := duplicateKey(sp.Scope().Attributes()); ok {
+				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
+			}
+		}
+	}
+	return nil
+}
+
+// duplicateKey returns a key that m has twice, after repair to UTF-8.
+func duplicateKey(m pcommon.Map) (string, bool) {
+	var few [16]string
+	keys := few[:0]
+	for key := range m.All() {
+		keys = append(keys, valid(key))
+	}
+	slices.Sort(keys)
+	for i := 1; i < len(keys); i++ {
+		if keys[i] == keys[i-1] {
+			return keys[i], true
+		}
+	}
+	return "", false
+}
+
+// valid is s with U+FFFD for each run of bytes that are not UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,0 +1,108 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// shape is which of values and timestamps samples have. A Profile that mixes them becomes
+// several.
+type shape uint8
+
+const (
+	shapeValues shape = iota
+	shapeTimes
+	shapeBoth
+	shapes
+)
+
+// mergedProfile is a merged Profile.
+type mergedProfile struct {
+	key   profileKey
+	place int // the lowest index in their ScopeProfiles that its sources had
+
+	sources  int
+	id       pprofile.ProfileID // of the only source
+	start    uint64             // nanoseconds since the epoch, 0 for unknown
+	end      uint64
+	duration uint64 // the longest, for when no time is known
+	dropped  uint32
+	format   string
+	payload  []byte
+	verbatim verbatim // the samples of a Profile with an original payload; others have column and events
+	column   column
+	events   []event
+}
+
+// event is a timestamp of a sample and, for shapeBoth, its value.
+type event struct {
+	row   int32
+	time  uint64
+	value int64
+}
+
+// include merges the header of from.
+func (p *mergedProfile) include(from pprofile.Profile, place int) {
+	p.place = min(p.place, place)
+	p.sources++
+	p.id = from.ProfileID()
+	p.duration = max(p.duration, from.DurationNano())
+	if start := uint64(from.Time()); start != 0 {
+		if p.start == 0 || start < p.start {
+			p.start = start
+		}
+		end := start + from.DurationNano()
+		if end < start {
+			end = math.MaxUint64
+		}
+		p.end = max(p.end, end)
+	}
+	p.dropped += min(from.DroppedAttributesCount(), math.MaxUint32-p.dropped)
+	if p.key.original != 0 {
+		p.format = valid(from.OriginalPayloadFormat())
+		p.payload = from.OriginalPayload().AsRaw()
+	}
+}
+
+// timeRange is the time and the duration of the merged Profile.
+func (p *mergedProfile) timeRange() (start, duration uint64) {
+	if p.start == 0 || p.key.original != 0 {
+		return p.start, p.duration
+	}
+	return p.start, p.end - p.start
+}
+
+// addValues adds the sum of values.
+func (p *mergedProfile) addValues(row int32, values pcommon.Int64Slice) {
+	for i := range values.Len() {
+		p.column.add(row, values.At(i))
+	}
+}
+
+// subtractValues is addValues with the other sign.
+func (p *mergedProfile) subtractValues(row int32, values pcommon.Int64Slice) {
+	for i := range values.Len() {
+		p.column.add(row, ^values.At(i)) // -v = ^v + 1, where -v may overflow
+		p.column.add(row, 1)
+	}
+}
+
+func (p *mergedProfile) addTimes(row int32, values pcommon.Int64Slice, times pcommon.UInt64Slice) {
+	for i := range times.Len() {
+		e := event{row: row, time: times.At(i)}
+		if values.Len() > 0 {
+			e.value = values.At(i)
+		}
+		p.events = append(p.events, e)
+	}
+}
+
+func (p *mergedProfile) retained() int {
+	const eventSize = 24
+	return p.column.retained() + eventSize*cap(p.events) + len(p.payload) + p.verbatim.retained()
+}

@@ -1,0 +1,117 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// attrTemporality is the Profile attribute that says what the values are: delta,
+// cumulative or instant.
+const attrTemporality = "profile.temporality"
+
+// isSnapshot reports whether the values of p are a state at its time, and not what
+// happened during its duration.
+func (w *Window) isSnapshot(p pprofile.Profile, key profileKey) bool {
+	switch w.tables.SetString(key.attributes, attrTemporality) {
+	case "delta":
+		return false
+	case "cumulative", "instant":
+		return true
+	}
+	return p.DurationNano() == 0 ||
+		slices.Contains(w.options.SnapshotSampleTypes, w.tables.StringAt(key.sampleType))
+}
+
+// latestSnapshot is the snapshot that a scope holds of one profileKey.
+type latestSnapshot struct {
+	time              uint64 // nanoseconds since the epoch
+	payload           int    // its number in the window
+	profiles, samples int    // as received
+}
+
+// supersede makes room in s for the snapshot p of the payload that is being added. It
+// returns false if s holds a later one. Profiles of one payload with equal keys and times
+// are one snapshot.
+func (w *Window) supersede(s *scope, p *incoming, of *partition) bool {
+	key, payload := p.key, w.counts.Payloads
+	time, samples := uint64(p.profile.Time()), p.profile.Samples().Len()
+	held, ok := s.latest[key]
+	switch {
+	case ok && held.payload == payload && held.time == time:
+		s.latest[key] = latestSnapshot{time, payload, held.profiles + 1, held.samples + samples}
+		return true
+	case ok && time < held.time:
+		w.countSuperseded(of, 1, samples)
+		return false
+	case !ok:
+		w.size += entrySize / 4
+	}
+	w.countSuperseded(of, held.profiles, held.samples)
+	s.latest[key] = latestSnapshot{time, payload, 1, samples}
+	for key.shape = range shapes {
+		if old := s.profiles[key]; old != nil {
+			w.size -= entrySize + old.retained()
+			delete(s.profiles, key)
+		}
+	}
+	return true
+}
+
+func (w *Window) countSuperseded(of *partition, profiles, samples int) {
+	w.counts.Superseded += profiles
+	of.Superseded += profiles
+	of.Profiles -= profiles
+	of.Samples -= samples
+}
+
+// sumOf is the sum of scopes, which it does not change: the latest snapshots of several
+// resources that have become equal.
+func sumOf(scopes []*scope) *scope {
+	if len(scopes) == 1 {
+		return scopes[0]
+	}
+	sum := &scope{scope: scopes[0].scope, schemaURL: scopes[0].schemaURL, profiles: map[profileKey]*mergedProfile{}}
+	for _, s := range scopes {
+		rows := make([]int32, s.samples.Len())
+		for row := range rows {
+			rows[row] = sum.samples.Number(s.samples.Identity(int32(row)))
+		}
+		for key, from := range s.profiles {
+			to := sum.profiles[key]
+			if to == nil {
+				to = &mergedProfile{key: key, place: from.place}
+				sum.profiles[key] = to
+			}
+			to.addSnapshot(from, rows)
+		}
+	}
+	return sum
+}
+
+// addSnapshot adds from; rows has the row in p of each row of from. A sum of snapshots has the
+// time of the last one and the longest duration: it covers no interval.
+func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
+	p.place = min(p.place, from.place)
+	p.sources += from.sources
+	p.id = pprofile.ProfileID{}
+	if p.sources == 1 {
+		p.id = from.id
+	}
+	p.start = max(p.start, from.start)
+	p.duration = max(p.duration, from.duration, from.end-from.start)
+	p.end = p.start + min(p.duration, math.MaxUint64-p.start)
+	p.dropped += min(from.dropped, math.MaxUint32-p.dropped)
+	p.format, p.payload, p.verbatim = from.format, from.payload, from.verbatim
+	for i, row := range from.column.rows {
+		p.column.addSum(rows[row], &from.column, int32(i))
+	}
+	for _, e := range from.events {
+		e.row = rows[e.row]
+		p.events = append(p.events, e)
+	}
+}

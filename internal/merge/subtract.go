@@ -1,0 +1,53 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrRestarted says that the baseline and the profile after it are of different processes.
+var ErrRestarted = errors.New("the process restarted")
+
+// Subtract takes baseline, an earlier snapshot of the same process, off what was added:
+// only the Profiles of cumulative sample types. Values that are 0 then are dropped if
+// Options.DropZeroSamples is set, and the time range starts with that of baseline.
+//
+// The error wraps ErrRestarted if a sum has become negative, or a mapping or a Profile of
+// baseline is missing from what was added. Do not use w after an error.
+func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) bool) error {
+	p := &Payload{Profiles: slices.Clone(baseline.Profiles), pd: baseline.pd}
+	types, n := p.pd.Dictionary().StringTable(), 0
+	for _, rp := range p.pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, from := range sp.Profiles().All() {
+				i := int(from.SampleType().TypeStrindex())
+				p.Profiles[n].Skip = i >= types.Len() || !cumulative(types.At(i))
+				n++
+			}
+		}
+	}
+	mappings := w.tables.Lengths().Mappings
+	created, err := w.add(p, true)
+	switch {
+	case err != nil:
+		return err
+	case w.tables.Lengths().Mappings > mappings:
+		return fmt.Errorf("%w: a mapping is missing", ErrRestarted)
+	case created > 0:
+		return fmt.Errorf("%w: its sample types changed", ErrRestarted)
+	}
+	for _, r := range w.resources {
+		for _, s := range r.scopes {
+			for key, merged := range s.profiles {
+				if sampleType := w.tables.StringAt(key.sampleType); cumulative(sampleType) && merged.column.hasNegative() {
+					return fmt.Errorf("%w: a sum of %s is negative", ErrRestarted, sampleType)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func isAllocated(sampleType string) bool { return strings.HasPrefix(sampleType, "alloc") }
+
+// subtracted returns the delta of two payloads as a receiver makes it.
+func subtracted(t *testing.T, current, baseline pprofile.Profiles) (pprofile.Profiles, error) {
+	t.Helper()
+	options := &Options{DropZeroSamples: true}
+	w := NewWindow(options)
+	require.NoError(t, add(w, current))
+	before := marshal(t, baseline)
+	p, err := Prepare(baseline, options)
+	require.NoError(t, err)
+	if err := w.Subtract(p, isAllocated); err != nil {
+		return pprofile.Profiles{}, err
+	}
+	require.Equal(t, before, marshal(t, baseline), "the input is untouched")
+	require.False(t, p.Profiles[0].Skip, "the baseline can be used again")
+	out := w.Emit("")
+	profiletest.RequireConforms(t, out)
+	return out, nil
+}
+
+// allocations is a heap profile: alloc_space is cumulative, inuse_space is not. It has a
+// sample for each value, of a stack of its own.
+func allocations(time uint64, allocated, inUse []int64) pprofile.Profiles {
+	pd := manyStacks(max(len(allocated), len(inUse)), 0)
+	pd.Dictionary().StringTable().Append("alloc_space", "inuse_space", "bytes")
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	profiles.RemoveIf(func(pprofile.Profile) bool { return true })
+	for i, values := range [][]int64{allocated, inUse} {
+		p := profiles.AppendEmpty()
+		p.SampleType().SetTypeStrindex(int32(3 + i))
+		p.SampleType().SetUnitStrindex(5)
+		p.SetTime(pcommon.Timestamp(time))
+		for stack, v := range values {
+			s := p.Samples().AppendEmpty()
+			s.SetStackIndex(int32(stack + 1))
+			s.Values().Append(v)
+		}
+	}
+	return pd
+}
+
+func TestSubtract(t *testing.T) {
+	out, err := subtracted(t, allocations(90, []int64{10, 20, 30, math.MinInt64}, []int64{1, 2}), allocations(60, []int64{10, 5, 0, math.MinInt64}, []int64{4, 7, 9}))
+	require.NoError(t, err)
+	profiles := out.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	require.Equal(t, 2, profiles.Len())
+	values := func(p pprofile.Profile) (all []int64) {
+		for _, s := range p.Samples().All() {
+			all = append(all, s.Values().AsRaw()...)
+		}
+		return all
+	}
+	require.ElementsMatch(t, []int64{15, 30}, values(profiles.At(0)))
+	require.EqualValues(t, 60, profiles.At(0).Time())
+	require.EqualValues(t, 30, profiles.At(0).DurationNano(), "it spans both snapshots")
+	require.ElementsMatch(t, []int64{1, 2}, values(profiles.At(1)), "not cumulative")
+	require.EqualValues(t, 90, profiles.At(1).Time())
+	require.Zero(t, profiles.At(1).DurationNano())
+}
+
+func TestSubtractDetectsRestart(t *testing.T) {
+	current := allocations(90, []int64{10, 20}, []int64{1})
+	_, err := subtracted(t, current, allocations(60, []int64{10, 21}, nil))
+	require.ErrorIs(t, err, ErrRestarted)
+	require.ErrorContains(t, err, "a sum of alloc_space is negative")
+	_, err = subtracted(t, current, allocations(60, []int64{10, 20, 1}, nil))
+	require.ErrorIs(t, err, ErrRestarted, "a stack is missing")
+
+	other := allocations(60, []int64{1}, nil)
+	other.Dictionary().StringTable().SetAt(3, "alloc_objects")
+	_, err = subtracted(t, current, other)
+	require.ErrorIs(t, err, ErrRestarted)
+	require.ErrorContains(t, err, "sample types changed")
+
+	moved := allocations(60, []int64{0}, nil)
+	moved.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
+	moved.Dictionary().LocationTable().At(1).SetMappingIndex(1)
+	_, err = subtracted(t, current, moved)
+	require.NoError(t, err, "no sample refers to it")
+	moved = allocations(60, []int64{1}, nil)
+	moved.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
+	moved.Dictionary().LocationTable().At(1).SetMappingIndex(1)
+	_, err = subtracted(t, current, moved)
+	require.ErrorContains(t, err, "a mapping is missing")
+}
+
+// The delta of ten heap profiles of one Go process is what google/pprof's own types say.
+func TestSubtractCorpus(t *testing.T) {
+	var snapshots []pprofile.Profiles
+	for _, file := range profiletest.Corpus(t) {
+		if strings.HasPrefix(file.Name, "go-heap-series/") {
+			snapshots = append(snapshots, unmarshalPprof(t, file.Data))
+		}
+	}
+	sum := func(pd pprofile.Profiles, place int) (sum int64) {
+		for _, s := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(place).Samples().All() {
+			sum += s.Values().At(0)
+		}
+		return sum
+	}
+	for i := 1; i < len(snapshots); i++ {
+		out, err := subtracted(t, snapshots[i], snapshots[i-1])
+		require.NoError(t, err)
+		for place, p := range out.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+			want := sum(snapshots[i], place)
+			if isAllocated(out.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))) {
+				want -= sum(snapshots[i-1], place)
+			}
+			require.Equal(t, want, sum(out, place))
+		}
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"cmp"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// verbatim holds the samples of a Profile with an original payload as they were received:
+// the payload has the same samples, so none is merged or dropped.
+type verbatim struct {
+	samples []verbatimSample
+	values  []int64 // of all samples, one after the other
+	times   []uint64
+}
+
+type verbatimSample struct {
+	identity
+	values, times int32 // how many
+}
+
+// isVerbatim reports whether the samples of p stay as they are.
+func isVerbatim(p pprofile.Profile) bool {
+	return p.OriginalPayload().Len() > 0 || p.OriginalPayloadFormat() != ""
+}
+
+func (v *verbatim) add(of identity, s pprofile.Sample) {
+	values, times := s.Values(), s.TimestampsUnixNano()
+	if values.Len() == 0 && times.Len() == 0 {
+		return // the format forbids it
+	}
+	v.samples = append(v.samples, verbatimSample{of, int32(values.Len()), int32(times.Len())})
+	for i := range values.Len() {
+		v.values = append(v.values, values.At(i))
+	}
+	for i := range times.Len() {
+		v.times = append(v.times, times.At(i))
+	}
+}
+
+func (v *verbatim) retained() int {
+	const sampleSize = 20
+	return sampleSize*cap(v.samples) + 8*cap(v.values) + 8*cap(v.times)
+}
+
+// readVerbatim is readSamples for a Profile whose samples stay as they are.
+func (im *importer) readVerbatim(samples pprofile.SampleSlice) {
+	for i := range samples.Len() {
+		s := samples.At(i)
+		im.sources = append(im.sources, sourceOf(s))
+		im.samples = append(im.samples, int32(len(im.identities)))
+		im.identities = append(im.identities, identity{
+			im.remap.Stack(s.StackIndex()), im.remap.AttributeSet(s.AttributeIndices()), im.remap.Link(s.LinkIndex()),
+		})
+	}
+}
+
+// emitVerbatim writes the samples of a profile in their order.
+func (e *emitter) emitVerbatim(p pprofile.Profile, v *verbatim) {
+	values, times := v.values, v.times
+	p.Samples().EnsureCapacity(len(v.samples))
+	for _, from := range v.samples {
+		to := p.Samples().AppendEmpty()
+		e.emitIdentity(to, sample{stack: from.stack, set: from.set, link: from.link})
+		to.Values().FromRaw(values[:from.values])
+		to.TimestampsUnixNano().FromRaw(times[:from.times])
+		values, times = values[from.values:], times[from.times:]
+	}
+}
+
+// compareVerbatim orders by content.
+func (e *emitter) compareVerbatim(a, b *verbatim) int {
+	return cmp.Or(
+		slices.CompareFunc(a.samples, b.samples, func(x, y verbatimSample) int {
+			xStack, xSet, xLink := e.canonical.Ranks(x.stack, x.set, x.link)
+			yStack, ySet, yLink := e.canonical.Ranks(y.stack, y.set, y.link)
+			return cmp.Or(
+				cmp.Compare(xStack, yStack),
+				cmp.Compare(xSet, ySet),
+				cmp.Compare(xLink, yLink),
+				cmp.Compare(x.values, y.values),
+				cmp.Compare(x.times, y.times),
+			)
+		}),
+		slices.Compare(a.values, b.values),
+		slices.Compare(a.times, b.times),
+	)
+}

@@ -1,0 +1,127 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"maps"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// Window merges payloads: Add takes them in, Emit writes what has been merged.
+type Window struct {
+	options *Options
+	tables  *dictionary.Tables
+	// resources and all that they hold, by their content in binary form.
+	resources  map[string]*resource
+	partitions map[string]*partition
+	counts     Counts
+	kept       int      // scopes of snapshots that must not merge with others
+	size       int      // bytes retained, without tables: an estimate
+	emitter    *emitter // since the last Add
+}
+
+// Counts are the numbers of payloads, and of Profiles and samples that were added, in a
+// window or in a partition of it.
+type Counts struct {
+	Payloads, Profiles, Samples int
+	// Superseded Profiles were replaced by a later snapshot. The counts of a partition do
+	// not include them in Profiles, nor their samples.
+	Superseded int
+}
+
+// partition is what is emitted as one payload.
+type partition struct {
+	Counts
+	last int // number of its last payload in the window
+	// bases are where rebased mappings started, by mapping: the lowest address in the partition.
+	bases map[int32]uint64
+}
+
+type resource struct {
+	resource  pcommon.Resource
+	schemaURL string
+	partition string
+	scopes    map[string]*scope
+	entities  entities
+}
+
+type scope struct {
+	scope     pcommon.InstrumentationScope
+	schemaURL string
+	content   string // in binary form, without what keeps snapshots apart
+	// samples numbers the sample identities of all profiles of the scope, which usually
+	// have the same. The number of an identity is its row.
+	samples  dictionary.Samples
+	profiles map[profileKey]*mergedProfile
+	// latest is only in scopes of which the latest snapshot counts. Its keys have no shape.
+	latest map[profileKey]latestSnapshot
+}
+
+// profileKey must be equal for Profiles of a scope to merge. Strings and sets are indices
+// into the tables.
+type profileKey struct {
+	sampleType, sampleUnit int32
+	periodType, periodUnit int32
+	period                 int64
+	attributes             int32
+	shape                  shape
+	// Snapshots of different times do not merge.
+	time, duration uint64
+	// original numbers Profiles with an original payload, which never merge: see verbatim.
+	original int
+}
+
+// NewWindow returns an empty window. Payloads to add must be prepared with these options.
+func NewWindow(options *Options) *Window {
+	return &Window{
+		options: options, tables: dictionary.New(0),
+		resources: map[string]*resource{}, partitions: map[string]*partition{},
+	}
+}
+
+// Estimates of the bytes that a resource, a scope or a profile, the base of a mapping and
+// a partition take besides their content.
+const (
+	entrySize     = 512
+	baseSize      = 32
+	partitionSize = 256
+)
+
+// Size returns an estimate of the bytes that w retains.
+func (w *Window) Size() int { return w.tables.Retained() + w.size }
+
+// Counts returns the counts of the whole window.
+func (w *Window) Counts() Counts { return w.counts }
+
+// Partitions returns the keys of the partitions, in order.
+func (w *Window) Partitions() []string { return slices.Sorted(maps.Keys(w.partitions)) }
+
+// PartitionCounts returns the counts of a partition.
+func (w *Window) PartitionCounts(key string) Counts {
+	if p := w.partitions[key]; p != nil {
+		return p.Counts
+	}
+	return Counts{}
+}
+
+// addBases records where rebased mappings start in what was added to a partition.
+func (w *Window) addBases(key string, bases []dictionary.Base) {
+	p := w.partitions[key]
+	for _, base := range bases {
+		if p.bases == nil {
+			p.bases = map[int32]uint64{}
+		}
+		start, ok := p.bases[base.Mapping]
+		if !ok {
+			w.size += baseSize
+		}
+		if !ok || base.Start < start {
+			p.bases[base.Mapping] = base.Start
+		}
+	}
+}

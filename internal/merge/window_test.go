@@ -1,0 +1,565 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// defaultOptions are those of the processor's default configuration.
+func defaultOptions() *Options {
+	return &Options{
+		Snapshots:           SnapshotsKeep,
+		SnapshotSampleTypes: []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate"},
+		DropZeroSamples:     true,
+	}
+}
+
+// add prepares pd and adds it to w.
+func add(w *Window, pd pprofile.Profiles) error {
+	p, err := Prepare(pd, w.options)
+	if err != nil {
+		return err
+	}
+	return w.Add(p)
+}
+
+func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprofile.Profiles {
+	t.Helper()
+	w := NewWindow(options)
+	for _, pd := range payloads {
+		require.NoError(t, add(w, pd))
+	}
+	out := w.Emit("")
+	profiletest.RequireConforms(t, out)
+	return out
+}
+
+func marshal(t testing.TB, pd pprofile.Profiles) []byte {
+	t.Helper()
+	mutable := pprofile.NewProfiles()
+	pd.CopyTo(mutable)
+	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(mutable)
+	require.NoError(t, err)
+	return b
+}
+
+// What goes in comes out, summed by identity, whatever merged with what.
+func requireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
+	t.Helper()
+	options := profiletest.Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
+	var want []profiletest.Expanded
+	for _, pd := range in {
+		expanded, err := profiletest.Expand(pd)
+		require.NoError(t, err)
+		want = append(want, expanded...)
+	}
+	got, err := profiletest.Expand(out)
+	require.NoError(t, err)
+	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
+}
+
+func TestP1_InputIsUntouched(t *testing.T) {
+	all := 0
+	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		var payloads []pprofile.Profiles
+		for range 1 + r.IntN(4) {
+			// Few seeds, so that the same things come again.
+			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*3+uint64(r.IntN(3)))))
+		}
+		options := defaultOptions()
+		options.DropZeroSamples = seed%2 == 0
+		options.Snapshots = []Snapshots{SnapshotsSum, SnapshotsKeep}[min(1, seed%3)]
+		var before [][]byte
+		for _, pd := range payloads {
+			before = append(before, marshal(t, pd))
+			pd.MarkReadOnly()
+		}
+		all += len(payloads)
+		out := merged(t, options, payloads...)
+		if requireSameSums(t, payloads, out); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		for i, pd := range payloads {
+			require.Equal(t, before[i], marshal(t, pd), "the input is untouched")
+		}
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d payloads marked read-only", all))
+}
+
+func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
+	t.Helper()
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
+	require.NoError(t, err)
+	return pd
+}
+
+// eachProfile calls f for each Profile of pd.
+func eachProfile(pd pprofile.Profiles, f func(pprofile.Profile)) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				f(p)
+			}
+		}
+	}
+}
+
+func TestWindowMergesCorpus(t *testing.T) {
+	var all []pprofile.Profiles
+	for _, file := range profiletest.Corpus(t) {
+		pd := unmarshalPprof(t, file.Data)
+		if full, _ := profiletest.Soak(t); len(file.Data) > 1<<20 && !full { // it takes long to write out
+			requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
+			continue
+		}
+		requireSameSums(t, []pprofile.Profiles{pd, pd}, merged(t, defaultOptions(), pd, pd))
+		all = append(all, pd)
+	}
+	options := defaultOptions()
+	options.Snapshots = SnapshotsSum
+	requireSameSums(t, all, merged(t, options, all...))
+}
+
+func TestWindowKeepsReadingsApart(t *testing.T) {
+	var series []pprofile.Profiles
+	for _, file := range profiletest.Corpus(t) {
+		if len(file.Name) > 14 && file.Name[:14] == "go-heap-series" {
+			series = append(series, unmarshalPprof(t, file.Data))
+		}
+	}
+	require.Len(t, series, 10)
+	out := merged(t, defaultOptions(), series...)
+	require.Equal(t, 1, out.ResourceProfiles().Len())
+	scopes := out.ResourceProfiles().At(0).ScopeProfiles()
+	require.Equal(t, 10, scopes.Len(), "one a payload")
+	last := pcommon.Timestamp(0)
+	for i, sp := range scopes.All() {
+		require.Equal(t, 4, sp.Profiles().Len())
+		require.Greater(t, sp.Profiles().At(0).Time(), last, "in the order of time")
+		last = sp.Profiles().At(0).Time()
+
+		alone := pprofile.NewProfiles()
+		out.Dictionary().CopyTo(alone.Dictionary())
+		rp := alone.ResourceProfiles().AppendEmpty()
+		out.ResourceProfiles().At(0).Resource().CopyTo(rp.Resource())
+		sp.CopyTo(rp.ScopeProfiles().AppendEmpty())
+		requireSameSums(t, series[i:i+1], alone)
+	}
+
+	options := defaultOptions()
+	options.Snapshots = SnapshotsSum
+	summed := merged(t, options, series...)
+	require.Equal(t, 1, summed.ResourceProfiles().At(0).ScopeProfiles().Len())
+	require.Equal(t, 4, summed.ProfileCount(), "one a type")
+}
+
+// Profiles in which nothing happened stay, with all that their header says.
+func TestWindowKeepsEmptyProfiles(t *testing.T) {
+	for _, pd := range []pprofile.Profiles{interval(5, 7, 0), interval(5, 7, 1)} {
+		onlyProfile(t, pd).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.Values().At(0) == 1 })
+		p := onlyProfile(t, merged(t, defaultOptions(), pd))
+		require.Zero(t, p.Samples().Len())
+		require.EqualValues(t, 5, p.Time())
+		require.EqualValues(t, 7, p.DurationNano())
+	}
+}
+
+// Many Profiles of one scope that share no samples cost what they hold, not what
+// their scope holds.
+func TestWindowOfManySeries(t *testing.T) {
+	const n = 3000
+	pd := pprofile.NewProfiles()
+	d := pd.Dictionary()
+	sp := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty()
+	for i := range n {
+		d.LocationTable().AppendEmpty().SetAddress(uint64(i + 1))
+		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i))
+		p := sp.Profiles().AppendEmpty()
+		p.SetPeriod(int64(i))
+		p.SetDurationNano(1)
+		s := p.Samples().AppendEmpty()
+		s.SetStackIndex(int32(i))
+		s.Values().Append(1)
+	}
+	w := NewWindow(defaultOptions())
+	require.NoError(t, add(w, pd))
+	require.Less(t, w.Size(), n*2000)
+	requireSameSums(t, []pprofile.Profiles{pd}, w.Emit(""))
+}
+
+// Attribute values that are references into the string table, which pdata shows as
+// empty, are told apart.
+func TestWindowResolvesReferences(t *testing.T) {
+	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(`{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{
+		"durationNano":"1","samples":[{"attributeIndices":[1],"values":["1"]},{"attributeIndices":[2],"values":["2"]}]}]}]}],
+		"dictionary":{"mappingTable":[{}],"locationTable":[{}],"functionTable":[{}],"linkTable":[{}],"stackTable":[{}],
+		"stringTable":["","thread.name","main","worker"],"attributeTable":[{},
+		{"keyStrindex":1,"value":{"stringValueStrindex":2}},{"keyStrindex":1,"value":{"stringValueStrindex":3}}]}}`))
+	require.NoError(t, err)
+	out := merged(t, defaultOptions(), pd)
+	require.Equal(t, 2, out.SampleCount())
+	values := map[string]bool{}
+	for _, a := range out.Dictionary().AttributeTable().All() {
+		values[a.Value().AsString()] = true
+	}
+	require.Equal(t, map[string]bool{"": true, "main": true, "worker": true}, values)
+}
+
+func TestP4_CorpusTimestamps(t *testing.T) {
+	payloads := profiletest.CorpusOTLP(t)
+	for _, pd := range payloads {
+		requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
+	}
+	requireSameSums(t, payloads, merged(t, defaultOptions(), payloads...))
+	profiletest.Injected(t, fmt.Sprintf("%d payloads with timestamps", len(payloads)))
+}
+
+// asIntervals gives all Profiles a duration, so that they merge.
+func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
+	eachProfile(pd, func(p pprofile.Profile) {
+		if p.DurationNano() == 0 {
+			p.SetDurationNano(1_000_000_000)
+		}
+	})
+	return pd
+}
+
+// The same intervals give the same bytes in any order and any split into payloads
+// (P15).
+func TestP15_AnyOrderAnySplit(t *testing.T) {
+	options := defaultOptions()
+	options.SnapshotSampleTypes = nil
+	orders := 0
+	for seed := range uint64(profiletest.Rounds(t, 30, 3000)) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var payloads []pprofile.Profiles
+		for i := range uint64(5) {
+			data := profiletest.GeneratePprof(profiletest.NewRand(seed*7 + i%3))
+			data.DurationNanos = 1 + int64(i)
+			var buf writer
+			require.NoError(t, data.WriteUncompressed(&buf))
+			pd := asIntervals(unmarshalPprof(t, buf))
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint(i%2))
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("a", "b")
+			payloads = append(payloads, pd)
+		}
+		want := marshal(t, merged(t, options, payloads...))
+		for range 4 {
+			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+			got := merged(t, options, payloads...)
+			require.Equalf(t, want, marshal(t, got), "seed %d", seed)
+			orders++
+		}
+		// Two payloads in one: what a window makes of two is a payload too.
+		joined := append([]pprofile.Profiles{inOne(t, payloads[0], payloads[1])}, payloads[2:]...)
+		require.Equalf(t, want, marshal(t, merged(t, options, joined...)), "seed %d", seed)
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
+}
+
+// The same under all options, with everything that Profiles may hold: original payloads,
+// links, several shapes, binaries at several addresses.
+func TestP15_AnyOrderUnderAllSettings(t *testing.T) {
+	seed, orders := profiletest.Seed(t), 0
+	for round := range uint64(profiletest.Rounds(t, 60, 20_000)) {
+		r := rand.New(rand.NewPCG(seed, round))
+		options := randomOptions(r)
+		options.SnapshotSampleTypes = nil
+		var payloads []pprofile.Profiles
+		for range 5 {
+			expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*2+r.Uint64N(2))), r.Uint64N(3)<<12, round%3 == 0)
+			if round%2 == 0 {
+				expanded = alike(expanded)
+			}
+			pd, err := profiletest.Build(expanded)
+			require.NoError(t, err)
+			payloads = append(payloads, asIntervals(pd))
+		}
+		out := func() (all [][]byte) {
+			w := NewWindow(options)
+			for _, pd := range payloads {
+				require.NoError(t, add(w, pd))
+			}
+			for _, key := range w.Partitions() {
+				all = append(all, marshal(t, w.Emit(key)))
+			}
+			return all
+		}
+		want := out()
+		for range 3 {
+			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+			if !slices.EqualFunc(want, out(), bytes.Equal) {
+				t.Fatalf("round %d, %+v", round, options)
+			}
+			orders++
+		}
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
+}
+
+type writer []byte
+
+func (w *writer) Write(b []byte) (int, error) { *w = append(*w, b...); return len(b), nil }
+
+// inOne puts two payloads into one, side by side.
+func inOne(t testing.TB, a, b pprofile.Profiles) pprofile.Profiles {
+	t.Helper()
+	expandedA, err := profiletest.Expand(a)
+	require.NoError(t, err)
+	expandedB, err := profiletest.Expand(b)
+	require.NoError(t, err)
+	pd, err := profiletest.Build(append(expandedA, expandedB...))
+	require.NoError(t, err)
+	return pd
+}
+
+func TestWindowEmitsTheSameAgain(t *testing.T) {
+	w := NewWindow(defaultOptions())
+	require.NoError(t, add(w, profiletest.GenerateProfiles(profiletest.NewRand(5))))
+	first := w.Emit("")
+	want := marshal(t, first)
+	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(first) // rewrites its strings
+	require.NoError(t, err)
+	require.Equal(t, want, marshal(t, w.Emit("")))
+}
+
+// The running estimate of what a window retains is that of all its parts.
+func TestWindowRetained(t *testing.T) {
+	w := NewWindow(defaultOptions())
+	for seed := range uint64(60) {
+		require.NoError(t, add(w, profiletest.GenerateProfiles(profiletest.NewRand(seed%20))))
+		size := w.tables.Retained() + partitionSize
+		for key, r := range w.resources {
+			size += entrySize + 4*len(key)
+			for key, s := range r.scopes {
+				size += entrySize + 5*len(key) + s.samples.Retained()
+				for _, p := range s.profiles {
+					size += entrySize + p.retained()
+				}
+			}
+		}
+		require.Equal(t, size, w.Size())
+	}
+}
+
+// A payload that is refused leaves the window as it was, and the next one is
+// taken (P1).
+func TestP1_RefusedAlone(t *testing.T) {
+	w := NewWindow(defaultOptions())
+	good := profiletest.GenerateProfiles(profiletest.NewRand(1))
+	require.NoError(t, add(w, good))
+	want := marshal(t, w.Emit(""))
+
+	bad := profiletest.GenerateProfiles(profiletest.NewRand(2))
+	eachProfile(bad, func(p pprofile.Profile) { p.Samples().AppendEmpty().SetStackIndex(math.MaxInt32) })
+	require.ErrorIs(t, add(w, bad), ErrInvalid)
+	require.Equal(t, want, marshal(t, w.Emit("")))
+
+	twice := profiletest.GenerateProfiles(profiletest.NewRand(3))
+	d := twice.Dictionary()
+	n := int32(d.AttributeTable().Len())
+	for i := range int64(2) {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(1)
+		a.Value().SetInt(i)
+	}
+	eachProfile(twice, func(p pprofile.Profile) {
+		s := p.Samples().AppendEmpty()
+		s.AttributeIndices().Append(n, n+1)
+		s.Values().Append(1)
+	})
+	require.ErrorIs(t, add(w, twice), ErrInvalid)
+	require.ErrorContains(t, add(w, twice), "two attributes with the key")
+	require.Equal(t, want, marshal(t, w.Emit("")))
+	require.NoError(t, add(w, good))
+	profiletest.Injected(t, "3 refused payloads")
+}
+
+// Two attributes of one key are refused with the place of the Profile.
+func TestP1_RepeatedKeyHasItsPlace(t *testing.T) {
+	pd := inOne(t, interval(1, 1, 1), interval(1, 1, 1))
+	d := pd.Dictionary()
+	n := int32(d.AttributeTable().Len())
+	for i := range int64(2) {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(1)
+		a.Value().SetInt(i)
+	}
+	last, place := pprofile.NewProfile(), ""
+	for i, rp := range pd.ResourceProfiles().All() {
+		for j, sp := range rp.ScopeProfiles().All() {
+			for k, p := range sp.Profiles().All() {
+				last, place = p, fmt.Sprintf("resource_profiles[%d].scope_profiles[%d].profiles[%d]: ", i, j, k)
+			}
+		}
+	}
+	require.NotEqual(t, "resource_profiles[0].scope_profiles[0].profiles[0]: ", place)
+	last.Samples().At(0).AttributeIndices().Append(n, n+1)
+	err := add(NewWindow(defaultOptions()), pd)
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, place+"attribute_indices refer to two attributes with the key")
+	profiletest.Injected(t, "1 payloads with two attributes of one key")
+}
+
+// interval is a payload with one Profile of one sample.
+func interval(start, duration uint64, value int64) pprofile.Profiles {
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(1)
+	p.SampleType().SetUnitStrindex(2)
+	p.SetTime(pcommon.Timestamp(start))
+	p.SetDurationNano(duration)
+	p.Samples().AppendEmpty().Values().Append(value)
+	return pd
+}
+
+func onlyProfile(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
+	t.Helper()
+	require.Equal(t, 1, pd.ProfileCount())
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+}
+
+func TestP4_TimeRange(t *testing.T) {
+	for _, test := range []struct{ in, want [][2]uint64 }{
+		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
+		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 110}}},
+		{[][2]uint64{{100, 50}, {110, 10}}, [][2]uint64{{100, 50}}},
+		{[][2]uint64{{0, 10}, {100, 10}}, [][2]uint64{{100, 10}}},
+		{[][2]uint64{{0, 10}, {0, 20}}, [][2]uint64{{0, 20}}},
+		{[][2]uint64{{100, math.MaxUint64}, {50, 1}}, [][2]uint64{{50, math.MaxUint64 - 50}}},
+	} {
+		var payloads []pprofile.Profiles
+		for _, r := range test.in {
+			payloads = append(payloads, interval(r[0], r[1], 1))
+		}
+		p := onlyProfile(t, merged(t, defaultOptions(), payloads...))
+		require.EqualValues(t, test.want[0][0], p.Time(), "%v", test.in)
+		require.Equal(t, test.want[0][1], p.DurationNano(), "%v", test.in)
+		profiletest.Injected(t, "1 pairs of times")
+	}
+}
+
+// Sums are exact at and beyond the edges of int64 (P3).
+func TestP3_SumsBeyondInt64(t *testing.T) {
+	summed := 0
+	for seed := range uint64(profiletest.Rounds(t, 200, 20_000)) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		want := new(big.Int)
+		var payloads []pprofile.Profiles
+		for range 1 + r.IntN(12) {
+			v := []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, 1, -1, r.Int64() - r.Int64()}[r.IntN(7)]
+			want.Add(want, big.NewInt(v))
+			payloads = append(payloads, interval(1, 1, v))
+		}
+		options := defaultOptions()
+		options.DropZeroSamples = false
+		got := new(big.Int)
+		eachProfile(merged(t, options, payloads...), func(p pprofile.Profile) {
+			for _, s := range p.Samples().All() {
+				for _, v := range s.Values().All() {
+					got.Add(got, big.NewInt(v))
+				}
+			}
+		})
+		require.Equal(t, want.String(), got.String())
+		summed += len(payloads)
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d values at the edges of int64", summed))
+}
+
+func TestWindowKeepsOriginalPayloads(t *testing.T) {
+	original := func() pprofile.Profiles {
+		pd := interval(1, 1, 5)
+		p := onlyProfile(t, pd)
+		p.SetOriginalPayloadFormat("jfr")
+		p.OriginalPayload().FromRaw([]byte("payload"))
+		p.SetProfileID(pprofile.ProfileID{1})
+		return pd
+	}
+	out := merged(t, defaultOptions(), original(), interval(1, 1, 5), original())
+	require.Equal(t, 3, out.ProfileCount())
+	with := 0
+	eachProfile(out, func(p pprofile.Profile) {
+		if p.OriginalPayloadFormat() == "jfr" {
+			with++
+			require.Equal(t, []byte("payload"), p.OriginalPayload().AsRaw())
+			require.Equal(t, pprofile.ProfileID{1}, p.ProfileID())
+		}
+	})
+	require.Equal(t, 2, with)
+}
+
+func TestWindowProfileIDs(t *testing.T) {
+	a, b := interval(1, 1, 5), interval(2, 1, 7)
+	onlyProfile(t, a).SetProfileID(pprofile.ProfileID{1})
+	require.Equal(t, pprofile.ProfileID{1}, onlyProfile(t, merged(t, defaultOptions(), a)).ProfileID(), "one source keeps its id")
+	both := onlyProfile(t, merged(t, defaultOptions(), a, b)).ProfileID()
+	require.NotEqual(t, pprofile.ProfileID{1}, both)
+	require.False(t, both.IsEmpty())
+	require.False(t, onlyProfile(t, merged(t, defaultOptions(), b)).ProfileID().IsEmpty(), "one without an id gets one")
+}
+
+// The temporality of a Profile goes before its duration and type.
+func TestWindowTemporality(t *testing.T) {
+	with := func(temporality string, duration uint64) pprofile.Profiles {
+		pd := interval(1, duration, 3)
+		d := pd.Dictionary()
+		d.StringTable().Append(attrTemporality)
+		d.AttributeTable().AppendEmpty()
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(3)
+		a.Value().SetStr(temporality)
+		onlyProfile(t, pd).AttributeIndices().Append(1)
+		return pd
+	}
+	for _, test := range []struct {
+		temporality string
+		duration    uint64
+		profiles    int
+	}{
+		{"delta", 0, 1}, {"delta", 5, 1}, {"cumulative", 5, 2}, {"instant", 5, 2}, {"other", 5, 1}, {"other", 0, 2},
+	} {
+		out := merged(t, defaultOptions(), with(test.temporality, test.duration), with(test.temporality, test.duration))
+		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
+	}
+}
+
+func TestColumnParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var c column
+		want := new(big.Int)
+		for range r.IntN(20) {
+			v := r.Int64()
+			if r.IntN(2) == 0 {
+				v = -v - 1
+			}
+			want.Add(want, big.NewInt(v))
+			c.add(3, v) // at position 0
+		}
+		got := new(big.Int)
+		if len(c.sums) > 0 {
+			for _, part := range c.parts(0, nil) {
+				got.Add(got, big.NewInt(part))
+			}
+		}
+		require.Equal(t, want.String(), got.String())
+	}
+}
