@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -50,7 +51,7 @@ func TestR8_LengthsOfAttributes(t *testing.T) {
 			return sendTo(ingestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), string(body))
 		},
 		"Connect": func(name, value string) answer {
-			return b.connect(gzipped(t, pushRequest(seriesMessage(body, name, value))), "Content-Encoding", "gzip")
+			return b.connect(profiletest.Gzip(t, pushRequest(seriesMessage(body, name, value))), "Content-Encoding", "gzip")
 		},
 		"Connect JSON": func(name, value string) answer {
 			return sendTo(connectPath, withLabel(name, value), "Content-Type", "application/json")
@@ -69,7 +70,7 @@ func TestR8_LengthsOfAttributes(t *testing.T) {
 	}
 	assert.Equal(t, 413, b.sendForm(datadogPath, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
 	assert.Equal(t, 413, b.push("?profile_type="+over, body).status)
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 }
 
 // What a request says once and is put on each of its profiles counts for each.
@@ -82,7 +83,7 @@ func TestR8_AttributesOfManyProfiles(t *testing.T) {
 		for range samples - 1 {
 			message = protowire.AppendBytes(protowire.AppendTag(message, seriesSamples, protowire.BytesType), sample)
 		}
-		return gzipped(t, pushRequest(message))
+		return profiletest.Gzip(t, pushRequest(message))
 	}
 	b := startBench(t, serverYAML, consumertest.NewNop())
 	long := strings.Repeat("x", maxAttributeLength)
@@ -90,17 +91,17 @@ func TestR8_AttributesOfManyProfiles(t *testing.T) {
 	assert.Equal(t, 429, got.status)
 	assert.Contains(t, got.body, "attributes of all profiles")
 	assert.Equal(t, 200, b.connect(series(256, "service_name", long[:32<<10]), "Content-Encoding", "gzip").status)
-	got = b.connect(gzipped(t, pushRequest(seriesMessage(raw, "a", long[1:], "b", long[1:]))), "Content-Encoding", "gzip")
+	got = b.connect(profiletest.Gzip(t, pushRequest(seriesMessage(raw, "a", long[1:], "b", long[1:]))), "Content-Encoding", "gzip")
 	assert.Equal(t, 200, got.status, got.body)
 
 	var labels []string
 	for i := range maxAttributes {
 		labels = append(labels, fmt.Sprint("a", i), long)
 	}
-	got = b.connect(gzipped(t, pushRequest(seriesMessage(raw, labels...), seriesMessage(raw, labels...))), "Content-Encoding", "gzip")
+	got = b.connect(profiletest.Gzip(t, pushRequest(seriesMessage(raw, labels...), seriesMessage(raw, labels...))), "Content-Encoding", "gzip")
 	assert.Equal(t, 429, got.status)
 	assert.Contains(t, got.body, "size in bytes of all labels")
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
 
@@ -110,7 +111,7 @@ func TestR2_SeveralBombsOfARequest(t *testing.T) {
 	for name, bomb := range bombs(t) {
 		next := newSink(t)
 		b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
-		good := gzipped(t, plain(t, samplePprof("/bin/app", 3)))
+		good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 3)))
 		parts := []formPart{event("{}"), attached("cpu.pprof", good)}
 		many := min(100, 3<<20/len(bomb)) // within the limit of a body
 		for i := range many {
@@ -124,7 +125,7 @@ func TestR2_SeveralBombsOfARequest(t *testing.T) {
 		assert.Less(t, allocated, uint64(120<<20)+8*uint64(many*len(bomb)), name)
 		assert.Len(t, next.AllProfiles(), 1, name)
 		assert.Equal(t, map[string]int64{"limit": int64(many)}, b.counts("otelcol_receiver_pprof_refusals", "reason"), name)
-		assert.Zero(t, b.server.budget.inUse(), name)
+		assert.Zero(t, b.server.budget.InUse(), name)
 		profiletest.Account(t, fmt.Sprintf("%d bombs beside a good profile", many), 1, len(next.AllProfiles()), 0)
 	}
 }
@@ -132,15 +133,15 @@ func TestR2_SeveralBombsOfARequest(t *testing.T) {
 // A failed attempt holds nothing of the budget while the next profile is unpacked.
 func TestR2_FailedAttemptsGiveBack(t *testing.T) {
 	b := newBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", consumertest.NewNop())
-	held := b.server.budget.reserve()
-	defer held.release()
-	empty := arrival{resource: pcommon.NewMap()}
+	held := b.server.budget.Reserve()
+	defer held.Release()
+	empty := ingest.Payload{Resource: pcommon.NewMap()}
 	attachments := []attachment{
-		{name: "bomb", body: gzipped(t, make([]byte, 8<<20)), arrival: empty},
-		{name: "bad", body: gzipped(t, []byte("some text that is cut off"))[:20], arrival: empty},
+		{name: "bomb", body: profiletest.Gzip(t, make([]byte, 8<<20)), payload: empty},
+		{name: "bad", body: profiletest.Gzip(t, []byte("some text that is cut off"))[:20], payload: empty},
 	}
 	require.Error(t, b.server.acceptAll(t.Context(), datadogPath, attachments, held))
-	assert.Zero(t, held.held)
+	assert.Zero(t, held.Held())
 	profiletest.Injected(t, "1 bombs, 1 torn profiles")
 }
 
@@ -157,12 +158,12 @@ func TestR3_NamesOfParts(t *testing.T) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
 	require.NoError(t, err)
 	request.Header.Set(headers[0], headers[1])
-	held := b.server.budget.reserve()
-	defer held.release()
+	held := b.server.budget.Reserve()
+	defer held.Release()
 	read, err := b.server.readForm(request, held, func(string, string) bool { return false })
 	require.NoError(t, err)
 	require.Len(t, read, parts)
-	assert.GreaterOrEqual(t, held.held, int64(parts*2*length))
+	assert.GreaterOrEqual(t, held.Held(), int64(parts*2*length))
 
 	// Nor does a message hold many of them.
 	b = startBench(t, serverYAML, consumertest.NewNop())
@@ -175,7 +176,7 @@ func TestR3_NamesOfParts(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, got.status)
 		assert.Less(t, len(got.body), 4<<10)
 	}
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 	profiletest.Injected(t, fmt.Sprintf("%d parts with long names", parts+400))
 }
 
@@ -202,7 +203,7 @@ func smallPprof(t *testing.T) []byte {
 func TestR8_SmallProfilesOfARequest(t *testing.T) {
 	parts := profiletest.Rounds(t, 64, maxAttachments)
 	raw := smallPprof(t)
-	small := gzipped(t, raw)
+	small := profiletest.Gzip(t, raw)
 	var consumed atomic.Int32
 	entered, release := make(chan struct{}), make(chan struct{})
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_in_flight: 512MiB}", consumer(t, func(context.Context, pprofile.Profiles) error {
@@ -221,12 +222,12 @@ func TestR8_SmallProfilesOfARequest(t *testing.T) {
 	done := make(chan answer)
 	go func() { done <- b.connect(request) }()
 	<-entered
-	alive, counted := heapInUse()-before, b.server.budget.inUse()
+	alive, counted := heapInUse()-before, b.server.budget.InUse()
 	close(release)
 	assert.Equal(t, 200, (<-done).status)
 	t.Logf("%d profiles of %d bytes: %d KiB alive, %d KiB counted", parts, len(raw), alive>>10, counted>>10)
 	assert.Greater(t, alive, int64(parts)*(512<<10), "it takes much")
-	assert.Less(t, alive, expansion*int64(parts)*int64(len(raw))+counted*3/2, "what is alive beyond the expansion that is allowed is counted")
+	assert.Less(t, alive, 8*int64(parts)*int64(len(raw))+counted*3/2, "what is alive beyond the expansion that is allowed is counted")
 	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types in a request", parts))
 }
 
@@ -234,7 +235,7 @@ func TestR8_SmallProfilesOfARequest(t *testing.T) {
 func TestR8_SmallProfilesBeyondTheBudget(t *testing.T) {
 	next := newSink(t)
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 8MiB}", next)
-	small := gzipped(t, smallPprof(t))
+	small := profiletest.Gzip(t, smallPprof(t))
 	var all [][]byte
 	for range 64 {
 		all = append(all, seriesMessage(small))
@@ -244,6 +245,6 @@ func TestR8_SmallProfilesBeyondTheBudget(t *testing.T) {
 	assert.Contains(t, got.body, "as OTLP of all profiles of the request")
 	assert.Less(t, len(next.AllProfiles()), 16)
 	assert.NotEmpty(t, next.AllProfiles())
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types for a small budget, %d taken", len(all), len(next.AllProfiles())))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -20,15 +21,15 @@ const maxAttachments = 256
 type attachment struct {
 	name    string // what messages call it, as in `attachment "cpu.pprof"`
 	body    []byte // as it came, plain or compressed
-	arrival arrival
+	payload ingest.Payload
 }
 
 // acceptAll unpacks, translates and hands on all profiles of a request. What is
 // wrong with one is no reason to lose another: the rest is accepted, and the error
 // says which one was not. Where the pipeline could take one only later, that is the
 // error, so that all are sent again; their ids are the same then.
-func (s *server) acceptAll(ctx context.Context, endpoint string, attachments []attachment, held *reservation) error {
-	arrivals := make([]arrival, 0, len(attachments))
+func (s *server) acceptAll(ctx context.Context, endpoint string, attachments []attachment, held *ingest.Reservation) error {
+	arrivals := make([]ingest.Payload, 0, len(attachments))
 	names := make([]string, 0, len(attachments))
 	var failures []error
 	if err := reserveDescriptions(ctx, attachments, held); err != nil {
@@ -43,24 +44,24 @@ func (s *server) acceptAll(ctx context.Context, endpoint string, attachments []a
 			}))
 			continue
 		}
-		held.keep()
+		held.Keep()
 		payload, err := s.unpackAttachment(ctx, a.body, left, held)
 		switch {
-		case errors.Is(err, errOverBudget) || ctx.Err() != nil:
+		case errors.Is(err, ingest.ErrInFlightLimit) || ctx.Err() != nil:
 			return bodyError(ctx, err)
 		case err != nil:
 			failures = append(failures, fmt.Errorf("%s: %w", a.name, err))
-			wasted += min(held.most-held.kept, int64(left))
-			if err := held.resize(ctx, 0); err != nil {
+			wasted += min(held.Peak(), int64(left))
+			if err := held.Resize(ctx, 0); err != nil {
 				return bodyError(ctx, err)
 			}
 			continue
 		}
 		left -= len(payload)
-		a.arrival.payload = payload
-		arrivals, names = append(arrivals, a.arrival), append(names, a.name)
+		a.payload.Data = payload
+		arrivals, names = append(arrivals, a.payload), append(names, a.name)
 	}
-	for i, err := range s.intake.acceptAll(ctx, arrivals, held) {
+	for i, err := range s.intake.IngestAll(ctx, arrivals, held) {
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", names[i], err))
 		}
@@ -70,32 +71,32 @@ func (s *server) acceptAll(ctx context.Context, endpoint string, attachments []a
 
 // reserveDescriptions reserves what the request says of its profiles, which each of
 // them gets a copy of at the latest where it is written out.
-func reserveDescriptions(ctx context.Context, attachments []attachment, held *reservation) error {
+func reserveDescriptions(ctx context.Context, attachments []attachment, held *ingest.Reservation) error {
 	total := 0
 	for i := range attachments {
-		a := &attachments[i].arrival
-		total += len(a.kind)
-		for name, value := range a.resource.All() {
+		a := &attachments[i].payload
+		total += len(a.ProfileType)
+		for name, value := range a.Resource.All() {
 			total += len(name) + len(value.AsString())
 		}
-		for name, value := range a.scope {
+		for name, value := range a.ScopeAttributes {
 			total += len(name) + len(value)
 		}
 	}
 	if total > maxDescription {
 		return &pproftranslator.LimitError{What: "size in bytes of the attributes of all profiles", Limit: maxDescription, Got: int64(total)}
 	}
-	held.keep()
-	return held.resize(ctx, int64(total))
+	held.Keep()
+	return held.Resize(ctx, int64(total))
 }
 
 // unpackAttachment takes off the compression of a profile, which is at most limit
 // bytes then: what the profiles before it have left of the payload limit.
-func (s *server) unpackAttachment(ctx context.Context, body []byte, limit int, held *reservation) ([]byte, error) {
+func (s *server) unpackAttachment(ctx context.Context, body []byte, limit int, held *ingest.Reservation) ([]byte, error) {
 	if len(body) == 0 {
 		return nil, badRequest("empty, want a pprof profile")
 	}
-	payload, err := unpack(ctx, body[:len(body):len(body)], limit, held)
+	payload, err := ingest.Decompress(ctx, body[:len(body):len(body)], limit, held)
 	var over *pproftranslator.LimitError
 	if limit < s.payloadLimit && errors.As(err, &over) {
 		return nil, &pproftranslator.LimitError{What: "size in bytes of all profiles of the request, decompressed", Limit: int64(s.payloadLimit)}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -129,7 +130,7 @@ func createDefaultConfig() component.Config {
 		File:   configoptional.Default(defaultFileConfig()),
 		Self: configoptional.Default(SelfConfig{
 			CollectionInterval: time.Minute,
-			Profiles:           []string{kindCPU, kindHeap, kindGoroutine},
+			Profiles:           []string{ingest.ProfileTypeCPU, ingest.ProfileTypeHeap, ingest.ProfileTypeGoroutine},
 		}),
 		Links:          defaultLinksConfig(),
 		TimestampLabel: "end_timestamp_ns",

@@ -10,6 +10,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 const (
@@ -32,8 +34,8 @@ func (s *server) connectPush(w http.ResponseWriter, r *http.Request) error {
 	if version := r.Header.Get("Connect-Protocol-Version"); version != "" && version != "1" {
 		return badRequest("Connect-Protocol-Version: want 1")
 	}
-	held := s.budget.reserve()
-	defer held.release()
+	held := s.budget.Reserve()
+	defer held.Release()
 	read, success := readPushRequest, []byte(nil)
 	if mediaType == mediaTypeJSON {
 		read, success = readPushRequestJSON, []byte("{}")
@@ -43,8 +45,8 @@ func (s *server) connectPush(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if mediaType == mediaTypeJSON { // what base64 stands for is copied
-		held.keep()
-		if err := held.resize(r.Context(), memoryOfJSON(message)); err != nil {
+		held.Keep()
+		if err := held.Resize(r.Context(), memoryOfJSON(message)); err != nil {
 			return err
 		}
 	}
@@ -71,14 +73,14 @@ func (s *server) attachmentsOf(all []pushedSeries) ([]attachment, error) {
 			return nil, err
 		}
 		kind := kindOfPyroscope(series.name)
-		arrival := arrival{
-			resource:    s.resourceOf(series.resource),
-			scope:       series.scope,
-			kind:        kind,
-			temporality: ofKind(kind, series.deltas),
+		arrival := ingest.Payload{
+			Resource:        s.resourceOf(series.resource),
+			ScopeAttributes: series.scope,
+			ProfileType:     kind,
+			Temporality:     ingest.GoTemporality(kind, series.deltas),
 		}
 		for j, sample := range pushed.samples {
-			attachments = append(attachments, attachment{name: fmt.Sprintf("series[%d].samples[%d]", i, j), body: sample, arrival: arrival})
+			attachments = append(attachments, attachment{name: fmt.Sprintf("series[%d].samples[%d]", i, j), body: sample, payload: arrival})
 		}
 	}
 	return attachments, nil
@@ -88,11 +90,11 @@ func (s *server) attachmentsOf(all []pushedSeries) ([]attachment, error) {
 func kindOfPyroscope(name string) string {
 	switch name {
 	case "process_cpu":
-		return kindCPU
+		return ingest.ProfileTypeCPU
 	case "memory":
-		return kindHeap
+		return ingest.ProfileTypeHeap
 	case "goroutines":
-		return kindGoroutine
+		return ingest.ProfileTypeGoroutine
 	}
 	return name
 }

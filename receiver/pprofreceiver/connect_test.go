@@ -38,7 +38,7 @@ func TestConnect(t *testing.T) {
 	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
 	one, two := samplePprof("/bin/app", 3), samplePprof("/bin/other", 4)
 	got := b.connect(pushRequest(
-		seriesMessage(gzipped(t, plain(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
+		seriesMessage(profiletest.Gzip(t, plain(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
 		seriesMessage(plain(t, two), "service_name", "cart", "__name__", "custom"),
 	))
 	require.Equal(t, http.StatusOK, got.status, got.body)
@@ -112,8 +112,8 @@ func TestR10_ConnectCodes(t *testing.T) {
 	}{
 		{name: "good", body: request, status: 200},
 		{name: "good, with the version", body: request, headers: []string{"Connect-Protocol-Version", "1", "Connect-Timeout-Ms", "1000"}, status: 200},
-		{name: "gzipped", body: gzipped(t, request), headers: []string{"Content-Encoding", "gzip"}, status: 200},
-		{name: "in zstd", body: zstandard(t, request), headers: []string{"Content-Encoding", "zstd"}, status: 200},
+		{name: "gzipped", body: profiletest.Gzip(t, request), headers: []string{"Content-Encoding", "gzip"}, status: 200},
+		{name: "in zstd", body: profiletest.Zstd(t, request), headers: []string{"Content-Encoding", "zstd"}, status: 200},
 		{name: "no series", body: []byte{0x1a, 0x00}, status: 200},
 		{name: "unknown fields", body: append(protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 1), request...), status: 200},
 
@@ -133,8 +133,8 @@ func TestR10_ConnectCodes(t *testing.T) {
 		{name: "Content-Encoding br", body: request, headers: []string{"Content-Encoding", "br"}, status: 501, code: "unimplemented", says: "br"},
 
 		{name: "too large", body: zeros, status: 429, code: "resource_exhausted", says: "limit"},
-		{name: "gzipped, too large", body: gzipped(t, zeros), headers: []string{"Content-Encoding", "gzip"}, status: 429, code: "resource_exhausted", says: "limit"},
-		{name: "a bomb in it", body: pushRequest(seriesMessage(gzipped(t, zeros))), status: 429, code: "resource_exhausted", says: "series[0].samples[0]"},
+		{name: "gzipped, too large", body: profiletest.Gzip(t, zeros), headers: []string{"Content-Encoding", "gzip"}, status: 429, code: "resource_exhausted", says: "limit"},
+		{name: "a bomb in it", body: pushRequest(seriesMessage(profiletest.Gzip(t, zeros))), status: 429, code: "resource_exhausted", says: "series[0].samples[0]"},
 		{name: "many series", body: bytes.Repeat([]byte{0x0a, 0x00}, maxAttachments+1), status: 429, code: "resource_exhausted", says: "series: more than the limit of 256"},
 		{name: "many samples", body: pushRequest(bytes.Repeat([]byte{0x12, 0x00}, maxAttachments+1)), status: 429, code: "resource_exhausted", says: "samples: more than"},
 		{name: "many labels", body: pushRequest(bytes.Repeat([]byte{0x0a, 0x00}, maxAttributes+1)), status: 429, code: "resource_exhausted", says: "labels: 257"},
@@ -163,7 +163,7 @@ func TestR10_ConnectCodes(t *testing.T) {
 			got, err := b.send(row.method, connectPath, bytes.NewReader(row.body), append([]string{"Content-Type", row.contentType}, row.headers...)...)
 			require.NoError(t, err)
 			require.Equal(t, row.status, got.status, got.body)
-			assert.Zero(t, b.server.budget.inUse())
+			assert.Zero(t, b.server.budget.InUse())
 			profiletest.Injected(t, "1 requests")
 			assert.Equal(t, map[string]int64{http.StatusText(row.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
 			if row.status == 200 {

@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -36,11 +37,11 @@ type datadogEvent struct {
 
 // datadogAttributes are the tags that OpenTelemetry has another name for.
 var datadogAttributes = map[string]string{
-	"service":            attributeServiceName,
+	"service":            ingest.AttributeServiceName,
 	"env":                "deployment.environment.name",
 	"version":            "service.version",
 	"host":               "host.name",
-	"runtime-id":         attributeServiceInstance,
+	"runtime-id":         ingest.AttributeServiceInstanceID,
 	"language":           "telemetry.sdk.language",
 	"process_id":         attributeProcessPID,
 	"runtime":            "process.runtime.name",
@@ -65,8 +66,8 @@ var datadogLabels = map[string]string{
 // datadog handles POST /profiling/v1/input, what Datadog's libraries send to their
 // agent: a form with the part event and an attachment for each profile.
 func (s *server) datadog(w http.ResponseWriter, r *http.Request) error {
-	held := s.budget.reserve()
-	defer held.release()
+	held := s.budget.Reserve()
+	defer held.Release()
 	parts, err := s.readForm(r, held, func(name, file string) bool {
 		return name == partEvent || isPprofFile(fileOf(name, file))
 	})
@@ -109,7 +110,7 @@ func (s *server) datadog(w http.ResponseWriter, r *http.Request) error {
 	attachments := make([]attachment, len(profiles))
 	for i, p := range profiles {
 		file := fileOf(p.name, p.file)
-		attachments[i] = attachment{name: fmt.Sprintf("attachment %.200q", file), body: p.body, arrival: batch.arrival(file)}
+		attachments[i] = attachment{name: fmt.Sprintf("attachment %.200q", file), body: p.body, payload: batch.arrival(file)}
 	}
 	if err := s.acceptAll(r.Context(), datadogPath, attachments, held); err != nil {
 		return err
@@ -124,7 +125,7 @@ func (s *server) datadog(w http.ResponseWriter, r *http.Request) error {
 // datadogBatch is what the profiles of one request have in common.
 type datadogBatch struct {
 	resource pcommon.Map
-	span     timeSpan
+	span     ingest.TimeRange
 }
 
 func (s *server) readDatadogEvent(document []byte) (batch datadogBatch, err error) {
@@ -132,10 +133,10 @@ func (s *server) readDatadogEvent(document []byte) (batch datadogBatch, err erro
 	if err := json.Unmarshal(document, &event); err != nil {
 		return batch, badRequest("not the JSON that is wanted: " + jsonError(err))
 	}
-	if batch.span.from, err = parseDatadogTime(event.Start); err != nil {
+	if batch.span.Start, err = parseDatadogTime(event.Start); err != nil {
 		return batch, badRequest("start: " + err.Error())
 	}
-	if batch.span.until, err = parseDatadogTime(event.End); err != nil {
+	if batch.span.End, err = parseDatadogTime(event.End); err != nil {
 		return batch, badRequest("end: " + err.Error())
 	}
 	if err := tooManyAttributes("tags_profiler", 1+strings.Count(event.Tags, ",")); err != nil {
@@ -214,34 +215,34 @@ func kindOfSkipped(file string) string {
 
 // arrival tells kind and temporality by the name of the file, as in
 // delta-heap.pprof. A library that profiles everything at once calls it auto.
-func (b *datadogBatch) arrival(file string) arrival {
+func (b *datadogBatch) arrival(file string) ingest.Payload {
 	kind, delta := strings.CutPrefix(strings.TrimSuffix(file, suffixPprof), prefixDelta)
-	a := arrival{resource: b.resource, span: b.span, labelNames: datadogLabels}
+	a := ingest.Payload{Resource: b.resource, TimeRange: b.span, AttributeNames: datadogLabels}
 	switch kind {
 	case "goroutines":
-		a.kind = kindGoroutine
+		a.ProfileType = ingest.ProfileTypeGoroutine
 	case "space": // of Node.js: what the heap holds
-		a.kind = kindHeap
-		a.temporality = always(temporalityInstant)
+		a.ProfileType = ingest.ProfileTypeHeap
+		a.Temporality = ingest.Always(ingest.TemporalityInstant)
 		return a
 	case "auto", "profile", "rubyprofile":
-		a.temporality = datadogTemporality
+		a.Temporality = datadogTemporality
 		return a
 	default:
-		a.kind = strings.ToValidUTF8(kind, "\ufffd")
+		a.ProfileType = strings.ToValidUTF8(kind, "\ufffd")
 	}
-	a.temporality = ofKind(a.kind, delta)
-	if a.temporality == nil && delta {
-		a.temporality = always(temporalityDelta)
+	a.Temporality = ingest.GoTemporality(a.ProfileType, delta)
+	if a.Temporality == nil && delta {
+		a.Temporality = ingest.Always(ingest.TemporalityDelta)
 	}
 	return a
 }
 
 // datadogTemporality is that of the sample types of profiles that hold everything:
 // what is alive is a state, and the rest speaks for itself by its duration.
-func datadogTemporality(sampleType string) temporality {
-	if isInUse(sampleType) || strings.HasPrefix(sampleType, "heap-") {
-		return temporalityInstant
+func datadogTemporality(sampleType string) ingest.Temporality {
+	if ingest.IsInUse(sampleType) || strings.HasPrefix(sampleType, "heap-") {
+		return ingest.TemporalityInstant
 	}
-	return temporalityUnknown
+	return ingest.TemporalityUnknown
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
-	"github.com/pierrec/lz4/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -23,16 +22,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-func lz4Frame(t *testing.T, data []byte) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w := lz4.NewWriter(&buf)
-	_, err := w.Write(data)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return buf.Bytes()
-}
 
 func (b *bench) sendForm(path string, parts ...formPart) answer {
 	b.t.Helper()
@@ -62,11 +51,11 @@ func TestDatadog(t *testing.T) {
 		sent[kind] = samplePprof("/bin/app", int64(i+1))
 	}
 	got := b.sendForm(datadogPath,
-		attached("cpu.pprof", gzipped(t, plain(t, sent["cpu"]))),
-		attached("delta-heap.pprof", zstandard(t, plain(t, sent["heap"]))),
-		attached("goroutines.pprof", lz4Frame(t, plain(t, sent["goroutine"]))),
+		attached("cpu.pprof", profiletest.Gzip(t, plain(t, sent["cpu"]))),
+		attached("delta-heap.pprof", profiletest.Zstd(t, plain(t, sent["heap"]))),
+		attached("goroutines.pprof", profiletest.LZ4(t, plain(t, sent["goroutine"]))),
 		attached("block.pprof", plain(t, sent["block"])),
-		attached("auto.pprof.lz4", lz4Frame(t, plain(t, sent["auto"]))),
+		attached("auto.pprof.lz4", profiletest.LZ4(t, plain(t, sent["auto"]))),
 		attached("metrics.json", []byte(`[["go_mem",1]]`)),
 		attached("go.trace", []byte("trace")),
 		attached("main.jfr", []byte("FLR\x00")),
@@ -234,7 +223,7 @@ func TestDatadogIsRefused(t *testing.T) {
 			assert.Equal(t, row.status, got.status, got.body)
 			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
 			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.server.budget.inUse())
+			assert.Zero(t, b.server.budget.InUse())
 		})
 	}
 	t.Run("no form", func(t *testing.T) {
@@ -259,7 +248,7 @@ func TestDatadogIsRefused(t *testing.T) {
 		next := newSink(t)
 		b := startBench(t, serverYAML, next)
 		body, headers := form(t, good, event("{}"))
-		got, err := b.send(http.MethodPost, datadogPath, bytes.NewReader(gzipped(t, body)), append(headers, "Content-Encoding", "gzip")...)
+		got, err := b.send(http.MethodPost, datadogPath, bytes.NewReader(profiletest.Gzip(t, body)), append(headers, "Content-Encoding", "gzip")...)
 		require.NoError(t, err)
 		require.Equal(t, 202, got.status, got.body)
 		next.only()
@@ -276,9 +265,9 @@ func TestR4_OthersOfTheRequestAreKept(t *testing.T) {
 	}{
 		"malformed": {[]byte("hello"), 400},
 		"empty":     {nil, 400},
-		"bad gzip":  {gzipped(t, good)[:30], 400},
+		"bad gzip":  {profiletest.Gzip(t, good)[:30], 400},
 		"JFR":       {[]byte("FLR\x00"), 415},
-		"a bomb":    {gzipped(t, make([]byte, 4<<20)), 413},
+		"a bomb":    {profiletest.Gzip(t, make([]byte, 4<<20)), 413},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := newSink(t)
@@ -313,7 +302,7 @@ func TestR2_ProfilesOfOneRequestShareTheLimit(t *testing.T) {
 	p.Comments = []string{strings.Repeat("x", 900<<10)}
 	next := newSink(t)
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
-	body := gzipped(t, plain(t, p))
+	body := profiletest.Gzip(t, plain(t, p))
 	got := b.sendForm(datadogPath, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
 	assert.Equal(t, 413, got.status)
 	assert.Contains(t, got.body, "all profiles of the request")

@@ -111,7 +111,7 @@ func TestR11_DrippingClients(t *testing.T) {
 		}
 	}
 	b := startBench(t, config, consumertest.NewNop())
-	good := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
+	good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	idle := b.pushFor(t, duration/4, good)
 
 	goroutines, files := runtime.NumGoroutine(), openFiles()
@@ -144,7 +144,7 @@ func TestR11_DrippingClients(t *testing.T) {
 	if full {
 		assert.Less(t, busy, 2*max(idle, 5*time.Millisecond))
 	}
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 	b.client.CloseIdleConnections()
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines && openFiles() <= files }, time.Minute, 50*time.Millisecond,
 		"goroutines were %d, open files %d", goroutines, files)

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -80,7 +81,7 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 			for n := range data {
 				answered(fmt.Sprintf("the first %d bytes", n), data[:n])
 			}
-			zipped := gzipped(t, data)
+			zipped := profiletest.Gzip(t, data)
 			for n := range zipped {
 				assert.Equal(t, 400, b.sendBy(w, zipped[:n]).status, "the first %d bytes of gzip", n)
 			}
@@ -106,7 +107,7 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 				assert.Contains(t, []int{w.success, 400, 413, 415, 429, 501}, got.status, "byte %d: %s", i, got.body)
 			}
 			profiletest.Injected(t, fmt.Sprintf("%d prefixes and flipped bits, %d flipped bits of wires", sent, len(body)))
-			assert.Zero(t, b.server.budget.inUse())
+			assert.Zero(t, b.server.budget.InUse())
 			assert.Empty(t, b.logs.FilterMessage("panic while handling a request").All())
 		})
 	}
@@ -116,19 +117,19 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 func bombs(t *testing.T) map[string][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
-	member, frame := gzipped(t, zeros), zstandard(t, zeros)
+	member, frame := profiletest.Gzip(t, zeros), profiletest.Zstd(t, zeros)
 	members := slices.Repeat(member, 8)
 	return map[string][]byte{
-		"gzip of one member":   gzipped(t, slices.Repeat(zeros, 2)),
+		"gzip of one member":   profiletest.Gzip(t, slices.Repeat(zeros, 2)),
 		"gzip of many members": members,
-		"gzip in gzip":         gzipped(t, members),
-		"gzip in zstd":         zstandard(t, members),
-		"zstd of one frame":    zstandard(t, slices.Repeat(zeros, 2)),
+		"gzip in gzip":         profiletest.Gzip(t, members),
+		"gzip in zstd":         profiletest.Zstd(t, members),
+		"zstd of one frame":    profiletest.Zstd(t, slices.Repeat(zeros, 2)),
 		"zstd of many frames":  slices.Repeat(frame, 8),
-		"zstd stream":          zstdStream(t, slices.Repeat(zeros, 2)),
-		"zstd in gzip in gzip": gzipped(t, gzipped(t, slices.Repeat(frame, 8))),
-		"lz4":                  lz4Frame(t, slices.Repeat(zeros, 2)),
-		"lz4 in gzip":          gzipped(t, lz4Frame(t, slices.Repeat(zeros, 2))),
+		"zstd stream":          profiletest.ZstdStream(t, slices.Repeat(zeros, 2)),
+		"zstd in gzip in gzip": profiletest.Gzip(t, profiletest.Gzip(t, slices.Repeat(frame, 8))),
+		"lz4":                  profiletest.LZ4(t, slices.Repeat(zeros, 2)),
+		"lz4 in gzip":          profiletest.Gzip(t, profiletest.LZ4(t, slices.Repeat(zeros, 2))),
 	}
 }
 
@@ -151,10 +152,10 @@ func TestR2_Bombs(t *testing.T) {
 			})
 		}
 	}
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 
 	for name, bomb := range all {
-		encoding := compressionOf(bomb).name
+		encoding := ingest.Compression(bomb)
 		if encoding == "lz4" {
 			continue
 		}
@@ -174,7 +175,7 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 		all = append(all, bomb)
 	}
 	const clients, rounds = 32, 4
-	good := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
+	good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	var wg sync.WaitGroup
 	var accepted, bombed atomic.Int64
 	for client := range clients {
@@ -204,7 +205,7 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 	// Each is of two samples.
 	profiletest.Account(t, fmt.Sprintf("%d bombs", bombed.Load()), int(2*accepted.Load()), next.SampleCount(), 0)
 	assert.Equal(t, clients*rounds/2*2, next.SampleCount())
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 }
 
 // Row R10 of the faults: the collector's contract of receivers (CheckConsumeContract
@@ -306,7 +307,7 @@ func TestR12_ManyClients(t *testing.T) {
 			for push := range pushes {
 				value := int64(1 + client*pushes + push)
 				w := wires[value%int64(len(wires))]
-				body := gzipped(t, plain(t, numbered(value)))
+				body := profiletest.Gzip(t, plain(t, numbered(value)))
 				for {
 					status := b.sendBy(w, body).status
 					if status == http.StatusServiceUnavailable {
@@ -336,7 +337,7 @@ func TestR12_ManyClients(t *testing.T) {
 	}
 	profiletest.Account(t, fmt.Sprintf("%d clients, %d calls of the consumer of which some fail", clients, calls.Load()), int(acknowledged.Load()), len(values), 0)
 	assert.Equal(t, accepted.Load(), arrived)
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 }
 
 // Row R13 of the faults: a panic is answered, and is the end of nothing else, in
@@ -363,7 +364,7 @@ func TestR13_PanicIsAnswered(t *testing.T) {
 			assert.Contains(t, got.body, "internal error")
 			assert.NotContains(t, got.body, "out of the blue")
 			assert.Equal(t, 1, b.logs.FilterMessage("panic while handling a request").Len())
-			assert.Zero(t, b.server.budget.inUse())
+			assert.Zero(t, b.server.budget.InUse())
 			for range pushes {
 				require.Equal(t, w.success, b.sendBy(w, body).status)
 			}

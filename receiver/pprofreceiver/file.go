@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -51,12 +52,12 @@ type fileReader struct {
 	patterns           []*pathPattern
 	exclude            []string
 	resourceAttributes map[string]string
-	intake             *intake
+	intake             *ingest.Ingester
 	logger             *zap.Logger
 	telemetry          *telemetry
 
 	limit      int // bytes of a payload
-	budget     *budget
+	budget     *ingest.InFlight
 	checkpoint *checkpoint
 	waiting    map[string]version // files seen that may still grow
 	warned     map[string]string  // outcome of files that are tried again
@@ -78,7 +79,7 @@ type foundFile struct {
 	kind       string
 }
 
-func newFileReader(id component.ID, config FileConfig, resourceAttributes map[string]string, in *intake, logger *zap.Logger, telemetry *telemetry) (*fileReader, error) {
+func newFileReader(id component.ID, config FileConfig, resourceAttributes map[string]string, in *ingest.Ingester, logger *zap.Logger, telemetry *telemetry) (*fileReader, error) {
 	r := &fileReader{
 		id:                 id,
 		config:             config,
@@ -88,7 +89,7 @@ func newFileReader(id component.ID, config FileConfig, resourceAttributes map[st
 		telemetry:          telemetry,
 		limit:              int(config.MaxDecompressedSize),
 		// Files are read one at a time, so none waits for another.
-		budget:       newBudget(largestInFlightBytes, 0),
+		budget:       ingest.NewInFlight(largestInFlightBytes, 0),
 		waiting:      map[string]version{},
 		warned:       map[string]string{},
 		troubled:     map[string]bool{},
@@ -337,32 +338,32 @@ func (r *fileReader) take(ctx context.Context, file foundFile) (err error) {
 			err = failed(outcomePanic, "panic: %v", fault)
 		}
 	}()
-	held := r.budget.reserve()
-	defer held.release()
+	held := r.budget.Reserve()
+	defer held.Release()
 	payload, err := r.read(ctx, file, held)
 	if err != nil {
 		return err
 	}
 	resource := pcommon.NewMap()
-	putStrings(resource, r.resourceAttributes)
-	putStrings(resource, file.attributes)
-	return r.handOn(ctx, file, arrival{payload: payload, resource: resource, kind: file.kind})
+	ingest.PutStrings(resource, r.resourceAttributes)
+	ingest.PutStrings(resource, file.attributes)
+	return r.handOn(ctx, file, ingest.Payload{Data: payload, Resource: resource, ProfileType: file.kind})
 }
 
 // handOn offers the profile until the pipeline takes it or refuses it for good.
-func (r *fileReader) handOn(ctx context.Context, file foundFile, a arrival) error {
+func (r *fileReader) handOn(ctx context.Context, file foundFile, a ingest.Payload) error {
 	waits := backoff.ExponentialBackOff{
 		InitialInterval: r.firstRetry, MaxInterval: r.longestRetry,
 		RandomizationFactor: backoff.DefaultRandomizationFactor, Multiplier: backoff.DefaultMultiplier,
 	}
 	waits.Reset()
 	for {
-		err := r.intake.accept(ctx, a, nil)
-		var pipeline *pipelineError
+		err := r.intake.Ingest(ctx, a, nil)
+		var pipeline *ingest.PipelineError
 		if !errors.As(err, &pipeline) || consumererror.IsPermanent(pipeline) {
 			return err
 		}
-		a.repeated = true // and is translated anew, since who has it may change it
+		a.Resent = true // and is translated anew, since who has it may change it
 		wait := waits.NextBackOff()
 		r.logger.Debug("the pipeline cannot take a file now, it is offered again", zap.String("path", file.path), zap.Duration("after", wait), zap.Error(err))
 		timer := time.NewTimer(wait)
@@ -377,7 +378,7 @@ func (r *fileReader) handOn(ctx context.Context, file foundFile, a arrival) erro
 
 // read returns what a file holds, without its compression. Nothing that is put in
 // its place since it was found is waited for.
-func (r *fileReader) read(ctx context.Context, file foundFile, held *reservation) ([]byte, error) {
+func (r *fileReader) read(ctx context.Context, file foundFile, held *ingest.Reservation) ([]byte, error) {
 	opened, err := file.root.OpenFile(file.relative, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return nil, &unreadableError{err}
@@ -399,7 +400,7 @@ func (r *fileReader) read(ctx context.Context, file foundFile, held *reservation
 	if file.version.Size > int64(r.limit) {
 		return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: int64(r.limit), Got: file.version.Size}
 	}
-	content, err := readBody(ctx, opened, file.version.Size, held)
+	content, err := ingest.ReadAll(ctx, opened, file.version.Size, held)
 	if _, failed := errors.AsType[*fs.PathError](err); failed {
 		err = &unreadableError{err}
 	}
@@ -412,7 +413,7 @@ func (r *fileReader) read(ctx context.Context, file foundFile, held *reservation
 	if int64(len(content)) != file.version.Size {
 		return nil, errChanged
 	}
-	payload, err := unpack(ctx, content, r.limit, held)
+	payload, err := ingest.Decompress(ctx, content, r.limit, held)
 	if err == nil && bytes.HasPrefix(payload, magicJFR) {
 		err = errors.New("a JFR recording, want a pprof profile")
 	}

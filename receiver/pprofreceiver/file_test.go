@@ -199,7 +199,7 @@ func (s *memoryStorage) host() component.Host { return hostWith{storageID: s} }
 // modification.
 func writeProfile(t *testing.T, path string, value int64, modified time.Time) {
 	t.Helper()
-	writeFile(t, path, gzipped(t, plain(t, samplePprof("/bin/app", value))), modified)
+	writeFile(t, path, profiletest.Gzip(t, plain(t, samplePprof("/bin/app", value))), modified)
 }
 
 func writeFile(t *testing.T, path string, content []byte, modified time.Time) {
@@ -320,8 +320,8 @@ func TestR17_OddFiles(t *testing.T) {
 		"text.pb.gz":    []byte("no profile"),
 		".hidden.pb.gz": []byte("x"),
 		"large.pb.gz":   make([]byte, 1<<20+1),
-		"bomb.pb.gz":    gzipped(t, make([]byte, 1<<20+1)),
-		"half.pb.gz":    gzipped(t, plain(t, samplePprof("/bin/app", 9)))[:40],
+		"bomb.pb.gz":    profiletest.Gzip(t, make([]byte, 1<<20+1)),
+		"half.pb.gz":    profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 9)))[:40],
 		"x.pb.gz.tmp":   []byte("x"),
 	} {
 		writeFile(t, filepath.Join(dir, name), content, old)
@@ -346,7 +346,7 @@ func TestR17_OddFiles(t *testing.T) {
 func TestR17_GrowingAndReplacedFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.pb.gz")
-	content := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
+	content := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	next := newSink(t)
 	b := newBench(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
 	b.files.checkpoint = newCheckpoint(nil)
@@ -543,7 +543,7 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.DurationNanos = -1
 	payload := plain(t, p)
-	writeFile(t, filepath.Join(dir, "1.pb.gz"), gzipped(t, payload), time.Now().Add(-time.Hour))
+	writeFile(t, filepath.Join(dir, "1.pb.gz"), profiletest.Gzip(t, payload), time.Now().Add(-time.Hour))
 	next := newSink(t)
 	offered := 0
 	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {

@@ -33,11 +33,11 @@ func FuzzRequests(f *testing.F) {
 		}
 		_, query, _ := strings.Cut(w.path, "?")
 		f.Add(uint8(i), query, contentType, body)
-		f.Add(uint8(i), query, contentType, gzipped(t, body))
+		f.Add(uint8(i), query, contentType, profiletest.Gzip(t, body))
 	}
 	body, headers := form(t, formPart{"profile", "p", profile}, formPart{"sample_type_config", "c", []byte(`{"cpu":{"units":"u","display-name":"mutex_x","aggregation":"average","cumulative":true}}`)}, formPart{"prev_profile", "p", profile})
 	f.Add(uint8(1), "name=app%7Ba=b,__session_id__=1%7D&from=1700000000&until=1700000001000&spyName=gospy&aggregationType=sum", headers[1], body)
-	body, headers = form(t, attached("delta-heap.pprof", lz4Frame(t, profile)), attached("metrics.json", nil), event(goEvent))
+	body, headers = form(t, attached("delta-heap.pprof", profiletest.LZ4(t, profile)), attached("metrics.json", nil), event(goEvent))
 	f.Add(uint8(5), "", headers[1], body)
 
 	cfg, err := loadConfig("server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1MiB, max_in_flight: 16MiB}")
@@ -70,7 +70,7 @@ func FuzzRequests(f *testing.F) {
 		if len(violations) > 0 {
 			t.Errorf("not conforming: %q", violations)
 		}
-		if held := r.server.budget.inUse(); held != 0 {
+		if held := r.server.budget.InUse(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})

@@ -5,7 +5,6 @@ package pprofreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -16,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -197,41 +195,6 @@ func plain(t *testing.T, p *profile.Profile) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	require.NoError(t, p.WriteUncompressed(&buf))
-	return buf.Bytes()
-}
-
-func gzipped(t *testing.T, data []byte) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	_, err := w.Write(data)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return buf.Bytes()
-}
-
-func zstandard(t *testing.T, data []byte) []byte {
-	t.Helper()
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	require.NoError(t, err)
-	encoded := w.EncodeAll(data, nil)
-	require.NoError(t, w.Close())
-	return encoded
-}
-
-// zstdStream compresses without the size in the header.
-func zstdStream(t *testing.T, data []byte) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	w, err := zstd.NewWriter(&buf, zstd.WithEncoderConcurrency(1))
-	require.NoError(t, err)
-	for len(data) > 0 { // in parts, so that the encoder does not know the size
-		n := min(len(data), 1<<20)
-		_, err = w.Write(data[:n])
-		require.NoError(t, err)
-		data = data[n:]
-	}
-	require.NoError(t, w.Close())
 	return buf.Bytes()
 }
 

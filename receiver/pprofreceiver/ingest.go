@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -47,7 +48,7 @@ const maxConfiguredTypes = 1 + 1024
 // ingestion is a request to /ingest.
 type ingestion struct {
 	series      series
-	span        timeSpan
+	span        ingest.TimeRange
 	aggregation string // of all sample types without a config of their own
 	config      map[string]sampleTypeConfig
 	skipped     map[string]int // parts, by what they are
@@ -64,8 +65,8 @@ func (s *server) ingest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	held := s.budget.reserve()
-	defer held.release()
+	held := s.budget.Reserve()
+	defer held.Release()
 	var body []byte
 	switch format := query.Get("format"); {
 	case format == "jfr":
@@ -80,7 +81,7 @@ func (s *server) ingest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	profile := attachment{name: "profile", body: body, arrival: in.arrival(s)}
+	profile := attachment{name: "profile", body: body, payload: in.arrival(s)}
 	if err := s.acceptAll(r.Context(), ingestPath, []attachment{profile}, held); err != nil {
 		return err
 	}
@@ -103,12 +104,12 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 		return in, err
 	}
 	resource := in.series.resource
-	for _, known := range []label{{attributeServiceName, app}, {attributeSpy, query.Get("spyName")}} {
+	for _, known := range []label{{ingest.AttributeServiceName, app}, {attributeSpy, query.Get("spyName")}} {
 		if known.value == "" {
 			continue
 		}
 		name := known.name
-		if name == attributeServiceName && resource[name] != "" && resource[name] != app {
+		if name == ingest.AttributeServiceName && resource[name] != "" && resource[name] != app {
 			name = attributeAppName
 		}
 		if resource[name] != "" {
@@ -119,10 +120,10 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 			return in, err
 		}
 	}
-	if in.span.from, err = parseTime(query.Get("from")); err != nil {
+	if in.span.Start, err = parseTime(query.Get("from")); err != nil {
 		return in, badRequest("query: parameter \"from\": " + err.Error())
 	}
-	if in.span.until, err = parseTime(query.Get("until")); err != nil {
+	if in.span.End, err = parseTime(query.Get("until")); err != nil {
 		return in, badRequest("query: parameter \"until\": " + err.Error())
 	}
 	in.aggregation = query.Get("aggregationType")
@@ -131,7 +132,7 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 
 // readIngestForm returns the profile of a form, and reads what the form says of its
 // sample types.
-func (s *server) readIngestForm(r *http.Request, held *reservation, in *ingestion) ([]byte, error) {
+func (s *server) readIngestForm(r *http.Request, held *ingest.Reservation, in *ingestion) ([]byte, error) {
 	const partProfile, partConfig, partPrevious, partJFR = "profile", "sample_type_config", "prev_profile", "jfr"
 	parts, err := s.readForm(r, held, func(name, _ string) bool { return name == partProfile || name == partConfig })
 	if err != nil {
@@ -172,14 +173,14 @@ func (s *server) readIngestForm(r *http.Request, held *reservation, in *ingestio
 	return profile.body, nil
 }
 
-func (in *ingestion) arrival(s *server) arrival {
-	return arrival{
-		resource:    s.resourceOf(in.series.resource),
-		scope:       in.series.scope,
-		kindOf:      in.kind,
-		temporality: in.temporality,
-		profile:     in.display,
-		span:        in.span,
+func (in *ingestion) arrival(s *server) ingest.Payload {
+	return ingest.Payload{
+		Resource:          s.resourceOf(in.series.resource),
+		ScopeAttributes:   in.series.scope,
+		ProfileTypeOf:     in.kind,
+		Temporality:       in.temporality,
+		ProfileAttributes: in.display,
+		TimeRange:         in.span,
 	}
 }
 
@@ -187,39 +188,39 @@ func (in *ingestion) arrival(s *server) arrival {
 // an average over time the state of a moment, else what happened since the last
 // profile. Without a config the request's aggregation says the same, but for what
 // never is a difference.
-func (in *ingestion) temporality(sampleType string) temporality {
+func (in *ingestion) temporality(sampleType string) ingest.Temporality {
 	config, configured := in.config[sampleType]
 	switch {
 	case config.Cumulative:
-		return temporalityCumulative
+		return ingest.TemporalityCumulative
 	case config.Aggregation == aggregationAverage:
-		return temporalityInstant
+		return ingest.TemporalityInstant
 	case configured:
-		return temporalityDelta
+		return ingest.TemporalityDelta
 	case isState(sampleType), in.aggregation == aggregationAverage:
-		return temporalityInstant
+		return ingest.TemporalityInstant
 	case in.aggregation == aggregationSum:
-		return temporalityDelta
+		return ingest.TemporalityDelta
 	}
-	return temporalityUnknown
+	return ingest.TemporalityUnknown
 }
 
 // isState tells of sample types that are the state of a moment in every runtime:
 // the heap in use, goroutines, and the heap of Node.js.
 func isState(sampleType string) bool {
-	return isInUse(sampleType) ||
+	return ingest.IsInUse(sampleType) ||
 		slices.Contains([]string{"goroutine", "goroutines", "threadcreate", "objects", "space"}, sampleType)
 }
 
 // display is what Pyroscope shows a sample type as.
-func (in *ingestion) display(sampleType string) []profileTag {
-	var tags []profileTag
+func (in *ingestion) display(sampleType string) []ingest.Attribute {
+	var tags []ingest.Attribute
 	config := in.config[sampleType]
 	if config.DisplayName != "" {
-		tags = append(tags, profileTag{attributeDisplayName, config.DisplayName})
+		tags = append(tags, ingest.Attribute{Key: attributeDisplayName, Value: config.DisplayName})
 	}
 	if config.Units != "" {
-		tags = append(tags, profileTag{attributeDisplayUnits, config.Units})
+		tags = append(tags, ingest.Attribute{Key: attributeDisplayUnits, Value: config.Units})
 	}
 	return tags
 }
@@ -231,19 +232,19 @@ func (in *ingestion) kind(sampleTypes []string) string {
 		name := in.config[sampleType].DisplayName
 		switch {
 		case strings.HasPrefix(name, "mutex_"):
-			return kindMutex
+			return ingest.ProfileTypeMutex
 		case strings.HasPrefix(name, "block_"):
-			return kindBlock
+			return ingest.ProfileTypeBlock
 		}
 	}
 	for _, known := range []struct{ kind, sampleType string }{
-		{kindWall, "wall"},
-		{kindCPU, "cpu"},
-		{kindHeap, "inuse_space"},
-		{kindHeap, "alloc_space"},
-		{kindHeap, "space"}, // of Node.js
-		{kindGoroutine, "goroutine"},
-		{kindGoroutine, "goroutines"},
+		{ingest.ProfileTypeWall, "wall"},
+		{ingest.ProfileTypeCPU, "cpu"},
+		{ingest.ProfileTypeHeap, "inuse_space"},
+		{ingest.ProfileTypeHeap, "alloc_space"},
+		{ingest.ProfileTypeHeap, "space"}, // of Node.js
+		{ingest.ProfileTypeGoroutine, "goroutine"},
+		{ingest.ProfileTypeGoroutine, "goroutines"},
 	} {
 		if slices.Contains(sampleTypes, known.sampleType) {
 			return known.kind

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // withTypes is samplePprof with these sample types, and no time of its own.
@@ -39,7 +41,7 @@ func TestIngest(t *testing.T) {
 		"name": {name}, "from": {"1700000000000000000"}, "until": {"1700000010000000000"}, "spyName": {"gospy"},
 		"sampleRate": {"100"}, "units": {"samples"}, "aggregationType": {"sum"},
 	}
-	body, headers := form(t, formPart{"profile", "profile.pprof", gzipped(t, plain(t, p))})
+	body, headers := form(t, formPart{"profile", "profile.pprof", profiletest.Gzip(t, plain(t, p))})
 	got, err := b.send(http.MethodPost, "/ingest?"+query.Encode(), bytes.NewReader(body), headers...)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, got.status, got.body)
@@ -217,7 +219,7 @@ func TestIngestIsRefused(t *testing.T) {
 			assert.Equal(t, row.status, got.status, got.body)
 			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
 			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.server.budget.inUse())
+			assert.Zero(t, b.server.budget.InUse())
 		})
 	}
 }

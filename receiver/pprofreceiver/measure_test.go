@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // What a push takes is measured, by every way to push.
@@ -23,7 +25,7 @@ func TestTranslationIsMeasured(t *testing.T) {
 	profile := plain(t, samplePprof("/bin/app", 1))
 	for _, w := range wires {
 		b := startBench(t, serverYAML, consumertest.NewNop())
-		require.Equal(t, w.success, b.sendBy(w, gzipped(t, profile)).status)
+		require.Equal(t, w.success, b.sendBy(w, profiletest.Gzip(t, profile)).status)
 		assert.Equal(t, map[string]int64{"http": int64(len(profile))}, b.counts("otelcol_receiver_pprof_payload_size", "transport"), w.name)
 		duration, err := b.telemetry.GetMetric("otelcol_receiver_pprof_translation_duration")
 		require.NoError(t, err)
@@ -47,7 +49,7 @@ func TestRefusalsAreCountedByReason(t *testing.T) {
 		{reason: "malformed", path: "/v1/pprof?bogus=1", body: good},
 		{reason: "unsupported", body: []byte("FLR\x00")},
 		{reason: "body_size", body: make([]byte, 3<<20)},
-		{reason: "limit", body: gzipped(t, make([]byte, 3<<20))},
+		{reason: "limit", body: profiletest.Gzip(t, make([]byte, 3<<20))},
 		{reason: "limit", path: "/v1/pprof?" + strings.Repeat("a&", 300), body: good},
 		{reason: "pipeline_retryable", body: good, next: errors.New("not now")},
 		{reason: "pipeline_permanent", body: good, next: consumererror.NewPermanent(errors.New("never"))},

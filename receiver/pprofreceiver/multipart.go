@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -38,7 +39,7 @@ func isForm(header http.Header) bool {
 
 // readForm reads the parts of a form, at most maxParts. What they hold, and their names, is kept by
 // the reservation; parts that wants refuses are passed over without being held.
-func (s *server) readForm(r *http.Request, held *reservation, wants func(name, file string) bool) ([]part, error) {
+func (s *server) readForm(r *http.Request, held *ingest.Reservation, wants func(name, file string) bool) ([]part, error) {
 	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != mediaTypeMultipart || parameters["boundary"] == "" {
 		return nil, unsupported("Content-Type: want " + mediaTypeMultipart + " with a boundary")
@@ -56,7 +57,7 @@ func (s *server) readForm(r *http.Request, held *reservation, wants func(name, f
 		if err != nil {
 			return nil, err
 		}
-		held.keep()
+		held.Keep()
 		body = bytes.NewReader(whole)
 	}
 	// More parts than there may be profiles, for those that are none.
@@ -79,10 +80,10 @@ func (s *server) readForm(r *http.Request, held *reservation, wants func(name, f
 		}
 		// Copies, since these hold the whole header.
 		name, file := strings.Clone(next.FormName()), strings.Clone(next.FileName())
-		if err := held.resize(ctx, int64(len(name)+len(file))); err != nil {
+		if err := held.Resize(ctx, int64(len(name)+len(file))); err != nil {
 			return nil, bodyError(ctx, err)
 		}
-		held.keep()
+		held.Keep()
 		if !wants(name, file) {
 			if _, err := io.Copy(io.Discard, next); err != nil {
 				return nil, bodyError(ctx, fmt.Errorf("part %.200q: %w", name, truncated(err)))
@@ -90,11 +91,11 @@ func (s *server) readForm(r *http.Request, held *reservation, wants func(name, f
 			parts = append(parts, part{name: name, file: file})
 			continue
 		}
-		content, err := readBody(ctx, next, -1, held)
+		content, err := ingest.ReadAll(ctx, next, -1, held)
 		if err != nil {
 			return nil, bodyError(ctx, fmt.Errorf("part %.200q: %w", name, truncated(err)))
 		}
-		held.keep()
+		held.Keep()
 		parts = append(parts, part{name: name, file: file, body: content})
 	}
 }

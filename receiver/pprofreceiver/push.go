@@ -12,7 +12,13 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
+
+// contentEncodings are the supported values of Content-Encoding, as
+// compression_algorithms names them: "" is no compression.
+var contentEncodings = []string{"", "gzip", "zstd"}
 
 const (
 	pushPath = "/v1/pprof"
@@ -84,13 +90,13 @@ func (s *server) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	held := s.budget.reserve()
-	defer held.release()
+	held := s.budget.Reserve()
+	defer held.Release()
 	payload, err := s.readPayload(r, held)
 	if err != nil {
 		return err
 	}
-	err = s.intake.accept(r.Context(), arrival{payload: payload, resource: s.resourceOf(query.attributes), kind: query.kind}, held)
+	err = s.intake.Ingest(r.Context(), ingest.Payload{Data: payload, Resource: s.resourceOf(query.attributes), ProfileType: query.kind}, held)
 	if err != nil {
 		return err
 	}
@@ -100,12 +106,12 @@ func (s *server) push(w http.ResponseWriter, r *http.Request) error {
 
 // readPayload reads a body that is one profile, and takes off its compression. What
 // it returns is held by the reservation.
-func (s *server) readPayload(r *http.Request, held *reservation) ([]byte, error) {
+func (s *server) readPayload(r *http.Request, held *ingest.Reservation) ([]byte, error) {
 	body, err := s.readBody(r, held)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := unpack(r.Context(), body, s.payloadLimit, held)
+	payload, err := ingest.Decompress(r.Context(), body, s.payloadLimit, held)
 	if err != nil {
 		return nil, bodyError(r.Context(), err)
 	}
@@ -117,7 +123,7 @@ func (s *server) readPayload(r *http.Request, held *reservation) ([]byte, error)
 
 // readBody reads the body as it comes. It is not empty, and has the compression
 // that Content-Encoding says.
-func (s *server) readBody(r *http.Request, held *reservation) ([]byte, error) {
+func (s *server) readBody(r *http.Request, held *ingest.Reservation) ([]byte, error) {
 	encoding, err := s.contentEncoding(r.Header)
 	if err != nil {
 		return nil, err
@@ -126,7 +132,7 @@ func (s *server) readBody(r *http.Request, held *reservation) ([]byte, error) {
 		return nil, &http.MaxBytesError{Limit: s.bodyLimit}
 	}
 	ctx := r.Context()
-	body, err := readBody(ctx, r.Body, r.ContentLength, held)
+	body, err := ingest.ReadAll(ctx, r.Body, r.ContentLength, held)
 	if err != nil {
 		return nil, bodyError(ctx, err)
 	}
@@ -134,7 +140,7 @@ func (s *server) readBody(r *http.Request, held *reservation) ([]byte, error) {
 		return nil, badRequest("body: empty, want a pprof profile")
 	}
 	if encoding != "" {
-		if format := compressionOf(body); format == nil || format.name != encoding {
+		if ingest.Compression(body) != encoding {
 			return nil, badRequest(fmt.Sprintf("body: not %s, which Content-Encoding says", encoding))
 		}
 	}
@@ -143,7 +149,7 @@ func (s *server) readBody(r *http.Request, held *reservation) ([]byte, error) {
 
 // readMessage is readBody for a body that is no profile itself: without its
 // Content-Encoding, and without any other compression taken off.
-func (s *server) readMessage(r *http.Request, held *reservation) ([]byte, error) {
+func (s *server) readMessage(r *http.Request, held *ingest.Reservation) ([]byte, error) {
 	body, err := s.readBody(r, held)
 	if err != nil {
 		return nil, err
@@ -151,7 +157,7 @@ func (s *server) readMessage(r *http.Request, held *reservation) ([]byte, error)
 	if encoding, err := s.contentEncoding(r.Header); err != nil || encoding == "" {
 		return body, err
 	}
-	message, err := unpack(r.Context(), body, s.payloadLimit, held)
+	message, err := ingest.Decompress(r.Context(), body, s.payloadLimit, held)
 	if err != nil {
 		return nil, bodyError(r.Context(), err)
 	}

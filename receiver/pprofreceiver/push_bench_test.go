@@ -6,7 +6,6 @@ package pprofreceiver
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -41,9 +40,9 @@ func BenchmarkPush(b *testing.B) {
 	for _, file := range profiletest.Corpus(b) {
 		plain, err := pproftranslator.Decompress(file.Data, 1<<30)
 		require.NoError(b, err)
-		body := gzippedFor(b, plain)
+		body := profiletest.Gzip(b, plain)
 		b.Run(file.Name, func(b *testing.B) {
-			server := benchServer(b)
+			server := benchServer(b, consumertest.NewNop())
 			client := dialBench(b, server, body)
 			var unmarshaler pproftranslator.Unmarshaler
 			runs := []func() error{
@@ -101,11 +100,10 @@ func BenchmarkInFlight(b *testing.B) {
 		if len(plain) < 100<<10 {
 			continue // what a connection takes would be most of it
 		}
-		body := gzippedFor(b, plain)
+		body := profiletest.Gzip(b, plain)
 		b.Run(file.Name, func(b *testing.B) {
 			const requests = 16
 			for b.Loop() {
-				server := benchServer(b)
 				held := make(chan struct{})
 				entered := make(chan struct{}, requests)
 				next, err := xconsumer.NewProfiles(func(context.Context, pprofile.Profiles) error {
@@ -114,7 +112,7 @@ func BenchmarkInFlight(b *testing.B) {
 					return nil
 				})
 				require.NoError(b, err)
-				server.intake.next = next
+				server := benchServer(b, next)
 				before := heapInUse()
 				var clients sync.WaitGroup
 				for range requests {
@@ -122,7 +120,7 @@ func BenchmarkInFlight(b *testing.B) {
 					clients.Go(func() { _ = client.push() })
 					<-entered
 				}
-				inFlight := server.budget.inUse()
+				inFlight := server.budget.InUse()
 				grown := heapInUse() - before
 				close(held)
 				clients.Wait()
@@ -143,14 +141,14 @@ func heapInUse() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-func benchServer(b *testing.B) *server {
+func benchServer(b *testing.B, next xconsumer.Profiles) *server {
 	b.Helper()
 	cfg, err := loadConfig(serverYAML)
 	require.NoError(b, err)
 	telemetry := componenttest.NewTelemetry()
 	set := settings(telemetry)
 	set.TracerProvider = noop.NewTracerProvider() // the other keeps every span
-	r, err := newReceiver(set, cfg, consumertest.NewNop())
+	r, err := newReceiver(set, cfg, next)
 	require.NoError(b, err)
 	require.NoError(b, r.Start(b.Context(), componenttest.NewNopHost()))
 	b.Cleanup(func() {
@@ -191,14 +189,4 @@ func (c *benchClient) push() error {
 		err = fmt.Errorf("%s: %s", response.Status, text)
 	}
 	return err
-}
-
-func gzippedFor(b *testing.B, plain []byte) []byte {
-	b.Helper()
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	_, err := w.Write(plain)
-	require.NoError(b, err)
-	require.NoError(b, w.Close())
-	return buf.Bytes()
 }

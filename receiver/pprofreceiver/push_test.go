@@ -55,16 +55,16 @@ func TestR10_Statuses(t *testing.T) {
 		retry   string
 	}{
 		{name: "plain", body: good, status: 204},
-		{name: "gzip by magic", body: gzipped(t, good), status: 204},
-		{name: "zstd by magic", body: zstandard(t, good), status: 204},
-		{name: "zstd stream", body: zstdStream(t, good), status: 204},
-		{name: "gzip in gzip", body: gzipped(t, gzipped(t, good)), status: 204},
-		{name: "gzip in zstd in gzip", body: gzipped(t, zstandard(t, gzipped(t, good))), status: 204},
-		{name: "two gzip members", body: append(gzipped(t, good[:20]), gzipped(t, good[20:])...), status: 204},
-		{name: "two zstd frames", body: append(zstandard(t, good[:20]), zstandard(t, good[20:])...), status: 204},
-		{name: "Content-Encoding gzip", body: gzipped(t, good), headers: []string{"Content-Encoding", "gzip"}, status: 204},
-		{name: "Content-Encoding GZIP around gzip", body: gzipped(t, gzipped(t, good)), headers: []string{"Content-Encoding", "GZIP"}, status: 204},
-		{name: "Content-Encoding zstd", body: zstandard(t, good), headers: []string{"Content-Encoding", "zstd"}, status: 204},
+		{name: "gzip by magic", body: profiletest.Gzip(t, good), status: 204},
+		{name: "zstd by magic", body: profiletest.Zstd(t, good), status: 204},
+		{name: "zstd stream", body: profiletest.ZstdStream(t, good), status: 204},
+		{name: "gzip in gzip", body: profiletest.Gzip(t, profiletest.Gzip(t, good)), status: 204},
+		{name: "gzip in zstd in gzip", body: profiletest.Gzip(t, profiletest.Zstd(t, profiletest.Gzip(t, good))), status: 204},
+		{name: "two gzip members", body: append(profiletest.Gzip(t, good[:20]), profiletest.Gzip(t, good[20:])...), status: 204},
+		{name: "two zstd frames", body: append(profiletest.Zstd(t, good[:20]), profiletest.Zstd(t, good[20:])...), status: 204},
+		{name: "Content-Encoding gzip", body: profiletest.Gzip(t, good), headers: []string{"Content-Encoding", "gzip"}, status: 204},
+		{name: "Content-Encoding GZIP around gzip", body: profiletest.Gzip(t, profiletest.Gzip(t, good)), headers: []string{"Content-Encoding", "GZIP"}, status: 204},
+		{name: "Content-Encoding zstd", body: profiletest.Zstd(t, good), headers: []string{"Content-Encoding", "zstd"}, status: 204},
 		{name: "Content-Encoding identity", body: good, headers: []string{"Content-Encoding", "identity"}, status: 204},
 		{name: "curl's content type", body: good, headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 204},
 		{name: "attributes", path: "/v1/pprof?service.name=checkout&a.b=c+d&profile_type=cpu", body: good, status: 204},
@@ -72,14 +72,14 @@ func TestR10_Statuses(t *testing.T) {
 		{name: "neither sample types nor samples", body: plain(t, &profile.Profile{}), status: 204},
 
 		{name: "no body", status: 400, code: codes.InvalidArgument, says: []string{"body: empty"}},
-		{name: "nothing in gzip", body: gzipped(t, nil), status: 400, code: codes.InvalidArgument, says: []string{"empty"}},
+		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, code: codes.InvalidArgument, says: []string{"empty"}},
 		{name: "text", body: []byte("hello world"), status: 400, code: codes.InvalidArgument},
 		{name: "cut off", body: good[:len(good)-3], status: 400, code: codes.InvalidArgument},
-		{name: "gzip cut off", body: gzipped(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: gzip"}},
-		{name: "zstd cut off", body: zstandard(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: zstd"}},
+		{name: "gzip cut off", body: profiletest.Gzip(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: gzip"}},
+		{name: "zstd cut off", body: profiletest.Zstd(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: zstd"}},
 		{name: "too many values", body: plain(t, badStack), status: 400, code: codes.InvalidArgument, says: []string{"sample", "0"}},
 		{name: "not gzip as said", body: good, headers: []string{"Content-Encoding", "gzip"}, status: 400, code: codes.InvalidArgument, says: []string{"not gzip"}},
-		{name: "too many layers", body: gzipped(t, gzipped(t, gzipped(t, gzipped(t, good)))), status: 400, code: codes.InvalidArgument, says: []string{"more than 3 times"}},
+		{name: "too many layers", body: profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, good)))), status: 400, code: codes.InvalidArgument, says: []string{"more than 3 layers"}},
 		{name: "unknown parameter", path: "/v1/pprof?service=checkout", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"service\" is unknown", "service.name"}},
 		{name: "empty parameter", path: "/v1/pprof?=x", body: good, status: 400, code: codes.InvalidArgument, says: []string{"empty name"}},
 		{name: "repeated parameter", path: "/v1/pprof?a.b=1&a.b=2", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"a.b\"", "2 times"}},
@@ -92,12 +92,12 @@ func TestR10_Statuses(t *testing.T) {
 		{name: "PUT", method: http.MethodPut, body: good, status: 405, code: codes.Unimplemented, says: []string{"PUT", "want POST"}},
 
 		{name: "plain too large", body: zeros, status: 413, code: codes.ResourceExhausted},
-		{name: "gzip too large", body: gzipped(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
-		{name: "zstd too large", body: zstandard(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
-		{name: "gzip in Content-Encoding too large", body: gzipped(t, gzipped(t, zeros)), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: codes.ResourceExhausted},
+		{name: "gzip too large", body: profiletest.Gzip(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
+		{name: "zstd too large", body: profiletest.Zstd(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
+		{name: "gzip in Content-Encoding too large", body: profiletest.Gzip(t, profiletest.Gzip(t, zeros)), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: codes.ResourceExhausted},
 
 		{name: "JFR", body: []byte("FLR\x00\x00\x02\x00\x00"), status: 415, code: codes.InvalidArgument, says: []string{"JFR"}},
-		{name: "JFR in gzip", body: gzipped(t, []byte("FLR\x00\x00\x02\x00\x00")), status: 415, code: codes.InvalidArgument, says: []string{"JFR"}},
+		{name: "JFR in gzip", body: profiletest.Gzip(t, []byte("FLR\x00\x00\x02\x00\x00")), status: 415, code: codes.InvalidArgument, says: []string{"JFR"}},
 		{name: "Content-Encoding br", body: good, headers: []string{"Content-Encoding", "br"}, status: 415, code: codes.InvalidArgument, says: []string{"\"br\"", "gzip"}},
 		{name: "Content-Encoding gzip, gzip", body: good, headers: []string{"Content-Encoding", "gzip, gzip"}, status: 415, code: codes.InvalidArgument},
 
@@ -160,9 +160,9 @@ func TestProtobufContentTypeIsMirrored(t *testing.T) {
 func TestCompressionAlgorithmsAreObeyed(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, compression_algorithms: [\"\", zstd]}", consumertest.NewNop())
-	assert.Equal(t, 204, b.push("", zstandard(t, good), "Content-Encoding", "zstd").status)
-	assert.Equal(t, 415, b.push("", gzipped(t, good), "Content-Encoding", "gzip").status)
-	assert.Equal(t, 204, b.push("", gzipped(t, good)).status, "pprof's own gzip is not a Content-Encoding")
+	assert.Equal(t, 204, b.push("", profiletest.Zstd(t, good), "Content-Encoding", "zstd").status)
+	assert.Equal(t, 415, b.push("", profiletest.Gzip(t, good), "Content-Encoding", "gzip").status)
+	assert.Equal(t, 204, b.push("", profiletest.Gzip(t, good)).status, "pprof's own gzip is not a Content-Encoding")
 }
 
 func TestBodyLimit(t *testing.T) {
@@ -366,7 +366,7 @@ func TestProfileIDs(t *testing.T) {
 
 	for name, again := range map[string][]pprofile.ProfileID{
 		"sent again":             idsOf("", "?service.name=a&x.y=1", data),
-		"compressed":             idsOf("", "?service.name=a&x.y=1", gzipped(t, data)),
+		"compressed":             idsOf("", "?service.name=a&x.y=1", profiletest.Gzip(t, data)),
 		"parameters turned":      idsOf("", "?x.y=1&service.name=a", data),
 		"attributes from config": idsOf("resource_attributes: {service.name: a}", "?x.y=1", data),
 	} {
@@ -415,12 +415,12 @@ func TestAuthenticationParametersAreIgnored(t *testing.T) {
 func TestLyingSizes(t *testing.T) {
 	data := plain(t, samplePprof("/bin/app", 3))
 	b := startBench(t, serverYAML, newSink(t))
-	big := gzipped(t, data)
+	big := profiletest.Gzip(t, data)
 	binary.LittleEndian.PutUint32(big[len(big)-4:], 0xffffffff)
 	assert.Equal(t, 400, b.push("", big).status)
-	assert.Zero(t, b.server.budget.inUse())
+	assert.Zero(t, b.server.budget.InUse())
 
-	small := append(gzipped(t, data), gzipped(t, nil)...) // the trailer says 0
+	small := append(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)...) // the trailer says 0
 	assert.Equal(t, 204, b.push("", small).status)
 }
 

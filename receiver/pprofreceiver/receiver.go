@@ -11,6 +11,12 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // pprofReceiver is the component: the sections that are configured, each with
@@ -30,7 +36,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	}
 	r := &pprofReceiver{telemetry: telemetry}
 	if config := cfg.Server.Get(); config != nil {
-		in, err := newIntake("http", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
+		in, err := newIngester("http", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +44,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	}
 	if config := cfg.Remote.Get(); config != nil {
 		// A difference may take a few bytes more than what it was made of.
-		in, err := newIntake("scrape", set, cfg, int(min(2*config.MaxDecompressedSize, largestPayload)), next, telemetry)
+		in, err := newIngester("scrape", set, cfg, int(min(2*config.MaxDecompressedSize, largestPayload)), next, telemetry)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +54,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		}
 	}
 	if config := cfg.File.Get(); config != nil {
-		in, err := newIntake("file", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
+		in, err := newIngester("file", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +64,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		}
 	}
 	if config := cfg.Self.Get(); config != nil {
-		in, err := newIntake("self", set, cfg, maxSelfProfile, next, telemetry)
+		in, err := newIngester("self", set, cfg, maxSelfProfile, next, telemetry)
 		if err != nil {
 			return nil, err
 		}
@@ -108,4 +114,28 @@ func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	}
 	r.telemetry.Shutdown()
 	return err
+}
+
+func newIngester(transport string, set receiver.Settings, cfg *Config, decompressedSize int, next xconsumer.Profiles, telemetry *telemetry) (*ingest.Ingester, error) {
+	return ingest.New(ingest.Settings{
+		Receiver:  set,
+		Transport: transport,
+		ScopeName: metadata.ScopeName,
+		Unmarshaler: &pproftranslator.Unmarshaler{
+			Limits:         pproftranslator.Limits{DecompressedSize: decompressedSize},
+			TimestampLabel: cfg.TimestampLabel,
+			TraceIDLabel:   cfg.Links.TraceID,
+			SpanIDLabel:    cfg.Links.SpanID,
+			LinkLabels:     cfg.Links.others(),
+		},
+		Metrics: ingest.Metrics{
+			PayloadSize:         telemetry.ReceiverPprofPayloadSize,
+			TranslationDuration: telemetry.ReceiverPprofTranslationDuration,
+			EmptyProfiles:       telemetry.ReceiverPprofEmptyProfiles,
+			Repairs:             telemetry.ReceiverPprofRepairs,
+			Attributes: func(more ...attribute.KeyValue) metric.MeasurementOption {
+				return telemetry.with(append(more, attribute.String("transport", transport))...)
+			},
+		},
+	}, next)
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -63,7 +64,7 @@ func refusalOf(err error) *refusal {
 		already  *refusal
 		tooLarge *http.MaxBytesError
 		limit    *pproftranslator.LimitError
-		pipeline *pipelineError
+		pipeline *ingest.PipelineError
 	)
 	switch {
 	case errors.As(err, &already):
@@ -75,7 +76,7 @@ func refusalOf(err error) *refusal {
 			return &refusal{status: http.StatusInternalServerError, reason: reasonPermanent, message: "the pipeline refused the profile for good: " + err.Error()}
 		}
 		return &refusal{status: http.StatusServiceUnavailable, reason: reasonRetryable, message: "the pipeline cannot take the profile now, send it again: " + err.Error(), retryAfter: retryAfterPipeline}
-	case errors.Is(err, errOverBudget):
+	case errors.Is(err, ingest.ErrInFlightLimit):
 		return &refusal{status: http.StatusTooManyRequests, reason: reasonOverBudget, message: err.Error(), retryAfter: retryAfterBudget}
 	case errors.As(err, &tooLarge):
 		return &refusal{status: http.StatusRequestEntityTooLarge, reason: reasonBodySize, message: "body: more than the limit of " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 // RemoteConfig says what is scraped over HTTP: confighttp's client configuration
@@ -88,7 +89,7 @@ const (
 )
 
 // defaultProfiles are what a target is scraped for unless configured.
-var defaultProfiles = []string{kindCPU, kindHeap, kindGoroutine, kindMutex, kindBlock}
+var defaultProfiles = []string{ingest.ProfileTypeCPU, ingest.ProfileTypeHeap, ingest.ProfileTypeGoroutine, ingest.ProfileTypeMutex, ingest.ProfileTypeBlock}
 
 func defaultRemoteConfig() RemoteConfig {
 	client := confighttp.NewDefaultClientConfig()
@@ -232,13 +233,13 @@ func (rc *RemoteConfig) validateTwice(i int, at *url.URL, before []*url.URL) []e
 			return []error{fmt.Errorf("targets::%d::endpoint: %s is that of targets::%d too", i, targetName(at), j)}
 		}
 		first := rc.Targets[j]
-		if target.ResourceAttributes[attributeInstanceID] != first.ResourceAttributes[attributeInstanceID] {
+		if target.ResourceAttributes[ingest.AttributeServiceInstanceID] != first.ResourceAttributes[ingest.AttributeServiceInstanceID] {
 			continue
 		}
 		for _, kind := range rc.kindsOf(target) {
 			if slices.Contains(rc.kindsOf(first), kind) {
 				return []error{fmt.Errorf("targets::%d::endpoint: %s is scraped for %q by targets::%d too, apart from the query: if these are two processes, give each its %s in resource_attributes",
-					i, targetName(at), kind, j, attributeInstanceID)}
+					i, targetName(at), kind, j, ingest.AttributeServiceInstanceID)}
 			}
 		}
 	}
@@ -321,7 +322,7 @@ func (rc *RemoteConfig) profilesCPU() bool {
 		return kindOfPath(at.Path).lasting && !at.Query().Has(secondsParameter)
 	}
 	return slices.ContainsFunc(rc.Targets, func(target TargetConfig) bool {
-		return slices.Contains(rc.kindsOf(target), kindCPU)
+		return slices.Contains(rc.kindsOf(target), ingest.ProfileTypeCPU)
 	})
 }
 

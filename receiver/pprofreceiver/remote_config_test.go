@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 func TestRemoteDefaults(t *testing.T) {
@@ -161,7 +163,7 @@ func TestInstancesOfTargets(t *testing.T) {
 		{[]string{"http://[::1]:6060/x", "http://[::1]:6060"}, []string{"[::1]:6060/x", "[::1]:6060/debug/pprof"}},
 	} {
 		config := defaultRemoteConfig()
-		config.Profiles = []string{kindHeap}
+		config.Profiles = []string{ingest.ProfileTypeHeap}
 		for _, endpoint := range row.targets {
 			config.Targets = append(config.Targets, TargetConfig{Endpoint: endpoint})
 		}

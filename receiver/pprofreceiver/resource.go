@@ -5,23 +5,15 @@ package pprofreceiver
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 const (
-	attributeServiceName     = "service.name"
-	attributeServiceInstance = "service.instance.id"
-	attributeExecutableName  = "process.executable.name"
-
-	// unknownService is what OpenTelemetry calls a service without a name.
-	unknownService = "unknown_service"
-
 	// maxAttributes is how many attributes a request may set, or parameters its
 	// query may have.
 	maxAttributes = 256
@@ -73,40 +65,5 @@ func setAttribute(attributes map[string]string, where, name, value string) error
 // resourceOf makes the attributes of a resource from those of the configuration and
 // those of a request, which win.
 func (s *server) resourceOf(attributes map[string]string) pcommon.Map {
-	resource := pcommon.NewMap()
-	putStrings(resource, s.resourceAttributes)
-	putStrings(resource, attributes)
-	return resource
-}
-
-// putAll sets each attribute of from in to, in order of the keys, so that equal
-// attributes make equal resources.
-func putAll(to, from pcommon.Map) {
-	values := make(map[string]pcommon.Value, from.Len())
-	for key, value := range from.All() {
-		values[key] = value
-	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		values[key].CopyTo(to.PutEmpty(key))
-	}
-}
-
-// putStrings sets each attribute of from in to, in order of the keys.
-func putStrings(to pcommon.Map, from map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(from)) {
-		to.PutStr(key, from[key])
-	}
-}
-
-// nameService gives a resource without a service.name one, as OpenTelemetry's
-// SDKs do.
-func nameService(resource pcommon.Map) {
-	if name, ok := resource.Get(attributeServiceName); ok && name.AsString() != "" {
-		return
-	}
-	name := unknownService
-	if executable, ok := resource.Get(attributeExecutableName); ok && executable.AsString() != "" {
-		name += ":" + executable.AsString()
-	}
-	resource.PutStr(attributeServiceName, name)
+	return ingest.NewResource(s.resourceAttributes, attributes)
 }

@@ -27,10 +27,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/difference"
 )
-
-const attributeInstanceID = "service.instance.id"
 
 // scraper scrapes the targets of a remote section, from start to stop. Each kind
 // of profile of each target has a goroutine of its own, so that none waits for
@@ -38,7 +37,7 @@ const attributeInstanceID = "service.instance.id"
 type scraper struct {
 	config    RemoteConfig
 	jobs      []*scrapeJob
-	intake    *intake
+	intake    *ingest.Ingester
 	settings  component.TelemetrySettings
 	telemetry *telemetry
 
@@ -65,7 +64,7 @@ type scrapeJob struct {
 
 const healthUnknown = -1
 
-func newScraper(config RemoteConfig, resourceAttributes map[string]string, in *intake, settings component.TelemetrySettings, telemetry *telemetry) (*scraper, error) {
+func newScraper(config RemoteConfig, resourceAttributes map[string]string, in *ingest.Ingester, settings component.TelemetrySettings, telemetry *telemetry) (*scraper, error) {
 	s := &scraper{config: config, intake: in, settings: settings, telemetry: telemetry}
 	s.makeClient = s.configuredClient
 	if config.HTTP.Endpoint != "" {
@@ -75,7 +74,7 @@ func newScraper(config RemoteConfig, resourceAttributes map[string]string, in *i
 		}
 		kind := kindOfPath(at.Path)
 		if at.Query().Has(secondsParameter) {
-			kind.temporality = always(temporalityDelta) // of any kind: what happened meanwhile
+			kind.temporality = ingest.Always(ingest.TemporalityDelta) // of any kind: what happened meanwhile
 			kind.sinceLast = false
 		}
 		s.addJob(at, at, kind, at.Host, resourceAttributes, nil)
@@ -120,7 +119,7 @@ func (s *scraper) addJob(target, from *url.URL, kind scrapeKind, instance string
 		from = &withSeconds
 	}
 	resource := pcommon.NewMap()
-	attributes := map[string]string{attributeInstanceID: instance}
+	attributes := map[string]string{ingest.AttributeServiceInstanceID: instance}
 	maps.Copy(attributes, common)
 	maps.Copy(attributes, own)
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -159,8 +158,8 @@ func (s *scraper) start(ctx context.Context, host component.Host) error {
 	s.fetcher = fetcher{
 		client:    client,
 		limit:     int(s.config.MaxDecompressedSize),
-		arriving:  newBudget(int64(s.config.MaxInFlight), s.config.HTTP.Timeout),
-		workingOn: newBudget(int64(s.config.MaxInFlight), s.config.HTTP.Timeout),
+		arriving:  ingest.NewInFlight(int64(s.config.MaxInFlight), s.config.HTTP.Timeout),
+		workingOn: ingest.NewInFlight(int64(s.config.MaxInFlight), s.config.HTTP.Timeout),
 	}
 	if err := s.telemetry.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return fmt.Errorf("remote: %w", err)
@@ -256,8 +255,8 @@ func (s *scraper) scrape(ctx context.Context, job *scrapeJob) (fetched time.Time
 			fetched, err = time.Now(), failed(outcomePanic, "panic: %v", fault)
 		}
 	}()
-	held := s.fetcher.workingOn.reserve()
-	defer held.release()
+	held := s.fetcher.workingOn.Reserve()
+	defer held.Release()
 	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
 	defer cancel()
 	payload, err := s.fetcher.fetch(within, job.url, held)
@@ -269,7 +268,7 @@ func (s *scraper) scrape(ctx context.Context, job *scrapeJob) (fetched time.Time
 		return fetched, err
 	}
 	if memory := job.series.Memory(len(payload)); memory > 0 {
-		if err := held.resize(within, memory); err != nil {
+		if err := held.Resize(within, memory); err != nil {
 			job.series.Lost(fetched)
 			return fetched, err
 		}
@@ -291,15 +290,15 @@ func (s *scraper) handOn(ctx context.Context, job *scrapeJob, payload []byte, at
 	end := job.series.Accept
 	var errs []error
 	for _, part := range step.Parts {
-		err := s.intake.accept(ctx, arrival{
-			payload:     part.Payload,
-			resource:    job.resource,
-			kind:        job.kind.profileType,
-			temporality: job.kind.temporalityOf(part),
-			span:        timeSpan{from: pcommon.NewTimestampFromTime(at)},
+		err := s.intake.Ingest(ctx, ingest.Payload{
+			Data:        part.Payload,
+			Resource:    job.resource,
+			ProfileType: job.kind.profileType,
+			Temporality: job.kind.temporalityOf(part),
+			TimeRange:   ingest.TimeRange{Start: pcommon.NewTimestampFromTime(at)},
 		}, nil)
 		errs = append(errs, err)
-		var pipeline *pipelineError
+		var pipeline *ingest.PipelineError
 		if part.Difference && errors.As(err, &pipeline) && !consumererror.IsPermanent(pipeline) {
 			end = job.series.Defer
 		}

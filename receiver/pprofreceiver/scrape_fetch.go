@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -50,7 +51,7 @@ func outcomeOf(err error) string {
 	var (
 		known    *scrapeError
 		limit    *pproftranslator.LimitError
-		pipeline *pipelineError
+		pipeline *ingest.PipelineError
 	)
 	switch {
 	case err == nil:
@@ -61,7 +62,7 @@ func outcomeOf(err error) string {
 		return outcomeRefused
 	case errors.As(err, &limit):
 		return outcomeTooLarge
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errOverBudget):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ingest.ErrInFlightLimit):
 		return outcomeTimeout
 	}
 	return outcomeMalformed
@@ -96,15 +97,15 @@ func stayOnHost(request *http.Request, via []*http.Request) error {
 type fetcher struct {
 	client    *http.Client
 	limit     int // bytes of a body, and of a payload
-	arriving  *budget
-	workingOn *budget
+	arriving  *ingest.InFlight
+	workingOn *ingest.InFlight
 }
 
 // fetch gets one profile, and takes off its compression. What it returns is held by
 // the reservation, of workingOn. Errors never hold the query of the URL.
-func (f *fetcher) fetch(ctx context.Context, from *url.URL, held *reservation) ([]byte, error) {
-	arriving := f.arriving.reserve()
-	defer arriving.release()
+func (f *fetcher) fetch(ctx context.Context, from *url.URL, held *ingest.Reservation) ([]byte, error) {
+	arriving := f.arriving.Reserve()
+	defer arriving.Release()
 	body, err := f.get(ctx, from, arriving)
 	if err != nil {
 		return nil, err
@@ -112,17 +113,17 @@ func (f *fetcher) fetch(ctx context.Context, from *url.URL, held *reservation) (
 	if len(body) == 0 {
 		return nil, errNoProfile
 	}
-	if err := held.resize(ctx, int64(cap(body))); err != nil {
+	if err := held.Resize(ctx, int64(cap(body))); err != nil {
 		return nil, err
 	}
-	payload, err := unpack(ctx, body, f.limit, held)
+	payload, err := ingest.Decompress(ctx, body, f.limit, held)
 	if err == nil && bytes.HasPrefix(payload, magicJFR) {
 		err = errors.New("a JFR recording, want a pprof profile")
 	}
 	return payload, err
 }
 
-func (f *fetcher) get(ctx context.Context, from *url.URL, held *reservation) ([]byte, error) {
+func (f *fetcher) get(ctx context.Context, from *url.URL, held *ingest.Reservation) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), http.NoBody)
 	if err != nil {
 		return nil, failed(outcomeUnreachable, "%w", withoutURL(err))
@@ -158,13 +159,13 @@ func (f *fetcher) get(ctx context.Context, from *url.URL, held *reservation) ([]
 
 // readBody reads a body of at most limit bytes. What is beyond freeBody is taken
 // from the reservation, as it arrives.
-func (f *fetcher) readBody(ctx context.Context, response *http.Response, held *reservation) ([]byte, error) {
+func (f *fetcher) readBody(ctx context.Context, response *http.Response, held *ingest.Reservation) ([]byte, error) {
 	limited := &io.LimitedReader{R: response.Body, N: int64(f.limit) + 1}
 	var begin bytes.Buffer
 	n, err := io.CopyN(&begin, limited, freeBody)
 	body := begin.Bytes()
 	if err == nil && n == freeBody {
-		body, err = readBody(ctx, io.MultiReader(&begin, limited), response.ContentLength, held)
+		body, err = ingest.ReadAll(ctx, io.MultiReader(&begin, limited), response.ContentLength, held)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -7,12 +7,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/difference"
-)
-
-const (
-	kindAllocs       = "allocs"
-	kindThreadCreate = "threadcreate"
 )
 
 // scrapeKind is a kind of profile that targets serve.
@@ -20,7 +16,7 @@ type scrapeKind struct {
 	name        string // what the configuration calls it
 	path        string // below the target's endpoint
 	profileType string // profile.type
-	temporality func(sampleType string) temporality
+	temporality ingest.TemporalityFunc
 	lasting     bool // takes ?seconds=
 	// sinceLast: the target answers with what happened since it was asked last,
 	// as godeltaprof does.
@@ -28,16 +24,16 @@ type scrapeKind struct {
 }
 
 var scrapeKinds = indexKinds(
-	scrapeKind{name: kindCPU, path: "profile", profileType: kindCPU, temporality: always(temporalityDelta), lasting: true},
-	scrapeKind{name: kindHeap, path: "heap", profileType: kindHeap, temporality: heapTemporality},
-	scrapeKind{name: kindAllocs, path: "allocs", profileType: kindAllocs, temporality: heapTemporality},
-	scrapeKind{name: kindGoroutine, path: "goroutine", profileType: kindGoroutine, temporality: always(temporalityInstant)},
-	scrapeKind{name: kindThreadCreate, path: "threadcreate", profileType: kindThreadCreate, temporality: always(temporalityInstant)},
-	scrapeKind{name: kindMutex, path: "mutex", profileType: kindMutex, temporality: always(temporalityCumulative)},
-	scrapeKind{name: kindBlock, path: "block", profileType: kindBlock, temporality: always(temporalityCumulative)},
-	scrapeKind{name: "delta_heap", path: "delta_heap", profileType: kindHeap, temporality: deltaHeapTemporality, sinceLast: true},
-	scrapeKind{name: "delta_mutex", path: "delta_mutex", profileType: kindMutex, temporality: always(temporalityDelta), sinceLast: true},
-	scrapeKind{name: "delta_block", path: "delta_block", profileType: kindBlock, temporality: always(temporalityDelta), sinceLast: true},
+	scrapeKind{name: ingest.ProfileTypeCPU, path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(ingest.TemporalityDelta), lasting: true},
+	scrapeKind{name: ingest.ProfileTypeHeap, path: "heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.HeapTemporality},
+	scrapeKind{name: ingest.ProfileTypeAllocs, path: "allocs", profileType: ingest.ProfileTypeAllocs, temporality: ingest.HeapTemporality},
+	scrapeKind{name: ingest.ProfileTypeGoroutine, path: "goroutine", profileType: ingest.ProfileTypeGoroutine, temporality: ingest.Always(ingest.TemporalityInstant)},
+	scrapeKind{name: ingest.ProfileTypeThreadCreate, path: "threadcreate", profileType: ingest.ProfileTypeThreadCreate, temporality: ingest.Always(ingest.TemporalityInstant)},
+	scrapeKind{name: ingest.ProfileTypeMutex, path: "mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(ingest.TemporalityCumulative)},
+	scrapeKind{name: ingest.ProfileTypeBlock, path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(ingest.TemporalityCumulative)},
+	scrapeKind{name: "delta_heap", path: "delta_heap", profileType: ingest.ProfileTypeHeap, temporality: deltaHeapTemporality, sinceLast: true},
+	scrapeKind{name: "delta_mutex", path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(ingest.TemporalityDelta), sinceLast: true},
+	scrapeKind{name: "delta_block", path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(ingest.TemporalityDelta), sinceLast: true},
 )
 
 func indexKinds(kinds ...scrapeKind) map[string]scrapeKind {
@@ -58,9 +54,9 @@ func kindOfPath(urlPath string) scrapeKind {
 		}
 	}
 	if last == "fgprof" {
-		return scrapeKind{name: last, profileType: last, temporality: always(temporalityDelta), lasting: true}
+		return scrapeKind{name: last, profileType: last, temporality: ingest.Always(ingest.TemporalityDelta), lasting: true}
 	}
-	return scrapeKind{temporality: always(temporalityUnknown)}
+	return scrapeKind{temporality: ingest.Always(ingest.TemporalityUnknown)}
 }
 
 // maxStacks is how many stacks with labels a profile may have whose values count
@@ -71,30 +67,30 @@ const maxStacks = 1 << 18
 // series is that of the profiles of this kind of one target. deltas tells that what
 // counts from the start of the process is to become differences.
 func (k scrapeKind) series(deltas bool) *difference.Series {
-	has := func(wanted temporality) func(string) bool {
+	has := func(wanted ingest.Temporality) func(string) bool {
 		return func(sampleType string) bool { return k.temporality(sampleType) == wanted }
 	}
 	switch {
 	case k.sinceLast:
-		return difference.SinceLast(has(temporalityDelta))
-	case deltas && k.temporality("alloc_space") == temporalityCumulative: // or of any sample type
-		return difference.Cumulative(has(temporalityCumulative), maxStacks)
+		return difference.SinceLast(has(ingest.TemporalityDelta))
+	case deltas && k.temporality("alloc_space") == ingest.TemporalityCumulative: // or of any sample type
+		return difference.Cumulative(has(ingest.TemporalityCumulative), maxStacks)
 	}
 	return &difference.Series{}
 }
 
 // temporalityOf is that of a part of a profile of this kind.
-func (k scrapeKind) temporalityOf(part difference.Part) func(sampleType string) temporality {
+func (k scrapeKind) temporalityOf(part difference.Part) ingest.TemporalityFunc {
 	if part.Difference {
-		return always(temporalityDelta)
+		return ingest.Always(ingest.TemporalityDelta)
 	}
 	return k.temporality
 }
 
 // deltaHeapTemporality is that of godeltaprof's heap profiles.
-func deltaHeapTemporality(sampleType string) temporality {
+func deltaHeapTemporality(sampleType string) ingest.Temporality {
 	if strings.HasPrefix(sampleType, "alloc_") {
-		return temporalityDelta
+		return ingest.TemporalityDelta
 	}
-	return heapTemporality(sampleType)
+	return ingest.HeapTemporality(sampleType)
 }

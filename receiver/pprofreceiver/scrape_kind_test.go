@@ -11,30 +11,33 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/difference"
 )
 
 // What a kind's profiles are handed on as, with what temporality.
 func TestSeriesOfKinds(t *testing.T) {
-	asTheyAre := func(alloc, inuse temporality) [][]temporality { return [][]temporality{{alloc, alloc, inuse, inuse}} }
-	apart := [][]temporality{{temporalityInstant, temporalityInstant}, {temporalityDelta, temporalityDelta}}
-	differences := [][]temporality{{temporalityDelta, temporalityDelta, temporalityDelta, temporalityDelta}}
-	for name, want := range map[string]struct{ with, without [][]temporality }{
-		kindCPU:          {asTheyAre(temporalityDelta, temporalityDelta), asTheyAre(temporalityDelta, temporalityDelta)},
-		kindHeap:         {apart, asTheyAre(temporalityCumulative, temporalityInstant)},
-		kindAllocs:       {apart, asTheyAre(temporalityCumulative, temporalityInstant)},
-		kindGoroutine:    {asTheyAre(temporalityInstant, temporalityInstant), asTheyAre(temporalityInstant, temporalityInstant)},
-		kindThreadCreate: {asTheyAre(temporalityInstant, temporalityInstant), asTheyAre(temporalityInstant, temporalityInstant)},
-		kindMutex:        {differences, asTheyAre(temporalityCumulative, temporalityCumulative)},
-		kindBlock:        {differences, asTheyAre(temporalityCumulative, temporalityCumulative)},
-		"delta_heap":     {apart, apart},
-		"delta_mutex":    {differences, differences},
-		"delta_block":    {differences, differences},
+	asTheyAre := func(alloc, inuse ingest.Temporality) [][]ingest.Temporality {
+		return [][]ingest.Temporality{{alloc, alloc, inuse, inuse}}
+	}
+	apart := [][]ingest.Temporality{{ingest.TemporalityInstant, ingest.TemporalityInstant}, {ingest.TemporalityDelta, ingest.TemporalityDelta}}
+	differences := [][]ingest.Temporality{{ingest.TemporalityDelta, ingest.TemporalityDelta, ingest.TemporalityDelta, ingest.TemporalityDelta}}
+	for name, want := range map[string]struct{ with, without [][]ingest.Temporality }{
+		ingest.ProfileTypeCPU:          {asTheyAre(ingest.TemporalityDelta, ingest.TemporalityDelta), asTheyAre(ingest.TemporalityDelta, ingest.TemporalityDelta)},
+		ingest.ProfileTypeHeap:         {apart, asTheyAre(ingest.TemporalityCumulative, ingest.TemporalityInstant)},
+		ingest.ProfileTypeAllocs:       {apart, asTheyAre(ingest.TemporalityCumulative, ingest.TemporalityInstant)},
+		ingest.ProfileTypeGoroutine:    {asTheyAre(ingest.TemporalityInstant, ingest.TemporalityInstant), asTheyAre(ingest.TemporalityInstant, ingest.TemporalityInstant)},
+		ingest.ProfileTypeThreadCreate: {asTheyAre(ingest.TemporalityInstant, ingest.TemporalityInstant), asTheyAre(ingest.TemporalityInstant, ingest.TemporalityInstant)},
+		ingest.ProfileTypeMutex:        {differences, asTheyAre(ingest.TemporalityCumulative, ingest.TemporalityCumulative)},
+		ingest.ProfileTypeBlock:        {differences, asTheyAre(ingest.TemporalityCumulative, ingest.TemporalityCumulative)},
+		"delta_heap":                   {apart, apart},
+		"delta_mutex":                  {differences, differences},
+		"delta_block":                  {differences, differences},
 	} {
 		kind, known := scrapeKinds[name]
 		require.True(t, known, name)
-		for deltas, want := range map[bool][][]temporality{true: want.with, false: want.without} {
+		for deltas, want := range map[bool][][]ingest.Temporality{true: want.with, false: want.without} {
 			series := kind.series(deltas)
 			var step difference.Step
 			for n := range int64(2) {
@@ -45,12 +48,12 @@ func TestSeriesOfKinds(t *testing.T) {
 				require.NoError(t, err)
 				series.Accept(step)
 			}
-			var got [][]temporality
+			var got [][]ingest.Temporality
 			for _, part := range step.Parts {
 				parsed, err := profile.ParseData(part.Payload)
 				require.NoError(t, err)
 				of := kind.temporalityOf(part)
-				var types []temporality
+				var types []ingest.Temporality
 				for _, sampleType := range parsed.SampleType {
 					types = append(types, of(sampleType.Type))
 				}

@@ -239,7 +239,7 @@ func TestR14_BadTargets(t *testing.T) {
 			cycles  = 10
 			timeout = 30 * time.Second
 		)
-		profile := gzipped(t, plain(t, samplePprof("/bin/app", 3)))
+		profile := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 3)))
 		bad := badTargets(profile)
 		kinds := sortedKeys(bad)
 		serves := map[string]http.HandlerFunc{}
@@ -296,8 +296,8 @@ func TestR14_BadTargets(t *testing.T) {
 		assert.LessOrEqual(t, longest, timeout+100*time.Millisecond, "the longest scrape")
 		mu.Unlock()
 		assert.False(t, elsewhere, "a redirect to another host was followed")
-		assert.Zero(t, b.scraper.fetcher.arriving.inUse())
-		assert.Zero(t, b.scraper.fetcher.workingOn.inUse())
+		assert.Zero(t, b.scraper.fetcher.arriving.InUse())
+		assert.Zero(t, b.scraper.fetcher.workingOn.InUse())
 
 		perInstance := map[string]int{}
 		for _, pd := range next.AllProfiles() {
@@ -376,7 +376,7 @@ func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/profile"), strings.HasSuffix(r.URL.Path, "/goroutine"):
 		p = samplePprof("/bin/app", 1)
 	}
-	respond(w, "application/octet-stream", gzipped(c.t, plain(c.t, p)))
+	respond(w, "application/octet-stream", profiletest.Gzip(c.t, plain(c.t, p)))
 }
 
 // arrived is a Profile of the output, in few words.

@@ -17,30 +17,25 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
-)
-
-const (
-	kindCPU       = "cpu"
-	kindHeap      = "heap"
-	kindGoroutine = "goroutine"
 )
 
 // selfKind is a kind of profile that the collector can take of itself.
 type selfKind struct {
 	take        func(ctx context.Context, config *SelfConfig) ([]byte, error)
-	temporality func(sampleType string) temporality
+	temporality ingest.TemporalityFunc
 	// lasting kinds take time, and come after those that do not.
 	lasting bool
 }
 
 var selfKinds = map[string]selfKind{
-	kindCPU:       {take: takeCPU, temporality: always(temporalityDelta), lasting: true},
-	kindHeap:      {take: takeSnapshot(kindHeap), temporality: heapTemporality},
-	kindAllocs:    {take: takeSnapshot(kindAllocs), temporality: heapTemporality},
-	kindGoroutine: {take: takeSnapshot(kindGoroutine), temporality: always(temporalityInstant)},
-	kindMutex:     {take: takeSnapshot(kindMutex), temporality: always(temporalityCumulative)},
-	kindBlock:     {take: takeSnapshot(kindBlock), temporality: always(temporalityCumulative)},
+	ingest.ProfileTypeCPU:       {take: takeCPU, temporality: ingest.Always(ingest.TemporalityDelta), lasting: true},
+	ingest.ProfileTypeHeap:      {take: takeSnapshot(ingest.ProfileTypeHeap), temporality: ingest.HeapTemporality},
+	ingest.ProfileTypeAllocs:    {take: takeSnapshot(ingest.ProfileTypeAllocs), temporality: ingest.HeapTemporality},
+	ingest.ProfileTypeGoroutine: {take: takeSnapshot(ingest.ProfileTypeGoroutine), temporality: ingest.Always(ingest.TemporalityInstant)},
+	ingest.ProfileTypeMutex:     {take: takeSnapshot(ingest.ProfileTypeMutex), temporality: ingest.Always(ingest.TemporalityCumulative)},
+	ingest.ProfileTypeBlock:     {take: takeSnapshot(ingest.ProfileTypeBlock), temporality: ingest.Always(ingest.TemporalityCumulative)},
 }
 
 func selfKindNames() []string { return slices.Sorted(maps.Keys(selfKinds)) }
@@ -53,7 +48,7 @@ type selfProfiler struct {
 	config   SelfConfig
 	kinds    []string // snapshots first
 	resource pcommon.Map
-	intake   *intake
+	intake   *ingest.Ingester
 	logger   *zap.Logger
 
 	cancel       context.CancelFunc
@@ -63,10 +58,10 @@ type selfProfiler struct {
 
 // newSelfProfiler makes a profiler whose profiles are on the collector's own
 // resource, with resourceAttributes over it.
-func newSelfProfiler(config SelfConfig, collector pcommon.Resource, resourceAttributes map[string]string, in *intake, logger *zap.Logger) *selfProfiler {
+func newSelfProfiler(config SelfConfig, collector pcommon.Resource, resourceAttributes map[string]string, in *ingest.Ingester, logger *zap.Logger) *selfProfiler {
 	resource := pcommon.NewMap()
 	collector.Attributes().CopyTo(resource)
-	putStrings(resource, resourceAttributes)
+	ingest.PutStrings(resource, resourceAttributes)
 	kinds := slices.Clone(config.Profiles)
 	slices.SortStableFunc(kinds, func(a, b string) int {
 		switch {
@@ -138,7 +133,7 @@ func (p *selfProfiler) collectOne(ctx context.Context, name string) (err error) 
 	if err != nil {
 		return err
 	}
-	return p.intake.accept(ctx, arrival{payload: payload, resource: p.resource, kind: name, temporality: kind.temporality}, nil)
+	return p.intake.Ingest(ctx, ingest.Payload{Data: payload, Resource: p.resource, ProfileType: name, Temporality: kind.temporality}, nil)
 }
 
 // cpuProfiler is held by the receiver of this process whose CPU profile is being

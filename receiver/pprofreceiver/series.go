@@ -6,6 +6,8 @@ package pprofreceiver
 import (
 	"errors"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 // label is a label of a Pyroscope series.
@@ -22,8 +24,8 @@ const (
 // pyroscopeAttributes are the labels of Pyroscope's clients that OpenTelemetry has
 // another name for. The session is one run of one process.
 var pyroscopeAttributes = map[string]string{
-	"service_name":   attributeServiceName,
-	"__session_id__": attributeServiceInstance,
+	"service_name":   ingest.AttributeServiceName,
+	"__session_id__": ingest.AttributeServiceInstanceID,
 	"pyroscope_spy":  attributeSpy,
 }
 

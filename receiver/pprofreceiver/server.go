@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 const (
@@ -54,8 +56,8 @@ type server struct {
 	encodings          []string
 	bodyLimit          int64 // bytes of a body as it arrives
 	payloadLimit       int   // bytes of a payload, decompressed
-	budget             *budget
-	intake             *intake
+	budget             *ingest.InFlight
+	intake             *ingest.Ingester
 	settings           component.TelemetrySettings
 	telemetry          *telemetry
 	endpoints          []endpoint
@@ -70,7 +72,7 @@ type server struct {
 	handlers handlerCount
 }
 
-func newServer(config ServerConfig, resourceAttributes map[string]string, in *intake, settings component.TelemetrySettings, telemetry *telemetry) *server {
+func newServer(config ServerConfig, resourceAttributes map[string]string, in *ingest.Ingester, settings component.TelemetrySettings, telemetry *telemetry) *server {
 	s := &server{
 		config:             config,
 		resourceAttributes: resourceAttributes,
@@ -79,7 +81,7 @@ func newServer(config ServerConfig, resourceAttributes map[string]string, in *in
 		// incompressible payload gains.
 		bodyLimit:    min(config.HTTP.MaxRequestBodySize, int64(config.MaxDecompressedSize+config.MaxDecompressedSize/1024)+1024),
 		payloadLimit: int(config.MaxDecompressedSize),
-		budget:       newBudget(int64(config.MaxInFlight), budgetWait),
+		budget:       ingest.NewInFlight(int64(config.MaxInFlight), budgetWait),
 		intake:       in,
 		settings:     settings,
 		telemetry:    telemetry,

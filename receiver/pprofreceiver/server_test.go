@@ -24,6 +24,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 func consumer(t *testing.T, consume xconsumer.ConsumeProfilesFunc) xconsumer.Profiles {
@@ -63,7 +65,7 @@ func TestOverBudget(t *testing.T) {
 	next := newSink(t)
 	slow := newGate(t, next, true)
 	b := newBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1KiB, max_in_flight: 1KiB}", slow)
-	b.server.budget.wait = 0
+	b.server.budget = ingest.NewInFlight(1<<10, 0)
 	b.start()
 	p := samplePprof("/bin/app", 1)
 	p.Comments = []string{strings.Repeat("x", 500)}

@@ -24,7 +24,7 @@ import (
 
 // Receivers of one meter are counted by their ids, all their sections.
 func TestMetricsTellReceiversApart(t *testing.T) {
-	served := gzipped(t, plain(t, samplePprof("/bin/app", 1)))
+	served := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(served)
 	}))

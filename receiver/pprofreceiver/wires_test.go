@@ -168,7 +168,7 @@ func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 		var kept []int32
 		for _, i := range p.AttributeIndices().All() {
 			key := table.StringTable().At(int(table.AttributeTable().At(int(i)).KeyStrindex()))
-			if key != attributeTemporality && key != attributeDisplayName && key != attributeDisplayUnits {
+			if key != "profile.temporality" && key != attributeDisplayName && key != attributeDisplayUnits {
 				kept = append(kept, i)
 			}
 		}

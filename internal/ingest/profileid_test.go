@@ -1,24 +1,50 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofreceiver
+package ingest
 
 import (
 	"bytes"
-	"context"
 	"testing"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// A reading that does not tell its time is told apart from an equal one of another
-// moment; one that does is the same whatever the way in says.
-func TestGivenTimeIsPartOfTheID(t *testing.T) {
+func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
+	t.Helper()
+	in, err := New(Settings{
+		Receiver:    receivertest.NewNopSettings(component.MustNewType("pprof")),
+		Unmarshaler: &pproftranslator.Unmarshaler{},
+		Metrics: Metrics{
+			PayloadSize:         noop.Int64Counter{},
+			TranslationDuration: noop.Float64Histogram{},
+			EmptyProfiles:       noop.Int64Counter{},
+			Repairs:             noop.Int64Counter{},
+			Attributes: func(more ...attribute.KeyValue) metric.MeasurementOption {
+				return metric.WithAttributeSet(attribute.NewSet(more...))
+			},
+		},
+	}, next)
+	require.NoError(t, err)
+	return in
+}
+
+// Equal snapshots without a time differ if the sender states different times. A
+// payload with a time of its own keeps its ID whatever the sender states.
+func TestProfileIDDependsOnGivenTime(t *testing.T) {
 	accepted := func(payloadTime int64, given pcommon.Timestamp) pprofile.Profile {
 		var payload bytes.Buffer
 		require.NoError(t, (&profile.Profile{
@@ -27,9 +53,8 @@ func TestGivenTimeIsPartOfTheID(t *testing.T) {
 			TimeNanos:  payloadTime,
 		}).WriteUncompressed(&payload))
 		sink := &consumertest.ProfilesSink{}
-		b := newBench(t, serverYAML, sink)
-		require.NoError(t, b.server.intake.accept(context.Background(), arrival{
-			payload: payload.Bytes(), resource: pcommon.NewMap(), span: timeSpan{from: given},
+		require.NoError(t, newTestIngester(t, sink).Ingest(t.Context(), Payload{
+			Data: payload.Bytes(), Resource: pcommon.NewMap(), TimeRange: TimeRange{Start: given},
 		}, nil))
 		require.Len(t, sink.AllProfiles(), 1)
 		return sink.AllProfiles()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)

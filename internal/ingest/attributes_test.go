@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofreceiver
+package ingest
 
 import (
 	"fmt"
@@ -37,8 +37,8 @@ func profilesOf(pd pprofile.Profiles) pprofile.ProfilesSlice {
 	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
 }
 
-// The result is that of looking for each attribute by itself.
-func TestTagsAgreeWithSetAttribute(t *testing.T) {
+// The result is that of searching for each attribute separately, as pdata does.
+func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -57,23 +57,23 @@ func TestTagsAgreeWithSetAttribute(t *testing.T) {
 		}
 		other := pprofile.NewProfiles()
 		one.CopyTo(other)
-		tags := map[string][]profileTag{}
+		tags := map[string][]Attribute{}
 		types := make([]string, 8)
 		for i := range types {
 			types[i] = fmt.Sprint(i)
 			for range r.IntN(3) {
-				tags[types[i]] = append(tags[types[i]], profileTag{fmt.Sprint("k", r.IntN(2)), fmt.Sprint("v", r.IntN(3))})
+				tags[types[i]] = append(tags[types[i]], Attribute{fmt.Sprint("k", r.IntN(2)), fmt.Sprint("v", r.IntN(3))})
 			}
 		}
-		a := arrival{profile: func(sampleType string) []profileTag { return tags[sampleType] }, temporality: always(temporalityDelta)}
-		require.NoError(t, tagProfiles(one.Dictionary(), profilesOf(one), types, a))
+		a := Payload{ProfileAttributes: func(sampleType string) []Attribute { return tags[sampleType] }, Temporality: Always(TemporalityDelta)}
+		require.NoError(t, setProfileAttributes(one.Dictionary(), profilesOf(one), types, a))
 		for i, profile := range profilesOf(other).All() {
-			for _, tag := range append([]profileTag{{attributeTemporality, "delta"}}, tags[types[i]]...) {
-				key, err := pprofile.SetString(other.Dictionary().StringTable(), tag.key)
+			for _, tag := range append([]Attribute{{attributeTemporality, "delta"}}, tags[types[i]]...) {
+				key, err := pprofile.SetString(other.Dictionary().StringTable(), tag.Key)
 				require.NoError(t, err)
 				attribute := pprofile.NewKeyValueAndUnit()
 				attribute.SetKeyStrindex(key)
-				attribute.Value().SetStr(tag.value)
+				attribute.Value().SetStr(tag.Value)
 				index, err := pprofile.SetAttribute(other.Dictionary().AttributeTable(), attribute)
 				require.NoError(t, err)
 				profile.AttributeIndices().Append(index)
@@ -88,25 +88,26 @@ func TestTagsAgreeWithSetAttribute(t *testing.T) {
 	}
 }
 
-// Row R8 of the faults: many sample types of a profile with many strings do not
-// multiply.
-func TestR8_TypesTimesStrings(t *testing.T) {
+// The cost of sample types and strings adds up; it does not multiply.
+func TestManySampleTypesOfManyStrings_R8(t *testing.T) {
 	const size, many = 100_000, 1024
 	types := make([]string, many)
 	for i := range types {
 		types[i] = fmt.Sprint("type", i)
 	}
 	// A name of its own for each type, as sample_type_config may have.
-	a := arrival{
-		temporality: always(temporalityDelta),
-		profile:     func(sampleType string) []profileTag { return []profileTag{{attributeDisplayName, sampleType}} },
+	a := Payload{
+		Temporality: Always(TemporalityDelta),
+		ProfileAttributes: func(sampleType string) []Attribute {
+			return []Attribute{{"display_name", sampleType}}
+		},
 	}
 	took := func(profiles int) time.Duration {
 		best := time.Hour
 		for range 3 {
 			pd := tagged(size, profiles)
 			start := time.Now()
-			require.NoError(t, tagProfiles(pd.Dictionary(), profilesOf(pd), types, a))
+			require.NoError(t, setProfileAttributes(pd.Dictionary(), profilesOf(pd), types, a))
 			best = min(best, time.Since(start))
 			assert.Equal(t, 1+size+1+profiles, pd.Dictionary().AttributeTable().Len())
 		}

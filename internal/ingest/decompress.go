@@ -1,0 +1,215 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+const (
+	// minBuffer is the size of the first read of a body, in bytes: all that a client
+	// that sends nothing more holds.
+	minBuffer = 4 << 10
+
+	// maxLayers is how often a payload may be compressed: by the profiler, by the HTTP
+	// library and by a proxy.
+	maxLayers = 3
+
+	// maxDeflateRatio is the most bytes that one byte of gzip can become.
+	maxDeflateRatio = 1032
+
+	// blockSlack is what decompression may allocate in excess of its limit before it
+	// notices, in bytes: a block of zstd.
+	blockSlack = 128 << 10
+
+	// lz4Slack is what lz4 allocates in addition to its output, in bytes: a compressed
+	// and a plain block of the largest size.
+	lz4Slack = 8 << 20
+
+	// maxZstdWindow is the largest window of a zstd frame that is decoded, in bytes:
+	// that of zstd --ultra -22.
+	maxZstdWindow = 128 << 20
+)
+
+// ReadAll reads body to its end. expected is its length in bytes, negative if unknown.
+// It reserves bytes before it allocates them, and as they arrive: a client that
+// announces much and sends nothing holds next to nothing.
+func ReadAll(ctx context.Context, body io.Reader, expected int64, r *Reservation) ([]byte, error) {
+	var buf []byte
+	for {
+		if len(buf) == cap(buf) {
+			size := max(2*int64(cap(buf)), minBuffer)
+			if expected >= int64(len(buf)) {
+				size = min(size, expected+1) // one byte more, to see the end without growing
+			}
+			if err := r.Resize(ctx, size); err != nil {
+				return nil, err
+			}
+			buf = append(make([]byte, 0, size), buf...)
+		}
+		n, err := body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// compression is a format that a payload may have, recognized by its first bytes. No
+// pprof message starts with them.
+type compression struct {
+	name     string
+	magic    []byte
+	estimate func(buf []byte) int // of the decompressed size in bytes
+	slack    int64                // bytes that decompress may allocate in addition to its output
+
+	// decompress returns at most limit bytes or a *pproftranslator.LimitError. It
+	// allocates in proportion to limit.
+	decompress func(buf []byte, limit int) ([]byte, error)
+}
+
+var compressions = []compression{
+	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: estimateGzip, slack: blockSlack, decompress: pproftranslator.Decompress},
+	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, slack: blockSlack, decompress: decompressZstd},
+	// The header of lz4 seldom states the size.
+	{name: "lz4", magic: []byte{0x04, 0x22, 0x4d, 0x18}, estimate: func(buf []byte) int { return 4 * len(buf) }, slack: lz4Slack, decompress: decompressLZ4},
+}
+
+func compressionOf(buf []byte) *compression {
+	for i := range compressions {
+		if bytes.HasPrefix(buf, compressions[i].magic) {
+			return &compressions[i]
+		}
+	}
+	return nil
+}
+
+// Compression returns the name of buf's compression, gzip, zstd or lz4, or "".
+func Compression(buf []byte) string {
+	if c := compressionOf(buf); c != nil {
+		return c.name
+	}
+	return ""
+}
+
+// Decompress removes all layers of compression. The result has at most limit bytes;
+// otherwise the error is a *pproftranslator.LimitError. The reservation holds buf at
+// the start and the result at the end. In between it holds what each layer needs,
+// reserved before it is allocated.
+func Decompress(ctx context.Context, buf []byte, limit int, r *Reservation) ([]byte, error) {
+	for layer := 1; ; layer++ {
+		c := compressionOf(buf)
+		if c == nil {
+			if len(buf) > limit {
+				return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: int64(limit), Got: int64(len(buf))}
+			}
+			return buf, nil
+		}
+		if layer > maxLayers {
+			return nil, fmt.Errorf("more than %d layers of compression", maxLayers)
+		}
+		plain, err := c.removeLayer(ctx, buf, limit, r)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.Resize(ctx, int64(cap(plain))); err != nil {
+			return nil, err
+		}
+		buf = plain
+	}
+}
+
+// removeLayer starts with the estimated size. If that is too small, it starts again
+// with four times as much, which costs a third more than knowing the size.
+func (c *compression) removeLayer(ctx context.Context, buf []byte, limit int, r *Reservation) ([]byte, error) {
+	size := min(max(c.estimate(buf), minBuffer), limit)
+	for {
+		if err := r.Resize(ctx, int64(cap(buf))+int64(size)+c.slack); err != nil {
+			return nil, err
+		}
+		plain, err := c.decompress(buf, size)
+		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); !tooLarge || size >= limit {
+			return plain, err
+		}
+		size = min(4*size, limit)
+	}
+}
+
+// estimateGzip is the length in the trailer of the last member, as far as so few bytes
+// can become that many.
+func estimateGzip(buf []byte) int {
+	const trailer = 4
+	if len(buf) < trailer {
+		return 0
+	}
+	length := int64(binary.LittleEndian.Uint32(buf[len(buf)-trailer:]))
+	return int(min(length, int64(len(buf))*maxDeflateRatio))
+}
+
+// estimateZstd is the length in the header of the first frame, bounded alike.
+func estimateZstd(buf []byte) int {
+	var header zstd.Header
+	if err := header.Decode(buf); err != nil || !header.HasFCS {
+		return 4 * len(buf)
+	}
+	return int(min(header.FrameContentSize, uint64(len(buf))*maxDeflateRatio))
+}
+
+// zstdDecoders holds decoders that write to their output directly and keep no window.
+var zstdDecoders = sync.Pool{New: func() any {
+	decoder, err := zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxZstdWindow),
+		zstd.WithDecodeAllCapLimit(true),
+	)
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return decoder
+}}
+
+func decompressZstd(buf []byte, limit int) ([]byte, error) {
+	decoder := zstdDecoders.Get().(*zstd.Decoder)
+	defer zstdDecoders.Put(decoder)
+	// The decoder has no error of its own for output that does not fit. With room for
+	// one block more than limit, it has exceeded limit by then.
+	plain, err := decoder.DecodeAll(buf, make([]byte, 0, limit+blockSlack))
+	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded) || len(plain) > limit:
+		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return nil, &pproftranslator.LimitError{What: "zstd window in bytes", Limit: maxZstdWindow}
+	case err != nil:
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	return plain, nil
+}
+
+// decompressLZ4 reads all lz4 frames of buf.
+func decompressLZ4(buf []byte, limit int) ([]byte, error) {
+	plain := bytes.NewBuffer(make([]byte, 0, limit+1+bytes.MinRead))
+	n, err := plain.ReadFrom(io.LimitReader(lz4.NewReader(bytes.NewReader(buf)), int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %w", n, err)
+	}
+	if n > int64(limit) {
+		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+	}
+	return plain.Bytes(), nil
+}
