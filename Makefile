@@ -159,8 +159,9 @@ check-custom-build: ## A distribution of one's own, built by ocb from config/cus
 ##@ Maintaining
 
 .PHONY: generate
-generate: ## Write what is generated: the components' metadata, and the program from builder-config.yaml
+generate: ## Write generated files: metadata and config tables of the components, and the program from builder-config.yaml
 	go generate ./...
+	go run ./internal/configtable
 	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config builder-config.yaml --skip-compilation
 
 .PHONY: fix

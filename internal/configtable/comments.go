@@ -1,0 +1,80 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// comments are the doc comments of fields, by package, type and field.
+type comments map[string]map[string]string
+
+var (
+	statedDefault = regexp.MustCompile(`\bDefaults?: [^.]*\.`)
+	camelCase     = regexp.MustCompile(`\b[A-Z][a-z]+[A-Z]\w*`)
+	// The start of a doc comment after the field's name: of "Window is how long" the
+	// description is "How long", of "Window bounds" it is "Bounds".
+	verb = regexp.MustCompile(`^(?:is |are |([a-z]+s ))`)
+)
+
+// of returns the doc comment of a field as a description: names of fields become keys, and
+// the default, which has its own column, is left out.
+func (c comments) of(t reflect.Type, field string, keys map[string]string) (string, error) {
+	if c[t.PkgPath()] == nil {
+		if err := c.parse(t.PkgPath()); err != nil {
+			return "", err
+		}
+	}
+	text := strings.Join(strings.Fields(c[t.PkgPath()][t.Name()+"."+field]), " ")
+	text = strings.TrimSpace(statedDefault.ReplaceAllString(text, ""))
+	if rest, ok := strings.CutPrefix(text, field+" "); ok {
+		if verb.MatchString(rest) {
+			text = verb.ReplaceAllString(rest, "$1")
+			text = strings.ToUpper(text[:1]) + text[1:]
+		} else {
+			text = "`" + keys[field] + "` " + rest
+		}
+	}
+	return camelCase.ReplaceAllStringFunc(text, func(name string) string {
+		if keys[name] == "" {
+			return name
+		}
+		return "`" + keys[name] + "`"
+	}), nil
+}
+
+func (c comments) parse(pkg string) error {
+	c[pkg] = map[string]string{}
+	names, err := filepath.Glob(filepath.Join(filepath.FromSlash(strings.TrimPrefix(pkg, module)), "*.go"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if fields, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range fields.Fields.List {
+					for _, name := range field.Names {
+						c[pkg][spec.Name.Name+"."+name.Name] = field.Doc.Text()
+					}
+				}
+			}
+			return false
+		})
+	}
+	return nil
+}
