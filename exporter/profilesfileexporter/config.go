@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Config says where and how the exporter writes. The README tells what each key
@@ -141,17 +141,14 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if text, ok := conf.Get(queueSize).(string); ok {
 		size, err := bytesize.Parse(text)
 		if err != nil {
-			return fmt.Errorf("%s: %w", queueSize, err)
+			return fmt.Errorf("%s %w", queueSize, err)
 		}
 		read := map[string]any{"sending_queue": map[string]any{"queue_size": int64(size)}}
 		if err := conf.Merge(confmap.NewFromStringMap(read)); err != nil {
 			return err
 		}
 	}
-	if err := confnumber.RefuseFractions(conf, c); err != nil {
-		return err
-	}
-	if err := conf.Unmarshal(c); err != nil {
+	if err := strictconfig.Unmarshal(conf, c); err != nil {
 		return err
 	}
 	if c.Format == formatJSON && conf.IsSet("framing") && c.Framing == framingLengthPrefixed {

@@ -1,17 +1,18 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bytesize reads and writes sizes in bytes as our configuration has
-// them: `64MiB`, or a whole number of bytes.
+// Package bytesize reads and writes sizes in bytes in configurations: `64MiB`,
+// `25%`, or a whole number of bytes.
 //
 // A size is a whole number with an optional unit: B, KiB, MiB, GiB, TiB (powers
-// of 1024) or KB, MB, GB, TB (powers of 1000), written exactly so. Fractions
-// and negative sizes are refused, never rounded.
+// of 1024) or KB, MB, GB, TB (powers of 1000), written exactly so, or % of
+// [MemoryLimit]. Fractions and negative sizes are rejected, never rounded.
 package bytesize
 
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -38,101 +39,74 @@ const (
 var units = []struct {
 	suffix string
 	size   Size
-}{
-	{"TiB", TiB},
-	{"GiB", GiB},
-	{"MiB", MiB},
-	{"KiB", KiB},
-	{"TB", TB},
-	{"GB", GB},
-	{"MB", MB},
-	{"KB", KB},
-	{"B", B},
-}
-
-const want = "want a whole number of bytes, or one with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) as in 64MiB"
+}{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"TB", TB}, {"GB", GB}, {"MB", MB}, {"KB", KB}, {"B", B}}
 
 var (
 	_ confmap.ScalarUnmarshaler = (*Size)(nil)
 	_ fmt.Stringer              = Size(0)
 )
 
-// Parse reads a size such as `64MiB`, `500 KB` or `1048576`.
-// The error names the text and what is allowed.
+// Parse reads a size such as `64MiB`, `500 KB`, `25%` or `1048576`. The error
+// reads on after the name of a key: `is "64mib": must be ...`.
 func Parse(text string) (Size, error) {
 	number, unit := strings.TrimSpace(text), B
 	for _, u := range units {
 		if rest, found := strings.CutSuffix(number, u.suffix); found {
-			number, unit = strings.TrimRight(rest, " "), u.size
+			number, unit = rest, u.size
 			break
 		}
 	}
-	// ParseInt takes a sign; a size has none.
-	if number == "" || strings.Trim(number, "0123456789") != "" {
-		return 0, notWhole(strconv.Quote(text))
+	number, isShare := strings.CutSuffix(number, "%")
+	number = strings.TrimRight(number, " ")
+	// ParseUint also takes a sign, and digits above 63 bits are too large below.
+	if number == "" || strings.Trim(number, "0123456789") != "" || isShare && unit != B {
+		return 0, notASize(strconv.Quote(text))
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n > math.MaxInt64/int64(unit) {
+	switch {
+	case isShare && (err != nil || n > 100):
+		return 0, fmt.Errorf("is %q: must be at most 100%%", text)
+	case err != nil || n > math.MaxInt64/int64(unit):
 		return 0, tooLarge(strconv.Quote(text))
+	case isShare:
+		high, low := bits.Mul64(uint64(MemoryLimit()), uint64(n))
+		share, _ := bits.Div64(high, low, 100)
+		return Size(share), nil
 	}
 	return Size(n) * unit, nil
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler as Parse does.
-func (s *Size) UnmarshalText(text []byte) error {
-	parsed, err := Parse(string(text))
-	if err != nil {
-		return err
-	}
-	*s = parsed
-	return nil
+func (s *Size) UnmarshalText(text []byte) (err error) {
+	*s, err = Parse(string(text))
+	return err
 }
 
 // UnmarshalScalar implements confmap.ScalarUnmarshaler. Without it confmap
-// would quietly cut 1.5 to 1.
+// would silently truncate 1.5 to 1.
 func (s *Size) UnmarshalScalar(value confmap.ScalarValue) error {
 	switch v := value.GetRaw().(type) {
 	case *Size: // what confmap made with UnmarshalText
 		*s = *v
 		return nil
-	case string:
-		return s.UnmarshalText([]byte(v))
-	case int:
-		return s.setInt(int64(v))
-	case int64:
-		return s.setInt(v)
-	case uint64:
-		if v > math.MaxInt64 {
-			return tooLarge(v)
+	case float64: // some sources write every number as a float
+		if v != math.Trunc(v) {
+			return notASize(v)
 		}
-		return s.setInt(int64(v))
-	case float64: // how some sources write every number
-		if v != math.Trunc(v) || v < 0 {
-			return notWhole(v)
-		}
-		if v >= math.MaxInt64 {
-			return tooLarge(v)
-		}
-		return s.setInt(int64(v))
+		return s.UnmarshalText([]byte(strconv.FormatFloat(v, 'f', -1, 64)))
+	case string, int, int64, uint64:
+		return s.UnmarshalText(fmt.Append(nil, v))
 	default:
-		return fmt.Errorf("invalid size %v (%T): %s", v, v, want)
+		return notASize(v)
 	}
 }
 
-func (s *Size) setInt(bytes int64) error {
-	if bytes < 0 {
-		return notWhole(bytes)
-	}
-	*s = Size(bytes)
-	return nil
-}
-
-func notWhole(found any) error {
-	return fmt.Errorf("invalid size %v: %s", found, want)
+func notASize(found any) error {
+	return fmt.Errorf("is %v: must be a whole number of bytes, a size with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) such as 64MiB, or a share of the memory limit such as 25%%", found)
 }
 
 func tooLarge(found any) error {
-	return fmt.Errorf("invalid size %v: more than %d bytes", found, int64(math.MaxInt64))
+	return fmt.Errorf("is %v: must be at most %d bytes", found, int64(math.MaxInt64))
 }
 
 // MarshalText implements encoding.TextMarshaler as String does.

@@ -5,6 +5,7 @@ package bytesize
 
 import (
 	"math"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,28 +64,33 @@ func TestConfmapReads(t *testing.T) {
 	assert.Equal(t, 5*MB, *got.Pointer)
 }
 
-func TestConfmapRefuses(t *testing.T) {
+func TestConfmapRejects(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"size: 1.5":                  `invalid size 1.5: want a whole number of bytes`,
-		"size: '1.5'":                `invalid size "1.5": want a whole number of bytes`,
-		"size: 1.5MiB":               `invalid size "1.5MiB": want a whole number of bytes`,
-		"size: -1":                   `invalid size -1: want a whole number of bytes`,
-		"size: -1MiB":                `invalid size "-1MiB": want a whole number of bytes`,
-		"size: +1MiB":                `invalid size "+1MiB"`,
-		"size: 64mib":                `invalid size "64mib"`,
-		"size: 64M":                  `invalid size "64M"`,
-		"size: 64Mb":                 `invalid size "64Mb"`,
-		"size: MiB":                  `invalid size "MiB"`,
-		"size: ''":                   `invalid size ""`,
-		"size: lots":                 `invalid size "lots"`,
-		"size: true":                 `invalid size true (bool)`,
-		"size: [1]":                  `invalid size [1]`,
+		"size: 1.5":                  `is 1.5: must be a whole number of bytes`,
+		"size: '1.5'":                `is "1.5": must be a whole number of bytes`,
+		"size: 1.5MiB":               `is "1.5MiB": must be a whole number of bytes`,
+		"size: -1":                   `is "-1": must be a whole number of bytes`,
+		"size: -1MiB":                `is "-1MiB": must be a whole number of bytes`,
+		"size: +1MiB":                `is "+1MiB": `,
+		"size: 64mib":                `is "64mib": `,
+		"size: 64M":                  `is "64M": `,
+		"size: 64Mb":                 `is "64Mb": `,
+		"size: MiB":                  `is "MiB": `,
+		"size: ''":                   `is "": `,
+		"size: lots":                 `is "lots": `,
+		"size: true":                 `is true: must be`,
+		"size: [1]":                  `is [1]: `,
 		"size: {a: 1}":               `expected type`,
-		"size: 9223372036854775808":  `more than 9223372036854775807 bytes`,
-		"size: 8388608TiB":           `more than 9223372036854775807 bytes`,
-		"size: 99999999999999999999": `invalid size`,
-		"size: .inf":                 `invalid size +Inf`,
-		"size: .nan":                 `invalid size NaN`,
+		"size: 9223372036854775808":  `must be at most 9223372036854775807 bytes`,
+		"size: 8388608TiB":           `must be at most 9223372036854775807 bytes`,
+		"size: 99999999999999999999": `must be at most`,
+		"size: .inf":                 `is "+Inf": `,
+		"size: 1.5%":                 `is "1.5%": must be a whole number`,
+		"size: 5%KiB":                `is "5%KiB": must be a whole number`,
+		"size: -5%":                  `is "-5%": must be a whole number`,
+		"size: '%'":                  `is "%": must be a whole number`,
+		"size: 101%":                 `is "101%": must be at most 100%`,
+		"size: .nan":                 `is NaN: `,
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			_, err := decode(t, yaml)
@@ -118,4 +124,25 @@ func TestLoadedFromFile(t *testing.T) {
 	var got holder
 	require.NoError(t, conf.Unmarshal(&got))
 	assert.Equal(t, 16*MiB, got.Size)
+}
+
+func TestPercentagesAreOfTheMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(1000)
+	defer debug.SetMemoryLimit(before)
+	for yaml, want := range map[string]Size{"25%": 250, "0%": 0, "7 %": 70, "100%": 1000} {
+		got, err := decode(t, "size: "+yaml)
+		require.NoError(t, err)
+		assert.Equal(t, want, got.Size, yaml)
+	}
+}
+
+func TestMemoryLimitIsTheLeast(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
+	machine := MemoryLimit()
+	assert.Positive(t, machine)
+	assert.Less(t, machine, 1024*TiB, "that of the cgroup or the machine")
+	debug.SetMemoryLimit(int64(machine) - 1)
+	assert.Equal(t, machine-1, MemoryLimit(), "GOMEMLIMIT, where it is less")
+	debug.SetMemoryLimit(int64(machine) + 1)
+	assert.Equal(t, machine, MemoryLimit())
 }

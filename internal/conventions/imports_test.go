@@ -18,9 +18,9 @@ import (
 // layers are our packages from the bottom up. A package imports only packages of lower
 // layers, apart from those below its own directory. Add a new package here.
 var layers = [][]string{
-	{"internal/bytesize", "internal/confnumber", "internal/wire"},
-	{"internal/dictionary", "internal/segment", "internal/filewatch", "internal/strictconfig", "internal/load"},
-	{"internal/merge", "translator/pproftranslator"},
+	{"internal/bytesize", "internal/wire"},
+	{"internal/dictionary", "internal/segment", "internal/strictconfig", "internal/load"},
+	{"internal/merge", "internal/filewatch", "translator/pproftranslator"},
 	{"internal/ingest"},
 	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
 	{"cmd/otelcol-profiles", "cmd/pprofload", "internal/configtable"},

@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // When a payload is acknowledged.
@@ -128,13 +128,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Unmarshal reads the configuration, and refuses fractions.
-func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if err := confnumber.RefuseFractions(conf, c); err != nil {
-		return err
-	}
-	return conf.Unmarshal(c)
-}
+// Unmarshal reads the configuration strictly.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
 // Validate names the field, its value and what is allowed.
 func (c *Config) Validate() error {

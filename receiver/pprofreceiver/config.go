@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -108,8 +108,7 @@ type LinksConfig struct {
 }
 
 var (
-	_ confmap.Unmarshaler = (*ServerConfig)(nil)
-	_ confmap.Unmarshaler = (*SelfConfig)(nil)
+	_ confmap.Unmarshaler = (*Config)(nil)
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Validator   = (*ServerConfig)(nil)
 	_ confmap.Validator   = (*SelfConfig)(nil)
@@ -189,38 +188,8 @@ func defaultServerConfig() ServerConfig {
 	}
 }
 
-// Unmarshal reads the section, and refuses fractions.
-func (sc *SelfConfig) Unmarshal(conf *confmap.Conf) error {
-	if err := confnumber.RefuseFractions(conf, sc); err != nil {
-		return err
-	}
-	return conf.Unmarshal(sc)
-}
-
-// httpKeys has confighttp's keys without its Unmarshal method, which lets
-// unknown keys pass.
-type httpKeys confighttp.ServerConfig
-
-// Unmarshal reads the section, and refuses unknown keys.
-func (sc *ServerConfig) Unmarshal(conf *confmap.Conf) error {
-	known := struct {
-		HTTP                httpKeys      `mapstructure:",squash"`
-		MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
-		MaxInFlight         bytesize.Size `mapstructure:"max_in_flight"`
-	}{HTTP: httpKeys(sc.HTTP)}
-	// On a copy: decoding removes the "enabled" of optional sections.
-	strict := confmap.New()
-	if err := strict.Merge(conf); err != nil {
-		return err
-	}
-	if err := strict.Unmarshal(&known); err != nil {
-		return err
-	}
-	if err := confnumber.RefuseFractions(conf, sc); err != nil {
-		return err
-	}
-	return conf.Unmarshal(sc)
-}
+// Unmarshal reads the configuration strictly.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 )
 
 // FileConfig says which files are read.
@@ -53,9 +52,6 @@ func defaultFileConfig() FileConfig {
 // Unmarshal reads the section. Where one pattern stands without a list, its commas
 // are those of its alternatives, and do not part it.
 func (fc *FileConfig) Unmarshal(conf *confmap.Conf) error {
-	if err := confnumber.RefuseFractions(conf, fc); err != nil {
-		return err
-	}
 	lists := map[string]any{}
 	for _, key := range []string{"include", "exclude"} {
 		if pattern, single := conf.Get(key).(string); single {

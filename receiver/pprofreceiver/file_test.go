@@ -65,7 +65,7 @@ file:
 
 	for yaml, want := range map[string]string{
 		"file:":                                             "file: include: must not be empty",
-		"file: {include: [a], bogus: 1}":                    "invalid keys",
+		"file: {include: [a], bogus: 1}":                    "unknown key file::bogus",
 		"file: {include: ['']}":                             "include::0: \"\" is empty",
 		"file: {include: ['/a/{name}/*']}":                  "has the name \"name\"",
 		"file: {include: ['/a/{x.y}/{x.y}']}":               "has the name \"x.y\" twice",
@@ -75,7 +75,7 @@ file:
 		"file: {include: [/b, '/a/*.tmp']}":                 "include::1: \"/a/*.tmp\" finds only files that are left out",
 		"file: {include: ['/a/{service.name}~']}":           "finds only files that are left out",
 		"file: {include: [a], exclude: ['[']}":              "exclude::0",
-		"file: {include: [a], poll_interval: 10}":           "poll_interval: 10ns, must be at least 1ms",
+		"file: {include: [a], poll_interval: 10}":           "file::poll_interval is 10: must be a duration",
 		"file: {include: [a], max_decompressed_size: 0}":    "max_decompressed_size: 0B",
 		"file: {include: [a], max_decompressed_size: 8GiB}": "at most",
 	} {

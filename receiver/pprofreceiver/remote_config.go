@@ -20,7 +20,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/confnumber"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
@@ -75,10 +74,7 @@ type TargetConfig struct {
 	Profiles []string `mapstructure:"profiles"`
 }
 
-var (
-	_ confmap.Unmarshaler = (*RemoteConfig)(nil)
-	_ confmap.Validator   = (*RemoteConfig)(nil)
-)
+var _ confmap.Validator = (*RemoteConfig)(nil)
 
 const (
 	// defaultPprofPath is where net/http/pprof serves.
@@ -101,36 +97,6 @@ func defaultRemoteConfig() RemoteConfig {
 		MaxDecompressedSize: 64 * bytesize.MiB,
 		MaxInFlight:         256 * bytesize.MiB,
 	}
-}
-
-// clientKeys has confighttp's keys without its Unmarshal method, which lets
-// unknown keys pass.
-type clientKeys confighttp.ClientConfig
-
-// Unmarshal reads the section, and refuses unknown keys.
-func (rc *RemoteConfig) Unmarshal(conf *confmap.Conf) error {
-	known := struct {
-		HTTP                clientKeys     `mapstructure:",squash"`
-		CollectionInterval  time.Duration  `mapstructure:"collection_interval"`
-		Targets             []TargetConfig `mapstructure:"targets"`
-		Profiles            []string       `mapstructure:"profiles"`
-		CPUDuration         time.Duration  `mapstructure:"cpu_duration"`
-		Delta               bool           `mapstructure:"delta"`
-		MaxDecompressedSize bytesize.Size  `mapstructure:"max_decompressed_size"`
-		MaxInFlight         bytesize.Size  `mapstructure:"max_in_flight"`
-	}{HTTP: clientKeys(rc.HTTP)}
-	// On a copy: decoding removes the "enabled" of optional sections.
-	strict := confmap.New()
-	if err := strict.Merge(conf); err != nil {
-		return err
-	}
-	if err := strict.Unmarshal(&known); err != nil {
-		return err
-	}
-	if err := confnumber.RefuseFractions(conf, rc); err != nil {
-		return err
-	}
-	return conf.Unmarshal(rc)
 }
 
 // Validate checks what confighttp does not.

@@ -71,17 +71,17 @@ remote:
 	assert.Equal(t, remote.HTTP.Timeout, again.Remote.Get().HTTP.Timeout)
 }
 
-func TestUnknownRemoteKeysAreRefused(t *testing.T) {
+func TestUnknownRemoteKeysAreRejected(t *testing.T) {
 	const endpoint = "endpoint: http://localhost:6060/debug/pprof/heap"
-	for _, yaml := range []string{
-		"remote: {" + endpoint + ", bogus: 1}",
-		"remote: {" + endpoint + ", tls: {bogus: 1}}",
-		"remote: {" + endpoint + ", auth: {authenticator: a, bogus: 1}}",
-		"remote: {" + endpoint + ", keepalive: {bogus: 1}}",
-		"remote: {targets: [{" + endpoint + ", bogus: 1}]}",
+	for yaml, key := range map[string]string{
+		"remote: {" + endpoint + ", bogus: 1}":                           "remote::bogus",
+		"remote: {" + endpoint + ", tls: {bogus: 1}}":                    "remote::tls::bogus",
+		"remote: {" + endpoint + ", auth: {authenticator: a, bogus: 1}}": "remote::auth::bogus",
+		"remote: {" + endpoint + ", keepalive: {bogus: 1}}":              "remote::keepalive::bogus",
+		"remote: {targets: [{" + endpoint + ", bogus: 1}]}":              "remote::targets::0::bogus",
 	} {
 		_, err := loadConfig(yaml)
-		assert.ErrorContains(t, err, "invalid keys", yaml)
+		assert.ErrorContains(t, err, "unknown key "+key, yaml)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestWrongRemoteValuesAreRefused(t *testing.T) {
 		"remote: {endpoint: 'http://localhost:6060'}":                                                            {"not the URL of one profile"},
 		"remote: {" + heap + ", profiles: [heap]}":                                                               {"remote: profiles: is for targets"},
 		"remote: {" + heap + ", timeout: 0}":                                                                     {"remote: timeout: 0s", "at least 1ms"},
-		"remote: {" + heap + ", collection_interval: 60}":                                                        {"remote: collection_interval: 60ns", "with a unit"},
+		"remote: {" + heap + ", collection_interval: 60}":                                                        {"remote::collection_interval is 60:", "with a unit"},
 		"remote: {" + heap + ", max_decompressed_size: 0}":                                                       {"remote: max_decompressed_size: 0B", "above 0"},
 		"remote: {" + heap + ", max_in_flight: 1MiB}":                                                            {"remote: max_in_flight: 1MiB", "64MiB"},
 		"remote: {" + cpu + ", cpu_duration: 500ms}":                                                             {"cpu_duration: 500ms", "whole seconds"},

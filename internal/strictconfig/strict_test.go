@@ -1,0 +1,117 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package strictconfig
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+)
+
+type component struct {
+	Server   configoptional.Optional[server] `mapstructure:"server"`
+	Targets  []target                        `mapstructure:"targets"`
+	Named    map[string]*target              `mapstructure:"named"`
+	Anything map[string]any                  `mapstructure:"anything"`
+	Interval time.Duration                   `mapstructure:"interval"`
+	Size     bytesize.Size                   `mapstructure:"size"`
+	Ratio    float64                         `mapstructure:"ratio"`
+}
+
+type server struct {
+	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+	Most int                     `mapstructure:"most"`
+}
+
+type target struct {
+	Port uint16 `mapstructure:"port"`
+}
+
+func (c *component) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf, c) }
+
+func load(t *testing.T, yaml string) (component, error) {
+	t.Helper()
+	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+	require.NoError(t, err)
+	conf, err := raw.AsConf()
+	require.NoError(t, err)
+	c := component{Server: configoptional.Default(server{HTTP: confighttp.NewDefaultServerConfig()})}
+	return c, conf.Unmarshal(&c)
+}
+
+func TestUnmarshalReads(t *testing.T) {
+	c, err := load(t, `
+server: {endpoint: 'localhost:1', read_timeout: 3s, keepalive: {enabled: false}, response_headers: {a: b}, most: 5}
+targets: [{port: 1e3}]
+named: {one: {port: 1}, none: }
+anything: {at: {all: [1.5]}}
+interval: 0
+size: 25%
+ratio: 0.5
+`)
+	require.NoError(t, err)
+	got := c.Server.Get()
+	require.NotNil(t, got)
+	assert.Equal(t, "localhost:1", got.HTTP.NetAddr.Endpoint)
+	assert.Equal(t, 3*time.Second, got.HTTP.ReadTimeout)
+	assert.Equal(t, 5, got.Most)
+	assert.Equal(t, []target{{Port: 1000}}, c.Targets)
+	assert.Equal(t, map[string]*target{"one": {Port: 1}, "none": {}}, c.Named)
+	assert.Positive(t, c.Size)
+	assert.InDelta(t, 0.5, c.Ratio, 0)
+
+	c, err = load(t, "server: {enabled: false}")
+	require.NoError(t, err)
+	assert.False(t, c.Server.HasValue())
+	c, err = load(t, "server:")
+	require.NoError(t, err)
+	assert.True(t, c.Server.HasValue())
+}
+
+func TestUnmarshalRejects(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"bogus: 1":                                   "unknown key bogus",
+		"enabled: true":                              "unknown key enabled",
+		"server: {endpont: a}":                       "unknown key server::endpont",
+		"server: {tls: {bogus: 1}}":                  "unknown key server::tls::bogus",
+		"targets: [{}, {bogus: 1}]":                  "unknown key targets::1::bogus",
+		"named: {one: {bogus: 1}}":                   "unknown key named::one::bogus",
+		"server: {Most: 1}":                          "unknown key server::Most",
+		"server: {HTTP: {}}":                         "unknown key server::HTTP",
+		"server: {read_timeout: 30}":                 "server::read_timeout is 30: must be a duration with a unit",
+		"interval: 0.5":                              "interval is 0.5: must be a duration with a unit",
+		"server: {most: 1.5}":                        "server::most is 1.5: must be a whole number",
+		"targets: [{port: 1e30}]":                    "targets::0::port is 1e+30: must be a whole number",
+		"size: 1.5":                                  "'size' is 1.5: must be a whole number of bytes",
+		"server: {most: x}":                          "'most' expected type 'int'",
+		"server: {bogus: 1, most: 1.5}\ninterval: 1": "interval is 1: must be a duration with a unit, such as 30s\nunknown key server::bogus\nserver::most is 1.5: must be a whole number",
+	} {
+		_, err := load(t, yaml)
+		require.Error(t, err, yaml)
+		assert.Contains(t, err.Error()+"\n", want, yaml)
+		assert.NotContains(t, err.Error(), "strictconfig", yaml)
+		assert.NotContains(t, err.Error(), "confighttp", yaml)
+	}
+}
+
+func TestChecks(t *testing.T) {
+	var c Checks
+	require.NoError(t, c.Err())
+	c.That(true, "fine", 1, "2")
+	c.Add(nil, nil)
+	require.NoError(t, c.Err())
+	c.That(false, "timeout", time.Second, "at least %v", time.Minute)
+	c.That(false, "name", "a b", "one of %q", []string{"a", "b"})
+	c.That(false, "size", bytesize.MiB, "above 0")
+	c.Add(errors.New("one more"))
+	assert.EqualError(t, c.Err(), "timeout is 1s: must be at least 1m0s\nname is \"a b\": must be one of [\"a\" \"b\"]\nsize is 1MiB: must be above 0\none more")
+}
