@@ -15,18 +15,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// page is docs/operating.md.
-func page(t *testing.T) string {
+// page returns a page of docs.
+func page(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "operating.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// TestAlerts: Prometheus can read them, they name what there is, and each has its row
-// in the page.
+// runbooks is the page that the alerts link to.
+const runbooks = "https://github.com/otelcol-profiles/otelcol-profiles/blob/main/docs/alerts.md#"
+
+// TestAlerts checks that Prometheus can read the alerts, that their metrics and labels
+// exist, and that each has a runbook in docs/alerts.md.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("prometheus", "alerts.yaml"))
 	if err != nil {
@@ -47,16 +50,16 @@ func TestAlerts(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &rules); err != nil {
 		t.Fatal(err)
 	}
-	known, page := metrics(t), page(t)
+	known, runbook := metrics(t), page(t, "alerts.md")
 	seen := map[string]bool{}
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			if seen[rule.Alert] || !model.LabelName(rule.Alert).IsValid() {
-				t.Errorf("the name %q is no name, or there twice", rule.Alert)
+				t.Errorf("invalid or duplicate name %q", rule.Alert)
 			}
 			seen[rule.Alert] = true
 			if len(checkExpression(t, known, rule.Alert, rule.Expr)) == 0 {
-				t.Errorf("%s looks at no metric", rule.Alert)
+				t.Errorf("%s uses no metric", rule.Alert)
 			}
 			if rule.For != "" {
 				if _, err := model.ParseDuration(rule.For); err != nil {
@@ -71,14 +74,17 @@ func TestAlerts(t *testing.T) {
 					t.Errorf("%s: its result has no label %s", rule.Alert, label[1])
 				}
 			}
-			if !strings.Contains(page, "| `"+rule.Alert+"` |") {
-				t.Errorf("docs/operating.md has no row for %s", rule.Alert)
+			if url := rule.Annotations["runbook_url"]; url != runbooks+strings.ToLower(rule.Alert) {
+				t.Errorf("%s: runbook_url is %q", rule.Alert, url)
+			}
+			if !strings.Contains(runbook, "\n### "+rule.Alert+"\n\n**Meaning.**") {
+				t.Errorf("docs/alerts.md has no section for %s", rule.Alert)
 			}
 		}
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(Profiles\\w+)` \\|").FindAllStringSubmatch(page, -1) {
-		if !seen[row[1]] {
-			t.Errorf("docs/operating.md has a row for %s, which is no alert", row[1])
+	for _, section := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(runbook, -1) {
+		if !seen[section[1]] {
+			t.Errorf("docs/alerts.md has a section for %s, which is no alert", section[1])
 		}
 	}
 	if len(seen) == 0 {
@@ -86,7 +92,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDashboard: each panel asks for what there is, and all of our metrics are in one.
+// TestDashboard checks that the metrics and labels of each panel exist, and that each of our
+// metrics is in a panel.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("grafana", "dashboard.json"))
 	if err != nil {
@@ -119,7 +126,7 @@ func TestDashboard(t *testing.T) {
 	}
 	for _, panel := range dashboard.Panels {
 		if ids[panel.ID] || panel.GridPos.X+panel.GridPos.W > 24 {
-			t.Errorf("panel %s: its id is there twice, or it is too wide", panel.Title)
+			t.Errorf("panel %s: duplicate id, or wider than 24 columns", panel.Title)
 		}
 		ids[panel.ID] = true
 		if panel.Type != "row" && len(panel.Targets) == 0 {
@@ -127,7 +134,7 @@ func TestDashboard(t *testing.T) {
 		}
 		for _, target := range panel.Targets {
 			if !strings.Contains(target.Expr, `{job=~"$job", instance=~"$instance"`) {
-				t.Errorf("panel %s is not of the chosen instances: %s", panel.Title, target.Expr)
+				t.Errorf("panel %s does not filter by $job and $instance: %s", panel.Title, target.Expr)
 			}
 			expression := strings.NewReplacer(variables...).Replace(target.Expr)
 			for _, name := range checkExpression(t, known, panel.Title, expression) {
@@ -142,28 +149,26 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestOperatingPage: it tells each of our metrics, and its expressions are right.
-func TestOperatingPage(t *testing.T) {
-	known, page := metrics(t), page(t)
-	for name, m := range known {
-		if m.ours && !strings.Contains(page, "`"+name+"`") {
-			t.Errorf("docs/operating.md does not tell %s", name)
+// TestPagesNameExistingMetrics checks the metrics and expressions in docs.
+func TestPagesNameExistingMetrics(t *testing.T) {
+	known, expressions := metrics(t), 0
+	for _, name := range []string{"operating.md", "alerts.md"} {
+		text := page(t, name)
+		for _, metric := range regexp.MustCompile("`(otelcol_[a-z_]+)").FindAllStringSubmatch(text, -1) {
+			if _, ok := known[metric[1]]; !ok {
+				if _, _, ok := find(known, metric[1]); !ok {
+					t.Errorf("docs/%s names %s, which does not exist", name, metric[1])
+				}
+			}
 		}
-	}
-	for _, name := range regexp.MustCompile("`(otelcol_[a-z_]+)").FindAllStringSubmatch(page, -1) {
-		if _, ok := known[name[1]]; !ok {
-			if _, _, ok := find(known, name[1]); !ok {
-				t.Errorf("docs/operating.md tells %s, which nobody has", name[1])
+		for _, block := range regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(text, -1) {
+			for expression := range strings.SplitSeq(strings.TrimSpace(block[1]), "\n\n") {
+				checkExpression(t, known, "docs/"+name, expression)
+				expressions++
 			}
 		}
 	}
-	blocks := regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(page, -1)
-	if len(blocks) == 0 {
+	if expressions == 0 {
 		t.Error("docs/operating.md has no expressions")
-	}
-	for _, block := range blocks {
-		for expression := range strings.SplitSeq(strings.TrimSpace(block[1]), "\n\n") {
-			checkExpression(t, known, "docs/operating.md", expression)
-		}
 	}
 }

@@ -25,21 +25,21 @@ import (
 // metric is one as Prometheus sees it.
 type metric struct {
 	ours, histogram bool
-	labels          map[string]string // with what is said of their values
+	labels          map[string]string // description and values of each
 }
 
-// ours are the components, whose metrics must all be in the page and the dashboard.
+// ours are the components, whose metrics must all be in the dashboard.
 var ours = []string{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"}
 
-// collectors are the modules of the collector whose metrics we name.
+// collectors are the modules of the Collector whose metrics our pages and alerts name.
 var collectors = []string{
 	"go.opentelemetry.io/collector/service",
 	"go.opentelemetry.io/collector/receiver/receiverhelper",
 	"go.opentelemetry.io/collector/exporter/exporterhelper",
 }
 
-// metrics are all that we may name, from the metadata of their components, under the
-// names that the collector's own endpoint gives them: units and types are not in them.
+// metrics returns all metrics in the metadata of the components, under the names that the
+// Collector's own endpoint uses: without suffixes for units and types.
 func metrics(t *testing.T) map[string]metric {
 	t.Helper()
 	found := map[string]metric{"up": {}}
@@ -61,7 +61,6 @@ func metrics(t *testing.T) map[string]metric {
 
 var (
 	notOfLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
-	inQuotes    = regexp.MustCompile("`[a-z_]+`")
 )
 
 func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
@@ -89,15 +88,6 @@ func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
 	if len(metadata.Telemetry.Metrics) == 0 {
 		t.Fatalf("%s has no metrics", file)
 	}
-	// Where the description does not list the values, the README does.
-	quoted := ""
-	if ours {
-		readme, err := os.ReadFile(filepath.Join(filepath.Dir(file), "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		quoted = strings.Join(inQuotes.FindAllString(string(readme), -1), " ")
-	}
 	for name, m := range metadata.Telemetry.Metrics {
 		labels := map[string]string{}
 		for _, key := range m.Attributes {
@@ -105,21 +95,21 @@ func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
 			if attribute.NameOverride != "" {
 				key = attribute.NameOverride
 			}
-			labels[notOfLabels.ReplaceAllString(key, "_")] = attribute.Description + " " + strings.Join(attribute.Enum, " ") + " " + quoted
+			labels[notOfLabels.ReplaceAllString(key, "_")] = attribute.Description + " " + strings.Join(attribute.Enum, " ")
 		}
 		found["otelcol_"+name] = metric{ours: ours, histogram: m.Histogram != nil, labels: labels}
 	}
 }
 
 var (
-	// ofHistogram ends the names of what a histogram is for Prometheus.
+	// ofHistogram ends the names of the series of a histogram.
 	ofHistogram = regexp.MustCompile(`_(bucket|sum|count)$`)
-	// everywhere are labels that Prometheus adds, or the collector's own helpers.
+	// everywhere are labels that Prometheus or the Collector's helpers add.
 	everywhere = []string{"__name__", "job", "instance", "exporter", "receiver", "data_type"}
 	words      = regexp.MustCompile(`[A-Za-z0-9_]+`)
 )
 
-// find returns the metric that a name in Prometheus is of.
+// find returns the metric that a series belongs to.
 func find(known map[string]metric, name string) (string, metric, bool) {
 	if m, ok := known[name]; ok && !m.histogram {
 		return name, m, true
@@ -129,8 +119,8 @@ func find(known map[string]metric, name string) (string, metric, bool) {
 	return base, m, ok && m.histogram && base != name
 }
 
-// checkExpression parses an expression and looks up what it names. It returns the
-// metrics.
+// checkExpression checks that the metrics, labels and values in an expression exist. It
+// returns the metrics.
 func checkExpression(t *testing.T, known map[string]metric, where, expression string) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseExpr(expression)
@@ -146,7 +136,7 @@ func checkExpression(t *testing.T, known map[string]metric, where, expression st
 		}
 		name, m, ok := find(known, selector.Name)
 		if !ok {
-			t.Errorf("%s: nobody has the metric %s", where, selector.Name)
+			t.Errorf("%s: metric %s does not exist", where, selector.Name)
 			return nil
 		}
 		names = append(names, name)
@@ -186,7 +176,7 @@ func checkExpression(t *testing.T, known map[string]metric, where, expression st
 		}
 		for _, key := range keys {
 			if !slices.Contains(allowed, key) {
-				t.Errorf("%s: no metric of it has a label %s\n%s", where, key, expression)
+				t.Errorf("%s: no metric has the label %s\n%s", where, key, expression)
 			}
 		}
 		return nil
@@ -194,8 +184,8 @@ func checkExpression(t *testing.T, known map[string]metric, where, expression st
 	return names
 }
 
-// TestMetricNames runs the program and compares what it shows at /metrics with the
-// metadata that the other tests go by.
+// TestMetricNames compares the metrics of the running program with the metadata that the
+// other tests use.
 func TestMetricNames(t *testing.T) {
 	bin, known := program(t), metrics(t)
 	dir := t.TempDir()
@@ -238,7 +228,7 @@ service:
 		_ = command.Wait()
 	})
 
-	// These come last.
+	// These appear last.
 	awaited := []string{
 		"otelcol_exporter_profiles_file_removed_files", "otelcol_receiver_pprof_files", "otelcol_receiver_pprof_refusals",
 		"otelcol_processor_profiles_dedup_outgoing_samples", "otelcol_receiver_pprof_target_up", "otelcol_exporter_queue_capacity", "otelcol_process_memory_rss",
