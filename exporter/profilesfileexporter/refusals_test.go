@@ -98,7 +98,7 @@ func TestOneBadProfileTakesNoOther(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 3, req.ItemsCount())
 		err = e.consume(t.Context(), req)
-		require.ErrorContains(t, err, "beyond int64")
+		require.ErrorContains(t, err, "overflows int64")
 		assert.True(t, consumererror.IsPermanent(err))
 		require.NoError(t, e.shutdown(t.Context()))
 		if keys == nil {
@@ -123,7 +123,7 @@ func TestAllBadProfilesAreRefusedAtOnce(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	addScope(pd, "a", math.MaxInt64, 1)
 	err := e.ConsumeProfiles(t.Context(), pd)
-	require.ErrorContains(t, err, "beyond int64")
+	require.ErrorContains(t, err, "overflows int64")
 	assert.True(t, consumererror.IsPermanent(err))
 	require.NoError(t, e.Shutdown(t.Context()))
 	assert.Empty(t, list(t, cfg.Directory))

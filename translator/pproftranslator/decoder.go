@@ -6,110 +6,105 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// decoder translates one payload at a time; it keeps its memory.
+// decoder translates one payload at a time and keeps its memory for the next.
+//
+// An entry of the payload has an id, which the payload gives it; a number, which is its
+// position among its kind; and, if a sample reaches it, an index in the OTLP dictionary.
+// Slices named indices hold the index plus one, by number; 0 means not there yet.
 type decoder struct {
 	limits Limits
-	labels labelNames
+	names  semconv.Labels
 	data   []byte
 
 	header        header
 	strings       []position
-	stringIndices []int32 // by pprof string: the index in the tables plus one
+	stringBytes   int
+	stringIndices []int32
 	mappings      mappings
 	functions     functions
 	locations     locations
 
-	tables  *dictionary.Writer
-	samples dictionary.Samples
-	sheets  []sheet // without timestamps
-	timed   timeline
-	clamped int
+	tables     *dictionary.Writer
+	identities dictionary.Samples
+	matrices   []valueMatrix // of samples without a timestamp
+	events     eventList     // of samples with one
+	negative   int           // times and durations below 0
 
-	ids       []uint64 // of locations, or values: what a repeated field holds
+	integers  []uint64 // of the current repeated field
 	stack     []int32
-	label     labelSet
+	labels    labelReader
 	value     dictionary.Value
 	attribute []int32
 }
 
-// position is where a field begins and ends in the payload.
+// position is the place of a message in the payload.
 type position struct{ start, stop uint32 }
 
 func (d *decoder) reset(data []byte) {
 	d.data = data
-	d.samples.Reset()
-	for i := range d.sheets {
-		d.sheets[i].reset()
+	d.identities.Reset()
+	for i := range d.matrices {
+		d.matrices[i].reset()
 	}
-	d.sheets = d.sheets[:0]
-	d.timed.reset()
-	d.clamped = 0
+	d.matrices = d.matrices[:0]
+	d.events.reset()
+	d.labels.roles = d.labels.roles[:0]
+	d.negative = 0
 }
 
-// retained is the memory that d holds on to, in bytes, but for what is small.
-func (d *decoder) retained() int {
-	size := d.tables.Retained() + d.samples.Retained() + 8*cap(d.strings) + 4*cap(d.stringIndices) +
-		d.mappings.retained() + d.functions.retained() + d.locations.retained() + d.label.retained() +
-		8*cap(d.ids) + 4*cap(d.stack) + d.timed.retained()
-	for _, s := range d.sheets[:cap(d.sheets)] {
-		size += s.retained()
-	}
-	return size
-}
-
-var errEmpty = errors.New("pprof: the payload is empty")
+var errEmpty = errors.New("the payload is empty")
 
 // decode reads the payload. The entries that its samples reach go into dst.
 func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 	if len(d.data) == 0 {
 		return errEmpty
 	}
-	for _, step := range []func() error{d.readTop, d.checkHeader, d.readMappings, d.readFunctions, d.readLocations} {
+	for _, step := range []func() error{
+		d.readHeader, d.readStrings, d.checkHeader, d.readMappings, d.readFunctions, d.readLocations,
+	} {
 		if err := step(); err != nil {
-			return fmt.Errorf("pprof: %w", err)
+			return err
 		}
 	}
 	d.tables.Reset(dst)
 	d.grow()
-	if err := d.readSamples(); err != nil {
-		return fmt.Errorf("pprof: %w", err)
-	}
-	return nil
+	return d.readSamples()
 }
 
-// grow makes room for what an honest payload of this size holds at most: entries
-// of two bytes are no reason to take more.
+// grow makes room for everything that an ordinary payload of this size holds, but not
+// for as many entries as fit if each takes two bytes.
 func (d *decoder) grow() {
 	const (
-		leastEntry  = 12 // bytes of a location or function
-		leastSample = 24
+		minEntry  = 12 // bytes of a string, location or function
+		minSample = 24
 	)
-	h, size := &d.header, len(d.data)
-	locations, functions := min(h.locations.count, size/leastEntry), min(h.functions.count, size/leastEntry)
-	strings, samples := min(len(d.strings), size/leastEntry), min(h.samples.count, size/leastSample)
+	count := func(field, size int) int { return min(d.header.entries[field].count, len(d.data)/size) }
+	samples := count(profileSample, minSample)
 	d.tables.Grow(dictionary.Room{
-		Strings: strings, StringBytes: h.stringBytes, Functions: functions, Locations: locations, Stacks: samples,
+		Strings: count(profileString, minEntry), StringBytes: d.stringBytes,
+		Functions: count(profileFunction, minEntry), Locations: count(profileLocation, minEntry), Stacks: samples,
 	})
-	d.samples.Grow(samples)
-	if cap(d.sheets) == 0 {
-		d.sheets = make([]sheet, 0, 1)
-	}
-	d.sheets[:1][0].grow(samples, min(h.samples.count*len(h.sampleTypes), d.expansionLimit()/valueSize))
+	d.identities.Grow(samples)
+	d.matrices = slices.Grow(d.matrices, 1)
+	d.matrices[:1][0].grow(samples, min(d.header.entries[profileSample].count*len(d.header.sampleTypes), d.expansionLimit()/valueSize))
 }
 
-// each calls read for each field of the top level with the given number.
-func (d *decoder) each(field uint64, where span, read func(c *wire.Cursor) error) error {
-	c := wire.Cursor{Data: d.data, At: where.start, End: where.stop}
+// each calls read with each entry of a field of the Profile message.
+func (d *decoder) each(field int, read func(c *wire.Cursor) error) error {
+	r := d.header.entries[field]
+	c := wire.Cursor{Data: d.data, At: r.start, End: r.stop}
 	m := wire.Cursor{Data: d.data}
 	for n := 0; c.Next(); {
-		if c.Field != field {
+		if c.Field != uint64(field) {
 			continue
 		}
 		m.Enter(&c)
@@ -121,18 +116,7 @@ func (d *decoder) each(field uint64, where span, read func(c *wire.Cursor) error
 	return nil
 }
 
-// count is how many fields with the given number are at the top level.
-func (d *decoder) count(field uint64) (n int) {
-	c := wire.Cursor{Data: d.data, End: len(d.data)}
-	for c.Next() {
-		if c.Field == field {
-			n++
-		}
-	}
-	return n
-}
-
-// stringIndex is the index in the tables of string i of the payload.
+// stringIndex returns the index of string i of the payload.
 func (d *decoder) stringIndex(i int64) int32 {
 	if n := d.stringIndices[i]; n != 0 {
 		return n - 1
@@ -147,16 +131,40 @@ func (d *decoder) bytes(i int64) []byte {
 	return d.data[p.start:p.stop]
 }
 
-// checkString tells whether string i is there.
-func (d *decoder) checkString(i int64) error {
-	if i < 0 || i >= int64(len(d.strings)) {
-		return fmt.Errorf("string index %d is not in string_table, which has %d entries", i, len(d.strings))
+// checkStrings fails if one of the strings does not exist.
+func (d *decoder) checkStrings(indices ...int64) error {
+	for _, i := range indices {
+		if i < 0 || i >= int64(len(d.strings)) {
+			return fmt.Errorf("string index %d is not in string_table, which has %d entries", i, len(d.strings))
+		}
 	}
 	return nil
 }
 
-// flag is the index of an attribute with the value true.
+// stringAttribute returns the index of an attribute with the value v.
+func (d *decoder) stringAttribute(key string, v []byte) int32 {
+	d.value = d.value[:0].AppendString(v)
+	return d.tables.Attribute(d.tables.StringOf(key), 0, d.value)
+}
+
+// flag returns the index of an attribute with the value true.
 func (d *decoder) flag(key string) int32 {
 	d.value = d.value[:0].AppendBool(true)
 	return d.tables.Attribute(d.tables.StringOf(key), 0, d.value)
+}
+
+// zeroed returns n zero elements, in the memory of s if it is enough.
+func zeroed[E any](s []E, n int) []E {
+	s = emptied(s, n)[:n]
+	clear(s)
+	return s
+}
+
+// emptied returns no elements, and room for n of them, in the memory of s if it is
+// enough.
+func emptied[E any](s []E, n int) []E {
+	if cap(s) < n {
+		return make([]E, 0, n)
+	}
+	return s[:0]
 }

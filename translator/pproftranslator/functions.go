@@ -4,35 +4,30 @@
 package pproftranslator
 
 import (
-	"errors"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// functions are the functions of the payload by number: their place in it.
+// functions are the functions of the payload.
 type functions struct {
 	entries []functionEntry
 	ids     idTable
-	indices []int32 // by number: the index in the tables plus one, 0 for not there yet
+	indices []int32
 }
 
-// functionEntry has pprof string indices.
+// functionEntry has string indices of the payload.
 type functionEntry struct {
 	name, systemName, filename uint32
 	startLine                  int64
 }
 
-func (f *functions) retained() int {
-	return 24*cap(f.entries) + 4*cap(f.indices) + f.ids.retained()
-}
-
-// readFunctions reads all functions, whether a sample reaches them or not.
+// readFunctions reads all functions, including those that no sample reaches.
 func (d *decoder) readFunctions() error {
 	fs := &d.functions
-	fs.entries = emptied(fs.entries, d.header.functions.count)
-	fs.ids.reset(d.header.functions.count)
-	err := d.each(profileFunction, d.header.functions, func(c *wire.Cursor) error {
+	count := d.header.entries[profileFunction].count
+	fs.entries = emptied(fs.entries, count)
+	fs.ids.reset(count)
+	err := d.each(profileFunction, func(c *wire.Cursor) error {
 		var f [8]uint64
 		c.Scalars(f[:])
 		for c.Next() {
@@ -46,7 +41,7 @@ func (d *decoder) readFunctions() error {
 		}
 		name, systemName, filename := f[functionName], f[functionSystemName], f[functionFilename]
 		if n := uint64(len(d.strings)); name >= n || systemName >= n || filename >= n {
-			return errors.Join(d.checkString(int64(name)), d.checkString(int64(systemName)), d.checkString(int64(filename)))
+			return d.checkStrings(int64(name), int64(systemName), int64(filename))
 		}
 		fs.entries = append(fs.entries, functionEntry{uint32(name), uint32(systemName), uint32(filename), int64(f[functionStartLine])})
 		return fs.ids.add(f[functionID])
@@ -55,7 +50,7 @@ func (d *decoder) readFunctions() error {
 	return err
 }
 
-// functionIndex is the index in the tables of the function with the given number.
+// functionIndex returns the index of the function with the given number.
 func (d *decoder) functionIndex(number int32) int32 {
 	if n := d.functions.indices[number]; n != 0 {
 		return n - 1

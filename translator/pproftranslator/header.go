@@ -10,37 +10,25 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// Bounds that are not worth a setting.
+// Limits that are not worth a setting.
 const (
 	maxSampleTypes = 1024
 	maxComments    = 64 << 10
 )
 
-// header is what the message says once; strings are pprof string indices.
+// header holds the fields of the Profile message that are few, and the places of the
+// others. Strings are indices into string_table.
 type header struct {
-	sampleTypes                                 []valueType
-	comments                                    []uint64
-	dropFrames, keepFrames, defaultType, docURL int64
-	time, duration, period                      int64
-	periodType                                  valueType
-	// What is many: how much there is of it, and where.
-	samples, mappings, functions, locations, strings span
-	// What the strings take, in bytes.
-	stringBytes int
+	sampleTypes []valueType
+	periodType  valueType
+	comments    []uint64
+	integers    [profileDocURL + 1]int64 // by field
+	entries     [profileDocURL + 1]run   // by field: samples, mappings, locations, functions, strings
 }
 
-// span is where the fields of one number are at the top level, from the first to
-// behind the last, and how many there are. They mostly stand together.
-type span struct{ count, start, stop int }
-
-// add takes in a field that begins at start and ends where c is.
-func (s *span) add(start int, c *wire.Cursor) {
-	if s.count == 0 {
-		s.start = start
-	}
-	s.count++
-	s.stop = c.At
-}
+// run is where the entries of one field are, from the start of the first to the end of
+// the last, and how many there are. Other fields may be between them.
+type run struct{ count, start, stop int }
 
 type valueType struct{ typ, unit int64 }
 
@@ -56,131 +44,114 @@ func readValueType(c *wire.Cursor) (v valueType) {
 	return v
 }
 
-// readTop reads the header and where the strings are, and counts the rest.
-func (d *decoder) readTop() error {
-	d.strings = d.strings[:0]
+// readHeader reads the header and counts the entries.
+func (d *decoder) readHeader() error {
 	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
-	h := &d.header
-	c := wire.Cursor{Data: d.data, End: len(d.data)}
-	for start := 0; c.Next(); start = c.At {
-		switch c.Field {
-		case profileSampleType:
-			if len(h.sampleTypes) == maxSampleTypes {
-				return &LimitError{What: "sample types", Limit: maxSampleTypes}
-			}
-			m := c.Message()
-			h.sampleTypes = append(h.sampleTypes, readValueType(&m))
-			if m.Err != nil {
-				return fmt.Errorf("sample_type[%d]: %w", len(h.sampleTypes)-1, m.Err)
-			}
-		case profileSample:
-			h.samples.add(start, &c)
-			c.Message()
-		case profileMapping:
-			h.mappings.add(start, &c)
-			c.Message()
-		case profileLocation:
-			h.locations.add(start, &c)
-			c.Message()
-		case profileFunction:
-			h.functions.add(start, &c)
-			c.Message()
-		case profileString:
-			h.strings.add(start, &c)
-			if err := d.addString(&c); err != nil {
-				return err
-			}
-		case profileDropFrames:
-			h.dropFrames = c.Int()
-		case profileKeepFrames:
-			h.keepFrames = c.Int()
-		case profileTimeNanos:
-			if h.time != 0 {
-				return errors.New("time_nanos is there twice: these are several profiles, one after the other")
-			}
-			h.time = c.Int()
-		case profileDurationNanos:
-			h.duration = c.Int()
-		case profilePeriodType:
-			m := c.Message()
-			h.periodType = readValueType(&m)
-			if m.Err != nil {
-				return fmt.Errorf("period_type: %w", m.Err)
-			}
-		case profilePeriod:
-			h.period = c.Int()
-		case profileComment:
-			if h.comments = c.AppendRepeated(h.comments, maxComments); len(h.comments) > maxComments {
-				return &LimitError{What: "comments", Limit: maxComments}
-			}
-		case profileDefaultSampleType:
-			h.defaultType = c.Int()
-		case profileDocURL:
-			h.docURL = c.Int()
+	c, start := wire.New(d.data), 0
+	for c.Next() {
+		if err := d.header.readField(&c, start); err != nil {
+			return err
 		}
+		if c.Err != nil {
+			break
+		}
+		start = c.At
+	}
+	if c.Err != nil && start == 0 {
+		return fmt.Errorf("body is not a pprof profile (starts with %.20q); want the protobuf that runtime/pprof or net/http/pprof writes, fetched without ?debug", d.data)
 	}
 	if c.Err != nil {
 		return fmt.Errorf("byte %d, after %s: %w", c.At, profileField(c.Field), c.Err)
 	}
-	if h.samples.count > d.limits.Samples {
-		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(h.samples.count)}
+	if n := d.header.entries[profileSample].count; n > d.limits.Samples {
+		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(n)}
 	}
-	d.stringIndices = zeroed(d.stringIndices, len(d.strings))
-	d.label.roles = d.label.roles[:0]
 	return nil
 }
 
-func (d *decoder) addString(c *wire.Cursor) error {
-	if c.Message(); c.Err != nil {
-		return fmt.Errorf("string_table[%d]: %w", len(d.strings), c.Err)
-	}
-	size := c.Stop - c.Start
-	if len(d.strings) == 0 && size > 0 {
-		return fmt.Errorf("string_table[0] is %.40q, not empty", d.data[c.Start:c.Stop])
-	}
-	if size > d.limits.StringLength {
-		return &LimitError{
-			What:  fmt.Sprintf("length in bytes of string_table[%d]", len(d.strings)),
-			Limit: int64(d.limits.StringLength), Got: int64(size),
+// readField reads the current field of c, which starts at start.
+func (h *header) readField(c *wire.Cursor, start int) error {
+	switch c.Field {
+	case profileSample, profileMapping, profileLocation, profileFunction, profileString:
+		r := &h.entries[c.Field]
+		if r.count == 0 {
+			r.start = start
 		}
+		r.count++
+		r.stop = c.At
+		c.Message() // checks the type
+	case profileSampleType:
+		if len(h.sampleTypes) == maxSampleTypes {
+			return &LimitError{What: "sample types", Limit: maxSampleTypes}
+		}
+		m := c.Message()
+		h.sampleTypes = append(h.sampleTypes, readValueType(&m))
+		if m.Err != nil {
+			return fmt.Errorf("sample_type[%d]: %w", len(h.sampleTypes)-1, m.Err)
+		}
+	case profilePeriodType:
+		m := c.Message()
+		h.periodType = readValueType(&m)
+		if m.Err != nil {
+			return fmt.Errorf("period_type: %w", m.Err)
+		}
+	case profileTimeNanos:
+		if h.integers[profileTimeNanos] != 0 {
+			return errors.New("duplicate time_nanos: body seems to contain several concatenated profiles; send one per request")
+		}
+		h.integers[profileTimeNanos] = c.Int()
+	case profileComment:
+		if h.comments = c.AppendRepeated(h.comments, maxComments); len(h.comments) > maxComments {
+			return &LimitError{What: "comments", Limit: maxComments}
+		}
+	case profileDropFrames, profileKeepFrames, profileDurationNanos, profilePeriod, profileDefaultSampleType, profileDocURL:
+		h.integers[c.Field] = c.Int()
 	}
-	if len(d.strings) == cap(d.strings) {
-		d.strings = roomFor(d.strings, func() int { return d.count(profileString) })
-	}
-	d.strings = append(d.strings, position{uint32(c.Start), uint32(c.Stop)})
-	d.header.stringBytes += size
 	return nil
 }
 
+func (d *decoder) readStrings() error {
+	d.strings = emptied(d.strings, d.header.entries[profileString].count)
+	d.stringBytes = 0
+	err := d.each(profileString, func(c *wire.Cursor) error {
+		size := c.End - c.At
+		if len(d.strings) == 0 && size > 0 {
+			return fmt.Errorf("first string is %.40q, must be empty", c.Data[c.At:c.End])
+		}
+		if size > d.limits.StringLength {
+			return &LimitError{What: "length in bytes", Limit: int64(d.limits.StringLength), Got: int64(size)}
+		}
+		d.strings = append(d.strings, position{uint32(c.At), uint32(c.End)})
+		d.stringBytes += size
+		return nil
+	})
+	d.stringIndices = zeroed(d.stringIndices, len(d.strings))
+	return err
+}
+
+// checkHeader checks the header after the strings have been read.
 func (d *decoder) checkHeader() error {
 	h := &d.header
 	for i, t := range h.sampleTypes {
-		if err := errors.Join(d.checkString(t.typ), d.checkString(t.unit)); err != nil {
+		if err := d.checkStrings(t.typ, t.unit); err != nil {
 			return fmt.Errorf("sample_type[%d]: %w", i, err)
 		}
 	}
+	if err := d.checkStrings(h.periodType.typ, h.periodType.unit); err != nil {
+		return fmt.Errorf("period_type: %w", err)
+	}
 	for i, c := range h.comments {
-		if err := d.checkString(int64(c)); err != nil {
+		if err := d.checkStrings(int64(c)); err != nil {
 			return fmt.Errorf("comment[%d]: %w", i, err)
 		}
 	}
-	for _, f := range []struct {
-		name  string
-		index int64
-	}{
-		{"drop_frames", h.dropFrames},
-		{"keep_frames", h.keepFrames},
-		{"default_sample_type", h.defaultType},
-		{"doc_url", h.docURL},
-		{"period_type.type", h.periodType.typ},
-		{"period_type.unit", h.periodType.unit},
-	} {
-		if err := d.checkString(f.index); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+	for _, field := range []int{profileDropFrames, profileKeepFrames, profileDefaultSampleType, profileDocURL} {
+		if err := d.checkStrings(h.integers[field]); err != nil {
+			return fmt.Errorf("%s: %w", profileFields[field], err)
 		}
 	}
-	if len(h.sampleTypes) == 0 && h.samples.count > 0 {
-		return fmt.Errorf("there are %d samples and no sample_type", h.samples.count)
+	if n := h.entries[profileSample].count; len(h.sampleTypes) == 0 && n > 0 {
+		return fmt.Errorf("there are %d samples and no sample_type", n)
 	}
 	return nil
 }

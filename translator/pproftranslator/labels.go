@@ -12,20 +12,19 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-var runSeed = maphash.MakeSeed()
-
-// labelMessage is a label of a sample. Fields but number are pprof string
-// indices; text 0 means that the label is the number.
-type labelMessage struct {
+// label is one value of a label. Fields but number are string indices of the payload.
+type label struct {
 	key, text, number, unit int64
-	keyBytes                []byte // the key, valid UTF-8
+	keyBytes                []byte // the key as valid UTF-8
 }
 
-func (l *labelMessage) isText() bool { return l.text != 0 }
+// isText reports whether the value is text; otherwise it is number.
+func (l *label) isText() bool { return l.text != 0 }
 
-func readLabel(c *wire.Cursor) labelMessage {
+func readLabel(c *wire.Cursor) label {
 	var f [8]uint64
 	c.Scalars(f[:])
 	for c.Next() {
@@ -34,206 +33,193 @@ func readLabel(c *wire.Cursor) labelMessage {
 			f[c.Field] = c.Uint()
 		}
 	}
-	return labelMessage{
+	return label{
 		key: int64(f[labelKey]), text: int64(f[labelString]), number: int64(f[labelNumber]), unit: int64(f[labelNumUnit]),
 	}
 }
 
-// labelSet holds the labels of one sample.
-type labelSet struct {
-	all  []labelMessage
-	link link
-	// roles of the keys, by pprof string, once there are labels.
-	roles []role
-	// runs and texts remember what they met in this payload: a run in the place that
-	// its hash says or the next, a text in one place.
+// labelReader holds the labels of the current sample, and caches for those of the
+// payload.
+type labelReader struct {
+	all   []label
+	roles []semconv.Role // by string; empty until the first sample with labels
+	// A run is in the place of its hash or the next; a text has one place.
 	runs  [257]labelRun
 	texts [256]textAttribute
 }
 
-// labelRun is what the labels at a position mean, in a sample without a timestamp.
+// labelRun is a run of labels without a timestamp, and what they mean.
 type labelRun struct {
 	position
 	set, link int32
 }
 
-// textAttribute is the index of the attribute for a label with a text and no
-// unit.
+// textAttribute is the index of the attribute for a text without a unit.
 type textAttribute struct {
 	key, text int64
 	index     int32
 }
 
-func (s *labelSet) retained() int { return cap(s.roles) + 64*cap(s.all) }
+var runSeed = maphash.MakeSeed()
 
-// readLabels turns the labels of a sample, which are at the given position with
-// whatever else is there, into the attribute set, the link and the timestamp of
-// its identity. Samples mostly repeat each other's labels, byte for byte.
-func (d *decoder) readLabels(at position, to *identity) error {
-	s := &d.label
-	if len(s.roles) == 0 {
-		s.roles = zeroed(s.roles, len(d.strings))
-		clear(s.runs[:])
-		clear(s.texts[:])
+// readLabels reads the labels of a sample, which are at the given position, maybe with
+// other fields between them, into s. Samples usually repeat the labels of others byte
+// for byte.
+func (d *decoder) readLabels(at position, s *sample) error {
+	r := &d.labels
+	if len(r.roles) == 0 {
+		r.roles = zeroed(r.roles, len(d.strings))
+		clear(r.runs[:])
+		clear(r.texts[:])
 	}
 	run := d.data[at.start:at.stop]
-	known := s.runs[uint8(maphash.Bytes(runSeed, run)):][:2]
+	known := r.runs[uint8(maphash.Bytes(runSeed, run)):][:2]
 	for i := range known {
 		if k := &known[i]; bytes.Equal(d.data[k.start:k.stop], run) {
-			to.set, to.link = k.set, k.link
+			s.set, s.link = k.set, k.link
 			return nil
 		}
 	}
 	if err := d.parseLabels(at); err != nil {
 		return err
 	}
-	if err := d.interpretLabels(to); err != nil {
-		return err
-	}
-	if !to.timed {
-		known[1], known[0] = known[0], labelRun{at, to.set, to.link}
+	d.interpretLabels(s)
+	if !s.timed {
+		known[1], known[0] = known[0], labelRun{at, s.set, s.link}
 	}
 	return nil
 }
 
+// parseLabels reads the labels into d.labels.all, sorted by key.
 func (d *decoder) parseLabels(at position) error {
 	c := wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}
 	m := wire.Cursor{Data: d.data}
-	all := d.label.all[:0]
+	all := d.labels.all[:0]
 	for c.Next() {
 		if c.Field != sampleLabel {
 			continue
 		}
 		m.Enter(&c)
 		l := readLabel(&m)
-		if err := errors.Join(c.Err, m.Err); err != nil {
+		err := errors.Join(c.Err, m.Err)
+		if err == nil {
+			err = d.checkLabel(&l)
+		}
+		if err != nil {
 			return fmt.Errorf("label[%d]: %w", len(all), err)
 		}
 		if len(all) >= d.limits.Labels {
 			return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
 		}
+		l.keyBytes = d.tables.Valid(d.bytes(l.key))
 		all = append(all, l)
 	}
-	d.label.all = all
-	return nil
-}
-
-func (d *decoder) interpretLabels(to *identity) error {
-	all := d.label.all
-	for i := range all {
-		l := &all[i]
-		if err := d.checkLabel(l); err != nil {
-			return fmt.Errorf("label[%d]: %w", i, err)
-		}
-		l.keyBytes = d.tables.Valid(d.bytes(l.key))
-	}
-	slices.SortStableFunc(all, func(a, b labelMessage) int {
+	slices.SortStableFunc(all, func(a, b label) int {
 		if a.key == b.key {
 			return 0
 		}
 		return bytes.Compare(a.keyBytes, b.keyBytes)
 	})
+	d.labels.all = all
+	return nil
+}
 
-	d.label.link = link{}
-	for values := range d.label.byKey {
+// checkLabel checks the strings that google/pprof checks: not the unit of a text, which
+// is ignored if it does not exist.
+func (d *decoder) checkLabel(l *label) error {
+	if err := d.checkStrings(l.key); err != nil {
+		return fmt.Errorf("key: %w", err)
+	}
+	if !l.isText() {
+		if err := d.checkStrings(l.unit); err != nil {
+			return fmt.Errorf("num_unit: %w", err)
+		}
+		return nil
+	}
+	if err := d.checkStrings(l.text); err != nil {
+		return fmt.Errorf("str: %w", err)
+	}
+	if d.checkStrings(l.unit) != nil {
+		l.unit = 0
+	}
+	return nil
+}
+
+// interpretLabels sets the timestamp, the link and the attribute set of s. A label with
+// several values is an attribute, whatever its key.
+func (d *decoder) interpretLabels(s *sample) {
+	var link semconv.Link
+	for values := range d.labels.byKey {
 		if len(values) > 1 {
 			continue
 		}
-		switch l, r := &values[0], d.role(values[0].key); {
-		case r == roleNone:
-		case r == roleTimestamp:
+		switch l, role := &values[0], d.role(values[0].key); {
+		case role == semconv.None:
+		case role == semconv.Timestamp:
 			if d.isTimestamp(l) {
-				to.time, to.timed = uint64(l.number), true
+				s.time, s.timed = uint64(l.number), true
 			}
 		case l.isText():
-			d.label.link.offer(r, d.bytes(l.text), 0)
+			link.Add(role, d.bytes(l.text), 0)
 		default:
-			d.label.link.offer(r, nil, l.number)
+			link.Add(role, nil, l.number)
 		}
 	}
-	traceID, spanID, replaces, ok := d.label.link.ids()
+	traceID, spanID, replaces, ok := link.IDs()
 	if ok {
-		to.link = d.tables.Link(traceID, spanID)
+		s.link = d.tables.Link(traceID, spanID)
 	}
 
 	d.attribute = d.attribute[:0]
-	for values := range d.label.byKey {
+	for values := range d.labels.byKey {
 		if len(values) > 1 {
 			d.attribute = append(d.attribute, d.severalValues(values))
 			continue
 		}
-		r := d.role(values[0].key)
-		if r == roleTimestamp && to.timed || replaces && (r == roleTraceID || r == roleSpanID) {
+		role := d.role(values[0].key)
+		if role == semconv.Timestamp && s.timed || replaces && (role == semconv.TraceID || role == semconv.SpanID) {
 			continue
 		}
 		d.attribute = append(d.attribute, d.singleValue(&values[0]))
 	}
-	to.set = d.tables.AttributeSet(d.attribute)
-	return nil
+	s.set = d.tables.AttributeSet(d.attribute)
 }
 
-// byKey yields the labels of each key; they are sorted.
-func (s *labelSet) byKey(yield func([]labelMessage) bool) {
-	for start := 0; start < len(s.all); {
+// byKey yields the labels of each key.
+func (r *labelReader) byKey(yield func([]label) bool) {
+	for start := 0; start < len(r.all); {
 		stop := start + 1
-		for stop < len(s.all) && bytes.Equal(s.all[stop].keyBytes, s.all[start].keyBytes) {
+		for stop < len(r.all) && bytes.Equal(r.all[stop].keyBytes, r.all[start].keyBytes) {
 			stop++
 		}
-		if !yield(s.all[start:stop]) {
+		if !yield(r.all[start:stop]) {
 			return
 		}
 		start = stop
 	}
 }
 
-// checkLabel checks the strings that google/pprof looks at: not the unit of a
-// string, which is forgotten where it leads nowhere.
-func (d *decoder) checkLabel(l *labelMessage) error {
-	if err := d.checkString(l.key); err != nil {
-		return fmt.Errorf("key: %w", err)
+func (d *decoder) role(key int64) semconv.Role {
+	r := &d.labels.roles[key]
+	if *r == semconv.Unknown {
+		*r = d.names.Role(string(d.bytes(key)))
 	}
-	if !l.isText() {
-		if err := d.checkString(l.unit); err != nil {
-			return fmt.Errorf("num_unit: %w", err)
-		}
-		return nil
-	}
-	if err := d.checkString(l.text); err != nil {
-		return fmt.Errorf("str: %w", err)
-	}
-	if d.checkString(l.unit) != nil {
-		l.unit = 0
-	}
-	return nil
+	return *r
 }
 
-func (d *decoder) role(key int64) role {
-	s := &d.label
-	if s.roles[key] == roleUnknown {
-		s.roles[key] = d.labels.role(d.bytes(key))
-	}
-	return s.roles[key]
+// isTimestamp reports whether l, which has the key of a timestamp, has the value and
+// unit of one.
+func (d *decoder) isTimestamp(l *label) bool {
+	unit := d.bytes(l.unit)
+	return !l.isText() && l.number > 0 && (len(unit) == 0 || string(unit) == "nanoseconds")
 }
 
-// isTimestamp: a unit other than nanoseconds makes the label an attribute.
-func (d *decoder) isTimestamp(l *labelMessage) bool {
-	if l.isText() || l.number <= 0 {
-		return false
-	}
-	switch string(d.bytes(l.unit)) {
-	case "", "nanoseconds":
-		return true
-	default:
-		return false
-	}
-}
-
-func (d *decoder) singleValue(l *labelMessage) int32 {
+func (d *decoder) singleValue(l *label) int32 {
 	if !l.isText() || l.unit != 0 {
 		d.value = d.appendValue(d.value[:0], l)
 		return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value)
 	}
-	known := &d.label.texts[uint8(l.text)^uint8(l.key*31)]
+	known := &d.labels.texts[uint8(l.text)^uint8(l.key*31)]
 	if known.key != l.key || known.text != l.text {
 		d.value = d.appendValue(d.value[:0], l)
 		*known = textAttribute{l.key, l.text, d.tables.Attribute(d.stringIndex(l.key), 0, d.value)}
@@ -241,55 +227,45 @@ func (d *decoder) singleValue(l *labelMessage) int32 {
 	return known.index
 }
 
-func (d *decoder) appendValue(v dictionary.Value, l *labelMessage) dictionary.Value {
+func (d *decoder) appendValue(v dictionary.Value, l *label) dictionary.Value {
 	if l.isText() {
 		return v.AppendString(d.tables.Valid(d.bytes(l.text)))
 	}
 	return v.AppendInt(l.number)
 }
 
-// severalValues makes one attribute of the labels of one key: an array with the
-// strings first, each kind in its order. Where units differ, the elements are
-// lists of a value and its unit, but for strings without a unit.
-func (d *decoder) severalValues(labels []labelMessage) int32 {
-	slices.SortStableFunc(labels, func(a, b labelMessage) int {
-		switch {
-		case a.isText() == b.isText():
-			return 0
-		case a.isText():
-			return -1
-		default:
-			return 1
-		}
-	})
+// severalValues makes one attribute of the labels of one key: an array, texts first. If
+// their units differ, an element with a unit is a {value, unit} list.
+func (d *decoder) severalValues(labels []label) int32 {
 	unit, differ := int64(-1), false
 	for i := range labels {
-		l := &labels[i]
-		if l.isText() && l.unit == 0 {
-			continue
-		}
-		if unit < 0 {
+		switch l := &labels[i]; {
+		case l.isText() && l.unit == 0: // fits any unit
+		case unit < 0:
 			unit = l.unit
+		case l.unit != unit && !bytes.Equal(d.bytes(l.unit), d.bytes(unit)):
+			differ = true
 		}
-		differ = differ || l.unit != unit && !bytes.Equal(d.bytes(l.unit), d.bytes(unit))
 	}
 	v := d.value[:0].AppendArray(len(labels))
-	for i := range labels {
-		l := &labels[i]
-		if !differ || l.isText() && l.unit == 0 {
-			v = d.appendValue(v, l)
-			continue
+	for _, texts := range []bool{true, false} {
+		for i := range labels {
+			l := &labels[i]
+			switch {
+			case l.isText() != texts:
+			case !differ || texts && l.unit == 0:
+				v = d.appendValue(v, l)
+			case l.unit == 0:
+				v = d.appendValue(v.AppendList(1).AppendKey(semconv.ElementValue), l)
+			default:
+				v = v.AppendList(2).AppendKey(semconv.ElementUnit).AppendString(d.tables.Valid(d.bytes(l.unit)))
+				v = d.appendValue(v.AppendKey(semconv.ElementValue), l)
+			}
 		}
-		if l.unit == 0 {
-			v = d.appendValue(v.AppendList(1).AppendKey(elementValue), l)
-			continue
-		}
-		v = v.AppendList(2).AppendKey(elementUnit).AppendString(d.tables.Valid(d.bytes(l.unit)))
-		v = d.appendValue(v.AppendKey(elementValue), l)
 	}
 	d.value = v
 	if differ || unit < 0 {
-		return d.tables.Attribute(d.stringIndex(labels[0].key), 0, v)
+		unit = 0
 	}
 	return d.tables.Attribute(d.stringIndex(labels[0].key), d.stringIndex(unit), v)
 }

@@ -8,15 +8,16 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// locations are the locations of the payload by number: their place in it.
+// locations are the locations of the payload.
 type locations struct {
 	entries []locationEntry
 	lines   []lineEntry // of all locations, one after the other
 	ids     idTable
-	indices []int32 // by number: the index in the tables plus one, 0 for not there yet
-	byID    []int32 // the same by id, where ids are dense
+	indices []int32
+	byID    []int32 // the index plus one by id, if ids are dense: readStack needs one lookup
 	entry   dictionary.Location
 }
 
@@ -31,20 +32,16 @@ type lineEntry struct {
 	line, column int64
 }
 
-func (l *locations) retained() int {
-	return 16*cap(l.entries) + 24*cap(l.lines) + 4*cap(l.indices) + 4*cap(l.byID) + l.ids.retained()
-}
-
-// readLocations reads all locations, whether a sample reaches them or not. The
-// functions are known. A mapping id that no mapping has means none, as in
-// google/pprof.
+// readLocations reads all locations, including those that no sample reaches, after the
+// mappings and functions. An unknown mapping id means no mapping, as in google/pprof.
 func (d *decoder) readLocations() error {
 	ls := &d.locations
-	ls.entries = emptied(ls.entries, d.header.locations.count)
+	count := d.header.entries[profileLocation].count
+	ls.entries = emptied(ls.entries, count)
 	ls.lines = ls.lines[:0]
-	ls.ids.reset(d.header.locations.count)
+	ls.ids.reset(count)
 	line := wire.Cursor{Data: d.data}
-	err := d.each(profileLocation, d.header.locations, func(c *wire.Cursor) error {
+	err := d.each(profileLocation, func(c *wire.Cursor) error {
 		var f [8]uint64
 		first := len(ls.lines)
 		for c.Scalars(f[:locationLine]); c.Next(); {
@@ -55,10 +52,10 @@ func (d *decoder) readLocations() error {
 				line.Enter(c)
 				l, err := d.readLine(&line)
 				if err != nil {
-					return fmt.Errorf("line[%d]%w", len(ls.lines)-first, err)
+					return fmt.Errorf("line[%d]: %w", len(ls.lines)-first, err)
 				}
-				if len(ls.lines) == cap(ls.lines) {
-					ls.lines = roomFor(ls.lines, d.countLines)
+				if len(ls.lines) == cap(ls.lines) { // growing step by step takes several times as much memory
+					ls.lines = append(make([]lineEntry, 0, max(d.countLines(), len(ls.lines)+1)), ls.lines...)
 				}
 				ls.lines = append(ls.lines, l)
 			}
@@ -79,7 +76,7 @@ func (d *decoder) readLocations() error {
 }
 
 func (d *decoder) countLines() (n int) {
-	_ = d.each(profileLocation, d.header.locations, func(c *wire.Cursor) error {
+	_ = d.each(profileLocation, func(c *wire.Cursor) error {
 		for c.Next() {
 			if c.Field == locationLine {
 				n++
@@ -100,18 +97,18 @@ func (d *decoder) readLine(c *wire.Cursor) (l lineEntry, err error) {
 		}
 	}
 	if c.Err != nil {
-		return l, fmt.Errorf(": %w", c.Err)
+		return l, c.Err
 	}
 	function := f[lineFunction]
 	l.line, l.column = int64(f[lineLine]), int64(f[lineColumn])
 	l.function = d.functions.ids.number(function)
 	if l.function < 0 {
-		return l, fmt.Errorf(" has the function id %d, which no function has", function)
+		return l, fmt.Errorf("no function with id %d", function)
 	}
 	return l, nil
 }
 
-// locationIndex is the index in the tables of the location with the given number.
+// locationIndex returns the index of the location with the given number.
 func (d *decoder) locationIndex(number int32) int32 {
 	ls := &d.locations
 	if n := ls.indices[number]; n != 0 {
@@ -130,7 +127,7 @@ func (d *decoder) locationIndex(number int32) int32 {
 		})
 	}
 	if from.mapping&1 != 0 {
-		to.Attributes = append(to.Attributes, d.flag(attrLocationIsFolded))
+		to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
 	}
 	n := d.tables.Location(*to)
 	ls.indices[number] = n + 1

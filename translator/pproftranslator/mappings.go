@@ -4,28 +4,24 @@
 package pproftranslator
 
 import (
-	"errors"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// mappings are few in an honest profile: what is kept is where they are.
+// mappings are few, except in a malicious profile. A sample that reaches one reads it
+// again at its position.
 type mappings struct {
 	positions []position
 	ids       idTable
-	indices   []int32 // by number: the index in the tables plus one, 0 for not there yet
+	indices   []int32
 	entry     dictionary.Mapping
-}
-
-func (m *mappings) retained() int {
-	return 8*cap(m.positions) + 4*cap(m.indices) + m.ids.retained()
 }
 
 type mappingMessage struct {
 	id, start, limit, offset uint64
 	filename, buildID        int64
-	has                      [4]bool // functions, filenames, line numbers, inline frames
+	flags                    [len(semconv.MappingFlags)]bool
 }
 
 func readMapping(c *wire.Cursor) (m mappingMessage) {
@@ -44,25 +40,25 @@ func readMapping(c *wire.Cursor) (m mappingMessage) {
 		case mappingBuildID:
 			m.buildID = c.Int()
 		case mappingHasFunctions, mappingHasFilenames, mappingHasLineNumbers, mappingHasInlineFrames:
-			m.has[c.Field-mappingHasFunctions] = c.Uint() != 0
+			m.flags[c.Field-mappingHasFunctions] = c.Uint() != 0
 		}
 	}
 	return m
 }
 
-// readMappings sees that each mapping is well formed, whether a sample reaches it
-// or not.
+// readMappings checks all mappings, including those that no sample reaches.
 func (d *decoder) readMappings() error {
 	ms := &d.mappings
-	ms.positions = emptied(ms.positions, d.header.mappings.count)
-	ms.ids.reset(d.header.mappings.count)
-	err := d.each(profileMapping, d.header.mappings, func(c *wire.Cursor) error {
+	count := d.header.entries[profileMapping].count
+	ms.positions = emptied(ms.positions, count)
+	ms.ids.reset(count)
+	err := d.each(profileMapping, func(c *wire.Cursor) error {
 		ms.positions = append(ms.positions, position{uint32(c.At), uint32(c.End)})
 		m := readMapping(c)
 		if c.Err != nil {
 			return c.Err
 		}
-		if err := errors.Join(d.checkString(m.filename), d.checkString(m.buildID)); err != nil {
+		if err := d.checkStrings(m.filename, m.buildID); err != nil {
 			return err
 		}
 		return ms.ids.add(m.id)
@@ -76,8 +72,7 @@ func (d *decoder) mapping(number int32) mappingMessage {
 	return readMapping(&wire.Cursor{Data: d.data, At: int(p.start), End: int(p.stop)})
 }
 
-// mappingIndex is the index in the tables of the mapping with the given number,
-// 0 for -1.
+// mappingIndex returns the index of the mapping with the given number, 0 for -1.
 func (d *decoder) mappingIndex(number int32) int32 {
 	if number < 0 {
 		return 0
@@ -93,16 +88,15 @@ func (d *decoder) mappingIndex(number int32) int32 {
 		Attributes: to.Attributes[:0],
 	}
 	if id := d.tables.Valid(d.bytes(m.buildID)); len(id) > 0 {
-		key := attrBuildIDGNU
-		if isGoBuildID(id) {
-			key = attrBuildIDGo
+		key := semconv.BuildIDGNU
+		if semconv.IsGoBuildID(id) {
+			key = semconv.BuildIDGo
 		}
-		d.value = d.value[:0].AppendString(id)
-		to.Attributes = append(to.Attributes, d.tables.Attribute(d.tables.StringOf(key), 0, d.value))
+		to.Attributes = append(to.Attributes, d.stringAttribute(key, id))
 	}
-	for i, has := range m.has {
-		if has {
-			to.Attributes = append(to.Attributes, d.flag(attrMappingHas[i]))
+	for i, set := range m.flags {
+		if set {
+			to.Attributes = append(to.Attributes, d.flag(semconv.MappingFlags[i]))
 		}
 	}
 	n := d.tables.Mapping(*to)

@@ -27,7 +27,7 @@ func TestAllGoesOn(t *testing.T) {
 	var got []int64
 	for p, err := range (Marshaler{}).All(pd) {
 		if err != nil {
-			require.ErrorContains(t, err, "resource_profiles[1].scope_profiles[0].profiles[0].samples[1]: the values of its identity add up beyond int64")
+			require.ErrorContains(t, err, "resource_profiles[1].scope_profiles[0].profiles[0].samples[1]: sum of merged values overflows int64")
 			require.Nil(t, p)
 			got = append(got, 0)
 			continue

@@ -13,6 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // otlp makes OTLP profiles by hand. Its methods add an entry, even if there is
@@ -316,9 +319,9 @@ func TestMappingOrder(t *testing.T) {
 }
 
 func TestWindowsExecutable(t *testing.T) {
-	require.Equal(t, "app.exe", baseOfFile(`C:\Program Files\app.exe`))
-	require.Equal(t, "app", baseOfFile(" /usr/bin/app (deleted)"))
-	require.Empty(t, baseOfFile("/usr/bin/"))
+	require.Equal(t, "app.exe", semconv.BaseName(`C:\Program Files\app.exe`))
+	require.Equal(t, "app", semconv.BaseName(" /usr/bin/app (deleted)"))
+	require.Empty(t, semconv.BaseName("/usr/bin/"))
 }
 
 func TestEmptyFunctionAndMapping(t *testing.T) {
@@ -533,7 +536,7 @@ func TestValuesAddUp(t *testing.T) {
 		converted, err := Marshaler{}.ConvertProfiles(o.Profiles)
 		if c.fails {
 			require.ErrorContains(t, err, "resource_profiles[0].scope_profiles[0].profiles[0].samples[0]: ")
-			require.ErrorIs(t, err, errValueOverflow)
+			require.ErrorIs(t, err, fromotlp.ErrOverflow)
 			continue
 		}
 		require.NoError(t, err)

@@ -10,48 +10,49 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// write makes the OTLP profiles of what has been decoded; the dictionary of pd
-// already is there, but for its strings.
+// write makes the OTLP profiles. The dictionary of pd is there already, except for its
+// strings.
 func (d *decoder) write(pd pprofile.Profiles) {
 	rp := pd.ResourceProfiles().AppendEmpty()
-	if name := d.executableName(); len(name) > 0 {
-		rp.Resource().Attributes().PutStr(attrExecutableName, string(d.tables.Valid(name)))
+	if name := d.executableName(); name != "" {
+		rp.Resource().Attributes().PutStr(semconv.ExecutableName, name)
 	}
 	sp := rp.ScopeProfiles().AppendEmpty()
 	order := d.typeOrder()
 	d.writeScope(sp.Scope().Attributes(), order)
 
-	head := d.head(order)
-	sheets := d.sheets
-	if len(sheets) == 0 && len(d.timed.samples) == 0 {
-		sheets = []sheet{{}}
+	if len(d.matrices) == 0 && len(d.events.events) == 0 {
+		d.matrices = d.matrices[:1] // an empty one
 	}
 	profiles := sp.Profiles()
-	profiles.EnsureCapacity((len(sheets) + 1) * len(order))
+	sets := len(d.matrices) + min(len(d.events.events), 1)
+	d.writeProfiles(profiles, order, sets)
 	omitZeros := d.omitsZeros()
-	for _, s := range sheets {
-		d.writeSheet(profiles, head, order, s, omitZeros)
-	}
-	if len(d.timed.samples) > 0 {
-		d.writeTimeline(profiles, head, order)
+	for i := range profiles.Len() {
+		samples, typ := profiles.At(i).Samples(), order[i%len(order)]
+		if set := i / len(order); set < len(d.matrices) {
+			d.writeMatrix(samples, &d.matrices[set], typ, order[0], omitZeros)
+		} else {
+			d.writeEvents(samples, typ)
+		}
 	}
 	d.tables.WriteStrings()
 }
 
-// typeOrder are the sample types in the order of their Profiles: the default
-// type first. Without a default it is the last type, as in pprof.
+// typeOrder returns the sample types in the order of their Profiles: the default type
+// first. Without a default that is the last type, as in pprof.
 func (d *decoder) typeOrder() []int {
 	types := d.header.sampleTypes
 	if len(types) == 0 {
 		return nil
 	}
 	first := len(types) - 1
-	if def := d.bytes(d.header.defaultType); len(def) > 0 {
+	if name := d.text(profileDefaultSampleType); len(name) > 0 {
 		for i, t := range types {
-			if bytes.Equal(d.bytes(t.typ), def) {
+			if bytes.Equal(d.bytes(t.typ), name) {
 				first = i
 				break
 			}
@@ -66,124 +67,117 @@ func (d *decoder) typeOrder() []int {
 	return order
 }
 
+// text returns the string that a field of the Profile message refers to.
+func (d *decoder) text(field int) []byte { return d.bytes(d.header.integers[field]) }
+
 func (d *decoder) writeScope(scope pcommon.Map, order []int) {
 	if len(order) > 0 {
-		s := scope.PutEmptySlice(attrScopeSampleTypeOrder)
+		s := scope.PutEmptySlice(semconv.ScopeSampleTypeOrder)
 		s.EnsureCapacity(len(order))
 		for _, i := range order {
 			s.AppendEmpty().SetInt(int64(i))
 		}
 	}
-	if def := d.bytes(d.header.defaultType); len(def) > 0 {
-		scope.PutStr(attrScopeDefaultSampleType, string(d.tables.Valid(def)))
+	if name := d.text(profileDefaultSampleType); len(name) > 0 {
+		scope.PutStr(semconv.ScopeDefaultSampleType, string(d.tables.Valid(name)))
 	}
 }
 
-// executableName is the base name of the main binary: the first mapping with a
-// file that is neither a shared library nor a pseudo file, as pprof takes it.
-func (d *decoder) executableName() []byte {
+// executableName returns the base name of the main binary: of the first mapping whose
+// file is neither a shared library nor a pseudo file, as in pprof.
+func (d *decoder) executableName() string {
 	for number := range d.mappings.positions {
 		m := d.mapping(int32(number))
 		file := bytes.TrimSpace(bytes.ReplaceAll(d.bytes(m.filename), []byte("(deleted)"), nil))
-		if len(file) == 0 || file[0] == '[' || isLibrary(file) {
-			continue
+		if len(file) > 0 && file[0] != '[' && !isLibrary(string(file)) {
+			return string(d.tables.Valid([]byte(semconv.BaseName(string(file)))))
 		}
-		return file[bytes.LastIndexAny(file, "/\\")+1:]
 	}
-	return nil
+	return ""
 }
 
-// isLibrary tells whether file ends in .so, or has .so. or .so_ and a digit, as a
-// shared library does.
-func isLibrary(file []byte) bool {
-	if bytes.HasSuffix(file, []byte(".so")) {
+// isLibrary reports whether file ends in .so, or has .so. or .so_ followed by a digit,
+// as a shared library does.
+func isLibrary(file string) bool {
+	if strings.HasSuffix(file, ".so") {
 		return true
 	}
-	for rest := string(file); ; {
-		_, after, found := strings.Cut(rest, ".so")
-		if !found {
-			return false
-		}
+	for _, after, found := strings.Cut(file, ".so"); found; _, after, found = strings.Cut(after, ".so") {
 		if len(after) >= 2 && (after[0] == '.' || after[0] == '_') && after[1] >= '0' && after[1] <= '9' {
 			return true
 		}
-		rest = after
+	}
+	return false
+}
+
+// writeProfiles writes Profiles without samples: so many sets of one for each sample
+// type, in that order.
+func (d *decoder) writeProfiles(profiles pprofile.ProfilesSlice, order []int, sets int) {
+	profiles.EnsureCapacity(sets * len(order))
+	for i := range sets * len(order) {
+		p := profiles.AppendEmpty()
+		if i == 0 {
+			d.writeHeader(p, order)
+		} else {
+			profiles.At(0).CopyTo(p)
+		}
+		d.setType(p.SampleType(), d.header.sampleTypes[order[i%len(order)]])
 	}
 }
 
-// profileHead is what the Profiles of one pprof have in common, but for the
-// sample type.
-type profileHead struct {
-	time, duration       uint64
-	period               int64
-	periodType, periodIn int32
-	types                [][2]int32 // by pprof sample type: type and unit
-	attributes           []int32
-}
-
-func (d *decoder) head(order []int) profileHead {
+// writeHeader writes everything that the Profiles of a pprof share.
+func (d *decoder) writeHeader(p pprofile.Profile, order []int) {
 	h := &d.header
-	head := profileHead{
-		time: d.clamp(h.time), duration: d.clamp(h.duration), period: h.period,
-		periodType: d.stringIndex(h.periodType.typ), periodIn: d.stringIndex(h.periodType.unit),
-		types: make([][2]int32, len(h.sampleTypes)),
+	p.SetTime(pcommon.Timestamp(d.clamp(h.integers[profileTimeNanos])))
+	p.SetDurationNano(d.clamp(h.integers[profileDurationNanos]))
+	p.SetPeriod(h.integers[profilePeriod])
+	d.setType(p.PeriodType(), h.periodType)
+	for _, i := range order { // in the dictionary, all sample types come before the attributes
+		d.setType(p.SampleType(), h.sampleTypes[i])
 	}
-	for _, i := range order {
-		t := h.sampleTypes[i]
-		head.types[i] = [2]int32{d.stringIndex(t.typ), d.stringIndex(t.unit)}
-	}
+	d.attribute = d.attribute[:0]
 	if len(h.comments) > 0 {
 		v := d.value[:0].AppendArray(len(h.comments))
 		for _, c := range h.comments {
 			v = v.AppendString(d.tables.Valid(d.bytes(int64(c))))
 		}
-		head.attributes = append(head.attributes, d.headAttribute(attrProfileComment, v))
+		d.value = v
+		d.attribute = append(d.attribute, d.tables.Attribute(d.tables.StringOf(semconv.ProfileComment), 0, v))
 	}
 	for _, f := range []struct {
 		key   string
-		index int64
+		field int
 	}{
-		{attrProfileDropFrames, h.dropFrames},
-		{attrProfileKeepFrames, h.keepFrames},
-		{attrProfileDocURL, h.docURL},
+		{semconv.ProfileDropFrames, profileDropFrames},
+		{semconv.ProfileKeepFrames, profileKeepFrames},
+		{semconv.ProfileDocURL, profileDocURL},
 	} {
-		if text := d.tables.Valid(d.bytes(f.index)); len(text) > 0 {
-			head.attributes = append(head.attributes, d.headAttribute(f.key, d.value[:0].AppendString(text)))
+		if text := d.tables.Valid(d.text(f.field)); len(text) > 0 {
+			d.attribute = append(d.attribute, d.stringAttribute(f.key, text))
 		}
 	}
-	return head
+	if len(d.attribute) > 0 {
+		p.AttributeIndices().FromRaw(d.attribute)
+	}
 }
 
-func (d *decoder) headAttribute(key string, v dictionary.Value) int32 {
-	d.value = v
-	return d.tables.Attribute(d.tables.StringOf(key), 0, v)
+func (d *decoder) setType(to pprofile.ValueType, t valueType) {
+	to.SetTypeStrindex(d.stringIndex(t.typ))
+	to.SetUnitStrindex(d.stringIndex(t.unit))
 }
 
-// clamp takes times and durations that are negative for unknown.
+// clamp returns 0 for a negative time or duration, which means unknown.
 func (d *decoder) clamp(v int64) uint64 {
 	if v < 0 {
-		d.clamped++
+		d.negative++
 		return 0
 	}
 	return uint64(v)
 }
 
-func (head *profileHead) write(p pprofile.Profile, typ int) {
-	p.SampleType().SetTypeStrindex(head.types[typ][0])
-	p.SampleType().SetUnitStrindex(head.types[typ][1])
-	p.PeriodType().SetTypeStrindex(head.periodType)
-	p.PeriodType().SetUnitStrindex(head.periodIn)
-	p.SetTime(pcommon.Timestamp(head.time))
-	p.SetDurationNano(head.duration)
-	p.SetPeriod(head.period)
-	if len(head.attributes) > 0 {
-		p.AttributeIndices().FromRaw(head.attributes)
-	}
-}
-
-// writeIdentity sets what samples of all sample types have in common.
-func (d *decoder) writeIdentity(s pprofile.Sample, sample int32) {
-	stack, set, link := d.samples.Identity(sample)
+// writeIdentity sets what a sample has in common with those of other sample types.
+func (d *decoder) writeIdentity(s pprofile.Sample, identity int32) {
+	stack, set, link := d.identities.Identity(identity)
 	s.SetStackIndex(stack)
 	s.SetLinkIndex(link)
 	if set != 0 {
@@ -192,43 +186,45 @@ func (d *decoder) writeIdentity(s pprofile.Sample, sample int32) {
 	}
 }
 
-func (d *decoder) writeSheet(profiles pprofile.ProfilesSlice, head profileHead, order []int, s sheet, omitZeros bool) {
-	for _, typ := range order {
-		p := profiles.AppendEmpty()
-		head.write(p, typ)
-		samples := p.Samples()
-		if !omitZeros {
-			samples.EnsureCapacity(len(s.samples))
+// writeMatrix writes the values of one sample type. If zeros are omitted, an identity
+// with zeros alone keeps that of the first type.
+func (d *decoder) writeMatrix(samples pprofile.SampleSlice, m *valueMatrix, typ, first int, omitZeros bool) {
+	types := len(d.header.sampleTypes)
+	if !omitZeros {
+		samples.EnsureCapacity(len(m.identities))
+	}
+	for row, identity := range m.identities {
+		values := m.values[row*types:][:types]
+		if omitZeros && values[typ] == 0 && (typ != first || !isZero(values)) {
+			continue
 		}
-		for row, sample := range s.samples {
-			values := s.values[row*len(order):][:len(order)]
-			if omitZeros && values[typ] == 0 && (typ != order[0] || !isZero(values)) {
-				continue
-			}
-			to := samples.AppendEmpty()
-			d.writeIdentity(to, sample)
-			to.Values().Append(values[typ])
-		}
+		s := samples.AppendEmpty()
+		d.writeIdentity(s, identity)
+		s.Values().Append(values[typ])
 	}
 }
 
-func (d *decoder) writeTimeline(profiles pprofile.ProfilesSlice, head profileHead, order []int) {
-	t := &d.timed
-	for _, typ := range order {
-		p := profiles.AppendEmpty()
-		head.write(p, typ)
-		samples := p.Samples()
-		samples.EnsureCapacity(len(t.samples))
-		for row, sample := range t.samples {
-			to := samples.AppendEmpty()
-			d.writeIdentity(to, sample)
-			to.Values().EnsureCapacity(int(t.counts[row]))
-			to.TimestampsUnixNano().EnsureCapacity(int(t.counts[row]))
+func isZero(values []int64) bool {
+	for _, v := range values {
+		if v != 0 {
+			return false
 		}
-		for event, row := range t.events {
-			to := samples.At(int(row))
-			to.Values().Append(t.values[event*len(order)+typ])
-			to.TimestampsUnixNano().Append(t.times[event])
-		}
+	}
+	return true
+}
+
+func (d *decoder) writeEvents(samples pprofile.SampleSlice, typ int) {
+	l, types := &d.events, len(d.header.sampleTypes)
+	samples.EnsureCapacity(len(l.identities))
+	for row, identity := range l.identities {
+		s := samples.AppendEmpty()
+		d.writeIdentity(s, identity)
+		s.Values().EnsureCapacity(int(l.counts[row]))
+		s.TimestampsUnixNano().EnsureCapacity(int(l.counts[row]))
+	}
+	for event, row := range l.events {
+		s := samples.At(int(row))
+		s.Values().Append(l.values[event*types+typ])
+		s.TimestampsUnixNano().Append(l.times[event])
 	}
 }

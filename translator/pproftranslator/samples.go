@@ -11,8 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// identity is what tells the samples of a Profile apart, and the timestamp.
-type identity struct {
+// sample is a sample without its values: its identity and its timestamp.
+type sample struct {
 	stack, set, link int32
 	time             uint64
 	timed            bool
@@ -20,13 +20,13 @@ type identity struct {
 
 func (d *decoder) readSamples() error {
 	types := len(d.header.sampleTypes)
-	return d.each(profileSample, d.header.samples, func(c *wire.Cursor) error { return d.readSample(c, types) })
+	return d.each(profileSample, func(c *wire.Cursor) error { return d.readSample(c, types) })
 }
 
 func (d *decoder) readSample(c *wire.Cursor, types int) error {
 	d.stack = d.stack[:0]
-	values := d.ids[:0]
-	var labels position // from the first to behind the last
+	values := d.integers[:0]
+	var labels position // from the start of the first to the end of the last
 	for start := c.At; c.Next(); start = c.At {
 		switch c.Field {
 		case sampleLocation:
@@ -42,81 +42,55 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 			labels.stop = uint32(c.At)
 		}
 	}
-	d.ids = values
+	d.integers = values
 	switch {
 	case c.Err != nil:
 		return fmt.Errorf("byte %d: %w", c.At, c.Err)
 	case len(values) > types:
-		return fmt.Errorf("it has more values than the %d sample types", types)
+		return fmt.Errorf("more values than the %d sample types", types)
 	case len(values) < types:
-		return fmt.Errorf("it has %d values for %d sample types", len(values), types)
+		return fmt.Errorf("%d values for %d sample types", len(values), types)
 	}
-	identity := identity{stack: d.tables.Stack(d.stack)}
+	s := sample{stack: d.tables.Stack(d.stack)}
 	if labels.stop != 0 {
-		if err := d.readLabels(labels, &identity); err != nil {
+		if err := d.readLabels(labels, &s); err != nil {
 			return err
 		}
 	}
-	sample := d.samples.Number(identity.stack, identity.set, identity.link)
+	identity := d.identities.Number(s.stack, s.set, s.link)
 	if err := d.tables.Err(); err != nil {
 		return err
 	}
-	if identity.timed {
-		d.timed.add(sample, identity.time, values)
-	} else if err := d.addValues(sample, values); err != nil {
+	if s.timed {
+		d.events.add(identity, s.time, values)
+	} else if err := d.addValues(identity, values); err != nil {
 		return err
 	}
 	return d.checkExpansion()
 }
 
-// What a sample, with its only value and the pointer to it, and an event take in
-// pdata, and what a value takes before that, in bytes.
-const (
-	sampleSize = 112
-	eventSize  = 16
-	valueSize  = 16
-)
+// maxMatrices limits how often the values of one identity may overflow int64.
+const maxMatrices = 64
 
-// checkExpansion refuses a payload that takes too much as OTLP even without the
-// zeros that may be left out.
-func (d *decoder) checkExpansion() error {
-	types := len(d.header.sampleTypes)
-	size := d.tables.Written() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
-	for i := range d.sheets {
-		size += sampleSize*d.sheets[i].kept + valueSize*len(d.sheets[i].values)
+func (d *decoder) addValues(identity int32, values []uint64) error {
+	for i := 0; ; i++ {
+		switch {
+		case i == maxMatrices:
+			return &LimitError{What: "sum of equal samples, in multiples of int64", Limit: maxMatrices}
+		case i < len(d.matrices):
+		case i < cap(d.matrices):
+			d.matrices = d.matrices[:i+1]
+		default:
+			d.matrices = append(d.matrices, valueMatrix{})
+		}
+		if d.matrices[i].add(identity, values) {
+			return nil
+		}
 	}
-	if limit := d.expansionLimit(); size > limit {
-		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
-	}
-	return nil
 }
 
-// profileSize is what a Profile without samples takes in pdata, in bytes.
-const profileSize = 384
-
-// written is about what pd takes in memory, in bytes.
-func (d *decoder) written(pd pprofile.Profiles) int {
-	return d.tables.Written() + profileSize*pd.ProfileCount() + sampleSize*pd.SampleCount() + eventSize*len(d.timed.events)*len(d.header.sampleTypes)
-}
-
-func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
-
-// zerosAllowance is how many times over the limit a payload may be because of
-// zeros: a Go heap has four types, of which half are 0 in most samples.
-const zerosAllowance = 2
-
-// omitsZeros tells whether zeros take so much that they have to be left out.
-func (d *decoder) omitsZeros() bool {
-	types := len(d.header.sampleTypes)
-	size := d.tables.Written() + types*(eventSize*len(d.timed.events)+sampleSize*len(d.timed.samples))
-	for i := range d.sheets {
-		size += sampleSize * types * len(d.sheets[i].samples)
-	}
-	return size > zerosAllowance*d.expansionLimit()
-}
-
-// readStack appends to d.stack the locations of the present field: an id, or a
-// packed run of them.
+// readStack appends to d.stack the locations of the current field: an id, or a packed
+// run of ids.
 func (d *decoder) readStack(c *wire.Cursor) error {
 	if c.Type != wire.BytesType {
 		id := c.Uint()
@@ -126,7 +100,7 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 		return d.pushLocation(id)
 	}
 	data, at := c.Data[:c.Stop], c.Start
-	byID, stack, most := d.locations.byID, d.stack, d.limits.StackDepth
+	byID, stack, depth := d.locations.byID, d.stack, d.limits.StackDepth
 	for at < len(data) {
 		id := uint64(data[at])
 		switch {
@@ -145,7 +119,7 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 			}
 			at = long.At
 		}
-		if id < uint64(len(byID)) && len(stack) < most {
+		if id < uint64(len(byID)) && len(stack) < depth {
 			if n := byID[id]; n != 0 {
 				stack = append(stack, n-1)
 				continue
@@ -167,7 +141,7 @@ func (d *decoder) pushLocation(id uint64) error {
 	}
 	number := d.locations.ids.number(id)
 	if number < 0 {
-		return fmt.Errorf("location_id[%d] is %d, which no location has", len(d.stack), id)
+		return fmt.Errorf("location_id[%d]: no location with id %d", len(d.stack), id)
 	}
 	n := d.locationIndex(number)
 	if id < uint64(len(d.locations.byID)) {
@@ -177,23 +151,53 @@ func (d *decoder) pushLocation(id uint64) error {
 	return nil
 }
 
-// maxSheets bounds how often the values of one identity may overflow int64.
-const maxSheets = 64
+// Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
+// value and the pointer to it, and of an event. A value takes valueSize before that.
+const (
+	profileSize = 384
+	sampleSize  = 112
+	eventSize   = 16
+	valueSize   = 16
+)
 
-func (d *decoder) addValues(sample int32, values []uint64) error {
-	for i := 0; ; i++ {
-		if i == len(d.sheets) {
-			if i == maxSheets {
-				return &LimitError{What: "sum of equal samples, in multiples of int64", Limit: maxSheets}
-			}
-			if i < cap(d.sheets) {
-				d.sheets = d.sheets[:i+1]
-			} else {
-				d.sheets = append(d.sheets, sheet{})
-			}
-		}
-		if d.sheets[i].add(sample, values) {
-			return nil
-		}
+// size returns about the memory that the result takes if it has so many samples without
+// a timestamp.
+func (d *decoder) size(samples int) int {
+	types := len(d.header.sampleTypes)
+	return d.tables.Written() + types*(eventSize*len(d.events.events)+sampleSize*len(d.events.identities)) + sampleSize*samples
+}
+
+func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
+
+// checkExpansion rejects a payload that takes too much memory as OTLP even if zeros are
+// omitted.
+func (d *decoder) checkExpansion() error {
+	kept, values := 0, 0
+	for i := range d.matrices {
+		kept += d.matrices[i].kept
+		values += len(d.matrices[i].values)
 	}
+	if limit := d.expansionLimit(); d.size(kept)+valueSize*values > limit {
+		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
+	}
+	return nil
+}
+
+// zerosAllowance is how many times over the limit a payload may be because of zeros: a
+// Go heap has four types, of which half are 0 in most samples.
+const zerosAllowance = 2
+
+// omitsZeros reports whether zeros take so much memory that they must be omitted.
+func (d *decoder) omitsZeros() bool {
+	values := 0
+	for i := range d.matrices {
+		values += len(d.matrices[i].values)
+	}
+	return d.size(values) > zerosAllowance*d.expansionLimit()
+}
+
+// sizeOf returns about the memory that pd takes, with its events.
+func (d *decoder) sizeOf(pd pprofile.Profiles) int {
+	timed := len(d.header.sampleTypes) * len(d.events.identities)
+	return d.size(pd.SampleCount()-timed) + profileSize*pd.ProfileCount()
 }

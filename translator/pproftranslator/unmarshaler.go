@@ -12,15 +12,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // Unmarshaler turns pprof profiles into OTLP profiles: one ResourceProfiles with
 // one ScopeProfiles, in which each sample type is a Profile, the default one
 // first. The zero value is ready for use; it is safe for concurrent use.
 //
-// The resource holds process.executable.name where the mappings tell it, the
-// scope pprof.scope.sample_type_order and, if it was set,
-// pprof.scope.default_sample_type. The profile_id is left to the caller.
+// The resource has process.executable.name if the mappings name the main binary. The
+// scope has pprof.scope.sample_type_order and, if it was set,
+// pprof.scope.default_sample_type. The caller sets profile_id.
 type Unmarshaler struct {
 	// Limits bound what a payload may hold.
 	Limits Limits
@@ -30,37 +31,43 @@ type Unmarshaler struct {
 	// TraceIDLabel and SpanIDLabel are the string labels that a link replaces.
 	// Defaults: trace_id and span_id.
 	TraceIDLabel, SpanIDLabel string
-	// LinkLabels are the labels that make a link and stay.
+	// LinkLabels are labels that make a link and remain attributes.
 	LinkLabels LinkLabels
 }
 
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 
-// Report tells what was mended on the way.
+// LinkLabels are the names of labels that make a link and remain attributes.
+type LinkLabels = semconv.LinkLabels
+
+// DefaultLinkLabels returns the default names of these labels.
+func DefaultLinkLabels() LinkLabels { return semconv.DefaultLinkLabels() }
+
+// Report counts the repairs of a translation and measures its result.
 type Report struct {
 	// InvalidStrings had bytes that are not UTF-8, which became U+FFFD.
 	InvalidStrings int
 	// NegativeTimes are times and durations below zero, which became 0.
 	NegativeTimes int
-	// Bytes are about what the result takes in memory.
+	// Bytes is about the memory that the result takes.
 	Bytes int
 }
 
-// maxPooled is how much memory, in bytes, a decoder may keep between payloads.
-const maxPooled = 16 << 20
+// maxPooled is the largest payload, in bytes, whose decoder is used again: a decoder
+// keeps a small multiple of its payload in memory.
+const maxPooled = 4 << 20
 
 var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.NewWriter()} }}
 
-// UnmarshalProfiles translates buf: one pprof message, plain or compressed by
-// gzip. The result holds no reference to buf. The error is a *LimitError if buf
-// is over one of the Limits, and otherwise names the field and the index of what
-// is malformed.
+// UnmarshalProfiles translates buf: one pprof message, plain or gzipped. The result
+// holds no reference to buf. The error is a *LimitError if buf exceeds one of the
+// Limits; any other names the malformed field and its index.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
 	pd, _, err := u.UnmarshalReport(buf)
 	return pd, err
 }
 
-// UnmarshalReport is UnmarshalProfiles, and tells what it has mended.
+// UnmarshalReport is UnmarshalProfiles with a Report.
 func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, error) {
 	limits := u.Limits.withDefaults()
 	data, err := Decompress(buf, limits.DecompressedSize)
@@ -69,12 +76,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, er
 	}
 	d := decoders.Get().(*decoder)
 	d.limits = limits
-	d.labels = labelNames{
-		timestamp: orDefault(u.TimestampLabel, "end_timestamp_ns"),
-		traceID:   orDefault(u.TraceIDLabel, "trace_id"),
-		spanID:    orDefault(u.SpanIDLabel, "span_id"),
-		others:    u.LinkLabels,
-	}
+	d.names = semconv.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel, u.LinkLabels)
 	d.reset(data)
 	pd, report, err := d.translate()
 	d.release() // not after a panic, which may leave it in any state
@@ -87,19 +89,19 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 		if isLegacy(d.data) {
 			err = errLegacy
 		}
-		return pprofile.Profiles{}, Report{}, err
+		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	d.write(pd)
 	if err := d.tables.Err(); err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
-	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.clamped, Bytes: d.written(pd)}, nil
+	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.negative, Bytes: d.sizeOf(pd)}, nil
 }
 
-var errLegacy = errors.New("pprof: this is a profile in a format from before protobuf, or its text form; " +
+var errLegacy = errors.New("this is a profile in a format from before protobuf, or its text form; " +
 	"fetch it without ?debug=1, or convert it with `go tool pprof -proto`")
 
-// isLegacy recognises the beginnings of the formats from before protobuf.
+// isLegacy recognizes the formats from before protobuf by how they start.
 func isLegacy(data []byte) bool {
 	for _, prefix := range []string{
 		"heap profile:", "heap_v2/", "heapz_v2/", "goroutine profile:", "threadcreate profile:", "growthz", "fragmentationz",
@@ -115,9 +117,10 @@ func isLegacy(data []byte) bool {
 }
 
 func (d *decoder) release() {
+	size := len(d.data)
 	d.data = nil
 	d.tables.Release()
-	if d.retained() <= maxPooled {
+	if size <= maxPooled {
 		decoders.Put(d)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // oracle is what google/pprof takes data for, without its text parsers.
@@ -227,8 +228,8 @@ func TestR4_Faults(t *testing.T) {
 		"too many values":              {sample(message(nil).packed(2, 1, 2)), "more values than the 1 sample types"},
 		"values one by one":            {sample(message(nil).varint(2, 1)), ""},
 		"sample without locations":     {sample(one), ""},
-		"location unknown":             {sample(one.varint(1, 7)), "location_id[0] is 7"},
-		"location 0":                   {sample(one.varint(1, 0)), "location_id[0] is 0"},
+		"location unknown":             {sample(one.varint(1, 7)), "location_id[0]: no location with id 7"},
+		"location 0":                   {sample(one.varint(1, 0)), "location_id[0]: no location with id 0"},
 		"sample as varint":             {base().varint(profileSample, 1), "wire type"},
 		"value of fixed64":             {sample(protowire.AppendFixed64(protowire.AppendTag(nil, 2, protowire.Fixed64Type), 1)), "wire type"},
 		"label key out of range":       {sample(one.bytes(3, message(nil).varint(1, 99).varint(2, 1))), "label[0]: key"},
@@ -236,20 +237,20 @@ func TestR4_Faults(t *testing.T) {
 		"label unit out of range":      {sample(one.bytes(3, message(nil).varint(1, 5).varint(3, 1).varint(4, 99))), "label[0]: num_unit"},
 		"label unit of text":           {sample(one.bytes(3, message(nil).varint(1, 5).varint(2, 6).varint(4, 99))), ""},
 		"label of nothing":             {sample(one.bytes(3, nil)), ""},
-		"mapping id 0":                 {base().bytes(profileMapping, message(nil).varint(2, 5)), "mapping[1]: it has the id 0"},
-		"mapping twice":                {base().bytes(profileMapping, message(nil).varint(1, 1)), "mapping[1]: it has the id 1"},
+		"mapping id 0":                 {base().bytes(profileMapping, message(nil).varint(2, 5)), "mapping[1]: id 0 is reserved"},
+		"mapping twice":                {base().bytes(profileMapping, message(nil).varint(1, 1)), "mapping[1]: duplicate id 1"},
 		"mapping file out of range":    {base().bytes(profileMapping, message(nil).varint(1, 2).varint(5, 99)), "mapping[1]"},
 		"mapping build id negative":    {base().bytes(profileMapping, message(nil).varint(1, 2).varint(6, math.MaxUint64)), "mapping[1]"},
 		"mapping id huge":              {base().bytes(profileMapping, message(nil).varint(1, math.MaxUint64)), ""},
-		"function id 0":                {base().bytes(profileFunction, nil), "function[1]: it has the id 0"},
-		"function twice":               {base().bytes(profileFunction, message(nil).varint(1, 1)), "function[1]: it has the id 1"},
+		"function id 0":                {base().bytes(profileFunction, nil), "function[1]: id 0 is reserved"},
+		"function twice":               {base().bytes(profileFunction, message(nil).varint(1, 1)), "function[1]: duplicate id 1"},
 		"function name out of range":   {base().bytes(profileFunction, message(nil).varint(1, 2).varint(2, 99)), "function[1]"},
-		"location id 0":                {location(nil), "location[1]: it has the id 0"},
-		"location twice":               {location(message(nil).varint(1, 1)), "location[1]: it has the id 1"},
+		"location id 0":                {location(nil), "location[1]: id 0 is reserved"},
+		"location twice":               {location(message(nil).varint(1, 1)), "location[1]: duplicate id 1"},
 		"location twice, sparse":       {location(message(nil).varint(1, 1<<40)).bytes(profileLocation, message(nil).varint(1, 1<<40)), "location[2]"},
 		"mapping unknown":              {location(message(nil).varint(1, 2).varint(2, 9)), ""},
-		"line without a function":      {location(message(nil).varint(1, 2).bytes(4, message(nil).varint(2, 3))), "line[0] has the function id 0"},
-		"line of an unknown function":  {location(message(nil).varint(1, 2).bytes(4, message(nil).varint(1, 8))), "line[0] has the function id 8"},
+		"line without a function":      {location(message(nil).varint(1, 2).bytes(4, message(nil).varint(2, 3))), "line[0]: no function with id 0"},
+		"line of an unknown function":  {location(message(nil).varint(1, 2).bytes(4, message(nil).varint(1, 8))), "line[0]: no function with id 8"},
 		"line torn":                    {location(message(nil).varint(1, 2).bytes(4, []byte{8})), "line[0]"},
 		"period type out of range":     {base().bytes(profilePeriodType, message(nil).varint(1, 99)), "period_type"},
 		"drop frames out of range":     {base().varint(profileDropFrames, 99), "drop_frames"},
@@ -258,7 +259,7 @@ func TestR4_Faults(t *testing.T) {
 		"default type out of range":    {base().varint(profileDefaultSampleType, 99), "default_sample_type"},
 		"default type unknown":         {base().varint(profileDefaultSampleType, 4), ""},
 		"doc url out of range":         {base().varint(profileDocURL, 99), "doc_url"},
-		"two profiles, one after":      {base().varint(profileTimeNanos, 5).varint(profileTimeNanos, 6), "several profiles"},
+		"two profiles, one after":      {base().varint(profileTimeNanos, 5).varint(profileTimeNanos, 6), "several concatenated profiles"},
 		"unknown fields":               {base().varint(99, 1).bytes(1000, []byte("x")), ""},
 		"group":                        {append(base(), 99<<3&0x7f|3), "wire type 3"},
 		"torn":                         {base()[:len(base())-3], "string_table"},
@@ -412,7 +413,7 @@ func TestR7_Overflow(t *testing.T) {
 	pd := requireAsOracle(t, &Unmarshaler{}, encode(t, p))
 	require.Equal(t, 6, pd.ProfileCount())
 
-	for range maxSheets {
+	for range maxMatrices {
 		p.Sample = append(p.Sample, p.Sample[0])
 	}
 	_, err := (&Unmarshaler{}).UnmarshalProfiles(encode(t, p))
@@ -605,7 +606,7 @@ func TestUnmarshalOmitsZeros(t *testing.T) {
 		pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
 		require.NoError(t, err)
 		d := decoders.Get().(*decoder)
-		d.limits, d.labels = Limits{}.withDefaults(), labelNames{timestamp: "end_timestamp_ns", traceID: "trace_id", spanID: "span_id"}
+		d.limits, d.names = Limits{}.withDefaults(), semconv.NewLabels("", "", "", LinkLabels{})
 		d.reset(data)
 		sparse := pprofile.NewProfiles()
 		require.NoError(t, d.decode(sparse.Dictionary()))
