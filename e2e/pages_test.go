@@ -1,0 +1,322 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inNamespace, in the environment, says that this process has a network of its own.
+const inNamespace = "E2E_IN_NAMESPACE"
+
+// pages are the pages whose commands TestPages runs.
+var pages = []struct {
+	path string
+	// section is the only one to run, or empty.
+	section string
+	// frame is a function that every flame graph and every list of functions shows.
+	frame string
+	// servers and flameGraphs count the commands of each kind. They show that the test
+	// has found the commands.
+	servers, flameGraphs int
+}{
+	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
+	{path: "docs/getting-started.md", frame: "main.compress", servers: 7, flameGraphs: 1},
+	{path: "docs/reading-output.md", frame: "runtime", servers: 3, flameGraphs: 1},
+	{path: "config/README.md", section: "Run it", servers: 2},
+}
+
+// TestPages runs each command of the pages as it is printed there, from the clone on, at
+// the ports that are printed there. So that these ports are free, it runs in a network
+// namespace of its own if the system allows that.
+func TestPages(t *testing.T) {
+	program(t)
+	for _, tool := range []string{"bash", "git", "make", "curl", "zstd", "jq"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the pages need %s: %v", tool, err)
+		}
+	}
+	if os.Getenv(inNamespace) == "" {
+		if out, err := againInNamespace(t); err == nil || len(out) > 0 {
+			if t.Logf("in a network namespace:\n%s", out); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, port := range []string{"4040", "4317", "4318", "6060", "8080", "8888", "13133", "13134", "55679"} {
+			listener, err := net.Listen("tcp", "localhost:"+port)
+			if err != nil {
+				t.Skipf("no network namespace, and %v", err)
+			}
+			_ = listener.Close()
+		}
+	} else if err := loopbackUp(); err != nil {
+		t.Fatal(err)
+	}
+	origin := cloneable(t)
+	for _, page := range pages {
+		t.Run(page.path, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("..", page.path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newReader(t, origin, page.frame)
+			if page.path != "README.md" { // the others begin in the clone
+				r.do(t, "git clone --quiet https://github.com/otelcol-profiles/otelcol-profiles")
+				r.do(t, "cd otelcol-profiles")
+			}
+			for section := range strings.SplitSeq(string(text), "\n## ") {
+				if page.section != "" && !strings.HasPrefix(section, page.section+"\n") {
+					continue
+				}
+				for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
+					for _, command := range commands(block[1]) {
+						r.do(t, command)
+					}
+				}
+				r.interrupt(t)
+			}
+			if r.flameGraphs != page.flameGraphs || r.servers != page.servers {
+				t.Errorf("%d flame graphs and %d servers, want %d and %d", r.flameGraphs, r.servers, page.flameGraphs, page.servers)
+			}
+		})
+	}
+}
+
+// commands splits a block into commands: a line each, or all lines of a here document, of a
+// loop, or that end in a backslash.
+func commands(block string) (all []string) {
+	var command strings.Builder
+	end := "" // the last line of the command
+	for line := range strings.Lines(block) {
+		command.WriteString(line)
+		switch {
+		case line == end:
+			end = ""
+		case strings.Contains(line, "<<'EOF'"):
+			end = "EOF\n"
+		case strings.HasPrefix(line, "for "):
+			end = "done\n"
+		}
+		if end == "" && !strings.HasSuffix(line, "\\\n") {
+			all = append(all, strings.TrimSuffix(command.String(), "\n"))
+			command.Reset()
+		}
+	}
+	return all
+}
+
+// reader runs the commands of one page.
+type reader struct {
+	directory   string
+	temporary   string // stands for /tmp
+	environment []string
+	frame       string
+	// running are the commands that keep their terminals, in the order of their start.
+	running              []*exec.Cmd
+	logs                 *logs
+	servers, flameGraphs int
+}
+
+// cloneable returns a git repository made of the files that are here now, committed or
+// not.
+func cloneable(t *testing.T) string {
+	t.Helper()
+	origin := filepath.Join(t.TempDir(), "origin")
+	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".git" || name == "bin" || name == "profiles":
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(origin, name), 0o700)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(origin, name), text, info.Mode().Perm())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(t, origin, "")
+	r.directory = origin
+	r.shell(t, "git init --quiet && git add --all && git commit --quiet --message=all")
+	return origin
+}
+
+// newReader gives the address that the README clones from to the repository at origin.
+func newReader(t *testing.T, origin, frame string) *reader {
+	t.Helper()
+	// Variables that a make or a git around this test has set must not reach the commands.
+	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "MAKE") || strings.HasPrefix(variable, "MFLAGS=") || strings.HasPrefix(variable, "GIT_")
+	})
+	return &reader{directory: t.TempDir(), temporary: t.TempDir(), frame: frame, logs: &logs{}, environment: append(environment,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_CONFIG_COUNT=3",
+		"GIT_CONFIG_KEY_0=url."+origin+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/otelcol-profiles/otelcol-profiles",
+		"GIT_CONFIG_KEY_1=user.name", "GIT_CONFIG_VALUE_1=reader",
+		"GIT_CONFIG_KEY_2=user.email", "GIT_CONFIG_VALUE_2=reader@localhost",
+		"BROWSER=true", // the one that go tool pprof opens
+	)}
+}
+
+var (
+	server       = regexp.MustCompile(`^([A-Z_]+=\S+[\s\\]+)*(make run|go run /tmp/tutorial/|bin/otelcol-profiles( --|$))`)
+	healthListen = regexp.MustCompile(`HEALTH_LISTEN=(\S+)`)
+	browser      = regexp.MustCompile(`^go tool pprof -http=(\S+)`)
+)
+
+// do runs one command as the reader of the page does.
+func (r *reader) do(t *testing.T, command string) {
+	t.Helper()
+	t.Log("$ " + command)
+	here := strings.ReplaceAll(command, "/tmp/", r.temporary+"/")
+	switch {
+	case strings.HasPrefix(command, "cd "):
+		r.directory = filepath.Join(r.directory, strings.TrimPrefix(command, "cd "))
+		// Go recognizes by its build ID that this program is up to date, and does not
+		// link it again.
+		r.shell(t, "mkdir -p bin && cp '"+program(t)+"' bin/")
+	case server.MatchString(command):
+		r.start(t, here)
+		ready := "http://localhost:13133"
+		if match := healthListen.FindStringSubmatch(command); match != nil {
+			ready = "http://" + match[1]
+		} else if strings.Contains(command, "go run") {
+			ready = "http://localhost:6060/debug/pprof/"
+		}
+		r.await(t, ready, "")
+		r.servers++
+	case browser.MatchString(command):
+		r.awaitFiles(t, here)
+		r.start(t, here)
+		r.await(t, "http://"+browser.FindStringSubmatch(command)[1]+"/ui/flamegraph", r.frame)
+		r.flameGraphs++
+		last := len(r.running) - 1
+		interrupt(t, r.running[last])
+		r.running = r.running[:last]
+	default:
+		r.awaitFiles(t, here)
+		out := r.shell(t, here)
+		if regexp.MustCompile(`^go tool pprof -top( -cum)? [^-]`).MatchString(command) && !strings.Contains(out, r.frame) {
+			t.Errorf("%s does not show %s:\n%s", command, r.frame, out)
+		}
+		if strings.Contains(command, "| jq") && !regexp.MustCompile(`otelcol-profiles\tgoroutine\t[1-9]`).MatchString(out) {
+			t.Errorf("%s prints\n%s", command, out)
+		}
+	}
+}
+
+// awaitFiles waits until each pattern in a command that names profiles has a file, as a
+// reader of the page does.
+func (r *reader) awaitFiles(t *testing.T, command string) {
+	t.Helper()
+	for _, pattern := range regexp.MustCompile(`\S*/\S*\*\S*\.(gz|zst)`).FindAllString(command, -1) {
+		if !filepath.IsAbs(pattern) {
+			pattern = filepath.Join(r.directory, pattern)
+		}
+		for deadline := time.Now().Add(2 * patience); ; time.Sleep(100 * time.Millisecond) {
+			if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("there is no %s after %s\n%s", pattern, 2*patience, r.logs)
+			}
+		}
+	}
+}
+
+// shell runs a command until it ends, and requires that it succeeds.
+func (r *reader) shell(t *testing.T, command string) string {
+	t.Helper()
+	var out, errors bytes.Buffer
+	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
+	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = r.directory, r.environment, &out, &errors
+	if err := shell.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s\n%s", command, err, &out, &errors, r.logs)
+	}
+	return out.String()
+}
+
+// start runs a command in a terminal of its own.
+func (r *reader) start(t *testing.T, command string) {
+	t.Helper()
+	shell := exec.Command("bash", "-euo", "pipefail", "-c", command)
+	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = r.directory, r.environment, r.logs, r.logs
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.running = append(r.running, shell)
+	t.Cleanup(func() {
+		if shell.ProcessState == nil {
+			_ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) // an error means that it has ended
+			_ = shell.Wait()
+		}
+	})
+}
+
+// interrupt presses Ctrl+C in all terminals, the newest first.
+func (r *reader) interrupt(t *testing.T) {
+	t.Helper()
+	for _, shell := range slices.Backward(r.running) {
+		interrupt(t, shell)
+	}
+	r.running = nil
+}
+
+func interrupt(t *testing.T, shell *exec.Cmd) {
+	t.Helper()
+	if err := syscall.Kill(-shell.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = shell.Wait() // the error says that it was interrupted
+}
+
+// await asks a URL until it answers 200 with a body that contains text.
+func (r *reader) await(t *testing.T, url, text string) {
+	t.Helper()
+	answer := "nothing"
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		response, err := http.Get(url)
+		if err != nil {
+			answer = err.Error()
+			continue
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err == nil && response.StatusCode == http.StatusOK && strings.Contains(string(body), text) {
+			return
+		}
+		answer = fmt.Sprintf("%s, %v: %.200s", response.Status, err, body)
+	}
+	t.Fatalf("%s answers %s\n%s", url, answer, r.logs)
+}
