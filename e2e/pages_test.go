@@ -45,6 +45,7 @@ var pages = []struct {
 // the ports that are printed there. So that these ports are free, it runs in a network
 // namespace of its own if the system allows that.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	program(t)
 	for _, tool := range []string{"bash", "git", "make", "curl", "zstd", "jq"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -239,7 +240,7 @@ func (r *reader) do(t *testing.T, command string) {
 // reader of the page does.
 func (r *reader) awaitFiles(t *testing.T, command string) {
 	t.Helper()
-	for _, pattern := range regexp.MustCompile(`\S*/\S*\*\S*\.(gz|zst)`).FindAllString(command, -1) {
+	for _, pattern := range regexp.MustCompile(`\S*/\*[\w.]*|\S*/profiles-\*[\w.]*`).FindAllString(command, -1) {
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(r.directory, pattern)
 		}
