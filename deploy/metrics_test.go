@@ -230,7 +230,7 @@ service:
 
 	// These appear last.
 	awaited := []string{
-		"otelcol_exporter_profiles_file_removed_files", "otelcol_receiver_pprof_files", "otelcol_receiver_pprof_refusals",
+		"otelcol_exporter_profiles_file_removed_files", "otelcol_receiver_pprof_files", "otelcol_receiver_pprof_rejected_requests",
 		"otelcol_processor_profiles_dedup_outgoing_samples", "otelcol_receiver_pprof_target_up", "otelcol_exporter_queue_capacity", "otelcol_process_memory_rss",
 	}
 	seen := map[string]bool{}

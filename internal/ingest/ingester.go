@@ -4,6 +4,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,12 @@ type PipelineError struct{ Err error }
 
 func (e *PipelineError) Error() string { return e.Err.Error() }
 func (e *PipelineError) Unwrap() error { return e.Err }
+
+// ErrJFR means that a payload is a Java Flight Recorder file.
+var ErrJFR = errors.New("a JFR recording, want a pprof profile")
+
+// IsJFR reports whether a payload is a Java Flight Recorder file.
+func IsJFR(data []byte) bool { return bytes.HasPrefix(data, []byte("FLR\x00")) }
 
 // Settings are those of an Ingester.
 type Settings struct {
@@ -220,6 +227,9 @@ func (t *translated) consume() error {
 func (in *Ingester) translate(p Payload) (pprofile.Profiles, pproftranslator.Report, error) {
 	if len(p.Data) == 0 {
 		return pprofile.Profiles{}, pproftranslator.Report{}, errors.New("empty, want a pprof profile")
+	}
+	if IsJFR(p.Data) {
+		return pprofile.Profiles{}, pproftranslator.Report{}, ErrJFR
 	}
 	pd, report, err := in.unmarshaler.UnmarshalReport(p.Data)
 	if err != nil {

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,18 +17,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 // What a request says of its profiles is bounded in length, not only in number: a
 // small compressed request must not become a large attribute.
 func TestR8_LengthsOfAttributes(t *testing.T) {
-	within, over := strings.Repeat("x", maxAttributeLength), strings.Repeat("x", maxAttributeLength+1)
+	within, over := strings.Repeat("x", httpserver.MaxAttributeLength), strings.Repeat("x", httpserver.MaxAttributeLength+1)
 	body := plain(t, samplePprof("/bin/app", 1))
 	b := startBench(t, serverYAML, consumertest.NewNop())
 	withLabel := func(name, value string) string {
@@ -48,16 +47,16 @@ func TestR8_LengthsOfAttributes(t *testing.T) {
 	for name, send := range map[string]func(name, value string) answer{
 		"query": func(name, value string) answer { return b.push("?"+url.Values{name: {value}}.Encode(), body) },
 		"ingest": func(name, value string) answer {
-			return sendTo(ingestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), string(body))
+			return sendTo(pyroscope.IngestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), string(body))
 		},
 		"Connect": func(name, value string) answer {
-			return b.connect(profiletest.Gzip(t, pushRequest(seriesMessage(body, name, value))), "Content-Encoding", "gzip")
+			return b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(body, name, value))), "Content-Encoding", "gzip")
 		},
 		"Connect JSON": func(name, value string) answer {
-			return sendTo(connectPath, withLabel(name, value), "Content-Type", "application/json")
+			return sendTo(pyroscope.PushPath, withLabel(name, value), "Content-Type", "application/json")
 		},
 		"tags": func(name, value string) answer {
-			return b.sendForm(datadogPath, attached("cpu.pprof", body), event(`{"tags_profiler":"`+name+":"+value+`"}`))
+			return b.sendForm(datadog.Path, attached("cpu.pprof", body), event(`{"tags_profiler":"`+name+":"+value+`"}`))
 		},
 	} {
 		assert.Less(t, send("a.b", within).status, 300, name)
@@ -68,40 +67,39 @@ func TestR8_LengthsOfAttributes(t *testing.T) {
 			assert.NotContains(t, got.body, over, name)
 		}
 	}
-	assert.Equal(t, 413, b.sendForm(datadogPath, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
+	assert.Equal(t, 413, b.sendForm(datadog.Path, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
 	assert.Equal(t, 413, b.push("?profile_type="+over, body).status)
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 }
 
 // What a request says once and is put on each of its profiles counts for each.
 func TestR8_AttributesOfManyProfiles(t *testing.T) {
 	raw := plain(t, samplePprof("/bin/app", 3))
-	var sample []byte
-	sample = protowire.AppendBytes(protowire.AppendTag(sample, rawSampleRawProfile, protowire.BytesType), raw)
+	sample := profiletest.RawSample(raw)
 	series := func(samples int, labels ...string) []byte {
-		message := seriesMessage(raw, labels...)
+		message := profiletest.RawSeries(raw, labels...)
 		for range samples - 1 {
-			message = protowire.AppendBytes(protowire.AppendTag(message, seriesSamples, protowire.BytesType), sample)
+			message = profiletest.AppendRawSample(message, sample)
 		}
-		return profiletest.Gzip(t, pushRequest(message))
+		return profiletest.Gzip(t, profiletest.PushRequest(message))
 	}
 	b := startBench(t, serverYAML, consumertest.NewNop())
-	long := strings.Repeat("x", maxAttributeLength)
+	long := strings.Repeat("x", httpserver.MaxAttributeLength)
 	got := b.connect(series(256, "service_name", long), "Content-Encoding", "gzip")
 	assert.Equal(t, 429, got.status)
 	assert.Contains(t, got.body, "attributes of all profiles")
 	assert.Equal(t, 200, b.connect(series(256, "service_name", long[:32<<10]), "Content-Encoding", "gzip").status)
-	got = b.connect(profiletest.Gzip(t, pushRequest(seriesMessage(raw, "a", long[1:], "b", long[1:]))), "Content-Encoding", "gzip")
+	got = b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(raw, "a", long[1:], "b", long[1:]))), "Content-Encoding", "gzip")
 	assert.Equal(t, 200, got.status, got.body)
 
 	var labels []string
-	for i := range maxAttributes {
+	for i := range httpserver.MaxAttributes {
 		labels = append(labels, fmt.Sprint("a", i), long)
 	}
-	got = b.connect(profiletest.Gzip(t, pushRequest(seriesMessage(raw, labels...), seriesMessage(raw, labels...))), "Content-Encoding", "gzip")
+	got = b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(raw, labels...), profiletest.RawSeries(raw, labels...))), "Content-Encoding", "gzip")
 	assert.Equal(t, 429, got.status)
 	assert.Contains(t, got.body, "size in bytes of all labels")
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
 
@@ -118,66 +116,32 @@ func TestR2_SeveralBombsOfARequest(t *testing.T) {
 			parts = append(parts, attached(fmt.Sprintf("%d.pprof", i), bomb))
 		}
 		allocated := allocatedBy(func() {
-			assert.Equal(t, 413, b.sendForm(datadogPath, parts...).status, name)
+			assert.Equal(t, 413, b.sendForm(datadog.Path, parts...).status, name)
 		})
 		// Twice the limit, each with its first tries, what stands beside it and, of
 		// lz4, blocks of 8 MiB; and the form, which is read as it grows.
 		assert.Less(t, allocated, uint64(120<<20)+8*uint64(many*len(bomb)), name)
 		assert.Len(t, next.AllProfiles(), 1, name)
-		assert.Equal(t, map[string]int64{"limit": int64(many)}, b.counts("otelcol_receiver_pprof_refusals", "reason"), name)
-		assert.Zero(t, b.server.budget.InUse(), name)
+		assert.Equal(t, map[string]int64{"limit": int64(many)}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"), name)
+		assert.Zero(t, b.server.InFlight().InUse(), name)
 		profiletest.Account(t, fmt.Sprintf("%d bombs beside a good profile", many), 1, len(next.AllProfiles()), 0)
 	}
 }
 
-// A failed attempt holds nothing of the budget while the next profile is unpacked.
-func TestR2_FailedAttemptsGiveBack(t *testing.T) {
-	b := newBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", consumertest.NewNop())
-	held := b.server.budget.Reserve()
-	defer held.Release()
-	empty := ingest.Payload{Resource: pcommon.NewMap()}
-	attachments := []attachment{
-		{name: "bomb", body: profiletest.Gzip(t, make([]byte, 8<<20)), payload: empty},
-		{name: "bad", body: profiletest.Gzip(t, []byte("some text that is cut off"))[:20], payload: empty},
-	}
-	require.Error(t, b.server.acceptAll(t.Context(), datadogPath, attachments, held))
-	assert.Zero(t, held.Held())
-	profiletest.Injected(t, "1 bombs, 1 torn profiles")
-}
-
-// The names of the parts of a form are in the budget as well, of those too that are
-// passed over.
-func TestR3_NamesOfParts(t *testing.T) {
-	const parts, length = 2*maxAttachments - 1, 15 << 10
-	b := newBench(t, serverYAML, consumertest.NewNop())
-	var all []formPart
-	for i := range parts {
-		all = append(all, formPart{strings.Repeat("n", length), strings.Repeat("f", length), []byte(fmt.Sprint(i))})
-	}
-	body, headers := form(t, all...)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
-	require.NoError(t, err)
-	request.Header.Set(headers[0], headers[1])
-	held := b.server.budget.Reserve()
-	defer held.Release()
-	read, err := b.server.readForm(request, held, func(string, string) bool { return false })
-	require.NoError(t, err)
-	require.Len(t, read, parts)
-	assert.GreaterOrEqual(t, held.Held(), int64(parts*2*length))
-
-	// Nor does a message hold many of them.
-	b = startBench(t, serverYAML, consumertest.NewNop())
+// A message does not quote the long names of many parts.
+func TestMessagesAreShortDespiteLongNames_R3(t *testing.T) {
+	b := startBench(t, serverYAML, consumertest.NewNop())
 	for _, character := range []string{"\xff", "\x01"} { // that can be quoted, and that is refused
-		all = []formPart{event("{}")}
+		all := []formPart{event("{}")}
 		for range 200 {
 			all = append(all, attached(strings.Repeat(character, 15<<10)+".pprof", []byte("no")))
 		}
-		got := b.sendForm(datadogPath, all...)
+		got := b.sendForm(datadog.Path, all...)
 		assert.Equal(t, http.StatusBadRequest, got.status)
 		assert.Less(t, len(got.body), 4<<10)
 	}
-	assert.Zero(t, b.server.budget.InUse())
-	profiletest.Injected(t, fmt.Sprintf("%d parts with long names", parts+400))
+	assert.Zero(t, b.server.InFlight().InUse())
+	profiletest.Injected(t, "400 parts with long names")
 }
 
 // smallPprof is a profile that takes almost a MiB as OTLP, more than a hundred times
@@ -201,7 +165,7 @@ func smallPprof(t *testing.T) []byte {
 // Row R8 of the faults, for many profiles of a request: what takes much more as OTLP
 // than as pprof is in the budget while the pipeline has it.
 func TestR8_SmallProfilesOfARequest(t *testing.T) {
-	parts := profiletest.Rounds(t, 64, maxAttachments)
+	parts := profiletest.Rounds(t, 64, httpserver.MaxProfiles)
 	raw := smallPprof(t)
 	small := profiletest.Gzip(t, raw)
 	var consumed atomic.Int32
@@ -215,14 +179,14 @@ func TestR8_SmallProfilesOfARequest(t *testing.T) {
 	}))
 	var all [][]byte
 	for i := range parts {
-		all = append(all, seriesMessage(small, "service_name", fmt.Sprint(i)))
+		all = append(all, profiletest.RawSeries(small, "service_name", fmt.Sprint(i)))
 	}
-	request := pushRequest(all...)
+	request := profiletest.PushRequest(all...)
 	before := heapInUse()
 	done := make(chan answer)
 	go func() { done <- b.connect(request) }()
 	<-entered
-	alive, counted := heapInUse()-before, b.server.budget.InUse()
+	alive, counted := heapInUse()-before, b.server.InFlight().InUse()
 	close(release)
 	assert.Equal(t, 200, (<-done).status)
 	t.Logf("%d profiles of %d bytes: %d KiB alive, %d KiB counted", parts, len(raw), alive>>10, counted>>10)
@@ -238,13 +202,13 @@ func TestR8_SmallProfilesBeyondTheBudget(t *testing.T) {
 	small := profiletest.Gzip(t, smallPprof(t))
 	var all [][]byte
 	for range 64 {
-		all = append(all, seriesMessage(small))
+		all = append(all, profiletest.RawSeries(small))
 	}
-	got := b.connect(pushRequest(all...))
+	got := b.connect(profiletest.PushRequest(all...))
 	assert.Equal(t, 429, got.status)
 	assert.Contains(t, got.body, "as OTLP of all profiles of the request")
 	assert.Less(t, len(next.AllProfiles()), 16)
 	assert.NotEmpty(t, next.AllProfiles())
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types for a small budget, %d taken", len(all), len(next.AllProfiles())))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -239,8 +240,8 @@ func (sc *ServerConfig) Validate() error {
 		errs = append(errs, fmt.Errorf("max_in_flight: %v, must be at least max_decompressed_size (%v)", sc.MaxInFlight, sc.MaxDecompressedSize))
 	}
 	for _, algorithm := range sc.HTTP.CompressionAlgorithms {
-		if !slices.Contains(contentEncodings, algorithm) {
-			errs = append(errs, fmt.Errorf("compression_algorithms: %q is unknown, want some of %q", algorithm, contentEncodings))
+		if !slices.Contains(httpserver.ContentEncodings, algorithm) {
+			errs = append(errs, fmt.Errorf("compression_algorithms: %q is unknown, want some of %q", algorithm, httpserver.ContentEncodings))
 		}
 	}
 	for _, timeout := range []struct {

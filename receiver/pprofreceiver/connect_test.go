@@ -5,16 +5,11 @@ package pprofreceiver
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,11 +19,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 func (b *bench) connect(body []byte, headers ...string) answer {
 	b.t.Helper()
-	a, err := b.send(http.MethodPost, connectPath, bytes.NewReader(body), append([]string{"Content-Type", "application/proto"}, headers...)...)
+	a, err := b.send(http.MethodPost, pyroscope.PushPath, bytes.NewReader(body), append([]string{"Content-Type", "application/proto"}, headers...)...)
 	assert.NoError(b.t, err)
 	return a
 }
@@ -37,9 +34,9 @@ func TestConnect(t *testing.T) {
 	next := newSink(t)
 	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
 	one, two := samplePprof("/bin/app", 3), samplePprof("/bin/other", 4)
-	got := b.connect(pushRequest(
-		seriesMessage(profiletest.Gzip(t, plain(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
-		seriesMessage(plain(t, two), "service_name", "cart", "__name__", "custom"),
+	got := b.connect(profiletest.PushRequest(
+		profiletest.RawSeries(profiletest.Gzip(t, plain(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
+		profiletest.RawSeries(plain(t, two), "service_name", "cart", "__name__", "custom"),
 	))
 	require.Equal(t, http.StatusOK, got.status, got.body)
 	assert.Equal(t, "application/proto", got.header.Get("Content-Type"))
@@ -83,7 +80,7 @@ func TestConnectTemporality(t *testing.T) {
 		if row.delta != "" {
 			labels = append(labels, "__delta__", row.delta)
 		}
-		require.Equal(t, http.StatusOK, b.connect(pushRequest(seriesMessage(plain(t, withTypes(row.types...)), labels...))).status)
+		require.Equal(t, http.StatusOK, b.connect(profiletest.PushRequest(profiletest.RawSeries(plain(t, withTypes(row.types...)), labels...))).status)
 		got := map[string]string{}
 		for _, v := range views(t, next, 0) {
 			got[v.sampleType] = v.attributes["profile.temporality"]
@@ -97,7 +94,7 @@ func TestConnectTemporality(t *testing.T) {
 // Row R10 of the faults, the part of Connect: its codes, in its form.
 func TestR10_ConnectCodes(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
-	request := pushRequest(seriesMessage(good, "service_name", "checkout"))
+	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
 	zeros := make([]byte, 3<<20)
 	for _, row := range []struct {
 		name        string
@@ -120,26 +117,26 @@ func TestR10_ConnectCodes(t *testing.T) {
 		{name: "empty", status: 400, code: "invalid_argument", says: "empty"},
 		{name: "cut off", body: request[:len(request)-1], status: 400, code: "invalid_argument", says: "ends inside a field"},
 		{name: "not gzip as said", body: request, headers: []string{"Content-Encoding", "gzip"}, status: 400, code: "invalid_argument", says: "not gzip"},
-		{name: "no profile in it", body: pushRequest(seriesMessage(nil)), status: 400, code: "invalid_argument", says: "series[0].samples[0]: empty"},
-		{name: "a text for a profile", body: pushRequest(seriesMessage([]byte("hello"))), status: 400, code: "invalid_argument", says: "series[0].samples[0]"},
-		{name: "a label twice", body: pushRequest(seriesMessage(good, "a", "1", "a", "2")), status: 400, code: "invalid_argument", says: `series[0].labels: "a" is there twice`},
-		{name: "a label that is not UTF-8", body: pushRequest(seriesMessage(good, "a", "\xff")), status: 400, code: "invalid_argument", says: "UTF-8"},
+		{name: "no profile in it", body: profiletest.PushRequest(profiletest.RawSeries(nil)), status: 400, code: "invalid_argument", says: "series[0].samples[0]: empty"},
+		{name: "a text for a profile", body: profiletest.PushRequest(profiletest.RawSeries([]byte("hello"))), status: 400, code: "invalid_argument", says: "series[0].samples[0]"},
+		{name: "a label twice", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "1", "a", "2")), status: 400, code: "invalid_argument", says: `series[0].labels: duplicate "a"`},
+		{name: "a label that is not UTF-8", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "\xff")), status: 400, code: "invalid_argument", says: "UTF-8"},
 		{name: "JSON cut off", contentType: "application/json", body: []byte(`{"series":[`), status: 400, code: "invalid_argument", says: "JSON"},
 		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, code: "invalid_argument", says: "series"},
 		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":"!"}]}]}`), status: 400, code: "invalid_argument", says: "JSON: a profile is not base64"},
 		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 429, code: "resource_exhausted", says: "size in bytes of a name or a value"},
-		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, code: "invalid_argument", says: "want 1"},
-		{name: "JFR", body: pushRequest(seriesMessage([]byte("FLR\x00abc"))), status: 501, code: "unimplemented", says: "JFR"},
+		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, code: "invalid_argument", says: "must be 1"},
+		{name: "JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 501, code: "unimplemented", says: "JFR"},
 		{name: "Content-Encoding br", body: request, headers: []string{"Content-Encoding", "br"}, status: 501, code: "unimplemented", says: "br"},
 
 		{name: "too large", body: zeros, status: 429, code: "resource_exhausted", says: "limit"},
 		{name: "gzipped, too large", body: profiletest.Gzip(t, zeros), headers: []string{"Content-Encoding", "gzip"}, status: 429, code: "resource_exhausted", says: "limit"},
-		{name: "a bomb in it", body: pushRequest(seriesMessage(profiletest.Gzip(t, zeros))), status: 429, code: "resource_exhausted", says: "series[0].samples[0]"},
-		{name: "many series", body: bytes.Repeat([]byte{0x0a, 0x00}, maxAttachments+1), status: 429, code: "resource_exhausted", says: "series: more than the limit of 256"},
-		{name: "many samples", body: pushRequest(bytes.Repeat([]byte{0x12, 0x00}, maxAttachments+1)), status: 429, code: "resource_exhausted", says: "samples: more than"},
-		{name: "many labels", body: pushRequest(bytes.Repeat([]byte{0x0a, 0x00}, maxAttributes+1)), status: 429, code: "resource_exhausted", says: "labels: 257"},
-		{name: "JSON of many series", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("{},", maxAttachments) + `{}]}`), status: 429, code: "resource_exhausted", says: "series"},
-		{name: "JSON of many nothings", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("null,", maxPushedJSON) + `{}]}`), status: 429, code: "resource_exhausted", says: "commas"},
+		{name: "a bomb in it", body: profiletest.PushRequest(profiletest.RawSeries(profiletest.Gzip(t, zeros))), status: 429, code: "resource_exhausted", says: "series[0].samples[0]"},
+		{name: "many series", body: bytes.Repeat([]byte{0x0a, 0x00}, httpserver.MaxProfiles+1), status: 429, code: "resource_exhausted", says: "series: more than the limit of 256"},
+		{name: "many samples", body: profiletest.PushRequest(bytes.Repeat([]byte{0x12, 0x00}, httpserver.MaxProfiles+1)), status: 429, code: "resource_exhausted", says: "samples: more than"},
+		{name: "many labels", body: profiletest.PushRequest(bytes.Repeat([]byte{0x0a, 0x00}, httpserver.MaxAttributes+1)), status: 429, code: "resource_exhausted", says: "labels: 257"},
+		{name: "JSON of many series", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("{},", httpserver.MaxProfiles) + `{}]}`), status: 429, code: "resource_exhausted", says: "series"},
+		{name: "JSON of many nothings", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("null,", 64<<10) + `{}]}`), status: 429, code: "resource_exhausted", says: "commas"},
 
 		{name: "permanent", body: request, next: consumertest.NewErr(consumererror.NewPermanent(errors.New("says no"))), status: 500, code: "internal", says: "says no"},
 		{name: "retryable", body: request, next: consumertest.NewErr(errors.New("is away")), status: 503, code: "unavailable", says: "is away"},
@@ -160,10 +157,10 @@ func TestR10_ConnectCodes(t *testing.T) {
 				row.contentType = "application/proto"
 			}
 			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
-			got, err := b.send(row.method, connectPath, bytes.NewReader(row.body), append([]string{"Content-Type", row.contentType}, row.headers...)...)
+			got, err := b.send(row.method, pyroscope.PushPath, bytes.NewReader(row.body), append([]string{"Content-Type", row.contentType}, row.headers...)...)
 			require.NoError(t, err)
 			require.Equal(t, row.status, got.status, got.body)
-			assert.Zero(t, b.server.budget.InUse())
+			assert.Zero(t, b.server.InFlight().InUse())
 			profiletest.Injected(t, "1 requests")
 			assert.Equal(t, map[string]int64{http.StatusText(row.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
 			if row.status == 200 {
@@ -196,126 +193,4 @@ func statusTexts(counts map[string]int64) map[string]int64 {
 		texts[http.StatusText(code)] = n
 	}
 	return texts
-}
-
-// The names of fields and the alphabets of base64 that protobuf's JSON takes.
-func TestConnectJSON(t *testing.T) {
-	for _, body := range []string{
-		`{"series":[{"samples":[{"rawProfile":"+//+"}]}]}`,
-		`{"series":[{"samples":[{"raw_profile":"-__-"}]}]}`,
-		`{"series":[{"samples":[{"rawProfile":"+//+","ID":"x"}],"annotations":[{"key":"a"}]}],"unknown":{}}`,
-	} {
-		all, err := readPushRequestJSON([]byte(body))
-		require.NoError(t, err, body)
-		assert.Equal(t, []pushedSeries{{samples: [][]byte{{0xfb, 0xff, 0xfe}}}}, all, body)
-	}
-	all, err := readPushRequestJSON([]byte(`{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"YQ"},{"rawProfile":"YQ=="},{}]}]}`))
-	require.NoError(t, err)
-	assert.Equal(t, []pushedSeries{{labels: []label{{"a", "b"}}, samples: [][]byte{[]byte("a"), []byte("a"), nil}}}, all)
-}
-
-// Row R3 of the faults, the part of requests that hold several profiles: entries
-// are bounded before there is memory for them.
-func TestR3_EntriesOfPushRequests(t *testing.T) {
-	for name, message := range map[string][]byte{
-		"series":  bytes.Repeat([]byte{0x0a, 0x00}, 1<<20),
-		"samples": pushRequest(bytes.Repeat([]byte{0x12, 0x00}, 1<<20)),
-		"labels":  pushRequest(bytes.Repeat([]byte{0x0a, 0x00}, 1<<20)),
-	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := readPushRequest(message)
-		runtime.ReadMemStats(&after)
-		require.ErrorContains(t, err, "limit of 256", name)
-		profiletest.Injected(t, fmt.Sprintf("1 requests of %d KiB of tiny entries", len(message)>>10))
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
-	}
-}
-
-// The same for JSON: what is allocated is what is reserved before.
-func TestR3_MemoryOfPushRequestsInJSON(t *testing.T) {
-	profile := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xfb, 0xef}, 4<<20))
-	long := strings.Repeat("a", 6*maxAttributeLength)
-	for name, message := range map[string]string{
-		"profile":            `{"series":[{"samples":[{"rawProfile":"` + profile + `"}]}]}`,
-		"escaped profile":    `{"series":[{"samples":[{"rawProfile":"` + strings.ReplaceAll(profile[:1<<20], "/", `\/`) + `\u002b` + profile[:3] + `"}]}]}`,
-		"profile, cut short": `{"series":[{"samples":[{"rawProfile":"` + profile[:1<<20] + `*"}]}]}`,
-		"labels":             `{"series":[{"labels":[` + strings.Repeat(`{"name":"`+long+`"},`, 20) + `{}]}]}`,
-		"escaped labels":     `{"series":[{"labels":[` + strings.Repeat(`{"value":"`+strings.Repeat(`\u0061`, maxAttributeLength)+`"},`, 20) + `{}]}]}`,
-		"a long label":       `{"series":[{"labels":[{"name":"` + strings.Repeat(`\u0061`, 1<<20) + `"}]}]}`,
-		"series":             `{"series":[` + strings.Repeat(`{},`, 30000) + `{}]}`,
-		"samples":            `{"series":[{"samples":[` + strings.Repeat(`{},`, 30000) + `{}]}]}`,
-		"names":              `{"series":[{"labels":[` + strings.Repeat(`{},`, 30000) + `{}]}]}`,
-		"notes":              `{"series":[{"annotations":[` + strings.Repeat(`{"key":"`+long+`"},`, 20) + `{}]}]}`,
-	} {
-		body := []byte(message)
-		allocated := allocatedBy(func() { _, _ = readPushRequestJSON(body) })
-		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
-		profiletest.Injected(t, "1 requests in JSON")
-		most := memoryOfJSON(body) + 64<<10
-		if name == "escaped labels" { // each is copied twice, of which one is garbage at once
-			most += int64(len(body))
-		}
-		assert.LessOrEqual(t, int64(allocated), most, name)
-	}
-}
-
-// What is read without a copy is what the library reads with several.
-func TestBase64OfJSON(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	const characters = "AQgwZ09+/-_=!\\ "
-	valid := 0
-	for range 20000 {
-		var text strings.Builder
-		for range r.IntN(10) {
-			if c := characters[r.IntN(len(characters))]; r.IntN(8) == 0 {
-				fmt.Fprintf(&text, `\u%04x`, c)
-			} else if c == '/' && r.IntN(2) == 0 || c == '\\' {
-				fmt.Fprintf(&text, `\%c`, c)
-			} else {
-				text.WriteByte(c)
-			}
-		}
-		text.WriteString(strings.Repeat("=", r.IntN(3)))
-		quoted := []byte(`"` + text.String() + `"`)
-		var plain string
-		require.NoError(t, json.Unmarshal(quoted, &plain))
-		plain = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(plain, "="))
-		want, wantErr := base64.RawStdEncoding.DecodeString(plain)
-		var got base64Bytes
-		err := json.Unmarshal(quoted, &got)
-		require.Equal(t, wantErr != nil, err != nil, "%s: %v, want %v", quoted, err, wantErr)
-		if err == nil {
-			valid++
-			require.Equal(t, want, []byte(got), "%s", quoted)
-		}
-	}
-	assert.NotZero(t, valid)
-}
-
-func FuzzReadPushRequest(f *testing.F) {
-	f.Add(pushRequest(seriesMessage([]byte("profile"), "a", "b")), false)
-	f.Add([]byte(`{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"YQ"}]}]}`), true)
-	f.Fuzz(func(t *testing.T, message []byte, isJSON bool) {
-		read := readPushRequest
-		if isJSON {
-			read = readPushRequestJSON
-		}
-		all, err := read(message)
-		if err != nil {
-			return
-		}
-		size, samples := 0, 0
-		for _, series := range all {
-			for _, sample := range series.samples {
-				size += len(sample)
-				samples++
-			}
-		}
-		if size > len(message) || samples > maxAttachments {
-			t.Errorf("%d samples of %d bytes in a message of %d", samples, size, len(message))
-		}
-	})
 }

@@ -21,6 +21,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 func (b *bench) sendForm(path string, parts ...formPart) answer {
@@ -31,9 +33,13 @@ func (b *bench) sendForm(path string, parts ...formPart) answer {
 	return got
 }
 
-func attached(file string, body []byte) formPart { return formPart{file, file, body} }
+func attached(file string, body []byte) formPart {
+	return formPart{file, file, body}
+}
 
-func event(document string) formPart { return formPart{"event", "event.json", []byte(document)} }
+func event(document string) formPart {
+	return formPart{"event", "event.json", []byte(document)}
+}
 
 const goEvent = `{
 	"start":"2023-11-14T22:13:20Z","end":"2023-11-14T22:14:20.5Z","family":"go","version":"4",
@@ -50,7 +56,7 @@ func TestDatadog(t *testing.T) {
 	for i, kind := range []string{"cpu", "heap", "goroutine", "block", "auto"} {
 		sent[kind] = samplePprof("/bin/app", int64(i+1))
 	}
-	got := b.sendForm(datadogPath,
+	got := b.sendForm(datadog.Path,
 		attached("cpu.pprof", profiletest.Gzip(t, plain(t, sent["cpu"]))),
 		attached("delta-heap.pprof", profiletest.Zstd(t, plain(t, sent["heap"]))),
 		attached("goroutines.pprof", profiletest.LZ4(t, plain(t, sent["goroutine"]))),
@@ -125,7 +131,7 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 			if own {
 				p.TimeNanos = start + 5
 			}
-			require.Equal(t, http.StatusAccepted, b.sendForm(datadogPath, attached(row.file, plain(t, p)), event(goEvent)).status)
+			require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached(row.file, plain(t, p)), event(goEvent)).status)
 			for _, v := range views(t, next, 0) {
 				i := 0
 				for row.types[i] != v.sampleType {
@@ -155,7 +161,7 @@ func TestDatadogLabels(t *testing.T) {
 	}
 	next := newSink(t)
 	b := startBench(t, serverYAML, next)
-	require.Equal(t, http.StatusAccepted, b.sendForm(datadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+	require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
 	pd := next.only()
 	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
 	assert.Equal(t, []uint64{uint64(p.TimeNanos + 1)}, sample.TimestampsUnixNano().AsRaw())
@@ -182,7 +188,7 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 	for _, p := range []*profile.Profile{both, elsewhere} {
 		next := newSink(t)
 		b := startBench(t, serverYAML, next)
-		require.Equal(t, http.StatusAccepted, b.sendForm(datadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+		require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
 		assertHolds(t, p, next.only())
 	}
 }
@@ -190,11 +196,11 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 func TestDatadogIsRefused(t *testing.T) {
 	good := attached("cpu.pprof", plain(t, samplePprof("/bin/app", 3)))
 	var many []formPart
-	for i := range maxAttachments + 1 {
-		many = append(many, attached(fmt.Sprint(i, ".pprof"), good.body))
+	for i := range httpserver.MaxProfiles + 1 {
+		many = append(many, attached(fmt.Sprint(i, ".pprof"), good.Body))
 	}
 	var tooMany []formPart
-	for range 2*maxAttachments + 1 {
+	for range 2*httpserver.MaxProfiles + 1 {
 		tooMany = append(tooMany, attached("metrics.json", nil))
 	}
 	for _, row := range []struct {
@@ -212,24 +218,24 @@ func TestDatadogIsRefused(t *testing.T) {
 		{name: "a start that is no time", parts: []formPart{good, event(`{"start":"s3cret"}`)}, status: 400, says: "start: not a time"},
 		{name: "an end before 1970", parts: []formPart{good, event(`{"end":"1969-01-01T00:00:00Z"}`)}, status: 400, says: "end: not a time"},
 		{name: "many tags", parts: []formPart{good, event(`{"tags_profiler":"` + strings.Repeat("a:b,", 300) + `"}`)}, status: 413, says: "tags_profiler: 301"},
-		{name: "a large event", parts: []formPart{good, event(strings.Repeat(" ", maxDocument+1))}, status: 413, says: "event"},
+		{name: "a large event", parts: []formPart{good, event(strings.Repeat(" ", httpserver.MaxDocument+1))}, status: 413, says: "event"},
 		{name: "many profiles", parts: append(many, event("{}")), status: 413, says: "profiles: 257"},
 		{name: "many parts", parts: append(tooMany, event("{}")), status: 413, says: "parts"},
 		{name: "an empty profile", parts: []formPart{attached("cpu.pprof", nil), event("{}")}, status: 400, says: `attachment "cpu.pprof": empty`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := startBench(t, serverYAML, consumertest.NewNop())
-			got := b.sendForm(datadogPath, row.parts...)
+			got := b.sendForm(datadog.Path, row.parts...)
 			assert.Equal(t, row.status, got.status, got.body)
 			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
 			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.server.budget.InUse())
+			assert.Zero(t, b.server.InFlight().InUse())
 		})
 	}
 	t.Run("no form", func(t *testing.T) {
 		b := startBench(t, serverYAML, consumertest.NewNop())
 		for _, contentType := range []string{"", "application/json", "multipart/form-data", "multipart/mixed; boundary=x"} {
-			got, err := b.send(http.MethodPost, datadogPath, strings.NewReader("x"), "Content-Type", contentType)
+			got, err := b.send(http.MethodPost, datadog.Path, strings.NewReader("x"), "Content-Type", contentType)
 			require.NoError(t, err)
 			assert.Equal(t, 415, got.status, contentType)
 			assert.Contains(t, got.body, "multipart/form-data with a boundary")
@@ -239,7 +245,7 @@ func TestDatadogIsRefused(t *testing.T) {
 		b := startBench(t, serverYAML, consumertest.NewNop())
 		body, headers := form(t, good, event("{}"))
 		for n := range len(body) - 4 {
-			got, err := b.send(http.MethodPost, datadogPath, bytes.NewReader(body[:n]), headers...)
+			got, err := b.send(http.MethodPost, datadog.Path, bytes.NewReader(body[:n]), headers...)
 			require.NoError(t, err)
 			require.Equal(t, 400, got.status, "%d bytes: %s", n, got.body)
 		}
@@ -248,7 +254,7 @@ func TestDatadogIsRefused(t *testing.T) {
 		next := newSink(t)
 		b := startBench(t, serverYAML, next)
 		body, headers := form(t, good, event("{}"))
-		got, err := b.send(http.MethodPost, datadogPath, bytes.NewReader(profiletest.Gzip(t, body)), append(headers, "Content-Encoding", "gzip")...)
+		got, err := b.send(http.MethodPost, datadog.Path, bytes.NewReader(profiletest.Gzip(t, body)), append(headers, "Content-Encoding", "gzip")...)
 		require.NoError(t, err)
 		require.Equal(t, 202, got.status, got.body)
 		next.only()
@@ -272,13 +278,13 @@ func TestR4_OthersOfTheRequestAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			next := newSink(t)
 			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
-			got := b.sendForm(datadogPath, attached("cpu.pprof", good), attached("heap.pprof", bad.body), attached("block.pprof", good), attached("mutex.pprof", []byte("also bad")), event("{}"))
+			got := b.sendForm(datadog.Path, attached("cpu.pprof", good), attached("heap.pprof", bad.body), attached("block.pprof", good), attached("mutex.pprof", []byte("also bad")), event("{}"))
 			assert.Equal(t, bad.status, got.status, got.body)
 			assert.Contains(t, got.body, "heap.pprof")
 			assert.Contains(t, got.body, "1 more")
 			assert.Len(t, next.AllProfiles(), 2)
 			assert.Equal(t, map[string]int64{http.StatusText(bad.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
-			refusals := b.counts("otelcol_receiver_pprof_refusals", "reason")
+			refusals := b.counts("otelcol_receiver_pprof_rejected_requests", "reason")
 			total := int64(0)
 			for _, n := range refusals {
 				total += n
@@ -287,8 +293,8 @@ func TestR4_OthersOfTheRequestAreKept(t *testing.T) {
 
 			kept := len(next.AllProfiles())
 			next.Reset()
-			got = b.connect(pushRequest(seriesMessage(good), seriesMessage(bad.body), seriesMessage(good)))
-			assert.Equal(t, connectCodeOf(bad.status).status, got.status, got.body)
+			got = b.connect(profiletest.PushRequest(profiletest.RawSeries(good), profiletest.RawSeries(bad.body), profiletest.RawSeries(good)))
+			assert.Equal(t, map[int]int{400: 400, 413: 429, 415: 501}[bad.status], got.status, got.body)
 			assert.Contains(t, got.body, "series[1].samples[0]")
 			assert.Len(t, next.AllProfiles(), 2)
 			profiletest.Account(t, "3 faulty profiles among good ones", 4, kept+len(next.AllProfiles()), 0)
@@ -303,7 +309,7 @@ func TestR2_ProfilesOfOneRequestShareTheLimit(t *testing.T) {
 	next := newSink(t)
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
 	body := profiletest.Gzip(t, plain(t, p))
-	got := b.sendForm(datadogPath, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
+	got := b.sendForm(datadog.Path, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
 	assert.Equal(t, 413, got.status)
 	assert.Contains(t, got.body, "all profiles of the request")
 	assert.Contains(t, got.body, "block.pprof")
@@ -336,7 +342,7 @@ func TestWorstFailureDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := startBench(t, serverYAML, byKind(t, row.consume))
-			got := b.sendForm(datadogPath, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
+			got := b.sendForm(datadog.Path, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
 			assert.Equal(t, row.status, got.status, got.body)
 			if row.status == 503 {
 				assert.Equal(t, "5", got.header.Get("Retry-After"))

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 // drip is a client that takes its time, in one of these ways.
@@ -41,7 +42,7 @@ const (
 // that it was told, or 0. profile is whole.
 func (kind drip) run(t *testing.T, b *bench, w wire, profile []byte, pause time.Duration) int {
 	time.Sleep(rand.N(pause)) // so that they do not all come at once
-	conn, err := net.Dial("tcp", b.server.listener.Addr().String())
+	conn, err := net.Dial("tcp", b.server.Addr().String())
 	if !assert.NoError(t, err) {
 		return 0
 	}
@@ -125,7 +126,7 @@ func TestR11_DrippingClients(t *testing.T) {
 			switch kind {
 			case dripsBody, stopsInBody:
 				want := http.StatusRequestTimeout
-				if w.path == connectPath {
+				if w.path == pyroscope.PushPath {
 					want = http.StatusGatewayTimeout
 				}
 				assert.Equal(t, want, status, "kind %d by %s", kind, w.name)
@@ -144,7 +145,7 @@ func TestR11_DrippingClients(t *testing.T) {
 	if full {
 		assert.Less(t, busy, 2*max(idle, 5*time.Millisecond))
 	}
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 	b.client.CloseIdleConnections()
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines && openFiles() <= files }, time.Minute, 50*time.Millisecond,
 		"goroutines were %d, open files %d", goroutines, files)

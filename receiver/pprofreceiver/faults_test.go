@@ -27,6 +27,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 // numbered is samplePprof with a label that is unique.
@@ -107,8 +110,8 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 				assert.Contains(t, []int{w.success, 400, 413, 415, 429, 501}, got.status, "byte %d: %s", i, got.body)
 			}
 			profiletest.Injected(t, fmt.Sprintf("%d prefixes and flipped bits, %d flipped bits of wires", sent, len(body)))
-			assert.Zero(t, b.server.budget.InUse())
-			assert.Empty(t, b.logs.FilterMessage("panic while handling a request").All())
+			assert.Zero(t, b.server.InFlight().InUse())
+			assert.Empty(t, b.logs.FilterMessage("Panic in a request handler").All())
 		})
 	}
 }
@@ -152,7 +155,7 @@ func TestR2_Bombs(t *testing.T) {
 			})
 		}
 	}
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 
 	for name, bomb := range all {
 		encoding := ingest.Compression(bomb)
@@ -205,7 +208,7 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 	// Each is of two samples.
 	profiletest.Account(t, fmt.Sprintf("%d bombs", bombed.Load()), int(2*accepted.Load()), next.SampleCount(), 0)
 	assert.Equal(t, clients*rounds/2*2, next.SampleCount())
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 }
 
 // Row R10 of the faults: the collector's contract of receivers (CheckConsumeContract
@@ -337,14 +340,14 @@ func TestR12_ManyClients(t *testing.T) {
 	}
 	profiletest.Account(t, fmt.Sprintf("%d clients, %d calls of the consumer of which some fail", clients, calls.Load()), int(acknowledged.Load()), len(values), 0)
 	assert.Equal(t, accepted.Load(), arrived)
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 }
 
 // Row R13 of the faults: a panic is answered, and is the end of nothing else, in
 // requests of several profiles too, which are handed on by goroutines of their own.
 func TestR13_PanicIsAnswered(t *testing.T) {
 	pushes := profiletest.Rounds(t, 200, 1000)
-	several := wire{"datadog, several", http.StatusAccepted, datadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+	several := wire{"datadog, several", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
 	}}
@@ -363,14 +366,14 @@ func TestR13_PanicIsAnswered(t *testing.T) {
 			assert.Equal(t, http.StatusInternalServerError, got.status)
 			assert.Contains(t, got.body, "internal error")
 			assert.NotContains(t, got.body, "out of the blue")
-			assert.Equal(t, 1, b.logs.FilterMessage("panic while handling a request").Len())
-			assert.Zero(t, b.server.budget.InUse())
+			assert.Equal(t, 1, b.logs.FilterMessage("Panic in a request handler").Len())
+			assert.Zero(t, b.server.InFlight().InUse())
 			for range pushes {
 				require.Equal(t, w.success, b.sendBy(w, body).status)
 			}
 			assert.Equal(t, map[string]int64{"500": 1, strconv.Itoa(w.success): int64(pushes)}, b.counts("otelcol_receiver_pprof_requests", "http.response.status_code"))
 			profiletest.Injected(t, fmt.Sprintf("1 panics, %d pushes after them", pushes))
-			assert.Equal(t, map[string]int64{"panic": 1}, b.counts("otelcol_receiver_pprof_refusals", "reason"))
+			assert.Equal(t, map[string]int64{"panic": 1}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
 		})
 	}
 }
@@ -406,11 +409,11 @@ func TestR16_SecretsAreNotShown(t *testing.T) {
 			assert.NotContains(t, got.body, secret)
 			assert.NotContains(t, fmt.Sprint(got.header), secret)
 		}
-		require.NotZero(t, b.logs.FilterMessage("request refused").Len())
+		require.NotZero(t, b.logs.FilterMessage("Rejected request").Len())
 		for _, entry := range b.logs.All() {
 			assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
 		}
-		for _, name := range []string{"requests", "refusals", "empty_profiles", "payload_size"} {
+		for _, name := range []string{"requests", "rejected_requests", "empty_profiles", "payload_size"} {
 			metric, err := b.telemetry.GetMetric("otelcol_receiver_pprof_" + name)
 			if err != nil {
 				continue
@@ -428,14 +431,14 @@ func TestR8_QueriesAreBounded(t *testing.T) {
 	b := startBench(t, serverYAML, consumertest.NewNop())
 	body := plain(t, samplePprof("/bin/app", 1))
 	var query strings.Builder
-	for i := range maxAttributes {
+	for i := range httpserver.MaxAttributes {
 		fmt.Fprintf(&query, "&a.%d=b", i)
 	}
 	assert.Equal(t, 204, b.push("?"+query.String()[1:], body).status)
 	got := b.push("?"+query.String(), body)
 	assert.Equal(t, 413, got.status)
 	assert.Contains(t, got.body, "query: parameters: 257, more than the limit of 256")
-	profiletest.Injected(t, fmt.Sprintf("%d and %d parameters", maxAttributes, maxAttributes+1))
+	profiletest.Injected(t, fmt.Sprintf("%d and %d parameters", httpserver.MaxAttributes, httpserver.MaxAttributes+1))
 }
 
 // Row R8 of the faults, by the wire: what is in a profile is bounded as it is by
@@ -519,11 +522,11 @@ func TestServersOwnRefusals(t *testing.T) {
 		got := b.sendBy(w, nil)
 		assert.Equal(t, http.StatusUnauthorized, got.status, w.name)
 		want := `"code":16`
-		if w.path == connectPath {
+		if w.path == pyroscope.PushPath {
 			want = `"code":"unauthenticated"`
 		}
 		assert.Contains(t, got.body, want, w.name)
 	}
-	assert.Equal(t, map[string]int64{"unauthorized": int64(len(wires))}, b.counts("otelcol_receiver_pprof_refusals", "reason"))
-	assert.Equal(t, map[string]int64{"/v1/pprof": 1, "/ingest": 2, connectPath: 2, datadogPath: 1}, b.counts("otelcol_receiver_pprof_requests", "endpoint"))
+	assert.Equal(t, map[string]int64{"unauthorized": int64(len(wires))}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
+	assert.Equal(t, map[string]int64{"/v1/pprof": 1, "/ingest": 2, pyroscope.PushPath: 2, datadog.Path: 1}, b.counts("otelcol_receiver_pprof_requests", "endpoint"))
 }

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -414,8 +413,8 @@ func (r *fileReader) read(ctx context.Context, file foundFile, held *ingest.Rese
 		return nil, errChanged
 	}
 	payload, err := ingest.Decompress(ctx, content, r.limit, held)
-	if err == nil && bytes.HasPrefix(payload, magicJFR) {
-		err = errors.New("a JFR recording, want a pprof profile")
+	if err == nil && ingest.IsJFR(payload) {
+		err = ingest.ErrJFR
 	}
 	return payload, err
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
+// parameterProfileType is the name in braces that sets profile.type.
+const parameterProfileType = "profile_type"
+
 // pathPattern is a pattern of files: a directory, a glob below it, and the names of
 // the parts of a path that tell something.
 type pathPattern struct {

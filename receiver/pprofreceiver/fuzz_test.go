@@ -63,14 +63,14 @@ func FuzzRequests(f *testing.F) {
 		request.Header.Set("Content-Type", contentType)
 		answer := httptest.NewRecorder()
 		violations = nil
-		r.server.http.Handler.ServeHTTP(answer, request)
+		r.server.Handler().ServeHTTP(answer, request)
 		if !slices.Contains([]int{200, 202, 204, 400, 413, 415, 429, 501}, answer.Code) {
 			t.Errorf("answered with %d: %s", answer.Code, answer.Body)
 		}
 		if len(violations) > 0 {
 			t.Errorf("not conforming: %q", violations)
 		}
-		if held := r.server.budget.InUse(); held != 0 {
+		if held := r.server.InFlight().InUse(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})

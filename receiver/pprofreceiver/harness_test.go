@@ -109,7 +109,7 @@ func (b *bench) start() {
 }
 
 func (b *bench) url(path string) string {
-	return "http://" + b.server.listener.Addr().String() + path
+	return "http://" + b.server.Addr().String() + path
 }
 
 // answer is a response that has been read.

@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 // withTypes is samplePprof with these sample types, and no time of its own.
@@ -162,7 +164,7 @@ func TestIngestCountsSkippedPartsOfWhatIsAccepted(t *testing.T) {
 		{nil, map[string]int64{"previous_profile": 1, "other": 1}},
 	} {
 		b := startBench(t, serverYAML, consumertest.NewErr(row.next))
-		b.sendForm(ingestPath, parts...)
+		b.sendForm(pyroscope.IngestPath, parts...)
 		assert.Equal(t, row.want, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
 	}
 }
@@ -182,26 +184,26 @@ func TestIngestIsRefused(t *testing.T) {
 		{name: "folded text, said", query: "name=app&format=folded", raw: []byte("main;work 3\n"), status: 415, says: "folded text"},
 		{name: "trie", query: "name=app&format=trie", raw: []byte("x"), status: 415, says: "format=pprof"},
 		{name: "speedscope", query: "name=app&format=speedscope", raw: []byte("{}"), status: 415, says: "format=pprof"},
-		{name: "JFR", query: "name=app&format=jfr", raw: []byte("FLR\x00"), status: 415, says: "JFR"},
+		{name: "JFR", query: "name=app&format=jfr", raw: []byte("FLR\x00"), status: 415, says: "format is jfr"},
 		{name: "JFR by its bytes", query: "name=app&format=pprof", raw: []byte("FLR\x00abc"), status: 415, says: "JFR"},
 		{name: "JFR in a form", query: "name=app", parts: []formPart{{"jfr", "", []byte("FLR\x00")}}, status: 415, says: "JFR"},
 		{name: "JFR in a form, as the profile", query: "name=app", parts: []formPart{{"profile", "", []byte("FLR\x00")}}, status: 415, says: "JFR"},
 		{name: "folded text as pprof", query: "name=app&format=pprof", raw: []byte("main;work 3\n"), status: 400, says: "pprof"},
 		{name: "no profile", query: "name=app", parts: []formPart{{"sample_type_config", "", []byte("{}")}}, status: 400, says: "no part named profile"},
-		{name: "two profiles", query: "name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "twice"},
+		{name: "two profiles", query: "name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "duplicate part"},
 		{name: "an empty profile", query: "name=app", parts: []formPart{{"profile", "", nil}}, status: 400, says: "empty"},
 		{name: "a config that is no JSON", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{s3cret")}}, status: 400, says: "malformed at byte"},
 		{name: "a config of another kind", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: "no bool"},
-		{name: "a large config", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, maxDocument+1)}}, status: 413, says: "sample_type_config"},
+		{name: "a large config", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, httpserver.MaxDocument+1)}}, status: 413, says: "sample_type_config"},
 		{name: "a config of many types", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
 		{name: "a part with a large header", query: "name=app", parts: []formPart{{strings.Repeat("x", 40<<10), "", nil}, profilePart}, status: 413, says: "header of a part"},
 		{name: "a time of 12 digits", query: "name=app&from=170000000000", parts: []formPart{profilePart}, status: 400, says: "\"from\": not a time"},
 		{name: "a time with letters", query: "name=app&until=now-1h", parts: []formPart{profilePart}, status: 400, says: "\"until\": not a time"},
 		{name: "a negative time", query: "name=app&from=-1", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
 		{name: "a time past int64", query: "name=app&from=9999999999", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
-		{name: "no end of the labels", query: "name=app{a=b", parts: []formPart{profilePart}, status: 400, says: "\"name\": want an application"},
-		{name: "a label without a value", query: "name=app{a}", parts: []formPart{profilePart}, status: 400, says: "\"name\": want an application"},
-		{name: "a label twice", query: "name=app{a=b,a=c}", parts: []formPart{profilePart}, status: 400, says: "\"a\" is there twice"},
+		{name: "no end of the labels", query: "name=app{a=b", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
+		{name: "a label without a value", query: "name=app{a}", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
+		{name: "a label twice", query: "name=app{a=b,a=c}", parts: []formPart{profilePart}, status: 400, says: "duplicate \"a\""},
 		{name: "a label that is not UTF-8", query: "name=app{a=%ff}", parts: []formPart{profilePart}, status: 400, says: "UTF-8"},
 		{name: "many labels", query: "name=app{" + many + "}", parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
 		{name: "many parameters", query: "name=app&" + strings.Repeat("a&", 300), parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
@@ -219,7 +221,7 @@ func TestIngestIsRefused(t *testing.T) {
 			assert.Equal(t, row.status, got.status, got.body)
 			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
 			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.server.budget.InUse())
+			assert.Zero(t, b.server.InFlight().InUse())
 		})
 	}
 }
@@ -249,25 +251,5 @@ func TestIngestNames(t *testing.T) {
 		resource, _ := next.attributesOf()
 		delete(resource, "process.executable.name")
 		assert.Equal(t, want, resource, name)
-	}
-}
-
-func TestParseTime(t *testing.T) {
-	for text, want := range map[string]int64{
-		"":                    0,
-		"0":                   0,
-		"12":                  12_000_000_000,
-		"1700000000":          1_700_000_000_000_000_000,
-		"1700000000123":       1_700_000_000_123_000_000,
-		"1700000000123456":    1_700_000_000_123_456_000,
-		"1700000000123456789": 1_700_000_000_123_456_789,
-	} {
-		got, err := parseTime(text)
-		require.NoError(t, err, text)
-		assert.EqualValues(t, want, got, text)
-	}
-	for _, text := range []string{"17000000000", "170000000012", "17000000001234", "9999999999999999999", "+170000000", "1e9", "17000000001234567890"} {
-		_, err := parseTime(text)
-		require.ErrorContains(t, err, "13 digits", text)
 	}
 }

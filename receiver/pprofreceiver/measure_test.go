@@ -67,6 +67,6 @@ func TestRefusalsAreCountedByReason(t *testing.T) {
 		}
 		got, err := b.send(method, path, bytes.NewReader(row.body))
 		require.NoError(t, err)
-		assert.Equal(t, map[string]int64{row.reason: 1}, b.counts("otelcol_receiver_pprof_refusals", "reason"), "%s: %s", row.reason, got.body)
+		assert.Equal(t, map[string]int64{row.reason: 1}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"), "%s: %s", row.reason, got.body)
 	}
 }

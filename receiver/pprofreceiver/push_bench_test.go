@@ -27,6 +27,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -81,10 +82,10 @@ func BenchmarkPush(b *testing.B) {
 }
 
 // handle has the handler of the server answer a push.
-func handle(s *server, body []byte) error {
+func handle(s *httpserver.Server, body []byte) error {
 	request := httptest.NewRequest(http.MethodPost, "/v1/pprof?service.name=checkout", bytes.NewReader(body))
 	answer := httptest.NewRecorder()
-	s.http.Handler.ServeHTTP(answer, request)
+	s.Handler().ServeHTTP(answer, request)
 	if answer.Code != http.StatusNoContent {
 		return fmt.Errorf("%d: %s", answer.Code, answer.Body)
 	}
@@ -120,7 +121,7 @@ func BenchmarkInFlight(b *testing.B) {
 					clients.Go(func() { _ = client.push() })
 					<-entered
 				}
-				inFlight := server.budget.InUse()
+				inFlight := server.InFlight().InUse()
 				grown := heapInUse() - before
 				close(held)
 				clients.Wait()
@@ -141,7 +142,7 @@ func heapInUse() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-func benchServer(b *testing.B, next xconsumer.Profiles) *server {
+func benchServer(b *testing.B, next xconsumer.Profiles) *httpserver.Server {
 	b.Helper()
 	cfg, err := loadConfig(serverYAML)
 	require.NoError(b, err)
@@ -166,9 +167,9 @@ type benchClient struct {
 	request []byte
 }
 
-func dialBench(b *testing.B, s *server, body []byte) *benchClient {
+func dialBench(b *testing.B, s *httpserver.Server, body []byte) *benchClient {
 	b.Helper()
-	conn, err := net.Dial("tcp", s.listener.Addr().String())
+	conn, err := net.Dial("tcp", s.Addr().String())
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
 	request := fmt.Appendf(nil, "POST /v1/pprof?service.name=checkout HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", len(body))

@@ -88,8 +88,8 @@ func TestR10_Statuses(t *testing.T) {
 		{name: "malformed query", path: "/v1/pprof?a.b=%zz", body: good, status: 400, code: codes.InvalidArgument, says: []string{"query: malformed"}},
 
 		{name: "another path", path: "/v1/profiles", body: good, status: 404, code: codes.Unimplemented, says: []string{"/v1/pprof"}},
-		{name: "GET", method: http.MethodGet, status: 405, code: codes.Unimplemented, says: []string{"GET", "want POST"}},
-		{name: "PUT", method: http.MethodPut, body: good, status: 405, code: codes.Unimplemented, says: []string{"PUT", "want POST"}},
+		{name: "GET", method: http.MethodGet, status: 405, code: codes.Unimplemented, says: []string{"GET", "must be POST"}},
+		{name: "PUT", method: http.MethodPut, body: good, status: 405, code: codes.Unimplemented, says: []string{"PUT", "must be POST"}},
 
 		{name: "plain too large", body: zeros, status: 413, code: codes.ResourceExhausted},
 		{name: "gzip too large", body: profiletest.Gzip(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
@@ -404,13 +404,6 @@ func TestProfileIDsOfOneSampleType(t *testing.T) {
 	}
 }
 
-// The parameters of an authenticator are not ours to judge, nor to keep.
-func TestAuthenticationParametersAreIgnored(t *testing.T) {
-	query, err := parsePushQuery("token=1&my.token=2&service.name=x", []string{"token", "my.token"})
-	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"service.name": "x"}, query.attributes)
-}
-
 // A length that a gzip trailer or a zstd header makes up costs nothing.
 func TestLyingSizes(t *testing.T) {
 	data := plain(t, samplePprof("/bin/app", 3))
@@ -418,7 +411,7 @@ func TestLyingSizes(t *testing.T) {
 	big := profiletest.Gzip(t, data)
 	binary.LittleEndian.PutUint32(big[len(big)-4:], 0xffffffff)
 	assert.Equal(t, 400, b.push("", big).status)
-	assert.Zero(t, b.server.budget.InUse())
+	assert.Zero(t, b.server.InFlight().InUse())
 
 	small := append(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)...) // the trailer says 0
 	assert.Equal(t, 204, b.push("", small).status)

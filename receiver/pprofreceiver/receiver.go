@@ -15,17 +15,21 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pprofhttp"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // pprofReceiver is the component: the sections that are configured, each with
 // its own way into the pipeline.
 type pprofReceiver struct {
-	server    *server       // nil when not configured
-	scraper   *scraper      // nil when not configured
-	files     *fileReader   // nil when not configured
-	self      *selfProfiler // nil when not configured
+	server    *httpserver.Server // nil when not configured
+	scraper   *scraper           // nil when not configured
+	files     *fileReader        // nil when not configured
+	self      *selfProfiler      // nil when not configured
 	telemetry *telemetry
 }
 
@@ -40,7 +44,19 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		if err != nil {
 			return nil, err
 		}
-		r.server = newServer(*config, cfg.ResourceAttributes, in, set.TelemetrySettings, telemetry)
+		r.server = httpserver.New(httpserver.Settings{
+			HTTP:                config.HTTP,
+			MaxDecompressedSize: int64(config.MaxDecompressedSize),
+			MaxInFlight:         int64(config.MaxInFlight),
+			ResourceAttributes:  cfg.ResourceAttributes,
+			Telemetry:           set.TelemetrySettings,
+			Metrics: httpserver.Metrics{
+				Requests:           telemetry.ReceiverPprofRequests,
+				RejectedRequests:   telemetry.ReceiverPprofRejectedRequests,
+				SkippedAttachments: telemetry.ReceiverPprofSkippedAttachments,
+				Attributes:         func(more ...attribute.KeyValue) metric.MeasurementOption { return telemetry.with(more...) },
+			},
+		}, in, pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol)
 	}
 	if config := cfg.Remote.Get(); config != nil {
 		// A difference may take a few bytes more than what it was made of.
@@ -76,8 +92,8 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 // Start begins to receive. On an error nothing is left running.
 func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 	if r.server != nil {
-		if err := r.server.start(ctx, host); err != nil {
-			return err
+		if err := r.server.Start(ctx, host); err != nil {
+			return fmt.Errorf("server: %w", err)
 		}
 	}
 	if r.scraper != nil {
@@ -110,7 +126,9 @@ func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 		err = r.files.stop(ctx)
 	}
 	if r.server != nil {
-		err = errors.Join(err, r.server.shutdown(ctx))
+		if stopErr := r.server.Shutdown(ctx); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("server: %w", stopErr))
+		}
 	}
 	r.telemetry.Shutdown()
 	return err

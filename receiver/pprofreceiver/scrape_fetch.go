@@ -117,8 +117,8 @@ func (f *fetcher) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 		return nil, err
 	}
 	payload, err := ingest.Decompress(ctx, body, f.limit, held)
-	if err == nil && bytes.HasPrefix(payload, magicJFR) {
-		err = errors.New("a JFR recording, want a pprof profile")
+	if err == nil && ingest.IsJFR(payload) {
+		err = ingest.ErrJFR
 	}
 	return payload, err
 }

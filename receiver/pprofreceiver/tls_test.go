@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 		t.Cleanup(client.CloseIdleConnections)
 		return client
 	}
-	url := "https://" + b.server.listener.Addr().String()
+	url := "https://" + b.server.Addr().String()
 	profile := plain(t, samplePprof("/bin/app", 1))
 	trusted := clientOf(certificate)
 	for _, w := range wires {
@@ -85,7 +85,7 @@ func TestTLS(t *testing.T) {
 		_ = response.Body.Close() // it must not have come to this
 	}
 	require.Error(t, err, "without a certificate")
-	response, err = http.Post("http://"+b.server.listener.Addr().String()+"/v1/pprof", "", bytes.NewReader(profile))
+	response, err = http.Post("http://"+b.server.Addr().String()+"/v1/pprof", "", bytes.NewReader(profile))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode, "without TLS")

@@ -7,18 +7,18 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"mime/multipart"
 	"net/http"
-	"net/textproto"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 // wire is a way to push one profile.
@@ -41,10 +41,10 @@ var wires = []wire{
 	{"ingest raw", http.StatusOK, "/ingest?name=checkout&format=pprof", func(_ *testing.T, profile []byte) ([]byte, []string) {
 		return profile, nil
 	}},
-	{"connect", http.StatusOK, connectPath, func(_ *testing.T, profile []byte) ([]byte, []string) {
-		return pushRequest(seriesMessage(profile, "service_name", "checkout")), []string{"Content-Type", "application/proto"}
+	{"connect", http.StatusOK, pyroscope.PushPath, func(_ *testing.T, profile []byte) ([]byte, []string) {
+		return profiletest.PushRequest(profiletest.RawSeries(profile, "service_name", "checkout")), []string{"Content-Type", "application/proto"}
 	}},
-	{"connect JSON", http.StatusOK, connectPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+	{"connect JSON", http.StatusOK, pyroscope.PushPath, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		body, err := json.Marshal(map[string]any{"series": []any{map[string]any{
 			"labels":  []any{map[string]any{"name": "service_name", "value": "checkout"}},
@@ -53,7 +53,7 @@ var wires = []wire{
 		require.NoError(t, err)
 		return body, []string{"Content-Type", "application/json; charset=utf-8"}
 	}},
-	{"datadog", http.StatusAccepted, datadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+	{"datadog", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t,
 			formPart{"cpu.pprof", "cpu.pprof", profile},
@@ -70,54 +70,19 @@ func (b *bench) sendBy(w wire, profile []byte) answer {
 	return a
 }
 
+// formPart is profiletest.FormPart, here so that literals need no field names.
 type formPart struct {
-	name, file string
-	body       []byte
+	Name, File string
+	Body       []byte
 }
 
-// form makes a body of parts, and the header that goes with it.
-func form(t *testing.T, parts ...formPart) ([]byte, []string) {
+func form(t *testing.T, parts ...formPart) (body []byte, headers []string) {
 	t.Helper()
-	var buf bytes.Buffer
-	w := multipart.NewWriter(&buf)
-	for _, p := range parts {
-		header := textproto.MIMEHeader{}
-		disposition := `form-data; name="` + p.name + `"`
-		if p.file != "" {
-			disposition += `; filename="` + p.file + `"`
-		}
-		header.Set("Content-Disposition", disposition)
-		to, err := w.CreatePart(header)
-		require.NoError(t, err)
-		_, err = to.Write(p.body)
-		require.NoError(t, err)
+	all := make([]profiletest.FormPart, len(parts))
+	for i, p := range parts {
+		all[i] = profiletest.FormPart(p)
 	}
-	require.NoError(t, w.Close())
-	return buf.Bytes(), []string{"Content-Type", w.FormDataContentType()}
-}
-
-// seriesMessage writes a RawProfileSeries of one profile, with labels name, value,
-// name, value...
-func seriesMessage(profile []byte, labels ...string) []byte {
-	var series []byte
-	for i := 0; i < len(labels); i += 2 {
-		var pair []byte
-		pair = protowire.AppendString(protowire.AppendTag(pair, labelPairName, protowire.BytesType), labels[i])
-		pair = protowire.AppendString(protowire.AppendTag(pair, labelPairValue, protowire.BytesType), labels[i+1])
-		series = protowire.AppendBytes(protowire.AppendTag(series, seriesLabels, protowire.BytesType), pair)
-	}
-	var sample []byte
-	sample = protowire.AppendBytes(protowire.AppendTag(sample, rawSampleRawProfile, protowire.BytesType), profile)
-	sample = protowire.AppendString(protowire.AppendTag(sample, 2, protowire.BytesType), "734FD599-6865-419E-9475-932762D8F469")
-	return protowire.AppendBytes(protowire.AppendTag(series, seriesSamples, protowire.BytesType), sample)
-}
-
-func pushRequest(series ...[]byte) []byte {
-	var request []byte
-	for _, s := range series {
-		request = protowire.AppendBytes(protowire.AppendTag(request, pushRequestSeries, protowire.BytesType), s)
-	}
-	return request
+	return profiletest.Form(t, all...)
 }
 
 // attributesOf are those of the resource and of the scope of the one payload.
@@ -168,7 +133,7 @@ func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 		var kept []int32
 		for _, i := range p.AttributeIndices().All() {
 			key := table.StringTable().At(int(table.AttributeTable().At(int(i)).KeyStrindex()))
-			if key != "profile.temporality" && key != attributeDisplayName && key != attributeDisplayUnits {
+			if key != "profile.temporality" && !strings.HasPrefix(key, "pyroscope.sample_type.") {
 				kept = append(kept, i)
 			}
 		}

@@ -31,7 +31,7 @@ type TelemetryBuilder struct {
 	ReceiverPprofEmptyProfiles       metric.Int64Counter
 	ReceiverPprofFiles               metric.Int64Counter
 	ReceiverPprofPayloadSize         metric.Int64Counter
-	ReceiverPprofRefusals            metric.Int64Counter
+	ReceiverPprofRejectedRequests    metric.Int64Counter
 	ReceiverPprofRepairs             metric.Int64Counter
 	ReceiverPprofRequests            metric.Int64Counter
 	ReceiverPprofScrapeDuration      metric.Float64Histogram
@@ -97,7 +97,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverPprofEmptyProfiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_empty_profiles",
-		metric.WithDescription("Profiles that were accepted and hold no samples. [Development]"),
+		metric.WithDescription("Accepted profiles without samples. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
@@ -109,25 +109,25 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofPayloadSize, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_payload_size",
-		metric.WithDescription("Bytes of pprof that were translated, after decompression. [Development]"),
+		metric.WithDescription("Size of translated pprof payloads after decompression. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverPprofRefusals, err = builder.meter.Int64Counter(
-		"otelcol_receiver_pprof_refusals",
-		metric.WithDescription("Requests that were refused, and single profiles of a request that holds several. [Development]"),
-		metric.WithUnit("{refusal}"),
+	builder.ReceiverPprofRejectedRequests, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_rejected_requests",
+		metric.WithDescription("Rejected requests, and rejected profiles of a request that holds several. [Development]"),
+		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRepairs, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_repairs",
-		metric.WithDescription("What was mended in accepted profiles, so that it is valid OTLP. [Development]"),
+		metric.WithDescription("Repairs of accepted profiles, so that they are valid OTLP. [Development]"),
 		metric.WithUnit("{repair}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRequests, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_requests",
-		metric.WithDescription("Requests that were answered, by endpoint and status. [Development]"),
+		metric.WithDescription("Requests by endpoint and response status. [Development]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
@@ -146,7 +146,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofSkippedAttachments, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_skipped_attachments",
-		metric.WithDescription("Parts of accepted requests that are no pprof profiles, and were left out. [Development]"),
+		metric.WithDescription("Parts of accepted requests that are no pprof profiles and were skipped. [Development]"),
 		metric.WithUnit("{attachment}"),
 	)
 	errs = errors.Join(errs, err)
@@ -158,7 +158,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofTranslationDuration, err = builder.meter.Float64Histogram(
 		"otelcol_receiver_pprof_translation_duration",
-		metric.WithDescription("How long it took to turn a decompressed profile into OTLP. [Development]"),
+		metric.WithDescription("Time to translate a decompressed profile to OTLP. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}...),
 	)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverPprofEmptyProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_empty_profiles",
-		Description: "Profiles that were accepted and hold no samples. [Development]",
+		Description: "Accepted profiles without samples. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualReceiverPprofFiles(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualReceiverPprofPayloadSize(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_payload_size",
-		Description: "Bytes of pprof that were translated, after decompression. [Development]",
+		Description: "Size of translated pprof payloads after decompression. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -69,18 +69,18 @@ func AssertEqualReceiverPprofPayloadSize(t *testing.T, tt *componenttest.Telemet
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualReceiverPprofRefusals(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverPprofRejectedRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_pprof_refusals",
-		Description: "Requests that were refused, and single profiles of a request that holds several. [Development]",
-		Unit:        "{refusal}",
+		Name:        "otelcol_receiver_pprof_rejected_requests",
+		Description: "Rejected requests, and rejected profiles of a request that holds several. [Development]",
+		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
 			IsMonotonic: true,
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_receiver_pprof_refusals")
+	got, err := tt.GetMetric("otelcol_receiver_pprof_rejected_requests")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -88,7 +88,7 @@ func AssertEqualReceiverPprofRefusals(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualReceiverPprofRepairs(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_repairs",
-		Description: "What was mended in accepted profiles, so that it is valid OTLP. [Development]",
+		Description: "Repairs of accepted profiles, so that they are valid OTLP. [Development]",
 		Unit:        "{repair}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualReceiverPprofRepairs(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverPprofRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_requests",
-		Description: "Requests that were answered, by endpoint and status. [Development]",
+		Description: "Requests by endpoint and response status. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -151,7 +151,7 @@ func AssertEqualReceiverPprofScrapes(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverPprofSkippedAttachments(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_skipped_attachments",
-		Description: "Parts of accepted requests that are no pprof profiles, and were left out. [Development]",
+		Description: "Parts of accepted requests that are no pprof profiles and were skipped. [Development]",
 		Unit:        "{attachment}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -181,7 +181,7 @@ func AssertEqualReceiverPprofTargetUp(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualReceiverPprofTranslationDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_translation_duration",
-		Description: "How long it took to turn a decompressed profile into OTLP. [Development]",
+		Description: "Time to translate a decompressed profile to OTLP. [Development]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,

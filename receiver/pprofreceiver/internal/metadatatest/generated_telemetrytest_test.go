@@ -27,7 +27,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverPprofEmptyProfiles.Add(context.Background(), 1)
 	tb.ReceiverPprofFiles.Add(context.Background(), 1)
 	tb.ReceiverPprofPayloadSize.Add(context.Background(), 1)
-	tb.ReceiverPprofRefusals.Add(context.Background(), 1)
+	tb.ReceiverPprofRejectedRequests.Add(context.Background(), 1)
 	tb.ReceiverPprofRepairs.Add(context.Background(), 1)
 	tb.ReceiverPprofRequests.Add(context.Background(), 1)
 	tb.ReceiverPprofScrapeDuration.Record(context.Background(), 1)
@@ -43,7 +43,7 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualReceiverPprofPayloadSize(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualReceiverPprofRefusals(t, testTel,
+	AssertEqualReceiverPprofRejectedRequests(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofRepairs(t, testTel,

@@ -1,0 +1,71 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"bytes"
+	"mime/multipart"
+	"net/textproto"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// FormPart is a part of a multipart form.
+type FormPart struct {
+	Name, File string
+	Body       []byte
+}
+
+// Form returns a multipart form and its header as name, value.
+func Form(tb testing.TB, parts ...FormPart) (body []byte, header []string) {
+	tb.Helper()
+	var buf bytes.Buffer
+	w := multipart.NewWriter(&buf)
+	for _, p := range parts {
+		disposition := `form-data; name="` + p.Name + `"`
+		if p.File != "" {
+			disposition += `; filename="` + p.File + `"`
+		}
+		to, err := w.CreatePart(textproto.MIMEHeader{"Content-Disposition": {disposition}})
+		require.NoError(tb, err)
+		_, err = to.Write(p.Body)
+		require.NoError(tb, err)
+	}
+	require.NoError(tb, w.Close())
+	return buf.Bytes(), []string{"Content-Type", w.FormDataContentType()}
+}
+
+func appendField(to []byte, number protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(to, number, protowire.BytesType), value)
+}
+
+// RawSample returns a RawSample of Pyroscope's push.v1.
+func RawSample(profile []byte) []byte {
+	return appendField(appendField(nil, 1, profile), 2, []byte("734FD599-6865-419E-9475-932762D8F469"))
+}
+
+// RawSeries returns a RawProfileSeries of push.v1 with one profile, and with labels
+// name, value, name, value...
+func RawSeries(profile []byte, labels ...string) []byte {
+	var series []byte
+	for i := 0; i < len(labels); i += 2 {
+		pair := appendField(appendField(nil, 1, []byte(labels[i])), 2, []byte(labels[i+1]))
+		series = appendField(series, 1, pair)
+	}
+	return AppendRawSample(series, RawSample(profile))
+}
+
+// AppendRawSample appends a RawSample to a RawProfileSeries.
+func AppendRawSample(series, sample []byte) []byte { return appendField(series, 2, sample) }
+
+// PushRequest returns a PushRequest of push.v1.
+func PushRequest(series ...[]byte) []byte {
+	var request []byte
+	for _, s := range series {
+		request = appendField(request, 1, s)
+	}
+	return request
+}

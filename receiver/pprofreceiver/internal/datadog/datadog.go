@@ -1,0 +1,259 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package datadog reads POST /profiling/v1/input, which Datadog's libraries send to
+// their agent: a form with the part event and an attachment for each profile.
+package datadog
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// Path is that of the endpoint.
+const Path = "/profiling/v1/input"
+
+// Protocol is the endpoint.
+var Protocol = httpserver.Protocol{Path: Path, Success: http.StatusAccepted, Read: read}
+
+const (
+	partEvent = "event"
+
+	suffixPprof = ".pprof"
+	prefixDelta = "delta-"
+
+	attributeProcessPID  = "process.pid"
+	attributeSDKLanguage = "telemetry.sdk.language"
+
+	// tagSequence counts the batches of a process. As a resource attribute it would
+	// give each batch a resource of its own.
+	tagSequence = "profile_seq"
+)
+
+// Values of the attribute attachment of the metric of skipped attachments.
+const (
+	skippedMetrics = "metrics"
+	skippedTrace   = "trace"
+	skippedJFR     = "jfr"
+	skippedOther   = "other"
+)
+
+// attributeNames are OpenTelemetry's names of tags.
+var attributeNames = map[string]string{
+	"service":            ingest.AttributeServiceName,
+	"env":                "deployment.environment.name",
+	"version":            "service.version",
+	"host":               "host.name",
+	"runtime-id":         ingest.AttributeServiceInstanceID,
+	"language":           attributeSDKLanguage,
+	"process_id":         attributeProcessPID,
+	"runtime":            "process.runtime.name",
+	"runtime_version":    "process.runtime.version",
+	"runtime_arch":       "host.arch",
+	"runtime_os":         "os.type",
+	"git.commit.sha":     "vcs.ref.head.revision",
+	"git.repository_url": "vcs.repository.url.full",
+}
+
+// labelNames are OpenTelemetry's names of labels of samples. The translator knows those
+// of traces and times.
+var labelNames = map[string]string{
+	"thread id":   "thread.id",
+	"thread name": "thread.name",
+}
+
+func read(r *httpserver.Request) (push httpserver.Push, err error) {
+	parts, err := r.Form(func(name, file string) bool {
+		return name == partEvent || isPprof(fileName(name, file))
+	})
+	if err != nil {
+		return push, err
+	}
+	var (
+		event    *httpserver.Part
+		profiles []httpserver.Part
+	)
+	push.Skipped = map[string]int{}
+	for i := range parts {
+		p := &parts[i]
+		p.File = fileName(p.Name, p.File)
+		switch {
+		case p.Name == partEvent && event == nil:
+			event = p
+		case isPprof(p.File):
+			profiles = append(profiles, *p)
+		default:
+			push.Skipped[skippedKind(p.File)]++
+		}
+	}
+	if event == nil {
+		return push, httpserver.Malformed("body: no part named event")
+	}
+	if len(profiles) == 0 && push.Skipped[skippedJFR] > 0 {
+		return push, httpserver.Unsupported("body: a JFR recording and no pprof profile; only pprof is supported")
+	}
+	if len(profiles) > httpserver.MaxProfiles {
+		return push, &pproftranslator.LimitError{What: "body: profiles", Limit: httpserver.MaxProfiles, Got: int64(len(profiles))}
+	}
+	batch, err := readEvent(event, r.ResourceAttributes)
+	if err != nil {
+		return push, fmt.Errorf("body: part \"event\": %w", err)
+	}
+	for _, p := range profiles {
+		payload := batch.payload(p.File)
+		payload.Data = p.Body
+		push.Profiles = append(push.Profiles, httpserver.Profile{Name: fmt.Sprintf("attachment %.200q", p.File), Payload: payload})
+	}
+	return push, nil
+}
+
+// batch is what the profiles of one request have in common.
+type batch struct {
+	resource pcommon.Map
+	time     ingest.TimeRange
+}
+
+// readEvent reads the part event. Its tags override resourceAttributes.
+func readEvent(part *httpserver.Part, resourceAttributes map[string]string) (b batch, err error) {
+	document, err := part.Document()
+	if err != nil {
+		return b, err
+	}
+	var event struct {
+		Start  string `json:"start"`
+		End    string `json:"end"`
+		Tags   string `json:"tags_profiler"`
+		Family string `json:"family"` // the language
+	}
+	if err := json.Unmarshal(document, &event); err != nil {
+		return b, httpserver.Malformed("%s", httpserver.JSONError(err))
+	}
+	if b.time.Start, err = parseTime(event.Start); err != nil {
+		return b, fmt.Errorf("start: %w", err)
+	}
+	if b.time.End, err = parseTime(event.End); err != nil {
+		return b, fmt.Errorf("end: %w", err)
+	}
+	attributes, err := parseTags(event.Tags)
+	if err != nil {
+		return b, err
+	}
+	if err := httpserver.CheckLength("field", "family", event.Family); err != nil {
+		return b, err
+	}
+	if event.Family != "" && attributes[attributeSDKLanguage] == "" {
+		attributes[attributeSDKLanguage] = event.Family
+	}
+	b.resource = ingest.NewResource(resourceAttributes, attributes)
+	if pid, err := strconv.ParseInt(attributes[attributeProcessPID], 10, 64); err == nil {
+		b.resource.PutInt(attributeProcessPID, pid)
+	}
+	return b, nil
+}
+
+// parseTags parses name:value,name:value. The last of several values counts: the library
+// itself adds it.
+func parseTags(tags string) (map[string]string, error) {
+	if err := httpserver.CheckCount("tags_profiler", 1+strings.Count(tags, ",")); err != nil {
+		return nil, err
+	}
+	attributes := map[string]string{}
+	for tag := range strings.SplitSeq(tags, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(tag), ":")
+		if name == "" || name == tagSequence {
+			continue
+		}
+		if known := attributeNames[name]; known != "" {
+			name = known
+		}
+		if err := httpserver.CheckLength("tags_profiler", name, value); err != nil {
+			return nil, err
+		}
+		attributes[name] = value
+	}
+	return attributes, nil
+}
+
+func parseTime(text string) (pcommon.Timestamp, error) {
+	if text == "" {
+		return 0, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.Year() < 1970 || at.Year() > 2261 {
+		return 0, httpserver.Malformed("not a time, want the form %s", time.RFC3339)
+	}
+	return pcommon.NewTimestampFromTime(at), nil
+}
+
+// fileName is the name of an attachment without a suffix of compression, which its
+// first bytes show as well. An attachment without a file has the name of its part.
+func fileName(name, file string) string {
+	if file == "" {
+		file = name
+	}
+	for _, suffix := range []string{".gz", ".zst", ".lz4"} {
+		file = strings.TrimSuffix(file, suffix)
+	}
+	return file
+}
+
+func isPprof(file string) bool { return strings.HasSuffix(file, suffixPprof) }
+
+// skippedKind is the metric's name of an attachment that is no pprof.
+func skippedKind(file string) string {
+	switch path.Ext(file) {
+	case ".jfr":
+		return skippedJFR
+	case ".trace":
+		return skippedTrace
+	}
+	if file == "metrics.json" {
+		return skippedMetrics
+	}
+	return skippedOther
+}
+
+// payload derives profile type and temporality from the name of the file, for example
+// delta-heap.pprof. A library that profiles everything at once calls it auto.
+func (b *batch) payload(file string) ingest.Payload {
+	profileType, delta := strings.CutPrefix(strings.TrimSuffix(file, suffixPprof), prefixDelta)
+	p := ingest.Payload{Resource: b.resource, TimeRange: b.time, AttributeNames: labelNames}
+	switch profileType {
+	case "goroutines":
+		p.ProfileType = ingest.ProfileTypeGoroutine
+	case "space": // of Node.js: the heap in use
+		p.ProfileType = ingest.ProfileTypeHeap
+		p.Temporality = ingest.Always(ingest.TemporalityInstant)
+		return p
+	case "auto", "profile", "rubyprofile":
+		p.Temporality = mixedTemporality
+		return p
+	default:
+		p.ProfileType = strings.ToValidUTF8(profileType, "\ufffd")
+	}
+	p.Temporality = ingest.GoTemporality(p.ProfileType, delta)
+	if p.Temporality == nil && delta {
+		p.Temporality = ingest.Always(ingest.TemporalityDelta)
+	}
+	return p
+}
+
+// mixedTemporality is that of profiles of all types in one. Sample types that are not
+// the heap in use have a duration, which says enough.
+func mixedTemporality(sampleType string) ingest.Temporality {
+	if ingest.IsInUse(sampleType) || strings.HasPrefix(sampleType, "heap-") {
+		return ingest.TemporalityInstant
+	}
+	return ingest.TemporalityUnknown
+}

@@ -1,0 +1,203 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// Media types.
+const (
+	MediaTypeConnectProto = "application/proto" // of Connect's unary calls, as is JSON
+	MediaTypeJSON         = "application/json"
+
+	mediaTypeForm     = "multipart/form-data"
+	mediaTypeProtobuf = "application/x-protobuf"
+)
+
+// Values of the attribute reason of the metric of rejected requests.
+const (
+	reasonMalformed    = "malformed"
+	reasonUnsupported  = "unsupported"
+	reasonBodySize     = "body_size"
+	reasonLimit        = "limit"
+	reasonTimeout      = "timeout"
+	reasonInFlight     = "in_flight_limit"
+	reasonRetryable    = "pipeline_retryable"
+	reasonPermanent    = "pipeline_permanent"
+	reasonCancelled    = "cancelled"
+	reasonPanic        = "panic"
+	reasonMethod       = "method"
+	reasonNotFound     = "not_found"
+	reasonUnauthorized = "unauthorized"
+	reasonHTTPServer   = "http_server"
+)
+
+// Rejection is a response other than success.
+type Rejection struct {
+	status  int
+	reason  string
+	message string
+}
+
+func (r *Rejection) Error() string { return r.message }
+
+// Malformed is the rejection of a request that is malformed.
+func Malformed(format string, arguments ...any) error {
+	return &Rejection{status: http.StatusBadRequest, reason: reasonMalformed, message: fmt.Sprintf(format, arguments...)}
+}
+
+// Unsupported is the rejection of a request in another format.
+func Unsupported(format string, arguments ...any) error {
+	return &Rejection{status: http.StatusUnsupportedMediaType, reason: reasonUnsupported, message: fmt.Sprintf(format, arguments...)}
+}
+
+// rejectionOf classifies an error of reading or ingesting a request.
+func rejectionOf(err error) *Rejection {
+	var (
+		rejection *Rejection
+		bodySize  *http.MaxBytesError
+		limit     *pproftranslator.LimitError
+		pipeline  *ingest.PipelineError
+	)
+	switch {
+	case errors.As(err, &rejection):
+		return &Rejection{status: rejection.status, reason: rejection.reason, message: err.Error()} // with its context
+	case errors.As(err, &pipeline):
+		if consumererror.IsPermanent(pipeline) {
+			return &Rejection{http.StatusInternalServerError, reasonPermanent, "pipeline rejected the profile permanently: " + err.Error()}
+		}
+		return &Rejection{http.StatusServiceUnavailable, reasonRetryable, "pipeline temporarily unavailable, retry: " + err.Error()}
+	case errors.Is(err, ingest.ErrInFlightLimit):
+		return &Rejection{http.StatusTooManyRequests, reasonInFlight, err.Error()}
+	case errors.As(err, &bodySize):
+		return &Rejection{http.StatusRequestEntityTooLarge, reasonBodySize, "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes"}
+	case errors.As(err, &limit):
+		return &Rejection{http.StatusRequestEntityTooLarge, reasonLimit, err.Error()}
+	case errors.Is(err, ingest.ErrJFR):
+		return &Rejection{http.StatusUnsupportedMediaType, reasonUnsupported, err.Error()}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &Rejection{http.StatusRequestTimeout, reasonTimeout, "the body did not arrive in time"}
+	case errors.Is(err, context.Canceled): // the client disconnected, or the receiver stops
+		return &Rejection{http.StatusServiceUnavailable, reasonCancelled, "cancelled"}
+	}
+	return &Rejection{http.StatusBadRequest, reasonMalformed, err.Error()}
+}
+
+// responses states what goes with each status of a rejection.
+var responses = map[int]struct {
+	code          codes.Code // of google.rpc.Status
+	connectCode   string
+	connectStatus int
+	retryAfter    string // seconds; none if it is empty
+}{
+	http.StatusBadRequest:            {codes.InvalidArgument, "invalid_argument", http.StatusBadRequest, ""},
+	http.StatusUnauthorized:          {codes.Unauthenticated, "unauthenticated", http.StatusUnauthorized, ""},
+	http.StatusForbidden:             {codes.PermissionDenied, "permission_denied", http.StatusForbidden, ""},
+	http.StatusNotFound:              {codes.Unimplemented, "unimplemented", http.StatusNotFound, ""},
+	http.StatusMethodNotAllowed:      {codes.Unimplemented, "unimplemented", http.StatusMethodNotAllowed, ""},
+	http.StatusRequestTimeout:        {codes.DeadlineExceeded, "deadline_exceeded", http.StatusGatewayTimeout, ""},
+	http.StatusRequestEntityTooLarge: {codes.ResourceExhausted, "resource_exhausted", http.StatusTooManyRequests, ""},
+	http.StatusUnsupportedMediaType:  {codes.InvalidArgument, "unimplemented", http.StatusNotImplemented, ""},
+	http.StatusTooManyRequests:       {codes.ResourceExhausted, "resource_exhausted", http.StatusTooManyRequests, "1"},
+	http.StatusInternalServerError:   {codes.Internal, "internal", http.StatusInternalServerError, ""},
+	http.StatusServiceUnavailable:    {codes.Unavailable, "unavailable", http.StatusServiceUnavailable, "5"},
+}
+
+// write answers a request and returns the status that it wrote. A unary call of Connect
+// gets an error of Connect. Any other request gets a google.rpc.Status, as in
+// OTLP/HTTP: in protobuf if the client mentions it, otherwise in JSON.
+func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect bool) int {
+	response, known := responses[r.status]
+	if !known {
+		response.code, response.connectCode, response.connectStatus = codes.Unknown, "unknown", http.StatusInternalServerError
+	}
+	if response.retryAfter != "" {
+		w.Header().Set("Retry-After", response.retryAfter)
+	}
+	message := strings.ToValidUTF8(r.message, "\ufffd")
+	if connect && request.Method == http.MethodPost && ConnectMediaType(request.Header) != "" {
+		body, err := json.Marshal(map[string]string{"code": response.connectCode, "message": message})
+		if err != nil { // strings always marshal
+			body = nil
+		}
+		writeResponse(w, response.connectStatus, MediaTypeJSON, body)
+		return response.connectStatus
+	}
+	if connect && r.status == http.StatusUnsupportedMediaType {
+		w.Header().Set("Accept-Post", MediaTypeConnectProto+", "+MediaTypeJSON)
+	}
+	marshal, mediaType := protojson.Marshal, MediaTypeJSON
+	if acceptsProtobuf(request.Header) {
+		marshal, mediaType = proto.Marshal, mediaTypeProtobuf
+	}
+	body, err := marshal(&spb.Status{Code: int32(response.code), Message: message})
+	if err != nil { // a Status of two plain fields always marshals
+		body = nil
+	}
+	writeResponse(w, r.status, mediaType, body)
+	return r.status
+}
+
+func writeResponse(w http.ResponseWriter, status int, mediaType string, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", mediaType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // an error means that the client disconnected
+}
+
+func acceptsProtobuf(header http.Header) bool {
+	values := strings.Join(slices.Concat(header.Values("Accept"), header.Values("Content-Type")), ",")
+	for value := range strings.SplitSeq(values, ",") {
+		if mediaType, _, err := mime.ParseMediaType(value); err == nil && mediaType == mediaTypeProtobuf {
+			return true
+		}
+	}
+	return false
+}
+
+// ConnectMediaType returns the media type of a unary call of Connect, or "" of any
+// other request.
+func ConnectMediaType(header http.Header) string {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err == nil && (mediaType == MediaTypeConnectProto || mediaType == MediaTypeJSON) {
+		return mediaType
+	}
+	return ""
+}
+
+// JSONError describes an error of encoding/json without the content of the document.
+func JSONError(err error) string {
+	var (
+		syntax   *json.SyntaxError
+		mistyped *json.UnmarshalTypeError
+	)
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("malformed at byte %d", syntax.Offset)
+	case errors.As(err, &mistyped):
+		return fmt.Sprintf("field %q at byte %d is no %s", mistyped.Field, mistyped.Offset, mistyped.Type)
+	}
+	return "it ends too early"
+}

@@ -1,0 +1,315 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// Limits of one request.
+const (
+	MaxProfiles = 256
+
+	// MaxAttributes is how many attributes a request may set, or parameters its query
+	// may have.
+	MaxAttributes = 256
+
+	// MaxAttributeLength bounds a name or value that a request sets, in bytes.
+	MaxAttributeLength = 64 << 10
+
+	// MaxDescription bounds the attributes of all profiles of a request, in bytes.
+	// Attributes count once for each profile that gets them.
+	MaxDescription = 16 << 20
+
+	// MaxDocument bounds a part that describes profiles, in bytes.
+	MaxDocument = 1 << 20
+
+	maxParts = 2 * MaxProfiles // of a form
+
+	// maxPartHeader bounds what is read at a time outside the content of a part, in
+	// bytes: a boundary, a header and a read-ahead. mime/multipart would hold 10 MB.
+	maxPartHeader = 32 << 10
+)
+
+// Request is a request whose body counts towards max_in_flight.
+type Request struct {
+	*http.Request
+
+	// ResourceAttributes are those of the configuration. The request's override them.
+	ResourceAttributes map[string]string
+
+	// AuthParameters are query parameters that belong to the authenticator.
+	AuthParameters []string
+
+	encodings        []string
+	bodyLimit, limit int64 // bytes, as it arrives and decompressed
+	reservation      *ingest.Reservation
+}
+
+func (s *Server) newRequest(r *http.Request) *Request {
+	request := &Request{
+		Request:            r,
+		ResourceAttributes: s.settings.ResourceAttributes,
+		encodings:          s.encodings,
+		bodyLimit:          s.bodyLimit,
+		limit:              s.settings.MaxDecompressedSize,
+		reservation:        s.inFlight.Reserve(),
+	}
+	if auth := s.settings.HTTP.Auth.Get(); auth != nil {
+		request.AuthParameters = auth.RequestParameters
+	}
+	return request
+}
+
+// Query parses the query. Errors do not contain values, which may be secret.
+func (r *Request) Query() (url.Values, error) {
+	if err := CheckCount("query: parameters", 1+strings.Count(r.URL.RawQuery, "&")); err != nil {
+		return nil, err
+	}
+	parameters, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, Malformed("query: malformed, want name=value pairs, percent-encoded and joined by &")
+	}
+	return parameters, nil
+}
+
+// Profile reads a body that is one profile. It may be compressed; if so, it has the
+// compression that Content-Encoding states.
+func (r *Request) Profile() ([]byte, error) {
+	encoding, err := r.contentEncoding()
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength > r.bodyLimit {
+		return nil, &http.MaxBytesError{Limit: r.bodyLimit}
+	}
+	body, err := ingest.ReadAll(r.Context(), r.Body, r.ContentLength, r.reservation)
+	if err != nil {
+		return nil, bodyError(r.Context(), err)
+	}
+	if len(body) == 0 {
+		return nil, Malformed("body: empty, want a pprof profile")
+	}
+	if encoding != "" && ingest.Compression(body) != encoding {
+		return nil, Malformed("body: not %s, although Content-Encoding says so", encoding)
+	}
+	return body, nil
+}
+
+// Message reads a body that holds profiles and removes its Content-Encoding, but no
+// other compression.
+func (r *Request) Message() ([]byte, error) {
+	body, err := r.Profile()
+	if err != nil {
+		return nil, err
+	}
+	if encoding, err := r.contentEncoding(); err != nil {
+		return nil, err
+	} else if encoding != "" {
+		body, err = ingest.Decompress(r.Context(), body, int(r.limit), r.reservation)
+		if err != nil {
+			return nil, bodyError(r.Context(), err)
+		}
+	}
+	r.reservation.Keep()
+	return body, nil
+}
+
+// Reserve reserves bytes for a copy of parts of the body, for as long as the request
+// takes.
+func (r *Request) Reserve(bytes int64) error {
+	if err := r.reservation.Resize(r.Context(), bytes); err != nil {
+		return bodyError(r.Context(), err)
+	}
+	r.reservation.Keep()
+	return nil
+}
+
+// contentEncoding returns the Content-Encoding of the body, "" if it has none.
+func (r *Request) contentEncoding() (string, error) {
+	encoding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
+	if encoding == "identity" {
+		encoding = ""
+	}
+	if !slices.Contains(r.encodings, encoding) {
+		return "", Unsupported("Content-Encoding is %q: must be one of %q", encoding, r.encodings)
+	}
+	return encoding, nil
+}
+
+// bodyError says that err concerns the body, unless the client disconnected.
+func bodyError(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return fmt.Errorf("body: %w", err)
+}
+
+// Part is one part of a form.
+type Part struct {
+	Name, File string // of the field, and of the file, which may be empty
+	Body       []byte
+}
+
+// IsForm reports whether the body is a multipart form.
+func (r *Request) IsForm() bool {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && mediaType == mediaTypeForm
+}
+
+// Form reads the parts of a form. It skips the content of parts that wants rejects.
+func (r *Request) Form(wants func(name, file string) bool) ([]Part, error) {
+	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != mediaTypeForm || parameters["boundary"] == "" {
+		return nil, Unsupported("Content-Type: must be %s with a boundary", mediaTypeForm)
+	}
+	encoding, err := r.contentEncoding()
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength > r.bodyLimit {
+		return nil, &http.MaxBytesError{Limit: r.bodyLimit}
+	}
+	body := io.Reader(r.Body)
+	if encoding != "" {
+		message, err := r.Message()
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(message)
+	}
+	limited := &headerReader{body: body}
+	reader := multipart.NewReader(limited, parameters["boundary"])
+	var parts []Part
+	for {
+		limited.left = maxPartHeader
+		next, err := reader.NextRawPart()
+		limited.left = unlimited
+		if err == io.EOF { //nolint:errorlint // the end, as documented
+			return parts, nil
+		}
+		if err != nil {
+			return nil, bodyError(r.Context(), formError(err))
+		}
+		if len(parts) == maxParts {
+			return nil, &pproftranslator.LimitError{What: "body: parts", Limit: maxParts}
+		}
+		part, err := r.readPart(next, wants)
+		if err != nil {
+			return nil, bodyError(r.Context(), err)
+		}
+		parts = append(parts, part)
+	}
+}
+
+func (r *Request) readPart(from *multipart.Part, wants func(name, file string) bool) (Part, error) {
+	// Copies, since FormName and FileName refer to the whole header.
+	part := Part{Name: strings.Clone(from.FormName()), File: strings.Clone(from.FileName())}
+	err := r.reservation.Resize(r.Context(), int64(len(part.Name)+len(part.File)))
+	if err != nil {
+		return part, err
+	}
+	r.reservation.Keep()
+	if wants(part.Name, part.File) {
+		part.Body, err = ingest.ReadAll(r.Context(), from, -1, r.reservation)
+		r.reservation.Keep()
+	} else {
+		_, err = io.Copy(io.Discard, from)
+	}
+	if err != nil {
+		return part, fmt.Errorf("part %.200q: %w", part.Name, formError(err))
+	}
+	return part, nil
+}
+
+// unlimited is a value of headerReader.left.
+const unlimited = -1
+
+// headerReader reads at most left bytes of body, unless that is unlimited.
+type headerReader struct {
+	body io.Reader
+	left int
+}
+
+func (h *headerReader) Read(p []byte) (int, error) {
+	if h.left == unlimited {
+		return h.body.Read(p)
+	}
+	if h.left == 0 {
+		return 0, &pproftranslator.LimitError{What: "size in bytes of the header of a part", Limit: maxPartHeader}
+	}
+	n, err := h.body.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
+}
+
+// formError replaces errors that would quote a header or not mention the form.
+func formError(err error) error {
+	if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed {
+		return errors.New("the header of a part is malformed")
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the form ends before its last boundary")
+	}
+	return err
+}
+
+// Document returns the content of a part that describes profiles.
+func (p *Part) Document() ([]byte, error) {
+	if len(p.Body) > MaxDocument {
+		return nil, &pproftranslator.LimitError{What: fmt.Sprintf("part %q: size in bytes", p.Name), Limit: MaxDocument, Got: int64(len(p.Body))}
+	}
+	return p.Body, nil
+}
+
+// CheckCount checks a number of attributes or parameters, which what names.
+func CheckCount(what string, n int) error {
+	if n > MaxAttributes {
+		return &pproftranslator.LimitError{What: what, Limit: MaxAttributes, Got: int64(n)}
+	}
+	return nil
+}
+
+// CheckLength checks the lengths of an attribute. where is its place in messages.
+func CheckLength[T string | []byte](where string, name, value T) error {
+	if len(name) > MaxAttributeLength {
+		return &pproftranslator.LimitError{What: where + ": size in bytes of a name", Limit: MaxAttributeLength, Got: int64(len(name))}
+	}
+	if len(value) > MaxAttributeLength {
+		return &pproftranslator.LimitError{What: fmt.Sprintf("%s: size in bytes of %q", where, string(name)), Limit: MaxAttributeLength, Got: int64(len(value))}
+	}
+	return nil
+}
+
+// SetAttribute adds a new attribute, after checking it.
+func SetAttribute(attributes map[string]string, where, name, value string) error {
+	if err := CheckLength(where, name, value); err != nil {
+		return err
+	}
+	switch _, duplicate := attributes[name]; {
+	case name == "":
+		return Malformed("%s: empty name", where)
+	case !utf8.ValidString(name) || !utf8.ValidString(value):
+		return Malformed("%s: %q is not valid UTF-8", where, name)
+	case duplicate:
+		return Malformed("%s: duplicate %q", where, name)
+	}
+	attributes[name] = value
+	return nil
+}

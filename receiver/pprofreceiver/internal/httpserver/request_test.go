@@ -1,0 +1,36 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// Names of parts count towards the limit, including those of skipped parts.
+func TestFormReservesNamesOfParts_R3(t *testing.T) {
+	const parts, length = maxParts - 1, 15 << 10
+	var all []profiletest.FormPart
+	for i := range parts {
+		all = append(all, profiletest.FormPart{Name: strings.Repeat("n", length), File: strings.Repeat("f", length), Body: []byte(fmt.Sprint(i))})
+	}
+	body, header := profiletest.Form(t, all...)
+	s := newTestServer(nil)
+	r := s.newRequest(httptest.NewRequest("POST", "/", bytes.NewReader(body)))
+	r.Header.Set(header[0], header[1])
+	r.bodyLimit = int64(len(body))
+	read, err := r.Form(func(string, string) bool { return false })
+	require.NoError(t, err)
+	require.Len(t, read, parts)
+	assert.GreaterOrEqual(t, r.reservation.Held(), int64(parts*2*length))
+	profiletest.Injected(t, fmt.Sprintf("%d parts with long names", parts))
+}

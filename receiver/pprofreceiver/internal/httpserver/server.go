@@ -1,0 +1,286 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+)
+
+const (
+	// inFlightWait is how long a request waits for others to release bytes.
+	inFlightWait = time.Second
+
+	// drainTimeout is how long requests may take to finish at shutdown. It exceeds the
+	// longest window with acknowledge: on_flush.
+	drainTimeout = 10 * time.Second
+
+	// abortTimeout is how long handlers may take to return after that, with their
+	// connections closed and contexts cancelled.
+	abortTimeout = 2 * time.Second
+
+	otherPath = "other" // in metrics
+)
+
+// ContentEncodings are the supported values of Content-Encoding, as
+// compression_algorithms names them: "" is no compression.
+var ContentEncodings = []string{"", "gzip", "zstd"}
+
+// Protocol is what clients speak at one path.
+type Protocol struct {
+	Path    string
+	Success int  // status
+	Connect bool // errors are those of the Connect protocol
+
+	// Read reads the profiles of a request, without decompressing or translating them.
+	Read func(r *Request) (Push, error)
+}
+
+// Push is what a request holds.
+type Push struct {
+	Profiles []Profile
+	Skipped  map[string]int // parts that are no profiles, by the attribute attachment
+
+	ContentType string // of the response of success; none if it is empty
+	Response    []byte
+}
+
+// Profile is one profile of a request. Its Data may be compressed.
+type Profile struct {
+	Name string // in messages, for example: attachment "cpu.pprof"
+	ingest.Payload
+}
+
+// Settings are those of a Server.
+type Settings struct {
+	HTTP                confighttp.ServerConfig
+	MaxDecompressedSize int64 // bytes of all profiles of a request
+	MaxInFlight         int64 // bytes of all requests
+	ResourceAttributes  map[string]string
+	Telemetry           component.TelemetrySettings
+	Metrics             Metrics
+}
+
+// Metrics are the instruments of a Server. All are required.
+type Metrics struct {
+	Requests           metric.Int64Counter
+	RejectedRequests   metric.Int64Counter
+	SkippedAttachments metric.Int64Counter
+
+	// Attributes returns the attributes of a measurement: those of the component, and
+	// more.
+	Attributes func(more ...attribute.KeyValue) metric.MeasurementOption
+}
+
+// Server serves protocols from Start to Shutdown.
+type Server struct {
+	settings  Settings
+	protocols []Protocol
+	ingester  *ingest.Ingester
+	logger    *zap.Logger
+	encodings []string
+	bodyLimit int64 // bytes of a body as it arrives
+	inFlight  *ingest.InFlight
+
+	drainTimeout, abortTimeout time.Duration
+
+	listener net.Listener
+	http     *http.Server
+	cancel   context.CancelFunc // of all requests
+	serving  sync.WaitGroup
+	handlers atomic.Int64 // running
+}
+
+// New returns a server that passes profiles to the ingester.
+func New(set Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server {
+	s := &Server{
+		settings:  set,
+		protocols: protocols,
+		ingester:  ingester,
+		logger:    set.Telemetry.Logger,
+		encodings: set.HTTP.CompressionAlgorithms,
+		// A body is not larger than its content, except that compression makes random
+		// bytes a little larger.
+		bodyLimit:    min(set.HTTP.MaxRequestBodySize, set.MaxDecompressedSize+set.MaxDecompressedSize/1024+1024),
+		inFlight:     ingest.NewInFlight(set.MaxInFlight, inFlightWait),
+		drainTimeout: drainTimeout,
+		abortTimeout: abortTimeout,
+	}
+	if len(s.encodings) == 0 {
+		s.encodings = ContentEncodings
+	}
+	return s
+}
+
+// Start listens and serves. After an error nothing is left running.
+func (s *Server) Start(ctx context.Context, host component.Host) error {
+	mux := http.NewServeMux()
+	for _, p := range s.protocols {
+		mux.Handle(p.Path, s.handler(p))
+	}
+	mux.Handle("/", s.handler(Protocol{Path: otherPath}))
+
+	config := s.settings.HTTP
+	config.MaxRequestBodySize = s.bodyLimit
+	config.CompressionAlgorithms = []string{} // decompression happens here, within max_in_flight
+	var err error
+	s.http, err = config.ToServer(ctx, host.GetExtensions(), s.settings.Telemetry, mux, confighttp.WithErrorHandler(s.rejectEarly))
+	if err != nil {
+		return err
+	}
+	s.listener, err = config.ToListener(ctx)
+	if err != nil {
+		return fmt.Errorf("listening on endpoint %q: %w", config.NetAddr.Endpoint, err)
+	}
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	s.http.BaseContext = func(net.Listener) context.Context { return base }
+	s.logger.Info("Started pprof HTTP server", zap.Stringer("endpoint", s.listener.Addr()))
+	s.serving.Go(func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(fmt.Errorf("server: serving endpoint %q: %w", config.NetAddr.Endpoint, err)))
+		}
+	})
+	return nil
+}
+
+// Shutdown stops listening and lets running requests finish. It closes the connections
+// of those that take too long: their clients receive no response and retry.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if s.cancel == nil { // not started
+		return nil
+	}
+	defer s.cancel()
+	draining, stop := context.WithTimeout(ctx, s.drainTimeout)
+	defer stop()
+	err := s.http.Shutdown(draining)
+	if err != nil {
+		s.logger.Warn("Closing connections still open at the shutdown deadline", zap.Int64("requests", s.handlers.Load()))
+		s.cancel()
+		err = s.http.Close()
+		for deadline := time.Now().Add(s.abortTimeout); s.handlers.Load() > 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		if n := s.handlers.Load(); n > 0 {
+			err = errors.Join(err, fmt.Errorf("%d requests still running after shutdown", n))
+		}
+	}
+	s.serving.Wait()
+	return err
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Handler serves all paths, after Start.
+func (s *Server) Handler() http.Handler { return s.http.Handler }
+
+// InFlight is the limit that the requests share.
+func (s *Server) InFlight() *ingest.InFlight { return s.inFlight }
+
+// handler answers the requests of one protocol.
+func (s *Server) handler(p Protocol) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.handlers.Add(1)
+		defer s.handlers.Add(-1)
+		defer func() {
+			switch fault := recover(); fault {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(fault)
+			default:
+				s.logger.Error("Panic in a request handler", zap.String("endpoint", p.Path), zap.Any("panic", fault), zap.Stack("stack"))
+				s.reject(w, r, p, &Rejection{status: http.StatusInternalServerError, reason: reasonPanic, message: "internal error"})
+			}
+		}()
+		if err := s.serve(p, w, r); err != nil {
+			s.reject(w, r, p, rejectionOf(err))
+			return
+		}
+		s.countRequest(r.Context(), p.Path, p.Success)
+	})
+}
+
+// serve writes the response of success, or returns an error and writes nothing.
+func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error {
+	if p.Read == nil {
+		paths := make([]string, len(s.protocols))
+		for i := range s.protocols {
+			paths[i] = s.protocols[i].Path
+		}
+		return &Rejection{status: http.StatusNotFound, reason: reasonNotFound, message: "no such endpoint, want one of " + strings.Join(paths, ", ")}
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return &Rejection{status: http.StatusMethodNotAllowed, reason: reasonMethod, message: fmt.Sprintf("method is %s: must be POST", r.Method)}
+	}
+	request := s.newRequest(r)
+	defer request.reservation.Release()
+	push, err := p.Read(request)
+	if err != nil {
+		return err
+	}
+	if err := s.ingest(request, p.Path, push.Profiles); err != nil {
+		return err
+	}
+	for attachment, n := range push.Skipped {
+		s.settings.Metrics.SkippedAttachments.Add(r.Context(), int64(n), s.settings.Metrics.Attributes(
+			attribute.String("endpoint", p.Path), attribute.String("attachment", attachment)))
+	}
+	if push.ContentType == "" {
+		w.WriteHeader(p.Success)
+		return nil
+	}
+	writeResponse(w, p.Success, push.ContentType, push.Response)
+	return nil
+}
+
+// reject answers with a rejection. It logs neither query nor headers, which may hold
+// secrets.
+func (s *Server) reject(w http.ResponseWriter, r *http.Request, p Protocol, rejection *Rejection) {
+	s.logger.Debug("Rejected request", zap.String("endpoint", p.Path), zap.Int("status", rejection.status), zap.String("reason", rejection.reason), zap.String("error", rejection.message))
+	s.countRejection(r.Context(), p.Path, rejection)
+	s.countRequest(r.Context(), p.Path, rejection.write(w, r, p.Connect))
+}
+
+// rejectEarly answers requests that confighttp rejects, for example without valid
+// credentials.
+func (s *Server) rejectEarly(w http.ResponseWriter, r *http.Request, message string, status int) {
+	protocol := Protocol{Path: otherPath}
+	if i := slices.IndexFunc(s.protocols, func(p Protocol) bool { return p.Path == r.URL.Path }); i >= 0 {
+		protocol = s.protocols[i]
+	}
+	reason := reasonHTTPServer
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		reason = reasonUnauthorized
+	}
+	s.reject(w, r, protocol, &Rejection{status: status, reason: reason, message: message})
+}
+
+func (s *Server) countRequest(ctx context.Context, path string, status int) {
+	s.settings.Metrics.Requests.Add(ctx, 1, s.settings.Metrics.Attributes(
+		attribute.String("endpoint", path), attribute.Int("http.response.status_code", status)))
+}
+
+func (s *Server) countRejection(ctx context.Context, path string, rejection *Rejection) {
+	s.settings.Metrics.RejectedRequests.Add(ctx, 1, s.settings.Metrics.Attributes(
+		attribute.String("endpoint", path), attribute.String("reason", rejection.reason)))
+}

@@ -1,0 +1,90 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+)
+
+// newTestServer returns a server of one protocol, which reads no profiles.
+func newTestServer(read func(*Request) (Push, error)) *Server {
+	config := confighttp.NewDefaultServerConfig()
+	config.NetAddr.Endpoint = "127.0.0.1:0"
+	config.MaxRequestBodySize = 64 << 20
+	return New(Settings{
+		HTTP:                config,
+		MaxDecompressedSize: 4 << 20,
+		MaxInFlight:         24 << 20,
+		Telemetry:           componenttest.NewNopTelemetrySettings(),
+		Metrics: Metrics{
+			Requests:           noop.Int64Counter{},
+			RejectedRequests:   noop.Int64Counter{},
+			SkippedAttachments: noop.Int64Counter{},
+			Attributes: func(more ...attribute.KeyValue) metric.MeasurementOption {
+				return metric.WithAttributeSet(attribute.NewSet(more...))
+			},
+		},
+	}, nil, Protocol{Path: "/push", Success: http.StatusNoContent, Read: read})
+}
+
+// post starts a request, whose error arrives at the channel. A response of a server
+// error counts as one.
+func post(t *testing.T, s *Server) <-chan error {
+	t.Helper()
+	failed := make(chan error, 1)
+	go func() {
+		response, err := http.Post("http://"+s.Addr().String()+"/push", "", nil)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode >= http.StatusInternalServerError {
+				err = errors.New(response.Status)
+			}
+		}
+		failed <- err
+	}()
+	return failed
+}
+
+func TestShutdownClosesConnectionsAtTheDeadline(t *testing.T) {
+	entered := make(chan struct{})
+	s := newTestServer(func(r *Request) (Push, error) {
+		close(entered)
+		<-r.Context().Done()
+		return Push{}, r.Context().Err()
+	})
+	s.drainTimeout, s.abortTimeout = time.Millisecond, time.Minute
+	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
+	failed := post(t, s)
+	<-entered
+	require.NoError(t, s.Shutdown(context.Background()))
+	require.Error(t, <-failed, "not acknowledged")
+}
+
+func TestShutdownDoesNotWaitIndefinitely(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := newTestServer(func(*Request) (Push, error) {
+		close(entered)
+		<-release
+		return Push{}, nil
+	})
+	s.drainTimeout, s.abortTimeout = time.Millisecond, time.Millisecond
+	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
+	failed := post(t, s)
+	<-entered
+	require.ErrorContains(t, s.Shutdown(context.Background()), "1 requests still running after shutdown")
+	require.Error(t, <-failed)
+	close(release)
+	require.Eventually(t, func() bool { return s.handlers.Load() == 0 }, time.Minute, time.Millisecond)
+}

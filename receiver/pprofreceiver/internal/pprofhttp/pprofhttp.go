@@ -1,0 +1,80 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pprofhttp reads POST /v1/pprof: one profile as the body, attributes of its
+// resource in the query.
+package pprofhttp
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+)
+
+// Path is that of the endpoint.
+const Path = "/v1/pprof"
+
+// parameterProfileType is the query parameter that sets profile.type.
+const parameterProfileType = "profile_type"
+
+// Protocol is the endpoint.
+var Protocol = httpserver.Protocol{Path: Path, Success: http.StatusNoContent, Read: read}
+
+func read(r *httpserver.Request) (push httpserver.Push, err error) {
+	query, err := r.Query()
+	if err != nil {
+		return push, err
+	}
+	attributes, profileType, err := readQuery(query, r.AuthParameters)
+	if err != nil {
+		return push, err
+	}
+	body, err := r.Profile()
+	if err != nil {
+		return push, err
+	}
+	push.Profiles = []httpserver.Profile{{Name: "body", Payload: ingest.Payload{
+		Data:        body,
+		Resource:    ingest.NewResource(r.ResourceAttributes, attributes),
+		ProfileType: profileType,
+	}}}
+	return push, nil
+}
+
+// readQuery reads resource attributes, which have a dot in their name, and
+// profile_type. It skips ignored parameters and rejects any other, which would be lost
+// silently. Errors name parameters, never their values.
+func readQuery(query url.Values, ignored []string) (attributes map[string]string, profileType string, err error) {
+	attributes = make(map[string]string, len(query))
+	for name, values := range query {
+		if slices.Contains(ignored, name) {
+			continue
+		}
+		value := values[0]
+		if err := httpserver.CheckLength("query", name, value); err != nil {
+			return nil, "", err
+		}
+		switch {
+		case name == "":
+			return nil, "", httpserver.Malformed("query: a parameter has an empty name")
+		case !utf8.ValidString(name) || !utf8.ValidString(value):
+			return nil, "", httpserver.Malformed("query: parameter %q is not valid UTF-8", name)
+		case len(values) > 1:
+			return nil, "", httpserver.Malformed("query: parameter %q is given %d times: must be given once", name, len(values))
+		case name == parameterProfileType && value == "":
+			return nil, "", httpserver.Malformed("query: parameter %q is empty: must be a profile type such as cpu", name)
+		case name == parameterProfileType:
+			profileType = value
+		case strings.Contains(name, "."):
+			attributes[name] = value
+		default:
+			return nil, "", httpserver.Malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name, for example service.name", name, parameterProfileType)
+		}
+	}
+	return attributes, profileType, nil
+}

@@ -1,0 +1,83 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscope
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+)
+
+// PushPath is the path of Push.
+const PushPath = "/push.v1.PusherService/Push"
+
+// Push is the unary call Push of push.v1.PusherService, in the Connect protocol
+// (https://connectrpc.com/docs/protocol).
+var Push = httpserver.Protocol{Path: PushPath, Success: http.StatusOK, Connect: true, Read: readPush}
+
+func readPush(r *httpserver.Request) (push httpserver.Push, err error) {
+	push.ContentType = httpserver.ConnectMediaType(r.Header)
+	if push.ContentType == "" {
+		return push, httpserver.Unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", httpserver.MediaTypeConnectProto, httpserver.MediaTypeJSON)
+	}
+	if version := r.Header.Get("Connect-Protocol-Version"); version != "" && version != "1" {
+		return push, httpserver.Malformed("Connect-Protocol-Version: must be 1")
+	}
+	message, err := r.Message()
+	if err != nil {
+		return push, err
+	}
+	read := readPushRequest
+	if push.ContentType == httpserver.MediaTypeJSON {
+		read, push.Response = readPushRequestJSON, []byte("{}")
+		if err := r.Reserve(memoryOfJSON(message)); err != nil {
+			return push, err
+		}
+	}
+	all, err := read(message)
+	if err == nil {
+		push.Profiles, err = profilesOf(all, r.ResourceAttributes)
+	}
+	if err != nil {
+		return push, fmt.Errorf("body: %w", err)
+	}
+	return push, nil
+}
+
+// profilesOf translates labels. resourceAttributes are those that labels override.
+func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles []httpserver.Profile, err error) {
+	for i, raw := range all {
+		series, err := newSeries(fmt.Sprintf("series[%d].labels", i), raw.labels)
+		if err != nil {
+			return nil, err
+		}
+		profileType := profileTypeOf(series.name)
+		payload := ingest.Payload{
+			Resource:        ingest.NewResource(resourceAttributes, series.resource),
+			ScopeAttributes: series.scope,
+			ProfileType:     profileType,
+			Temporality:     ingest.GoTemporality(profileType, series.deltas),
+		}
+		for j, sample := range raw.samples {
+			payload.Data = sample
+			profiles = append(profiles, httpserver.Profile{Name: fmt.Sprintf("series[%d].samples[%d]", i, j), Payload: payload})
+		}
+	}
+	return profiles, nil
+}
+
+// profileTypeOf returns the profile type that Pyroscope calls name.
+func profileTypeOf(name string) string {
+	switch name {
+	case "process_cpu":
+		return ingest.ProfileTypeCPU
+	case "memory":
+		return ingest.ProfileTypeHeap
+	case "goroutines":
+		return ingest.ProfileTypeGoroutine
+	}
+	return name
+}

@@ -1,0 +1,282 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscope
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// IngestPath is the path of Ingest.
+const IngestPath = "/ingest"
+
+// Ingest is POST /ingest: a form with the parts profile and sample_type_config, or with
+// format=pprof the profile as the body.
+var Ingest = httpserver.Protocol{Path: IngestPath, Success: http.StatusOK, Read: readIngest}
+
+// Attributes of a Profile: Pyroscope's presentation of its sample type. Type and unit of
+// the Profile remain those of the payload.
+const (
+	attributeDisplayName  = "pyroscope.sample_type.display_name"
+	attributeDisplayUnits = "pyroscope.sample_type.units"
+)
+
+const attributeAppName = "app_name"
+
+// Values of the attribute attachment of the metric of skipped attachments.
+const (
+	skippedPrevious = "previous_profile"
+	skippedOther    = "other"
+)
+
+// sampleTypeConfig describes one sample type.
+type sampleTypeConfig struct {
+	Units       string `json:"units"`
+	DisplayName string `json:"display-name"`
+	Aggregation string `json:"aggregation"`
+	Cumulative  bool   `json:"cumulative"`
+}
+
+const (
+	aggregationSum     = "sum"
+	aggregationAverage = "average"
+)
+
+// maxConfigBraces bounds sample_type_config before it is decoded: a pprof has at most
+// 1024 sample types.
+const maxConfigBraces = 1 + 1024
+
+// ingestion is the description of the profile of a request.
+type ingestion struct {
+	series      series
+	time        ingest.TimeRange
+	aggregation string // of all sample types that config does not contain
+	config      map[string]sampleTypeConfig
+}
+
+func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
+	query, err := r.Query()
+	if err != nil {
+		return push, err
+	}
+	in, err := readIngestQuery(query)
+	if err != nil {
+		return push, err
+	}
+	var body []byte
+	switch format := query.Get("format"); {
+	case format == "jfr":
+		return push, httpserver.Unsupported("format is jfr: must be pprof")
+	case r.IsForm() && (format == "" || format == "pprof"):
+		body, push.Skipped, err = in.readForm(r)
+	case format == "pprof":
+		body, err = r.Profile()
+	default:
+		return push, httpserver.Unsupported("format: want a form with a part named profile, or format=pprof and a pprof profile as the body; folded text and Pyroscope's other formats are not supported")
+	}
+	if err != nil {
+		return push, err
+	}
+	push.Profiles = []httpserver.Profile{{Name: "profile", Payload: ingest.Payload{
+		Data:              body,
+		Resource:          ingest.NewResource(r.ResourceAttributes, in.series.resource),
+		ScopeAttributes:   in.series.scope,
+		ProfileTypeOf:     in.profileType,
+		Temporality:       in.temporality,
+		ProfileAttributes: in.display,
+		TimeRange:         in.time,
+	}}}
+	return push, nil
+}
+
+// readIngestQuery reads name, from, until, spyName and aggregationType. It ignores all
+// other parameters: sampleRate and units repeat what the profile contains.
+func readIngestQuery(query url.Values) (in ingestion, err error) {
+	app, labels, err := parseName(query.Get("name"))
+	if err != nil {
+		return in, fmt.Errorf("query: parameter \"name\": %w", err)
+	}
+	if in.series, err = newSeries("query: labels of the parameter \"name\"", labels); err != nil {
+		return in, err
+	}
+	resource := in.series.resource
+	for _, known := range []label{{ingest.AttributeServiceName, app}, {attributeSpy, query.Get("spyName")}} {
+		if known.value == "" {
+			continue
+		}
+		name := known.name
+		if name == ingest.AttributeServiceName && resource[name] != "" && resource[name] != app {
+			name = attributeAppName
+		}
+		if resource[name] != "" {
+			continue
+		}
+		delete(resource, name)
+		if err := httpserver.SetAttribute(resource, "query", name, known.value); err != nil {
+			return in, err
+		}
+	}
+	if in.time.Start, err = parseTime(query.Get("from")); err != nil {
+		return in, httpserver.Malformed("query: parameter \"from\": %v", err)
+	}
+	if in.time.End, err = parseTime(query.Get("until")); err != nil {
+		return in, httpserver.Malformed("query: parameter \"until\": %v", err)
+	}
+	in.aggregation = query.Get("aggregationType")
+	return in, nil
+}
+
+// readForm returns the profile of a form and the number of skipped parts by kind.
+func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped map[string]int, err error) {
+	const partProfile, partConfig, partPrevious, partJFR = "profile", "sample_type_config", "prev_profile", "jfr"
+	parts, err := r.Form(func(name, _ string) bool { return name == partProfile || name == partConfig })
+	if err != nil {
+		return nil, nil, err
+	}
+	found := false
+	skipped = map[string]int{}
+	for i := range parts {
+		switch p := &parts[i]; p.Name {
+		case partProfile:
+			if found {
+				return nil, nil, httpserver.Malformed("body: duplicate part \"profile\"")
+			}
+			profile, found = p.Body, true
+		case partConfig:
+			if in.config, err = readConfig(p); err != nil {
+				return nil, nil, err
+			}
+		case partJFR:
+			return nil, nil, httpserver.Unsupported("body: the part \"jfr\" is a JFR recording, want a pprof profile in a part named profile")
+		case partPrevious: // the profile continues it and contains it
+			skipped[skippedPrevious]++
+		default:
+			skipped[skippedOther]++
+		}
+	}
+	if !found {
+		return nil, nil, httpserver.Malformed("body: no part named profile")
+	}
+	return profile, skipped, nil
+}
+
+func readConfig(p *httpserver.Part) (config map[string]sampleTypeConfig, err error) {
+	document, err := p.Document()
+	if err != nil {
+		return nil, err
+	}
+	if n := bytes.Count(document, []byte("{")); n > maxConfigBraces {
+		return nil, &pproftranslator.LimitError{What: "part \"sample_type_config\": braces", Limit: maxConfigBraces, Got: int64(n)}
+	}
+	if err := json.Unmarshal(document, &config); err != nil {
+		return nil, httpserver.Malformed("body: part \"sample_type_config\": %s", httpserver.JSONError(err))
+	}
+	return config, nil
+}
+
+// temporality is that of sample_type_config: cumulative, instant if it is averaged,
+// otherwise delta. Without a config the aggregation of the request decides, except for
+// sample types that are never deltas.
+func (in *ingestion) temporality(sampleType string) ingest.Temporality {
+	config, configured := in.config[sampleType]
+	switch {
+	case config.Cumulative:
+		return ingest.TemporalityCumulative
+	case config.Aggregation == aggregationAverage:
+		return ingest.TemporalityInstant
+	case configured:
+		return ingest.TemporalityDelta
+	case isInstant(sampleType), in.aggregation == aggregationAverage:
+		return ingest.TemporalityInstant
+	case in.aggregation == aggregationSum:
+		return ingest.TemporalityDelta
+	}
+	return ingest.TemporalityUnknown
+}
+
+// isInstant reports whether a sample type is instant in every runtime: the heap in use,
+// goroutines and the heap of Node.js.
+func isInstant(sampleType string) bool {
+	return ingest.IsInUse(sampleType) ||
+		slices.Contains([]string{"goroutine", "goroutines", "threadcreate", "objects", "space"}, sampleType)
+}
+
+// display returns Pyroscope's presentation of a sample type.
+func (in *ingestion) display(sampleType string) (attributes []ingest.Attribute) {
+	config := in.config[sampleType]
+	if config.DisplayName != "" {
+		attributes = append(attributes, ingest.Attribute{Key: attributeDisplayName, Value: config.DisplayName})
+	}
+	if config.Units != "" {
+		attributes = append(attributes, ingest.Attribute{Key: attributeDisplayUnits, Value: config.Units})
+	}
+	return attributes
+}
+
+// profileType derives the profile type from the sample types. Those of Go's mutex and
+// block profiles are equal: their display names tell them apart.
+func (in *ingestion) profileType(sampleTypes []string) string {
+	for _, sampleType := range sampleTypes {
+		name := in.config[sampleType].DisplayName
+		switch {
+		case strings.HasPrefix(name, "mutex_"):
+			return ingest.ProfileTypeMutex
+		case strings.HasPrefix(name, "block_"):
+			return ingest.ProfileTypeBlock
+		}
+	}
+	for _, known := range []struct{ profileType, sampleType string }{
+		{ingest.ProfileTypeWall, "wall"},
+		{ingest.ProfileTypeCPU, "cpu"},
+		{ingest.ProfileTypeHeap, "inuse_space"},
+		{ingest.ProfileTypeHeap, "alloc_space"},
+		{ingest.ProfileTypeHeap, "space"}, // of Node.js
+		{ingest.ProfileTypeGoroutine, "goroutine"},
+		{ingest.ProfileTypeGoroutine, "goroutines"},
+	} {
+		if slices.Contains(sampleTypes, known.sampleType) {
+			return known.profileType
+		}
+	}
+	return ""
+}
+
+// parseTime parses a time since 1970 as Pyroscope's clients write it. The number of
+// digits states the unit: seconds (up to 10), milliseconds (13), microseconds (16) or
+// nanoseconds (19). An empty text is 0, unknown.
+func parseTime(text string) (pcommon.Timestamp, error) {
+	unit := time.Duration(0)
+	switch digits := len(text); {
+	case digits == 0:
+		return 0, nil
+	case digits <= 10:
+		unit = time.Second
+	case digits == 13:
+		unit = time.Millisecond
+	case digits == 16:
+		unit = time.Microsecond
+	case digits == 19:
+		unit = time.Nanosecond
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || unit == 0 || n > math.MaxInt64/uint64(unit) {
+		return 0, errors.New("not a time, want seconds since 1970, or 13 digits of milliseconds, 16 of microseconds, 19 of nanoseconds")
+	}
+	return pcommon.Timestamp(n) * pcommon.Timestamp(unit), nil
+}

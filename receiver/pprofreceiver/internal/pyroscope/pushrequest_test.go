@@ -1,0 +1,110 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscope
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+)
+
+// The names of fields and the alphabets of base64 that protobuf's JSON takes.
+func TestConnectJSON(t *testing.T) {
+	for _, body := range []string{
+		`{"series":[{"samples":[{"rawProfile":"+//+"}]}]}`,
+		`{"series":[{"samples":[{"raw_profile":"-__-"}]}]}`,
+		`{"series":[{"samples":[{"rawProfile":"+//+","ID":"x"}],"annotations":[{"key":"a"}]}],"unknown":{}}`,
+	} {
+		all, err := readPushRequestJSON([]byte(body))
+		require.NoError(t, err, body)
+		assert.Equal(t, []rawSeries{{samples: [][]byte{{0xfb, 0xff, 0xfe}}}}, all, body)
+	}
+	all, err := readPushRequestJSON([]byte(`{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"YQ"},{"rawProfile":"YQ=="},{}]}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, []rawSeries{{labels: []label{{"a", "b"}}, samples: [][]byte{[]byte("a"), []byte("a"), nil}}}, all)
+}
+
+// Row R3 of the faults, the part of requests that hold several profiles: entries
+// are bounded before there is memory for them.
+func TestR3_EntriesOfPushRequests(t *testing.T) {
+	for name, message := range map[string][]byte{
+		"series":  bytes.Repeat([]byte{0x0a, 0x00}, 1<<20),
+		"samples": profiletest.PushRequest(bytes.Repeat([]byte{0x12, 0x00}, 1<<20)),
+		"labels":  profiletest.PushRequest(bytes.Repeat([]byte{0x0a, 0x00}, 1<<20)),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := readPushRequest(message)
+		runtime.ReadMemStats(&after)
+		require.ErrorContains(t, err, "limit of 256", name)
+		profiletest.Injected(t, fmt.Sprintf("1 requests of %d KiB of tiny entries", len(message)>>10))
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
+	}
+}
+
+// The same for JSON: what is allocated is what is reserved before.
+func TestR3_MemoryOfPushRequestsInJSON(t *testing.T) {
+	profile := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xfb, 0xef}, 4<<20))
+	long := strings.Repeat("a", 6*httpserver.MaxAttributeLength)
+	for name, message := range map[string]string{
+		"profile":            `{"series":[{"samples":[{"rawProfile":"` + profile + `"}]}]}`,
+		"escaped profile":    `{"series":[{"samples":[{"rawProfile":"` + strings.ReplaceAll(profile[:1<<20], "/", `\/`) + `\u002b` + profile[:3] + `"}]}]}`,
+		"profile, cut short": `{"series":[{"samples":[{"rawProfile":"` + profile[:1<<20] + `*"}]}]}`,
+		"labels":             `{"series":[{"labels":[` + strings.Repeat(`{"name":"`+long+`"},`, 20) + `{}]}]}`,
+		"escaped labels":     `{"series":[{"labels":[` + strings.Repeat(`{"value":"`+strings.Repeat(`\u0061`, httpserver.MaxAttributeLength)+`"},`, 20) + `{}]}]}`,
+		"a long label":       `{"series":[{"labels":[{"name":"` + strings.Repeat(`\u0061`, 1<<20) + `"}]}]}`,
+		"series":             `{"series":[` + strings.Repeat(`{},`, 30000) + `{}]}`,
+		"samples":            `{"series":[{"samples":[` + strings.Repeat(`{},`, 30000) + `{}]}]}`,
+		"names":              `{"series":[{"labels":[` + strings.Repeat(`{},`, 30000) + `{}]}]}`,
+		"notes":              `{"series":[{"annotations":[` + strings.Repeat(`{"key":"`+long+`"},`, 20) + `{}]}]}`,
+	} {
+		body := []byte(message)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = readPushRequestJSON(body)
+		runtime.ReadMemStats(&after)
+		allocated := after.TotalAlloc - before.TotalAlloc
+		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
+		profiletest.Injected(t, "1 requests in JSON")
+		most := memoryOfJSON(body) + 64<<10
+		if name == "escaped labels" { // each is copied twice, of which one is garbage at once
+			most += int64(len(body))
+		}
+		assert.LessOrEqual(t, int64(allocated), most, name)
+	}
+}
+
+func FuzzReadPushRequest(f *testing.F) {
+	f.Add(profiletest.PushRequest(profiletest.RawSeries([]byte("profile"), "a", "b")), false)
+	f.Add([]byte(`{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"YQ"}]}]}`), true)
+	f.Fuzz(func(t *testing.T, message []byte, isJSON bool) {
+		read := readPushRequest
+		if isJSON {
+			read = readPushRequestJSON
+		}
+		all, err := read(message)
+		if err != nil {
+			return
+		}
+		size, samples := 0, 0
+		for _, series := range all {
+			for _, sample := range series.samples {
+				size += len(sample)
+				samples++
+			}
+		}
+		if size > len(message) || samples > httpserver.MaxProfiles {
+			t.Errorf("%d samples of %d bytes in a message of %d", samples, size, len(message))
+		}
+	})
+}
