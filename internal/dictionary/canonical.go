@@ -88,7 +88,7 @@ func NewCanonical(t *Tables) *Canonical {
 // UseSample uses a stack, an attribute set and a link.
 func (c *Canonical) UseSample(stack, set, link int32) {
 	if c.stacks.use(stack) {
-		for _, l := range c.t.stacks.stack(stack) {
+		for _, l := range c.t.stacks.at(stack) {
 			c.useLocation(l)
 		}
 	}
@@ -99,7 +99,7 @@ func (c *Canonical) UseSample(stack, set, link int32) {
 // UseSet uses an attribute set.
 func (c *Canonical) UseSet(set int32) {
 	if c.sets.use(set) {
-		r := reader{c.t.sets.key(set)}
+		r := reader{c.t.sets.at(set)}
 		for r.more() {
 			c.useAttribute(r.index())
 		}
@@ -114,10 +114,10 @@ func (c *Canonical) useLocation(i int32) {
 		return
 	}
 	l := &c.location
-	l.decode(c.t.locations.key(i))
+	l.decode(c.t.locations.at(i))
 	if c.mappings.use(l.Mapping) {
 		m := &c.mapping
-		m.decode(c.t.mappings.key(l.Mapping))
+		m.decode(c.t.mappings.at(l.Mapping))
 		c.UseString(m.Filename)
 		for _, a := range m.Attributes {
 			c.useAttribute(a)
@@ -126,7 +126,7 @@ func (c *Canonical) useLocation(i int32) {
 	for _, line := range l.Lines {
 		if c.functions.use(line.Function) {
 			f := &c.function
-			f.decode(c.t.functions.key(line.Function))
+			f.decode(c.t.functions.at(line.Function))
 			c.UseString(f.Name)
 			c.UseString(f.SystemName)
 			c.UseString(f.Filename)
@@ -140,7 +140,7 @@ func (c *Canonical) useLocation(i int32) {
 func (c *Canonical) useAttribute(i int32) {
 	if c.attributes.use(i) {
 		a := &c.attribute
-		a.decode(c.t.attributes.key(i))
+		a.decode(c.t.attributes.at(i))
 		c.UseString(a.key)
 		c.UseString(a.unit)
 	}
@@ -150,32 +150,32 @@ func (c *Canonical) useAttribute(i int32) {
 func (c *Canonical) Rank() {
 	t := c.t
 	slices.SortFunc(c.strings.used, func(a, b int32) int {
-		return bytes.Compare(t.strings.key(a), t.strings.key(b))
+		return bytes.Compare(t.strings.at(a), t.strings.at(b))
 	})
 	c.strings.ranked()
 	slices.SortFunc(c.links.used, func(a, b int32) int {
-		return bytes.Compare(t.links.key(a), t.links.key(b))
+		return bytes.Compare(t.links.at(a), t.links.at(b))
 	})
 	c.links.ranked()
 	c.rankAttributes()
 	sortByKeys(&c.sets, func(key []int64, i int32) []int64 {
-		return c.appendAttributeRanks(key, reader{t.sets.key(i)})
+		return c.appendAttributeRanks(key, reader{t.sets.at(i)})
 	})
 	sortByKeys(&c.functions, func(key []int64, i int32) []int64 {
 		f := &c.function
-		f.decode(t.functions.key(i))
+		f.decode(t.functions.at(i))
 		return append(key, int64(c.strings.rank[f.Name]), int64(c.strings.rank[f.SystemName]),
 			int64(c.strings.rank[f.Filename]), f.StartLine)
 	})
 	sortByKeys(&c.mappings, func(key []int64, i int32) []int64 {
 		m := &c.mapping
-		m.decode(t.mappings.key(i))
+		m.decode(t.mappings.at(i))
 		key = append(key, int64(c.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
 		return c.appendRanks(key, m.Attributes)
 	})
 	sortByKeys(&c.locations, func(key []int64, i int32) []int64 {
 		l := &c.location
-		l.decode(t.locations.key(i))
+		l.decode(t.locations.at(i))
 		for _, line := range l.Lines {
 			key = append(key, int64(c.functions.rank[line.Function]), line.Line, line.Column)
 		}
@@ -184,7 +184,7 @@ func (c *Canonical) Rank() {
 	})
 	sortByKeys(&c.stacks, func(key []int32, i int32) []int32 {
 		start := len(key)
-		for _, l := range t.stacks.stack(i) {
+		for _, l := range t.stacks.at(i) {
 			key = append(key, c.locations.rank[l])
 		}
 		slices.Reverse(key[start:])
@@ -199,8 +199,8 @@ func (c *Canonical) Rank() {
 func (c *Canonical) rankAttributes() {
 	slices.SortFunc(c.attributes.used, func(x, y int32) int {
 		var a, b attribute
-		a.decode(c.t.attributes.key(x))
-		b.decode(c.t.attributes.key(y))
+		a.decode(c.t.attributes.at(x))
+		b.decode(c.t.attributes.at(y))
 		return cmp.Or(
 			cmp.Compare(c.strings.rank[a.key], c.strings.rank[b.key]),
 			cmp.Compare(c.strings.rank[a.unit], c.strings.rank[b.unit]),
@@ -285,7 +285,7 @@ func (c *Canonical) Link(i int32) int32 {
 // their content.
 func (c *Canonical) AppendSet(dst []int32, set int32) []int32 {
 	start := len(dst)
-	r := reader{c.t.sets.key(set)}
+	r := reader{c.t.sets.at(set)}
 	for r.more() {
 		dst = append(dst, r.index())
 	}
@@ -319,7 +319,7 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	stacks.EnsureCapacity(len(c.stacks.order))
 	var stack []int32
 	for _, i := range c.stacks.order {
-		stack = append(stack[:0], t.stacks.stack(i)...)
+		stack = append(stack[:0], t.stacks.at(i)...)
 		for n := len(stack) - 1; n >= 0; n-- {
 			c.locations.add(stack[n])
 			stack[n] = c.locations.place[stack[n]]
@@ -331,7 +331,7 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	locations.EnsureCapacity(len(c.locations.order))
 	l := &c.location
 	for _, i := range c.locations.order {
-		l.decode(t.locations.key(i))
+		l.decode(t.locations.at(i))
 		c.mappings.add(l.Mapping)
 		l.Mapping = c.mappings.place[l.Mapping]
 		for n := range l.Lines {
@@ -347,7 +347,7 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	mappings.EnsureCapacity(len(c.mappings.order))
 	m := &c.mapping
 	for _, i := range c.mappings.order {
-		m.decode(t.mappings.key(i))
+		m.decode(t.mappings.at(i))
 		m.Filename = c.String(m.Filename)
 		c.placeAttributes(m.Attributes)
 		add('m', m.appendKey(key[:0]))
@@ -357,7 +357,7 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	functions.EnsureCapacity(len(c.functions.order))
 	f := &c.function
 	for _, i := range c.functions.order {
-		f.decode(t.functions.key(i))
+		f.decode(t.functions.at(i))
 		f.Name, f.SystemName, f.Filename = c.String(f.Name), c.String(f.SystemName), c.String(f.Filename)
 		add('f', f.appendKey(key[:0]))
 		f.write(functions.AppendEmpty())
@@ -366,22 +366,22 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	attributes.EnsureCapacity(len(c.attributes.order))
 	a := &c.attribute
 	for _, i := range c.attributes.order {
-		a.decode(t.attributes.key(i))
+		a.decode(t.attributes.at(i))
 		a.key, a.unit = c.String(a.key), c.String(a.unit)
-		add('a', append(appendIndex(appendIndex(key[:0], a.key), a.unit), a.value...))
+		add('a', a.appendKey(key[:0]))
 		a.write(attributes.AppendEmpty())
 	}
 	links := dst.LinkTable()
 	links.EnsureCapacity(len(c.links.order))
 	for _, i := range c.links.order {
-		add('k', append(key[:0], t.links.key(i)...))
-		writeLink(links.AppendEmpty(), t.links.key(i))
+		add('k', append(key[:0], t.links.at(i)...))
+		writeLink(links.AppendEmpty(), t.links.at(i))
 	}
 	var all []byte
 	ends := make([]uint32, 0, len(c.strings.order))
 	for _, i := range c.strings.order {
-		add('t', append(key[:0], t.strings.key(i)...))
-		all = append(all, t.strings.key(i)...)
+		add('t', append(key[:0], t.strings.at(i)...))
+		all = append(all, t.strings.at(i)...)
 		ends = append(ends, uint32(len(all)))
 	}
 	writeStrings(dst, all, ends)

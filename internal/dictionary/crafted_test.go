@@ -43,7 +43,7 @@ func TestP6_CraftedEntries(t *testing.T) {
 		crafted += n
 		tables := New(0)
 		for i := range n {
-			tables.StringOf(of(i))
+			tables.String(of(i))
 		}
 		return probes(&tables.strings.index)
 	}
@@ -53,9 +53,10 @@ func TestP6_CraftedEntries(t *testing.T) {
 
 	stacks := func(of func(int) []int32) float64 {
 		crafted += n
-		var table stackTable
+		var table table[int32]
 		for i := range n {
-			table.intern(of(i), n)
+			table.content = append(table.content, of(i)...)
+			table.intern(noPrimary, n)
 		}
 		return probes(&table.index)
 	}

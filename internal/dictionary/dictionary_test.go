@@ -23,42 +23,42 @@ import (
 func TestTableAgainstMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		var table table
+		var table table[byte]
+		primaryOf := func([]byte) int32 { return noPrimary }
 		if seed%2 == 0 {
-			table.part = func(key []byte) int32 { return int32(key[0]) - '2' } // "0" and "1" have none
+			primaryOf = func(entry []byte) int32 { return max(-1, int32(entry[0])-'2') }
 		}
+		table.primaryOf = primaryOf
 		var order []string
 		known := map[string]int32{}
 		for range 2000 {
 			switch n := r.IntN(100); {
 			case n == 0:
 				keep := r.IntN(len(order) + 1)
-				for _, key := range order[keep:] {
-					delete(known, key)
+				for _, entry := range order[keep:] {
+					delete(known, entry)
 				}
 				order = order[:keep]
 				table.truncate(keep)
 			case n == 1:
-				table.grow(r.IntN(50), r.IntN(500))
+				table.grow(r.IntN(50))
 			default:
-				key := fmt.Sprint(10 + r.IntN(700))[r.IntN(2):]
-				want, ok := known[key]
+				entry := fmt.Sprint(10 + r.IntN(700))[r.IntN(2):]
+				want, ok := known[entry]
 				if !ok {
 					want = int32(len(order))
-					known[key] = want
-					order = append(order, key)
+					known[entry] = want
+					order = append(order, entry)
 				}
-				if table.part == nil {
-					require.Equal(t, want, table.intern([]byte(key), math.MaxInt32))
-					break
-				}
-				table.keys = append(table.keys, key...)
-				require.Equal(t, want, table.internLast(table.part([]byte(key)), math.MaxInt32))
+				table.content = append(table.content, entry...)
+				n, added := table.intern(primaryOf([]byte(entry)), math.MaxInt32)
+				require.Equal(t, want, n)
+				require.Equal(t, !ok, added)
 			}
 			require.Equal(t, len(order), table.len())
 		}
-		for i, key := range order {
-			require.Equal(t, key, string(table.key(int32(i))))
+		for i, entry := range order {
+			require.Equal(t, entry, string(table.at(int32(i))))
 		}
 		used := 0
 		for _, s := range table.index.slots {
@@ -67,18 +67,18 @@ func TestTableAgainstMap(t *testing.T) {
 			}
 		}
 		require.Equal(t, table.index.used, used)
-		for _, n := range table.firsts {
+		for _, n := range table.first {
 			if n != 0 {
 				used++
 			}
 		}
-		require.Equal(t, len(order), used, "a place an entry")
+		require.Equal(t, len(order), used, "each entry has one place")
 	}
 }
 
 func TestZeroValuesAreFirst(t *testing.T) {
 	tables := New(0)
-	assert.Zero(t, tables.StringOf(""))
+	assert.Zero(t, tables.String(""))
 	assert.Zero(t, tables.Mapping(Mapping{}))
 	assert.Zero(t, tables.Location(Location{}))
 	assert.Zero(t, tables.Function(Function{}))
@@ -157,7 +157,7 @@ func TestAttributesAreSets(t *testing.T) {
 	tables := New(0)
 	var attributes []int32
 	for _, key := range []string{"a", "b", "c"} {
-		attributes = append(attributes, tables.Attribute(tables.StringOf(key), 0, Value(nil).AppendInt(1)))
+		attributes = append(attributes, tables.Attribute(tables.String(key), 0, Value(nil).AppendInt(1)))
 	}
 	abc := tables.AttributeSet(attributes)
 	slices.Reverse(attributes)
@@ -169,7 +169,7 @@ func TestAttributesAreSets(t *testing.T) {
 	require.NoError(t, tables.Err())
 
 	mark := tables.Mark()
-	tables.AttributeSet([]int32{attributes[0], tables.Attribute(tables.StringOf("c"), 0, Value(nil).AppendInt(2))})
+	tables.AttributeSet([]int32{attributes[0], tables.Attribute(tables.String("c"), 0, Value(nil).AppendInt(2))})
 	var duplicate *DuplicateKeyError
 	require.ErrorAs(t, tables.Err(), &duplicate)
 	require.Equal(t, "c", duplicate.Key)
@@ -179,7 +179,7 @@ func TestAttributesAreSets(t *testing.T) {
 
 func TestOverflow(t *testing.T) {
 	for _, intern := range []func(*Tables, int) int32{
-		func(t *Tables, i int) int32 { return t.StringOf(fmt.Sprint(i)) },
+		func(t *Tables, i int) int32 { return t.String(fmt.Sprint(i)) },
 		func(t *Tables, i int) int32 { return t.Mapping(Mapping{MemoryStart: uint64(i)}) },
 		func(t *Tables, i int) int32 { return t.Location(Location{Address: uint64(i)}) },
 		func(t *Tables, i int) int32 { return t.Function(Function{StartLine: int64(i)}) },
@@ -240,100 +240,32 @@ func remapped(tables *Tables, r *Remap, pd pprofile.Profiles) pprofile.Profiles 
 // write puts the tables into pd as they are.
 func write(t *Tables, pd pprofile.Profiles) {
 	dst := pd.Dictionary()
-	writeStrings(dst, t.strings.keys, t.strings.ends)
+	writeStrings(dst, t.strings.content, t.strings.ends)
 	var m Mapping
 	for i := range int32(t.mappings.len()) {
-		m.decode(t.mappings.key(i))
+		m.decode(t.mappings.at(i))
 		m.write(dst.MappingTable().AppendEmpty())
 	}
 	var l Location
 	for i := range int32(t.locations.len()) {
-		l.decode(t.locations.key(i))
+		l.decode(t.locations.at(i))
 		l.write(dst.LocationTable().AppendEmpty())
 	}
 	var f Function
 	for i := range int32(t.functions.len()) {
-		f.decode(t.functions.key(i))
+		f.decode(t.functions.at(i))
 		f.write(dst.FunctionTable().AppendEmpty())
 	}
 	for i := range int32(t.links.len()) {
-		writeLink(dst.LinkTable().AppendEmpty(), t.links.key(i))
+		writeLink(dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
 	var a attribute
 	for i := range int32(t.attributes.len()) {
-		a.decode(t.attributes.key(i))
+		a.decode(t.attributes.at(i))
 		a.write(dst.AttributeTable().AppendEmpty())
 	}
 	for i := range int32(t.stacks.len()) {
-		writeStack(dst.StackTable().AppendEmpty(), t.stacks.stack(i))
-	}
-}
-
-// A Writer numbers entries as Tables do, and what it has written is what they hold.
-func TestWriterAgainstTables(t *testing.T) {
-	w := NewWriter()
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 2))
-		limit := 0
-		if seed%4 == 0 {
-			limit = 1 + r.IntN(60)
-		}
-		tables := New(limit)
-		w.tables.limit = tables.limit
-		pd := pprofile.NewProfiles()
-		w.Reset(pd.Dictionary())
-		w.Grow(Room{Functions: r.IntN(50), Locations: r.IntN(50), Stacks: r.IntN(50)})
-		wide := 1 + r.IntN(30)
-		index := func() int32 { return int32(r.IntN(wide)) }
-		indices := func() []int32 {
-			indices := make([]int32, r.IntN(4))
-			for i := range indices {
-				indices[i] = int32(r.IntN(tables.attributes.len()))
-			}
-			return indices
-		}
-		for range 500 {
-			switch r.IntN(7) {
-			case 0:
-				f := Function{index(), index(), index() / 8, int64(index()) - 1}
-				require.Equal(t, tables.Function(f), w.Function(f))
-			case 1:
-				l := Location{Mapping: index(), Address: uint64(index()), Attributes: indices()}
-				for range r.IntN(3) {
-					l.Lines = append(l.Lines, Line{index(), int64(index() / 8), int64(index() / 16)})
-				}
-				require.Equal(t, tables.Location(l), w.Location(l))
-			case 2:
-				stack := make([]int32, r.IntN(4))
-				for i := range stack {
-					stack[i] = index() / 4
-				}
-				require.Equal(t, tables.Stack(stack), w.Stack(stack))
-			case 3:
-				m := Mapping{MemoryStart: uint64(index()), Filename: index(), Attributes: indices()}
-				require.Equal(t, tables.Mapping(m), w.Mapping(m))
-			case 4:
-				trace, span := [16]byte{byte(index())}, [8]byte{byte(index() / 4)}
-				require.Equal(t, tables.Link(trace, span), w.Link(trace, span))
-			case 5:
-				key, unit, v := index(), index()/8, Value(nil).AppendInt(int64(index()/4))
-				for tables.strings.len() <= int(key) && tables.Err() == nil { // a key twice is named
-					s := fmt.Sprint(tables.strings.len())
-					require.Equal(t, tables.StringOf(s), w.StringOf(s))
-				}
-				if tables.Err() == nil {
-					require.Equal(t, tables.Attribute(key, unit, v), w.Attribute(key, unit, v))
-				}
-			default:
-				set := indices()
-				require.Equal(t, tables.AttributeSet(set), w.AttributeSet(set))
-			}
-			require.Equal(t, tables.Err(), w.Err())
-		}
-		w.WriteStrings()
-		got, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
-		require.Equal(t, written(tables), got)
+		writeStack(dst.StackTable().AppendEmpty(), t.stacks.at(i))
 	}
 }
 

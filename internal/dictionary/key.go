@@ -9,7 +9,7 @@ func appendUint(key []byte, v uint64) []byte { return binary.AppendUvarint(key, 
 
 func appendInt(key []byte, v int64) []byte { return binary.AppendVarint(key, v) }
 
-func appendIndex(key []byte, i int32) []byte { return binary.AppendUvarint(key, uint64(uint32(i))) }
+func appendIndex(key []byte, i int32) []byte { return appendUint(key, uint64(uint32(i))) }
 
 func appendIndices(key []byte, indices []int32) []byte {
 	for _, i := range indices {
@@ -18,8 +18,8 @@ func appendIndices(key []byte, indices []int32) []byte {
 	return key
 }
 
-// reader takes apart a key that this package has made. Its methods panic on
-// any other input.
+// reader takes apart a key that this package has made. Its methods panic on any
+// other input.
 type reader struct{ key []byte }
 
 func (r *reader) more() bool { return len(r.key) > 0 }

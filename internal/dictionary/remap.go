@@ -82,7 +82,7 @@ func known(s []int32, i int32) (int32, bool) {
 func (r *Remap) String(i int32) int32 {
 	to, ok := known(r.strings, i)
 	if !ok {
-		to = r.to.StringOf(r.from.StringTable().At(int(i)))
+		to = r.to.String(r.from.StringTable().At(int(i)))
 		r.strings[i] = to + 1
 	}
 	return to
@@ -185,7 +185,7 @@ func (r *Remap) Stack(i int32) int32 {
 			}
 		}
 		// A service that sends again mostly sends its stacks in the same order.
-		if next := r.lastStack + 1; int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.stack(next), r.stack) {
+		if next := r.lastStack + 1; int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.at(next), r.stack) {
 			to = next
 		} else {
 			to = r.to.Stack(r.stack)

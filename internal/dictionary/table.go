@@ -6,105 +6,144 @@ package dictionary
 import (
 	"bytes"
 	"hash/maphash"
+	"unsafe"
 )
 
 // seed keys the hashes of all tables, so that no input can be made to collide.
 var seed = maphash.MakeSeed()
 
-// table is a set of byte strings, each known by the order it was added in.
-type table struct {
-	numbers
-	keys []byte   // all keys, one after the other
-	ends []uint32 // where each key ends in keys
-	// part, if it is there, tells the part of a key.
-	part func(key []byte) int32
+// table holds distinct entries, each a run of bytes or of indices. It numbers them
+// from 0 in the order in which they are added.
+type table[E byte | int32] struct {
+	content []E      // all entries, one after the other
+	ends    []uint32 // where each entry ends in content
+	// The primary index of an entry is one that few others share, such as the name of a
+	// function, or noPrimary. The first entry of each primary index is in first (its
+	// number plus one) and not in index: as indices grow by one, it is found without a
+	// hash and where the processor's cache was last.
+	first []int32
+	index index
+	// primaryOf returns the primary index of an entry; nil if none has one.
+	primaryOf func(entry []E) int32
 }
 
-func (t *table) key(i int32) []byte {
+const (
+	noPrimary  = -1
+	maxContent = 1<<32 - 1
+)
+
+// at returns entry i.
+func (t *table[E]) at(i int32) []E {
 	start := uint32(0)
 	if i > 0 {
 		start = t.ends[i-1]
 	}
-	return t.keys[start:t.ends[i]]
+	return t.content[start:t.ends[i]]
 }
 
-func hashOf(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
+func (t *table[E]) len() int { return len(t.ends) }
 
-const maxArena = 1<<32 - 1
+// raw returns the memory of an entry.
+func raw[E byte | int32](entry []E) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(entry))), len(entry)*int(unsafe.Sizeof(E(0))))
+}
 
-// room is limit, or the present length if there is no room for so many more bytes.
-func (t *table) room(limit, more int) int {
-	if t.size()+more > maxArena {
-		return t.len()
+// intern returns the number of the entry that has been appended to content, where it
+// stays if it is new. If the table is full (limit entries, or 2^32 elements), intern
+// returns -1.
+func (t *table[E]) intern(primary int32, limit int) (n int32, added bool) {
+	entry := t.content[t.size():]
+	if primary >= 0 {
+		if int(primary) >= len(t.first) {
+			t.first = append(t.first, make([]int32, int(primary)+1-len(t.first))...)
+		}
+		n = t.first[primary] - 1
+		if n < 0 {
+			if n = t.add(limit); n >= 0 {
+				t.first[primary] = n + 1
+			}
+			return n, n >= 0
+		}
+		if bytes.Equal(raw(t.at(n)), raw(entry)) {
+			t.content = t.content[:len(t.content)-len(entry)]
+			return n, false
+		}
 	}
-	return limit
-}
-
-// intern returns the number of key, which is copied and added if it is new, in a
-// table without parts. With no room left (limit entries, or 4 GiB of keys) it
-// answers -1.
-func (t *table) intern(key []byte, limit int) int32 {
-	n, added := t.number(noPart, t.room(limit, len(key)),
-		func() uint32 { return hashOf(key) },
-		func(n int32) bool { return bytes.Equal(t.key(n), key) })
-	if added {
-		t.keys = append(t.keys, key...)
-		t.ends = append(t.ends, uint32(len(t.keys)))
+	hash := hashOf(entry)
+	n, slot := t.index.find(hash, func(n int32) bool { return bytes.Equal(raw(t.at(n)), raw(entry)) })
+	if n >= 0 {
+		t.content = t.content[:len(t.content)-len(entry)]
+		return n, false
 	}
-	return n
-}
-
-// internLast is intern for the key that has been appended to keys, where it stays
-// if it is new. It is told the part of the key.
-func (t *table) internLast(part int32, limit int) int32 {
-	start := t.size()
-	key := t.keys[start:]
-	n, added := t.number(part, t.room(limit, len(key)),
-		func() uint32 { return hashOf(key) },
-		func(n int32) bool { return bytes.Equal(t.key(n), key) })
-	if added {
-		t.ends = append(t.ends, uint32(len(t.keys)))
-	} else {
-		t.keys = t.keys[:start]
+	if n = t.add(limit); n >= 0 {
+		t.index.insert(slot, hash, n)
 	}
-	return n
+	return n, n >= 0
 }
 
-// size is the length of all keys.
-func (t *table) size() int {
+// add numbers the entry at the end of content, or removes it and returns -1.
+func (t *table[E]) add(limit int) int32 {
+	if t.len() >= limit || len(t.content) > maxContent {
+		t.content = t.content[:t.size()]
+		return -1
+	}
+	t.ends = append(t.ends, uint32(len(t.content)))
+	return int32(t.len() - 1)
+}
+
+func hashOf[E byte | int32](entry []E) uint32 { return uint32(maphash.Bytes(seed, raw(entry))) }
+
+// size is the length of all entries.
+func (t *table[E]) size() int {
 	if len(t.ends) == 0 {
 		return 0
 	}
 	return int(t.ends[len(t.ends)-1])
 }
 
-// truncate forgets the keys from number n on.
-func (t *table) truncate(n int) {
-	for i := t.len() - 1; i >= n; i-- {
-		key, part := t.key(int32(i)), int32(noPart)
-		if t.part != nil {
-			part = t.part(key)
+// truncate removes the entries from number n on.
+func (t *table[E]) truncate(n int) {
+	for t.len() > n {
+		last := int32(t.len() - 1)
+		entry, primary := t.at(last), int32(noPrimary)
+		if t.primaryOf != nil {
+			primary = t.primaryOf(entry)
 		}
-		t.removeLast(part, func() uint32 { return hashOf(key) })
-		t.ends = t.ends[:i]
+		if primary >= 0 && t.first[primary] == last+1 {
+			t.first[primary] = 0
+		} else {
+			_, slot := t.index.find(hashOf(entry), func(other int32) bool { return other == last })
+			t.index.remove(slot)
+		}
+		t.content, t.ends = t.content[:len(t.content)-len(entry)], t.ends[:last]
 	}
-	t.keys = t.keys[:t.size()]
 }
 
-// reset forgets all keys and keeps the memory.
-func (t *table) reset() {
-	t.numbers.reset()
-	t.keys, t.ends = t.keys[:0], t.ends[:0]
+// reset removes all entries and keeps the memory.
+func (t *table[E]) reset() {
+	t.content, t.ends, t.first = t.content[:0], t.ends[:0], t.first[:0]
+	t.index.reset()
 }
 
-// grow makes room for so many more keys at once, and their bytes.
-func (t *table) grow(n, size int) {
-	t.keys = roomy(t.keys, size)
+// grow makes room for n more entries.
+func (t *table[E]) grow(n int) {
 	t.ends = roomy(t.ends, n)
-	t.numbers.grow(n, t.part != nil)
+	if t.primaryOf != nil {
+		t.first = roomy(t.first, n)
+		n /= 2 // about as many are the first of their primary index
+	}
+	t.index.grow(n, t.len())
 }
 
-// retained is the size, in bytes, of what the table holds on to.
-func (t *table) retained() int {
-	return cap(t.keys) + 4*cap(t.ends) + t.numbers.retained()
+// retained is the memory that t holds on to, in bytes.
+func (t *table[E]) retained() int {
+	return cap(t.content)*int(unsafe.Sizeof(E(0))) + 4*cap(t.ends) + 4*cap(t.first) + t.index.retained()
+}
+
+// roomy returns s with capacity for n more elements.
+func roomy[E any](s []E, n int) []E {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	return append(make([]E, 0, len(s)+n), s...)
 }

@@ -4,40 +4,43 @@
 package dictionary
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
-	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Tables are the seven tables of a dictionary under construction. They are not
-// safe for concurrent use.
+// Tables are the seven tables of a dictionary under construction. They are not safe
+// for concurrent use.
 //
-// A method that interns an entry returns its index. Where a table is full it
-// returns 0 and Err tells so from then on, until Rollback; the same holds for a set
+// A method that interns an entry returns its index. If a table is full the method
+// returns 0, and Err returns an error until Rollback or Reset; the same holds for a set
 // of attributes with two of one key. Callers add all of a payload and look once.
 type Tables struct {
 	limit      int
-	strings    table
-	mappings   table
-	locations  table
-	functions  table
-	links      table
-	attributes table
-	stacks     stackTable
-	sets       table // beyond what the format has: the attribute sets of samples
+	strings    table[byte]
+	mappings   table[byte]
+	locations  table[byte]
+	functions  table[byte]
+	links      table[byte]
+	attributes table[byte]
+	stacks     table[int32]
+	sets       table[byte] // beyond what the format has: the attribute sets of samples
 
-	indices  []int32
-	keys     []int32
-	err      error
-	repaired int
+	dst        pprofile.ProfilesDictionary // see WriteTo
+	writes     bool
+	outputSize int
+	repaired   int
+	err        error
+
+	indices []int32 // of the set that is being interned
+	keys    []int32 // of its attributes
 }
 
 const tableCount = 8
 
-// DuplicateKeyError says that one set of attributes has two attributes of one
-// key.
+// DuplicateKeyError says that one set of attributes has two attributes of one key.
 type DuplicateKeyError struct{ Key string }
 
 func (e *DuplicateKeyError) Error() string {
@@ -54,22 +57,22 @@ func (e *OverflowError) Error() string {
 	return fmt.Sprintf("%s_table is full: it holds %d entries, and an index may not exceed int32", e.Table, e.Limit)
 }
 
-// New returns tables that hold the zero values alone. limit is how many entries
-// a table may have, 0 for as many as an int32 can number.
+// New returns tables that hold the zero values alone. limit is how many entries a
+// table may have, 0 for as many as an int32 can number.
 func New(limit int) *Tables {
 	if limit <= 0 {
 		limit = math.MaxInt32
 	}
 	t := &Tables{limit: limit}
-	t.functions.part = functionPart
-	t.locations.part = locationPart
+	t.functions.primaryOf = nameOf
+	t.locations.primaryOf = functionOf
 	t.addZeroValues()
 	return t
 }
 
 type anyTable interface {
 	len() int
-	truncate(int)
+	truncate(n int)
 	reset()
 	retained() int
 }
@@ -81,17 +84,18 @@ func (t *Tables) all() [tableCount]anyTable {
 }
 
 func (t *Tables) addZeroValues() {
-	t.String(nil)
+	t.String("")
 	t.Mapping(Mapping{})
 	t.Location(Location{})
 	t.Function(Function{})
 	t.Link([16]byte{}, [8]byte{})
 	t.Attribute(0, 0, nil)
 	t.Stack(nil)
-	t.sets.intern(nil, t.limit)
+	t.AttributeSet(nil)
+	t.outputSize = 0
 }
 
-// Reset forgets all entries but the zero values and keeps the memory.
+// Reset removes all entries but the zero values and keeps the memory.
 func (t *Tables) Reset() {
 	for _, table := range t.all() {
 		table.reset()
@@ -100,12 +104,43 @@ func (t *Tables) Reset() {
 	t.addZeroValues()
 }
 
-// Err is the *OverflowError, or else the *DuplicateKeyError, of the first entry that
-// could not be added, or nil.
+// WriteTo is Reset. From then on, until Release, each entry is written into dst at the
+// moment when it is added; WriteStrings writes the strings. dst must be empty, and
+// Rollback must not be used.
+func (t *Tables) WriteTo(dst pprofile.ProfilesDictionary) {
+	t.dst, t.writes = dst, true
+	t.Reset()
+}
+
+// WriteStrings writes the string table, once, at the end.
+func (t *Tables) WriteStrings() { writeStrings(t.dst, t.strings.content, t.strings.ends) }
+
+// Release ends WriteTo.
+func (t *Tables) Release() { t.dst, t.writes = pprofile.ProfilesDictionary{}, false }
+
+// Room is how many entries to make room for.
+type Room struct{ Strings, StringBytes, Functions, Locations, Stacks int }
+
+// Grow makes room at once, which takes less than growing on the way.
+func (t *Tables) Grow(n Room) {
+	t.strings.content = roomy(t.strings.content, n.StringBytes)
+	t.strings.grow(n.Strings)
+	t.functions.grow(n.Functions)
+	t.locations.grow(n.Locations)
+	t.stacks.grow(n.Stacks)
+	if t.writes {
+		t.dst.FunctionTable().EnsureCapacity(n.Functions + 1)
+		t.dst.LocationTable().EnsureCapacity(n.Locations + 1)
+		t.dst.StackTable().EnsureCapacity(n.Stacks + 1)
+	}
+}
+
+// Err returns the *OverflowError, or else the *DuplicateKeyError, of the first entry
+// that could not be added, or nil.
 func (t *Tables) Err() error { return t.err }
 
-// TakeDuplicate returns what Err does if that is a *DuplicateKeyError, and forgets
-// it; otherwise nil. A set is looked at again each time it is asked for.
+// TakeDuplicate returns what Err does if that is a *DuplicateKeyError, and clears it;
+// otherwise nil. A set is looked at again each time it is asked for.
 func (t *Tables) TakeDuplicate() error {
 	duplicate, ok := t.err.(*DuplicateKeyError) //nolint:errorlint // it is never wrapped
 	if !ok {
@@ -115,44 +150,44 @@ func (t *Tables) TakeDuplicate() error {
 	return duplicate
 }
 
-// Repaired is the number of strings so far in which bytes that were not UTF-8
-// were replaced.
+// Repaired is the number of strings so far in which bytes that were not UTF-8 were
+// replaced.
 func (t *Tables) Repaired() int { return t.repaired }
 
 // Mark is a state of the tables to go back to.
 type Mark struct {
-	lengths  [tableCount]int
-	repaired int
+	lengths              [tableCount]int
+	outputSize, repaired int
 }
 
 // Mark returns the present state.
 func (t *Tables) Mark() Mark {
-	m := Mark{repaired: t.repaired}
+	m := Mark{outputSize: t.outputSize, repaired: t.repaired}
 	for i, table := range t.all() {
 		m.lengths[i] = table.len()
 	}
 	return m
 }
 
-// Rollback forgets what was added since m was made, an error among it.
+// Rollback removes what was added since m was made, and the error.
 func (t *Tables) Rollback(m Mark) {
 	for i, table := range t.all() {
 		table.truncate(m.lengths[i])
 	}
-	t.err, t.repaired = nil, m.repaired
-}
-
-// Lengths are the numbers of entries of each table, zero values included.
-func (t *Tables) Lengths() Lengths {
-	return Lengths{
-		Strings: t.strings.len(), Mappings: t.mappings.len(), Locations: t.locations.len(),
-		Functions: t.functions.len(), Links: t.links.len(), Attributes: t.attributes.len(), Stacks: t.stacks.len(),
-	}
+	t.err, t.outputSize, t.repaired = nil, m.outputSize, m.repaired
 }
 
 // Lengths are numbers of entries by table.
 type Lengths struct {
 	Strings, Mappings, Locations, Functions, Links, Attributes, Stacks int
+}
+
+// Lengths returns the number of entries of each table, zero values included.
+func (t *Tables) Lengths() Lengths {
+	return Lengths{
+		Strings: t.strings.len(), Mappings: t.mappings.len(), Locations: t.locations.len(),
+		Functions: t.functions.len(), Links: t.links.len(), Attributes: t.attributes.len(), Stacks: t.stacks.len(),
+	}
 }
 
 // Retained is the memory that the tables hold on to, in bytes.
@@ -164,97 +199,114 @@ func (t *Tables) Retained() int {
 	return size
 }
 
-// intern returns the index of the key that has been appended to those of table.
-// part is that of the key, or noPart.
-func (t *Tables) intern(table *table, part int32, name string) int32 {
-	i := table.internLast(part, t.limit)
-	if i < 0 {
-		t.overflow(name)
-		return 0
+// About what an entry takes in pdata, with the pointer to it, in bytes.
+const (
+	functionSize  = 40
+	mappingSize   = 80
+	locationSize  = 72
+	lineSize      = 40
+	stackSize     = 32
+	attributeSize = 88
+)
+
+// OutputSize is about the memory, in bytes, that the entries beyond the strings, links
+// and zero values take in pdata.
+func (t *Tables) OutputSize() int { return t.outputSize }
+
+// intern returns the index of the entry that has been appended to the content of table,
+// and whether it is to be written. Its size in pdata is given.
+func intern[E byte | int32](t *Tables, table *table[E], primary int32, name string, size int) (i int32, write bool) {
+	i, added := table.intern(primary, t.limit)
+	if added {
+		t.outputSize += size
+		return i, t.writes
 	}
+	if i < 0 {
+		if _, duplicate := t.err.(*DuplicateKeyError); duplicate || t.err == nil { //nolint:errorlint // it is never wrapped
+			t.err = &OverflowError{Table: name, Limit: t.limit}
+		}
+		i = 0
+	}
+	return i, false
+}
+
+// String interns s with ValidUTF8.
+func (t *Tables) String(s string) int32 {
+	t.strings.content = append(t.strings.content, t.valid(s)...)
+	i, _ := intern(t, &t.strings, noPrimary, "string", 0)
 	return i
 }
 
-func (t *Tables) overflow(name string) {
-	if _, duplicate := t.err.(*DuplicateKeyError); duplicate || t.err == nil { //nolint:errorlint // it is never wrapped
-		t.err = &OverflowError{Table: name, Limit: t.limit}
-	}
-}
-
-var replacement = []byte("\uFFFD")
-
-// Valid returns s, or a copy in which each run of bytes that are not UTF-8 is one
-// U+FFFD; that is counted.
-func (t *Tables) Valid(s []byte) []byte {
-	if utf8.Valid(s) {
-		return s
-	}
-	t.repaired++
-	return bytes.ToValidUTF8(s, replacement)
-}
-
-// String interns s, of which it keeps a copy. Each run of bytes that are not
-// UTF-8 becomes one U+FFFD.
-func (t *Tables) String(s []byte) int32 {
-	i := t.strings.intern(t.Valid(s), t.limit)
-	if i < 0 {
-		t.overflow("string")
-		return 0
-	}
+// StringBytes is String for bytes.
+func (t *Tables) StringBytes(s []byte) int32 {
+	t.strings.content = append(t.strings.content, t.Valid(s)...)
+	i, _ := intern(t, &t.strings, noPrimary, "string", 0)
 	return i
-}
-
-// StringOf is String for a string.
-func (t *Tables) StringOf(s string) int32 {
-	if !utf8.ValidString(s) {
-		return t.String([]byte(s))
-	}
-	t.strings.keys = append(t.strings.keys, s...)
-	return t.intern(&t.strings, noPart, "string")
 }
 
 // StringAt returns string i.
-func (t *Tables) StringAt(i int32) string { return string(t.strings.key(i)) }
+func (t *Tables) StringAt(i int32) string { return string(t.strings.at(i)) }
 
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
-	t.functions.keys = f.appendKey(t.functions.keys)
-	return t.intern(&t.functions, f.Name, "function")
+	t.functions.content = f.appendKey(t.functions.content)
+	i, write := intern(t, &t.functions, f.Name, "function", functionSize)
+	if write {
+		f.write(t.dst.FunctionTable().AppendEmpty())
+	}
+	return i
 }
 
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
-	t.mappings.keys = m.appendKey(t.mappings.keys)
-	return t.intern(&t.mappings, noPart, "mapping")
+	t.mappings.content = m.appendKey(t.mappings.content)
+	i, write := intern(t, &t.mappings, noPrimary, "mapping", mappingSize)
+	if write {
+		m.write(t.dst.MappingTable().AppendEmpty())
+	}
+	return i
 }
 
 // Location interns l, whose attributes it takes as a set.
 func (t *Tables) Location(l Location) int32 {
 	l.Attributes = t.set(l.Attributes)
-	t.locations.keys = l.appendKey(t.locations.keys)
-	return t.intern(&t.locations, l.part(), "location")
+	t.locations.content = l.appendKey(t.locations.content)
+	i, write := intern(t, &t.locations, l.primary(), "location", locationSize+lineSize*len(l.Lines))
+	if write {
+		l.write(t.dst.LocationTable().AppendEmpty())
+	}
+	return i
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	t.links.keys = append(append(t.links.keys, traceID[:]...), spanID[:]...)
-	return t.intern(&t.links, noPart, "link")
+	t.links.content = append(append(t.links.content, traceID[:]...), spanID[:]...)
+	i, write := intern(t, &t.links, noPrimary, "link", 0)
+	if write {
+		writeLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
+	}
+	return i
 }
 
-// Attribute interns an attribute; key and unit are indices into the string
-// table. It keeps a copy of value.
+// Attribute interns an attribute; key and unit are indices into the string table. It
+// keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
-	t.attributes.keys = append(appendIndex(appendIndex(t.attributes.keys, key), unit), value...)
-	return t.intern(&t.attributes, noPart, "attribute")
+	a := attribute{key, unit, value}
+	t.attributes.content = a.appendKey(t.attributes.content)
+	i, write := intern(t, &t.attributes, noPrimary, "attribute", attributeSize+len(value))
+	if write {
+		a.write(t.dst.AttributeTable().AppendEmpty())
+	}
+	return i
 }
 
 // Stack interns a stack: indices into the location table, leaf first.
 func (t *Tables) Stack(locations []int32) int32 {
-	i := t.stacks.intern(locations, t.limit)
-	if i < 0 {
-		t.overflow("stack")
-		return 0
+	t.stacks.content = append(t.stacks.content, locations...)
+	i, write := intern(t, &t.stacks, noPrimary, "stack", stackSize+4*len(locations))
+	if write {
+		writeStack(t.dst.StackTable().AppendEmpty(), locations)
 	}
 	return i
 }
@@ -262,27 +314,25 @@ func (t *Tables) Stack(locations []int32) int32 {
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
-	if len(indices) == 0 {
-		return 0
-	}
-	t.sets.keys = appendIndices(t.sets.keys, t.set(indices))
-	return t.intern(&t.sets, noPart, "attribute set")
+	t.sets.content = appendIndices(t.sets.content, t.set(indices))
+	i, _ := intern(t, &t.sets, noPrimary, "attribute set", 0)
+	return i
 }
 
 // AppendSet appends the attribute indices of a set to dst.
 func (t *Tables) AppendSet(dst []int32, set int32) []int32 {
-	r := reader{t.sets.key(set)}
+	r := reader{t.sets.at(set)}
 	return r.indices(dst)
 }
 
-// SetString returns the value of the string attribute of a set that has the given
-// key, or "".
+// SetString returns the value of the string attribute of a set that has the given key,
+// or "".
 func (t *Tables) SetString(set int32, key string) string {
-	r := reader{t.sets.key(set)}
+	r := reader{t.sets.at(set)}
 	for r.more() {
 		var a attribute
-		a.decode(t.attributes.key(r.index()))
-		if string(t.strings.key(a.key)) == key && len(a.value) > 0 && a.value[0] == tagString {
+		a.decode(t.attributes.at(r.index()))
+		if string(t.strings.at(a.key)) == key && len(a.value) > 0 && a.value[0] == tagString {
 			v := reader{a.value[1:]}
 			return string(v.bytes(int(v.uint())))
 		}
@@ -290,8 +340,8 @@ func (t *Tables) SetString(set int32, key string) string {
 	return ""
 }
 
-// set returns the sorted set of indices, in memory of t that the next call
-// overwrites; indices stay as they are. Two attributes of one key are an error.
+// set returns the sorted set of indices, in memory of t that the next call overwrites;
+// indices stay as they are. Two attributes of one key are an error.
 func (t *Tables) set(indices []int32) []int32 {
 	if len(indices) < 2 {
 		return indices
@@ -299,13 +349,13 @@ func (t *Tables) set(indices []int32) []int32 {
 	t.indices = set(append(t.indices[:0], indices...))
 	t.keys = t.keys[:0]
 	for _, i := range t.indices {
-		r := reader{t.attributes.key(i)}
+		r := reader{t.attributes.at(i)}
 		t.keys = append(t.keys, r.index())
 	}
 	slices.Sort(t.keys)
 	for i, key := range t.keys[1:] {
 		if key == t.keys[i] && t.err == nil {
-			t.err = &DuplicateKeyError{Key: string(t.strings.key(key))}
+			t.err = &DuplicateKeyError{Key: t.StringAt(key)}
 		}
 	}
 	return t.indices

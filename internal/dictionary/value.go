@@ -80,7 +80,7 @@ func (t *Tables) AppendPdata(dst Value, v pcommon.Value) Value {
 func (t *Tables) appendValue(dst Value, v pcommon.Value) Value {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		return dst.AppendString(t.Valid([]byte(v.Str())))
+		return append(dst, tagString).AppendKey(t.valid(v.Str()))
 	case pcommon.ValueTypeBool:
 		return dst.AppendBool(v.Bool())
 	case pcommon.ValueTypeInt:

@@ -1,0 +1,209 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Function is an entry of the function table. Its names are indices into the string
+// table.
+type Function struct {
+	Name, SystemName, Filename int32
+	StartLine                  int64
+}
+
+func (f *Function) appendKey(key []byte) []byte {
+	key = appendIndex(key, f.Name)
+	key = appendIndex(key, f.SystemName)
+	key = appendIndex(key, f.Filename)
+	return appendInt(key, f.StartLine)
+}
+
+func (f *Function) decode(key []byte) {
+	r := reader{key}
+	f.Name, f.SystemName, f.Filename = r.index(), r.index(), r.index()
+	f.StartLine = r.int()
+}
+
+// nameOf is the primary index of a function by its key.
+func nameOf(function []byte) int32 {
+	r := reader{function}
+	return r.index()
+}
+
+func (f *Function) write(dst pprofile.Function) {
+	dst.SetNameStrindex(f.Name)
+	dst.SetSystemNameStrindex(f.SystemName)
+	dst.SetFilenameStrindex(f.Filename)
+	dst.SetStartLine(f.StartLine)
+}
+
+// Mapping is an entry of the mapping table. Filename is an index into the string
+// table, Attributes are indices into the attribute table, in any order.
+type Mapping struct {
+	MemoryStart, MemoryLimit, FileOffset uint64
+	Filename                             int32
+	Attributes                           []int32
+}
+
+func (m *Mapping) appendKey(key []byte) []byte {
+	key = appendUint(key, m.MemoryStart)
+	key = appendUint(key, m.MemoryLimit)
+	key = appendUint(key, m.FileOffset)
+	key = appendIndex(key, m.Filename)
+	return appendIndices(key, m.Attributes)
+}
+
+// decode reuses the memory of m.Attributes.
+func (m *Mapping) decode(key []byte) {
+	r := reader{key}
+	m.MemoryStart, m.MemoryLimit, m.FileOffset = r.uint(), r.uint(), r.uint()
+	m.Filename = r.index()
+	m.Attributes = r.indices(m.Attributes[:0])
+}
+
+func (m *Mapping) write(dst pprofile.Mapping) {
+	dst.SetMemoryStart(m.MemoryStart)
+	dst.SetMemoryLimit(m.MemoryLimit)
+	dst.SetFileOffset(m.FileOffset)
+	dst.SetFilenameStrindex(m.Filename)
+	if len(m.Attributes) > 0 {
+		dst.AttributeIndices().FromRaw(m.Attributes)
+	}
+}
+
+// Line is one source position of a location. Function is an index into the function
+// table.
+type Line struct {
+	Function     int32
+	Line, Column int64
+}
+
+// Location is an entry of the location table. Mapping is an index into the mapping
+// table, Attributes are indices into the attribute table, in any order.
+type Location struct {
+	Mapping    int32
+	Address    uint64
+	Lines      []Line
+	Attributes []int32
+}
+
+func (l *Location) appendKey(key []byte) []byte {
+	key = appendUint(key, uint64(len(l.Lines)))
+	for _, line := range l.Lines {
+		key = appendIndex(key, line.Function)
+		key = appendInt(key, line.Line)
+		key = appendInt(key, line.Column)
+	}
+	key = appendIndex(key, l.Mapping)
+	key = appendUint(key, l.Address)
+	return appendIndices(key, l.Attributes)
+}
+
+// decode reuses the memory of l.Lines and l.Attributes.
+func (l *Location) decode(key []byte) {
+	r := reader{key}
+	l.Lines = l.Lines[:0]
+	for range r.uint() {
+		l.Lines = append(l.Lines, Line{Function: r.index(), Line: r.int(), Column: r.int()})
+	}
+	l.Mapping, l.Address = r.index(), r.uint()
+	l.Attributes = r.indices(l.Attributes[:0])
+}
+
+// primary is the function of the first line.
+func (l *Location) primary() int32 {
+	if len(l.Lines) == 0 {
+		return noPrimary
+	}
+	return l.Lines[0].Function
+}
+
+// functionOf is the primary index of a location by its key.
+func functionOf(location []byte) int32 {
+	r := reader{location}
+	if r.uint() == 0 {
+		return noPrimary
+	}
+	return r.index()
+}
+
+func (l *Location) write(dst pprofile.Location) {
+	dst.SetMappingIndex(l.Mapping)
+	dst.SetAddress(l.Address)
+	if len(l.Lines) > 0 {
+		lines := dst.Lines()
+		if len(l.Lines) > 1 {
+			lines.EnsureCapacity(len(l.Lines))
+		}
+		for _, from := range l.Lines {
+			line := lines.AppendEmpty()
+			line.SetFunctionIndex(from.Function)
+			line.SetLine(from.Line)
+			line.SetColumn(from.Column)
+		}
+	}
+	if len(l.Attributes) > 0 {
+		dst.AttributeIndices().FromRaw(l.Attributes)
+	}
+}
+
+// attribute is an entry of the attribute table.
+type attribute struct {
+	key, unit int32
+	value     Value
+}
+
+func (a *attribute) appendKey(key []byte) []byte {
+	return append(appendIndex(appendIndex(key, a.key), a.unit), a.value...)
+}
+
+func (a *attribute) decode(key []byte) {
+	r := reader{key}
+	a.key, a.unit = r.index(), r.index()
+	a.value = r.key
+}
+
+func (a *attribute) write(dst pprofile.KeyValueAndUnit) {
+	dst.SetKeyStrindex(a.key)
+	dst.SetUnitStrindex(a.unit)
+	r := reader{a.value}
+	writeValue(&r, dst.Value())
+}
+
+func writeLink(dst pprofile.Link, key []byte) {
+	dst.SetTraceID([16]byte(key[:16]))
+	dst.SetSpanID([8]byte(key[16:]))
+}
+
+func writeStack(dst pprofile.Stack, locations []int32) {
+	if len(locations) > 0 {
+		dst.LocationIndices().FromRaw(locations)
+	}
+}
+
+// writeStrings fills the string table of dst with the parts of content. One allocation
+// holds all of them.
+func writeStrings(dst pprofile.ProfilesDictionary, content []byte, ends []uint32) {
+	all := string(content)
+	table := dst.StringTable()
+	table.EnsureCapacity(len(ends))
+	start := uint32(0)
+	for _, end := range ends {
+		table.Append(all[start:end])
+		start = end
+	}
+}
+
+// set sorts indices in place and removes duplicates.
+func set(indices []int32) []int32 {
+	if len(indices) < 2 {
+		return indices
+	}
+	slices.Sort(indices)
+	return slices.Compact(indices)
+}

@@ -1,0 +1,30 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// ValidUTF8 returns s, or a copy in which each run of bytes that are not UTF-8 is one
+// U+FFFD.
+func ValidUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// Valid is ValidUTF8, and counts what it repairs. Of valid bytes it makes no copy.
+func (t *Tables) Valid(s []byte) []byte {
+	if utf8.Valid(s) {
+		return s
+	}
+	t.repaired++
+	return []byte(ValidUTF8(string(s)))
+}
+
+func (t *Tables) valid(s string) string {
+	if !utf8.ValidString(s) {
+		t.repaired++
+		return ValidUTF8(s)
+	}
+	return s
+}
