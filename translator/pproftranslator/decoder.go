@@ -33,7 +33,7 @@ type decoder struct {
 	functions     functions
 	locations     locations
 
-	tables     *dictionary.Writer
+	tables     *dictionary.Tables
 	identities dictionary.Samples
 	matrices   []valueMatrix // of samples without a timestamp
 	events     eventList     // of samples with one
@@ -75,7 +75,7 @@ func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 			return err
 		}
 	}
-	d.tables.Reset(dst)
+	d.tables.WriteTo(dst)
 	d.grow()
 	return d.readSamples()
 }
@@ -121,7 +121,7 @@ func (d *decoder) stringIndex(i int64) int32 {
 	if n := d.stringIndices[i]; n != 0 {
 		return n - 1
 	}
-	n := d.tables.String(d.bytes(i))
+	n := d.tables.StringBytes(d.bytes(i))
 	d.stringIndices[i] = n + 1
 	return n
 }
@@ -144,13 +144,13 @@ func (d *decoder) checkStrings(indices ...int64) error {
 // stringAttribute returns the index of an attribute with the value v.
 func (d *decoder) stringAttribute(key string, v []byte) int32 {
 	d.value = d.value[:0].AppendString(v)
-	return d.tables.Attribute(d.tables.StringOf(key), 0, d.value)
+	return d.tables.Attribute(d.tables.String(key), 0, d.value)
 }
 
 // flag returns the index of an attribute with the value true.
 func (d *decoder) flag(key string) int32 {
 	d.value = d.value[:0].AppendBool(true)
-	return d.tables.Attribute(d.tables.StringOf(key), 0, d.value)
+	return d.tables.Attribute(d.tables.String(key), 0, d.value)
 }
 
 // zeroed returns n zero elements, in the memory of s if it is enough.

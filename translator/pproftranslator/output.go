@@ -142,7 +142,7 @@ func (d *decoder) writeHeader(p pprofile.Profile, order []int) {
 			v = v.AppendString(d.tables.Valid(d.bytes(int64(c))))
 		}
 		d.value = v
-		d.attribute = append(d.attribute, d.tables.Attribute(d.tables.StringOf(semconv.ProfileComment), 0, v))
+		d.attribute = append(d.attribute, d.tables.Attribute(d.tables.String(semconv.ProfileComment), 0, v))
 	}
 	for _, f := range []struct {
 		key   string

@@ -164,7 +164,7 @@ const (
 // a timestamp.
 func (d *decoder) size(samples int) int {
 	types := len(d.header.sampleTypes)
-	return d.tables.Written() + types*(eventSize*len(d.events.events)+sampleSize*len(d.events.identities)) + sampleSize*samples
+	return d.tables.OutputSize() + types*(eventSize*len(d.events.events)+sampleSize*len(d.events.identities)) + sampleSize*samples
 }
 
 func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }

@@ -57,7 +57,7 @@ type Report struct {
 // keeps a small multiple of its payload in memory.
 const maxPooled = 4 << 20
 
-var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.NewWriter()} }}
+var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New(0)} }}
 
 // UnmarshalProfiles translates buf: one pprof message, plain or gzipped. The result
 // holds no reference to buf. The error is a *LimitError if buf exceeds one of the
