@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,19 +22,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// fileExporter makes requests of profiles and hands their records to a segment.Set,
-// which it owns and ticks.
+// fileExporter turns payloads into requests and writes their records with a
+// segment.Writer, which it owns.
 type fileExporter struct {
 	config    *Config
+	id        component.ID
 	options   segment.Options
 	logger    *zap.Logger
 	telemetry *telemetry
-	marshaler recordMarshaler
+	marshal   marshalFunc
 
-	// openSet is segment.OpenSet, but for tests.
-	openSet func(path string, options segment.Options, set segment.SetOptions) (*segment.Set, error)
-
-	set     *segment.Set // nil before start and after a start that failed
+	writer  *segment.Writer // nil before start and after a failed start
 	stop    chan struct{}
 	tickers sync.WaitGroup
 }
@@ -44,33 +43,30 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		return nil, err
 	}
 	e := &fileExporter{
-		config: config, options: config.segmentOptions(), logger: set.Logger, telemetry: telemetry,
-		marshaler: marshalerOf(config.Format), openSet: segment.OpenSet,
+		config: config, id: set.ID, options: config.segmentOptions(), logger: set.Logger, telemetry: telemetry,
+		marshal: marshalerOf(config.Format),
 	}
-	e.options.Appended = e.tellAppended
-	e.options.Finished = e.tellFinished
-	e.options.Repaired = e.tellRepaired
-	e.options.Trouble = e.tellTrouble
+	e.options.RecordWritten = e.countRecord
+	e.options.FileClosed = e.logFileClosed
+	e.options.FileRecovered = e.logFileRecovered
+	e.options.FileRemoved = e.logFileRemoved
+	e.options.Failed = e.reportError
 	return e, nil
 }
 
-// start makes the directory if it is missing, and repairs what an earlier run
-// left there.
+// start creates the directory if it is missing, and recovers incomplete files in it.
 func (e *fileExporter) start(context.Context, component.Host) error {
-	options := e.config.setOptions()
-	options.Removed = e.tellRemoved
-	set, err := e.openSet(e.config.Directory, e.options, options)
+	writer, err := segment.OpenWriter(e.options)
 	if err != nil {
-		return fmt.Errorf("open directory %q: %w", e.config.Directory, err)
+		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
-	e.set = set
+	e.writer = writer
 	e.stop = make(chan struct{})
-	e.tickers.Go(func() { e.every(set.TickInterval(), set.Tick) })
-	e.tickers.Go(func() { e.every(segment.KeepInterval, set.Keep) })
+	e.tickers.Go(func() { e.every(writer.TickInterval(), writer.Tick) })
+	e.tickers.Go(func() { e.every(segment.MaintainInterval, writer.Maintain) })
 	return nil
 }
 
-// every does what is due when nothing is written, until stop is closed.
 func (e *fileExporter) every(interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -84,9 +80,9 @@ func (e *fileExporter) every(interval time.Duration, do func()) {
 	}
 }
 
-// shutdown finishes the files. With an error, the next start will.
+// shutdown closes the files. With an error, the next start recovers them.
 func (e *fileExporter) shutdown(context.Context) error {
-	if e.set == nil {
+	if e.writer == nil {
 		return nil
 	}
 	select {
@@ -96,35 +92,39 @@ func (e *fileExporter) shutdown(context.Context) error {
 		close(e.stop)
 	}
 	e.tickers.Wait()
-	err := e.set.Close()
+	err := e.writer.Close()
 	e.telemetry.Shutdown()
 	return err
 }
 
-// request makes the records of one payload. An error is final, and of all of it.
+// request converts a payload to records. An error is permanent, and concerns all of it.
 func (e *fileExporter) request(_ context.Context, pd pprofile.Profiles) (xexporterhelper.Request, error) {
 	r := &request{}
 	err := e.convert(r, pd)
-	if err == nil && len(r.left) == 0 {
-		err = r.refused.err("groups")
+	if err == nil && len(r.pending) == 0 {
+		err = r.rejected.err("groups")
 	}
 	if err != nil {
-		e.count(reasonConvert)
+		e.countErrors(reasonConvert, 1)
 		return nil, err
 	}
-	// No queue takes it ever, but the error of a full one says to come again.
-	if queue := e.config.SendingQueue; queue.HasValue() && int64(r.size) > queue.Get().QueueSize {
-		e.count(reasonTooLarge)
-		return nil, fmt.Errorf("records of %d bytes are more than sending_queue::queue_size, which is %d", r.size, queue.Get().QueueSize)
+	queue := e.config.SendingQueue
+	if !queue.HasValue() {
+		return r, nil
 	}
-	if e.config.SendingQueue.HasValue() && !e.config.SendingQueue.Get().WaitForResult {
-		e.tellRefused(r) // the caller is answered now, and the queue may store what is left only
+	// No queue can ever accept it, but the error of a full queue would make the client retry.
+	if size := queue.Get().QueueSize; int64(r.size) > size {
+		e.countErrors(reasonTooLarge, 1)
+		return nil, fmt.Errorf("payload of %d bytes exceeds sending_queue::queue_size (%d)", r.size, size)
+	}
+	if !queue.Get().WaitForResult {
+		e.reportRejected(r) // the queue stores the other records only
 	}
 	return r, nil
 }
 
-// convert adds the records of pd to the request, and to its refusals what is none. An
-// error is of all of pd.
+// convert adds the records of pd to the request, and the groups and pprofs that cannot be
+// converted to its rejections. An error concerns all of pd.
 func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
 	explain := func(profiles int, err error) error {
 		return fmt.Errorf("convert %d profiles to %s: %w", profiles, e.config.Format, err)
@@ -132,13 +132,15 @@ func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
 	profiles := pd.ProfileCount()
 	err := groupsOf(pd, e.config.GroupBy, func(g group) error {
 		profiles := g.profiles.ProfileCount()
-		err := e.marshaler.marshal(g.profiles, func(record []byte, count segment.Count) { r.add(g.names, record, count) })
+		err := e.marshal(g.profiles, func(data []byte, summary segment.Summary) {
+			r.add(segment.Record{Data: data, Group: g.names, Content: e.options.Format.Content, Summary: summary})
+		})
 		if err != nil {
 			err = explain(profiles, err)
 			if len(g.names) > 0 {
 				err = fmt.Errorf("group %s: %w", strings.Join(g.names, "/"), err)
 			}
-			r.refused.add(reasonConvert, err)
+			r.rejected.add(reasonConvert, err)
 		}
 		return nil
 	})
@@ -148,49 +150,43 @@ func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
 	return nil
 }
 
-// consume writes what is left of a request. What the disk refuses stays, and may be
-// tried again; what cannot be a record, or has no directory to go to, may not.
+// consume writes the pending records of a request. After a retryable error a record stays
+// pending; after a permanent one it is rejected.
 func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request) error {
-	if e.set == nil {
+	if e.writer == nil {
 		return errors.New("exporter is not started")
 	}
 	if err := ctx.Err(); err != nil {
-		// Nobody waits: who has gone comes again, and has it written then.
-		return fmt.Errorf("not written, the caller has gone: %w", err)
+		// The caller retries, and would have its profiles written twice.
+		return fmt.Errorf("not written: caller cancelled: %w", err)
 	}
 	r := req.(*request)
 	var first error
-	left := r.left[:0]
-	for _, record := range r.left {
-		err := e.set.Append(record.group, record.bytes, record.count)
-		if err == nil {
-			continue
+	all := len(r.pending)
+	r.pending = slices.DeleteFunc(r.pending, func(record segment.Record) bool {
+		err := e.writer.Append(record)
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, segment.ErrInvalidRecord), errors.Is(err, segment.ErrNotDirectory):
+			r.rejected.add(reasonOf(err), err)
+			return true
 		}
-		if _, invalid := errors.AsType[*segment.InvalidRecordError](err); invalid || errors.Is(err, segment.ErrNotDirectory) {
-			r.refused.add(reasonOf(err), err)
-			continue
-		}
-		e.count(reasonOf(err))
+		e.countErrors(reasonOf(err), 1)
 		if first == nil {
 			first = err
 		}
-		left = append(left, record)
-	}
-	all := len(r.left)
-	clear(r.left[len(left):])
-	r.left = left
-	if len(left) == 0 {
-		// While something is left the whole payload may come again.
-		e.tellRefused(r)
-	}
-	switch {
-	case len(left) > 1:
-		return fmt.Errorf("%d of %d records, the first of them: %w", len(left), all, first)
-	case len(left) == 1:
+		return false
+	})
+	switch failed := len(r.pending); {
+	case failed > 1:
+		return fmt.Errorf("%d of %d records failed; first error: %w", failed, all, first)
+	case failed == 1:
 		return first
-	case r.refused.count > 0:
-		return consumererror.NewPermanent(r.refused.err("records or groups"))
-	default:
-		return nil
 	}
+	e.reportRejected(r) // not before: until all is written, the caller may retry the payload
+	if err := r.rejected.err("records or groups"); err != nil {
+		return consumererror.NewPermanent(err)
+	}
+	return nil
 }

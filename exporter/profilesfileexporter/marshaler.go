@@ -12,40 +12,38 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// recordMarshaler makes the records of profiles, which it may change unless they are
-// read-only, but for what they mean. The error is of what is no record; the others are
-// added all the same.
-type recordMarshaler interface {
-	marshal(pd pprofile.Profiles, add func(record []byte, count segment.Count)) error
-}
+// marshalFunc converts profiles to records and calls add for each. It may change the
+// profiles, unless they are read-only, but not their meaning. The error concerns profiles
+// that cannot be converted; the records of the others are added.
+type marshalFunc func(pd pprofile.Profiles, add func(data []byte, summary segment.Summary)) error
 
-func marshalerOf(format string) recordMarshaler {
+func marshalerOf(format string) marshalFunc {
 	switch format {
 	case formatPprof:
-		return pprofMarshaler{}
+		return marshalPprof
 	case formatJSON:
-		return otlpMarshaler{&pprofile.JSONMarshaler{}}
+		return marshalOTLP(&pprofile.JSONMarshaler{})
 	default:
-		return otlpMarshaler{&pprofile.ProtoMarshaler{}}
+		return marshalOTLP(&pprofile.ProtoMarshaler{})
 	}
 }
 
-// otlpMarshaler makes one record of all profiles.
-type otlpMarshaler struct{ pprofile.Marshaler }
-
-func (m otlpMarshaler) marshal(pd pprofile.Profiles, add func([]byte, segment.Count)) error {
-	count := segment.Count{Profiles: pd.ProfileCount(), Samples: pd.SampleCount()}
-	record, err := m.MarshalProfiles(withZeroString(pd))
-	if err != nil {
-		return err
+// marshalOTLP makes one record of all profiles.
+func marshalOTLP(m pprofile.Marshaler) marshalFunc {
+	return func(pd pprofile.Profiles, add func([]byte, segment.Summary)) error {
+		summary := summarize(pd)
+		data, err := m.MarshalProfiles(withZeroString(pd))
+		if err != nil {
+			return err
+		}
+		add(data, summary)
+		return nil
 	}
-	add(record, count)
-	return nil
 }
 
-// withZeroString returns profiles whose string table begins with the zero value:
-// pd itself, unless its table is empty. Marshalling turns the strings of resources
-// and scopes into references, and one to index 0 would read as no string.
+// withZeroString returns profiles whose string table starts with the zero value: pd
+// itself, unless its table is empty. Marshalling turns the strings of resources and scopes
+// into references, and one to index 0 would be read as no string.
 func withZeroString(pd pprofile.Profiles) pprofile.Profiles {
 	if pd.Dictionary().StringTable().Len() > 0 {
 		return pd
@@ -59,23 +57,55 @@ func withZeroString(pd pprofile.Profiles) pprofile.Profiles {
 	return pd
 }
 
-// pprofMarshaler makes a record of each pprof: one for each set of sample types.
-type pprofMarshaler struct{}
-
-func (pprofMarshaler) marshal(pd pprofile.Profiles, add func([]byte, segment.Count)) error {
-	var refused refusals
+// marshalPprof makes a record of each pprof: one for each set of sample types.
+func marshalPprof(pd pprofile.Profiles, add func([]byte, segment.Summary)) error {
+	services := summarize(pd).Services
+	if len(services) > 1 {
+		services = nil // a pprof does not say which of them it is from
+	}
+	var rejected rejections
 	for p, err := range (pproftranslator.Marshaler{}).All(pd) {
-		var record bytes.Buffer
+		var data bytes.Buffer
 		if err == nil {
-			err = p.WriteUncompressed(&record)
+			err = p.WriteUncompressed(&data)
 		}
 		if err != nil {
-			refused.add(reasonConvert, err)
+			rejected.add(reasonConvert, err)
 			continue
 		}
-		if record.Len() > 0 {
-			add(record.Bytes(), segment.Count{Profiles: len(p.SampleType), Samples: len(p.Sample)})
+		if data.Len() == 0 {
+			continue
 		}
+		summary := segment.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services}
+		for _, t := range p.SampleType {
+			summary.SampleTypes = append(summary.SampleTypes, t.Type)
+		}
+		add(data.Bytes(), summary)
 	}
-	return refused.err("pprofs")
+	return rejected.err("pprofs")
 }
+
+// summarize describes profiles for the logs.
+func summarize(pd pprofile.Profiles) segment.Summary {
+	var summary segment.Summary
+	texts := pd.Dictionary().StringTable()
+	for _, rp := range pd.ResourceProfiles().All() {
+		var of segment.Summary
+		if service, found := rp.Resource().Attributes().Get(serviceName); found {
+			of.Services = []string{service.AsString()}
+		}
+		for _, sp := range rp.ScopeProfiles().All() {
+			of.Profiles += sp.Profiles().Len()
+			for _, p := range sp.Profiles().All() {
+				of.Samples += p.Samples().Len()
+				if i := int(p.SampleType().TypeStrindex()); i > 0 && i < texts.Len() {
+					of.SampleTypes = append(of.SampleTypes, texts.At(i))
+				}
+			}
+		}
+		summary.Add(of)
+	}
+	return summary
+}
+
+const serviceName = "service.name"

@@ -4,76 +4,59 @@
 package profilesfileexporter
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// record is what is written at once, whole or not at all.
-type record struct {
-	group []string // names of its directory
-	bytes []byte
-	count segment.Count
-}
-
-// request is one payload, as the records that it makes. They are made once, before
-// the queue: what is tried again are the same bytes, and only those that are left.
+// request holds the records of one payload. They are made once, before the queue: a retry
+// writes the same bytes, and only those that are pending.
 type request struct {
-	left []record
-	// refused are final errors, of what is no record and of records that are not left
-	// any more.
-	refused refusals
+	pending  []segment.Record
+	rejected rejections
 
-	samples, size int // of all records, those that are written among them
+	samples, size int // of all records, also of those that were written
 }
 
-// refusals are final errors, of which the first is kept.
-type refusals struct {
-	first  error
-	count  int
-	untold map[string]int // by reason, those that were not counted and logged yet
+func (r *request) add(record segment.Record) {
+	r.pending = append(r.pending, record)
+	r.samples += record.Summary.Samples
+	r.size += len(record.Data)
 }
 
-func (r *refusals) add(reason string, err error) {
+// rejections collect permanent errors.
+type rejections struct {
+	first      error
+	count      int
+	unreported map[string]int // by reason, those that are not counted and logged yet
+}
+
+func (r *rejections) add(reason string, err error) {
 	if r.first == nil {
 		r.first = err
 	}
 	r.count++
-	if r.untold == nil {
-		r.untold = map[string]int{}
+	if r.unreported == nil {
+		r.unreported = map[string]int{}
 	}
-	r.untold[reason]++
+	r.unreported[reason]++
 }
 
-// err is nil if there are none. It says how many of what there are.
-func (r *refusals) err(what string) error {
+// err returns nil if there are none. what was rejected is for the message.
+func (r *rejections) err(what string) error {
 	if r.count > 1 {
-		return fmt.Errorf("%d %s, the first of them: %w", r.count, what, r.first)
+		return fmt.Errorf("%d %s rejected; first error: %w", r.count, what, r.first)
 	}
 	return r.first
 }
 
-var (
-	_ xexporterhelper.Request = (*request)(nil)
-
-	errMerge = errors.New("records are not merged or split")
-)
-
-func (r *request) add(group []string, bytes []byte, count segment.Count) {
-	r.left = append(r.left, record{group, bytes, count})
-	r.samples += count.Samples
-	r.size += len(bytes)
-}
+var _ xexporterhelper.Request = (*request)(nil)
 
 // ItemsCount is the number of samples.
 func (r *request) ItemsCount() int { return r.samples }
@@ -81,109 +64,57 @@ func (r *request) ItemsCount() int { return r.samples }
 // BytesSize is the size of the records before compression.
 func (r *request) BytesSize() int { return r.size }
 
-// MergeSplit is for batching, which Config refuses.
+// MergeSplit is for batching, which Config rejects.
 func (r *request) MergeSplit(context.Context, int, exporterhelper.RequestSizerType, xexporterhelper.Request) ([]xexporterhelper.Request, error) {
-	return nil, errMerge
+	return nil, errors.New("records cannot be merged or split")
 }
 
-// encoding is how a persistent queue keeps requests: a version, the content of the
-// records, the keys that they are grouped by, and each record. All numbers are
-// varints; texts have their length before them.
+// encoding is how a persistent queue stores requests: a version and the records, each with
+// its content and group, so that a record is written as it was encoded even if the
+// configuration has changed since. Numbers are varints; texts are preceded by their length.
 type encoding struct{ e *fileExporter }
 
-const encodingVersion = 1
+const encodingVersion = 2
 
-var errEncoding = errors.New("what the queue has stored is cut short or not of this exporter")
+var errEncoding = errors.New("queued item is truncated or belongs to another exporter")
 
-func (c encoding) Marshal(_ context.Context, req xexporterhelper.Request) ([]byte, error) {
+func (encoding) Marshal(_ context.Context, req xexporterhelper.Request) ([]byte, error) {
 	r := req.(*request)
-	b := make([]byte, 0, r.size+64*(len(r.left)+1))
+	b := make([]byte, 0, r.size+128*(len(r.pending)+1))
 	b = append(b, encodingVersion)
-	b = appendText(b, string(c.e.options.Format.Content))
-	b = appendTexts(b, c.e.config.GroupBy)
-	for _, record := range r.left {
-		b = appendTexts(b, record.group)
-		b = binary.AppendUvarint(b, uint64(record.count.Profiles))
-		b = binary.AppendUvarint(b, uint64(record.count.Samples))
-		b = append(binary.AppendUvarint(b, uint64(len(record.bytes))), record.bytes...)
+	for _, record := range r.pending {
+		b = appendText(b, record.Content)
+		b = appendTexts(b, record.Group)
+		b = binary.AppendUvarint(b, uint64(record.Summary.Profiles))
+		b = binary.AppendUvarint(b, uint64(record.Summary.Samples))
+		b = appendTexts(b, record.Summary.Services)
+		b = appendTexts(b, record.Summary.SampleTypes)
+		b = appendText(b, record.Data)
 	}
 	return b, nil
 }
 
-// Unmarshal logs and counts what it cannot restore: the queue drops it and says so
-// at debug level only.
+// Unmarshal logs and counts an item that it cannot restore, because the queue drops it and
+// logs that at debug level only.
 func (c encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request, error) {
-	r, err := c.restore(b)
-	if err != nil {
-		c.e.tellDropped(err, 1, len(b))
-		return context.Background(), nil, err
+	d := decoder{rest: b}
+	version := d.number()
+	r := &request{}
+	for len(d.rest) > 0 && version == encodingVersion {
+		record := segment.Record{Content: segment.Content(d.bytes()), Group: d.texts()}
+		record.Summary = segment.Summary{Profiles: int(d.number()), Samples: int(d.number()), Services: d.texts(), SampleTypes: d.texts()}
+		record.Data = d.bytes()
+		d.failed = d.failed || !record.Content.Known()
+		r.add(record)
+	}
+	if d.failed || version != encodingVersion {
+		c.e.reportDropped(errEncoding, len(b))
+		return context.Background(), nil, errEncoding
 	}
 	return context.Background(), r, nil
 }
 
-func (c encoding) restore(b []byte) (*request, error) {
-	d := decoder{left: b}
-	if version := d.take(1); !bytes.Equal(version, []byte{encodingVersion}) {
-		return nil, errEncoding
-	}
-	content, keys := segment.Content(d.text()), d.texts()
-	r := &request{}
-	for len(d.left) > 0 && !d.failed {
-		group := d.texts()
-		count := segment.Count{Profiles: int(d.number()), Samples: int(d.number())}
-		r.add(group, d.take(d.number()), count)
-	}
-	if d.failed {
-		return nil, errEncoding
-	}
-	if content == c.e.options.Format.Content && slices.Equal(keys, c.e.config.GroupBy) {
-		return r, nil
-	}
-	return c.again(content, r)
-}
-
-// again makes records of another configuration into those of this one. One that cannot
-// be made keeps no other from it. An error is of all.
-func (c encoding) again(content segment.Content, r *request) (*request, error) {
-	var unmarshaler pprofile.Unmarshaler
-	switch content {
-	case segment.OTLPProto:
-		unmarshaler = &pprofile.ProtoUnmarshaler{}
-	case segment.OTLPJSON:
-		unmarshaler = &pprofile.JSONUnmarshaler{}
-	default:
-		if content != c.e.options.Format.Content {
-			return nil, fmt.Errorf("what the queue has stored is %q, which cannot be made %q any more", content, c.e.options.Format.Content)
-		}
-		// A pprof does not say what to group it by.
-		unset := groupNames(pcommon.NewMap(), c.e.config.GroupBy)
-		for i := range r.left {
-			r.left[i].group = unset
-		}
-		return r, nil
-	}
-	all := &request{}
-	for _, record := range r.left {
-		pd, err := unmarshaler.UnmarshalProfiles(record.bytes)
-		if err == nil {
-			err = c.e.convert(all, pd)
-		}
-		if err != nil {
-			all.refused.add(reasonConvert, err)
-		}
-	}
-	if err := all.refused.err("records"); err != nil {
-		err = fmt.Errorf("what the queue has stored: %w", err)
-		if len(all.left) == 0 {
-			return nil, err
-		}
-		c.e.tellDropped(err, all.refused.count, r.size)
-		all.refused.untold = nil
-	}
-	return all, nil
-}
-
-func appendText(b []byte, text string) []byte {
+func appendText[T ~string | ~[]byte](b []byte, text T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
@@ -195,44 +126,38 @@ func appendTexts(b []byte, texts []string) []byte {
 	return b
 }
 
-// decoder takes what encoding has put together apart. After a failure it gives
-// nothing.
+// decoder reads what encoding has written. After a failure it returns zero values.
 type decoder struct {
-	left   []byte
+	rest   []byte
 	failed bool
 }
 
+func (d *decoder) fail() { d.rest, d.failed = nil, true }
+
 func (d *decoder) number() uint64 {
-	v, n := binary.Uvarint(d.left)
+	v, n := binary.Uvarint(d.rest)
 	if n <= 0 {
-		d.left, d.failed = nil, true
+		d.fail()
 		return 0
 	}
-	d.left = d.left[n:]
+	d.rest = d.rest[n:]
 	return v
 }
 
-func (d *decoder) take(n uint64) []byte {
-	if n > uint64(len(d.left)) {
-		d.left, d.failed = nil, true
+func (d *decoder) bytes() []byte {
+	n := d.number()
+	if n > uint64(len(d.rest)) {
+		d.fail()
 		return nil
 	}
-	taken := d.left[:n:n]
-	d.left = d.left[n:]
-	return taken
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return b
 }
 
-func (d *decoder) text() string { return string(d.take(d.number())) }
-
-func (d *decoder) texts() []string {
-	n := d.number()
-	if n > uint64(len(d.left)) {
-		d.left, d.failed = nil, true
-		return nil
-	}
-	var texts []string
-	for range n {
-		texts = append(texts, d.text())
+func (d *decoder) texts() (texts []string) {
+	for n := d.number(); n > 0 && !d.failed; n-- {
+		texts = append(texts, string(d.bytes()))
 	}
 	return texts
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// telemetry is what one exporter counts with.
+// telemetry holds the metrics of one exporter.
 type telemetry struct {
 	*metadata.TelemetryBuilder
-	instance attribute.KeyValue
-	plain    metric.MeasurementOption // of what has no other attributes
+	id       string
+	instance metric.MeasurementOption // the id as an attribute
 }
 
 func newTelemetry(set exporter.Settings) (*telemetry, error) {
@@ -30,15 +30,13 @@ func newTelemetry(set exporter.Settings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{TelemetryBuilder: builder, instance: attribute.String("exporter", set.ID.String())}
-	t.plain = t.with()
-	return t, nil
+	id := set.ID.String()
+	return &telemetry{TelemetryBuilder: builder, id: id, instance: metric.WithAttributes(attribute.String("exporter", id))}, nil
 }
 
-// with makes what goes with everything that is counted: which exporter it is of, and
-// these attributes.
-func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.instance}, attributes...)...))
+// with returns the attributes of a measurement: the exporter's id and another one.
+func (t *telemetry) with(key, value string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("exporter", t.id), attribute.String(key, value))
 }
 
 // Reasons of errors, as metadata.yaml lists them.
@@ -55,15 +53,13 @@ const (
 	reasonOther         = "other"
 )
 
-// reasonOf says what kind of error it is.
+// reasonOf returns the metric's reason for an error.
 func reasonOf(err error) string {
-	if _, ok := errors.AsType[*segment.InvalidRecordError](err); ok {
-		return reasonInvalidRecord
-	}
 	for _, known := range []struct {
 		err    error
 		reason string
 	}{
+		{segment.ErrInvalidRecord, reasonInvalidRecord},
 		{syscall.ENOSPC, reasonNoSpace},
 		{syscall.EDQUOT, reasonNoSpace},
 		{syscall.EROFS, reasonReadOnly},
@@ -81,85 +77,75 @@ func reasonOf(err error) string {
 	return reasonOther
 }
 
-func (e *fileExporter) count(reason string) { e.countMany(reason, 1) }
-
-func (e *fileExporter) countMany(reason string, n int) {
-	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), int64(n), e.telemetry.with(attribute.String("reason", reason)))
+func (e *fileExporter) countErrors(reason string, n int) {
+	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), int64(n), e.telemetry.with("reason", reason))
 }
 
-func (e *fileExporter) tellAppended(raw, stored int64) {
+func (e *fileExporter) countRecord(raw, stored int64) {
 	ctx := context.Background()
-	e.telemetry.ExporterProfilesFileRecords.Add(ctx, 1, e.telemetry.plain)
-	e.telemetry.ExporterProfilesFileUncompressedBytes.Add(ctx, raw, e.telemetry.plain)
-	e.telemetry.ExporterProfilesFileWrittenBytes.Add(ctx, stored, e.telemetry.plain)
+	e.telemetry.ExporterProfilesFileRecords.Add(ctx, 1, e.telemetry.instance)
+	e.telemetry.ExporterProfilesFileUncompressedBytes.Add(ctx, raw, e.telemetry.instance)
+	e.telemetry.ExporterProfilesFileWrittenBytes.Add(ctx, stored, e.telemetry.instance)
 }
 
-// place says which directory a file is in.
-func (e *fileExporter) place(group string) []zap.Field {
-	fields := []zap.Field{zap.String("directory", e.config.Directory)}
-	if group != "" {
-		fields = append(fields, zap.String("group", group))
-	}
-	return fields
-}
-
-func (e *fileExporter) tellFinished(f segment.Finished) {
-	e.telemetry.ExporterProfilesFileFiles.Add(context.Background(), 1, e.telemetry.with(attribute.String("reason", string(f.Reason))))
-	e.logger.Info("Finished a file of profiles", append(e.place(f.Group),
-		zap.String("file", f.Name),
+func (e *fileExporter) logFileClosed(f segment.ClosedFile) {
+	e.telemetry.ExporterProfilesFileFiles.Add(context.Background(), 1, e.telemetry.with("reason", string(f.Reason)))
+	e.logger.Info("Closed file",
+		zap.String("path", f.Path),
 		zap.String("reason", string(f.Reason)),
-		zap.Int("profiles", f.Count.Profiles),
-		zap.Int("samples", f.Count.Samples),
+		zap.Strings("services", f.Summary.Services),
+		zap.Strings("sample_types", f.Summary.SampleTypes),
+		zap.Int("profiles", f.Summary.Profiles),
+		zap.Int("samples", f.Summary.Samples),
 		zap.Int("records", f.Records),
 		zap.Int64("bytes", f.Size),
 		zap.Int64("uncompressed_bytes", f.Raw),
-	)...)
+	)
 }
 
-func (e *fileExporter) tellRepaired(r segment.Repaired) {
-	fields := append(e.place(r.Group), zap.String("partial", r.Partial), zap.Int64("cut_bytes", r.Cut))
-	if r.Name == "" {
-		e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, e.telemetry.with(attribute.String("outcome", "removed")))
-		e.logger.Info("Removed a leftover file without a whole record", fields...)
+func (e *fileExporter) logFileRecovered(f segment.RecoveredFile) {
+	outcome, message := "recovered", "Recovered incomplete file"
+	fields := []zap.Field{zap.String("partial", f.Partial), zap.Int64("cut_bytes", f.Cut)}
+	if f.Path == "" {
+		outcome, message = "removed", "Removed incomplete file: no complete record"
+	} else {
+		fields = append(fields, zap.String("path", f.Path), zap.Int("records", f.Records),
+			zap.Int64("bytes", f.Size), zap.Int("damaged_places", f.Damaged))
+	}
+	e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, e.telemetry.with("outcome", outcome))
+	e.logger.Info(message, fields...)
+}
+
+func (e *fileExporter) logFileRemoved(path string, size int64) {
+	e.telemetry.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1, e.telemetry.instance)
+	e.logger.Debug("Removed old file", zap.String("path", path), zap.Int64("bytes", size))
+}
+
+// reportDropped is for an item of the queue that cannot be restored.
+func (e *fileExporter) reportDropped(err error, size int) {
+	e.countErrors(reasonConvert, 1)
+	e.logger.Error("Dropped queued item", zap.Error(err), zap.Int("bytes", size))
+}
+
+// reportRejected counts and logs the rejections of a request once.
+func (e *fileExporter) reportRejected(r *request) {
+	if len(r.rejected.unreported) == 0 {
 		return
 	}
-	e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, e.telemetry.with(attribute.String("outcome", "finished")))
-	e.logger.Info("Finished a leftover file", append(fields,
-		zap.String("file", r.Name),
-		zap.Int("records", r.Records),
-		zap.Int64("bytes", r.Size),
-		zap.Int("damaged_places", r.Damaged),
-	)...)
-}
-
-func (e *fileExporter) tellRemoved(r segment.Removed) {
-	e.telemetry.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1, e.telemetry.plain)
-	e.logger.Debug("Removed an old file", append(e.place(r.Group), zap.String("file", r.Name), zap.Int64("bytes", r.Size))...)
-}
-
-// tellDropped is for what is lost for good where nobody is told. bytes is how many were looked at, if that is known.
-func (e *fileExporter) tellDropped(err error, n, bytes int) {
-	e.countMany(reasonConvert, n)
-	fields := append(e.place(""), zap.Error(err))
-	if bytes > 0 {
-		fields = append(fields, zap.Int("bytes", bytes))
+	for reason, n := range r.rejected.unreported {
+		e.countErrors(reason, n)
 	}
-	e.logger.Error("Dropped profiles that cannot be made records", fields...)
+	r.rejected.unreported = nil
+	e.logger.Error("Rejected profiles permanently", zap.Error(r.rejected.err("records or groups")),
+		zap.String("format", e.config.Format), zap.Int("count", r.rejected.count))
 }
 
-// tellRefused counts and logs, once, what of a request is refused for good.
-func (e *fileExporter) tellRefused(r *request) {
-	if len(r.refused.untold) == 0 {
-		return
+// reportError is for errors that no caller gets.
+func (e *fileExporter) reportError(err error) {
+	e.countErrors(reasonOf(err), 1)
+	fields := []zap.Field{zap.Error(err)}
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		fields = append(fields, zap.String("op", of.Op), zap.String("path", of.Path))
 	}
-	for reason, n := range r.refused.untold {
-		e.countMany(reason, n)
-	}
-	r.refused.untold = nil
-	e.logger.Error("Refused profiles for good", append(e.place(""), zap.Error(r.refused.err("records or groups")))...)
-}
-
-func (e *fileExporter) tellTrouble(err error) {
-	e.count(reasonOf(err))
-	e.logger.Warn("Trouble with files of profiles", append(e.place(""), zap.Error(err))...)
+	e.logger.Warn("File operation failed; will retry", fields...)
 }

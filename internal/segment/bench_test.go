@@ -19,7 +19,7 @@ func BenchmarkAppend(b *testing.B) {
 				b.SetBytes(int64(len(record)))
 				b.ReportAllocs()
 				for b.Loop() {
-					require.NoError(b, w.Append(record, Count{}))
+					require.NoError(b, w.Append(Record{Data: record}))
 				}
 				require.NoError(b, w.Close())
 			})

@@ -6,6 +6,7 @@ package segment
 import (
 	"encoding/binary"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -16,55 +17,69 @@ const (
 	prefixSize = 4 // bytes of a length
 	lineFeed   = '\n'
 
-	// Up to this many bytes, copying a record next to its framing is cheaper than
-	// a second write.
-	copyUpTo = 64 << 10
+	// Up to this many bytes, copying a record next to its framing is cheaper than a
+	// second write.
+	maxCopied = 64 << 10
 	// Larger buffers are not kept for the next record.
-	keepUpTo = 16 << 20
+	maxPooled = 16 << 20
 )
 
-// encoded is a record as it goes into a file.
+// encoded is a record as it is written to a file.
 type encoded struct {
-	chunks [2][]byte // to be written one behind the other
-	buffer *buffer   // what the chunks lie in, unless that is the record
+	chunks [3][]byte
+	buffer *buffer // the memory of the chunks, unless that is the record's
 }
 
 // buffer is memory for encoding one record.
 type buffer struct {
-	framed []byte
-	packed []byte
+	framed, compressed []byte
 }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// Write appends to the packed bytes, for compressors that stream.
+// Write appends to the compressed bytes.
 func (b *buffer) Write(p []byte) (int, error) {
-	b.packed = append(b.packed, p...)
+	b.compressed = append(b.compressed, p...)
 	return len(p), nil
 }
 
-// size is the number of bytes on the disk.
-func (e encoded) size() int64 { return int64(len(e.chunks[0]) + len(e.chunks[1])) }
+// size is the number of bytes on disk.
+func (e encoded) size() int64 {
+	return int64(len(e.chunks[0]) + len(e.chunks[1]) + len(e.chunks[2]))
+}
 
-// release gives the memory back; the chunks must not be used any more.
+// release returns the memory. The chunks must not be used afterwards.
 func (e encoded) release() {
-	if e.buffer != nil && cap(e.buffer.framed)+cap(e.buffer.packed) <= keepUpTo {
+	if cap(e.buffer.framed)+cap(e.buffer.compressed) <= maxPooled {
 		buffers.Put(e.buffer)
 	}
 }
 
 // encode frames and compresses a record. The result may refer to the record.
 func encode(format Format, record []byte) (encoded, error) {
-	framing := framingBytes(format.framing(), record)
 	b := buffers.Get().(*buffer)
-	b.framed, b.packed = b.framed[:0], b.packed[:0]
+	b.framed, b.compressed = b.framed[:0], b.compressed[:0]
 	e := encoded{buffer: b}
-	switch format.Compression {
-	case Gzip:
+
+	chunks := [3][]byte{1: record}
+	switch format.framing() {
+	case LengthPrefixed:
+		chunks[0] = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
+	case Lines:
+		chunks[2] = []byte{lineFeed}
+	}
+	framed := func() []byte {
+		b.framed = slices.Grow(b.framed, len(record)+prefixSize)
+		b.framed = append(append(append(b.framed, chunks[0]...), chunks[1]...), chunks[2]...)
+		return b.framed
+	}
+
+	switch {
+	case format.Compression == Gzip:
 		w := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(w)
 		w.Reset(b)
-		for _, chunk := range framing.around(record) {
+		for _, chunk := range chunks {
 			if _, err := w.Write(chunk); err != nil {
 				return e, err
 			}
@@ -72,56 +87,26 @@ func encode(format Format, record []byte) (encoded, error) {
 		if err := w.Close(); err != nil {
 			return e, err
 		}
-		e.chunks[0] = b.packed
-	case Zstd:
+		e.chunks[0] = b.compressed
+	case format.Compression == Zstd:
 		encoder, err := zstdEncoder()
 		if err != nil {
 			return e, err
 		}
-		b.packed = encoder.EncodeAll(framing.join(b, record), b.packed)
-		e.chunks[0] = b.packed
+		b.compressed = encoder.EncodeAll(framed(), b.compressed)
+		e.chunks[0] = b.compressed
+	case len(record) <= maxCopied:
+		e.chunks[0] = framed()
 	default:
-		if len(record) <= copyUpTo {
-			e.chunks[0] = framing.join(b, record)
-		} else {
-			e.chunks = framing.around(record)
-		}
+		e.chunks = chunks
 	}
 	return e, nil
 }
 
-// framed are the bytes before and behind a record; one of them is empty.
-type framed struct{ before, behind []byte }
-
-func framingBytes(framing Framing, record []byte) framed {
-	switch framing {
-	case LengthPrefixed:
-		return framed{before: binary.BigEndian.AppendUint32(nil, uint32(len(record)))}
-	case Lines:
-		return framed{behind: []byte{lineFeed}}
-	default:
-		return framed{}
-	}
-}
-
-// around gives the record and its framing in their order.
-func (f framed) around(record []byte) [2][]byte {
-	if len(f.before) > 0 {
-		return [2][]byte{f.before, record}
-	}
-	return [2][]byte{record, f.behind}
-}
-
-// join copies the record and its framing together.
-func (f framed) join(b *buffer, record []byte) []byte {
-	b.framed = append(append(append(b.framed, f.before...), record...), f.behind...)
-	return b.framed
-}
-
 var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// zstdEncoder is shared by all Writers: EncodeAll may be called concurrently, and
-// what an encoder retains is megabytes.
+// zstdEncoder is shared by all Writers: EncodeAll may be called concurrently, and an
+// encoder retains megabytes.
 var zstdEncoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 })

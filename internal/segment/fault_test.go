@@ -71,21 +71,21 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 	finishedRecords := 0
 	options := Options{
 		Format: format, Rotation: Rotation{MaxRecords: 3}, Sync: syncMode, SyncInterval: 1,
-		OpenDir:  f.openDir,
-		Finished: func(f Finished) { finishedRecords += f.Records },
+		OpenDir:    f.openDir,
+		FileClosed: func(f ClosedFile) { finishedRecords += f.Records },
 	}
-	w, err := OpenWriter(dir, options)
+	w, err := openWriter(dir, options)
 	if err != nil {
 		require.Positive(t, f.failed)
 		f.clear()
-		w, err = OpenWriter(dir, options)
+		w, err = openWriter(dir, options)
 		require.NoError(t, err)
 	}
 	acknowledged := []int{}
 	id := 0
 	for range 8 {
 		id++
-		if w.Append(testRecord(format.Content, id, size), Count{}) == nil {
+		if w.Append(Record{Data: testRecord(format.Content, id, size)}) == nil {
 			acknowledged = append(acknowledged, id)
 		} else {
 			assert.Positive(t, f.failed)
@@ -98,7 +98,7 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 	f.clear()
 	for range 4 {
 		id++
-		require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}), "the fault is gone")
+		require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, size)}), "the fault is gone")
 		acknowledged = append(acknowledged, id)
 	}
 	w.Tick()
@@ -132,14 +132,14 @@ func TestE1FailingRepair(t *testing.T) {
 				require.NoError(t, os.WriteFile(dir+"/"+name.String(), torn, 0o600))
 				f := faults{from: n, to: n + 1, noSync: true}
 				troubles := 0
-				options := Options{Format: format, OpenDir: f.openDir, Trouble: func(error) { troubles++ }}
-				w, err := OpenWriter(dir, options)
+				options := Options{Format: format, OpenDir: f.openDir, Failed: func(error) { troubles++ }}
+				w, err := openWriter(dir, options)
 				if err == nil {
 					// The close of a descriptor matters to nobody.
 					_ = w.Close()
 				}
 				f.clear()
-				w, err = OpenWriter(dir, options)
+				w, err = openWriter(dir, options)
 				require.NoError(t, err)
 				require.NoError(t, w.Close())
 				read := readAll(t, dir, size)
@@ -163,7 +163,7 @@ func TestE1FileTooBig(t *testing.T) {
 	const size, fit, records = 1000, 3, 12
 	dir := t.TempDir()
 	length := int64(len(testRecord(OTLPProto, 1, size)))
-	w, err := OpenWriter(dir, Options{
+	w, err := openWriter(dir, Options{
 		Format: Format{Content: OTLPProto, Framing: LengthPrefixed},
 		OpenDir: func(path string, group ...string) (Dir, error) {
 			dir, err := OpenDir(path, group...)
@@ -173,7 +173,7 @@ func TestE1FileTooBig(t *testing.T) {
 	require.NoError(t, err)
 	var acknowledged []int
 	for id := 1; id <= records; id++ {
-		if err := w.Append(testRecord(OTLPProto, id, size), Count{}); err != nil {
+		if err := w.Append(Record{Data: testRecord(OTLPProto, id, size)}); err != nil {
 			require.ErrorIs(t, err, syscall.EFBIG)
 			require.Zero(t, id%(fit+1))
 			continue

@@ -5,15 +5,17 @@ package segment
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// MaxRecordSize is the length in bytes of the longest record that is written,
-// and that is read unless ReaderOptions say otherwise.
+// MaxRecordSize is the length in bytes of the longest record that a Writer accepts.
 const MaxRecordSize = 1 << 30
 
-// Content says what a record is. It is part of a file's name.
+// Content is the encoding of a record. It is part of the file's name.
 type Content string
 
 const (
@@ -21,25 +23,28 @@ const (
 	OTLPProto Content = "otlp.pb"
 	// OTLPJSON records are OTLP/JSON objects, each on one line.
 	OTLPJSON Content = "otlp.jsonl"
-	// Pprof records are pprof Profile messages, each a file.
+	// Pprof records are pprof Profile messages, one in a file.
 	Pprof Content = "pprof.pb"
 )
 
 var contents = []Content{OTLPProto, OTLPJSON, Pprof}
 
-// Framing says how records lie in a file.
+// Known reports whether c is one of the contents of this package.
+func (c Content) Known() bool { return slices.Contains(contents, c) }
+
+// Framing says how records follow each other in a file.
 type Framing int
 
 const (
-	// LengthPrefixed puts 4 bytes before each record: its length, big-endian.
+	// LengthPrefixed puts the record's length before it: 4 bytes, big-endian.
 	LengthPrefixed Framing = iota + 1
-	// Lines puts a line feed behind each record.
+	// Lines puts a line feed after each record.
 	Lines
 	// Bare files are one record each.
 	Bare
 )
 
-// Compression is applied to each record by itself, with its framing bytes.
+// Compression is applied to each record separately, with its framing bytes.
 type Compression int
 
 const (
@@ -51,28 +56,21 @@ const (
 	Zstd
 )
 
-// ending is what a compression adds to a file's name.
-func (c Compression) ending() string {
-	switch c {
-	case Gzip:
-		return ".gz"
-	case Zstd:
-		return ".zst"
-	default:
-		return ""
-	}
+// extension is what a compression adds to a file's name.
+func (c Compression) extension() string {
+	return [...]string{None: "", Gzip: ".gz", Zstd: ".zst"}[c]
 }
 
-// Format is everything that one must know to read a file.
+// Format is everything that a reader must know about a file.
 type Format struct {
 	Content Content
-	// Framing zero is the one that Content has by default; a Reader then also
-	// recognises Bare files by what is in them.
+	// Framing 0 is the default of Content. A Reader then also accepts Bare files, which
+	// it recognizes by their content.
 	Framing     Framing
 	Compression Compression
 }
 
-// framing gives the default of the content if none is set.
+// framing returns the default of the content if none is set.
 func (f Format) framing() Framing {
 	switch {
 	case f.Framing != 0:
@@ -86,53 +84,60 @@ func (f Format) framing() Framing {
 	}
 }
 
-// validate returns an error if no file can be written so.
 func (f Format) validate() error {
-	if !slices.Contains(contents, f.Content) {
-		return fmt.Errorf("content %q: want one of %q", f.Content, contents)
-	}
-	if lines := f.framing() == Lines; lines != (f.Content == OTLPJSON) || f.Content == Pprof && f.framing() != Bare {
-		return fmt.Errorf("content %q: cannot have framing %d", f.Content, f.framing())
+	if !f.Content.Known() {
+		return fmt.Errorf("content is %q: must be one of %q", f.Content, contents)
 	}
 	if f.framing() < LengthPrefixed || f.framing() > Bare {
-		return fmt.Errorf("framing %d: unknown", f.Framing)
+		return fmt.Errorf("framing is %d: must be between %d and %d", f.Framing, LengthPrefixed, Bare)
+	}
+	if lines := f.framing() == Lines; lines != (f.Content == OTLPJSON) || f.Content == Pprof && f.framing() != Bare {
+		return fmt.Errorf("framing is %d: must be one that content %q can have", f.framing(), f.Content)
 	}
 	if f.Compression < None || f.Compression > Zstd {
-		return fmt.Errorf("compression %d: unknown", f.Compression)
+		return fmt.Errorf("compression is %d: must be between %d and %d", f.Compression, None, Zstd)
 	}
 	return nil
 }
 
-// extension is what a file's name has behind the sequence, with its dot.
+// extension is the part of a file's name after the sequence.
 func (f Format) extension() string {
-	return "." + string(f.Content) + f.Compression.ending()
+	return "." + string(f.Content) + f.Compression.extension()
 }
 
-// checkRecord returns what keeps the record from being one of this content, or
-// nil. It looks at the outermost shape only.
+// checkRecord returns an error if the record cannot have this content. It looks at the
+// outermost fields only.
 func (c Content) checkRecord(record []byte) error {
 	switch {
 	case len(record) == 0:
-		return errorString("record is empty")
+		return errors.New("record is empty")
 	case len(record) > MaxRecordSize:
 		return fmt.Errorf("record has %d bytes, more than %d", len(record), MaxRecordSize)
 	case c == OTLPJSON:
 		if record[0] != '{' || record[len(record)-1] != '}' {
-			return errorString("record is not a JSON object")
+			return errors.New("record is not a JSON object")
 		}
 		if bytes.IndexByte(record, '\n') >= 0 {
-			return errorString("record holds a line feed")
+			return errors.New("record contains a line feed")
 		}
-		return nil
 	case c == Pprof:
-		if !isProtobuf(record) {
-			return errorString("record is not a protobuf message")
+		if !isMessage(record, false) {
+			return errors.New("record is not a protobuf message")
 		}
-		return nil
-	default:
-		if !isMessage(record) {
-			return errorString("record is not a protobuf message of length-delimited fields")
-		}
-		return nil
+	case !isMessage(record, true):
+		return errors.New("record is not a protobuf message of length-delimited fields")
 	}
+	return nil
+}
+
+// isMessage reports whether data is protobuf fields from its first byte to its last. All
+// fields of an OTLP ProfilesData message are length-delimited.
+func isMessage(data []byte, lengthDelimited bool) bool {
+	fields := wire.New(data)
+	for fields.Next() {
+		if fields.Field == 0 || lengthDelimited && fields.Type != wire.BytesType {
+			return false
+		}
+	}
+	return fields.Err == nil
 }

@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -71,11 +74,11 @@ func testRecord(content Content, id, size int) []byte {
 		return record
 	}
 	// A ResourceProfiles with a schema_url, and a dictionary of the empty string.
-	inner := binary.AppendUvarint([]byte{3<<3 | lengthDelimited}, uint64(len(payload)))
+	inner := binary.AppendUvarint([]byte{3<<3 | wire.BytesType}, uint64(len(payload)))
 	inner = append(inner, payload...)
-	record := binary.AppendUvarint([]byte{1<<3 | lengthDelimited}, uint64(len(inner)))
+	record := binary.AppendUvarint([]byte{1<<3 | wire.BytesType}, uint64(len(inner)))
 	record = append(record, inner...)
-	return append(record, dictionaryTag, 2, stringTableTag, 0)
+	return append(record, 2<<3|wire.BytesType, 2, 5<<3|wire.BytesType, 0)
 }
 
 func idOf(t testing.TB, content Content, record []byte) int {
@@ -98,14 +101,39 @@ func payloadOf(record []byte) []byte {
 	return inner[min(1+n, len(inner)):]
 }
 
-func openTestWriter(t testing.TB, dir string, options Options) *Writer {
-	if options.Trouble == nil {
-		options.Trouble = func(err error) { t.Errorf("unexpected trouble: %v", err) }
+// openWriter is OpenWriter for tests, which leave out most options.
+func openWriter(dir string, options Options) (*Writer, error) {
+	options.Directory = dir
+	options.MaxOpen = max(options.MaxOpen, 1)
+	setDefault(&options.RecordWritten, func(int64, int64) {})
+	setDefault(&options.FileClosed, func(ClosedFile) {})
+	setDefault(&options.FileRecovered, func(RecoveredFile) {})
+	setDefault(&options.FileRemoved, func(string, int64) {})
+	setDefault(&options.Failed, func(error) {})
+	return OpenWriter(options)
+}
+
+func setDefault[F any](f *F, value F) {
+	if reflect.ValueOf(*f).IsNil() {
+		*f = value
 	}
-	w, err := OpenWriter(dir, options)
+}
+
+func openTestWriter(t testing.TB, dir string, options Options) *Writer {
+	if options.Failed == nil {
+		options.Failed = func(err error) { t.Errorf("unexpected error: %v", err) }
+	}
+	w, err := openWriter(dir, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = w.Close() })
 	return w
+}
+
+// closeFiles closes what is open, so that the Writer holds no file.
+func closeFiles(t testing.TB, w *Writer) {
+	for _, g := range w.groups {
+		require.NoError(t, g.closeFiles(ByAge))
+	}
 }
 
 // list gives the names in a directory.
@@ -221,11 +249,11 @@ func (d *faultyDir) Lstat(name string) (fs.FileInfo, error) {
 	return d.Dir.Lstat(name)
 }
 
-func (d *faultyDir) Find(name string) (fs.FileInfo, error) {
+func (d *faultyDir) LstatPath(name string) (fs.FileInfo, error) {
 	if err := d.faults.next(); err != nil {
 		return nil, err
 	}
-	return d.Dir.Find(name)
+	return d.Dir.LstatPath(name)
 }
 
 func (d *faultyDir) Rename(from, to string) error {
@@ -249,11 +277,11 @@ func (d *faultyDir) List() ([]string, error) {
 	return d.Dir.List()
 }
 
-func (d *faultyDir) Enter(name string) (Dir, error) {
+func (d *faultyDir) OpenChild(name string) (Dir, error) {
 	if err := d.faults.next(); err != nil {
 		return nil, err
 	}
-	dir, err := d.Dir.Enter(name)
+	dir, err := d.Dir.OpenChild(name)
 	if err != nil {
 		return nil, err
 	}

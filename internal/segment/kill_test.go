@@ -33,9 +33,9 @@ func writeUntilKilled() {
 	which, _ := strconv.Atoi(os.Getenv(killFormat))
 	id, _ := strconv.Atoi(os.Getenv(killFirst))
 	format := allFormats[which]
-	w, err := OpenWriter(os.Getenv(killDir), Options{Format: format, Sync: SyncRecord, Rotation: Rotation{MaxRecords: 20}})
+	w, err := openWriter(os.Getenv(killDir), Options{Format: format, Sync: SyncRecord, Rotation: Rotation{MaxRecords: 20}})
 	for ; err == nil; id++ {
-		if err = w.Append(testRecord(format.Content, id, killSize), Count{}); err == nil {
+		if err = w.Append(Record{Data: testRecord(format.Content, id, killSize)}); err == nil {
 			_, err = fmt.Println(id)
 		}
 	}
@@ -77,7 +77,7 @@ func TestE3Kill(t *testing.T) {
 
 			// One record may have been written and not yet acknowledged.
 			cut := 0
-			w := openTestWriter(t, dir, Options{Format: format, Repaired: func(r Repaired) {
+			w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) {
 				if r.Cut > 0 {
 					cut++
 				}

@@ -50,13 +50,13 @@ func TestE2FullDisk(t *testing.T) {
 					full := 0
 					w := openTestWriter(t, dir, Options{
 						Format: format, Sync: syncMode, Rotation: Rotation{MaxSize: int64(disk / 4)},
-						Trouble: func(err error) { assert.ErrorIs(t, err, syscall.ENOSPC) },
+						Failed: func(err error) { assert.ErrorIs(t, err, syscall.ENOSPC) },
 					})
 					var want, got []int
 					id := 0
 					add := func() error {
 						id++
-						err := w.Append(testRecord(format.Content, id, size), Count{})
+						err := w.Append(Record{Data: testRecord(format.Content, id, size)})
 						if err == nil {
 							want = append(want, id)
 						}
@@ -103,20 +103,20 @@ func TestE6ReadOnlyMount(t *testing.T) {
 		remount := func(flags uintptr) {
 			require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|flags, "size=1048576"))
 		}
-		w := openTestWriter(t, filepath.Join(dir, "profiles"), Options{Format: format, Rotation: Rotation{MaxRecords: 3}, Trouble: func(error) {}})
+		w := openTestWriter(t, filepath.Join(dir, "profiles"), Options{Format: format, Rotation: Rotation{MaxRecords: 3}, Failed: func(error) {}})
 		var want []int
 		remounts := 0
 		for id := range 30 {
 			if id%5 == 4 {
 				// A mount with a file open to write cannot be remounted.
-				require.NoError(t, w.finishAll(ByAge))
+				closeFiles(t, w)
 				remount(unix.MS_RDONLY)
-				require.ErrorIs(t, w.Append(testRecord(format.Content, 100+id, size), Count{}), syscall.EROFS)
+				require.ErrorIs(t, w.Append(Record{Data: testRecord(format.Content, 100+id, size)}), syscall.EROFS)
 				w.Tick()
 				remount(0)
 				remounts++
 			}
-			require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}), "it can be written to")
+			require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, size)}), "it can be written to")
 			want = append(want, id)
 		}
 		require.NoError(t, w.Close())
@@ -217,12 +217,12 @@ func TestE4PowerLoss(t *testing.T) {
 			power.faults.before = power.call
 			options := Options{
 				Format: format, Sync: syncMode, SyncInterval: 1, Rotation: Rotation{MaxRecords: 7},
-				OpenDir: power.openDir, Trouble: func(error) {},
+				OpenDir: power.openDir, Failed: func(error) {},
 			}
-			w, err := OpenWriter(filepath.Join(disk.mounted, "a", "profiles"), options)
+			w, err := openWriter(filepath.Join(disk.mounted, "a", "profiles"), options)
 			var acknowledged []int
 			for id := 1; err == nil && !power.lost; id++ {
-				if err = w.Append(testRecord(format.Content, id, size), Count{}); err == nil {
+				if err = w.Append(Record{Data: testRecord(format.Content, id, size)}); err == nil {
 					acknowledged = append(acknowledged, id)
 				}
 				if id%10 == 0 {

@@ -12,47 +12,51 @@ import (
 )
 
 const (
-	namePrefix    = "profiles-"
 	nameTime      = "20060102T150405.000Z"
-	partialEnding = ".partial"
-	bareEnding    = ".bare"
+	partialSuffix = ".partial"
+	bareSuffix    = ".bare"
 )
 
-// Name is the name of a file of this package, taken apart.
+// Name is a parsed file name.
 type Name struct {
-	// Time is when the file was begun, in UTC, to the millisecond.
+	// Time is when the file was created, in UTC, to the millisecond.
 	Time time.Time
-	// Sequence tells files of the same millisecond apart.
+	// Sequence distinguishes files of the same millisecond.
 	Sequence uint64
-	// Format is what the name says of it; the framing only in a partial name.
+	// Format has a framing in a partial name only.
 	Format Format
 	// Partial is set while the file is being written.
 	Partial bool
 }
 
-// String puts the name together.
 func (n Name) String() string {
-	name := fmt.Sprintf("%s%s-%06d%s", namePrefix, n.Time.UTC().Format(nameTime), n.Sequence, n.Format.extension())
+	name := fmt.Sprintf("profiles-%s-%06d%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.extension())
+	if n.Partial && n.Format.Framing == Bare {
+		name += bareSuffix
+	}
 	if n.Partial {
-		if n.Format.Framing == Bare {
-			name += bareEnding
-		}
-		name += partialEnding
+		name += partialSuffix
 	}
 	return name
 }
 
-var nameForm = regexp.MustCompile(
+// closed is the name that the file gets when it is closed.
+func (n Name) closed() Name {
+	n.Partial, n.Format.Framing = false, 0
+	return n
+}
+
+var namePattern = regexp.MustCompile(
 	`^profiles-(\d{8}T\d{6}\.\d{3}Z)-(\d{6,19})\.(otlp\.pb|otlp\.jsonl|pprof\.pb)(\.gz|\.zst)?((?:\.bare)?\.partial)?$`)
 
-// ParseName takes a file's name (without directory) apart. ok is false if it is
-// not exactly of the form that this package gives its files.
+// ParseName parses a file's name without its directory. ok is false if this package
+// writes no file of that name.
 func ParseName(name string) (parsed Name, ok bool) {
-	parts := nameForm.FindStringSubmatch(name)
+	parts := namePattern.FindStringSubmatch(name)
 	if parts == nil {
 		return Name{}, false
 	}
-	begun, err := time.Parse(nameTime, parts[1])
+	created, err := time.Parse(nameTime, parts[1])
 	if err != nil {
 		return Name{}, false
 	}
@@ -60,30 +64,30 @@ func ParseName(name string) (parsed Name, ok bool) {
 	if err != nil {
 		return Name{}, false
 	}
-	parsed = Name{Time: begun, Sequence: sequence, Format: Format{Content: Content(parts[3])}, Partial: parts[5] != ""}
+	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content: Content(parts[3])}, Partial: parts[5] != ""}
 	for _, c := range []Compression{Gzip, Zstd} {
-		if parts[4] == c.ending() {
+		if parts[4] == c.extension() {
 			parsed.Format.Compression = c
 		}
 	}
 	if parsed.Partial {
 		parsed.Format.Framing = parsed.Format.framing()
-		if strings.HasPrefix(parts[5], bareEnding) {
+		if strings.HasPrefix(parts[5], bareSuffix) {
 			parsed.Format.Framing = Bare
 		}
 	}
 	return parsed, parsed.String() == name && parsed.Format.validate() == nil
 }
 
-// names gives the names of one Writer's files.
+// names generates the names of files in one directory.
 type names struct {
 	format Format
 	latest time.Time
 	used   uint64
 }
 
-// next gives a name that this Writer has not given before, later than all before
-// it in the order of its files.
+// next returns a name that sorts after all names before it, even if the clock was set
+// back.
 func (n *names) next(now time.Time) Name {
 	if now = now.UTC().Truncate(time.Millisecond); now.After(n.latest) {
 		n.latest = now

@@ -24,7 +24,7 @@ func TestE13Oversize(t *testing.T) {
 	for _, format := range []Format{allFormats[0], allFormats[2], allFormats[3]} {
 		t.Run(format.testName(), func(t *testing.T) {
 			dir := t.TempDir()
-			s := openTestSet(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: maxSize}}, SetOptions{Levels: 1, MaxOpen: 4})
+			s := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: maxSize}, Levels: 1, MaxOpen: 4})
 			var writers sync.WaitGroup
 			for g := range groups {
 				writers.Go(func() {
@@ -33,7 +33,7 @@ func TestE13Oversize(t *testing.T) {
 						if i%10 == 3 {
 							size = large
 						}
-						assert.NoError(t, s.Append([]string{fmt.Sprint(g)}, testRecord(format.Content, g*perGroup+i+1, size), Count{}))
+						assert.NoError(t, s.Append(Record{Group: []string{fmt.Sprint(g)}, Data: testRecord(format.Content, g*perGroup+i+1, size)}))
 					}
 				})
 			}

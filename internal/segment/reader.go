@@ -4,6 +4,8 @@
 package segment
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -15,46 +17,64 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ReaderOptions say how to read a file; the zero value suits all files of this package.
+// readBuffer is the size in bytes of reads from the file.
+const readBuffer = 64 << 10
+
+// DamageError describes a part of a file without a complete record.
+type DamageError struct {
+	// File is the path, if the Reader knows it.
+	File string
+	// Offset is where the damage starts. Length is the number of bytes from there to the
+	// next complete record of a compressed file, else to the end.
+	Offset, Length int64
+	Reason         error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s: damaged at byte %d: %v; skipped %d bytes", e.File, e.Offset, e.Reason, e.Length)
+}
+
+func (e *DamageError) Unwrap() error { return e.Reason }
+
+// ReaderOptions say how to read a file. The zero value suits all files of this package.
 type ReaderOptions struct {
-	// MaxRecordSize bounds the memory that reading takes: it is about three times this
-	// many bytes at most. Longer records are reported as damage. Zero means
-	// MaxRecordSize of the package.
+	// MaxRecordSize bounds the memory of the Reader to about three times this many bytes.
+	// Longer records are reported as damage. 0 is MaxRecordSize of the package.
 	MaxRecordSize int
 }
 
-// Reader gives the records of one file, one by one. It reads the file as long as
-// it was when the Reader was made. It is not safe for concurrent use.
+// Reader reads the records of one file, up to the size that the file had when the Reader
+// was made. It is not safe for concurrent use.
 type Reader struct {
 	name   string
 	format Format
 	max    int
+	size   int64
 	source *source
 	closer io.Closer
 
-	at     int64  // where the next record is expected
+	at     int64  // where the next record starts
 	record []byte // memory for one record
 	frame  []byte // memory for one compressed frame
 	gzip   *gzip.Reader
 	zstd   *zstd.Decoder
-	work   int64 // bytes that were looked at in vain, less workPerByte for each that was passed
+	wasted int64 // bytes read in vain while looking for a record, less an allowance
 }
 
-// OpenReader opens the file at path, whose name must be one that this package
-// gives, finished or partial. The Reader must be closed.
+// OpenReader opens a file of this package, closed or partial. The Reader must be closed.
 func OpenReader(path string, options ReaderOptions) (*Reader, error) {
 	name, ok := ParseName(filepath.Base(path))
 	if !ok {
-		return nil, fmt.Errorf("segment: open %s: want a name like %s", path,
+		return nil, fmt.Errorf("open %s: name must be like %s", path,
 			Name{Sequence: 1, Format: Format{Content: OTLPProto, Compression: Zstd}})
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("segment: %w", err)
+		return nil, err
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("segment: %w", err), file.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	reader, err := NewReader(file, info.Size(), name.Format, options)
 	if err != nil {
@@ -65,19 +85,20 @@ func OpenReader(path string, options ReaderOptions) (*Reader, error) {
 }
 
 // NewReader reads records in the given format from the first size bytes of from.
-// With Format.Framing zero it also recognises a file that is one bare record.
 func NewReader(from io.ReaderAt, size int64, format Format, options ReaderOptions) (*Reader, error) {
 	if err := format.validate(); err != nil {
-		return nil, fmt.Errorf("segment: %w", err)
+		return nil, err
 	}
-	r := &Reader{name: "file", format: format, max: options.MaxRecordSize, source: newSource(from, size)}
+	s := &source{section: io.NewSectionReader(from, 0, size)}
+	s.Reader = bufio.NewReaderSize(readerFunc(s.read), readBuffer)
+	r := &Reader{name: "file", format: format, max: options.MaxRecordSize, size: size, source: s}
 	if r.max <= 0 {
 		r.max = MaxRecordSize
 	}
 	return r, nil
 }
 
-// Close frees what the Reader holds.
+// Close frees the Reader's memory and closes its file.
 func (r *Reader) Close() error {
 	if r.zstd != nil {
 		r.zstd.Close()
@@ -91,40 +112,36 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// Offset is where what Next returned last ends, and the next record begins if
-// all is well, in bytes from the begin of the file.
+// Offset is where the next call of Next starts to read.
 func (r *Reader) Offset() int64 { return r.at }
 
 // Next returns the next record, which is valid until the next call.
 //
-// At the end the error is io.EOF. A *DamageError reports a part of the file that
-// was passed over; the next call goes on behind it. Any other error comes from
-// reading the file, and is final.
+// At the end the error is io.EOF. A *DamageError reports a part of the file that was
+// skipped; the next call continues after it. Any other error is from reading the file, and
+// is final.
 func (r *Reader) Next() ([]byte, error) {
-	if r.at >= r.source.size {
+	if r.at >= r.size {
 		return nil, io.EOF
 	}
-	record, next, err := r.scan(r.at)
-	if err == nil {
-		r.at = next
+	from := r.at
+	record, reason := r.readRecord(from)
+	if reason == nil {
+		r.at = r.source.offset()
 		return record, nil
 	}
-	var reason damage
-	if !errors.As(err, &reason) {
-		return nil, fmt.Errorf("segment: %s: %w", r.name, err)
+	r.at = r.size
+	if r.format.Compression != None {
+		r.at = r.findRecord(from)
 	}
-	from := r.at
-	if next, err = r.resume(from); err != nil {
-		return nil, fmt.Errorf("segment: %s: %w", r.name, err)
+	if r.source.err != nil {
+		return nil, fmt.Errorf("%s: %w", r.name, r.source.err)
 	}
-	r.at = next
-	return nil, &DamageError{
-		File: r.name, Offset: from, Length: next - from, Torn: next == r.source.size, Reason: reason,
-	}
+	return nil, &DamageError{File: r.name, Offset: from, Length: r.at - from, Reason: reason}
 }
 
-// All gives each record, or error of Next but io.EOF. A record is valid until the
-// next one. It stops after an error that is not a *DamageError.
+// All yields each record, and each error but io.EOF. A record is valid until the next
+// one. It stops after an error that is not a *DamageError.
 func (r *Reader) All() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for {
@@ -132,10 +149,103 @@ func (r *Reader) All() iter.Seq2[[]byte, error] {
 			if errors.Is(err, io.EOF) || !yield(record, err) {
 				return
 			}
-			var damaged *DamageError
-			if err != nil && !errors.As(err, &damaged) {
+			if _, damaged := errors.AsType[*DamageError](err); err != nil && !damaged {
 				return
 			}
 		}
+	}
+}
+
+const (
+	// freeWaste is how many bytes findRecord may always read in vain.
+	freeWaste = 16 << 20
+	// wastePerByte is how many more it may read for each byte that it skips.
+	wastePerByte = 4
+	// decodedPerRead is how many decompressed bytes count like one that was read.
+	decodedPerRead = 64
+)
+
+// findRecord finds the next gzip member or zstd frame that is a complete record. Since
+// compressed data may contain the magic number, most places found may be none. What is
+// read in vain is bounded in proportion to the file, but after damage that is no longer
+// than a record the next one is always tried.
+func (r *Reader) findRecord(from int64) int64 {
+	magic := zstdMagic
+	if r.format.Compression == Gzip {
+		magic = gzipMagic
+	}
+	r.addWaste(from)
+	for at := from + 1; ; at++ {
+		found := r.source.find(magic, at, r.size)
+		r.wasted -= wastePerByte * (found - at + 1)
+		at = found
+		if at == r.size {
+			return at
+		}
+		if r.wasted >= freeWaste {
+			continue
+		}
+		if _, err := r.readRecord(at); err == nil || r.source.err != nil {
+			return at
+		}
+		r.addWaste(at)
+	}
+}
+
+// addWaste counts the bytes that were read in vain from a place on, the bytes that they
+// were decompressed to, and those that must be read again.
+func (r *Reader) addWaste(at int64) {
+	if read := r.source.offset() - at; read > 0 {
+		r.wasted += read + int64(len(r.record))/decodedPerRead + min(readBuffer, r.size-at)
+	}
+}
+
+// source is a buffered reader of a file that can continue at any place.
+type source struct {
+	*bufio.Reader
+	section *io.SectionReader
+	err     error // of the file system
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func (s *source) read(p []byte) (int, error) {
+	n, err := s.section.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// offset is where the next byte comes from.
+func (s *source) offset() int64 {
+	at, _ := s.section.Seek(0, io.SeekCurrent) // never fails
+	return at - int64(s.Buffered())
+}
+
+// seek continues at an offset of 0 or more.
+func (s *source) seek(at int64) {
+	if ahead := at - s.offset(); ahead >= 0 && ahead <= int64(s.Buffered()) {
+		_, _ = s.Discard(int(ahead)) // never fails: the bytes are there
+		return
+	}
+	_, _ = s.section.Seek(at, io.SeekStart) // never fails
+	s.Reset(readerFunc(s.read))
+}
+
+// find returns the offset of the next occurrence of pattern, or size.
+func (s *source) find(pattern []byte, at, size int64) int64 {
+	s.seek(at)
+	for {
+		if head, _ := s.Peek(len(pattern)); len(head) < len(pattern) {
+			return size
+		}
+		buffered, _ := s.Peek(s.Buffered())
+		if i := bytes.Index(buffered, pattern); i >= 0 {
+			return s.offset() + int64(i)
+		}
+		_, _ = s.Discard(len(buffered) - len(pattern) + 1) // never fails: the bytes are there
 	}
 }

@@ -5,58 +5,61 @@ package segment
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 )
 
-// Repaired tells what OpenWriter did to a file that an earlier process left.
-type Repaired struct {
-	// Group is the path of its directory below that of a Set.
-	Group string
-	// Partial is the name it had.
+// RecoveredFile describes an incomplete file that was closed or removed.
+type RecoveredFile struct {
+	// Path is the final path. It is empty if the file was removed because it had no
+	// complete record.
+	Path string
+	// Partial is the path that it had.
 	Partial string
-	// Name is the finished name it has now; empty if it was removed.
-	Name    string
 	Records int
-	// Size is the number of bytes kept, Cut of those cut off behind them.
+	// Size is the number of bytes kept, Cut that of the bytes cut off after them.
 	Size, Cut int64
-	// Damaged is the number of damaged places between the records that were kept.
+	// Damaged is the number of damaged places between the records of a compressed file.
 	Damaged int
 }
 
-// repairDir finishes all leftover files in the directory. Faults in one file do not
-// keep the others from being repaired: they go to Options.Trouble, and whole is
-// false. The error is that of listing.
-func repairDir(dir Dir, path string, options Options) (whole bool, err error) {
-	list, err := dir.List()
-	if err != nil {
-		return false, fmt.Errorf("segment: list directory %s: %w", path, err)
-	}
-	whole = true
-	for _, entry := range list {
-		name, ok := ParseName(entry)
-		if !ok || !name.Partial {
-			continue
+// recoverFiles closes the incomplete files of processes that no longer run. Maintain
+// retries it if it fails.
+func (w *Writer) recoverFiles() {
+	err := w.walk(func(dir Dir, group []string) error {
+		list, err := dir.List()
+		errs := []error{w.pathError("list", group, err)}
+		for _, entry := range list {
+			if name, ok := ParseName(entry); ok && name.Partial {
+				recovered, err := recoverFile(dir, w.pathOf(group...), name)
+				errs = append(errs, w.pathError("recover", append(group[:len(group):len(group)], entry), err))
+				if recovered != nil {
+					w.options.FileRecovered(*recovered)
+				}
+			}
 		}
-		switch done, err := repairPartial(dir, name); {
-		case err != nil:
-			whole = false
-			options.trouble(fmt.Errorf("segment: repair %s in %s: %w", entry, path, err))
-		case done != nil && options.Repaired != nil:
-			options.Repaired(*done)
+		if len(group) < w.options.Levels {
+			// A crash may have left directories that are not on the disk.
+			errs = append(errs, w.pathError("sync", group, dir.Sync()))
 		}
+		return errors.Join(errs...)
+	})
+	if w.recovered = err == nil; err != nil {
+		w.options.Failed(err)
 	}
-	return whole, nil
 }
 
-// repairPartial finishes one leftover file. Both results are nil if it is none:
-// not a file, in use, or already gone.
-func repairPartial(dir Dir, name Name) (*Repaired, error) {
-	if info, err := dir.Lstat(name.String()); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+// recoverFile closes one incomplete file. Both results are nil if there is none: the name
+// is not that of a file, or the file is in use or gone.
+func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
+	info, err := dir.Lstat(name.String())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return nil, nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, err
 	}
 	file, err := dir.Open(name.String())
@@ -66,11 +69,15 @@ func repairPartial(dir Dir, name Name) (*Repaired, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, err := repairOpen(dir, name, file)
-	return done, errors.Join(err, file.Close())
+	recovered, err := recoverOpen(dir, path, name, file)
+	if recovered == nil {
+		err = errors.Join(err, file.Close())
+	}
+	return recovered, err
 }
 
-func repairOpen(dir Dir, name Name, file File) (*Repaired, error) {
+// recoverOpen closes the file, but not if recovered is nil.
+func recoverOpen(dir Dir, path string, name Name, file File) (recovered *RecoveredFile, err error) {
 	if locked, err := file.Lock(); err != nil || !locked {
 		return nil, err
 	}
@@ -78,69 +85,57 @@ func repairOpen(dir Dir, name Name, file File) (*Repaired, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It may have been finished, by its Writer or another repair, before the lock was free.
-	if now, err := dir.Lstat(name.String()); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, info) {
+	// Its Writer or another repair may have closed it before the lock was free.
+	if named, err := dir.Lstat(name.String()); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(named, info) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
 
-	done := &Repaired{Partial: name.String()}
-	finished := name
-	finished.Partial, finished.Format.Framing = false, 0
-	if other, err := dir.Lstat(finished.String()); err == nil && os.SameFile(other, info) {
-		// A crash between the two steps of linkAndRemove: only this name is left over.
-		done.Name, done.Size = finished.String(), info.Size()
-		return done, errors.Join(dir.Remove(name.String()), dir.Sync())
-	}
-	if name.Format.Framing != Bare {
-		if err := done.scan(file, info.Size(), name.Format); err != nil {
+	f := &partialFile{dir: dir, file: file, info: info, torn: true, unsynced: time.Now(), unlisted: true}
+	f.setName(filepath.Join(path, name.String()), name)
+	recovered = &RecoveredFile{Partial: f.Path}
+	if closed, err := dir.Lstat(name.closed().String()); err == nil && os.SameFile(closed, info) {
+		// A crash between the two steps of linkAndRemove left both names.
+		recovered.Path, recovered.Size = filepath.Join(path, name.closed().String()), info.Size()
+	} else if name.Format.Framing != Bare {
+		if err := recovered.scan(f, info.Size(), name.Format); err != nil {
 			return nil, err
 		}
 	}
-	done.Cut = info.Size() - done.Size
-	if done.Records == 0 {
-		return done, errors.Join(dir.Remove(name.String()), dir.Sync())
-	}
-	if done.Cut > 0 {
-		if err := file.Truncate(done.Size); err != nil {
-			return nil, err
-		}
-	}
-	if err := file.Sync(); err != nil {
+	recovered.Cut = info.Size() - recovered.Size
+	if err := f.close(&names{used: name.Sequence}); err != nil {
 		return nil, err
 	}
-	p := &partial{dir: dir, file: file}
-	p.setName(name)
-	if err := p.rename(&names{used: name.Sequence}); err != nil {
-		return nil, err
+	if f.renamed {
+		recovered.Path = f.Path
 	}
-	done.Name = p.label
-	return done, dir.Sync()
+	return recovered, nil
 }
 
-// scan finds the end of the last whole record.
-func (r *Repaired) scan(file File, size int64, format Format) error {
-	reader, err := NewReader(file, size, format, ReaderOptions{})
+// scan finds the end of the last complete record.
+func (r *RecoveredFile) scan(f *partialFile, size int64, format Format) error {
+	reader, err := NewReader(f.file, size, format, ReaderOptions{})
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	damaged := 0
 	for {
 		_, err := reader.Next()
-		var damaging *DamageError
-		switch {
-		case err == nil:
-			r.Records++
-			r.Size = reader.Offset()
-			r.Damaged = damaged
-		case errors.As(err, &damaging):
+		if _, isDamage := errors.AsType[*DamageError](err); isDamage {
 			damaged++
-		case errors.Is(err, io.EOF):
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			f.Records, f.Size = r.Records, r.Size
 			return nil
-		default:
+		}
+		if err != nil {
 			return err
 		}
+		r.Records++
+		r.Size = reader.Offset()
+		r.Damaged = damaged
 	}
 }

@@ -4,6 +4,7 @@
 package segment
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,7 +30,7 @@ func fileWithEnds(t testing.TB, format Format, n, size int) (data []byte, ends [
 	for id := 1; id <= n; id++ {
 		e, err := encode(format, testRecord(format.Content, id, size))
 		require.NoError(t, err)
-		data = append(append(data, e.chunks[0]...), e.chunks[1]...)
+		data = append(data, bytes.Join(e.chunks[:], nil)...)
 		ends = append(ends, len(data))
 		e.release()
 	}
@@ -47,8 +48,8 @@ func TestRepairAfterCrash(t *testing.T) {
 		}
 		whole, ends := fileWithEnds(t, format, 4, size)
 		dir := t.TempDir()
-		var repaired []Repaired
-		options := Options{Format: format, Repaired: func(r Repaired) { repaired = append(repaired, r) }}
+		var repaired []RecoveredFile
+		options := Options{Format: format, FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
 		for cut := range len(whole) + 1 {
 			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format, Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), whole[:cut], 0o600))
@@ -68,22 +69,22 @@ func TestRepairAfterCrash(t *testing.T) {
 			path := filepath.Join(dir, name.String())
 			if len(want) == 0 {
 				assert.NoFileExists(t, path)
-				assert.Equal(t, Repaired{Partial: repaired[cut].Partial, Cut: int64(cut)}, repaired[cut])
+				assert.Equal(t, RecoveredFile{Partial: repaired[cut].Partial, Cut: int64(cut)}, repaired[cut])
 			} else {
 				require.Equal(t, want, readFile(t, path, format.Content, size))
-				assert.Equal(t, Repaired{
-					Partial: repaired[cut].Partial, Name: name.String(), Records: len(want),
+				assert.Equal(t, RecoveredFile{
+					Partial: repaired[cut].Partial, Path: path, Records: len(want),
 					Size: int64(end), Cut: int64(cut - end),
 				}, repaired[cut])
 			}
-			assert.NoFileExists(t, filepath.Join(dir, repaired[cut].Partial))
+			assert.NoFileExists(t, repaired[cut].Partial)
 		}
 	})
 }
 
-// TestRepairKeepsRecordsBehindDamage: a damaged place in the middle is no reason to
-// throw away what was acknowledged after it.
-func TestRepairKeepsRecordsBehindDamage(t *testing.T) {
+// TestRepairOfDamagedFiles: a compressed file keeps the records after the damage, a plain
+// one is cut there.
+func TestRepairOfDamagedFiles(t *testing.T) {
 	const size = 60
 	for _, format := range allFormats[:6] {
 		t.Run(format.testName(), func(t *testing.T) {
@@ -92,16 +93,20 @@ func TestRepairKeepsRecordsBehindDamage(t *testing.T) {
 			dir := t.TempDir()
 			name := Name{Sequence: 1, Format: format, Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), append(data, data[:10]...), 0o600))
-			var repaired []Repaired
-			w := openTestWriter(t, dir, Options{Format: format, Repaired: func(r Repaired) { repaired = append(repaired, r) }})
+			var recovered []RecoveredFile
+			w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { recovered = append(recovered, r) }})
 			require.NoError(t, w.Close())
-			require.Len(t, repaired, 1)
-			assert.Equal(t, 3, repaired[0].Records)
-			assert.Equal(t, 1, repaired[0].Damaged)
-			assert.Equal(t, int64(10), repaired[0].Cut)
-			kept, err := os.ReadFile(filepath.Join(dir, repaired[0].Name))
+			require.Len(t, recovered, 1)
+			records, damaged, end := 3, 1, len(data)
+			if format.Compression == None {
+				records, damaged, end = 1, 0, ends[0]
+			}
+			assert.Equal(t, records, recovered[0].Records)
+			assert.Equal(t, damaged, recovered[0].Damaged)
+			assert.Equal(t, int64(len(data)+10-end), recovered[0].Cut)
+			kept, err := os.ReadFile(recovered[0].Path)
 			require.NoError(t, err)
-			assert.Equal(t, data, kept)
+			assert.Equal(t, data[:end], kept)
 		})
 	}
 }
@@ -133,7 +138,7 @@ func TestRepairTouchesNothingElse(t *testing.T) {
 	folder := Name{Sequence: 3, Format: format, Partial: true}.String()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 
-	w := openTestWriter(t, dir, Options{Format: format, Repaired: func(r Repaired) { t.Errorf("repaired %+v", r) }})
+	w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { t.Errorf("repaired %+v", r) }})
 	require.NoError(t, w.Close())
 	for _, path := range append(others, link, "../"+filepath.Base(filepath.Dir(outside))+"/outside") {
 		got, err := os.ReadFile(filepath.Join(dir, path))
@@ -181,12 +186,12 @@ func TestRepairLeavesLiveFiles(t *testing.T) {
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()
 		first := openTestWriter(t, dir, Options{Format: format})
-		require.NoError(t, first.Append(testRecord(format.Content, 1, size), Count{}))
+		require.NoError(t, first.Append(Record{Data: testRecord(format.Content, 1, size)}))
 		before := list(t, dir)
-		second := openTestWriter(t, dir, Options{Format: format, Repaired: func(r Repaired) { t.Errorf("repaired %+v", r) }})
+		second := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { t.Errorf("repaired %+v", r) }})
 		assert.Equal(t, before, list(t, dir))
-		require.NoError(t, second.Append(testRecord(format.Content, 2, size), Count{}))
-		require.NoError(t, first.Append(testRecord(format.Content, 3, size), Count{}))
+		require.NoError(t, second.Append(Record{Data: testRecord(format.Content, 2, size)}))
+		require.NoError(t, first.Append(Record{Data: testRecord(format.Content, 3, size)}))
 		require.NoError(t, first.Close())
 		require.NoError(t, second.Close())
 		assert.ElementsMatch(t, []int{1, 2, 3}, readAll(t, dir, size))
@@ -199,15 +204,16 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 	name := Name{Sequence: 1, Format: format, Partial: true}
 	assert.Equal(t, "profiles-00010101T000000.000Z-000001.otlp.pb.bare.partial", name.String())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), testRecord(OTLPProto, 1, 10), 0o600))
-	var repaired []Repaired
-	options := Options{Format: allFormats[2], Repaired: func(r Repaired) { repaired = append(repaired, r) }}
+	var repaired []RecoveredFile
+	options := Options{Format: allFormats[2], FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
 	require.NoError(t, openTestWriter(t, dir, options).Close())
 	assert.Empty(t, list(t, dir))
-	assert.Equal(t, fmt.Sprint([]Repaired{{Partial: name.String(), Cut: 22}}), fmt.Sprint(repaired))
+	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Cut: 22}}), fmt.Sprint(repaired))
 }
 
 // TestE9FlippedBytesInLeftovers changes each byte of a file that a crash has left,
-// with a torn record behind the last one: at most one record is not there any more.
+// with a torn record behind the last one. A compressed file loses at most one record; a
+// plain one keeps all records before the damage.
 func TestE9FlippedBytesInLeftovers(t *testing.T) {
 	const n = 4
 	size := profiletest.Rounds(t, 240, 10_000) / n
@@ -228,14 +234,25 @@ func TestE9FlippedBytesInLeftovers(t *testing.T) {
 					data[at] ^= flip
 					name := Name{Sequence: 1, Format: format, Partial: true}
 					require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), data, 0o600))
-					done, err := repairPartial(dir, name)
+					done, err := recoverFile(dir, path, name)
 					require.NoError(t, err)
-					kept, err := os.ReadFile(filepath.Join(path, done.Name))
-					require.NoError(t, err)
-					require.NoError(t, os.Remove(filepath.Join(path, done.Name)))
+					var kept []byte
+					if done.Path != "" {
+						kept, err = os.ReadFile(done.Path)
+						require.NoError(t, err)
+						require.NoError(t, os.Remove(done.Path))
+					}
 					ids, changed, reports := readDamaged(t, kept, format, size)
-					// Damage at the end is cut off with the tail.
-					require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
+					if format.Compression == None {
+						require.Empty(t, reports)
+						for i := 0; ends[i] <= at; i++ {
+							require.Equal(t, i+1, ids[i], "byte %d xor %#x", at, flip)
+						}
+						require.Equal(t, int64(len(data)-len(kept)), done.Cut)
+					} else {
+						// Damage at the end is cut off with the tail.
+						require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
+					}
 					require.True(t, slices.IsSorted(ids))
 					if len(ids) < n && changed == 0 {
 						require.Positive(t, done.Cut+int64(done.Damaged), "byte %d xor %#x", at, flip)

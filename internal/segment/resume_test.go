@@ -11,8 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,9 +79,9 @@ func readRecords(t testing.TB, file []byte, content Content) (records [][]byte, 
 	return records, read
 }
 
-// TestE9NoRecordIsInvented in samples that a torn write or a flipped bit of a length
-// leaves for the reader to look through.
-func TestE9NoRecordIsInvented(t *testing.T) {
+// TestReaderInventsNoRecord_E9: samples after a torn write or a flipped bit of a length are
+// not taken for records.
+func TestReaderInventsNoRecord_E9(t *testing.T) {
 	good := testRecord(OTLPProto, 1, 100)
 	files, read := 0, 0
 	seed := profiletest.Seed(t)
@@ -96,39 +94,14 @@ func TestE9NoRecordIsInvented(t *testing.T) {
 			files, read = files+1, read+len(records)
 		}
 		for bit := range 32 {
-			flipped := prefixed(heap, good)
-			flipped[bit/8] ^= 1 << (bit % 8)
+			flipped := prefixed(good, heap, good)
+			flipped[len(good)+prefixSize+bit/8] ^= 1 << (bit % 8)
 			records, _ := readRecords(t, flipped, OTLPProto)
 			require.Equal(t, [][]byte{good}, records, "round %d: bit %d", round, bit)
 			files, read = files+1, read+len(records)
 		}
 	}
 	profiletest.Account(t, fmt.Sprintf("%d torn records and flipped lengths", files), files, read, 0)
-}
-
-// TestE9NoSampleIsARecord, though in samples of several values one value before may
-// well be the length of a sample in bytes, or of a few.
-func TestE9NoSampleIsARecord(t *testing.T) {
-	files := 0
-	for value := range int64(128) {
-		pd := pprofile.NewProfiles()
-		pd.Dictionary().StringTable().Append("", "wall", "nanoseconds")
-		p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		for i := range 50 {
-			s := p.Samples().AppendEmpty()
-			s.SetStackIndex(int32(i % 4))
-			s.Values().Append(0, 0, 0, value)
-		}
-		torn, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
-		file := prefixed(torn)
-		for cut := range 200 {
-			records, _ := readRecords(t, file[:len(file)-1-cut], OTLPProto)
-			require.Empty(t, records, "value %d: torn %d bytes before the end", value, cut+1)
-			files++
-		}
-	}
-	profiletest.Injected(t, fmt.Sprintf("%d torn records", files))
 }
 
 // TestE2TornHeapProfileIsCutOff when a leftover is repaired.
@@ -146,113 +119,4 @@ func TestE2TornHeapProfileIsCutOff(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, prefixed(good), finished)
 	profiletest.Account(t, "1 torn records", 1, len(readAll(t, dir, 100)), 0)
-}
-
-// TestE9PlantedRecord: a label that looks like a record is none.
-func TestE9PlantedRecord(t *testing.T) {
-	planted := prefixed(binary.AppendUvarint([]byte{dictionaryTag}, 0x20))
-	planted[3] += 0x20
-	planted = append(planted, bytes.Repeat([]byte{stringTableTag, 0}, 0x10)...)
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("", string(planted), strings.Repeat(string(planted)+"text", 100))
-	host, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
-	good := testRecord(OTLPProto, 1, 100)
-	file := prefixed(host, good, good)
-	file[0] ^= 0x40
-	records, _ := readRecords(t, file, OTLPProto)
-	assert.Equal(t, [][]byte{good, good}, records)
-	profiletest.Account(t, "1 planted records", 2, len(records), 0)
-}
-
-// TestE9RecordsOfPdataAreFound behind a damaged one, before the end, another one, or
-// a torn one however long.
-func TestE9RecordsOfPdataAreFound(t *testing.T) {
-	random := profiletest.NewRand(profiletest.Seed(t))
-	files, read := 0, 0
-	for round := range profiletest.Rounds(t, 10, 1000) {
-		var records [][]byte
-		for i := range 3 {
-			pd := pprofile.NewProfiles()
-			pd.Dictionary().StringTable().Append("")
-			if i > 0 {
-				pd = profiletest.GenerateProfiles(random)
-			}
-			record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-			require.NoError(t, err)
-			records = append(records, record)
-		}
-		damaged := prefixed(records[1])
-		damaged[0] ^= 0x40
-		file := append(damaged, prefixed(records[0], records[2])...)
-		torn := prefixed(records[1])
-		for cut := range torn {
-			if cut > 100 && cut%97 != 0 {
-				continue
-			}
-			got, _ := readRecords(t, append(file[:len(file):len(file)], torn[:cut]...), OTLPProto)
-			require.True(t, slices.EqualFunc([][]byte{records[0], records[2]}, got, bytes.Equal), "round %d: torn after %d bytes", round, cut)
-			files, read = files+1, read+len(got)
-		}
-	}
-	profiletest.Account(t, fmt.Sprintf("%d damaged records, with torn ones behind", files), 2*files, read, 0)
-}
-
-// TestE9ReadingIsLinear: what is read for a damaged file is in proportion to the
-// file, whatever is in it.
-func TestE9ReadingIsLinear(t *testing.T) {
-	size := 1 << 20
-	if full, _ := profiletest.Soak(t); full {
-		size = 16 << 20
-	}
-	labels := []byte(strings.Repeat(`SELECT a FROM t WHERE x IN ({1} {2}) AND some more text of a query that is a label; `, size/84))
-	object := fmt.Appendf(nil, `{"id":1,"text":"%s"}`, labels)
-	damagedLine := append(bytes.Replace(object, []byte("id"), []byte{'"', 'd'}, 1), lineFeed)
-	samples := heapProfile(t, 1, size/16)
-	good := make([][]byte, 16)
-	for i := range good {
-		good[i] = testRecord(OTLPProto, 1, size/4)
-	}
-	// Each of these fields begins what looks like a message that goes on for long.
-	fields := bytes.Repeat([]byte{resourceProfilesTag, 6, 0, 0, 0, 8, 0, 0}, size/8)
-	// So does each of these, and no two go from field to field in common.
-	crossing := bytes.Repeat([]byte{0, 0, 0x80, 0, resourceProfilesTag, 0x80, 0x20}, size/7)
-	random := rand.New(rand.NewPCG(1, 0))
-	resources := pprofile.NewProfiles()
-	resources.Dictionary().StringTable().Append("")
-	for range size / 100 {
-		p := resources.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-		p.SetProfileID(pprofile.ProfileID{15: byte(random.Uint32()), 12: 1, 13: byte(random.Uint32())})
-		for range 3 {
-			p.Samples().AppendEmpty().Values().Append(random.Int64())
-		}
-	}
-	ofResources, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(resources)
-	require.NoError(t, err)
-	for _, tt := range []struct {
-		name    string
-		content Content
-		file    []byte
-		records int
-	}{
-		{"damaged line", OTLPJSON, damagedLine, 0},
-		{"damaged line before another", OTLPJSON, append(damagedLine, "{\"id\":2}\n"...), 1},
-		{"torn line", OTLPJSON, object, 0},
-		{"joined lines", OTLPJSON, append(append(append(bytes.Clone(object), 'x'), object...), lineFeed), 1},
-		{"open braces", OTLPJSON, append(bytes.Repeat([]byte(`}x{"a":`), size/7), lineFeed), 0},
-		{"strings like braces", OTLPJSON, append(bytes.Repeat([]byte(`"}x{",":",`), size/10), lineFeed), 0},
-		{"samples", OTLPProto, append([]byte{0xff, 0xff, 0xff, 0xff}, append(samples, prefixed(good...)...)...), len(good)},
-		{"resources", OTLPProto, append([]byte{0xff, 0xff, 0xff, 0xff}, append(ofResources, prefixed(good...)...)...), len(good)},
-		{"fields", OTLPProto, append([]byte{0xff, 0xff, 0xff, 0xff}, append(fields, prefixed(good...)...)...), len(good)},
-		{"crossing fields", OTLPProto, append([]byte{0xff, 0xff, 0xff, 0xff}, append(crossing, prefixed(good...)...)...), len(good)},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			records, read := readRecords(t, tt.file, tt.content)
-			assert.Equal(t, tt.records, len(records), "records") //nolint:testifylint // not all their bytes
-			t.Logf("%d bytes: %d read in %d calls", len(tt.file), read.bytes, read.calls)
-			assert.Less(t, read.bytes, 16*len(tt.file)+8<<20)
-			assert.Less(t, read.calls, len(tt.file)/6+1000)
-			profiletest.Account(t, "1 damaged files", tt.records, len(records), 0)
-		})
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,11 +19,11 @@ import (
 func TestRetentionPolicy(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	// Five files of 10 bytes, begun 5, 4, 3, 2 and 1 minutes ago.
-	files := func() []kept {
-		var all []kept
+	files := func() []storedFile {
+		var all []storedFile
 		for i := range 5 {
 			name := Name{Time: now.Add(time.Duration(i-5) * time.Minute), Sequence: uint64(9 - i), Format: allFormats[0]}
-			all = append(all, kept{group: strconv.Itoa(i % 2), name: name, label: name.String(), size: 10})
+			all = append(all, storedFile{group: strconv.Itoa(i % 2), name: name, size: 10})
 		}
 		all[0], all[3] = all[3], all[0]
 		return all
@@ -49,7 +48,6 @@ func TestRetentionPolicy(t *testing.T) {
 			for i, f := range got {
 				assert.Equal(t, now.Add(time.Duration(i-5)*time.Minute), f.name.Time, "the oldest first")
 			}
-			assert.Equal(t, tt.retention != Retention{}, tt.retention.enabled())
 		})
 	}
 	assert.Empty(t, Retention{MaxFiles: 1}.surplus(nil, now))
@@ -62,9 +60,12 @@ func TestRetention(t *testing.T) {
 		t.Run(strconv.Itoa(levels), func(t *testing.T) {
 			dir := t.TempDir()
 			clock := newClock()
-			var removed []Removed
-			s := openTestSet(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}},
-				SetOptions{Levels: levels, MaxOpen: 10, Retention: Retention{MaxFiles: 3}, Removed: func(r Removed) { removed = append(removed, r) }})
+			var removed []string
+			s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1},
+				Levels: levels, MaxOpen: 10, Retention: Retention{MaxFiles: 3}, FileRemoved: func(path string, size int64) {
+					assert.Positive(t, size)
+					removed = append(removed, path)
+				}})
 			group := func(id int) []string { return []string{"g" + strconv.Itoa(id)}[:levels] }
 			bystanders := []string{"notes.txt", "profiles-20200101T000000.000Z-000001.otlp.pb.zst.partial~"}
 			for _, name := range bystanders {
@@ -77,17 +78,16 @@ func TestRetention(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(archive, old), []byte("x"), 0o600))
 			// Another Writer is writing an old file.
 			other := openTestWriter(t, filepath.Join(append([]string{dir}, group(0)...)...), Options{Format: allFormats[2], Now: clock.Now})
-			require.NoError(t, other.Append(testRecord(OTLPProto, 100, size), Count{}))
+			require.NoError(t, other.Append(Record{Data: testRecord(OTLPProto, 100, size)}))
 
 			for id := range 6 {
 				clock.step(time.Second)
-				require.NoError(t, s.Append(group(id), testRecord(OTLPProto, id, size), Count{}))
+				require.NoError(t, s.Append(Record{Group: group(id), Data: testRecord(OTLPProto, id, size)}))
 			}
 			s.Tick()
-			s.Keep()
+			s.Maintain()
 			require.Len(t, removed, 3)
-			assert.Equal(t, strings.Join(group(0), ""), removed[0].Group)
-			assert.Positive(t, removed[0].Size)
+			assert.Equal(t, filepath.Join(append([]string{dir}, group(0)...)...), filepath.Dir(removed[0]))
 			for _, name := range bystanders {
 				assert.FileExists(t, filepath.Join(dir, name))
 			}
@@ -102,7 +102,7 @@ func TestRetention(t *testing.T) {
 				require.NoError(t, os.Remove(filepath.Join(dir, name)))
 			}
 			// A group whose directory was removed can be written to again.
-			require.NoError(t, s.Append(group(1), testRecord(OTLPProto, 7, size), Count{}))
+			require.NoError(t, s.Append(Record{Group: group(1), Data: testRecord(OTLPProto, 7, size)}))
 			require.NoError(t, s.Close())
 			require.Len(t, removed, 4, "also at the end")
 			require.NoError(t, other.Close())
@@ -118,16 +118,16 @@ func TestRetention(t *testing.T) {
 func TestRetentionByAgeNeedsNoRecord(t *testing.T) {
 	dir := t.TempDir()
 	clock := newClock()
-	s := openTestSet(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}},
-		SetOptions{MaxOpen: 1, Retention: Retention{MaxAge: time.Hour}})
-	require.NoError(t, s.Append(nil, testRecord(OTLPProto, 1, 10), Count{}))
+	s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1},
+		MaxOpen: 1, Retention: Retention{MaxAge: time.Hour}})
+	require.NoError(t, s.Append(Record{Data: testRecord(OTLPProto, 1, 10)}))
 	clock.step(59 * time.Minute)
 	s.Tick()
-	s.Keep()
+	s.Maintain()
 	assert.Len(t, list(t, dir), 1)
 	clock.step(2 * time.Minute)
 	s.Tick()
-	s.Keep()
+	s.Maintain()
 	assert.Empty(t, list(t, dir))
 }
 
@@ -138,16 +138,17 @@ func TestRetentionFailing(t *testing.T) {
 		dir := t.TempDir()
 		clock := newClock()
 		f := faults{noSync: true}
-		s := openTestSet(t, dir, Options{
-			Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, OpenDir: f.openDir, Trouble: func(error) {},
-		}, SetOptions{Levels: 1, MaxOpen: 10, Retention: Retention{MaxFiles: 2}})
+		s := openTestWriter(t, dir, Options{
+			Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, OpenDir: f.openDir, Failed: func(error) {},
+			Levels: 1, MaxOpen: 10, Retention: Retention{MaxFiles: 2},
+		})
 		for id := range 5 {
 			clock.step(time.Second)
-			require.NoError(t, s.Append([]string{"g" + strconv.Itoa(id%2)}, testRecord(OTLPProto, id, size), Count{}))
+			require.NoError(t, s.Append(Record{Group: []string{"g" + strconv.Itoa(id%2)}, Data: testRecord(OTLPProto, id, size)}))
 		}
 		f.calls, f.from, f.to = 0, n, n+1
 		s.Tick()
-		s.Keep()
+		s.Maintain()
 		failed := f.failed
 		f.clear()
 		require.NoError(t, s.Close())
@@ -174,8 +175,8 @@ func (d stuckDir) Remove(name string) error {
 	return d.Dir.Remove(name)
 }
 
-func (d stuckDir) Enter(name string) (Dir, error) {
-	dir, err := d.Dir.Enter(name)
+func (d stuckDir) OpenChild(name string) (Dir, error) {
+	dir, err := d.Dir.OpenChild(name)
 	return stuckDir{dir, d.stuck}, err
 }
 
@@ -196,20 +197,21 @@ func TestRetentionPassesOverWhatIsStuck(t *testing.T) {
 				}
 			}
 			var troubles []error
-			s := openTestSet(t, dir, Options{
-				Format: allFormats[2], Trouble: func(err error) { troubles = append(troubles, err) },
+			s := openTestWriter(t, dir, Options{
+				Format: allFormats[2], Failed: func(err error) { troubles = append(troubles, err) },
 				OpenDir: func(path string, group ...string) (Dir, error) {
 					opened, err := OpenDir(path, group...)
 					return stuckDir{opened, stuck}, err
 				},
-			}, SetOptions{Levels: 2, MaxOpen: 1, Retention: Retention{MaxTotalSize: 1}})
-			s.Keep()
+				Levels: 2, MaxOpen: 1, Retention: Retention{MaxTotalSize: 1},
+			})
+			s.Maintain()
 			require.Len(t, troubles, 1)
 			require.ErrorIs(t, troubles[0], syscall.EPERM)
 			assert.Equal(t, map[string][]int{of: {1}}, readTree(t, dir, size))
 			assert.NoDirExists(t, filepath.Join(dir, "g1"))
 			clear(stuck)
-			s.Keep()
+			s.Maintain()
 			assert.Empty(t, list(t, dir))
 			require.Len(t, troubles, 1)
 		})

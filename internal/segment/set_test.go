@@ -23,16 +23,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-func openTestSet(t testing.TB, dir string, options Options, set SetOptions) *Set {
-	if options.Trouble == nil {
-		options.Trouble = func(err error) { t.Errorf("unexpected trouble: %v", err) }
-	}
-	s, err := OpenSet(dir, options, set)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 // readTree gives the ids in all finished files at and below a directory, by group,
 // and requires that no other file is there.
 func readTree(t testing.TB, dir string, size int) map[string][]int {
@@ -84,6 +74,7 @@ func TestGroupName(t *testing.T) {
 		"con":                             "%63on",
 		"NUL.txt":                         "%4EUL.txt",
 		"console":                         "console",
+		"-a":                              "-a",
 		" a ":                             "%20a%20",
 		"a.":                              "a%2E",
 		"a..b":                            "a..b",
@@ -92,7 +83,7 @@ func TestGroupName(t *testing.T) {
 		if !foldsCase {
 			assert.Equal(t, want, GroupName(text), "%q", text)
 		}
-		assert.True(t, isGroupName(GroupName(text)), text)
+		assert.True(t, groupName.MatchString(GroupName(text)), text)
 	}
 	assert.Equal(t, "_int-1", TypedGroupName("int", "1"))
 	assert.Equal(t, "_double-%2D1.5", strings.ReplaceAll(TypedGroupName("double", "-1.5"), "--", "-%2D"))
@@ -155,7 +146,7 @@ func TestE10HostileGroups(t *testing.T) {
 		planted[name] = true
 	}
 	open := (&faults{noSync: true}).openDir
-	s := openTestSet(t, dir, Options{Format: allFormats[0], OpenDir: open}, SetOptions{Levels: 1, MaxOpen: 20})
+	s := openTestWriter(t, dir, Options{Format: allFormats[0], OpenDir: open, Levels: 1, MaxOpen: 20})
 	directories := map[string]string{}
 	for id, value := range values {
 		name := GroupName(value)
@@ -163,10 +154,10 @@ func TestE10HostileGroups(t *testing.T) {
 			t.Fatalf("%q and %q share %s", value, other, name)
 		}
 		directories[strings.ToUpper(name)] = value
-		require.NoError(t, s.Append([]string{name}, testRecord(OTLPProto, id, size), Count{}), "%q", value)
+		require.NoError(t, s.Append(Record{Group: []string{name}, Data: testRecord(OTLPProto, id, size)}), "%q", value)
 	}
 	for name := range planted {
-		require.Error(t, s.Append([]string{name}, testRecord(OTLPProto, 0, size), Count{}), name)
+		require.Error(t, s.Append(Record{Group: []string{name}, Data: testRecord(OTLPProto, 0, size)}), name)
 	}
 	require.NoError(t, s.Close())
 
@@ -191,14 +182,15 @@ func TestE12ManyGroups(t *testing.T) {
 	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 	dir := t.TempDir()
 	before := descriptors(t)
-	s := openTestSet(t, dir, Options{
+	s := openTestWriter(t, dir, Options{
 		Format: allFormats[2], OpenDir: (&faults{noSync: true}).openDir,
-	}, SetOptions{Levels: 1, MaxOpen: maxOpen})
+		Levels: 1, MaxOpen: maxOpen,
+	})
 	want := map[string][]int{}
 	most := 0
 	for id := range 3 * groups {
 		group := GroupName("group " + strconv.Itoa(random.IntN(groups)))
-		require.NoError(t, s.Append([]string{group}, testRecord(OTLPProto, id, size), Count{}))
+		require.NoError(t, s.Append(Record{Group: []string{group}, Data: testRecord(OTLPProto, id, size)}))
 		want[group] = append(want[group], id)
 		if id%100 == 0 {
 			most = max(most, descriptors(t)-before)
@@ -229,9 +221,10 @@ func descriptors(t testing.TB) int {
 func TestE12Concurrently(t *testing.T) {
 	const size, writers, each = 20, 16, 60
 	dir := t.TempDir()
-	s := openTestSet(t, dir, Options{
+	s := openTestWriter(t, dir, Options{
 		Format: allFormats[0], Rotation: Rotation{MaxRecords: 5}, OpenDir: (&faults{noSync: true}).openDir,
-	}, SetOptions{Levels: 2, MaxOpen: 3})
+		Levels: 2, MaxOpen: 3,
+	})
 	stop := make(chan struct{})
 	var ticking, writing sync.WaitGroup
 	ticking.Go(func() {
@@ -241,7 +234,7 @@ func TestE12Concurrently(t *testing.T) {
 				return
 			default:
 				s.Tick()
-				s.Keep()
+				s.Maintain()
 			}
 		}
 	})
@@ -249,7 +242,7 @@ func TestE12Concurrently(t *testing.T) {
 		writing.Go(func() {
 			for i := range each {
 				group := []string{"a" + strconv.Itoa(i%3), "b" + strconv.Itoa(i%5)}
-				assert.NoError(t, s.Append(group, testRecord(OTLPProto, g*each+i, size), Count{}))
+				assert.NoError(t, s.Append(Record{Group: group, Data: testRecord(OTLPProto, g*each+i, size)}))
 			}
 		})
 	}
@@ -257,7 +250,7 @@ func TestE12Concurrently(t *testing.T) {
 	close(stop)
 	ticking.Wait()
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Append([]string{"a", "b"}, testRecord(OTLPProto, 1, size), Count{}), ErrClosed)
+	require.ErrorIs(t, s.Append(Record{Group: []string{"a", "b"}, Data: testRecord(OTLPProto, 1, size)}), ErrClosed)
 	var got []int
 	for group, ids := range readTree(t, dir, size) {
 		for _, id := range ids {
@@ -288,18 +281,17 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 				require.NoError(t, err)
 				f := faults{from: n, to: n + to, short: true, noSync: true}
 				clock := newClock()
-				options := Options{Format: format, Sync: syncMode, Rotation: Rotation{MaxRecords: 3}, OpenDir: f.openDir, Now: clock.Now}
-				set := SetOptions{Levels: 2, MaxOpen: 2}
-				s, err := OpenSet(dir, options, set)
+				options := Options{Format: format, Sync: syncMode, Rotation: Rotation{MaxRecords: 3}, OpenDir: f.openDir, Now: clock.Now, Levels: 2, MaxOpen: 2}
+				s, err := openWriter(dir, options)
 				if err != nil {
 					f.clear()
-					s, err = OpenSet(dir, options, set)
+					s, err = openWriter(dir, options)
 					require.NoError(t, err)
 				}
 				want := map[string][]int{}
 				add := func(id int) error {
 					group := []string{"a" + strconv.Itoa(id%2), "b" + strconv.Itoa(id%3)}
-					err := s.Append(group, testRecord(format.Content, id, size), Count{})
+					err := s.Append(Record{Group: group, Data: testRecord(format.Content, id, size)})
 					if err == nil {
 						want[filepath.Join(group...)] = append(want[filepath.Join(group...)], id)
 					}
@@ -310,7 +302,7 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 					if id%3 == 0 {
 						clock.step(time.Minute)
 						s.Tick()
-						s.Keep()
+						s.Maintain()
 					}
 				}
 				failed := f.failed
@@ -320,7 +312,7 @@ func TestE1FailingCallsInGroups(t *testing.T) {
 				}
 				clock.step(time.Minute)
 				s.Tick()
-				s.Keep()
+				s.Maintain()
 				require.NoError(t, s.Close())
 				got := readTree(t, dir, size)
 				require.Equal(t, want, got, "calls from %d to %d failed", f.from, f.to)
@@ -355,17 +347,17 @@ func TestRepairInGroups(t *testing.T) {
 		clock := newClock()
 		var repaired []string
 		options := Options{
-			Format: format, OpenDir: f.openDir, Now: clock.Now,
-			Repaired: func(r Repaired) { repaired = append(repaired, r.Group) },
+			Format: format, OpenDir: f.openDir, Now: clock.Now, Levels: 2, MaxOpen: 2,
+			FileRecovered: func(r RecoveredFile) { repaired = append(repaired, filepath.Dir(r.Partial)) },
 		}
-		s, err := OpenSet(dir, options, SetOptions{Levels: 2, MaxOpen: 2})
+		s, err := openWriter(dir, options)
 		if err != nil {
 			require.Positive(t, f.failed)
-			s, err = OpenSet(dir, options, SetOptions{Levels: 2, MaxOpen: 2})
+			s, err = openWriter(dir, options)
 			require.NoError(t, err)
 		}
 		s.Tick()
-		s.Keep()
+		s.Maintain()
 		require.NoError(t, s.Close())
 		deep := filepath.Join(dir, "a/b/c")
 		assert.Len(t, list(t, deep), 1, "deeper than our groups")
@@ -374,7 +366,7 @@ func TestRepairInGroups(t *testing.T) {
 		if f.failed == 0 {
 			require.Greater(t, n, 20)
 			slices.Sort(repaired)
-			assert.Equal(t, []string{"", "_unset/_int-1", "a", "a/b"}, repaired)
+			assert.Equal(t, []string{dir, filepath.Join(dir, "_unset/_int-1"), filepath.Join(dir, "a"), filepath.Join(dir, "a/b")}, repaired)
 			break
 		}
 	}
@@ -391,8 +383,8 @@ func TestE10GroupNamedLikeAFile(t *testing.T) {
 	require.NoError(t, os.MkdirAll(into, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 1, Format: format}.String()), fileOf(t, format, 1, size), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 2, Format: format, Partial: true}.String()), fileOf(t, format, 2, size), 0o600))
-	s := openTestSet(t, dir, Options{Format: format}, SetOptions{Levels: 2, MaxOpen: 1, Retention: Retention{MaxFiles: 1}})
-	s.Keep()
+	s := openTestWriter(t, dir, Options{Format: format, Levels: 2, MaxOpen: 1, Retention: Retention{MaxFiles: 1}})
+	s.Maintain()
 	require.NoError(t, s.Close())
 	found := readTree(t, dir, size)
 	assert.Equal(t, map[string][]int{filepath.Join(group...): {1, 2}}, found)
@@ -405,8 +397,8 @@ func TestUnfinishedGroupsStay(t *testing.T) {
 	const size = 10
 	dir := t.TempDir()
 	broken := map[string]*renameFails{}
-	s := openTestSet(t, dir, Options{
-		Format: allFormats[2], Trouble: func(error) {},
+	s := openTestWriter(t, dir, Options{
+		Format: allFormats[2], Failed: func(error) {},
 		OpenDir: func(path string, group ...string) (Dir, error) {
 			below, err := OpenDir(path, group...)
 			if err != nil {
@@ -415,16 +407,17 @@ func TestUnfinishedGroupsStay(t *testing.T) {
 			broken[filepath.Join(group...)] = &renameFails{Dir: below, err: errors.New("broken")}
 			return broken[filepath.Join(group...)], nil
 		},
-	}, SetOptions{Levels: 1, MaxOpen: 3})
+		Levels: 1, MaxOpen: 3,
+	})
 	want := map[string][]int{}
 	for id := range 3 {
 		group := "g" + strconv.Itoa(id)
-		require.NoError(t, s.Append([]string{group}, testRecord(OTLPProto, id, size), Count{}))
+		require.NoError(t, s.Append(Record{Group: []string{group}, Data: testRecord(OTLPProto, id, size)}))
 		want[group] = []int{id}
 	}
-	require.ErrorContains(t, s.Append([]string{"g3"}, testRecord(OTLPProto, 3, size), Count{}), "3 files are open and cannot be finished")
+	require.ErrorContains(t, s.Append(Record{Group: []string{"g3"}, Data: testRecord(OTLPProto, 3, size)}), "3 other groups have open files that cannot be closed")
 	broken["g1"].err = nil
-	require.NoError(t, s.Append([]string{"g3"}, testRecord(OTLPProto, 3, size), Count{}))
+	require.NoError(t, s.Append(Record{Group: []string{"g3"}, Data: testRecord(OTLPProto, 3, size)}))
 	want["g3"] = []int{3}
 	for _, b := range broken {
 		b.err = nil
@@ -434,15 +427,16 @@ func TestUnfinishedGroupsStay(t *testing.T) {
 }
 
 func TestSetRefuses(t *testing.T) {
-	_, err := OpenSet(t.TempDir(), Options{Format: allFormats[0]}, SetOptions{})
-	require.ErrorContains(t, err, "0 open")
-	_, err = OpenSet(t.TempDir(), Options{}, SetOptions{MaxOpen: 1})
+	_, err := OpenWriter(Options{Directory: t.TempDir(), Format: allFormats[0]})
+	require.ErrorContains(t, err, "open groups is 0")
+	_, err = OpenWriter(Options{Directory: t.TempDir(), MaxOpen: 1})
 	require.ErrorContains(t, err, "content")
 	dir := t.TempDir()
-	s := openTestSet(t, dir, Options{Format: allFormats[0]}, SetOptions{Levels: 1, MaxOpen: 1})
-	require.ErrorContains(t, s.Append(nil, testRecord(OTLPProto, 1, 1), Count{}), "want 1 names")
-	var invalid *InvalidRecordError
-	require.ErrorAs(t, s.Append([]string{"a"}, []byte("text"), Count{}), &invalid)
+	s := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 1})
+	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: []byte("text")}), ErrInvalidRecord)
+	for _, name := range []string{"", "..", "a/b", "/"} {
+		require.ErrorIs(t, s.Append(Record{Group: []string{"a", name}, Data: testRecord(OTLPProto, 1, 1)}), ErrInvalidRecord, name)
+	}
 	assert.Empty(t, list(t, dir), "nothing is made for a record that is none")
 }
 
@@ -450,15 +444,15 @@ func TestIdleGroupsAreClosed(t *testing.T) {
 	dir := t.TempDir()
 	clock := newClock()
 	before := descriptors(t)
-	s := openTestSet(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}}, SetOptions{Levels: 1, MaxOpen: 10})
+	s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}, Levels: 1, MaxOpen: 10})
 	for id := range 5 {
-		require.NoError(t, s.Append([]string{fmt.Sprint("g", id)}, testRecord(OTLPProto, id, 10), Count{}))
+		require.NoError(t, s.Append(Record{Group: []string{fmt.Sprint("g", id)}, Data: testRecord(OTLPProto, id, 10)}))
 	}
 	clock.step(time.Minute)
 	s.Tick()
-	s.Keep()
+	s.Maintain()
 	assert.LessOrEqual(t, descriptors(t), before)
-	require.NoError(t, s.Append([]string{"g1"}, testRecord(OTLPProto, 9, 10), Count{}))
+	require.NoError(t, s.Append(Record{Group: []string{"g1"}, Data: testRecord(OTLPProto, 9, 10)}))
 	require.NoError(t, s.Close())
 	assert.Equal(t, []int{1, 9}, readTree(t, dir, 10)["g1"])
 }

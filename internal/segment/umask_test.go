@@ -24,9 +24,9 @@ func TestE11Umask(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	old := unix.Umask(0)
 	defer unix.Umask(old)
-	s := openTestSet(t, dir, Options{Format: allFormats[0], Rotation: Rotation{MaxRecords: 2}}, SetOptions{Levels: 2, MaxOpen: 4})
+	s := openTestWriter(t, dir, Options{Format: allFormats[0], Rotation: Rotation{MaxRecords: 2}, Levels: 2, MaxOpen: 4})
 	for id := range 3 { // a finished file, and one being written
-		require.NoError(t, s.Append([]string{"a", "b"}, testRecord(OTLPProto, id, 10), Count{}))
+		require.NoError(t, s.Append(Record{Group: []string{"a", "b"}, Data: testRecord(OTLPProto, id, 10)}))
 	}
 	files, directories := 0, 0
 	require.NoError(t, filepath.WalkDir(filepath.Dir(dir), func(path string, entry fs.DirEntry, err error) error {

@@ -8,67 +8,96 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// Sync says when records are put on the disk, beyond what the operating system
-// does by itself. A file is always synced before it gets its finished name.
+var (
+	// ErrClosed is returned by a Writer after Close.
+	ErrClosed = errors.New("writer is closed")
+
+	// ErrGone: another process removed, moved, truncated or replaced a file or directory.
+	ErrGone = errors.New("removed, moved, truncated or replaced by another process")
+
+	// ErrNotDirectory: a file or link has the name of a group's directory. A retry does not
+	// help until it is removed.
+	ErrNotDirectory = errors.New("not a directory")
+
+	// ErrInvalidRecord: no file can hold the record. A retry does not help.
+	ErrInvalidRecord = errors.New("invalid record")
+)
+
+// Sync says when records are put on the disk. A file is always synced before it gets its
+// final name.
 type Sync int
 
 const (
 	// SyncNone leaves it to the operating system.
 	SyncNone Sync = iota
-	// SyncInterval syncs at most Options.SyncInterval after a record was written.
+	// SyncInterval syncs within Options.SyncInterval after a record was written.
 	SyncInterval
-	// SyncRecord syncs the file, and the directory where needed, before Append returns.
+	// SyncRecord syncs before Append returns.
 	SyncRecord
 )
 
-// maxUnfinished is how many files may wait to be finished after faults. Each
-// holds a descriptor. With more, Append refuses records.
-const maxUnfinished = 16
+const (
+	// maxTick is the longest interval between calls of Tick.
+	maxTick = time.Second
+	// concurrentTicks is how many groups Tick works on at a time.
+	concurrentTicks = 8
+	// MaintainInterval is how often Maintain must be called.
+	MaintainInterval = 10 * time.Second
+)
 
-// maxTick is the longest time between calls of Tick, however long its intervals.
-const maxTick = time.Second
-
-// Options of a Writer.
+// Options of a Writer. Its functions are called while locks are held: they must be quick
+// and must not call the Writer.
 type Options struct {
-	Format   Format
-	Rotation Rotation
-	Sync     Sync
-	// SyncInterval is for Sync SyncInterval only, and positive then.
+	Directory string
+	Format    Format
+	Rotation  Rotation
+	Sync      Sync
+	// SyncInterval is for Sync SyncInterval only.
 	SyncInterval time.Duration
+	// Levels is how many subdirectories, one inside the other, a group has. Repair and
+	// retention look that deep.
+	Levels int
+	// MaxOpen is how many groups may have an open file. Each needs three descriptors.
+	MaxOpen   int
+	Retention Retention
 
-	// Appended, if set, is called for each record that was accepted, with its size in
-	// bytes as it was given and as it is in the file. It must be quick.
-	Appended func(raw, stored int64)
-	// Finished, if set, is called for each file that got its finished name. It must
-	// be quick and must not call the Writer.
-	Finished func(Finished)
-	// Repaired, if set, is called for each leftover file that OpenWriter repaired.
-	Repaired func(Repaired)
-	// Trouble, if set, is called for faults that no caller of Append is told of:
-	// they do not concern its record. It must be quick and must not call the Writer.
-	Trouble func(error)
+	// RecordWritten gets the size of a record in bytes, as it was given and on disk.
+	RecordWritten func(raw, stored int64)
+	FileClosed    func(ClosedFile)
+	FileRecovered func(RecoveredFile)
+	// FileRemoved is called for each file that Retention removed.
+	FileRemoved func(path string, size int64)
+	// Failed gets the errors that no caller of Append gets. The failed operation is
+	// retried. Most are, or wrap, an *fs.PathError.
+	Failed func(error)
 
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// OpenDir opens the directory, when the Writer is opened and when it was found
-	// removed; nil is OpenDir of this package.
+	// OpenDir opens directories; nil is OpenDir of this package.
 	OpenDir func(path string, group ...string) (Dir, error)
 }
 
-// withDefaults gives the options with what is left out, or the error that names
-// what no Writer can work with.
-func (o Options) withDefaults() (Options, error) {
+func (o *Options) validate() error {
 	if err := o.Format.validate(); err != nil {
-		return o, fmt.Errorf("segment: %w", err)
+		return err
 	}
 	if o.Sync == SyncInterval && o.SyncInterval <= 0 {
-		return o, fmt.Errorf("segment: sync interval is %v: want more than 0", o.SyncInterval)
+		return fmt.Errorf("sync interval is %v: must be more than 0", o.SyncInterval)
 	}
+	if o.Levels < 0 || o.MaxOpen < 1 {
+		return fmt.Errorf("levels is %d, open groups is %d: must be 0 or more, and 1 or more", o.Levels, o.MaxOpen)
+	}
+	return nil
+}
+
+func (o *Options) setDefaults() {
 	o.Format.Framing = o.Format.framing()
 	if o.Now == nil {
 		o.Now = time.Now
@@ -76,11 +105,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.OpenDir == nil {
 		o.OpenDir = OpenDir
 	}
-	return o, nil
 }
 
-// tickInterval is how often what is due must be looked for.
-func (o Options) tickInterval() time.Duration {
+func (o *Options) tickInterval() time.Duration {
 	interval := maxTick
 	if o.Rotation.MaxAge > 0 {
 		interval = min(interval, o.Rotation.MaxAge)
@@ -91,405 +118,282 @@ func (o Options) tickInterval() time.Duration {
 	return max(interval, time.Millisecond)
 }
 
-func (o Options) trouble(err error) {
-	if o.Trouble != nil {
-		o.Trouble(err)
-	}
+// Record is what Append writes at once, completely or not at all.
+type Record struct {
+	Data []byte
+	// Group holds the names of its subdirectories, one inside the other.
+	Group []string
+	// Content "" is that of Options.Format. Other contents go to files of their own.
+	Content Content
+	Summary Summary
 }
 
-// Finished tells of a file that is complete.
-type Finished struct {
-	// Name in the directory.
-	Name string
-	// Group is the path of the file's directory below that of a Set.
-	Group   string
-	Reason  Reason
-	Records int
-	Count   Count
-	// Size on the disk in bytes; Raw is the bytes of the records themselves.
-	Size, Raw int64
-}
-
-// Writer writes records into the files of one directory. It is safe for
-// concurrent use; records are encoded concurrently and written one by one.
+// Writer writes records into files of a directory and its groups. For each group in use
+// it has a groupWriter. It is safe for concurrent use: groups are written concurrently,
+// and the records of one group are encoded concurrently.
 type Writer struct {
 	options Options
-	base    string
-	group   []string // names of directories below base
-	path    string   // of base and group
 
-	mu         sync.Mutex
-	closed     bool
-	dir        Dir // nil if it was lost and could not be opened again yet
-	names      names
-	current    *partial   // nil until the next record
-	unfinished []*partial // to be finished, or discarded, when the fault is gone
+	mu       sync.Mutex
+	released sync.Cond // a groupWriter has fewer users
+	closed   bool
+	groups   map[groupKey]*groupWriter
+	uses     uint64
+
+	maintaining sync.Mutex
+	recovered   bool // all incomplete files were closed
 }
 
-// OpenWriter opens the directory at path, which it makes if it is missing, and
-// repairs what an earlier process left there. No file is made before the first
-// record. The error names the option or the path; nothing is left open then.
+type groupKey struct {
+	path    string // names of the group, joined with "/"
+	content Content
+}
+
+// OpenWriter opens the directory, which it creates if it is missing, and closes the
+// incomplete files in it and in its groups. It creates no file, and no directory of a
+// group, before the first record.
 //
-// The owner calls Tick at least every TickInterval, and Close at the end.
-func OpenWriter(path string, options Options) (*Writer, error) {
-	options, err := options.withDefaults()
+// The owner calls Tick every TickInterval, Maintain every MaintainInterval, and Close.
+func OpenWriter(options Options) (*Writer, error) {
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	options.setDefaults()
+	dir, err := options.OpenDir(options.Directory)
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWriter(path, nil, options)
-	if err != nil {
+	if err := dir.Close(); err != nil {
 		return nil, err
 	}
-	if _, err := repairDir(w.dir, path, options); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
+	w := &Writer{options: options, groups: map[groupKey]*groupWriter{}}
+	w.released.L = &w.mu
+	w.recoverFiles()
 	return w, nil
 }
 
-// openWriter opens the directory of the group and repairs nothing.
-func openWriter(path string, group []string, options Options) (*Writer, error) {
-	dir, err := options.OpenDir(path, group...)
-	if err != nil {
-		return nil, fmt.Errorf("segment: %w", err)
-	}
-	return &Writer{
-		options: options, base: path, group: group, path: filepath.Join(append([]string{path}, group...)...),
-		names: names{format: options.Format}, dir: dir,
-	}, nil
-}
-
-// TickInterval is how often Tick is to be called.
+// TickInterval is how often Tick must be called.
 func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() }
 
-// Append writes one record, which it does not keep, and returns when the record
-// is as safe as Options.Sync says. count is added to what is told of the file.
+// Append writes one record and returns when it is as safe as Options.Sync says. It does
+// not keep the record.
 //
-// With an error the record is not in the file. An InvalidRecordError is final;
-// any other comes from the file system, and trying again later is right, but after
-// ErrNotDirectory.
-func (w *Writer) Append(record []byte, count Count) error {
-	if err := w.options.Format.Content.checkRecord(record); err != nil {
-		return &InvalidRecordError{Reason: err}
+// With an error the record is not in the file. ErrInvalidRecord and ErrNotDirectory are
+// permanent; all other errors may be retried.
+func (w *Writer) Append(record Record) error {
+	format := w.options.Format
+	if record.Content != "" && record.Content != format.Content {
+		format = Format{Content: record.Content, Compression: format.Compression}
+		format.Framing = format.framing()
 	}
-	e, err := encode(w.options.Format, record)
+	if err := format.Content.checkRecord(record.Data); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidRecord, err)
+	}
+	e, err := encode(format, record.Data)
 	defer e.release()
 	if err != nil {
-		return fmt.Errorf("segment: compress record of %d bytes: %w", len(record), err)
+		return fmt.Errorf("compress record of %d bytes: %w", len(record.Data), err)
 	}
+	g, err := w.acquire(format, record.Group)
+	if err != nil {
+		return err
+	}
+	defer w.release(g)
+	return g.append(record, e)
+}
 
+// acquire returns the groupWriter of a group, which stays open until it is released. If
+// too many are open, it closes the least recently used one first.
+func (w *Writer) acquire(format Format, group []string) (*groupWriter, error) {
+	key := groupKey{path: strings.Join(group, "/"), content: format.Content}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
-		return ErrClosed
-	}
-	now := w.options.Now()
-	if err := w.prepare(e.size(), now); err != nil {
-		return fmt.Errorf("segment: directory %s: %w", w.path, err)
-	}
-	p := w.current
-	if err := w.write(p, e, now); err != nil {
-		return fmt.Errorf("segment: write record of %d bytes to %s in %s: %w", len(record), p.name, w.path, err)
-	}
-	p.accept(e, len(record), count)
-	if w.options.Format.Framing == Bare {
-		if err := w.appendedBare(p); err != nil {
-			return err
+	failed := 0
+	for {
+		if w.closed {
+			return nil, ErrClosed
 		}
-		w.tellAppended(record, e)
-		return nil
-	}
-	w.tellAppended(record, e)
-	if reason, full := w.options.Rotation.after(p.usage(now)); full {
-		w.retire(reason)
-	}
-	return nil
-}
-
-// prepare makes w.current a file that a record of size bytes can go into.
-func (w *Writer) prepare(size int64, now time.Time) error {
-	if err := w.follow(); err != nil {
-		return err
-	}
-	if p := w.current; p != nil {
-		if reason, full := w.options.Rotation.before(p.usage(now), size); full {
-			w.retire(reason)
-		} else if p.cut() != nil {
-			w.retire(ByFault)
+		g := w.groups[key]
+		if g == nil && !isGroup(group) {
+			return nil, fmt.Errorf("%w: group %q has a name that GroupName does not return", ErrInvalidRecord, group)
 		}
-	}
-	if w.current != nil {
-		return nil
-	}
-	if len(w.unfinished) >= maxUnfinished {
-		if err := w.finishRest(); err != nil && len(w.unfinished) >= maxUnfinished {
-			return fmt.Errorf("%d files wait to be finished: %w", len(w.unfinished), err)
+		if g == nil && len(w.groups) < w.options.MaxOpen {
+			g = &groupWriter{
+				options: &w.options, group: group, names: names{format: format},
+				path: filepath.Join(append([]string{w.options.Directory}, group...)...),
+			}
+			w.groups[key] = g
 		}
-	}
-	p, err := createPartial(w.dir, &w.names, now)
-	if p == nil && errors.Is(err, fs.ErrNotExist) {
-		// Someone removed the empty directory in this moment.
-		if err = w.follow(); err == nil {
-			p, err = createPartial(w.dir, &w.names, now)
+		if g != nil {
+			w.use(g)
+			return g, nil
 		}
-	}
-	if err != nil {
-		if p != nil {
-			w.drop(p)
+		candidateKey, candidate := w.leastRecentlyUsed()
+		if candidate == nil {
+			w.released.Wait()
+			continue
 		}
-		return err
-	}
-	w.current = p
-	return nil
-}
-
-// follow notices what others did to the directory and to the current file.
-func (w *Writer) follow() error {
-	if w.current != nil && w.current.found() {
-		return nil // one call says all
-	}
-	if w.dir != nil {
-		switch current, err := w.dir.Current(); {
-		case err != nil:
-			return err
-		case !current:
-			w.leaveDir()
-		}
-	}
-	if w.dir == nil {
-		dir, err := w.options.OpenDir(w.base, w.group...)
+		w.use(candidate) // a failed one is the last to be tried again
+		w.mu.Unlock()
+		err := candidate.closeFiles(ByOpenFiles)
+		w.mu.Lock()
+		candidate.users--
+		w.closeIdle(candidateKey, candidate)
+		w.released.Broadcast()
 		if err != nil {
-			return err
+			if failed++; failed >= w.options.MaxOpen {
+				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key.path, failed, err)
+			}
 		}
-		w.dir = dir
-	}
-	if w.current == nil {
-		return nil
-	}
-	err := w.current.checkThere()
-	if errors.Is(err, ErrGone) {
-		w.lose(w.current)
-		w.current = nil
-		return nil
-	}
-	return err
-}
-
-// leaveDir gives up a directory that was removed or moved. What is in it is
-// finished if that is possible.
-func (w *Writer) leaveDir() {
-	w.trouble(fmt.Errorf("segment: directory %s, which is made anew: %w", w.path, ErrGone))
-	w.retire(ByFault)
-	_ = w.finishRest()
-	for _, p := range w.unfinished {
-		w.lose(p)
-	}
-	w.unfinished = nil
-	_ = w.dir.Close() // it is of no use any more
-	w.dir = nil
-}
-
-// write writes and, if asked for, syncs. After an error nothing of the record stays.
-func (w *Writer) write(p *partial, e encoded, now time.Time) error {
-	err := p.write(e, now)
-	synced := true
-	if err == nil && w.options.Sync == SyncRecord && w.options.Format.Framing != Bare {
-		err = p.sync()
-		synced = err == nil
-	}
-	if err == nil {
-		return nil
-	}
-	_ = p.cut() // if it fails, prepare and finish try again
-	// After a failed sync the system may have forgotten what it could not write,
-	// and a second sync would succeed: do not rely on this file any more. Earlier
-	// records in it were synced before.
-	// Where only this file takes no more, such as at the size that files may have, the
-	// next one does.
-	if p.records == 0 || !synced || !meetsAll(err) {
-		w.retire(ByFault)
-	}
-	return err
-}
-
-// meetsAll says whether a new file would fail to be written, too.
-func meetsAll(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
-}
-
-// appendedBare finishes the file that is one record: only then is it accepted.
-func (w *Writer) appendedBare(p *partial) error {
-	w.current = nil
-	p.reason = ByFraming
-	err := p.finish(&w.names)
-	if err == nil {
-		w.tellFinished(p)
-		return nil
-	}
-	err = fmt.Errorf("segment: finish %s in %s: %w", p.name, w.path, err)
-	w.drop(p)
-	return err
-}
-
-// drop takes a whole file back, now or later.
-func (w *Writer) drop(p *partial) {
-	p.discard()
-	w.unfinished = append(w.unfinished, p)
-	if err := w.finish(p); err != nil {
-		w.trouble(err)
 	}
 }
 
-// retire finishes the current file, now or later.
-func (w *Writer) retire(reason Reason) {
-	p := w.current
-	if p == nil {
+func (w *Writer) use(g *groupWriter) {
+	w.uses++
+	g.lastUse = w.uses
+	g.users++
+}
+
+// leastRecentlyUsed returns the LRU candidate among those without users, or nil.
+func (w *Writer) leastRecentlyUsed() (key groupKey, candidate *groupWriter) {
+	for k, g := range w.groups {
+		if g.users == 0 && (candidate == nil || g.lastUse < candidate.lastUse) {
+			key, candidate = k, g
+		}
+	}
+	return key, candidate
+}
+
+func (w *Writer) release(g *groupWriter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	g.users--
+	w.released.Broadcast()
+}
+
+// closeIdle closes a groupWriter without users and files. w.mu is held: it has no I/O to
+// do but to close a directory.
+func (w *Writer) closeIdle(key groupKey, g *groupWriter) {
+	if g.users > 0 || w.groups[key] != g || !g.idle() {
 		return
 	}
-	w.current = nil
-	p.reason = reason
-	w.unfinished = append(w.unfinished, p)
-	if err := w.finish(p); err != nil {
-		w.trouble(err)
-	}
+	delete(w.groups, key)
+	g.report(g.close())
 }
 
-// finish finishes one of the unfinished files, and forgets it unless it is to be
-// tried again.
-func (w *Writer) finish(p *partial) error {
-	records := p.records
-	err := p.finish(&w.names)
-	switch {
-	case err == nil:
-		if records > 0 {
-			w.tellFinished(p)
-		}
-	case errors.Is(err, ErrGone):
-		w.lose(p)
-		err = nil
-	default:
-		return fmt.Errorf("segment: finish %s in %s: %w", p.name, w.path, err)
-	}
-	for i := range w.unfinished {
-		if w.unfinished[i] == p {
-			w.unfinished = append(w.unfinished[:i], w.unfinished[i+1:]...)
-			break
-		}
-	}
-	return err
-}
-
-// finishRest tries to finish all files that wait for it.
-func (w *Writer) finishRest() error {
-	var errs []error
-	for _, p := range append([]*partial(nil), w.unfinished...) {
-		errs = append(errs, w.finish(p))
-	}
-	return errors.Join(errs...)
-}
-
-// lose gives up a file that someone else has removed or changed.
-func (w *Writer) lose(p *partial) {
-	if p.records > 0 {
-		w.trouble(fmt.Errorf("segment: %s in %s, with %d records: %w", p.name, w.path, p.records, ErrGone))
-	}
-	_ = p.cut()        // if it was moved it still ends on a record
-	_ = p.file.Close() // nothing more can be done for it
-}
-
-// Tick does what is due: it finishes a file that is old enough, syncs, and tries
-// again to finish what could not be finished before. Faults go to
-// Options.Trouble, and are tried again at the next Tick.
+// Tick closes files that are due, syncs, and retries what failed before.
 func (w *Writer) Tick() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return
+	all := make(map[groupKey]*groupWriter, len(w.groups))
+	for key, g := range w.groups {
+		g.users++ // without a new lastUse
+		all[key] = g
 	}
-	if err := w.finishRest(); err != nil {
-		w.trouble(err)
+	w.mu.Unlock()
+	var ticks errgroup.Group
+	ticks.SetLimit(concurrentTicks)
+	for key, g := range all {
+		ticks.Go(func() error {
+			g.tick()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			g.users--
+			if len(g.group) > 0 {
+				w.closeIdle(key, g)
+			}
+			w.released.Broadcast()
+			return nil
+		})
 	}
-	p := w.current
-	if p == nil {
-		return
+	_ = ticks.Wait() // no tick returns an error
+}
+
+// Maintain applies Retention, and retries to recover incomplete files. It may take long.
+func (w *Writer) Maintain() {
+	w.maintaining.Lock()
+	defer w.maintaining.Unlock()
+	if !w.recovered {
+		w.recoverFiles()
 	}
-	now := w.options.Now()
-	if p.cut() != nil {
-		w.retire(ByFault)
-		return
-	}
-	if reason, full := w.options.Rotation.after(p.usage(now)); full {
-		w.retire(reason)
-		return
-	}
-	// The next Tick may come late by as much as this one came early.
-	due := w.options.SyncInterval - w.TickInterval()
-	if w.options.Sync == SyncInterval && !p.unsynced.IsZero() && now.Sub(p.unsynced) >= due {
-		if err := p.sync(); err != nil {
-			w.trouble(fmt.Errorf("segment: sync %s in %s: %w", p.name, w.path, err))
-			w.retire(ByFault)
+	if w.options.Retention != (Retention{}) {
+		if err := w.removeOld(); err != nil {
+			w.options.Failed(err)
 		}
 	}
 }
 
-// finishAll finishes what is open, so that the Writer holds no file. It can go on.
-func (w *Writer) finishAll(reason Reason) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.give(reason)
-	return w.finishRest()
-}
-
-// give puts the current file to those that wait to be finished.
-func (w *Writer) give(reason Reason) {
-	if w.current != nil {
-		w.current.reason = reason
-		w.unfinished = append(w.unfinished, w.current)
-		w.current = nil
-	}
-}
-
-// idle says whether the Writer holds no file.
-func (w *Writer) idle() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.current == nil && len(w.unfinished) == 0
-}
-
-// Close finishes the current file and ends the Writer. With an error, a file may
-// be left with its partial name, for the next OpenWriter to finish. Calling Close
-// again does nothing.
+// Close closes all files. With an error, incomplete files may stay for the next
+// OpenWriter. Calling it again does nothing.
 func (w *Writer) Close() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.closed {
+		w.mu.Unlock()
 		return nil
 	}
 	w.closed = true
-	w.give(ByClose)
-	err := w.finishRest()
-	for _, p := range w.unfinished {
-		_ = p.cut()
-		_ = p.file.Close() // its lock goes, so that it can be repaired
+	for _, g := range w.groups {
+		for g.users > 0 {
+			w.released.Wait()
+		}
 	}
-	w.unfinished = nil
-	if w.dir != nil {
-		err = errors.Join(err, w.dir.Close())
+	groups := w.groups
+	w.groups = nil
+	w.mu.Unlock()
+	var errs []error
+	for _, g := range groups {
+		errs = append(errs, g.close())
 	}
-	return err
+	w.Maintain()
+	return errors.Join(errs...)
 }
 
-func (w *Writer) tellAppended(record []byte, e encoded) {
-	if w.options.Appended != nil {
-		w.options.Appended(int64(len(record)), e.size())
+// walk visits the directory and those of all groups; a group comes before the directory
+// that it is in. An error in one directory does not stop it.
+func (w *Writer) walk(visit func(dir Dir, group []string) error) error {
+	dir, err := w.options.OpenDir(w.options.Directory)
+	if err != nil {
+		return err
 	}
+	return errors.Join(w.walkDir(dir, nil, visit), dir.Close())
 }
 
-func (w *Writer) tellFinished(p *partial) {
-	if w.options.Finished != nil {
-		finished := p.finished()
-		finished.Group = filepath.Join(w.group...)
-		w.options.Finished(finished)
+func (w *Writer) walkDir(dir Dir, group []string, visit func(dir Dir, group []string) error) error {
+	var errs []error
+	if len(group) < w.options.Levels {
+		list, err := dir.List()
+		errs = append(errs, w.pathError("list", group, err))
+		for _, name := range list {
+			if !groupName.MatchString(name) {
+				continue
+			}
+			info, err := dir.Lstat(name)
+			if err == nil && !info.IsDir() {
+				continue
+			}
+			var child Dir
+			if err == nil {
+				child, err = dir.OpenChild(name)
+			}
+			switch {
+			case err == nil:
+				errs = append(errs, w.walkDir(child, append(group[:len(group):len(group)], name), visit))
+				_ = child.Close() // nothing was written through it that was not synced
+			case !errors.Is(err, fs.ErrNotExist): // it may have been removed
+				errs = append(errs, w.pathError("open", append(group[:len(group):len(group)], name), err))
+			}
+		}
 	}
+	return errors.Join(append(errs, visit(dir, group))...)
 }
 
-func (w *Writer) trouble(err error) { w.options.trouble(err) }
+// pathError adds the operation and the path to an error; it is nil if err is nil.
+func (w *Writer) pathError(op string, names []string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: w.pathOf(names...), Err: err}
+}
+
+func (w *Writer) pathOf(names ...string) string {
+	return filepath.Join(append([]string{w.options.Directory}, names...)...)
+}

@@ -47,16 +47,16 @@ func TestWriteAndRead(t *testing.T) {
 	const size = 200
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := filepath.Join(t.TempDir(), "made", "too")
-		var finished []Finished
+		var finished []ClosedFile
 		w := openTestWriter(t, dir, Options{
-			Format: format, Now: newClock().Now, Finished: func(f Finished) { finished = append(finished, f) },
+			Format: format, Now: newClock().Now, FileClosed: func(f ClosedFile) { finished = append(finished, f) },
 		})
 		assert.Empty(t, list(t, dir), "no file without a record")
 		raw := int64(0)
 		for id := 1; id <= 5; id++ {
 			record := testRecord(format.Content, id, size)
 			raw += int64(len(record))
-			require.NoError(t, w.Append(record, Count{Profiles: 2, Samples: 10 * id}))
+			require.NoError(t, w.Append(Record{Data: record, Summary: Summary{Profiles: 2, Samples: 10 * id}}))
 		}
 		if format.Framing == Bare {
 			require.Len(t, finished, 5)
@@ -70,13 +70,13 @@ func TestWriteAndRead(t *testing.T) {
 			require.Equal(t, []string{name}, list(t, dir))
 			info, err := os.Stat(filepath.Join(dir, name))
 			require.NoError(t, err)
-			assert.Equal(t, []Finished{{
-				Name: name, Reason: ByClose, Records: 5, Count: Count{Profiles: 10, Samples: 150}, Size: info.Size(), Raw: raw,
+			assert.Equal(t, []ClosedFile{{
+				Path: filepath.Join(dir, name), Reason: ByShutdown, Records: 5, Summary: Summary{Profiles: 10, Samples: 150}, Size: info.Size(), Raw: raw,
 			}}, finished)
 		}
 		require.NoError(t, w.Close())
 		assert.Equal(t, []int{1, 2, 3, 4, 5}, readAll(t, dir, size))
-		assert.Equal(t, ErrClosed, w.Append(testRecord(format.Content, 1, size), Count{}))
+		assert.Equal(t, ErrClosed, w.Append(Record{Data: testRecord(format.Content, 1, size)}))
 		w.Tick()
 		require.NoError(t, w.Close(), "closing again does nothing")
 	})
@@ -91,9 +91,7 @@ func TestNoFileWithoutARecord(t *testing.T) {
 			if format.Content == Pprof && string(record) == "\x08\x01" {
 				continue // a field that is a number: pprof has such
 			}
-			err := w.Append(record, Count{})
-			var invalid *InvalidRecordError
-			require.ErrorAs(t, err, &invalid, "%q", record)
+			require.ErrorIs(t, w.Append(Record{Data: record}), ErrInvalidRecord, "%q", record)
 		}
 		require.NoError(t, w.Close())
 		assert.Empty(t, list(t, dir))
@@ -109,18 +107,18 @@ func TestOpenWriterRefuses(t *testing.T) {
 		path    string
 		options Options
 	}{
-		"content \"\": want one of":           {dir, Options{}},
-		"cannot have framing 2":               {dir, Options{Format: Format{Content: OTLPProto, Framing: Lines}}},
-		"cannot have framing 3":               {dir, Options{Format: Format{Content: OTLPJSON, Framing: Bare}}},
-		"framing 4: unknown":                  {dir, Options{Format: Format{Content: OTLPProto, Framing: 4}}},
-		"compression 3: unknown":              {dir, Options{Format: Format{Content: OTLPProto, Compression: 3}}},
-		"sync interval is 0s: want more than": {dir, Options{Format: good, Sync: SyncInterval}},
-		"not a directory":                     {file, Options{Format: good}},
+		"content is \"\": must be one of":        {dir, Options{}},
+		"framing is 2: must be one that":         {dir, Options{Format: Format{Content: OTLPProto, Framing: Lines}}},
+		"framing is 3: must be one that":         {dir, Options{Format: Format{Content: OTLPJSON, Framing: Bare}}},
+		"framing is 4: must be between":          {dir, Options{Format: Format{Content: OTLPProto, Framing: 4}}},
+		"compression is 3: must be between":      {dir, Options{Format: Format{Content: OTLPProto, Compression: 3}}},
+		"sync interval is 0s: must be more than": {dir, Options{Format: good, Sync: SyncInterval}},
+		"not a directory":                        {file, Options{Format: good}},
 	} {
-		_, err := OpenWriter(tt.path, tt.options)
+		_, err := openWriter(tt.path, tt.options)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := OpenWriter(filepath.Join(file, "below"), Options{Format: good})
+	_, err := openWriter(filepath.Join(file, "below"), Options{Format: good})
 	require.Error(t, err)
 }
 
@@ -141,17 +139,17 @@ func TestRotationOfFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			var finished []Finished
+			var finished []ClosedFile
 			w := openTestWriter(t, dir, Options{
-				Format: format, Rotation: tt.rotation, Finished: func(f Finished) { finished = append(finished, f) },
+				Format: format, Rotation: tt.rotation, FileClosed: func(f ClosedFile) { finished = append(finished, f) },
 			})
 			for i, n := range tt.sizes {
-				require.NoError(t, w.Append(testRecord(format.Content, i+1, n*size), Count{}))
+				require.NoError(t, w.Append(Record{Data: testRecord(format.Content, i+1, n*size)}))
 			}
 			require.NoError(t, w.Close())
 			var got [][]int
 			for i, name := range list(t, dir) {
-				assert.Equal(t, finished[i].Name, name)
+				assert.Equal(t, filepath.Join(dir, name), finished[i].Path)
 				if i < len(finished)-1 {
 					assert.Equal(t, tt.reason, finished[i].Reason)
 				}
@@ -176,7 +174,7 @@ func TestSizeIsOnTheDisk(t *testing.T) {
 		dir := t.TempDir()
 		w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: 10_000}})
 		for id := range 100 {
-			require.NoError(t, w.Append(testRecord(format.Content, id, 1000), Count{}))
+			require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, 1000)}))
 		}
 		require.NoError(t, w.Close())
 		files := list(t, dir)
@@ -194,9 +192,9 @@ func TestAgeNeedsNoRecord(t *testing.T) {
 	dir := t.TempDir()
 	clock := newClock()
 	w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxAge: time.Minute}, Now: clock.Now})
-	require.NoError(t, w.Append(testRecord(format.Content, 1, 10), Count{}))
+	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 1, 10)}))
 	clock.step(59 * time.Second)
-	require.NoError(t, w.Append(testRecord(format.Content, 2, 10), Count{}))
+	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 2, 10)}))
 	w.Tick()
 	assert.Equal(t, []string{"profiles-20261121T102330.123Z-000001.otlp.pb.zst.partial"}, list(t, dir))
 	clock.step(time.Second)
@@ -206,11 +204,11 @@ func TestAgeNeedsNoRecord(t *testing.T) {
 	w.Tick()
 	assert.Len(t, list(t, dir), 1, "no file without a record")
 	clock.step(-24 * time.Hour)
-	require.NoError(t, w.Append(testRecord(format.Content, 3, 10), Count{}))
+	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 3, 10)}))
 	w.Tick()
 	assert.Equal(t, "profiles-20261121T102330.123Z-000002.otlp.pb.zst.partial", list(t, dir)[1])
 	clock.step(time.Minute)
-	require.NoError(t, w.Append(testRecord(format.Content, 4, 10), Count{}), "Append rotates by age, too")
+	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 4, 10)}), "Append rotates by age, too")
 	require.NoError(t, w.Close())
 	assert.Len(t, list(t, dir), 3)
 	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 10))
@@ -269,10 +267,10 @@ func TestSyncModes(t *testing.T) {
 					return syncDirCounter{dir, &count}, err
 				},
 			})
-			require.NoError(t, w.Append(testRecord(OTLPProto, 1, 10), Count{}))
+			require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 1, 10)}))
 			assert.Equal(t, tt.first, count)
 			clock.step(time.Second)
-			require.NoError(t, w.Append(testRecord(OTLPProto, 2, 10), Count{}))
+			require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 2, 10)}))
 			assert.Equal(t, tt.second, count)
 			clock.step(7 * time.Second)
 			w.Tick()
@@ -323,14 +321,14 @@ func TestE6ChangedByOthers(t *testing.T) {
 				above := t.TempDir()
 				dir := filepath.Join(above, "dir")
 				troubles := 0
-				w := openTestWriter(t, dir, Options{Format: format, Trouble: func(error) { troubles++ }})
+				w := openTestWriter(t, dir, Options{Format: format, Failed: func(error) { troubles++ }})
 				for id := 1; id <= 2; id++ {
-					require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}))
+					require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, size)}))
 				}
 				partial := filepath.Join(dir, list(t, dir)[0])
 				tt.change(t, dir, partial)
 				for id := 3; id <= 4; id++ {
-					require.NoError(t, w.Append(testRecord(format.Content, id, size), Count{}))
+					require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, size)}))
 				}
 				if name == "file replaced" {
 					data, err := os.ReadFile(partial)
@@ -361,7 +359,7 @@ func TestE5Restarts(t *testing.T) {
 		format := allFormats[round%len(allFormats)]
 		// Without a moving clock the names are the same again and again.
 		w := openTestWriter(t, dir, Options{Format: format, Now: newClock().Now})
-		require.NoError(t, w.Append(testRecord(format.Content, round, size), Count{}))
+		require.NoError(t, w.Append(Record{Data: testRecord(format.Content, round, size)}))
 		require.NoError(t, w.Close())
 		want = append(want, round)
 		for _, name := range list(t, dir) {
@@ -393,8 +391,8 @@ func TestE7ManyWriters(t *testing.T) {
 		open := func() *Writer {
 			return openTestWriter(t, dir, Options{
 				Format: format, Rotation: Rotation{MaxRecords: 4}, Now: clock.Now,
-				Finished: func(Finished) { mu.Lock(); finished++; mu.Unlock() },
-				OpenDir:  (&faults{noSync: true}).openDir,
+				FileClosed: func(ClosedFile) { mu.Lock(); finished++; mu.Unlock() },
+				OpenDir:    (&faults{noSync: true}).openDir,
 			})
 		}
 		writers := []*Writer{open(), open()}
@@ -425,7 +423,7 @@ func TestE7ManyWriters(t *testing.T) {
 			}
 			writing.Go(func() {
 				for i := range each {
-					assert.NoError(t, writers[g%2].Append(testRecord(format.Content, g*each+i, size), Count{}))
+					assert.NoError(t, writers[g%2].Append(Record{Data: testRecord(format.Content, g*each+i, size)}))
 				}
 			})
 		}
@@ -481,7 +479,7 @@ func TestToolsGivePlainStream(t *testing.T) {
 			if format.Framing == Bare {
 				n = 1
 			}
-			file := filepath.Join(t.TempDir(), "file"+format.Compression.ending())
+			file := filepath.Join(t.TempDir(), "file"+format.Compression.extension())
 			require.NoError(t, os.WriteFile(file, fileOf(t, format, n, 5000), 0o600))
 			got, err := exec.CommandContext(t.Context(), path, "-dc", file).Output()
 			require.NoError(t, err)
@@ -494,7 +492,7 @@ func TestToolsGivePlainStream(t *testing.T) {
 // TestLengthPrefix reads a plain file without any of our code: 4 bytes of length,
 // big-endian, and so many bytes, as the file exporter of collector-contrib writes.
 func TestLengthPrefix(t *testing.T) {
-	for _, size := range []int{10, copyUpTo * 2} {
+	for _, size := range []int{10, maxCopied * 2} {
 		data := fileOf(t, allFormats[0], 3, size)
 		for id := 1; id <= 3; id++ {
 			n := binary.BigEndian.Uint32(data)
@@ -514,7 +512,7 @@ func TestTooManyUnfinished(t *testing.T) {
 	broken := &renameFails{err: errors.New("broken")}
 	troubles := 0
 	w := openTestWriter(t, dir, Options{
-		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Trouble: func(error) { troubles++ },
+		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { troubles++ },
 		OpenDir: func(path string, _ ...string) (Dir, error) {
 			dir, err := OpenDir(path)
 			broken.Dir = dir
@@ -522,20 +520,20 @@ func TestTooManyUnfinished(t *testing.T) {
 		},
 	})
 	var acknowledged []int
-	for id := range 2 * maxUnfinished {
-		err := w.Append(testRecord(OTLPProto, id, size), Count{})
-		if id < maxUnfinished {
+	for id := range 2 * maxPending {
+		err := w.Append(Record{Data: testRecord(OTLPProto, id, size)})
+		if id < maxPending {
 			require.NoError(t, err)
 			acknowledged = append(acknowledged, id)
 		} else {
-			require.ErrorContains(t, err, "16 files wait to be finished")
+			require.ErrorContains(t, err, "16 files pending rename")
 			require.ErrorContains(t, err, "broken")
 		}
 	}
-	assert.Len(t, list(t, dir), maxUnfinished)
+	assert.Len(t, list(t, dir), maxPending)
 	assert.Positive(t, troubles)
 	broken.err = nil
-	require.NoError(t, w.Append(testRecord(OTLPProto, 100, size), Count{}))
+	require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 100, size)}))
 	require.NoError(t, w.Close())
 	assert.Equal(t, append(acknowledged, 100), readAll(t, dir, size))
 }
@@ -556,8 +554,8 @@ func (d *renameFails) Rename(from, to string) error {
 func TestFinishNeverReplaces(t *testing.T) {
 	dir := t.TempDir()
 	w := openTestWriter(t, dir, Options{Format: allFormats[0], Now: newClock().Now})
-	require.NoError(t, w.Append(testRecord(OTLPProto, 1, 10), Count{}))
-	taken := filepath.Join(dir, strings.TrimSuffix(list(t, dir)[0], partialEnding))
+	require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 1, 10)}))
+	taken := filepath.Join(dir, strings.TrimSuffix(list(t, dir)[0], partialSuffix))
 	require.NoError(t, os.WriteFile(taken, []byte("taken"), 0o600))
 	require.NoError(t, w.Close())
 	data, err := os.ReadFile(taken)

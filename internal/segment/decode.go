@@ -1,0 +1,229 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// minDecoderMemory is what a zstd decoder may always use for its window, in bytes.
+const minDecoderMemory = 8 << 20
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b, 0x08}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// readRecord reads the record at an offset. An error says why there is none, or is that of
+// the file system, which r.source.err has as well.
+func (r *Reader) readRecord(at int64) (record []byte, err error) {
+	r.source.seek(at)
+	switch {
+	case r.format.Compression == Gzip:
+		record, err = r.gzipMember()
+	case r.format.Compression == Zstd:
+		record, err = r.zstdFrame()
+	case r.format.framing() == Lines:
+		record, err = r.line()
+	case r.format.framing() == Bare:
+		record, err = r.bytes(r.size - at)
+	default:
+		record, err = r.prefixed(at)
+		if err != nil && at == 0 && r.format.Framing == 0 && r.size <= int64(r.max) {
+			r.source.seek(0)
+			if bare, bareErr := r.bytes(r.size); bareErr == nil && r.format.Content.checkRecord(bare) == nil {
+				record, err = bare, nil
+			}
+		}
+	}
+	switch {
+	case r.source.err != nil:
+		return nil, r.source.err
+	case err != nil:
+		return nil, err
+	case len(record) > r.max:
+		return nil, fmt.Errorf("record has %d bytes, more than %d", len(record), r.max)
+	case r.format.Content == OTLPJSON && !json.Valid(record):
+		return nil, errors.New("line is not valid JSON")
+	}
+	return record, r.format.Content.checkRecord(record)
+}
+
+// prefixed reads a length and a record.
+func (r *Reader) prefixed(at int64) ([]byte, error) {
+	var prefix [prefixSize]byte
+	if n, err := io.ReadFull(r.source, prefix[:]); err != nil {
+		return nil, fmt.Errorf("file ends after %d of the %d bytes of a length", n, prefixSize)
+	}
+	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-at-prefixSize
+	if length > left && length <= int64(r.max) {
+		return nil, fmt.Errorf("file ends after %d of the %d bytes of a record", left, length)
+	}
+	return r.bytes(length)
+}
+
+// bytes reads a record of n bytes.
+func (r *Reader) bytes(n int64) ([]byte, error) {
+	if n == 0 || n > int64(r.max) {
+		return nil, fmt.Errorf("length of a record is %d: must be between 1 and %d", n, r.max)
+	}
+	r.record = slices.Grow(r.record[:0], int(n))[:n]
+	if got, err := io.ReadFull(r.source, r.record); err != nil {
+		return nil, fmt.Errorf("file ends after %d of the %d bytes of a record", got, n)
+	}
+	return r.record, nil
+}
+
+// line reads up to the next line feed.
+func (r *Reader) line() ([]byte, error) {
+	r.record = r.record[:0]
+	for {
+		part, err := r.source.ReadSlice(lineFeed)
+		if len(r.record)+len(part) > r.max+1 {
+			return nil, fmt.Errorf("line has more than %d bytes", r.max)
+		}
+		r.record = append(r.record, part...)
+		if err == nil {
+			return r.record[:len(r.record)-1], nil
+		}
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("file ends after %d bytes of a line", len(r.record))
+		}
+	}
+}
+
+// gzipMember reads one member.
+func (r *Reader) gzipMember() ([]byte, error) {
+	if r.gzip == nil {
+		r.gzip = new(gzip.Reader)
+	}
+	r.record = r.record[:0]
+	if err := r.gzip.Reset(r.source); err != nil {
+		return nil, fmt.Errorf("gzip header: %w", err)
+	}
+	r.gzip.Multistream(false)
+	content := bytes.NewBuffer(r.record)
+	limit := int64(r.max) + prefixSize
+	n, err := content.ReadFrom(io.LimitReader(r.gzip, limit+1))
+	r.record = content.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("gzip member: %w", err)
+	}
+	if n > limit {
+		return nil, fmt.Errorf("gzip member has more than %d bytes", limit)
+	}
+	return r.unframe(r.record)
+}
+
+// zstdFrame reads one frame.
+func (r *Reader) zstdFrame() ([]byte, error) {
+	r.record = r.record[:0]
+	if err := r.readFrame(); err != nil {
+		return nil, err
+	}
+	if r.zstd == nil {
+		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(uint64(max(r.max+prefixSize, minDecoderMemory))))
+		if err != nil {
+			return nil, err
+		}
+		r.zstd = decoder
+	}
+	content, err := r.zstd.DecodeAll(r.frame, r.record)
+	r.record = content
+	if err != nil {
+		return nil, fmt.Errorf("zstd frame: %w", err)
+	}
+	return r.unframe(content)
+}
+
+// readFrame reads one compressed frame into r.frame, by the sizes of its blocks: the
+// decoder does not say where a frame ends.
+func (r *Reader) readFrame() error {
+	const (
+		blockHeader = 3
+		maxBlock    = 128 << 10
+		checksum    = 4
+		runLength   = 1 // a block type
+	)
+	head, _ := r.source.Peek(zstd.HeaderMaxSize) // fewer bytes near the end
+	var header zstd.Header
+	if err := header.Decode(head); err != nil {
+		return fmt.Errorf("zstd header: %w", err)
+	}
+	if header.Skippable || !header.HasCheckSum {
+		return errors.New("zstd frame without a checksum")
+	}
+	r.frame = r.frame[:0]
+	if err := r.readMore(header.HeaderSize); err != nil {
+		return err
+	}
+	decoded := uint64(0) // upper bound of the frame's content
+	for last := false; !last; decoded += maxBlock {
+		if err := r.readMore(blockHeader); err != nil {
+			return err
+		}
+		h := r.frame[len(r.frame)-blockHeader:]
+		bits := uint32(h[0]) | uint32(h[1])<<8 | uint32(h[2])<<16
+		size := int(bits >> 3)
+		last = bits&1 != 0
+		if size > maxBlock {
+			return fmt.Errorf("zstd block has %d bytes, more than %d", size, maxBlock)
+		}
+		if bits>>1&3 == runLength {
+			size = 1
+		}
+		if err := r.readMore(size); err != nil {
+			return err
+		}
+		if len(r.frame) > r.max+r.max/8+maxBlock {
+			return fmt.Errorf("zstd frame has more than %d bytes", r.max)
+		}
+	}
+	// The decoder would allocate what the header promises.
+	if header.HasFCS && header.FrameContentSize > decoded {
+		return fmt.Errorf("zstd header has a content of %d bytes, its blocks at most %d", header.FrameContentSize, decoded)
+	}
+	return r.readMore(checksum)
+}
+
+// readMore appends n bytes of the file to r.frame.
+func (r *Reader) readMore(n int) error {
+	had := len(r.frame)
+	r.frame = slices.Grow(r.frame, n)[:had+n]
+	if got, err := io.ReadFull(r.source, r.frame[had:]); err != nil {
+		return fmt.Errorf("file ends after %d bytes of a zstd frame", had+got)
+	}
+	return nil
+}
+
+// unframe removes the framing bytes.
+func (r *Reader) unframe(content []byte) ([]byte, error) {
+	switch r.format.framing() {
+	case Bare:
+		return content, nil
+	case Lines:
+		if len(content) == 0 || content[len(content)-1] != lineFeed {
+			return nil, errors.New("content does not end in a line feed")
+		}
+		return content[:len(content)-1], nil
+	default:
+		if len(content) >= prefixSize && int64(binary.BigEndian.Uint32(content)) == int64(len(content)-prefixSize) {
+			return content[prefixSize:], nil
+		}
+		if r.format.Framing == 0 && isMessage(content, true) {
+			return content, nil
+		}
+		return nil, fmt.Errorf("content of %d bytes is not a length and a record of that length", len(content))
+	}
+}
