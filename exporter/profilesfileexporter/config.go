@@ -21,46 +21,42 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
-// Config says where and how the exporter writes. The README tells what each key
-// means to its user.
+// Config says where and how the exporter writes.
 type Config struct {
-	// Directory that the files go into. It is made if it is missing. Required.
+	// Directory of the files. The exporter creates it if it is missing. Required.
 	Directory string `mapstructure:"directory"`
-	// Format is "proto" (default), "json" or "pprof".
+	// Format is "proto", "json" or "pprof".
 	Format string `mapstructure:"format"`
-	// Framing of format proto: "length_prefixed" (default), or "none" for one
-	// message a file. JSON records are lines always; pprof has "none" only, which is
-	// its default when the configuration is read.
+	// Framing of format proto: "length_prefixed", or "none" for one message per file. JSON
+	// records are lines; leave it out. For pprof it is "none", which is its default then.
 	Framing string `mapstructure:"framing"`
-	// Compression is "none", "gzip" or "zstd" (default). Pprof has "gzip" only, which
-	// is its default when the configuration is read.
+	// Compression is "none", "gzip" or "zstd". For pprof it is "gzip", which is its default then.
 	Compression string `mapstructure:"compression"`
-	// Sync is "none", "interval" (default) or "record".
+	// Sync is "none", "interval" or "record".
 	Sync string `mapstructure:"sync"`
-	// SyncInterval is how long a record may wait for the disk with Sync "interval".
+	// SyncInterval is the longest time until a record is synced with sync: interval.
 	SyncInterval time.Duration `mapstructure:"sync_interval"`
-	// Rotation says when a file is finished.
+	// Rotation says when a file is closed.
 	Rotation RotationConfig `mapstructure:"rotation"`
-	// Retention says which finished files are removed.
+	// Retention says which closed files are removed.
 	Retention RetentionConfig `mapstructure:"retention"`
-	// GroupBy are the keys of the resource attributes whose values name directories,
-	// one inside the other.
+	// GroupBy holds keys of resource attributes. Each value of the first key has a directory,
+	// with a directory for each value of the second one in it, and so on.
 	GroupBy []string `mapstructure:"group_by"`
-	// MaxOpenFiles is how many groups may have a file open.
+	// MaxOpenFiles is how many groups may have an open file.
 	MaxOpenFiles int `mapstructure:"max_open_files"`
-	// SendingQueue is off unless it is there.
+	// SendingQueue is off unless the section is there.
 	SendingQueue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
-	// RetryOnFailure is how a record that the disk refuses is tried again.
+	// RetryOnFailure says how file system errors are retried.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
-// RotationConfig are limits of one file; 0 is none. Whichever is reached first
-// finishes the file.
+// RotationConfig limits one file; 0 is no limit.
 type RotationConfig struct {
-	// MaxSize on the disk. Only a single record may make a file larger.
+	// MaxSize on disk. Only a single record may exceed it.
 	MaxSize bytesize.Size `mapstructure:"max_size"`
 	// MaxAge since the file's first record.
 	MaxAge time.Duration `mapstructure:"max_age"`
@@ -71,14 +67,14 @@ type RotationConfig struct {
 	_ struct{}
 }
 
-// RetentionConfig are limits of all finished files together; 0 is none. While one is
-// exceeded, the oldest file is removed.
+// RetentionConfig limits all closed files together; 0 is no limit. While a limit is
+// exceeded, the exporter removes the oldest file.
 type RetentionConfig struct {
-	// MaxFiles that there may be.
+	// MaxFiles that are kept.
 	MaxFiles int `mapstructure:"max_files"`
-	// MaxAge of a file since it was begun.
+	// MaxAge since a file was created.
 	MaxAge time.Duration `mapstructure:"max_age"`
-	// MaxTotalSize on the disk.
+	// MaxTotalSize on disk.
 	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
 
 	// prevent unkeyed literal initialization
@@ -110,7 +106,7 @@ const maxGroupKeys = 8
 
 func createDefaultConfig() component.Config {
 	retry := configretry.NewDefaultBackOffConfig()
-	// A disk is asked again soon: it is not far away, and callers wait.
+	// Callers wait, and a local disk bears frequent retries.
 	retry.InitialInterval = 200 * time.Millisecond
 	retry.MaxInterval = time.Second
 	retry.MaxElapsedTime = 10 * time.Second
@@ -134,8 +130,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Unmarshal sets the defaults that depend on other keys, and reads the size of the
-// queue as all our sizes are written.
+// Unmarshal sets the defaults that depend on other keys, and accepts units in the size of
+// the queue.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	const queueSize = "sending_queue::queue_size"
 	if text, ok := conf.Get(queueSize).(string); ok {
@@ -152,7 +148,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		return err
 	}
 	if c.Format == formatJSON && conf.IsSet("framing") && c.Framing == framingLengthPrefixed {
-		return errors.New("framing: is length_prefixed with format: json: leave it out (JSON records are lines)")
+		return errors.New(`framing is "length_prefixed" with format: json: must be left out (JSON records are lines)`)
 	}
 	if c.Format == formatPprof {
 		if !conf.IsSet("framing") {
@@ -162,191 +158,127 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 			c.Compression = compressionGzip
 		}
 	}
-	// What is in a queue was acknowledged: it is not given up.
+	// Profiles in a queue are acknowledged already, so they are retried indefinitely.
 	if c.SendingQueue.HasValue() && !conf.IsSet("retry_on_failure::max_elapsed_time") {
 		c.RetryOnFailure.MaxElapsedTime = 0
 	}
 	return nil
 }
 
-// leastDuration catches durations without a unit, which are read as nanoseconds.
-const leastDuration = time.Millisecond
+// minDuration is the shortest duration of a key.
+const minDuration = time.Millisecond
 
-// Validate returns all that is wrong, each with the key, its value, and what is
-// allowed.
+// Validate returns an error for each invalid key.
 func (c *Config) Validate() error {
-	var errs []error
-	switch {
-	case c.Directory == "":
-		errs = append(errs, errors.New("directory: is empty: want the path of the directory that the files go into"))
-	case strings.ContainsRune(c.Directory, 0):
-		errs = append(errs, fmt.Errorf("directory: %q holds a NUL: want a path", c.Directory))
+	var checks strictconfig.Checks
+	checks.That(c.Directory != "" && !strings.ContainsRune(c.Directory, 0), "directory", c.Directory, "the path of the directory of the files")
+	oneOf(&checks, "format", c.Format, formatProto, formatJSON, formatPprof)
+	oneOf(&checks, "framing", c.Framing, framingLengthPrefixed, framingNone)
+	oneOf(&checks, "compression", c.Compression, compressionNone, compressionGzip, compressionZstd)
+	oneOf(&checks, "sync", c.Sync, syncNone, syncInterval, syncRecord)
+	switch c.Format {
+	case formatJSON:
+		checks.That(c.Framing != framingNone, "framing", c.Framing, "left out with format: json (JSON records are lines)")
+	case formatPprof:
+		checks.That(c.Framing == framingNone, "framing", c.Framing, "none or left out with format: pprof (each pprof is a file)")
+		checks.That(c.Compression == compressionGzip, "compression", c.Compression, "gzip or left out with format: pprof (pprof files are gzipped)")
 	}
-	errs = append(errs,
-		oneOf("format", c.Format, formatProto, formatJSON, formatPprof),
-		oneOf("framing", c.Framing, framingLengthPrefixed, framingNone),
-		oneOf("compression", c.Compression, compressionNone, compressionGzip, compressionZstd),
-		oneOf("sync", c.Sync, syncNone, syncInterval, syncRecord),
-	)
-	if c.Format == formatJSON && c.Framing == framingNone {
-		errs = append(errs, errors.New(
-			"framing: is none with format: json: leave it out (JSON records are lines)"))
+	checks.That(c.SyncInterval >= minDuration || c.SyncInterval == 0 && c.Sync != syncInterval, "sync_interval", c.SyncInterval, "%v or more", minDuration)
+	notNegative(&checks, "rotation::max_size", c.Rotation.MaxSize)
+	notNegative(&checks, "rotation::max_records", c.Rotation.MaxRecords)
+	zeroOrDuration(&checks, "rotation::max_age", c.Rotation.MaxAge)
+	c.checkRetention(&checks)
+	c.checkGroups(&checks)
+	c.checkQueue(&checks)
+	if retry := c.RetryOnFailure; retry.Enabled {
+		checks.That(retry.InitialInterval >= minDuration, "retry_on_failure::initial_interval", retry.InitialInterval, "%v or more", minDuration)
+		checks.That(retry.MaxInterval >= minDuration, "retry_on_failure::max_interval", retry.MaxInterval, "%v or more", minDuration)
+		zeroOrDuration(&checks, "retry_on_failure::max_elapsed_time", retry.MaxElapsedTime)
 	}
-	if c.Format == formatPprof && c.Framing != framingNone {
-		errs = append(errs, fmt.Errorf("framing: is %s with format: pprof: want none, or leave it out (each pprof is a file)", c.Framing))
-	}
-	if c.Format == formatPprof && c.Compression != compressionGzip {
-		errs = append(errs, fmt.Errorf("compression: is %s with format: pprof: want gzip, or leave it out (pprof files are gzipped)", c.Compression))
-	}
-	if c.SyncInterval < leastDuration && (c.SyncInterval != 0 || c.Sync == syncInterval) {
-		errs = append(errs, fmt.Errorf("sync_interval: is %v: want at least %v, with a unit as in 1s", c.SyncInterval, leastDuration))
-	}
-	if c.Rotation.MaxSize < 0 {
-		errs = append(errs, fmt.Errorf("rotation::max_size: is %v: want 0 for no limit, or more", c.Rotation.MaxSize))
-	}
-	if c.Rotation.MaxAge < leastDuration && c.Rotation.MaxAge != 0 {
-		errs = append(errs, fmt.Errorf("rotation::max_age: is %v: want 0 for no limit, or at least %v, with a unit as in 1m", c.Rotation.MaxAge, leastDuration))
-	}
-	if c.Rotation.MaxRecords < 0 {
-		errs = append(errs, fmt.Errorf("rotation::max_records: is %d: want 0 for no limit, or more", c.Rotation.MaxRecords))
-	}
-	errs = append(errs, c.validateRetention(), c.validateGroups(), c.validateQueue(), c.validateRetry())
-	return errors.Join(errs...)
+	return checks.Err()
 }
 
-func (c *Config) validateRetention() error {
-	var errs []error
-	if c.Retention.MaxFiles < 0 {
-		errs = append(errs, fmt.Errorf("retention::max_files: is %d: want 0 for no limit, or more", c.Retention.MaxFiles))
+func (c *Config) checkRetention(checks *strictconfig.Checks) {
+	notNegative(checks, "retention::max_files", c.Retention.MaxFiles)
+	notNegative(checks, "retention::max_total_size", c.Retention.MaxTotalSize)
+	zeroOrDuration(checks, "retention::max_age", c.Retention.MaxAge)
+	if c.Framing == framingNone {
+		return // each record is a file, whatever the rotation
 	}
-	if c.Retention.MaxAge < leastDuration && c.Retention.MaxAge != 0 {
-		errs = append(errs, fmt.Errorf("retention::max_age: is %v: want 0 for no limit, or at least %v, with a unit as in 24h", c.Retention.MaxAge, leastDuration))
+	if age, rotation := c.Retention.MaxAge, c.Rotation.MaxAge; age >= minDuration {
+		checks.That(age >= rotation, "retention::max_age", age, "rotation::max_age, which is %v, or more (a file would be removed once it is closed)", rotation)
 	}
-	if age, file := c.Retention.MaxAge, c.Rotation.MaxAge; age >= leastDuration && age < file && c.Framing != framingNone {
-		errs = append(errs, fmt.Errorf("retention::max_age: is %v: want at least rotation::max_age, which is %v (a file would be removed as soon as it is finished)", age, file))
+	if size, rotation := c.Retention.MaxTotalSize, c.Rotation.MaxSize; size > 0 {
+		checks.That(rotation != 0, "rotation::max_size", rotation, "more than 0 with a retention::max_total_size (a larger file would be removed once it is closed)")
+		checks.That(size >= rotation, "retention::max_total_size", size, "rotation::max_size, which is %v, or more", rotation)
 	}
-	switch size, file := c.Retention.MaxTotalSize, c.Rotation.MaxSize; {
-	case size < 0:
-		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want 0 for no limit, or more", size))
-	case size > 0 && file == 0 && c.Framing != framingNone:
-		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v with rotation::max_size: 0: want a rotation::max_size that is no larger (a larger file would be removed as soon as it is finished)", size))
-	case size > 0 && size < file && c.Framing != framingNone:
-		errs = append(errs, fmt.Errorf("retention::max_total_size: is %v: want at least rotation::max_size, which is %v", size, file))
-	}
-	return errors.Join(errs...)
 }
 
-func (c *Config) validateGroups() error {
-	var errs []error
-	if len(c.GroupBy) > maxGroupKeys {
-		errs = append(errs, fmt.Errorf("group_by: has %d keys: want at most %d", len(c.GroupBy), maxGroupKeys))
-	}
+func (c *Config) checkGroups(checks *strictconfig.Checks) {
+	checks.That(len(c.GroupBy) <= maxGroupKeys, "group_by", c.GroupBy, "at most %d keys", maxGroupKeys)
 	for i, key := range c.GroupBy {
-		if key == "" {
-			errs = append(errs, fmt.Errorf("group_by[%d]: is empty: want the key of a resource attribute as in service.name", i))
-		} else if slices.Contains(c.GroupBy[:i], key) {
-			errs = append(errs, fmt.Errorf("group_by[%d]: %q is there twice: want each key once", i, key))
-		}
+		at := fmt.Sprintf("group_by[%d]", i)
+		checks.That(key != "", at, key, "the key of a resource attribute, such as service.name")
+		checks.That(key == "" || !slices.Contains(c.GroupBy[:i], key), at, key, "different from the keys before it")
 	}
-	if c.MaxOpenFiles < 1 {
-		errs = append(errs, fmt.Errorf("max_open_files: is %d: want 1 or more", c.MaxOpenFiles))
-	}
-	return errors.Join(errs...)
+	checks.That(c.MaxOpenFiles >= 1, "max_open_files", c.MaxOpenFiles, "1 or more")
 }
 
-func (c *Config) validateQueue() error {
+func (c *Config) checkQueue(checks *strictconfig.Checks) {
 	if !c.SendingQueue.HasValue() {
-		return nil
+		return
 	}
 	queue := c.SendingQueue.Get()
-	var errs []error
-	if queue.Batch.HasValue() {
-		errs = append(errs, errors.New("sending_queue::batch: is set: want none (it copies the whole dictionary into every part; put profiles_dedup before this exporter)"))
+	checks.That(!queue.Batch.HasValue(), "sending_queue::batch", "set", "left out (it would copy the dictionary into each part; use profiles_dedup upstream)")
+	checks.That(queue.Sizer == exporterhelper.RequestSizerTypeBytes, "sending_queue::sizer", queue.Sizer.String(), "bytes or left out")
+	if queue.WaitForResult {
+		return
 	}
-	if queue.Sizer != exporterhelper.RequestSizerTypeBytes {
-		errs = append(errs, fmt.Errorf("sending_queue::sizer: is %s: want bytes, or leave it out", queue.Sizer.String()))
-	}
-	if !queue.WaitForResult {
-		// Acknowledged is what is in the queue: the disk has it only if that is stored, and
-		// it leaves the queue when its record was synced.
-		if c.Sync == syncRecord && queue.StorageID == nil {
-			errs = append(errs, errors.New("sync: is record with a sending_queue that acknowledges what is in memory only: want sending_queue::storage, or sending_queue::wait_for_result: true, or another sync"))
-		}
-		if !c.RetryOnFailure.Enabled {
-			errs = append(errs, errors.New("retry_on_failure::enabled: is false with a sending_queue: want true (what the queue has acknowledged would be dropped at the first error), or sending_queue::wait_for_result: true"))
-		}
-	}
-	return errors.Join(errs...)
+	// The queue acknowledges profiles. A stored item leaves it after its record was synced.
+	checks.That(c.Sync != syncRecord || queue.StorageID != nil, "sync", c.Sync,
+		"none or interval with a sending_queue in memory; or set sending_queue::storage, or sending_queue::wait_for_result: true")
+	checks.That(c.RetryOnFailure.Enabled, "retry_on_failure::enabled", c.RetryOnFailure.Enabled,
+		"true with a sending_queue (acknowledged profiles would be dropped at the first error); or set sending_queue::wait_for_result: true")
 }
 
-func (c *Config) validateRetry() error {
-	retry := c.RetryOnFailure
-	if !retry.Enabled {
-		return nil
-	}
-	var errs []error
-	if retry.InitialInterval < leastDuration {
-		errs = append(errs, fmt.Errorf("retry_on_failure::initial_interval: is %v: want at least %v, with a unit as in 200ms", retry.InitialInterval, leastDuration))
-	}
-	if retry.MaxInterval < leastDuration {
-		errs = append(errs, fmt.Errorf("retry_on_failure::max_interval: is %v: want at least %v, with a unit as in 1s", retry.MaxInterval, leastDuration))
-	}
-	if retry.MaxElapsedTime < leastDuration && retry.MaxElapsedTime != 0 {
-		errs = append(errs, fmt.Errorf("retry_on_failure::max_elapsed_time: is %v: want 0 for no limit, or at least %v, with a unit as in 10s", retry.MaxElapsedTime, leastDuration))
-	}
-	return errors.Join(errs...)
+func oneOf(checks *strictconfig.Checks, key, value string, allowed ...string) {
+	checks.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
 }
 
-// oneOf returns an error unless the key's value is one of those allowed.
-func oneOf(key, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fmt.Errorf("%s: is %q: want one of %s", key, value, strings.Join(allowed, ", "))
+func notNegative[T int | bytesize.Size](checks *strictconfig.Checks, key string, value T) {
+	checks.That(value >= 0, key, value, "0 (no limit) or more")
+}
+
+func zeroOrDuration(checks *strictconfig.Checks, key string, value time.Duration) {
+	checks.That(value == 0 || value >= minDuration, key, value, "0 (no limit), or %v or more", minDuration)
 }
 
 // segmentOptions translates a valid configuration.
 func (c *Config) segmentOptions() segment.Options {
+	content := map[string]segment.Content{formatProto: segment.OTLPProto, formatJSON: segment.OTLPJSON, formatPprof: segment.Pprof}
 	options := segment.Options{
-		Format: segment.Format{Content: segment.OTLPProto, Framing: segment.LengthPrefixed},
+		Directory: c.Directory,
+		Format: segment.Format{
+			Content:     content[c.Format],
+			Compression: map[string]segment.Compression{compressionGzip: segment.Gzip, compressionZstd: segment.Zstd}[c.Compression],
+		},
 		Rotation: segment.Rotation{
 			MaxSize:    int64(c.Rotation.MaxSize),
 			MaxAge:     c.Rotation.MaxAge,
 			MaxRecords: c.Rotation.MaxRecords,
 		},
+		Sync:         map[string]segment.Sync{syncInterval: segment.SyncInterval, syncRecord: segment.SyncRecord}[c.Sync],
 		SyncInterval: c.SyncInterval,
-	}
-	switch {
-	case c.Format == formatJSON:
-		options.Format.Content, options.Format.Framing = segment.OTLPJSON, segment.Lines
-	case c.Format == formatPprof:
-		options.Format.Content, options.Format.Framing = segment.Pprof, segment.Bare
-	case c.Framing == framingNone:
-		options.Format.Framing = segment.Bare
-	}
-	switch c.Compression {
-	case compressionGzip:
-		options.Format.Compression = segment.Gzip
-	case compressionZstd:
-		options.Format.Compression = segment.Zstd
-	}
-	switch c.Sync {
-	case syncInterval:
-		options.Sync = segment.SyncInterval
-	case syncRecord:
-		options.Sync = segment.SyncRecord
-	}
-	return options
-}
-
-func (c *Config) setOptions() segment.SetOptions {
-	return segment.SetOptions{
-		Levels:  len(c.GroupBy),
-		MaxOpen: c.MaxOpenFiles,
+		Levels:       len(c.GroupBy),
+		MaxOpen:      c.MaxOpenFiles,
 		Retention: segment.Retention{
 			MaxFiles:     c.Retention.MaxFiles,
 			MaxAge:       c.Retention.MaxAge,
 			MaxTotalSize: int64(c.Retention.MaxTotalSize),
 		},
 	}
+	if c.Framing == framingNone {
+		options.Format.Framing = segment.Bare
+	}
+	return options
 }

@@ -44,11 +44,11 @@ func TestRetentionThatKeepsNothing(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = "d"
 	cfg.Rotation.MaxAge, cfg.Retention.MaxAge = 24*time.Hour, time.Hour
-	assert.ErrorContains(t, cfg.Validate(), "retention::max_age: is 1h0m0s: want at least rotation::max_age, which is 24h0m0s")
+	assert.ErrorContains(t, cfg.Validate(), "retention::max_age is 1h0m0s: must be rotation::max_age, which is 24h0m0s, or more")
 	cfg.Retention.MaxAge = 24 * time.Hour
 	require.NoError(t, cfg.Validate())
 	cfg.Rotation.MaxSize, cfg.Retention.MaxTotalSize = 0, 1
-	assert.ErrorContains(t, cfg.Validate(), "retention::max_total_size: is 1B with rotation::max_size: 0")
+	assert.ErrorContains(t, cfg.Validate(), "rotation::max_size is 0B: must be more than 0 with a retention::max_total_size")
 	cfg.Framing, cfg.Retention.MaxAge = framingNone, time.Hour // each record is a file
 	require.NoError(t, cfg.Validate())
 }

@@ -33,7 +33,7 @@ func TestDefaultConfig(t *testing.T) {
 		MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
 	}, cfg)
 	require.EqualError(t, confmap.Validate(cfg),
-		"directory: is empty: want the path of the directory that the files go into")
+		`directory is "": must be the path of the directory of the files`)
 }
 
 func TestLoadConfig(t *testing.T) {
@@ -47,16 +47,16 @@ func TestLoadConfig(t *testing.T) {
 	for id, tt := range map[string]struct {
 		config  *Config
 		options segment.Options
-		set     segment.SetOptions
 	}{
 		"profiles_file": {
 			withDefaults(func(c *Config) { c.Directory = "./profiles" }),
 			segment.Options{
-				Format:   segment.Format{Content: segment.OTLPProto, Framing: segment.LengthPrefixed, Compression: segment.Zstd},
-				Rotation: segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
-				Sync:     segment.SyncInterval, SyncInterval: time.Second,
+				Directory: "./profiles",
+				Format:    segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
+				Rotation:  segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
+				Sync:      segment.SyncInterval, SyncInterval: time.Second,
+				MaxOpen: 100,
 			},
-			segment.SetOptions{MaxOpen: 100},
 		},
 		"profiles_file/all": {
 			withDefaults(func(c *Config) {
@@ -75,11 +75,10 @@ func TestLoadConfig(t *testing.T) {
 				c.RetryOnFailure.MaxElapsedTime = 0
 			}),
 			segment.Options{
-				Format:   segment.Format{Content: segment.OTLPProto, Framing: segment.Bare, Compression: segment.Gzip},
-				Rotation: segment.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
-				Sync:     segment.SyncRecord, SyncInterval: 5 * time.Second,
-			},
-			segment.SetOptions{
+				Directory: "/var/lib/profiles",
+				Format:    segment.Format{Content: segment.OTLPProto, Framing: segment.Bare, Compression: segment.Gzip},
+				Rotation:  segment.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
+				Sync:      segment.SyncRecord, SyncInterval: 5 * time.Second,
 				Levels: 2, MaxOpen: 20,
 				Retention: segment.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
 			},
@@ -90,19 +89,19 @@ func TestLoadConfig(t *testing.T) {
 				c.Rotation = RotationConfig{}
 				c.RetryOnFailure.Enabled = false
 			}),
-			segment.Options{Format: segment.Format{Content: segment.OTLPJSON, Framing: segment.Lines}},
-			segment.SetOptions{MaxOpen: 100},
+			segment.Options{Directory: "out", Format: segment.Format{Content: segment.OTLPJSON}, MaxOpen: 100},
 		},
 		"profiles_file/pprof": {
 			withDefaults(func(c *Config) {
 				c.Directory, c.Format, c.Framing, c.Compression = "out", "pprof", "none", "gzip"
 			}),
 			segment.Options{
-				Format:   segment.Format{Content: segment.Pprof, Framing: segment.Bare, Compression: segment.Gzip},
-				Rotation: segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
-				Sync:     segment.SyncInterval, SyncInterval: time.Second,
+				Directory: "out",
+				Format:    segment.Format{Content: segment.Pprof, Framing: segment.Bare, Compression: segment.Gzip},
+				Rotation:  segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
+				Sync:      segment.SyncInterval, SyncInterval: time.Second,
+				MaxOpen: 100,
 			},
-			segment.SetOptions{MaxOpen: 100},
 		},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -113,53 +112,52 @@ func TestLoadConfig(t *testing.T) {
 			require.NoError(t, confmap.Validate(cfg))
 			assert.Equal(t, tt.config, cfg)
 			assert.Equal(t, tt.options, cfg.segmentOptions())
-			assert.Equal(t, tt.set, cfg.setOptions())
 		})
 	}
 }
 
 func TestConfigRefuses(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"directory: ''":                  "directory: is empty",
-		"{}":                             "directory: is empty",
-		`directory: "a\0b"`:              `directory: "a\x00b" holds a NUL`,
-		"{directory: d, format: ''}":     "format: is \"\": want one of proto, json, pprof",
-		"{directory: d, framing: lines}": "framing: is \"lines\": want one of length_prefixed, none",
-		"{directory: d, format: json, framing: none}":                                        "framing: is none with format: json",
-		"{directory: d, format: json, framing: length_prefixed}":                             "framing: is length_prefixed with format: json: leave it out",
-		"{directory: d, compression: snappy}":                                                "compression: is \"snappy\": want one of none, gzip, zstd",
-		"{directory: d, sync: always}":                                                       "sync: is \"always\": want one of none, interval, record",
-		"{directory: d, sync_interval: 0s}":                                                  "sync_interval: is 0s: want at least 1ms",
-		"{directory: d, sync_interval: -1s, sync: none}":                                     "sync_interval: is -1s: want at least 1ms",
+		"directory: ''":                  "directory is \"\": must be the path",
+		"{}":                             "directory is \"\": must be the path",
+		`directory: "a\0b"`:              `directory is "a\x00b": must be the path`,
+		"{directory: d, format: ''}":     "format is \"\": must be one of proto, json, pprof",
+		"{directory: d, framing: lines}": "framing is \"lines\": must be one of length_prefixed, none",
+		"{directory: d, format: json, framing: none}":                                        "framing is \"none\": must be left out with format: json",
+		"{directory: d, format: json, framing: length_prefixed}":                             "framing is \"length_prefixed\" with format: json: must be left out",
+		"{directory: d, compression: snappy}":                                                "compression is \"snappy\": must be one of none, gzip, zstd",
+		"{directory: d, sync: always}":                                                       "sync is \"always\": must be one of none, interval, record",
+		"{directory: d, sync_interval: 0s}":                                                  "sync_interval is 0s: must be 1ms or more",
+		"{directory: d, sync_interval: -1s, sync: none}":                                     "sync_interval is -1s: must be 1ms or more",
 		"{directory: d, sync_interval: soon}":                                                "sync_interval",
 		"{directory: d, rotation: {max_size: 1.5}}":                                          "'rotation.max_size' is 1.5: must be a whole number of bytes",
 		"{directory: d, rotation: {max_size: -1}}":                                           "'rotation.max_size' is \"-1\": must be a whole number of bytes",
 		"{directory: d, rotation: {max_size: 1 mb}}":                                         "is \"1 mb\": must be",
-		"{directory: d, rotation: {max_age: -1s}}":                                           "rotation::max_age: is -1s: want 0 for no limit, or at least 1ms",
-		"{directory: d, rotation: {max_records: -1}}":                                        "rotation::max_records: is -1: want 0 for no limit, or more",
+		"{directory: d, rotation: {max_age: -1s}}":                                           "rotation::max_age is -1s: must be 0 (no limit), or 1ms or more",
+		"{directory: d, rotation: {max_records: -1}}":                                        "rotation::max_records is -1: must be 0 (no limit) or more",
 		"{directory: d, rotation: {max_records: many}}":                                      "max_records",
 		"{directory: d, rotation: {max_files: 1}}":                                           "max_files",
-		"{directory: d, format: pprof, compression: none}":                                   "compression: is none with format: pprof: want gzip",
-		"{directory: d, format: pprof, framing: length_prefixed}":                            "framing: is length_prefixed with format: pprof: want none",
-		"{directory: d, retention: {max_files: -1}}":                                         "retention::max_files: is -1: want 0 for no limit, or more",
+		"{directory: d, format: pprof, compression: none}":                                   "compression is \"none\": must be gzip or left out with format: pprof",
+		"{directory: d, format: pprof, framing: length_prefixed}":                            "framing is \"length_prefixed\": must be none or left out with format: pprof",
+		"{directory: d, retention: {max_files: -1}}":                                         "retention::max_files is -1: must be 0 (no limit) or more",
 		"{directory: d, retention: {max_age: 5}}":                                            "retention::max_age is 5: must be a duration with a unit",
-		"{directory: d, retention: {max_total_size: 1MiB}}":                                  "retention::max_total_size: is 1MiB: want at least rotation::max_size, which is 64MiB",
+		"{directory: d, retention: {max_total_size: 1MiB}}":                                  "retention::max_total_size is 1MiB: must be rotation::max_size, which is 64MiB, or more",
 		"{directory: d, retention: {max_total_size: -1}}":                                    "is \"-1\": must be",
 		"{directory: d, retention: {max_size: 1}}":                                           "max_size",
-		"{directory: d, group_by: ['']}":                                                     "group_by[0]: is empty: want the key of a resource attribute",
-		"{directory: d, group_by: [a, a]}":                                                   "group_by[1]: \"a\" is there twice",
-		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                              "group_by: has 9 keys: want at most 8",
+		"{directory: d, group_by: ['']}":                                                     "group_by[0] is \"\": must be the key of a resource attribute",
+		"{directory: d, group_by: [a, a]}":                                                   "group_by[1] is \"a\": must be different",
+		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                              "must be at most 8 keys",
 		"{directory: d, group_by: {a: b}}":                                                   "group_by",
-		"{directory: d, max_open_files: 0}":                                                  "max_open_files: is 0: want 1 or more",
-		"{directory: d, sending_queue: {batch: {}}}":                                         "sending_queue::batch: is set: want none",
-		"{directory: d, sending_queue: {sizer: requests}}":                                   "sending_queue::sizer: is requests: want bytes",
+		"{directory: d, max_open_files: 0}":                                                  "max_open_files is 0: must be 1 or more",
+		"{directory: d, sending_queue: {batch: {}}}":                                         "sending_queue::batch is \"set\": must be left out",
+		"{directory: d, sending_queue: {sizer: requests}}":                                   "sending_queue::sizer is \"requests\": must be bytes",
 		"{directory: d, sending_queue: {sizer: lines}}":                                      "sizer",
 		"{directory: d, sending_queue: {size: 1}}":                                           "size",
 		"{directory: d, sending_queue: {queue_size: 1.5MiB}}":                                "sending_queue::queue_size is \"1.5MiB\": must be",
 		"{directory: d, sending_queue: {queue_size: 0}}":                                     "`queue_size` must be positive",
-		"{directory: d, sending_queue: {}, sync: record}":                                    "sync: is record with a sending_queue that acknowledges what is in memory only: want sending_queue::storage",
+		"{directory: d, sending_queue: {}, sync: record}":                                    "sync is \"record\": must be none or interval with a sending_queue in memory; or set sending_queue::storage",
 		"{directory: d, sending_queue: {storage: file_storage, wait_for_result: true}}":      "`wait_for_result` is not supported with a persistent queue",
-		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}": "retry_on_failure::enabled: is false with a sending_queue",
+		"{directory: d, sending_queue: {enabled: true}, retry_on_failure: {enabled: false}}": "retry_on_failure::enabled is false: must be true with a sending_queue",
 		"{directory: d, retry_on_failure: {max_retries: 3}}":                                 "max_retries",
 		"{directory: d, retry_on_failure: {initial_interval: -1s}}":                          "initial_interval",
 		"{directory: d, rotation: {max_sizes: 1}}":                                           "max_sizes",
@@ -212,6 +210,6 @@ func TestConfigReportsAllFaults(t *testing.T) {
 		"rotation::max_size", "rotation::max_age", "rotation::max_records",
 		"retention::max_files", "retention::max_age", "retention::max_total_size", "group_by[0]", "max_open_files",
 	} {
-		assert.ErrorContains(t, err, key+": is ")
+		assert.ErrorContains(t, err, key+" is ")
 	}
 }

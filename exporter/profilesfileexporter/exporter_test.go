@@ -269,26 +269,19 @@ func TestEmptyProfilesAreARecord(t *testing.T) {
 	})
 }
 
-type brokenMarshaler struct{ result []byte }
-
-func (m brokenMarshaler) marshal(_ pprofile.Profiles, add func([]byte, segment.Count)) error {
-	if m.result == nil {
-		return errors.New("broken")
-	}
-	add(m.result, segment.Count{})
-	return nil
-}
-
 func TestPermanentErrors(t *testing.T) {
-	for want, marshaler := range map[string]brokenMarshaler{
-		"convert 0 profiles to proto: broken": {},
-		"not a protobuf message":              {[]byte("text")},
+	for want, marshal := range map[string]marshalFunc{
+		"convert 0 profiles to proto: broken": func(pprofile.Profiles, func([]byte, segment.Summary)) error { return errors.New("broken") },
+		"not a protobuf message": func(_ pprofile.Profiles, add func([]byte, segment.Summary)) error {
+			add([]byte("text"), segment.Summary{})
+			return nil
+		},
 	} {
 		cfg := createDefaultConfig().(*Config)
 		cfg.Directory = t.TempDir()
 		e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
 		require.NoError(t, err)
-		e.marshaler = marshaler
+		e.marshal = marshal
 		require.NoError(t, e.start(t.Context(), nil))
 		req, err := e.request(t.Context(), pprofile.NewProfiles())
 		if err == nil {
@@ -345,7 +338,8 @@ func TestFileIsFinishedByAge(t *testing.T) {
 		e, logs := newExporter(t, cfg)
 		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
-		profiles, samples := pd.ProfileCount(), pd.SampleCount()
+		profiles, samples, summary := pd.ProfileCount(), pd.SampleCount(), summarize(pd)
+		require.NotEmpty(t, summary.SampleTypes)
 		for range 3 {
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 		}
@@ -360,18 +354,27 @@ func TestFileIsFinishedByAge(t *testing.T) {
 		require.Equal(t, 1, logs.Len())
 		line := logs.All()[0]
 		assert.Equal(t, zapcore.InfoLevel, line.Level)
-		assert.Equal(t, "Finished a file of profiles", line.Message)
+		assert.Equal(t, "Closed file", line.Message)
 		info, err := os.Stat(filepath.Join(cfg.Directory, name))
 		require.NoError(t, err)
 		fields := line.ContextMap()
 		assert.Positive(t, fields["uncompressed_bytes"])
 		delete(fields, "uncompressed_bytes")
 		assert.Equal(t, map[string]any{
-			"directory": cfg.Directory, "file": name, "reason": "age", "records": int64(3),
+			"path": filepath.Join(cfg.Directory, name), "reason": "age", "records": int64(3),
 			"profiles": int64(3 * profiles), "samples": int64(3 * samples), "bytes": info.Size(),
+			"services": anySlice(summary.Services), "sample_types": anySlice(summary.SampleTypes),
 		}, fields)
 		require.NoError(t, e.Shutdown(t.Context()))
 	})
+}
+
+func anySlice(texts []string) (all []any) {
+	all = []any{}
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
 }
 
 // TestLeftoverIsFinished: what another run has left is finished at start, and said.
@@ -395,9 +398,9 @@ func TestLeftoverIsFinished(t *testing.T) {
 	assert.Equal(t, []string{strings.TrimSuffix(partial, ".partial")}, list(t, cfg.Directory))
 	assert.Len(t, plainRecords(t, cfg), 1)
 	require.Equal(t, 2, logs.Len())
-	assert.Equal(t, "Finished a leftover file", logs.All()[0].Message)
+	assert.Equal(t, "Recovered incomplete file", logs.All()[0].Message)
 	assert.Equal(t, int64(1), logs.All()[0].ContextMap()["records"])
-	assert.Equal(t, "Removed a leftover file without a whole record", logs.All()[1].Message)
+	assert.Equal(t, "Removed incomplete file: no complete record", logs.All()[1].Message)
 }
 
 // TestInstancesShareADirectory: two exporters, and their concurrent callers, in one directory.

@@ -37,7 +37,7 @@ func TestGroupWithoutDirectory(t *testing.T) {
 			require.ErrorContains(t, err, "not a directory")
 			assert.True(t, consumererror.IsPermanent(err))
 			assert.EqualValues(t, 1, sums(t, telemetry)["otelcol_exporter_profiles_file_errors other"])
-			assert.Equal(t, 1, logs.FilterMessage("Refused profiles for good").Len())
+			assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 			require.NoError(t, e.shutdown(t.Context()))
 			require.NoError(t, os.Remove(filepath.Join(cfg.Directory, "a")))
 			assert.Equal(t, map[string][]int{"b": {1}}, numbersIn(t, cfg.Directory))
@@ -90,6 +90,6 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, consumererror.IsPermanent(e.consume(t.Context(), req)))
 	assert.EqualValues(t, 1, sums(t, telemetry)[refused])
-	assert.Equal(t, 1, logs.FilterMessage("Refused profiles for good").Len())
+	assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 	require.NoError(t, e.shutdown(t.Context()))
 }

@@ -319,7 +319,7 @@ func TestPprof(t *testing.T) {
 		for p, n := range want {
 			require.Zero(t, n, p)
 		}
-		assert.Equal(t, len(files), logs.FilterMessage("Finished a file of profiles").Len())
+		assert.Equal(t, len(files), logs.FilterMessage("Closed file").Len())
 	}
 }
 

@@ -39,7 +39,7 @@ func TestMetricsTellExportersApart(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, e.consume(t.Context(), request))
 		}
-		e.count(reasonConvert)
+		e.countErrors(reasonConvert, 1)
 		require.NoError(t, e.shutdown(t.Context()))
 	}
 

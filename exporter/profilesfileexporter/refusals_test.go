@@ -103,15 +103,15 @@ func TestOneBadProfileTakesNoOther(t *testing.T) {
 		require.NoError(t, e.shutdown(t.Context()))
 		if keys == nil {
 			assert.Equal(t, []int64{1, 3, 4}, pprofValues(t, cfg.Directory))
-			require.ErrorContains(t, err, "2 pprofs, the first of them: resource_profiles[1].scope_profiles[0].profiles[0].samples[1]")
+			require.ErrorContains(t, err, "2 pprofs rejected; first error: resource_profiles[1].scope_profiles[0].profiles[0].samples[1]")
 		} else {
 			for service, sum := range map[string]int64{"a": 1, "b": 3, "c": 4} {
 				assert.Equal(t, []int64{sum}, pprofValues(t, filepath.Join(cfg.Directory, service)))
 			}
-			require.ErrorContains(t, err, "2 records or groups, the first of them: group b: convert 2 profiles to pprof: resource_profiles[0]")
+			require.ErrorContains(t, err, "2 records or groups rejected; first error: group b: convert 2 profiles to pprof: resource_profiles[0]")
 		}
 		assert.Equal(t, int64(1+len(keys)), sums(t, telemetry)["otelcol_exporter_profiles_file_errors convert"])
-		assert.Equal(t, 1, logs.FilterMessage("Refused profiles for good").Len())
+		assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 	}
 }
 
@@ -129,64 +129,44 @@ func TestAllBadProfilesAreRefusedAtOnce(t *testing.T) {
 	assert.Empty(t, list(t, cfg.Directory))
 }
 
-// TestE14NothingStoredIsLostSilently: what the queue has stored and cannot be restored
-// is counted and logged, and takes nothing else with it.
-func TestE14NothingStoredIsLostSilently(t *testing.T) {
-	const errors = "otelcol_exporter_profiles_file_errors convert"
-	stored := func(e *fileExporter, r *request) []byte {
-		b, err := encoding{e}.Marshal(t.Context(), r)
-		require.NoError(t, err)
-		return b
-	}
-	good := must((&pprofile.ProtoMarshaler{}).MarshalProfiles(func() pprofile.Profiles {
-		pd := pprofile.NewProfiles()
-		addScope(pd, "a", 1)
-		return pd
-	}()))
-	bad := must((&pprofile.ProtoMarshaler{}).MarshalProfiles(func() pprofile.Profiles {
-		pd := pprofile.NewProfiles()
-		addScope(pd, "a", 1, math.MaxInt64)
-		return pd
-	}()))
-	toPprof := &request{left: []record{{bytes: good}, {bytes: bad}, {bytes: []byte{0xff}}}}
-	proto := testExporter(t, func(*Config) {})
-	pprof := testExporter(t, func(cfg *Config) { *cfg = *pprofConfig(t) })
-	grouped := pprofConfig(t)
-	grouped.GroupBy = []string{"service.name", "host.name"}
-	for _, tt := range []struct {
-		name  string
-		cfg   *Config
-		item  []byte
-		left  int
-		lost  int64
-		group []string
-		told  string
+// TestUndecodableQueueItemIsReported_E14: an item of the queue that cannot be restored is
+// counted and logged, and all others are written as they were encoded.
+func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	addScope(pd, "a", 1)
+	pprof, _, _ := telling(t, pprofConfig(t))
+	req, err := pprof.request(t.Context(), pd)
+	require.NoError(t, err)
+	stored, err := encoding{pprof}.Marshal(t.Context(), req)
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		item []byte
+		lost int64
 	}{
-		{"cut short", grouped, stored(pprof, &request{left: []record{{bytes: good}}})[:20], 0, 1, nil, "cut short"},
-		{"pprof to proto", proto.config, stored(pprof, &request{left: []record{{bytes: good}}}), 0, 1, nil, `is "pprof.pb", which cannot be made "otlp.pb"`},
-		{"other groups of pprof", grouped, stored(pprof, &request{left: []record{{bytes: good}}}), 1, 0, []string{"_unset", "_unset"}, ""},
-		{"some of proto to pprof", pprof.config, stored(proto, toPprof), 1, 2, nil, "2 records, the first of them: convert 1 profiles to pprof"},
-		{"none of proto to pprof", pprof.config, stored(proto, &request{left: toPprof.left[1:]}), 0, 1, nil, "2 records"},
+		"complete":        {stored, 0},
+		"truncated":       {stored[:20], 1},
+		"other version":   {append([]byte{9}, stored[1:]...), 1},
+		"unknown content": {append([]byte{encodingVersion, 1}, stored[1:]...), 1},
+		"empty":           {nil, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			e, telemetry, logs := telling(t, tt.cfg)
-			_, req, err := encoding{e}.Unmarshal(tt.item)
-			if tt.left == 0 {
-				require.ErrorContains(t, err, tt.told)
-			} else {
-				require.NoError(t, err)
-				require.Len(t, req.(*request).left, tt.left)
-				assert.Equal(t, tt.group, req.(*request).left[0].group)
-			}
-			lost := sums(t, telemetry)[errors]
+		t.Run(name, func(t *testing.T) {
+			e, telemetry, logs := telling(t, func() *Config {
+				cfg := createDefaultConfig().(*Config)
+				cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name", "host.name"}
+				return cfg
+			}())
+			_, restored, err := encoding{e}.Unmarshal(tt.item)
+			lost := sums(t, telemetry)["otelcol_exporter_profiles_file_errors convert"]
 			assert.Equal(t, tt.lost, lost)
 			profiletest.Injected(t, fmt.Sprintf("1 stored items of another configuration or cut, %d counted losses", lost))
 			if tt.lost == 0 {
+				require.NoError(t, err)
+				assert.Equal(t, req, restored)
 				assert.Zero(t, logs.Len())
 				return
 			}
-			require.Equal(t, 1, logs.Len())
-			assert.Contains(t, logs.All()[0].ContextMap()["error"], tt.told)
+			require.ErrorContains(t, err, "truncated or belongs to another exporter")
+			require.Equal(t, 1, logs.FilterMessage("Dropped queued item").Len())
 		})
 	}
 }

@@ -5,7 +5,6 @@ package profilesfileexporter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -106,17 +105,6 @@ func block(t testing.TB, cfg *Config, group string) (unblock func()) {
 	return func() { require.NoError(t, os.Remove(mark)) }
 }
 
-// countingMarshaler counts what it makes.
-type countingMarshaler struct {
-	recordMarshaler
-	made *atomic.Int32
-}
-
-func (m countingMarshaler) marshal(pd pprofile.Profiles, add func([]byte, segment.Count)) error {
-	m.made.Add(1)
-	return m.recordMarshaler.marshal(pd, add)
-}
-
 // TestRetryWritesWhatIsLeft: groups and bytes are made once; what is tried again is
 // what was not written.
 func TestRetryWritesWhatIsLeft(t *testing.T) {
@@ -126,7 +114,11 @@ func TestRetryWritesWhatIsLeft(t *testing.T) {
 	require.NoError(t, err)
 	e.options.OpenDir = openUnblocked
 	var made atomic.Int32
-	e.marshaler = countingMarshaler{e.marshaler, &made}
+	marshal := e.marshal
+	e.marshal = func(pd pprofile.Profiles, add func([]byte, segment.Summary)) error {
+		made.Add(1)
+		return marshal(pd, add)
+	}
 	require.NoError(t, e.start(t.Context(), nil))
 	unblock := []func(){block(t, cfg, "b"), block(t, cfg, "c")}
 	req, err := e.request(t.Context(), numbered(7, "a", "b", "c", "d"))
@@ -161,7 +153,7 @@ func TestPermanentErrorsWaitForTheRest(t *testing.T) {
 	unblock := block(t, cfg, "b")
 	req, err := e.request(t.Context(), numbered(7, "a", "b"))
 	require.NoError(t, err)
-	req.(*request).add([]string{"c"}, []byte("text"), segment.Count{})
+	req.(*request).add(segment.Record{Group: []string{"c"}, Data: []byte("text")})
 	err = e.consume(t.Context(), req)
 	require.Error(t, err)
 	require.False(t, consumererror.IsPermanent(err))
@@ -249,7 +241,7 @@ func TestTooLargeForTheQueue(t *testing.T) {
 		require.NoError(t, e.Start(t.Context(), host))
 		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, "a")), "as large as the queue")
 		err = e.ConsumeProfiles(t.Context(), numbered(1, "a", "b"))
-		require.ErrorContains(t, err, "bytes are more than sending_queue::queue_size, which is "+strconv.Itoa(len(one)))
+		require.ErrorContains(t, err, "bytes exceeds sending_queue::queue_size ("+strconv.Itoa(len(one)))
 		assert.True(t, consumererror.IsPermanent(err))
 		require.NoError(t, e.Shutdown(t.Context()))
 	}
@@ -506,30 +498,41 @@ func TestEncoding(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, req, again, "the same bytes")
 
-	// What another configuration has left is made anew.
+	// Another configuration leaves them as they are.
 	other := testExporter(t, func(cfg *Config) { cfg.Format, cfg.GroupBy = formatJSON, []string{"number", "service.name"} })
 	_, again, err = encoding{other}.Unmarshal(encoded)
 	require.NoError(t, err)
-	require.Len(t, again.(*request).left, 3)
-	assert.Equal(t, []string{"_int-3", "a"}, again.(*request).left[0].group)
-	assert.True(t, json.Valid(again.(*request).left[0].bytes))
-	encoded, err = encoding{other}.Marshal(t.Context(), again)
-	require.NoError(t, err)
-	_, back, err := encoding{grouped}.Unmarshal(encoded)
-	require.NoError(t, err)
-	require.Len(t, back.(*request).left, 3)
-	assert.Equal(t, []string{"a"}, back.(*request).left[0].group)
-
-	pprof := testExporter(t, func(cfg *Config) {
-		cfg.Format, cfg.Framing, cfg.Compression = formatPprof, framingNone, compressionGzip
-	})
-	encoded, err = encoding{pprof}.Marshal(t.Context(), &request{left: []record{{bytes: []byte{1}}}})
-	require.NoError(t, err)
-	_, _, err = encoding{grouped}.Unmarshal(encoded)
-	require.ErrorContains(t, err, `"pprof.pb", which cannot be made "otlp.pb" any more`)
+	assert.Equal(t, req, again)
 
 	_, err = req.MergeSplit(t.Context(), 0, exporterhelper.RequestSizerTypeBytes, req)
 	require.Error(t, err)
+}
+
+// TestQueuedRecordsAreWrittenAsEncoded after the configuration of the exporter has changed.
+func TestQueuedRecordsAreWrittenAsEncoded(t *testing.T) {
+	grouped := testExporter(t, func(cfg *Config) { cfg.GroupBy = []string{"service.name"} })
+	req, err := grouped.request(t.Context(), numbered(3, "a", "b"))
+	require.NoError(t, err)
+	encoded, err := encoding{grouped}.Marshal(t.Context(), req)
+	require.NoError(t, err)
+	for _, change := range []func(cfg *Config){
+		func(cfg *Config) { cfg.Format, cfg.Compression = formatJSON, compressionGzip },
+		func(cfg *Config) {
+			cfg.Format, cfg.Framing, cfg.Compression = formatPprof, framingNone, compressionGzip
+		},
+		func(cfg *Config) { cfg.GroupBy = []string{"number", "service.name"} },
+	} {
+		e := testExporter(t, change)
+		_, again, err := encoding{e}.Unmarshal(encoded)
+		require.NoError(t, err)
+		require.NoError(t, e.start(t.Context(), nil))
+		require.NoError(t, e.consume(t.Context(), again))
+		require.NoError(t, e.shutdown(t.Context()))
+		assert.Equal(t, map[string][]int{"a": {3}, "b": {3}}, numbersIn(t, e.config.Directory))
+		for _, group := range []string{"a", "b"} {
+			assert.Contains(t, list(t, filepath.Join(e.config.Directory, group))[0], ".otlp.pb")
+		}
+	}
 }
 
 // TestEncodingOfGarbage: what is stored may be cut or changed.
@@ -542,7 +545,7 @@ func TestEncodingOfGarbage(t *testing.T) {
 	for cut := range encoded {
 		_, got, err := encoding{e}.Unmarshal(encoded[:cut])
 		if err == nil {
-			require.Less(t, len(got.(*request).left), 2)
+			require.Less(t, len(got.(*request).pending), 2)
 		}
 	}
 	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))

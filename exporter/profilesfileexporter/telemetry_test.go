@@ -122,7 +122,7 @@ func TestReasons(t *testing.T) {
 		"descriptors":    syscall.EMFILE,
 		"io":             &os.SyscallError{Syscall: "fsync", Err: syscall.EIO},
 		"removed":        fmt.Errorf("x: %w", segment.ErrGone),
-		"invalid_record": &segment.InvalidRecordError{Reason: errors.New("x")},
+		"invalid_record": fmt.Errorf("%w: x", segment.ErrInvalidRecord),
 		"other":          errors.New("x"),
 	} {
 		assert.Equal(t, want, reasonOf(err))

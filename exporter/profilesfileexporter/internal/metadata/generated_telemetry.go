@@ -66,43 +66,43 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExporterProfilesFileErrors, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_errors",
-		metric.WithDescription("Errors, by reason. A record that is tried again counts each time. [Development]"),
+		metric.WithDescription("Errors, by reason. Each retry of a record counts. [Development]"),
 		metric.WithUnit("{error}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_files",
-		metric.WithDescription("Files that were finished, by reason. [Development]"),
+		metric.WithDescription("Closed files, by reason. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileRecords, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_records",
-		metric.WithDescription("Records that were written. [Development]"),
+		metric.WithDescription("Written records. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileRemovedFiles, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_removed_files",
-		metric.WithDescription("Finished files that retention has removed. [Development]"),
+		metric.WithDescription("Closed files that retention removed. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileRepairs, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_repairs",
-		metric.WithDescription("Leftover files that were repaired, by outcome. [Development]"),
+		metric.WithDescription("Incomplete files that were repaired, by outcome. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileUncompressedBytes, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_uncompressed_bytes",
-		metric.WithDescription("Size of the records that were written, before framing and compression. [Development]"),
+		metric.WithDescription("Size of the written records before framing and compression. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileWrittenBytes, err = builder.meter.Int64Counter(
 		"otelcol_exporter_profiles_file_written_bytes",
-		metric.WithDescription("Size of the records that were written, as they are in the files. [Development]"),
+		metric.WithDescription("Size of the written records in the files. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 func AssertEqualExporterProfilesFileErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_errors",
-		Description: "Errors, by reason. A record that is tried again counts each time. [Development]",
+		Description: "Errors, by reason. Each retry of a record counts. [Development]",
 		Unit:        "{error}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualExporterProfilesFileErrors(t *testing.T, tt *componenttest.Telem
 func AssertEqualExporterProfilesFileFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_files",
-		Description: "Files that were finished, by reason. [Development]",
+		Description: "Closed files, by reason. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualExporterProfilesFileFiles(t *testing.T, tt *componenttest.Teleme
 func AssertEqualExporterProfilesFileRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_records",
-		Description: "Records that were written. [Development]",
+		Description: "Written records. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualExporterProfilesFileRecords(t *testing.T, tt *componenttest.Tele
 func AssertEqualExporterProfilesFileRemovedFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_removed_files",
-		Description: "Finished files that retention has removed. [Development]",
+		Description: "Closed files that retention removed. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualExporterProfilesFileRemovedFiles(t *testing.T, tt *componenttest
 func AssertEqualExporterProfilesFileRepairs(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_repairs",
-		Description: "Leftover files that were repaired, by outcome. [Development]",
+		Description: "Incomplete files that were repaired, by outcome. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualExporterProfilesFileRepairs(t *testing.T, tt *componenttest.Tele
 func AssertEqualExporterProfilesFileUncompressedBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_uncompressed_bytes",
-		Description: "Size of the records that were written, before framing and compression. [Development]",
+		Description: "Size of the written records before framing and compression. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -120,7 +120,7 @@ func AssertEqualExporterProfilesFileUncompressedBytes(t *testing.T, tt *componen
 func AssertEqualExporterProfilesFileWrittenBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profiles_file_written_bytes",
-		Description: "Size of the records that were written, as they are in the files. [Development]",
+		Description: "Size of the written records in the files. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
