@@ -84,9 +84,9 @@ var groupDirectories = map[string]string{
 	"Slice [1]": groupNameOf(func() pcommon.Value { v := pcommon.NewValueSlice(); v.Slice().AppendEmpty().SetInt(1); return v }()),
 }
 
-// TestE8Grouped: what goes into groups comes out of them, stacks written out, for
+// TestGrouped_E8: what goes into groups comes out of them, stacks written out, for
 // random payloads in every mode.
-func TestE8Grouped(t *testing.T) {
+func TestGrouped_E8(t *testing.T) {
 	payloads := profiletest.Rounds(t, 5, 1000)
 	seed := profiletest.Seed(t)
 	forEachWay(t, func(t *testing.T, cfg *Config) {
@@ -217,9 +217,9 @@ func TestGroupNames(t *testing.T) {
 	assert.NotEqual(t, groupNameOf(m), groupNameOf(pcommon.NewValueSlice()))
 }
 
-// TestE12ManyGroupsInOnePayload: the time goes with what a group reaches, not with
+// TestManyGroupsInOnePayload_E12: the time goes with what a group reaches, not with
 // the whole dictionary.
-func TestE12ManyGroupsInOnePayload(t *testing.T) {
+func TestManyGroupsInOnePayload_E12(t *testing.T) {
 	groups := profiletest.Rounds(t, 500, 10_000)
 	pd := pprofile.NewProfiles()
 	pd.Dictionary().StringTable().Append("")
@@ -254,8 +254,8 @@ func TestE12ManyGroupsInOnePayload(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d groups for %d open files", groups, cfg.MaxOpenFiles), groups, readable, 0)
 }
 
-// TestE11Permissions of files, directories and groups.
-func TestE11Permissions(t *testing.T) {
+// TestPermissions_E11 of files, directories and groups.
+func TestPermissions_E11(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.GroupBy = filepath.Join(t.TempDir(), "a", "b"), []string{"x", "y"}
 	e, _ := startExporter(t, cfg)

@@ -353,9 +353,9 @@ type storageHost struct {
 
 func (h storageHost) GetExtensions() map[component.ID]component.Component { return h.extensions }
 
-// TestE14PersistentQueue: the disk of the files cannot be written to; what the queue
+// TestPersistentQueue_E14: the disk of the files cannot be written to; what the queue
 // has acknowledged is there after restarts, once. In e2e the program is killed, too.
-func TestE14PersistentQueue(t *testing.T) {
+func TestPersistentQueue_E14(t *testing.T) {
 	id := component.MustNewID("file_storage")
 	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memoryStorage{kept: map[string][]byte{}}}}
 	cfg := createDefaultConfig().(*Config)
@@ -445,9 +445,9 @@ func (c deletingClient) Batch(ctx context.Context, operations ...*storage.Operat
 	return c.storageClient.Batch(ctx, operations...)
 }
 
-// TestE4StoredQueueKeepsWhatIsNotSynced: with sync: record a payload leaves the queue
+// TestStoredQueueKeepsWhatIsNotSynced_E4: with sync: record a payload leaves the queue
 // when the disk has its record, so that it is in one or the other when power is lost.
-func TestE4StoredQueueKeepsWhatIsNotSynced(t *testing.T) {
+func TestStoredQueueKeepsWhatIsNotSynced_E4(t *testing.T) {
 	const payloads = 20
 	id := component.MustNewID("file_storage")
 	cfg := createDefaultConfig().(*Config)

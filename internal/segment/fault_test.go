@@ -18,10 +18,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestE1FailingCalls lets each call of the file system fail, alone, with the next
+// TestFailingCalls_E1 lets each call of the file system fail, alone, with the next
 // ones, and until the end, and requires that what is readable is exactly what was
 // acknowledged, and that nothing fails once the fault is gone.
-func TestE1FailingCalls(t *testing.T) {
+func TestFailingCalls_E1(t *testing.T) {
 	const size = 40
 	full, _ := profiletest.Soak(t)
 	for i, format := range allFormats {
@@ -116,9 +116,9 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 	return len(acknowledged), len(readable)
 }
 
-// TestE1FailingRepair lets each call fail while leftover files are repaired: the
+// TestFailingRepair_E1 lets each call fail while leftover files are repaired: the
 // next start then repairs them, without loss.
-func TestE1FailingRepair(t *testing.T) {
+func TestFailingRepair_E1(t *testing.T) {
 	const size = 40
 	for _, format := range allFormats[:6] { // bare leftovers hold nothing that was acknowledged
 		t.Run(format.testName(), func(t *testing.T) {
@@ -157,9 +157,9 @@ func TestE1FailingRepair(t *testing.T) {
 	}
 }
 
-// TestE1FileTooBig: where files may not be larger than some size, a full one costs the
+// TestFileTooBig_E1: where files may not be larger than some size, a full one costs the
 // record that met the limit, and what comes next is written.
-func TestE1FileTooBig(t *testing.T) {
+func TestFileTooBig_E1(t *testing.T) {
 	const size, fit, records = 1000, 3, 12
 	dir := t.TempDir()
 	length := int64(len(testRecord(OTLPProto, 1, size)))

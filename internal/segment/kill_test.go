@@ -43,9 +43,9 @@ func writeUntilKilled() {
 	os.Exit(1)
 }
 
-// TestE3Kill kills a writing process again and again: nothing that it has
+// TestKill_E3 kills a writing process again and again: nothing that it has
 // acknowledged is lost, nothing is there twice, and what was finished stays as it was.
-func TestE3Kill(t *testing.T) {
+func TestKill_E3(t *testing.T) {
 	kills := profiletest.Rounds(t, 3, 100) // of each of ten formats
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()

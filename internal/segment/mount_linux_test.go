@@ -37,9 +37,9 @@ func mountTmpfs(t *testing.T, size int) string {
 	return dir
 }
 
-// TestE2FullDisk fills a small disk and frees it, again and again. What is readable
+// TestFullDisk_E2 fills a small disk and frees it, again and again. What is readable
 // is what was acknowledged, and the first record after there is space is written.
-func TestE2FullDisk(t *testing.T) {
+func TestFullDisk_E2(t *testing.T) {
 	cycles := profiletest.Rounds(t, 2, 100)
 	for _, disk := range []int{64 << 10, 1 << 20} {
 		for i, format := range []Format{allFormats[0], allFormats[2], allFormats[4], allFormats[7]} {
@@ -95,8 +95,8 @@ func TestE2FullDisk(t *testing.T) {
 	}
 }
 
-// TestE6ReadOnlyMount: the disk is remounted read-only for a while.
-func TestE6ReadOnlyMount(t *testing.T) {
+// TestReadOnlyMount_E6: the disk is remounted read-only for a while.
+func TestReadOnlyMount_E6(t *testing.T) {
 	const size = 50
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := mountTmpfs(t, 1<<20)
@@ -194,10 +194,10 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// TestE4PowerLoss: the power is lost before a random call of the file system. With
+// TestPowerLoss_E4: the power is lost before a random call of the file system. With
 // SyncRecord nothing that was acknowledged is lost; in every mode no finished file is
 // empty or damaged.
-func TestE4PowerLoss(t *testing.T) {
+func TestPowerLoss_E4(t *testing.T) {
 	const size = 3000
 	seed := profiletest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -52,8 +52,8 @@ func TestDirReachesNothingOutside(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "new"))
 }
 
-// TestE4DirectoryIsMadeAgainUntilItIsSynced: one that exists is entered and not synced.
-func TestE4DirectoryIsMadeAgainUntilItIsSynced(t *testing.T) {
+// TestDirectoryIsMadeAgainUntilItIsSynced_E4: one that exists is entered and not synced.
+func TestDirectoryIsMadeAgainUntilItIsSynced_E4(t *testing.T) {
 	path := t.TempDir()
 	opened, err := OpenDir(path)
 	require.NoError(t, err)

@@ -16,9 +16,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestE13Oversize: records larger than a file may be, among small ones, of one group
+// TestOversize_E13: records larger than a file may be, among small ones, of one group
 // and of others at the same time.
-func TestE13Oversize(t *testing.T) {
+func TestOversize_E13(t *testing.T) {
 	const maxSize, small, large, groups = 8 << 10, 100, 100 << 10, 4
 	perGroup := profiletest.Rounds(t, 50, 2000)
 	for _, format := range []Format{allFormats[0], allFormats[2], allFormats[3]} {

@@ -211,10 +211,10 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Cut: 22}}), fmt.Sprint(repaired))
 }
 
-// TestE9FlippedBytesInLeftovers changes each byte of a file that a crash has left,
+// TestFlippedBytesInLeftovers_E9 changes each byte of a file that a crash has left,
 // with a torn record behind the last one. A compressed file loses at most one record; a
 // plain one keeps all records before the damage.
-func TestE9FlippedBytesInLeftovers(t *testing.T) {
+func TestFlippedBytesInLeftovers_E9(t *testing.T) {
 	const n = 4
 	size := profiletest.Rounds(t, 240, 10_000) / n
 	for _, format := range allFormats[:6] {

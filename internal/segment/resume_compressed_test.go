@@ -16,9 +16,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestE9CompressedReadingIsLinear: what is read for a torn compressed record is in
+// TestCompressedReadingIsLinear_E9: what is read for a torn compressed record is in
 // proportion to the file, however many heads of frames or members are in it.
-func TestE9CompressedReadingIsLinear(t *testing.T) {
+func TestCompressedReadingIsLinear_E9(t *testing.T) {
 	const (
 		size   = 2 << 20
 		behind = 6
@@ -68,9 +68,9 @@ func TestE9CompressedReadingIsLinear(t *testing.T) {
 	}
 }
 
-// TestE9DamagedNeighbours: each of many damaged records one behind the other costs no
+// TestDamagedNeighbours_E9: each of many damaged records one behind the other costs no
 // other one.
-func TestE9DamagedNeighbours(t *testing.T) {
+func TestDamagedNeighbours_E9(t *testing.T) {
 	for _, compression := range []Compression{Gzip, Zstd} {
 		format := Format{Content: OTLPProto, Framing: LengthPrefixed, Compression: compression}
 		var file []byte

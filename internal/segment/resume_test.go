@@ -104,8 +104,8 @@ func TestReaderInventsNoRecord_E9(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d torn records and flipped lengths", files), files, read, 0)
 }
 
-// TestE2TornHeapProfileIsCutOff when a leftover is repaired.
-func TestE2TornHeapProfileIsCutOff(t *testing.T) {
+// TestTornHeapProfileIsCutOff_E2 when a leftover is repaired.
+func TestTornHeapProfileIsCutOff_E2(t *testing.T) {
 	good := testRecord(OTLPProto, 1, 100)
 	heap := heapProfile(t, 1, 120_000)
 	file := prefixed(good, heap)

@@ -121,9 +121,9 @@ func hostileValues(random *rand.Rand, n int) []string {
 	return values[:n]
 }
 
-// TestE10HostileGroups: nothing is written outside, no two values share a directory,
+// TestHostileGroups_E10: nothing is written outside, no two values share a directory,
 // and planted links and files are not followed.
-func TestE10HostileGroups(t *testing.T) {
+func TestHostileGroups_E10(t *testing.T) {
 	const size = 20
 	n := profiletest.Rounds(t, 300, 10_000)
 	values := hostileValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
@@ -175,8 +175,8 @@ func TestE10HostileGroups(t *testing.T) {
 	}
 }
 
-// TestE12ManyGroups: more groups than files may be open.
-func TestE12ManyGroups(t *testing.T) {
+// TestManyGroups_E12: more groups than files may be open.
+func TestManyGroups_E12(t *testing.T) {
 	const size, maxOpen = 20, 100
 	groups := profiletest.Rounds(t, 150, 10_000)
 	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
@@ -217,8 +217,8 @@ func descriptors(t testing.TB) int {
 	return len(entries)
 }
 
-// TestE12Concurrently: many goroutines, more groups than may be open.
-func TestE12Concurrently(t *testing.T) {
+// TestConcurrently_E12: many goroutines, more groups than may be open.
+func TestConcurrently_E12(t *testing.T) {
 	const size, writers, each = 20, 16, 60
 	dir := t.TempDir()
 	s := openTestWriter(t, dir, Options{
@@ -265,8 +265,8 @@ func TestE12Concurrently(t *testing.T) {
 	require.Len(t, slices.Compact(got), writers*each)
 }
 
-// TestE1FailingCallsInGroups: as TestE1FailingCalls, with more groups than may be open.
-func TestE1FailingCallsInGroups(t *testing.T) {
+// TestFailingCallsInGroups_E1: as TestFailingCalls_E1, with more groups than may be open.
+func TestFailingCallsInGroups_E1(t *testing.T) {
 	const size = 20
 	format := allFormats[2]
 	step := 3
@@ -372,8 +372,8 @@ func TestRepairInGroups(t *testing.T) {
 	}
 }
 
-// TestE10GroupNamedLikeAFile is repaired and retained as any other.
-func TestE10GroupNamedLikeAFile(t *testing.T) {
+// TestGroupNamedLikeAFile_E10 is repaired and retained as any other.
+func TestGroupNamedLikeAFile_E10(t *testing.T) {
 	const size = 10
 	format := allFormats[2]
 	dir := t.TempDir()

@@ -19,8 +19,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestE11Umask: not parallel, the umask is the process's.
-func TestE11Umask(t *testing.T) {
+// TestUmask_E11: not parallel, the umask is the process's.
+func TestUmask_E11(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	old := unix.Umask(0)
 	defer unix.Umask(old)

@@ -285,8 +285,8 @@ func TestSyncModes(t *testing.T) {
 	}
 }
 
-// TestE6ChangedByOthers changes files and directories under a Writer.
-func TestE6ChangedByOthers(t *testing.T) {
+// TestChangedByOthers_E6 changes files and directories under a Writer.
+func TestChangedByOthers_E6(t *testing.T) {
 	const size = 50
 	for name, tt := range map[string]struct {
 		change   func(t *testing.T, dir, partial string)
@@ -349,8 +349,8 @@ func TestE6ChangedByOthers(t *testing.T) {
 	}
 }
 
-// TestE5Restarts: nothing that exists is changed by 100 restarts.
-func TestE5Restarts(t *testing.T) {
+// TestRestarts_E5: nothing that exists is changed by 100 restarts.
+func TestRestarts_E5(t *testing.T) {
 	const size = 50
 	dir := t.TempDir()
 	before := map[string]string{}
@@ -377,9 +377,9 @@ func TestE5Restarts(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d restarts", len(want)), len(want), len(got), 0)
 }
 
-// TestE7ManyWriters: 16 goroutines of 2 Writers in one directory, many rotations, a
+// TestManyWriters_E7: 16 goroutines of 2 Writers in one directory, many rotations, a
 // clock that goes back, and a reader of what is finished.
-func TestE7ManyWriters(t *testing.T) {
+func TestManyWriters_E7(t *testing.T) {
 	const size = 100
 	each := profiletest.Rounds(t, 50, 250) // of each goroutine: 1,000 files
 	forEachFormat(t, func(t *testing.T, format Format) {
