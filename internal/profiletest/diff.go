@@ -15,6 +15,7 @@ import (
 const (
 	diffSamples = 3    // samples shown of one profile
 	diffFrames  = 4    // frames shown of one sample
+	diffLine    = 500  // bytes of a line
 	diffBytes   = 8192 // of the whole answer
 )
 
@@ -133,7 +134,7 @@ func (d *differ) identity(s *Sample) string {
 		lines = append(lines[:diffFrames], fmt.Sprintf("... and %d frames more", len(s.Stack)-diffFrames), last)
 	}
 	for i, line := range lines {
-		lines[i] = "      " + shorten(line, messageBytes) + "\n"
+		lines[i] = "      " + shorten(line, diffLine) + "\n"
 	}
 	return strings.Join(lines, "")
 }
@@ -148,4 +149,13 @@ func renderPoints(points []Point) string {
 		parts = append(parts, fmt.Sprintf("%d@%d", p.Value, p.Timestamp))
 	}
 	return "[" + strings.Join(parts, " ") + "]"
+}
+
+// shorten cuts the middle out of s where it is longer than limit bytes.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	cut := fmt.Sprintf(" ... (%d bytes) ... ", len(s)-limit)
+	return strings.ToValidUTF8(s[:limit*2/3], "") + cut + strings.ToValidUTF8(s[len(s)-limit/3:], "")
 }

@@ -58,7 +58,7 @@ func TestDiffFindsEveryChange(t *testing.T) {
 
 func expandSmall(t *testing.T) []Expanded {
 	t.Helper()
-	e, err := Expand(small(t))
+	e, err := Expand(Small(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profiletest is the sceptic of this module's tests: it reads profiles
+// Package profiletest is the independent checker of this module's tests: it reads profiles
 // by other means than the code under test and says whether they are right.
 //
-//   - [Conformance] holds OTLP profiles against the text of the format.
+//   - [RequireConforms] checks OTLP profiles with internal/conformance.
 //   - [Expand] and [ExpandPprof] write OTLP and pprof profiles out, without
 //     dictionaries or ids, into one form; [Diff] compares two of them.
 //   - [GeneratePprof] and [GenerateProfiles] make random profiles from a seed.

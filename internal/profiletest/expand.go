@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 )
 
 // Expand writes pd out, one element a Profile, in order. It reads the marshalled
@@ -20,7 +22,7 @@ import (
 // pd is not changed. Strings that are not UTF-8 are repaired, bad bytes becoming
 // U+FFFD. An index outside of its table is an error.
 func Expand(pd pprofile.Profiles) ([]Expanded, error) {
-	message, err := marshalCopy(pd)
+	message, err := conformance.Marshal(pd)
 	if err != nil {
 		return nil, fmt.Errorf("pdata cannot marshal the profiles: %w", err)
 	}
@@ -30,7 +32,7 @@ func Expand(pd pprofile.Profiles) ([]Expanded, error) {
 // ExpandBytes is [Expand] for a marshalled message, as it is found in a file or
 // on the wire.
 func ExpandBytes(message []byte) ([]Expanded, error) {
-	data, _, err := decode(message)
+	data, _, err := conformance.Unmarshal(message)
 	if err != nil {
 		return nil, fmt.Errorf("protobuf-go cannot read the profiles: %w", err)
 	}

@@ -15,10 +15,12 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 )
 
 func TestExpandSmall(t *testing.T) {
-	got, err := Expand(small(t))
+	got, err := Expand(Small(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ attributes {"thread"=1}`
 // TestExpandSumsEqualIdentities has samples whose indices differ and whose
 // values are equal, and timestamps without values.
 func TestExpandSumsEqualIdentities(t *testing.T) {
-	pd := small(t)
+	pd := Small(t)
 	twin := pd.Dictionary().StackTable().AppendEmpty()
 	pd.Dictionary().StackTable().At(1).CopyTo(twin)
 	extra := firstScope(pd).Profiles().At(0).Samples().AppendEmpty()
@@ -78,7 +80,7 @@ func TestExpandSumsEqualIdentities(t *testing.T) {
 // TestExpandResolvesHiddenReferences has an attribute value that pdata reads as
 // empty.
 func TestExpandResolvesHiddenReferences(t *testing.T) {
-	message, err := marshalCopy(small(t))
+	message, err := conformance.Marshal(Small(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestExpandResolvesHiddenReferences(t *testing.T) {
 }
 
 func TestExpandRepairsStrings(t *testing.T) {
-	pd := small(t)
+	pd := Small(t)
 	index := pd.Dictionary().FunctionTable().At(1).NameStrindex()
 	pd.Dictionary().StringTable().SetAt(int(index), "a\xff\xfeb")
 	got, err := Expand(pd)
@@ -160,7 +162,7 @@ func TestBuildRefuses(t *testing.T) {
 			e.Period = 1
 		}, ""},
 	} {
-		e, err := Expand(small(t))
+		e, err := Expand(Small(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,11 +412,11 @@ func TestGenerateIsRepeatable(t *testing.T) {
 		if a.String() != b.String() {
 			t.Fatalf("seed %d: two pprofs", seed)
 		}
-		x, err := marshalCopy(GenerateProfiles(NewRand(seed)))
+		x, err := conformance.Marshal(GenerateProfiles(NewRand(seed)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		y, err := marshalCopy(GenerateProfiles(NewRand(seed)))
+		y, err := conformance.Marshal(GenerateProfiles(NewRand(seed)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -437,8 +439,8 @@ func TestBreakUTF8(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		for _, v := range first(Conformance(pd)) {
-			if strings.HasPrefix(v, ruleUTF8) || strings.HasPrefix(v, ruleDecode) {
+		for _, v := range conformance.Check(pd).Findings {
+			if v.Rule == conformance.UTF8 || v.Rule == conformance.Decode {
 				t.Fatalf("seed %d: not repaired: %s", seed, v)
 			}
 		}
@@ -451,7 +453,6 @@ func TestBreakUTF8(t *testing.T) {
 	}
 }
 
-func first(violations, _ []string) []string { return violations }
 
 // oneShape drops profiles that Build refuses: sums beyond int64.
 func oneShape(profiles []Expanded) []Expanded {
@@ -466,4 +467,12 @@ func oneShape(profiles []Expanded) []Expanded {
 		}
 	}
 	return out
+}
+
+func firstScope(pd pprofile.Profiles) pprofile.ScopeProfiles {
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
+}
+
+func sampleAt(pd pprofile.Profiles, profile, sample int) pprofile.Sample {
+	return firstScope(pd).Profiles().At(profile).Samples().At(sample)
 }

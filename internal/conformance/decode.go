@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package conformance
 
 import (
 	"fmt"
@@ -15,38 +15,39 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// marshalCopy marshals a copy of pd: the marshaller rewrites the resource and
-// scope strings of what it is given.
-func marshalCopy(pd pprofile.Profiles) ([]byte, error) {
+// Marshal marshals a copy of pd: pdata's marshaler changes the resource and scope
+// strings of its argument.
+func Marshal(pd pprofile.Profiles) ([]byte, error) {
 	dup := pprofile.NewProfiles()
 	pd.CopyTo(dup)
 	return (&pprofile.ProtoMarshaler{}).MarshalProfiles(dup)
 }
 
-// decode reads message with protobuf-go. protobuf-go refuses a whole message
-// for one string that is not UTF-8; such strings are repaired (bad bytes become
-// U+FFFD) and their places returned, so that the rest can still be looked at.
-func decode(message []byte) (data *profilespb.ProfilesData, badStrings []string, err error) {
+// InvalidString is a string that is not valid UTF-8.
+type InvalidString struct{ Path, Content string }
+
+// Unmarshal reads message with protobuf-go, which rejects a whole message for one string
+// that is not UTF-8. Unmarshal repairs such strings with U+FFFD and returns them.
+func Unmarshal(message []byte) (data *profilespb.ProfilesData, invalid []InvalidString, err error) {
 	data = &profilespb.ProfilesData{}
-	err = proto.Unmarshal(message, data)
-	if err == nil {
+	if err = proto.Unmarshal(message, data); err == nil {
 		return data, nil, nil
 	}
-	repaired := repairStrings(data.ProtoReflect().Descriptor(), message, "", &badStrings)
-	if len(badStrings) == 0 {
+	repaired := repairStrings(data.ProtoReflect().Descriptor(), message, "", &invalid)
+	if len(invalid) == 0 {
 		return nil, nil, err
 	}
 	data = &profilespb.ProfilesData{}
 	if err := proto.Unmarshal(repaired, data); err != nil {
-		return nil, badStrings, err
+		return nil, invalid, err
 	}
-	return data, badStrings, nil
+	return data, invalid, nil
 }
 
-// repairStrings returns message, which is of type desc and found at path, with
-// each string made valid UTF-8. It appends to bad where a string was not. What
-// is not well-formed is kept as it is, for protobuf-go to refuse.
-func repairStrings(desc protoreflect.MessageDescriptor, message []byte, path string, bad *[]string) []byte {
+// repairStrings returns message, which is of type desc and found at path, with valid
+// strings. It appends the others to invalid. It leaves malformed fields as they are, for
+// protobuf-go to reject.
+func repairStrings(desc protoreflect.MessageDescriptor, message []byte, path string, invalid *[]InvalidString) []byte {
 	out := make([]byte, 0, len(message))
 	seen := map[protowire.Number]int{}
 	for rest := message; len(rest) > 0; {
@@ -66,15 +67,15 @@ func repairStrings(desc protoreflect.MessageDescriptor, message []byte, path str
 			continue
 		}
 		content, _ := protowire.ConsumeBytes(field[tagLen:])
-		place := path + string(fd.Name())
+		at := path + string(fd.Name())
 		if fd.IsList() {
-			place = fmt.Sprintf("%s[%d]", place, seen[num])
+			at = fmt.Sprintf("%s[%d]", at, seen[num])
 			seen[num]++
 		}
 		if fd.Kind() == protoreflect.MessageKind {
-			content = repairStrings(fd.Message(), content, place+".", bad)
+			content = repairStrings(fd.Message(), content, at+".", invalid)
 		} else if !utf8.Valid(content) {
-			*bad = append(*bad, fmt.Sprintf("%s is %q", place, content))
+			*invalid = append(*invalid, InvalidString{at, string(content)})
 			content = []byte(strings.ToValidUTF8(string(content), "\uFFFD"))
 		}
 		out = protowire.AppendTag(out, num, typ)

@@ -1,0 +1,154 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conformance checks OTLP profiles against the comments of profiles.proto.
+//
+// It reads the marshalled message through protobuf-go, so that it sees what is written
+// and not what pdata shows of it. It shares no code with internal/dictionary or the
+// translators, prefers slow and obvious over fast, and never panics on indices.
+package conformance
+
+import (
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
+)
+
+// Rule is the name of a rule.
+type Rule string
+
+// The rules. Duplicate, Unreferenced and SampleShape are advice of the format, and
+// violations here: no output of this project may break them.
+const (
+	Decode         Rule = "decode"           // protobuf-go reads the message
+	UTF8           Rule = "utf-8"            // each string is valid UTF-8
+	ZeroValue      Rule = "zero value"       // index 0 of each table is present and the zero value
+	IndexRange     Rule = "index range"      // each index is inside its table
+	Duplicate      Rule = "duplicate"        // no two entries of a table are equal by value
+	Unreferenced   Rule = "unreferenced"     // each entry but index 0 is reached from a profile, resource or scope
+	AttributeKeys  Rule = "attribute keys"   // keys are unique in a set of attributes
+	KeyReference   Rule = "key reference"    // a key is written out or referenced, not both
+	LinkIDs        Rule = "link ids"         // a link has a trace id and a span id
+	ProfileID      Rule = "profile id"       // a profile id has 16 bytes, or none
+	Payload        Rule = "original payload" // payload and format are set together
+	SampleData     Rule = "sample data"      // a sample has values or timestamps; as many of each if it has both
+	SampleShape    Rule = "sample shape"     // all samples of a profile are of one shape
+	SampleIdentity Rule = "sample identity"  // {stack, set of attributes, link} is unique in a profile
+)
+
+// Advice, whose findings are warnings. FunctionNames is a rule of the format that pprof
+// cannot always keep: a function may have a start line alone.
+const (
+	FunctionNames Rule = "function names" // a function has a name, a system name or a file name
+	TimeRange     Rule = "time range"     // timestamps are inside the profile
+	AddressRange  Rule = "address range"  // addresses are inside their mapping
+	EmptyKey      Rule = "empty key"      // an attribute has a key
+	NullAttribute Rule = "null attribute" // attribute_indices do not hold 0
+	HiddenValue   Rule = "hidden value"   // pdata shows a string reference in attribute_table as empty
+)
+
+// Finding is one violation of a rule, or a warning.
+type Finding struct {
+	Rule Rule
+	// Path is the place in the message: resource_profiles[2].scope_profiles[0].profiles[1].samples[7]
+	// or dictionary.stack_table[3].location_indices[0].
+	Path string
+	// Found is the content of that place, Wanted the content that conforms.
+	Found, Wanted string
+	Warning       bool
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s is %s: must be %s", f.Rule, f.Path, f.Found, f.Wanted)
+}
+
+// Report is the result of a check.
+type Report struct {
+	// Findings are in the order of the check, at most 20 for each rule.
+	Findings []Finding
+	// Counts are the numbers of findings by rule, including those over 20.
+	Counts map[Rule]int
+}
+
+const (
+	maxFindings = 20  // of a rule
+	maxText     = 500 // bytes of Finding.Found, which may be a whole entry
+)
+
+// Violations returns the findings that are no warnings.
+func (r *Report) Violations() []Finding { return r.filter(false) }
+
+// Warnings returns the findings that are warnings.
+func (r *Report) Warnings() []Finding { return r.filter(true) }
+
+func (r *Report) filter(warning bool) (found []Finding) {
+	for _, f := range r.Findings {
+		if f.Warning == warning {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// Check checks pd, which it does not change. Marshalling turns a string of a resource or
+// scope into a reference if the string table has it, so these count as references.
+func Check(pd pprofile.Profiles) *Report {
+	message, err := Marshal(pd)
+	if err != nil {
+		return &Report{
+			Findings: []Finding{{Rule: Decode, Path: "message", Found: err.Error(), Wanted: "readable by pdata"}},
+			Counts:   map[Rule]int{Decode: 1},
+		}
+	}
+	return CheckBytes(message)
+}
+
+// CheckBytes checks a marshalled message.
+func CheckBytes(message []byte) *Report {
+	c := &checker{report: Report{Counts: map[Rule]int{}}}
+	data, invalid, err := Unmarshal(message)
+	for _, s := range invalid {
+		c.violate(UTF8, s.Path, fmt.Sprintf("%q", s.Content), "valid UTF-8")
+	}
+	if err != nil {
+		c.violate(Decode, "message", err.Error(), "readable by protobuf-go")
+		return &c.report
+	}
+	if c.dict = data.GetDictionary(); c.dict == nil {
+		c.dict = &profilespb.ProfilesDictionary{}
+	}
+	c.checkDictionary()
+	c.checkProfiles(data)
+	c.checkReached()
+	return &c.report
+}
+
+func (c *checker) violate(rule Rule, path, found, wanted string) {
+	c.add(Finding{Rule: rule, Path: path, Found: found, Wanted: wanted})
+}
+
+func (c *checker) warn(rule Rule, path, found, wanted string) {
+	c.add(Finding{Rule: rule, Path: path, Found: found, Wanted: wanted, Warning: true})
+}
+
+func (c *checker) add(f Finding) {
+	if c.silent {
+		return
+	}
+	c.report.Counts[f.Rule]++
+	if c.report.Counts[f.Rule] <= maxFindings {
+		f.Found = shorten(f.Found)
+		c.report.Findings = append(c.report.Findings, f)
+	}
+}
+
+// shorten removes the middle of s if it is longer than maxText bytes.
+func shorten(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	cut := fmt.Sprintf(" ... (%d bytes) ... ", len(s)-maxText)
+	return strings.ToValidUTF8(s[:maxText*2/3], "") + cut + strings.ToValidUTF8(s[len(s)-maxText/3:], "")
+}

@@ -1,0 +1,202 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
+)
+
+// checker checks one message.
+type checker struct {
+	report Report
+	silent bool // add does nothing
+	dict   *profilespb.ProfilesDictionary
+
+	strings, attributes, mappings, functions, locations, stacks, links table
+}
+
+// table is the knowledge about one of the seven tables.
+type table struct {
+	path string
+	// class holds, for each index, the first index of equal value. Entries are equal by
+	// value, recursively, exactly if their classes are equal.
+	class   []int
+	reached []bool
+	show    func(i int) string
+}
+
+func (t *table) has(index int32) bool { return index >= 0 && int(index) < len(t.class) }
+
+// reach marks index and reports whether it was new.
+func (t *table) reach(index int32) bool {
+	if !t.has(index) || t.reached[index] {
+		return false
+	}
+	t.reached[index] = true
+	return true
+}
+
+// checkDictionary checks the tables in themselves. A table comes after those that it
+// refers to, so that equality by value can go by the classes of indices.
+func (c *checker) checkDictionary() {
+	d := c.dict
+	readTable(c, &c.strings, "string", d.StringTable, func(_ string, s string) string { return s }, "")
+	readTable(c, &c.attributes, "attribute", d.AttributeTable, c.attributeKey, &profilespb.KeyValueAndUnit{})
+	readTable(c, &c.mappings, "mapping", d.MappingTable, c.mappingKey, &profilespb.Mapping{})
+	readTable(c, &c.functions, "function", d.FunctionTable, c.functionKey, &profilespb.Function{})
+	readTable(c, &c.locations, "location", d.LocationTable, c.locationKey, &profilespb.Location{})
+	readTable(c, &c.stacks, "stack", d.StackTable, c.stackKey, &profilespb.Stack{})
+	readTable(c, &c.links, "link", d.LinkTable, c.linkKey, &profilespb.Link{})
+	for i, a := range d.AttributeTable {
+		if i > 0 && a.GetKeyStrindex() == 0 {
+			c.warn(EmptyKey, c.attributes.at(i), "without a key", "an attribute with a key")
+		}
+	}
+	c.checkFunctions()
+	c.checkLinks()
+	c.checkAddresses()
+}
+
+func (t *table) at(i int) string { return t.path + "[" + strconv.Itoa(i) + "]" }
+
+// readTable fills t, and reports a wrong index 0 and duplicates. key returns the value
+// of an entry as a string, and reports what is wrong inside it.
+func readTable[E any](c *checker, t *table, name string, entries []E, key func(path string, entry E) string, zero E) {
+	*t = table{path: "dictionary." + name + "_table", class: make([]int, len(entries)), reached: make([]bool, len(entries))}
+	t.show = func(i int) string {
+		if s, ok := any(entries[i]).(string); ok {
+			return strconv.Quote(s)
+		}
+		return fmt.Sprintf("{%v}", entries[i])
+	}
+	if len(entries) == 0 {
+		c.violate(ZeroValue, t.path, "empty", "a table with the zero value at index 0")
+	}
+	c.silent = true
+	zeroKey := key("", zero)
+	c.silent = false
+	first := make(map[string]int, len(entries))
+	for i, entry := range entries {
+		k := key(t.at(i), entry)
+		if i == 0 && k != zeroKey {
+			c.violate(ZeroValue, t.at(0), t.show(0), "the zero value")
+		}
+		t.class[i] = i
+		if j, ok := first[k]; ok {
+			t.class[i] = j
+			c.violate(Duplicate, t.at(i), t.show(i), "different from "+t.at(j))
+		} else {
+			first[k] = i
+		}
+	}
+}
+
+// ref returns the class of an index into t, for a key. It reports an index outside t,
+// which is a class of its own.
+func (c *checker) ref(t *table, index int32, path, field string) string {
+	if t.has(index) {
+		return strconv.Itoa(t.class[index])
+	}
+	if index == 0 { // of an empty table, which is reported once
+		return "0"
+	}
+	c.violate(IndexRange, path+field, strconv.Itoa(int(index)), fmt.Sprintf("an index of %s, which has %d entries", t.path, len(t.class)))
+	return "outside:" + strconv.Itoa(int(index))
+}
+
+func (c *checker) checkFunctions() {
+	empty := func(index int32) bool { return c.strings.has(index) && c.dict.StringTable[index] == "" || index == 0 }
+	for i, f := range c.dict.FunctionTable {
+		if i > 0 && empty(f.GetNameStrindex()) && empty(f.GetSystemNameStrindex()) && empty(f.GetFilenameStrindex()) {
+			c.warn(FunctionNames, c.functions.at(i), c.functions.show(i), "a function with a name, a system name or a file name")
+		}
+	}
+}
+
+func (c *checker) checkLinks() {
+	for i, l := range c.dict.LinkTable {
+		for _, id := range []struct {
+			field string
+			bytes []byte
+			size  int
+		}{{".trace_id", l.GetTraceId(), 16}, {".span_id", l.GetSpanId(), 8}} {
+			switch wanted := count(id.size, "byte"); {
+			case len(bytes.Trim(id.bytes, "\x00")) == 0 && i > 0:
+				c.violate(LinkIDs, c.links.at(i)+id.field, "missing or all zeros", wanted+" that are not all zeros")
+			case len(id.bytes) != id.size && len(id.bytes) > 0:
+				c.violate(LinkIDs, c.links.at(i)+id.field, count(len(id.bytes), "byte"), wanted)
+			}
+		}
+	}
+}
+
+func (c *checker) checkAddresses() {
+	for i, l := range c.dict.LocationTable {
+		index := l.GetMappingIndex()
+		if index <= 0 || !c.mappings.has(index) || l.GetAddress() == 0 {
+			continue
+		}
+		m := c.dict.MappingTable[index]
+		start, limit := m.GetMemoryStart(), m.GetMemoryLimit()
+		if (start != 0 || limit != 0) && (l.GetAddress() < start || l.GetAddress() > limit) {
+			c.warn(AddressRange, c.locations.at(i)+".address", fmt.Sprintf("%#x", l.GetAddress()),
+				fmt.Sprintf("inside %s, %#x to %#x", c.mappings.at(int(index)), start, limit))
+		}
+	}
+}
+
+// checkReached reports entries that no profile, resource or scope reaches.
+func (c *checker) checkReached() {
+	for _, t := range []*table{&c.mappings, &c.locations, &c.functions, &c.links, &c.strings, &c.attributes, &c.stacks} {
+		for i, reached := range t.reached {
+			if i > 0 && !reached {
+				c.violate(Unreferenced, t.at(i), t.show(i), "reached from a profile, resource or scope")
+			}
+		}
+	}
+}
+
+func (c *checker) reachStack(index int32) {
+	if c.stacks.reach(index) {
+		for _, location := range c.dict.StackTable[index].GetLocationIndices() {
+			c.reachLocation(location)
+		}
+	}
+}
+
+func (c *checker) reachLocation(index int32) {
+	if !c.locations.reach(index) {
+		return
+	}
+	l := c.dict.LocationTable[index]
+	if c.mappings.reach(l.GetMappingIndex()) {
+		m := c.dict.MappingTable[l.GetMappingIndex()]
+		c.strings.reach(m.GetFilenameStrindex())
+		c.reachAttributes(m.GetAttributeIndices())
+	}
+	for _, line := range l.GetLines() {
+		if c.functions.reach(line.GetFunctionIndex()) {
+			f := c.dict.FunctionTable[line.GetFunctionIndex()]
+			c.strings.reach(f.GetNameStrindex())
+			c.strings.reach(f.GetSystemNameStrindex())
+			c.strings.reach(f.GetFilenameStrindex())
+		}
+	}
+	c.reachAttributes(l.GetAttributeIndices())
+}
+
+func (c *checker) reachAttributes(indices []int32) {
+	for _, index := range indices {
+		if c.attributes.reach(index) {
+			a := c.dict.AttributeTable[index]
+			c.strings.reach(a.GetKeyStrindex())
+			c.strings.reach(a.GetUnitStrindex())
+			c.reachValue(a.GetValue())
+		}
+	}
+}
