@@ -453,7 +453,6 @@ func TestBreakUTF8(t *testing.T) {
 	}
 }
 
-
 // oneShape drops profiles that Build refuses: sums beyond int64.
 func oneShape(profiles []Expanded) []Expanded {
 	var out []Expanded
