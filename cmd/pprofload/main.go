@@ -1,13 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pprofload pushes pprof files over HTTP, at a given rate or as fast as they
-// are answered, and prints how fast that was:
+// Command pprofload pushes pprof files over HTTP, at a given rate or as fast as
+// possible, and prints the throughput and latency:
 //
 //	pprofload -rate 100 -duration 30s cpu.pb.gz heap.pb.gz
 //
-// Each push is of another time, so that none is taken for a repeat. It exits with 1
-// if a push was not accepted.
+// Each push has another time, so that none is a duplicate. It exits with 1 if a push was
+// not accepted.
 package main
 
 import (
@@ -26,12 +26,12 @@ import (
 
 func main() {
 	o := load.Options{}
-	flag.StringVar(&o.URL, "url", "http://localhost:4040/v1/pprof", "where to push")
-	flag.IntVar(&o.Clients, "clients", 4, "connections that push at the same time")
-	flag.Float64Var(&o.Rate, "rate", 0, "profiles a second of all clients together; 0: as fast as they are answered")
-	flag.DurationVar(&o.Duration, "duration", 10*time.Second, "how long")
+	flag.StringVar(&o.URL, "url", "http://localhost:4040/v1/pprof", "URL to push to")
+	flag.IntVar(&o.Clients, "clients", 4, "number of connections")
+	flag.Float64Var(&o.Rate, "rate", 0, "profiles a second of all clients together; 0: as fast as possible")
+	flag.DurationVar(&o.Duration, "duration", 10*time.Second, "duration of the run")
 	flag.IntVar(&o.Services, "services", 1, "number of services to push as")
-	flag.DurationVar(&o.Timeout, "timeout", 30*time.Second, "of each push")
+	flag.DurationVar(&o.Timeout, "timeout", 30*time.Second, "timeout of each push")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: pprofload [flags] FILE...\n\nPushes pprof files, gzipped or not, and measures the answers.")
 		flag.PrintDefaults()
@@ -67,15 +67,14 @@ func push(o load.Options, files []string) error {
 	fmt.Printf("answers   p50 %v, p99 %v, slowest %v\n", result.Percentile(50), result.Percentile(99), result.Percentile(100))
 	rest := 0
 	for _, status := range slices.Sorted(maps.Keys(result.Statuses)) {
-		if status/100 == 2 {
-			continue
+		switch n := result.Statuses[status]; {
+		case status == 0:
+			rest += n
+			fmt.Printf("no answer %d times, first: %v\n", n, result.FirstError)
+		case status/100 != 2:
+			rest += n
+			fmt.Printf("status    %d, %d times\n", status, n)
 		}
-		rest += result.Statuses[status]
-		if status == 0 {
-			fmt.Printf("no answer %d times, first: %v\n", result.Statuses[0], result.FirstError)
-			continue
-		}
-		fmt.Printf("status    %d, %d times\n", status, result.Statuses[status])
 	}
 	if rest > 0 {
 		return fmt.Errorf("%d of %d pushes were not accepted", rest, rest+result.Accepted())

@@ -1,6 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package load pushes pprof profiles to a receiver from many clients and measures the
+// responses.
 package load
 
 import (
@@ -17,42 +19,40 @@ import (
 	"time"
 )
 
-// Options say what is pushed where, and how fast.
+// Options are the options of [Run].
 type Options struct {
-	// URL takes the profiles by POST, as http://localhost:4040/v1/pprof.
+	// URL accepts profiles by POST, for example http://localhost:4040/v1/pprof.
 	URL string
-	// Bodies are sent one after the other, and again from the first.
+	// Bodies are sent in turn, again and again.
 	Bodies []Body
-	// Clients is how many connections push at the same time.
+	// Clients is the number of connections.
 	Clients int
-	// Rate is in profiles a second, of all clients together; 0 for as fast as they are
-	// answered.
+	// Rate is in profiles a second, of all clients together; 0 for as fast as possible.
 	Rate float64
-	// Duration is how long it goes on.
+	// Duration of the run.
 	Duration time.Duration
-	// Services is how many values service.name takes, each with an instance of its own.
+	// Services is the number of values of service.name, each with an instance of its own.
 	Services int
 	// Timeout of each request.
 	Timeout time.Duration
 }
 
-// Result is what was measured.
+// Result is the measurement of a run.
 type Result struct {
-	// Elapsed is from the first push to the last answer.
+	// Elapsed is from the first push to the last response.
 	Elapsed time.Duration
-	// Statuses counts answers; 0 is for requests without one.
+	// Statuses counts the responses; 0 is for requests without one.
 	Statuses map[int]int
-	// Bytes and PprofBytes were sent and accepted, as they were sent, and without
-	// compression.
+	// Bytes and PprofBytes were accepted, as sent and without compression.
 	Bytes, PprofBytes int64
-	// Latencies of all pushes with an answer, sorted. At a given rate they count from
-	// when the push was due, so that what waits behind a slow answer is slow, too.
+	// Latencies of all responses, sorted. At a given rate they start when the push was
+	// due, so that a push that is late because of a slow response is slow, too.
 	Latencies []time.Duration
-	// FirstError is of the first request without an answer, if there was one.
+	// FirstError is the error of the first request without a response.
 	FirstError error
 }
 
-// Accepted is how many pushes were answered with 2xx.
+// Accepted is the number of responses with a status of 2xx.
 func (r *Result) Accepted() int {
 	n := 0
 	for status, count := range r.Statuses {
@@ -63,7 +63,7 @@ func (r *Result) Accepted() int {
 	return n
 }
 
-// Percentile returns the latency that p percent of the answers are within.
+// Percentile returns the latency that p percent of the responses do not exceed.
 func (r *Result) Percentile(p float64) time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0
@@ -71,125 +71,99 @@ func (r *Result) Percentile(p float64) time.Duration {
 	return r.Latencies[min(len(r.Latencies)-1, int(float64(len(r.Latencies))*p/100))]
 }
 
-// Run pushes until the duration is over or ctx is done, and waits for all answers.
+// Run pushes until the duration is over or ctx is done, and waits for all responses.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	switch {
 	case len(o.Bodies) == 0:
 		return nil, errors.New("no profiles to push")
 	case o.Clients < 1 || o.Services < 1 || o.Rate < 0 || o.Duration <= 0 || o.Timeout <= 0:
-		return nil, fmt.Errorf("%d clients, %d services, %g profiles a second, for %v, timeout %v: want 1 or more, 1 or more, 0 or more, and times over 0", o.Clients, o.Services, o.Rate, o.Duration, o.Timeout)
+		return nil, fmt.Errorf("clients, services, rate, duration and timeout are %d, %d, %g, %v, %v: must be positive (rate may be 0)", o.Clients, o.Services, o.Rate, o.Duration, o.Timeout)
 	}
 	base, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, err
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("URL %q: want one of http or https, as http://localhost:4040/v1/pprof", o.URL)
+		return nil, fmt.Errorf("URL is %q: must be an http or https URL such as http://localhost:4040/v1/pprof", o.URL)
 	}
-	targets := make([]string, o.Services)
-	for i := range targets {
-		query := base.Query()
-		query.Set("service.name", fmt.Sprintf("load-%d", i))
-		query.Set("service.instance.id", fmt.Sprint(i))
-		target := *base
-		target.RawQuery = query.Encode()
-		targets[i] = target.String()
-	}
-
 	transport := &http.Transport{MaxIdleConnsPerHost: o.Clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: o.Timeout}
-	begin := time.Now()
-	end := begin.Add(o.Duration)
+	result := &Result{Statuses: map[int]int{}}
+	start := time.Now()
 	var (
 		next    atomic.Int64
 		mu      sync.Mutex
-		result  = &Result{Statuses: map[int]int{}}
 		clients sync.WaitGroup
 	)
 	for range o.Clients {
 		clients.Go(func() {
-			var mine Result
-			mine.Statuses = map[int]int{}
 			for {
 				i := next.Add(1) - 1
 				due := time.Now()
 				if o.Rate > 0 {
-					due = begin.Add(time.Duration(float64(i) / o.Rate * float64(time.Second)))
+					due = start.Add(time.Duration(float64(i) / o.Rate * float64(time.Second)))
 				}
-				if !due.Before(end) || !sleepUntil(ctx, due) {
-					break
+				if due.Sub(start) >= o.Duration || !sleepUntil(ctx, due) {
+					return
 				}
-				mine.push(ctx, client, targets[i%int64(len(targets))], o.Bodies[i%int64(len(o.Bodies))], begin.UnixNano()+i, due)
+				query, service := base.Query(), i%int64(o.Services)
+				query.Set("service.name", fmt.Sprintf("load-%d", service))
+				query.Set("service.instance.id", fmt.Sprint(service))
+				target := *base
+				target.RawQuery = query.Encode()
+				body := o.Bodies[i%int64(len(o.Bodies))]
+				data := body.at(start.UnixNano() + i)
+				status, err := push(ctx, client, target.String(), data)
+				latency := time.Since(due)
+
+				mu.Lock()
+				result.Statuses[status]++
+				if err != nil && result.FirstError == nil {
+					result.FirstError = err
+				}
+				if err == nil {
+					result.Latencies = append(result.Latencies, latency)
+				}
+				if status/100 == 2 {
+					result.Bytes += int64(len(data))
+					result.PprofBytes += int64(body.PprofSize)
+				}
+				mu.Unlock()
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			result.add(&mine)
 		})
 	}
 	clients.Wait()
-	result.Elapsed = time.Since(begin)
+	result.Elapsed = time.Since(start)
 	slices.Sort(result.Latencies)
 	return result, nil
 }
 
-// sleepUntil says whether the time came before ctx was done.
+// sleepUntil reports whether the time came before ctx was done.
 func sleepUntil(ctx context.Context, due time.Time) bool {
-	wait := time.Until(due)
-	if wait <= 0 {
-		return ctx.Err() == nil
+	if wait := time.Until(due); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return ctx.Err() == nil
 }
 
-func (r *Result) push(ctx context.Context, client *http.Client, target string, body Body, nanos int64, due time.Time) {
-	data := body.at(nanos)
+// push returns the status of the response, or an error and 0.
+func push(ctx context.Context, client *http.Client, target string, data []byte) (status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(data))
 	if err != nil {
-		r.fail(err)
-		return
+		return 0, err
 	}
 	request.Header.Set("Content-Type", "application/octet-stream")
 	response, err := client.Do(request)
 	if err != nil {
-		r.fail(err)
-		return
+		return 0, err
 	}
 	_, err = io.Copy(io.Discard, response.Body)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		r.fail(err)
-		return
+		return 0, err
 	}
-	r.Latencies = append(r.Latencies, time.Since(due))
-	r.Statuses[response.StatusCode]++
-	if response.StatusCode/100 == 2 {
-		r.Bytes += int64(len(data))
-		r.PprofBytes += int64(body.PprofSize)
-	}
-}
-
-func (r *Result) fail(err error) {
-	r.Statuses[0]++
-	if r.FirstError == nil {
-		r.FirstError = err
-	}
-}
-
-func (r *Result) add(o *Result) {
-	for status, n := range o.Statuses {
-		r.Statuses[status] += n
-	}
-	r.Bytes += o.Bytes
-	r.PprofBytes += o.PprofBytes
-	r.Latencies = append(r.Latencies, o.Latencies...)
-	if r.FirstError == nil {
-		r.FirstError = o.FirstError
-	}
+	return response.StatusCode, nil
 }

@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 		received++
 		if assert.NoError(t, err) && assert.Len(t, p.Sample, 1) {
 			assert.Equal(t, []int64{7}, p.Sample[0].Value)
-			assert.False(t, times[p.TimeNanos], "a time comes twice")
+			assert.False(t, times[p.TimeNanos], "duplicate time")
 			times[p.TimeNanos] = true
 		}
 		services[r.URL.Query().Get("service.name")]++
@@ -86,7 +86,7 @@ func TestRunFails(t *testing.T) {
 	good := Options{URL: "http://127.0.0.1:1/v1/pprof", Bodies: bodies(t), Clients: 1, Rate: 20, Duration: 100 * time.Millisecond, Services: 1, Timeout: time.Second}
 	result, err := Run(t.Context(), good)
 	require.NoError(t, err)
-	require.Error(t, result.FirstError, "nobody listens")
+	require.Error(t, result.FirstError, "no server listens")
 	assert.Zero(t, result.Accepted())
 
 	wrong := good
