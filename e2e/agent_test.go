@@ -15,6 +15,7 @@ import (
 // was taken up before a SIGKILL arrives though the gateway was away, and is not read
 // again.
 func TestAgent(t *testing.T) {
+	parallel(t)
 	target := &growing{t: t}
 	server := httptest.NewServer(target)
 	defer server.Close()

@@ -12,13 +12,12 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestBackendsPage has the program look at the configurations of docs/backends.md that
 // are for its own components.
 func TestBackendsPage(t *testing.T) {
+	parallel(t)
 	path := program(t)
 	page, err := os.ReadFile(filepath.Join("..", "docs", "backends.md"))
 	if err != nil {
@@ -49,6 +48,7 @@ func TestBackendsPage(t *testing.T) {
 // TestOTLPBackend sends profiles to another collector, by both of the protocols, and
 // compares what it writes with what was pushed.
 func TestOTLPBackend(t *testing.T) {
+	parallel(t)
 	grpc, http := freeAddress(t), freeAddress(t)
 	for name, exporter := range map[string]string{
 		"otlp_grpc": fmt.Sprintf("{endpoint: '%s', tls: {insecure: true}, sending_queue: {enabled: false}}", grpc),
@@ -96,12 +96,7 @@ service:
 			sender.stop(t)
 			backend.stop(t)
 
-			written := map[string][]profiletest.Expanded{}
-			for _, record := range readAll(t, files) {
-				for _, e := range record {
-					written[serviceName(e)] = append(written[serviceName(e)], e)
-				}
-			}
+			written := byService(readProfiles(t, files))
 			for _, p := range pushed {
 				t.Run(p.service, func(t *testing.T) { requireSame(t, p, written[p.service]) })
 			}

@@ -27,10 +27,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestR2_Bombs: row R2 of the faults, of the whole program. Bombs among good pushes,
+// TestGoodPushesSucceedAmongBombs_R2: row R2 of the faults, of the whole program. Bombs among good pushes,
 // 32 at a time, under a small GOMEMLIMIT: each good one is accepted, after 429 and
 // a retry at worst, the program lives, and its peak of memory stays bounded.
-func TestR2_Bombs(t *testing.T) {
+func TestGoodPushesSucceedAmongBombs_R2(t *testing.T) {
 	count := profiletest.Rounds(t, 100, 1000)
 	const parallel, peakLimit = 32, 320 << 20
 	address := freeAddress(t)

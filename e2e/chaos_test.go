@@ -24,9 +24,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestD4_EverythingAtOnce: kills, a full disk, slow targets and bad input together,
+// TestAccountingUnderCombinedFaults_D4: kills, a full disk, slow targets and bad input together,
 // while clients push to what acknowledges only what is on the disk.
-func TestD4_EverythingAtOnce(t *testing.T) {
+func TestAccountingUnderCombinedFaults_D4(t *testing.T) {
+	parallel(t)
 	seeds, steps := profiletest.Rounds(t, 1, 10), 30
 	if full, _ := profiletest.Soak(t); full {
 		steps = 300

@@ -266,6 +266,7 @@ func requireWork(t *testing.T, records [][]profiletest.Expanded, kinds ...string
 }
 
 func TestPyroscopeGo(t *testing.T) {
+	parallel(t)
 	c := start(t, "0s", "    compression: zstd")
 	r := record(t, c)
 	runClient(t, "pyroscope-go", r.address())
@@ -283,6 +284,7 @@ func TestPyroscopeGo(t *testing.T) {
 }
 
 func TestDatadogGo(t *testing.T) {
+	parallel(t)
 	c := start(t, "0s", "    compression: zstd")
 	r := record(t, c)
 	runClient(t, "dd-trace-go", r.address())
@@ -305,7 +307,8 @@ func TestDatadogGo(t *testing.T) {
 
 // What a client sends over time becomes one window: what was allocated is added up,
 // what is in use is a reading of each moment, and stays one.
-func TestWindowOfPyroscopeGo(t *testing.T) {
+func TestWindowSumsDeltasAndKeepsSnapshots(t *testing.T) {
+	parallel(t)
 	c := start(t, "1h", "    compression: zstd")
 	r := record(t, c)
 	runClient(t, "pyroscope-go", r.address())
@@ -378,6 +381,7 @@ func TestWindowOfPyroscopeGo(t *testing.T) {
 // TestPyroscopeConnect pushes with the client that Pyroscope generates, as Alloy
 // does, in each of its forms.
 func TestPyroscopeConnect(t *testing.T) {
+	parallel(t)
 	for name, options := range map[string][]connect.ClientOption{
 		"protobuf":          nil,
 		"protobuf, gzipped": {connect.WithSendGzip()},
@@ -385,6 +389,7 @@ func TestPyroscopeConnect(t *testing.T) {
 		"JSON, gzipped":     {connect.WithProtoJSON(), connect.WithSendGzip()},
 	} {
 		t.Run(name, func(t *testing.T) {
+			parallel(t)
 			c := start(t, "0s", "    compression: none")
 			client := pushv1connect.NewPusherServiceClient(http.DefaultClient, c.url, options...)
 			push := func(series ...*pushv1.RawProfileSeries) error {

@@ -13,13 +13,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// patience bounds each wait for the program; it is long because it only says
-// when to give up.
+// parallel runs a test beside others: most tests wait for the program most of the time. With
+// full counts each test runs alone.
+func parallel(t *testing.T) {
+	t.Helper()
+	if full, _ := profiletest.Soak(t); !full {
+		t.Parallel()
+	}
+}
+
+// patience bounds each wait for the program.
 const patience = time.Minute
 
 // program returns the path of the program under test.
@@ -134,16 +145,25 @@ func begin(t *testing.T, command *exec.Cmd) *collector {
 	return c
 }
 
+// lastPort is the port that freeAddress tried last. Ports of this range are not used for
+// outgoing connections, so that a free one stays free until the program listens there.
+var lastPort atomic.Int32
+
+func init() { lastPort.Store(int32(10_000 + os.Getpid()*50%20_000)) }
+
+// freeAddress returns an address of loopback that nothing listens at. No two calls return
+// the same one.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+lastPort.Add(1)%20_000)
+		if listener, err := net.Listen("tcp", address); err == nil {
+			_ = listener.Close()
+			return address
+		}
 	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return listener.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 func (c *collector) awaitReady(t *testing.T) {

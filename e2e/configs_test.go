@@ -232,6 +232,7 @@ func gateway(t *testing.T, address string, variables env, args ...string) *membe
 // TestConfigsAreValid has the programs look at each configuration, as it is and with
 // each variable that chooses between its parts.
 func TestConfigsAreValid(t *testing.T) {
+	parallel(t)
 	found, err := fs.Glob(os.DirFS(configs), "*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -253,6 +254,7 @@ func TestConfigsAreValid(t *testing.T) {
 		}
 		for _, variable := range append(variables[config], "") {
 			t.Run(config+" "+variable, func(t *testing.T) {
+				parallel(t)
 				path, args := program(t), []string{"validate"}
 				if strings.HasPrefix(config, "kafka/") {
 					path, args = kafkaProgram(t), []string{gate, "validate"}

@@ -24,6 +24,7 @@ import (
 // with profiles as long as they are not switched on. With that flag it makes one payload
 // of two.
 func TestCustomBuild(t *testing.T) {
+	parallel(t)
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)

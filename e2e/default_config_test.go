@@ -20,6 +20,7 @@ import (
 // it answers at each address that the default config names, also with what it was
 // asked for, and its metrics have the names that they are known by.
 func TestDefaultConfig(t *testing.T) {
+	parallel(t)
 	path := program(t)
 	dir := t.TempDir()
 	config, err := os.ReadFile(filepath.Join("..", "cmd", "otelcol-profiles", "default-config.yaml"))

@@ -9,13 +9,10 @@ import (
 	"net/http/httptest"
 	"net/http/pprof"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 
 	deltapprof "github.com/grafana/pyroscope-go/godeltaprof/http/pprof"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // allocation is in bytes, and so many that the runtime samples each one.
@@ -98,12 +95,10 @@ func TestScrapeOfGo(t *testing.T) {
 	c.stop(t)
 
 	sums := map[string]int64{}
-	for _, record := range readAll(t, c.files) {
-		for _, e := range record {
-			for _, sample := range e.Samples {
-				if e.Type == "alloc_space" && calls(sample, "allocateForScrapes") {
-					sums[serviceName(e)] += sample.Sum.Int64()
-				}
+	for _, e := range readProfiles(t, c.files) {
+		for _, sample := range e.Samples {
+			if e.Type == "alloc_space" && hasFunction(sample, "allocateForScrapes") {
+				sums[serviceName(e)] += sample.Sum.Int64()
 			}
 		}
 	}
@@ -116,15 +111,4 @@ func TestScrapeOfGo(t *testing.T) {
 	if sums["counted here"] != sums["counted there"] {
 		t.Errorf("the two differ: %v", sums)
 	}
-}
-
-func calls(sample *profiletest.Sample, function string) bool {
-	for _, frame := range sample.Stack {
-		for _, line := range frame.Lines {
-			if strings.HasSuffix(line.Function, function) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -164,6 +164,7 @@ func produce(t *testing.T, broker *kfake.Cluster, key string, value []byte) {
 // and a service is on one partition. The files of the two hold, sample by sample, three
 // times what google/pprof reads of each profile, and no service is in both.
 func TestKafkaTier(t *testing.T) {
+	parallel(t)
 	const instances = 3
 	broker := newBroker(t)
 	address := broker.ListenAddrs()[0]
@@ -245,6 +246,7 @@ func kafkaPartition(key string) int32 {
 
 // TestKafkaMerges: what ten instances send, by way of two collectors, becomes one profile.
 func TestKafkaMerges(t *testing.T) {
+	parallel(t)
 	const instances = 10
 	broker := newBroker(t)
 	address := broker.ListenAddrs()[0]
@@ -288,6 +290,7 @@ func random(t *testing.T) []byte {
 // the broker, is refused for good. Who sent it is told so, it is counted and in the log;
 // another service in the same window is not touched.
 func TestKafkaMessageTooLarge(t *testing.T) {
+	parallel(t)
 	for _, test := range []struct {
 		name, says string
 		broker     string // message.max.bytes
@@ -297,6 +300,7 @@ func TestKafkaMessageTooLarge(t *testing.T) {
 		{"broker", "kafka record exceeds max message size", "100000", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			parallel(t)
 			broker := newBroker(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": test.broker}))
 			address := broker.ListenAddrs()[0]
 			writer := toKafka(t, address, env{"WINDOW": "1s"}, test.args...)
@@ -327,6 +331,7 @@ func TestKafkaMessageTooLarge(t *testing.T) {
 // TestKafkaLargeMessage: a message of more than the usual limits of a producer, a broker
 // and a consumer goes through.
 func TestKafkaLargeMessage(t *testing.T) {
+	parallel(t)
 	broker := newBroker(t)
 	address := broker.ListenAddrs()[0]
 	writer, reader := toKafka(t, address, nil), fromKafka(t, address, nil)
@@ -339,10 +344,11 @@ func TestKafkaLargeMessage(t *testing.T) {
 	}
 }
 
-// TestKafkaAway: Kafka is away when both halves start, and what the sidecar pushes waits
+// TestKafkaUnavailableAtStart: Kafka is away when both halves start, and what the sidecar pushes waits
 // in its queue. Later the broker says that it has too few replicas, though it has
 // written: nothing is there twice.
-func TestKafkaAway(t *testing.T) {
+func TestKafkaUnavailableAtStart(t *testing.T) {
+	parallel(t)
 	address := freeAddress(t)
 	listen := freeAddress(t)
 	reader := fromKafka(t, address, nil)
@@ -368,9 +374,10 @@ func TestKafkaAway(t *testing.T) {
 	reader.requireSums(t, map[string]int64{"checkout cpu": 11})
 }
 
-// TestKafkaMessageTwice: a message that is in the topic twice, as when a producer was
+// TestKafkaDuplicateMessageCountsOnce: a message that is in the topic twice, as when a producer was
 // not told that its first attempt had succeeded, counts once.
-func TestKafkaMessageTwice(t *testing.T) {
+func TestKafkaDuplicateMessageCountsOnce(t *testing.T) {
+	parallel(t)
 	broker := newBroker(t)
 	address := broker.ListenAddrs()[0]
 	writer := toKafka(t, address, nil)
@@ -385,9 +392,10 @@ func TestKafkaMessageTwice(t *testing.T) {
 	reader.requireSums(t, map[string]int64{"checkout cpu": 5})
 }
 
-// TestKafkaMessageBroken: what is no OTLP, or has an index that leads nowhere, is skipped;
+// TestKafkaSkipsInvalidMessages: what is no OTLP, or has an index that leads nowhere, is skipped;
 // what comes behind it on the partition is read.
-func TestKafkaMessageBroken(t *testing.T) {
+func TestKafkaSkipsInvalidMessages(t *testing.T) {
+	parallel(t)
 	broker := newBroker(t)
 	produce(t, broker, "checkout", []byte("no OTLP"))
 	wild := pprofile.NewProfiles()
@@ -408,10 +416,11 @@ func TestKafkaMessageBroken(t *testing.T) {
 	}
 }
 
-// TestKafkaReaderKilled: without a window a reader may be killed at any time: what it has
+// TestKafkaReaderKillLosesNothing: without a window a reader may be killed at any time: what it has
 // not written is read again. Each message is written; some of them twice, as a reader
 // tells Kafka once a second how far it is.
-func TestKafkaReaderKilled(t *testing.T) {
+func TestKafkaReaderKillLosesNothing(t *testing.T) {
+	parallel(t)
 	rounds := 3
 	if full, _ := profiletest.Soak(t); full {
 		rounds = 50
@@ -456,9 +465,10 @@ func TestKafkaReaderKilled(t *testing.T) {
 	t.Logf("%d kills, %d messages, %d of them were written more than once", rounds, len(want), twice)
 }
 
-// TestKafkaReadersComeAndGo: a second reader joins, the first one leaves, in an orderly way
+// TestKafkaRebalanceLosesNothing: a second reader joins, the first one leaves, in an orderly way
 // each, with windows that are not full: nothing is lost, nothing is there twice.
-func TestKafkaReadersComeAndGo(t *testing.T) {
+func TestKafkaRebalanceLosesNothing(t *testing.T) {
+	parallel(t)
 	broker := newBroker(t)
 	address := broker.ListenAddrs()[0]
 	want := map[string]int64{}
@@ -504,9 +514,10 @@ func TestKafkaReadersComeAndGo(t *testing.T) {
 	}
 }
 
-// TestKafkaReaderRefused: the backend is away; messages are not marked as read. When it is
+// TestKafkaReaderRetriesWhileBackendIsAway: the backend is away; messages are not marked as read. When it is
 // there it gets all of them.
-func TestKafkaReaderRefused(t *testing.T) {
+func TestKafkaReaderRetriesWhileBackendIsAway(t *testing.T) {
+	parallel(t)
 	broker := newBroker(t)
 	address, back := broker.ListenAddrs()[0], freeAddress(t)
 	reader := fromKafka(t, address, env{"WINDOW": "0s", "EXPORTER": "otlp_grpc", "BACKEND_ENDPOINT": back}, "--set=exporters.otlp_grpc.timeout=300ms")

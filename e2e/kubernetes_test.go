@@ -39,6 +39,7 @@ func kubernetesExample(t *testing.T) string {
 }
 
 func TestKubernetesExampleIsValid(t *testing.T) {
+	parallel(t)
 	path := program(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	text := strings.Replace(kubernetesExample(t), "/var/lib/profiles", t.TempDir(), 1)
@@ -115,6 +116,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestKubernetes runs the example of the README against a Kubernetes API: a pod is
 // scraped from when it is there until it is gone.
 func TestKubernetes(t *testing.T) {
+	parallel(t)
 	path := program(t)
 	var scrapes atomic.Int64
 	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,16 +178,14 @@ func TestKubernetes(t *testing.T) {
 	c.stop(t)
 
 	profiles := 0
-	for _, record := range readAll(t, c.files) {
-		for _, e := range record {
-			profiles++
-			for key, want := range map[string]string{
-				"service.name": "checkout", "service.instance.id": "uid-1",
-				"k8s.pod.name": "checkout-1", "k8s.pod.uid": "uid-1", "k8s.namespace.name": "shop",
-			} {
-				if got := resourceAttribute(e, key); got != want {
-					t.Errorf("%s is %q, want %q", key, got, want)
-				}
+	for _, e := range readProfiles(t, c.files) {
+		profiles++
+		for key, want := range map[string]string{
+			"service.name": "checkout", "service.instance.id": "uid-1",
+			"k8s.pod.name": "checkout-1", "k8s.pod.uid": "uid-1", "k8s.namespace.name": "shop",
+		} {
+			if got := resourceAttribute(e, key); got != want {
+				t.Errorf("%s is %q, want %q", key, got, want)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 // TestPprofFiles pushes profiles and reads the pprof files that come out: with
 // google/pprof, which finds the same sums, with `go tool pprof -top`, and `gzip -t`.
 func TestPprofFiles(t *testing.T) {
+	parallel(t)
 	c := start(t, "0s", "    format: pprof\n    group_by: [service.name]")
 	pushed := payloads(t)
 	for _, p := range pushed {

@@ -17,6 +17,7 @@ import (
 
 // TestPprofload: what the load generator says was accepted is in the files.
 func TestPprofload(t *testing.T) {
+	parallel(t)
 	c := start(t, "200ms", "    compression: none")
 	dir := t.TempDir()
 	generator := filepath.Join(dir, "pprofload")

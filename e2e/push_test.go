@@ -50,9 +50,10 @@ func (c *collector) push(t *testing.T, service string, pprof []byte) {
 	}
 }
 
-// TestRefusals pushes what cannot be accepted: each answer says why, the next
+// TestRejectedRequests pushes what cannot be accepted: each answer says why, the next
 // good push is accepted, and of the refused ones nothing is written.
-func TestRefusals(t *testing.T) {
+func TestRejectedRequests(t *testing.T) {
+	parallel(t)
 	c := start(t, "0s", "    compression: none")
 	good := pprofBytes(t, &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
@@ -103,10 +104,8 @@ func TestRefusals(t *testing.T) {
 	c.stop(t)
 
 	services := map[string]bool{}
-	for _, record := range readAll(t, c.files) {
-		for _, e := range record {
-			services[serviceName(e)] = true
-		}
+	for _, e := range readProfiles(t, c.files) {
+		services[serviceName(e)] = true
 	}
 	if len(services) != 1 || !services["accepted"] {
 		t.Errorf("the files hold services %v, want only the accepted one", services)

@@ -13,10 +13,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestE14KillWithAPersistentQueue: the directory of the files cannot be written to;
+// TestPersistentQueueSurvivesKill_E14: the directory of the files cannot be written to;
 // what is pushed meanwhile is acknowledged by the queue in file_storage; the program
 // is killed; the next one writes all of it, once.
-func TestE14KillWithAPersistentQueue(t *testing.T) {
+func TestPersistentQueueSurvivesKill_E14(t *testing.T) {
+	parallel(t)
 	rounds, away := profiletest.Rounds(t, 2, 20), time.Duration(0)
 	if full, _ := profiletest.Soak(t); full {
 		away = time.Minute
@@ -81,13 +82,7 @@ service:
 			t.Fatal(err)
 		}
 		c = begin()
-		deadline := time.Now().Add(patience)
-		for !allThere(t, files, services) {
-			if time.Now().After(deadline) {
-				t.Fatalf("not all of %d services are in %s\n%s", len(services), files, c.kill())
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		c.await(t, "files of all services", func() bool { return allThere(t, files, services) })
 	}
 	c.stop(t)
 	readable := 0

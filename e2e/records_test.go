@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,12 @@ func readAll(t *testing.T, dir string) [][]profiletest.Expanded {
 		records = append(records, readFile(t, filepath.Join(dir, entry.Name()))...)
 	}
 	return records
+}
+
+// readProfiles is readAll for tests to which records do not matter.
+func readProfiles(t *testing.T, dir string) []profiletest.Expanded {
+	t.Helper()
+	return slices.Concat(readAll(t, dir)...)
 }
 
 func readFile(t *testing.T, path string) [][]profiletest.Expanded {

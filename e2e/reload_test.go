@@ -15,8 +15,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestD2_Reloads: SIGHUP again and again while clients push.
-func TestD2_Reloads(t *testing.T) {
+// TestReloadsLoseNothing_D2: SIGHUP again and again while clients push.
+func TestReloadsLoseNothing_D2(t *testing.T) {
+	parallel(t)
 	reloads := profiletest.Rounds(t, 5, 100)
 	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
 	c := run(t, address, files, fmt.Sprintf(`

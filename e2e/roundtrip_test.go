@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -21,6 +22,7 @@ import (
 // summed values), for each sample type; what is not there is 0.
 // Nothing is missing and nothing is there that was not pushed.
 func TestRoundTrip(t *testing.T) {
+	parallel(t)
 	for _, test := range []struct {
 		name, window, exporter string
 	}{
@@ -32,6 +34,7 @@ func TestRoundTrip(t *testing.T) {
 		{"no window, proto and gzip", "0s", "    compression: gzip\n    sync: record"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			parallel(t)
 			c := start(t, test.window, test.exporter)
 			pushed := payloads(t)
 			for _, p := range pushed {
@@ -39,12 +42,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			c.stop(t)
 
-			written := map[string][]profiletest.Expanded{}
-			for _, record := range readAll(t, c.files) {
-				for _, e := range record {
-					written[serviceName(e)] = append(written[serviceName(e)], e)
-				}
-			}
+			written := byService(readProfiles(t, c.files))
 			for _, p := range pushed {
 				t.Run(p.service, func(t *testing.T) {
 					requireSame(t, p, written[p.service])
@@ -102,10 +100,15 @@ type expectation struct {
 
 // expectations keeps what was expected of a service: it is the same each time,
 // and takes a while for large profiles.
-var expectations = map[string]*expectation{}
+var (
+	expectations   = map[string]*expectation{}
+	expectationsMu sync.Mutex
+)
 
 func (p payload) expected(t *testing.T) *expectation {
 	t.Helper()
+	expectationsMu.Lock()
+	defer expectationsMu.Unlock()
 	if have, ok := expectations[p.service]; ok {
 		return have
 	}
@@ -143,6 +146,7 @@ func types(profiles []profiletest.Expanded) []string {
 
 // TestComponents: the program lists our three components.
 func TestComponents(t *testing.T) {
+	parallel(t)
 	out, err := exec.Command(program(t), "components").Output()
 	if err != nil {
 		t.Fatal(err)

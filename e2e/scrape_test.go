@@ -68,15 +68,7 @@ func (c *collector) await(t *testing.T, what string, done func() bool) {
 // type.
 func (c *collector) totals(t *testing.T) map[string]int64 {
 	t.Helper()
-	sums := map[string]int64{}
-	for _, record := range readAll(t, c.files) {
-		for _, e := range record {
-			for _, sample := range e.Samples {
-				sums[serviceName(e)+" "+e.Type] += sample.Sum.Int64()
-			}
-		}
-	}
-	return sums
+	return totalsOf(readProfiles(t, c.files))
 }
 
 // growing serves a CPU profile a few times, and a heap profile that counts, for as
@@ -87,7 +79,7 @@ type growing struct {
 	cpus, heap int
 }
 
-const served = 5
+const served = 3
 
 func (g *growing) enough() bool {
 	g.mu.Lock()
@@ -124,8 +116,10 @@ func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // it counts from its start, the growth. A window adds up intervals, and keeps what is
 // in use as the readings they are.
 func TestScrape(t *testing.T) {
+	parallel(t)
 	for _, processors := range []string{"[]", "[profiles_dedup]"} {
 		t.Run(processors, func(t *testing.T) {
+			parallel(t)
 			target := &growing{t: t}
 			server := httptest.NewServer(target)
 			defer server.Close()
@@ -151,10 +145,8 @@ func TestScrape(t *testing.T) {
 				t.Errorf("inuse_space is %d, want 3 for each of at least %d scrapes", got["scraped inuse_space"], served)
 			}
 			profiles := map[string]int{}
-			for _, record := range readAll(t, c.files) {
-				for _, e := range record {
-					profiles[e.Type]++
-				}
+			for _, e := range readProfiles(t, c.files) {
+				profiles[e.Type]++
 			}
 			if merged := profiles["cpu"] == 1 && profiles["alloc_space"] == 1; merged != (processors != "[]") || profiles["inuse_space"] < served {
 				t.Errorf("there are %v profiles by type", profiles)
@@ -163,8 +155,9 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// TestFiles reads files of a directory, stops, and goes on with those that are new.
-func TestFiles(t *testing.T) {
+// TestFilesAreReadOnce reads files of a directory, stops, and goes on with those that are new.
+func TestFilesAreReadOnce(t *testing.T) {
+	parallel(t)
 	dir := t.TempDir()
 	write := func(service string, value int64) {
 		path := filepath.Join(dir, "in", service, fmt.Sprint(value)+".pb.gz")

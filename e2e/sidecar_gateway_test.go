@@ -35,6 +35,7 @@ func numbered(t *testing.T, value int64) []byte {
 // reads of each profile, and no longer say which instance it was; those of each sidecar
 // hold it once.
 func TestSidecarsAndGateway(t *testing.T) {
+	parallel(t)
 	const instances = 3
 	listen := freeAddress(t)
 	g := gateway(t, listen, nil)
@@ -123,6 +124,7 @@ func requireTimes(t *testing.T, pushed payload, n int, written []profiletest.Exp
 // TestGatewayMerges: what ten instances of a service send in a window becomes one
 // profile; another service has its own, in a directory of its own.
 func TestGatewayMerges(t *testing.T) {
+	parallel(t)
 	const instances = 10
 	listen := freeAddress(t)
 	g := gateway(t, listen, env{"WINDOW": "1h", "ACKNOWLEDGE": "on_receive"})
@@ -150,10 +152,11 @@ func TestGatewayMerges(t *testing.T) {
 	}
 }
 
-// TestSidecarWithoutGateway: the gateway is away; what is pushed is acknowledged, lies in
+// TestSidecarQueuesWhileGatewayIsAway: the gateway is away; what is pushed is acknowledged, lies in
 // the files, and in the queue, through a SIGKILL; when the gateway is there it gets all
 // of it, once.
-func TestSidecarWithoutGateway(t *testing.T) {
+func TestSidecarQueuesWhileGatewayIsAway(t *testing.T) {
+	parallel(t)
 	const n = 20
 	dir, listen := t.TempDir(), freeAddress(t)
 	s := sidecar(t, dir, "checkout", "checkout-0", listen)
@@ -179,6 +182,7 @@ func TestSidecarWithoutGateway(t *testing.T) {
 // TestSidecarWithAFullQueue: the gateway is away for longer than the queue holds. A
 // service does not notice; the files have all of it; what the gateway misses is counted.
 func TestSidecarWithAFullQueue(t *testing.T) {
+	parallel(t)
 	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", freeAddress(t),
 		"--set=exporters.otlp_grpc.sending_queue.queue_size=1",
 		"--set=processors.profiles_dedup/gateway.retry_on_failure.max_elapsed_time=300ms",
@@ -220,6 +224,7 @@ func large(t *testing.T) []byte {
 
 // TestLargeWindow: a window of more than 4 MiB goes through.
 func TestLargeWindow(t *testing.T) {
+	parallel(t)
 	listen := freeAddress(t)
 	g := gateway(t, listen, nil)
 	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", listen)
@@ -233,6 +238,7 @@ func TestLargeWindow(t *testing.T) {
 // senders keep what they have until it is there. Nothing is there twice, though each of
 // them has tried several times.
 func TestGatewayToBackend(t *testing.T) {
+	parallel(t)
 	front, back := freeAddress(t), freeAddress(t)
 	g := gateway(t, front, env{"EXPORTER": "otlp_grpc", "BACKEND_ENDPOINT": back}, "--set=exporters.otlp_grpc.timeout=200ms")
 	want := map[string]int64{"checkout cpu": 0}
@@ -254,10 +260,11 @@ func TestGatewayToBackend(t *testing.T) {
 	backend.requireSums(t, want)
 }
 
-// TestGatewayKilled: the gateway is killed again and again while a sidecar sends to it.
+// TestGatewayKillLosesNothing: the gateway is killed again and again while a sidecar sends to it.
 // What the sidecar has acknowledged is in the gateway's files at the end; what was on its
 // way at a kill may be there twice.
-func TestGatewayKilled(t *testing.T) {
+func TestGatewayKillLosesNothing(t *testing.T) {
+	parallel(t)
 	rounds := 3
 	if full, _ := profiletest.Soak(t); full {
 		rounds = 50

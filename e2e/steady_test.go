@@ -22,10 +22,11 @@ import (
 // process: what the README's table of sizes gives a sidecar of one core.
 const ratedLoad = 50
 
-// TestD1_SteadyLoad: at the rated load, memory, goroutines and descriptors stay where
+// TestResourcesStayFlatUnderSteadyLoad_D1: at the rated load, memory, goroutines and descriptors stay where
 // they are. The slope of memory is held against its bound only in a run that is long
 // enough to tell it, of twenty minutes or more.
-func TestD1_SteadyLoad(t *testing.T) {
+func TestResourcesStayFlatUnderSteadyLoad_D1(t *testing.T) {
+	parallel(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("memory and descriptors are read from /proc")
 	}
@@ -128,17 +129,15 @@ func goroutines(t *testing.T, dir string) int64 {
 	t.Helper()
 	var last uint64
 	var running int64
-	for _, record := range readAll(t, dir) {
-		for _, p := range record {
-			if name := serviceName(p); p.Type != "goroutine" && p.Type != "goroutines" || strings.HasPrefix(name, "load-") || p.Time < last {
-				continue
-			}
-			if p.Time > last {
-				last, running = p.Time, 0
-			}
-			for _, sample := range p.Samples {
-				running += sample.Sum.Int64()
-			}
+	for _, p := range readProfiles(t, dir) {
+		if name := serviceName(p); p.Type != "goroutine" && p.Type != "goroutines" || strings.HasPrefix(name, "load-") || p.Time < last {
+			continue
+		}
+		if p.Time > last {
+			last, running = p.Time, 0
+		}
+		for _, sample := range p.Samples {
+			running += sample.Sum.Int64()
 		}
 	}
 	if running == 0 {

@@ -84,13 +84,14 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"profiles_file", "{directory: x, dir: y}", "dir"},
 }
 
-// TestD3_WrongConfigs: the program does not start with any of them, and says why.
-func TestD3_WrongConfigs(t *testing.T) {
+// TestWrongConfigsAreRejected_D3: the program does not start with any of them, and says why.
+func TestWrongConfigsAreRejected_D3(t *testing.T) {
+	parallel(t)
 	path := program(t)
 	good := map[string]string{"pprof": "self: {}", "profiles_dedup": "{}", "profiles_file": "directory: x"}
 	for i, wrong := range wrongConfigs {
 		t.Run(fmt.Sprintf("%d %s %s", i, wrong.component, wrong.keys), func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			dir := t.TempDir()
 			config := "service: {telemetry: {metrics: {level: none}}, pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}}\n"
 			for kind, component := range map[string]string{"receivers": "pprof", "processors": "profiles_dedup", "exporters": "profiles_file"} {

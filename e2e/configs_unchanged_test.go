@@ -4,17 +4,15 @@
 package e2e
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 )
 
-// TestConfigsAsTheyAre runs each configuration with nothing changed but its variables,
+// TestConfigsRunUnchanged runs each configuration with nothing changed but its variables,
 // and so with the windows and timeouts that users have.
-func TestConfigsAsTheyAre(t *testing.T) {
+func TestConfigsRunUnchanged(t *testing.T) {
+	parallel(t)
 	program(t)
 	kafkaProgram(t)
 	want := map[string]int64{"checkout cpu": 7}
@@ -33,7 +31,7 @@ func TestConfigsAsTheyAre(t *testing.T) {
 		return runConfig(t, program(t), "gateway.yaml", env{"DATA_DIR": t.TempDir(), "OTLP_GRPC_LISTEN": listen, "OTLP_HTTP_LISTEN": freeAddress(t)}), listen
 	}
 	t.Run("sidecar and gateway", func(t *testing.T) {
-		t.Parallel()
+		parallel(t)
 		g, listen := begin(t)
 		s := runConfig(t, program(t), "sidecar.yaml", env{"DATA_DIR": t.TempDir(), "PPROF_LISTEN": freeAddress(t), "GATEWAY_ENDPOINT": listen})
 		s.push(t, "checkout", numbered(t, 7))
@@ -41,7 +39,7 @@ func TestConfigsAsTheyAre(t *testing.T) {
 		s.requireSums(t, want)
 	})
 	t.Run("agent and gateway", func(t *testing.T) {
-		t.Parallel()
+		parallel(t)
 		g, listen := begin(t)
 		files := t.TempDir()
 		a := runConfig(t, program(t), "agent.yaml", env{
@@ -56,7 +54,7 @@ func TestConfigsAsTheyAre(t *testing.T) {
 		finish(t, g, "outgoing", a)
 	})
 	t.Run("tier over Kafka", func(t *testing.T) {
-		t.Parallel()
+		parallel(t)
 		address := newBroker(t).ListenAddrs()[0]
 		listen := freeAddress(t)
 		writer := runConfig(t, kafkaProgram(t), "kafka/gateway-to-kafka.yaml", env{
@@ -67,43 +65,4 @@ func TestConfigsAsTheyAre(t *testing.T) {
 		writer.sendOTLP(t, numbered(t, 7), "checkout", "1")
 		finish(t, reader, "incoming", writer) // a stop flushes the window of 30s
 	})
-}
-
-// TestVariablesAreDocumented: the README of config/ has each variable of the
-// configurations, and no others.
-func TestVariablesAreDocumented(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(configs, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	used := map[string]bool{}
-	err = filepath.WalkDir(configs, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".yaml" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, variable := range regexp.MustCompile(`\$\{env:([A-Z_]+)`).FindAllSubmatch(text, -1) {
-			used[string(variable[1])] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(readme), "## Variables")
-	table, _, _ = strings.Cut(table, "\n## ")
-	documented := map[string]bool{"GOMEMLIMIT": true}
-	for _, variable := range regexp.MustCompile("`([A-Z_]+)`").FindAllStringSubmatch(table, -1) {
-		documented[variable[1]] = true
-	}
-	for variable := range used {
-		if !documented[variable] {
-			t.Errorf("config/README.md does not have %s", variable)
-		}
-		delete(documented, variable)
-	}
-	delete(documented, "GOMEMLIMIT")
-	for variable := range documented {
-		t.Errorf("no configuration has %s, which is in config/README.md", variable)
-	}
 }
