@@ -23,8 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// dockerfile parses the Dockerfile with Docker's own parser, and the checks of its
-// linter that this makes.
+// dockerfile parses the Dockerfile with Docker's own parser and linter.
 func dockerfile(t *testing.T) (stages []instructions.Stage) {
 	t.Helper()
 	file, err := os.Open("Dockerfile")
@@ -57,7 +56,7 @@ func TestDockerfile(t *testing.T) {
 	}
 	image := stages[1]
 	if base, tag, _ := strings.Cut(path.Base(image.BaseName), ":"); base != "static-debian12" || tag != "nonroot" {
-		t.Errorf("the image begins with %s", image.BaseName)
+		t.Errorf("the image starts from %s", image.BaseName)
 	}
 	var user, directory string
 	var entrypoint []string
@@ -70,13 +69,13 @@ func TestDockerfile(t *testing.T) {
 		case *instructions.EntrypointCommand:
 			entrypoint = command.CmdLine
 			if command.PrependShell {
-				t.Error("there is no shell in the image")
+				t.Error("the image has no shell")
 			}
 		case *instructions.RunCommand:
-			t.Errorf("there is nothing in the image to run %q with", command.CmdLine)
+			t.Errorf("the image cannot run %q", command.CmdLine)
 		case *instructions.CopyCommand, *instructions.LabelCommand:
 		default:
-			t.Errorf("what is %s for?", command.Name())
+			t.Errorf("unexpected instruction %s", command.Name())
 		}
 	}
 	uid := "65532"
@@ -86,7 +85,7 @@ func TestDockerfile(t *testing.T) {
 	if want := []string{"/usr/bin/otelcol-profiles"}; !slices.Equal(entrypoint, want) {
 		t.Errorf("the entrypoint is %q, want %q", entrypoint, want)
 	}
-	// The user, and the one directory that is written, as Kubernetes has them.
+	// The user and the writable directory are the same in the manifests.
 	for _, dir := range directories {
 		for _, pod := range manifests(t, dir).pods {
 			container := collectorOf(t, pod)
@@ -100,9 +99,9 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestDockerfileBuilds does what the Dockerfile says, without a daemon: in a copy of
-// what it would be sent, the commands of the first stage, and what the second one
-// copies. The program that comes out is static, and accepts its default config.
+// TestDockerfileBuilds runs the Dockerfile without a daemon: the commands of the first stage
+// in a copy of the build context, then the copies of the second. The resulting program is
+// static and accepts its default config.
 func TestDockerfileBuilds(t *testing.T) {
 	for _, tool := range []string{"make", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -121,8 +120,7 @@ func TestDockerfileBuilds(t *testing.T) {
 		case *instructions.WorkdirCommand:
 			directory = filepath.Join(root, command.Path)
 			mkdir(t, directory)
-			// Go sees by its build ID whether this is what these sources make, and does
-			// without linking it again if so.
+			// Go links again only if the build ID differs.
 			copyFile(t, bin, filepath.Join(directory, "bin", "otelcol-profiles"))
 		case *instructions.CopyCommand:
 			for _, source := range command.SourcePaths {
@@ -137,7 +135,7 @@ func TestDockerfileBuilds(t *testing.T) {
 			}
 		case *instructions.ArgCommand:
 		default:
-			t.Fatalf("what is %s for?", command.Name())
+			t.Fatalf("unexpected instruction %s", command.Name())
 		}
 	}
 	for _, command := range stages[1].Commands {
@@ -166,7 +164,7 @@ func TestDockerfileBuilds(t *testing.T) {
 	}
 }
 
-// copyContext copies what is left of the repository by .dockerignore.
+// copyContext copies the files that .dockerignore does not exclude.
 func copyContext(t *testing.T, to string) {
 	t.Helper()
 	ignore, err := os.Open(filepath.Join("..", ".dockerignore"))

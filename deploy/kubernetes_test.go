@@ -34,7 +34,7 @@ import (
 
 var update = flag.Bool("update", false, "copy config/*.yaml to where Kubernetes needs them")
 
-// kinds are what the manifests may hold.
+// kinds are the allowed kinds of objects.
 var kinds = map[string]func() metav1.Object{
 	"v1 Namespace":                                    func() metav1.Object { return &corev1.Namespace{} },
 	"v1 ConfigMap":                                    func() metav1.Object { return &corev1.ConfigMap{} },
@@ -48,14 +48,14 @@ var kinds = map[string]func() metav1.Object{
 	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() metav1.Object { return &rbacv1.ClusterRoleBinding{} },
 }
 
-// cluster is what kubectl apply -k makes of a directory.
+// cluster holds the objects that kubectl apply -k creates from a directory.
 type cluster struct {
 	objects []metav1.Object
 	pods    map[string]*corev1.PodTemplateSpec // by the name of what makes them
 }
 
-// manifests builds a directory as kubectl apply -k does, and decodes what comes out
-// into the types of the Kubernetes API. A field that these do not know is an error.
+// manifests builds a directory as kubectl apply -k does, and decodes the objects into the
+// types of the Kubernetes API. An unknown field is an error.
 func manifests(t *testing.T, dir string) *cluster {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join("kubernetes", dir))
@@ -113,14 +113,14 @@ func named[T metav1.Object](t *testing.T, c *cluster, name string) (zero T) {
 			return object
 		}
 	}
-	t.Errorf("there is no %T named %s", zero, name)
+	t.Errorf("no %T is named %s", zero, name)
 	return zero
 }
 
 var directories = []string{"gateway", "agent", "example"}
 
-// TestKubernetesConfigs: what the ConfigMaps are made from is config/*.yaml, byte for
-// byte. Kustomize reads no file from outside of a directory, so that there are copies.
+// TestKubernetesConfigs checks that the copies of config/*.yaml are up to date. Kustomize
+// cannot read files outside of its directory.
 func TestKubernetesConfigs(t *testing.T) {
 	for _, name := range []string{"gateway", "agent", "sidecar"} {
 		original, err := os.ReadFile(filepath.Join("..", "config", name+".yaml"))
@@ -138,12 +138,12 @@ func TestKubernetesConfigs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, original) {
-			t.Errorf("deploy/%s is not what config/%s.yaml is: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), name)
+			t.Errorf("deploy/%s differs from config/%s.yaml: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), name)
 		}
 	}
 }
 
-// TestKubernetesReferences: whatever names something else names what is there.
+// TestKubernetesReferences checks that every referenced object exists.
 func TestKubernetesReferences(t *testing.T) {
 	for _, dir := range directories {
 		t.Run(dir, func(t *testing.T) {
@@ -233,14 +233,14 @@ func checkVolumes(t *testing.T, c *cluster, name string, pod *corev1.PodTemplate
 	for _, container := range containers(pod) {
 		for _, mount := range container.VolumeMounts {
 			if _, ok := volumes[mount.Name]; !ok {
-				t.Errorf("%s: container %s mounts %s, which is no volume", name, container.Name, mount.Name)
+				t.Errorf("%s: container %s mounts the unknown volume %s", name, container.Name, mount.Name)
 			}
 			volumes[mount.Name] = true
 		}
 	}
 	for volume, mounted := range volumes {
 		if !mounted {
-			t.Errorf("%s: nobody mounts the volume %s", name, volume)
+			t.Errorf("%s: volume %s is not mounted", name, volume)
 		}
 	}
 }
@@ -267,8 +267,8 @@ func collectorOf(t *testing.T, pod *corev1.PodTemplateSpec) corev1.Container {
 	return corev1.Container{}
 }
 
-// TestKubernetesPodsAreRestricted: as Kubernetes' pod security standard "restricted"
-// asks, and with a root file system that nobody writes.
+// TestKubernetesPodsAreRestricted checks the pod security standard "restricted", and that the
+// root file system is read-only.
 func TestKubernetesPodsAreRestricted(t *testing.T) {
 	isTrue := func(values ...*bool) bool { // the first that is set
 		for _, v := range values {
@@ -322,8 +322,8 @@ func TestKubernetesPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// TestKubernetesMemory: the collector begins to refuse, and Go to collect, before the
-// container is killed.
+// TestKubernetesMemory checks that the limits of memory_limiter and GOMEMLIMIT are below that
+// of the container.
 func TestKubernetesMemory(t *testing.T) {
 	for _, dir := range directories {
 		for name, pod := range manifests(t, dir).pods {
@@ -344,8 +344,8 @@ func TestKubernetesMemory(t *testing.T) {
 	}
 }
 
-// environmentOf is the environment of a container, with its own label or name where
-// Kubernetes fills in those of the pod.
+// environmentOf returns the environment of a container. Variables that take a field of the pod
+// get their own name in lower case.
 func environmentOf(t *testing.T, container corev1.Container) map[string]string {
 	t.Helper()
 	environment := map[string]string{}
@@ -362,9 +362,8 @@ func environmentOf(t *testing.T, container corev1.Container) map[string]string {
 	return environment
 }
 
-// TestKubernetesConfigsAreValid has the built program look at the configurations with
-// the arguments and the environment of each container, and compares what it is going
-// to do with what Kubernetes expects of it.
+// TestKubernetesConfigsAreValid resolves the configuration of each container with the built
+// program, and compares ports, probes and shutdown times with the manifest.
 func TestKubernetesConfigsAreValid(t *testing.T) {
 	bin := program(t)
 	for _, dir := range directories {
@@ -442,8 +441,8 @@ func TestKubernetesConfigsAreValid(t *testing.T) {
 	}
 }
 
-// mount writes the ConfigMaps that a container sees, and returns the file for each
-// path in the container.
+// mount writes the ConfigMaps of a container to files, and returns them by their path in the
+// container.
 func mount(t *testing.T, c *cluster, pod *corev1.PodTemplateSpec, container corev1.Container) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -465,7 +464,7 @@ func mount(t *testing.T, c *cluster, pod *corev1.PodTemplateSpec, container core
 	return files
 }
 
-// collectorConfig is what we look at in a whole configuration, as print-config has it.
+// collectorConfig holds the tested keys of the output of print-config.
 type collectorConfig struct {
 	Extensions map[string]struct{ Endpoint string }
 	Receivers  map[string]struct {
@@ -507,7 +506,7 @@ func printed(t *testing.T, text string) (config collectorConfig) {
 	return config
 }
 
-// listens are the addresses that it serves at.
+// listens returns the addresses that the collector listens at.
 func (c collectorConfig) listens() (endpoints []string) {
 	for _, extension := range c.Extensions {
 		if extension.Endpoint != "" {

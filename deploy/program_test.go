@@ -27,7 +27,7 @@ func program(t *testing.T) string {
 	return name
 }
 
-// missing skips a test, unless all of them must run.
+// missing skips a test, or fails it in CI.
 func missing(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") != "" || os.Getenv("E2E_REQUIRE") != "" {
@@ -36,7 +36,7 @@ func missing(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// run runs the program to its end, which must be a good one, and returns what it says.
+// run runs the program, which must succeed, and returns its output.
 func run(t *testing.T, program string, environment map[string]string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, args...)

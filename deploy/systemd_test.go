@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestSystemd: systemd finds nothing wrong with the unit, and rates what it may do as
-// low.
+// TestSystemd checks that systemd accepts the unit, and that its exposure level is low.
 func TestSystemd(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
