@@ -13,7 +13,7 @@ BIN     := bin/otelcol-profiles
 KAFKA   := bin/otelcol-profiles-kafka
 LINT    := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod))
-# The race detector needs cgo; go itself says whether there is a C compiler.
+# The race detector needs cgo, which go enables if it finds a C compiler.
 RACE    := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # A collector has about 2,000 packages. Every command that compiles the program uses the
@@ -104,8 +104,8 @@ bench-compare: ## Compare two outputs of make bench by benchstat (OLD=old.txt, N
 	@go tool -modfile=$(ROOT)/internal/tools/go.mod benchstat $(OLD) $(or $(NEW),bin/bench.txt)
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for a while (FUZZTIME=... each); what they find is kept in testdata
-	@# Go 1.26 may fail when the time is over, "context deadline exceeded", having found nothing.
+fuzz: ## Run each fuzz target for FUZZTIME; failing inputs are kept in testdata
+	@# At the end of the time Go 1.26 may fail with "context deadline exceeded" without a finding.
 	@go test -list='^Fuzz' ./... \
 	| awk '/^Fuzz/ {target[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, target[i]; n = 0}' \
 	| while read -r package target; do \
@@ -117,43 +117,43 @@ fuzz: ## Run each fuzz target for a while (FUZZTIME=... each); what they find is
 ##@ Checking
 
 .PHONY: check
-check: check-fmt check-vet check-lint check-license check-imports check-modules check-tidy check-generated ## Run all checks below but check-custom-build
+check: check-fmt check-vet check-lint check-license check-imports check-modules check-tidy check-generated ## Run all checks below except check-custom-build
 
 .PHONY: check-fmt
-check-fmt: ## Every Go file that is not generated is gofmt-clean
+check-fmt: ## Check that all Go files are formatted, apart from generated ones
 	@unformatted=$$(grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -l); \
 	[ -z "$$unformatted" ] || { echo "not gofmt-clean:"; echo "$$unformatted"; exit 1; }
 
 .PHONY: check-vet
-check-vet: ## go vet
+check-vet: ## Run go vet
 	@for module in $(MODULES); do ($(IN_MODULE) && echo "go vet $$module" && go vet ./...); done
 
 .PHONY: check-lint
-check-lint: bin/golangci-lint ## golangci-lint, as .golangci.yml says
+check-lint: bin/golangci-lint ## Run golangci-lint
 	@for module in $(MODULES); do ($(IN_MODULE) && echo "golangci-lint $$module" && $(LINT) ./...); done
 
 .PHONY: check-license
-check-license: ## Every Go file begins with the license header
+check-license: ## Check that every Go file starts with the licence header
 	go test -count=1 -run '^TestLicenseHeaders$$' ./internal/conventions
 
 .PHONY: check-imports
-check-imports: ## Packages import each other one way only
+check-imports: ## Check that packages import lower layers only
 	go test -count=1 -run '^TestImportsRunOneWay$$' ./internal/conventions
 
 .PHONY: check-modules
-check-modules: ## Every module of the collector is at the one set of versions
+check-modules: ## Check that all modules of the Collector have the same set of versions
 	go test -count=1 -run '^TestModuleSet$$' ./internal/conventions
 
 .PHONY: check-tidy
-check-tidy: ## Every go.mod and go.sum is as `go mod tidy` leaves it
+check-tidy: ## Check that every go.mod and go.sum is tidy
 	@for module in $(MODULES) internal/tools; do (cd $$module && echo "go mod tidy -diff $$module" && go mod tidy -diff); done
 
 .PHONY: check-generated
-check-generated: ## What `make generate` writes is up to date (works in an uncommitted tree too)
+check-generated: ## Check that generated files are up to date
 	@.ci/check-generated
 
 .PHONY: check-custom-build
-check-custom-build: ## A distribution of one's own, built by ocb from config/custom-build, compiles and runs (as in make e2e)
+check-custom-build: ## Build and run the distribution of config/custom-build (part of make e2e)
 	cd e2e && go test -count=1 -run '^TestCustomBuild$$' -v .
 
 ##@ Maintaining
@@ -165,7 +165,7 @@ generate: ## Write generated files: metadata and config tables of the components
 	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config builder-config.yaml --skip-compilation
 
 .PHONY: fix
-fix: bin/golangci-lint ## gofmt every Go file that is not generated, and let golangci-lint mend what it can
+fix: bin/golangci-lint ## Format all Go files, and apply the fixes of golangci-lint
 	grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -w
 	@for module in $(MODULES); do ($(IN_MODULE) && $(LINT) --fix ./... || true); done
 
@@ -175,10 +175,10 @@ bin/golangci-lint bin/gotestsum: internal/tools/go.mod
 	cd internal/tools && go build -o $(ROOT)/$@ $(TOOL)
 
 .PHONY: tidy
-tidy: ## go mod tidy in every module, and a look at the versions after it
+tidy: ## Run go mod tidy in every module, and check the versions
 	for module in $(MODULES) internal/tools; do (cd $$module && go mod tidy); done
 	$(MAKE) check-modules
 
 .PHONY: clean
-clean: ## Remove what was built (files in ./profiles stay)
+clean: ## Remove bin (files in ./profiles stay)
 	rm -rf bin
