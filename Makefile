@@ -62,7 +62,7 @@ suite    = (cd $(2) && $(ROOT)/bin/gotestsum --format=$(FORMAT) --format-hide-em
 SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
 UNIT     = $(call suite,unit,.,-timeout=20m $(RACE))
 PROGRAM  = ($(AS_PROGRAM); failed=0; $(call suite,program,cmd/otelcol-profiles); exit $$failed) || failed=1
-E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA); \
+E2E      = $(AS_PROGRAM); export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA); \
 	$(call suite,e2e,e2e,-timeout=30m -count=1 -parallel=4); $(call suite,deploy,deploy,-timeout=30m -count=1)
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 

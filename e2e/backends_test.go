@@ -81,7 +81,7 @@ service:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [%s]}
 `, address, name, exporter, name))
 			var pushed []payload
-			for name, data := range ownProfiles(t) {
+			for name, data := range own {
 				parsed, err := profile.ParseData(data)
 				if err != nil {
 					t.Fatal(err)

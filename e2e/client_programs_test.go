@@ -40,6 +40,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	var err error
+	if own, err = profileSelf(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

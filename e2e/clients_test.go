@@ -398,7 +398,7 @@ func TestPyroscopeConnect(t *testing.T) {
 			}
 			var sent []sentProfile
 			var all []*pushv1.RawProfileSeries
-			for kind, data := range ownProfiles(t) {
+			for kind, data := range own {
 				parsed, err := profile.ParseData(data)
 				if err != nil {
 					t.Fatal(err)

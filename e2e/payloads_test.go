@@ -37,30 +37,18 @@ func payloads(t *testing.T) []payload {
 			out = append(out, payload{"corpus/" + file.Name, file.Data})
 		}
 	})
-	for name, data := range ownProfiles(t) {
+	for name, data := range own {
 		out = append(out, payload{"own/" + name, data})
 	}
 	return out
 }
 
-// ownProfiles profiles this process while it works, with labels, generic and
-// inlined functions, contended locks and waiting goroutines.
-var ownProfiles = func() func(t *testing.T) map[string][]byte {
-	var (
-		once sync.Once
-		all  map[string][]byte
-		err  error
-	)
-	return func(t *testing.T) map[string][]byte {
-		t.Helper()
-		once.Do(func() { all, err = profileSelf() })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-}()
+// own holds the profiles of this process, made by TestMain before any test runs: a heap profile
+// of all tests would be large.
+var own map[string][]byte
 
+// profileSelf profiles this process while it works, with labels, generic and inlined functions,
+// contended locks and waiting goroutines.
 func profileSelf() (map[string][]byte, error) {
 	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
 	runtime.SetBlockProfileRate(1)

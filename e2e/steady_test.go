@@ -58,7 +58,7 @@ service:
 `, address, files))
 
 	var bodies []load.Body
-	for _, data := range ownProfiles(t) {
+	for _, data := range own {
 		body, err := load.NewBody(data)
 		if err != nil {
 			t.Fatal(err)
