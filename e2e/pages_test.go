@@ -45,7 +45,7 @@ var pages = []struct {
 // the ports that are printed there. So that these ports are free, it runs in a network
 // namespace of its own if the system allows that.
 func TestPages(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	program(t)
 	for _, tool := range []string{"bash", "git", "make", "curl", "zstd", "jq"} {
 		if _, err := exec.LookPath(tool); err != nil {
