@@ -278,7 +278,7 @@ func (c *Config) segmentOptions() segment.Options {
 		},
 	}
 	if c.Framing == framingNone {
-		options.Format.Framing = segment.Bare
+		options.Format.Bare = true
 	}
 	return options
 }

@@ -76,7 +76,7 @@ func TestLoadConfig(t *testing.T) {
 			}),
 			segment.Options{
 				Directory: "/var/lib/profiles",
-				Format:    segment.Format{Content: segment.OTLPProto, Framing: segment.Bare, Compression: segment.Gzip},
+				Format:    segment.Format{Content: segment.OTLPProto, Bare: true, Compression: segment.Gzip},
 				Rotation:  segment.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
 				Sync:      segment.SyncRecord, SyncInterval: 5 * time.Second,
 				Levels: 2, MaxOpen: 20,
@@ -97,7 +97,7 @@ func TestLoadConfig(t *testing.T) {
 			}),
 			segment.Options{
 				Directory: "out",
-				Format:    segment.Format{Content: segment.Pprof, Framing: segment.Bare, Compression: segment.Gzip},
+				Format:    segment.Format{Content: segment.Pprof, Bare: true, Compression: segment.Gzip},
 				Rotation:  segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
 				Sync:      segment.SyncInterval, SyncInterval: time.Second,
 				MaxOpen: 100,

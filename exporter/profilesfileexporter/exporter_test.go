@@ -235,9 +235,9 @@ func TestReadOnlyIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestAgainAfterAFault: the same data is given again, as a caller does, after it was
+// TestRetryAfterFileSystemError: the same data is given again, as a caller does, after it was
 // marshalled once.
-func TestAgainAfterAFault(t *testing.T) {
+func TestRetryAfterFileSystemError(t *testing.T) {
 	forEachWay(t, func(t *testing.T, cfg *Config) {
 		cfg.RetryOnFailure.Enabled = false
 		e, _ := startExporter(t, cfg)
@@ -330,8 +330,8 @@ func TestOtherSignalsAreRefused(t *testing.T) {
 	var _ exporter.Factory = factory
 }
 
-// TestFileIsFinishedByAge: without another record, and its log line.
-func TestFileIsFinishedByAge(t *testing.T) {
+// TestFileIsClosedByAge: without another record, and its log line.
+func TestFileIsClosedByAge(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -377,8 +377,8 @@ func anySlice(texts []string) (all []any) {
 	return all
 }
 
-// TestLeftoverIsFinished: what another run has left is finished at start, and said.
-func TestLeftoverIsFinished(t *testing.T) {
+// TestIncompleteFileIsRecovered: what another run has left is finished at start, and said.
+func TestIncompleteFileIsRecovered(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = t.TempDir()
 	e, _ := startExporter(t, cfg)

@@ -39,42 +39,34 @@ func (t *telemetry) with(key, value string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("exporter", t.id), attribute.String(key, value))
 }
 
-// Reasons of errors, as metadata.yaml lists them.
+// Reasons of errors that are not from writing files.
 const (
-	reasonNoSpace       = "no_space"
-	reasonReadOnly      = "read_only"
-	reasonPermission    = "permission"
-	reasonDescriptors   = "descriptors"
-	reasonIO            = "io"
-	reasonRemoved       = "removed"
-	reasonConvert       = "convert"
-	reasonInvalidRecord = "invalid_record"
-	reasonTooLarge      = "too_large"
-	reasonOther         = "other"
+	reasonConvert  = "convert"
+	reasonTooLarge = "too_large"
 )
 
-// reasonOf returns the metric's reason for an error.
+// reasonOf returns the metric's reason for an error from writing files.
 func reasonOf(err error) string {
 	for _, known := range []struct {
 		err    error
 		reason string
 	}{
-		{segment.ErrInvalidRecord, reasonInvalidRecord},
-		{syscall.ENOSPC, reasonNoSpace},
-		{syscall.EDQUOT, reasonNoSpace},
-		{syscall.EROFS, reasonReadOnly},
-		{syscall.EMFILE, reasonDescriptors},
-		{syscall.ENFILE, reasonDescriptors},
-		{syscall.EIO, reasonIO},
-		{fs.ErrPermission, reasonPermission},
-		{fs.ErrNotExist, reasonRemoved},
-		{segment.ErrGone, reasonRemoved},
+		{segment.ErrInvalidRecord, "invalid_record"},
+		{syscall.ENOSPC, "no_space"},
+		{syscall.EDQUOT, "no_space"},
+		{syscall.EROFS, "read_only"},
+		{syscall.EMFILE, "descriptors"},
+		{syscall.ENFILE, "descriptors"},
+		{syscall.EIO, "io"},
+		{fs.ErrPermission, "permission"},
+		{fs.ErrNotExist, "removed"},
+		{segment.ErrGone, "removed"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.reason
 		}
 	}
-	return reasonOther
+	return "other"
 }
 
 func (e *fileExporter) countErrors(reason string, n int) {

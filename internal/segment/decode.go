@@ -14,6 +14,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
 // minDecoderMemory is what a zstd decoder may always use for its window, in bytes.
@@ -33,14 +35,13 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 		record, err = r.gzipMember()
 	case r.format.Compression == Zstd:
 		record, err = r.zstdFrame()
-	case r.format.framing() == Lines:
+	case r.format.Content == OTLPJSON:
 		record, err = r.line()
-	case r.format.framing() == Bare:
+	case r.format.bare():
 		record, err = r.bytes(r.size - at)
 	default:
 		record, err = r.prefixed(at)
-		if err != nil && at == 0 && r.format.Framing == 0 && r.size <= int64(r.max) {
-			r.source.seek(0)
+		if err != nil && at == 0 && r.startsField() { // the name of a bare file is the same
 			if bare, bareErr := r.bytes(r.size); bareErr == nil && r.format.Content.checkRecord(bare) == nil {
 				record, err = bare, nil
 			}
@@ -59,15 +60,23 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 	return record, r.format.Content.checkRecord(record)
 }
 
+// startsField goes back to the start of the file, and reports whether a field of a
+// ProfilesData message may start there. Nearly all lengths start with a 0 instead.
+func (r *Reader) startsField() bool {
+	r.source.seek(0)
+	head, _ := r.source.Peek(1) // empty if reading fails
+	return len(head) > 0 && head[0]&7 == wire.BytesType
+}
+
 // prefixed reads a length and a record.
 func (r *Reader) prefixed(at int64) ([]byte, error) {
 	var prefix [prefixSize]byte
-	if n, err := io.ReadFull(r.source, prefix[:]); err != nil {
-		return nil, fmt.Errorf("file ends after %d of the %d bytes of a length", n, prefixSize)
+	if err := r.readFull(prefix[:]); err != nil {
+		return nil, err
 	}
 	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-at-prefixSize
 	if length > left && length <= int64(r.max) {
-		return nil, fmt.Errorf("file ends after %d of the %d bytes of a record", left, length)
+		return nil, fmt.Errorf("file ends after %d of %d bytes", left, length)
 	}
 	return r.bytes(length)
 }
@@ -78,10 +87,14 @@ func (r *Reader) bytes(n int64) ([]byte, error) {
 		return nil, fmt.Errorf("length of a record is %d: must be between 1 and %d", n, r.max)
 	}
 	r.record = slices.Grow(r.record[:0], int(n))[:n]
-	if got, err := io.ReadFull(r.source, r.record); err != nil {
-		return nil, fmt.Errorf("file ends after %d of the %d bytes of a record", got, n)
+	return r.record, r.readFull(r.record)
+}
+
+func (r *Reader) readFull(p []byte) error {
+	if n, err := io.ReadFull(r.source, p); err != nil {
+		return fmt.Errorf("file ends after %d of %d bytes", n, len(p))
 	}
-	return r.record, nil
+	return nil
 }
 
 // line reads up to the next line feed.
@@ -201,18 +214,15 @@ func (r *Reader) readFrame() error {
 func (r *Reader) readMore(n int) error {
 	had := len(r.frame)
 	r.frame = slices.Grow(r.frame, n)[:had+n]
-	if got, err := io.ReadFull(r.source, r.frame[had:]); err != nil {
-		return fmt.Errorf("file ends after %d bytes of a zstd frame", had+got)
-	}
-	return nil
+	return r.readFull(r.frame[had:])
 }
 
 // unframe removes the framing bytes.
 func (r *Reader) unframe(content []byte) ([]byte, error) {
-	switch r.format.framing() {
-	case Bare:
+	switch {
+	case r.format.bare():
 		return content, nil
-	case Lines:
+	case r.format.Content == OTLPJSON:
 		if len(content) == 0 || content[len(content)-1] != lineFeed {
 			return nil, errors.New("content does not end in a line feed")
 		}
@@ -221,7 +231,7 @@ func (r *Reader) unframe(content []byte) ([]byte, error) {
 		if len(content) >= prefixSize && int64(binary.BigEndian.Uint32(content)) == int64(len(content)-prefixSize) {
 			return content[prefixSize:], nil
 		}
-		if r.format.Framing == 0 && isMessage(content, true) {
+		if isMessage(content, true) { // the name of a bare file is the same
 			return content, nil
 		}
 		return nil, fmt.Errorf("content of %d bytes is not a length and a record of that length", len(content))

@@ -144,13 +144,13 @@ func (d *osDir) create(name string) error {
 }
 
 func (d *osDir) Create(name string) (File, error) {
-	return openFile(d.root, name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	return d.openFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-func (d *osDir) Open(name string) (File, error) { return openFile(d.root, name, os.O_RDWR) }
+func (d *osDir) Open(name string) (File, error) { return d.openFile(name, os.O_RDWR) }
 
-func openFile(root *os.Root, name string, flag int) (File, error) {
-	f, err := root.OpenFile(name, flag, filePermission)
+func (d *osDir) openFile(name string, flag int) (File, error) {
+	f, err := d.root.OpenFile(name, flag, filePermission)
 	if err != nil {
 		return nil, err
 	}

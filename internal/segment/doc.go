@@ -4,15 +4,14 @@
 // Package segment writes records, which are non-empty byte slices, into files and reads
 // them back.
 //
-// A file is a sequence of records without header or trailer. The Framing says how they
-// follow each other: each preceded by its length (4 bytes, big-endian), each ended by a
-// line feed, or a single one. With a Compression, each record and its framing bytes are
-// one gzip member or zstd frame with a checksum, so that the file is an ordinary gzip or
-// zstd file.
+// A file is a sequence of records without header or trailer. Protobuf records are preceded
+// by their length (4 bytes, big-endian), and JSON records end in a line feed; a bare file is
+// a single record. With a Compression, each record and its framing bytes are one gzip member
+// or zstd frame with a checksum, so that the file is an ordinary gzip or zstd file.
 //
 // A name is profiles-<UTC time>-<sequence>.<content>[.gz|.zst], where content is otlp.pb,
 // otlp.jsonl or pprof.pb. The file being written has the suffix .partial as well
-// (.bare.partial if it holds a single record), and an advisory lock. A closed file was
+// (.bare.partial if it is bare), and an advisory lock. A closed file was
 // synced before it got its final name. It is never empty and never changes again; only
 // Retention removes it. A rename never replaces a file.
 //

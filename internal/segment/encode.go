@@ -62,11 +62,12 @@ func encode(format Format, record []byte) (encoded, error) {
 	e := encoded{buffer: b}
 
 	chunks := [3][]byte{1: record}
-	switch format.framing() {
-	case LengthPrefixed:
-		chunks[0] = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
-	case Lines:
+	switch {
+	case format.bare():
+	case format.Content == OTLPJSON:
 		chunks[2] = []byte{lineFeed}
+	default:
+		chunks[0] = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
 	}
 	framed := func() []byte {
 		b.framed = slices.Grow(b.framed, len(record)+prefixSize)

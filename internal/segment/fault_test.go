@@ -164,7 +164,7 @@ func TestFileTooBig_E1(t *testing.T) {
 	dir := t.TempDir()
 	length := int64(len(testRecord(OTLPProto, 1, size)))
 	w, err := openWriter(dir, Options{
-		Format: Format{Content: OTLPProto, Framing: LengthPrefixed},
+		Format: Format{Content: OTLPProto},
 		OpenDir: func(path string, group ...string) (Dir, error) {
 			dir, err := OpenDir(path, group...)
 			return limitedDir{dir, fit*(prefixSize+length) + length/2}, err

@@ -68,6 +68,13 @@ type partialFile struct {
 	renamed  bool
 }
 
+func newPartial(dir Dir, path string, name Name, file File, created time.Time) *partialFile {
+	return &partialFile{
+		ClosedFile: ClosedFile{Path: filepath.Join(path, name.String())},
+		dir:        dir, file: file, name: name, created: created, unlisted: true,
+	}
+}
+
 // createPartial creates a file under the next free name. A file that it returns with an
 // error must be discarded.
 func createPartial(dir Dir, path string, names *names, now time.Time) (*partialFile, error) {
@@ -86,8 +93,7 @@ func createPartial(dir Dir, path string, names *names, now time.Time) (*partialF
 		if err != nil {
 			return nil, err
 		}
-		f := &partialFile{dir: dir, file: file, created: now, unlisted: true}
-		f.setName(filepath.Join(path, name.String()), name)
+		f := newPartial(dir, path, name, file, now)
 		// Without the lock, a repair of the same directory could take the file for an
 		// incomplete one and remove it.
 		locked, err := file.Lock()
@@ -102,8 +108,6 @@ func createPartial(dir Dir, path string, names *names, now time.Time) (*partialF
 	}
 	return nil, fmt.Errorf("no free file name after %s", names.next(now))
 }
-
-func (f *partialFile) setName(path string, name Name) { f.Path, f.name = path, name }
 
 // check returns ErrGone if the name does not lead to the file, or if the file does not
 // have the size that was written.
@@ -243,7 +247,7 @@ func (f *partialFile) rename(names *names) error {
 	for name := f.name.closed(); ; name.Sequence = names.next(f.created).Sequence {
 		err := f.dir.Rename(f.name.String(), name.String())
 		if err == nil {
-			f.setName(filepath.Join(filepath.Dir(f.Path), name.String()), name)
+			f.Path, f.name = filepath.Join(filepath.Dir(f.Path), name.String()), name
 			f.renamed, f.unlisted = true, true
 			return nil
 		}

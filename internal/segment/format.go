@@ -32,18 +32,6 @@ var contents = []Content{OTLPProto, OTLPJSON, Pprof}
 // Known reports whether c is one of the contents of this package.
 func (c Content) Known() bool { return slices.Contains(contents, c) }
 
-// Framing says how records follow each other in a file.
-type Framing int
-
-const (
-	// LengthPrefixed puts the record's length before it: 4 bytes, big-endian.
-	LengthPrefixed Framing = iota + 1
-	// Lines puts a line feed after each record.
-	Lines
-	// Bare files are one record each.
-	Bare
-)
-
 // Compression is applied to each record separately, with its framing bytes.
 type Compression int
 
@@ -64,41 +52,26 @@ func (c Compression) extension() string {
 // Format is everything that a reader must know about a file.
 type Format struct {
 	Content Content
-	// Framing 0 is the default of Content. A Reader then also accepts Bare files, which
-	// it recognizes by their content.
-	Framing     Framing
+	// Bare files hold a single record without framing. Pprof files always do; a name says
+	// it only while the file is partial. Otherwise JSON records are lines, and protobuf
+	// records are preceded by their length: 4 bytes, big-endian.
+	Bare        bool
 	Compression Compression
 }
 
-// framing returns the default of the content if none is set.
-func (f Format) framing() Framing {
-	switch {
-	case f.Framing != 0:
-		return f.Framing
-	case f.Content == OTLPJSON:
-		return Lines
-	case f.Content == Pprof:
-		return Bare
-	default:
-		return LengthPrefixed
-	}
-}
-
 func (f Format) validate() error {
-	if !f.Content.Known() {
+	switch {
+	case !f.Content.Known():
 		return fmt.Errorf("content is %q: must be one of %q", f.Content, contents)
-	}
-	if f.framing() < LengthPrefixed || f.framing() > Bare {
-		return fmt.Errorf("framing is %d: must be between %d and %d", f.Framing, LengthPrefixed, Bare)
-	}
-	if lines := f.framing() == Lines; lines != (f.Content == OTLPJSON) || f.Content == Pprof && f.framing() != Bare {
-		return fmt.Errorf("framing is %d: must be one that content %q can have", f.framing(), f.Content)
-	}
-	if f.Compression < None || f.Compression > Zstd {
+	case f.Bare && f.Content == OTLPJSON:
+		return fmt.Errorf("content is %q: must be a protobuf message in a bare file", f.Content)
+	case f.Compression < None || f.Compression > Zstd:
 		return fmt.Errorf("compression is %d: must be between %d and %d", f.Compression, None, Zstd)
 	}
 	return nil
 }
+
+func (f Format) bare() bool { return f.Bare || f.Content == Pprof }
 
 // extension is the part of a file's name after the sequence.
 func (f Format) extension() string {

@@ -47,9 +47,9 @@ func (g *groupWriter) append(record Record, e encoded) error {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
 	f.accept(record, e.size())
-	if g.names.format.Framing == Bare {
+	if g.names.format.bare() {
 		// The record is accepted when the file has its final name.
-		g.current, f.Reason = nil, ByFraming
+		g.current, f.Reason = nil, BySingleRecord
 		if err := f.close(&g.names); err != nil {
 			g.discard(f)
 			return &fs.PathError{Op: "close", Path: f.Path, Err: err}
@@ -152,7 +152,7 @@ func (g *groupWriter) leaveDir() {
 func (g *groupWriter) write(f *partialFile, e encoded, now time.Time) error {
 	err := f.write(e, now)
 	synced := true
-	if err == nil && g.options.Sync == SyncRecord && g.names.format.Framing != Bare {
+	if err == nil && g.options.Sync == SyncRecord && !g.names.format.bare() {
 		err = f.sync()
 		synced = err == nil
 	}

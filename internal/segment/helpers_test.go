@@ -33,20 +33,20 @@ func TestMain(m *testing.M) {
 }
 
 var allFormats = []Format{
-	{Content: OTLPProto, Framing: LengthPrefixed, Compression: None},
-	{Content: OTLPProto, Framing: LengthPrefixed, Compression: Gzip},
-	{Content: OTLPProto, Framing: LengthPrefixed, Compression: Zstd},
-	{Content: OTLPJSON, Framing: Lines, Compression: None},
-	{Content: OTLPJSON, Framing: Lines, Compression: Gzip},
-	{Content: OTLPJSON, Framing: Lines, Compression: Zstd},
-	{Content: OTLPProto, Framing: Bare, Compression: None},
-	{Content: OTLPProto, Framing: Bare, Compression: Gzip},
-	{Content: OTLPProto, Framing: Bare, Compression: Zstd},
-	{Content: Pprof, Framing: Bare, Compression: Gzip},
+	{Content: OTLPProto, Compression: None},
+	{Content: OTLPProto, Compression: Gzip},
+	{Content: OTLPProto, Compression: Zstd},
+	{Content: OTLPJSON, Compression: None},
+	{Content: OTLPJSON, Compression: Gzip},
+	{Content: OTLPJSON, Compression: Zstd},
+	{Content: OTLPProto, Bare: true, Compression: None},
+	{Content: OTLPProto, Bare: true, Compression: Gzip},
+	{Content: OTLPProto, Bare: true, Compression: Zstd},
+	{Content: Pprof, Bare: true, Compression: Gzip},
 }
 
 func (f Format) testName() string {
-	return strings.TrimPrefix(f.extension(), ".") + map[Framing]string{Bare: " bare"}[f.Framing]
+	return strings.TrimPrefix(f.extension(), ".") + map[bool]string{true: " bare"}[f.Bare]
 }
 
 // forEachFormat runs a test for each way to write a file.

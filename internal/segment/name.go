@@ -23,15 +23,14 @@ type Name struct {
 	Time time.Time
 	// Sequence distinguishes files of the same millisecond.
 	Sequence uint64
-	// Format has a framing in a partial name only.
-	Format Format
+	Format   Format
 	// Partial is set while the file is being written.
 	Partial bool
 }
 
 func (n Name) String() string {
 	name := fmt.Sprintf("profiles-%s-%06d%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.extension())
-	if n.Partial && n.Format.Framing == Bare {
+	if n.Partial && n.Format.bare() {
 		name += bareSuffix
 	}
 	if n.Partial {
@@ -42,7 +41,7 @@ func (n Name) String() string {
 
 // closed is the name that the file gets when it is closed.
 func (n Name) closed() Name {
-	n.Partial, n.Format.Framing = false, 0
+	n.Partial, n.Format.Bare = false, false
 	return n
 }
 
@@ -70,12 +69,7 @@ func ParseName(name string) (parsed Name, ok bool) {
 			parsed.Format.Compression = c
 		}
 	}
-	if parsed.Partial {
-		parsed.Format.Framing = parsed.Format.framing()
-		if strings.HasPrefix(parts[5], bareSuffix) {
-			parsed.Format.Framing = Bare
-		}
-	}
+	parsed.Format.Bare = strings.HasPrefix(parts[5], bareSuffix)
 	return parsed, parsed.String() == name && parsed.Format.validate() == nil
 }
 

@@ -18,9 +18,9 @@ func TestNames(t *testing.T) {
 		"profiles-20261121T102330.123Z-000042.otlp.pb.zst":             {begun, 42, Format{Content: OTLPProto, Compression: Zstd}, false},
 		"profiles-20261121T102330.123Z-1234567.otlp.pb.gz":             {begun, 1234567, Format{Content: OTLPProto, Compression: Gzip}, false},
 		"profiles-20261121T102330.123Z-000001.otlp.jsonl":              {begun, 1, Format{Content: OTLPJSON}, false},
-		"profiles-20261121T102330.123Z-000001.otlp.jsonl.zst.partial":  {begun, 1, Format{OTLPJSON, Lines, Zstd}, true},
-		"profiles-20261121T102330.123Z-000001.otlp.pb.partial":         {begun, 1, Format{OTLPProto, LengthPrefixed, None}, true},
-		"profiles-20261121T102330.123Z-000001.otlp.pb.gz.bare.partial": {begun, 1, Format{OTLPProto, Bare, Gzip}, true},
+		"profiles-20261121T102330.123Z-000001.otlp.jsonl.zst.partial":  {begun, 1, Format{OTLPJSON, false, Zstd}, true},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.partial":         {begun, 1, Format{OTLPProto, false, None}, true},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.gz.bare.partial": {begun, 1, Format{OTLPProto, true, Gzip}, true},
 	} {
 		parsed, ok := ParseName(text)
 		require.True(t, ok, text)

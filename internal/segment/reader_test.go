@@ -156,7 +156,7 @@ func (f *flips) account(t *testing.T) {
 func TestTornTail(t *testing.T) {
 	const size, n = 80, 3
 	forEachFormat(t, func(t *testing.T, format Format) {
-		if format.Framing == Bare && format.Compression == None {
+		if format.Bare && format.Compression == None {
 			t.Skip("bare messages have no end of their own")
 		}
 		data, ends := fileWithEnds(t, format, n, size)
@@ -195,7 +195,7 @@ func TestGarbageBetweenRecords(t *testing.T) {
 				}(),
 				"magic": bytes.Repeat(append(slices.Clone(zstdMagic), gzipMagic...), 500),
 			} {
-				if format.framing() == Lines && format.Compression == None {
+				if format.Content == OTLPJSON && format.Compression == None {
 					garbage = append(bytes.ReplaceAll(garbage, []byte{lineFeed}, []byte{0}), lineFeed)
 				}
 				dirty := slices.Concat(data[:ends[1]], garbage, data[ends[1]:])
@@ -250,7 +250,7 @@ func TestReaderIsBounded(t *testing.T) {
 func TestBombs(t *testing.T) {
 	big := append(binary.AppendUvarint([]byte{0x0a}, 16<<20), make([]byte, 16<<20)...)
 	for _, compression := range []Compression{Gzip, Zstd} {
-		e, err := encode(Format{Content: OTLPProto, Framing: LengthPrefixed, Compression: compression}, big)
+		e, err := encode(Format{Content: OTLPProto, Compression: compression}, big)
 		require.NoError(t, err)
 		require.Less(t, len(e.chunks[0]), 1<<20)
 		requireLittleMemory(t, slices.Clone(e.chunks[0]), Format{Content: OTLPProto, Compression: compression})
@@ -327,7 +327,7 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
 		format := allFormats[int(which)%len(allFormats)]
 		if which >= 128 {
-			format.Framing = 0
+			format.Bare = false
 		}
 		r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, ReaderOptions{MaxRecordSize: 1 << 20})
 		require.NoError(t, err)

@@ -5,23 +5,20 @@ package segment
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 )
 
-// RecoveredFile describes an incomplete file that was closed or removed.
+// RecoveredFile describes an incomplete file that was closed, or removed because it had no
+// complete record.
 type RecoveredFile struct {
-	// Path is the final path. It is empty if the file was removed because it had no
-	// complete record.
-	Path string
+	ClosedFile // zero if the file was removed
 	// Partial is the path that it had.
 	Partial string
-	Records int
-	// Size is the number of bytes kept, Cut that of the bytes cut off after them.
-	Size, Cut int64
+	// Cut is the number of bytes cut off at the end.
+	Cut int64
 	// Damaged is the number of damaged places between the records of a compressed file.
 	Damaged int
 }
@@ -92,50 +89,47 @@ func recoverOpen(dir Dir, path string, name Name, file File) (recovered *Recover
 		return nil, err
 	}
 
-	f := &partialFile{dir: dir, file: file, info: info, torn: true, unsynced: time.Now(), unlisted: true}
-	f.setName(filepath.Join(path, name.String()), name)
+	f := newPartial(dir, path, name, file, name.Time)
+	f.info, f.torn, f.unsynced = info, true, time.Now()
 	recovered = &RecoveredFile{Partial: f.Path}
 	if closed, err := dir.Lstat(name.closed().String()); err == nil && os.SameFile(closed, info) {
-		// A crash between the two steps of linkAndRemove left both names.
-		recovered.Path, recovered.Size = filepath.Join(path, name.closed().String()), info.Size()
-	} else if name.Format.Framing != Bare {
-		if err := recovered.scan(f, info.Size(), name.Format); err != nil {
+		// A crash between the two steps of Rename left both names.
+		recovered.ClosedFile = ClosedFile{Path: filepath.Join(path, name.closed().String()), Size: info.Size()}
+		return recovered, errors.Join(dir.Remove(name.String()), dir.Sync(), file.Close())
+	}
+	if !name.Format.bare() {
+		if recovered.Damaged, err = f.scan(info.Size()); err != nil {
 			return nil, err
 		}
 	}
-	recovered.Cut = info.Size() - recovered.Size
+	recovered.Cut = info.Size() - f.Size
 	if err := f.close(&names{used: name.Sequence}); err != nil {
 		return nil, err
 	}
 	if f.renamed {
-		recovered.Path = f.Path
+		recovered.ClosedFile = f.ClosedFile
 	}
 	return recovered, nil
 }
 
-// scan finds the end of the last complete record.
-func (r *RecoveredFile) scan(f *partialFile, size int64, format Format) error {
-	reader, err := NewReader(f.file, size, format, ReaderOptions{})
+// scan finds the last complete record, and counts the damaged places before it.
+func (f *partialFile) scan(size int64) (damaged int, err error) {
+	reader, err := NewReader(f.file, size, f.name.Format, ReaderOptions{})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = reader.Close() }()
-	damaged := 0
-	for {
-		_, err := reader.Next()
+	damages := 0
+	for _, err := range reader.All() {
 		if _, isDamage := errors.AsType[*DamageError](err); isDamage {
-			damaged++
+			damages++
 			continue
 		}
-		if errors.Is(err, io.EOF) {
-			f.Records, f.Size = r.Records, r.Size
-			return nil
-		}
 		if err != nil {
-			return err
+			return 0, err
 		}
-		r.Records++
-		r.Size = reader.Offset()
-		r.Damaged = damaged
+		f.Records++
+		f.Size, damaged = reader.Offset(), damages
 	}
+	return damaged, nil
 }

@@ -43,7 +43,7 @@ func TestRepairAfterCrash(t *testing.T) {
 	const size = 60
 	forEachFormat(t, func(t *testing.T, format Format) {
 		t.Parallel()
-		if format.Framing == Bare {
+		if format.Bare {
 			t.Skip("bare files are renamed before they are acknowledged")
 		}
 		whole, ends := fileWithEnds(t, format, 4, size)
@@ -73,8 +73,8 @@ func TestRepairAfterCrash(t *testing.T) {
 			} else {
 				require.Equal(t, want, readFile(t, path, format.Content, size))
 				assert.Equal(t, RecoveredFile{
-					Partial: repaired[cut].Partial, Path: path, Records: len(want),
-					Size: int64(end), Cut: int64(cut - end),
+					Partial: repaired[cut].Partial, ClosedFile: ClosedFile{Path: path, Records: len(want), Size: int64(end)},
+					Cut: int64(cut - end),
 				}, repaired[cut])
 			}
 			assert.NoFileExists(t, repaired[cut].Partial)

@@ -22,8 +22,8 @@ const (
 	BySize    Reason = "size"
 	ByAge     Reason = "age"
 	ByRecords Reason = "records"
-	// ByFraming: the framing has one record in a file.
-	ByFraming Reason = "one_record_per_file"
+	// BySingleRecord: the file is bare.
+	BySingleRecord Reason = "one_record_per_file"
 	// ByError: a file system error occurred while the file was written.
 	ByError Reason = "error"
 	// ByOpenFiles: too many groups had an open file.

@@ -98,7 +98,6 @@ func (o *Options) validate() error {
 }
 
 func (o *Options) setDefaults() {
-	o.Format.Framing = o.Format.framing()
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -184,7 +183,6 @@ func (w *Writer) Append(record Record) error {
 	format := w.options.Format
 	if record.Content != "" && record.Content != format.Content {
 		format = Format{Content: record.Content, Compression: format.Compression}
-		format.Framing = format.framing()
 	}
 	if err := format.Content.checkRecord(record.Data); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidRecord, err)

@@ -58,7 +58,7 @@ func TestWriteAndRead(t *testing.T) {
 			raw += int64(len(record))
 			require.NoError(t, w.Append(Record{Data: record, Summary: Summary{Profiles: 2, Samples: 10 * id}}))
 		}
-		if format.Framing == Bare {
+		if format.Bare {
 			require.Len(t, finished, 5)
 			require.Len(t, list(t, dir), 5)
 		} else {
@@ -98,7 +98,7 @@ func TestNoFileWithoutARecord(t *testing.T) {
 	})
 }
 
-func TestOpenWriterRefuses(t *testing.T) {
+func TestOpenWriterRejectsInvalidOptions(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -107,13 +107,11 @@ func TestOpenWriterRefuses(t *testing.T) {
 		path    string
 		options Options
 	}{
-		"content is \"\": must be one of":        {dir, Options{}},
-		"framing is 2: must be one that":         {dir, Options{Format: Format{Content: OTLPProto, Framing: Lines}}},
-		"framing is 3: must be one that":         {dir, Options{Format: Format{Content: OTLPJSON, Framing: Bare}}},
-		"framing is 4: must be between":          {dir, Options{Format: Format{Content: OTLPProto, Framing: 4}}},
-		"compression is 3: must be between":      {dir, Options{Format: Format{Content: OTLPProto, Compression: 3}}},
-		"sync interval is 0s: must be more than": {dir, Options{Format: good, Sync: SyncInterval}},
-		"not a directory":                        {file, Options{Format: good}},
+		"content is \"\": must be one of":           {dir, Options{}},
+		"must be a protobuf message in a bare file": {dir, Options{Format: Format{Content: OTLPJSON, Bare: true}}},
+		"compression is 3: must be between":         {dir, Options{Format: Format{Content: OTLPProto, Compression: 3}}},
+		"sync interval is 0s: must be more than":    {dir, Options{Format: good, Sync: SyncInterval}},
+		"not a directory":                           {file, Options{Format: good}},
 	} {
 		_, err := openWriter(tt.path, tt.options)
 		require.ErrorContains(t, err, want)
@@ -476,7 +474,7 @@ func TestToolsGivePlainStream(t *testing.T) {
 				t.Skipf("%s is not installed", tool)
 			}
 			n := 20
-			if format.Framing == Bare {
+			if format.Bare {
 				n = 1
 			}
 			file := filepath.Join(t.TempDir(), "file"+format.Compression.extension())
@@ -505,8 +503,8 @@ func TestLengthPrefix(t *testing.T) {
 	}
 }
 
-// TestTooManyUnfinished: while nothing can be finished, files do not pile up without end.
-func TestTooManyUnfinished(t *testing.T) {
+// TestPendingFilesAreBounded: while nothing can be finished, files do not pile up without end.
+func TestPendingFilesAreBounded(t *testing.T) {
 	const size = 10
 	dir := t.TempDir()
 	broken := &renameFails{err: errors.New("broken")}
@@ -550,8 +548,8 @@ func (d *renameFails) Rename(from, to string) error {
 	return d.Dir.Rename(from, to)
 }
 
-// TestFinishNeverReplaces: someone takes the finished name while the file is written.
-func TestFinishNeverReplaces(t *testing.T) {
+// TestCloseNeverReplaces: someone takes the finished name while the file is written.
+func TestCloseNeverReplaces(t *testing.T) {
 	dir := t.TempDir()
 	w := openTestWriter(t, dir, Options{Format: allFormats[0], Now: newClock().Now})
 	require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 1, 10)}))

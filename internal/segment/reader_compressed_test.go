@@ -37,7 +37,7 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 		{"zstd", Zstd, zstdHeads(noise)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			format := Format{Content: OTLPProto, Framing: LengthPrefixed, Compression: tt.compression}
+			format := Format{Content: OTLPProto, Compression: tt.compression}
 			head := encodedRecord(t, format, testRecord(OTLPProto, 1, 100))
 			file := append(head[:len(head)-1], tt.planted...) // torn
 			for id := range behind {
@@ -72,7 +72,7 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 // other one.
 func TestDamagedNeighbours_E9(t *testing.T) {
 	for _, compression := range []Compression{Gzip, Zstd} {
-		format := Format{Content: OTLPProto, Framing: LengthPrefixed, Compression: compression}
+		format := Format{Content: OTLPProto, Compression: compression}
 		var file []byte
 		const records, whole = 40, 5
 		for id := range records {

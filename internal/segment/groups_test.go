@@ -94,9 +94,9 @@ func TestGroupName(t *testing.T) {
 	assert.NotContains(t, GroupName(strings.Repeat("é", 5000))[:cutGroupName], "~")
 }
 
-// hostileValues gives n different values that would like to lead elsewhere, or to be
+// malformedValues gives n different values that would like to lead elsewhere, or to be
 // taken for each other.
-func hostileValues(random *rand.Rand, n int) []string {
+func malformedValues(random *rand.Rand, n int) []string {
 	values := []string{
 		"", ".", "..", "...", "../", "../..", "/", "//", "/etc/passwd", "a/b", "a/../b", `\`, `..\..`, "\x00", "a\x00", "a",
 		"A", "a.", "a ", " a", "~", "%", "%2F", "%2f", "%5F", "_", "_unset", "_empty", "_int-1", "1", "con", "CON", "nul.txt",
@@ -121,12 +121,12 @@ func hostileValues(random *rand.Rand, n int) []string {
 	return values[:n]
 }
 
-// TestHostileGroups_E10: nothing is written outside, no two values share a directory,
+// TestMalformedGroupValues_E10: nothing is written outside, no two values share a directory,
 // and planted links and files are not followed.
-func TestHostileGroups_E10(t *testing.T) {
+func TestMalformedGroupValues_E10(t *testing.T) {
 	const size = 20
 	n := profiletest.Rounds(t, 300, 10_000)
-	values := hostileValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
+	values := malformedValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
 	above := t.TempDir()
 	dir := filepath.Join(above, "base", "profiles")
 	outside := filepath.Join(above, "outside")
@@ -168,7 +168,7 @@ func TestHostileGroups_E10(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(dir, name)))
 	}
 	found := readTree(t, dir, size)
-	profiletest.Account(t, fmt.Sprintf("%d hostile values, %d planted links and files", n, len(planted)), n, countIn(found), 0)
+	profiletest.Account(t, fmt.Sprintf("%d malformed values, %d planted links and files", n, len(planted)), n, countIn(found), 0)
 	require.Len(t, found, n)
 	for id, value := range values {
 		require.Equal(t, []int{id}, found[GroupName(value)], "%q", value)
@@ -391,9 +391,9 @@ func TestGroupNamedLikeAFile_E10(t *testing.T) {
 	profiletest.Account(t, "1 leftovers in groups named like files", 2, countIn(found), 0)
 }
 
-// TestUnfinishedGroupsStay: a group whose file cannot be finished is not forgotten,
+// TestGroupsThatCannotBeClosedStay: a group whose file cannot be finished is not forgotten,
 // and keeps no other from being written while there is room.
-func TestUnfinishedGroupsStay(t *testing.T) {
+func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 	const size = 10
 	dir := t.TempDir()
 	broken := map[string]*renameFails{}
@@ -426,7 +426,7 @@ func TestUnfinishedGroupsStay(t *testing.T) {
 	assert.Equal(t, want, readTree(t, dir, size))
 }
 
-func TestSetRefuses(t *testing.T) {
+func TestOpenWriterRejectsInvalidGroups(t *testing.T) {
 	_, err := OpenWriter(Options{Directory: t.TempDir(), Format: allFormats[0]})
 	require.ErrorContains(t, err, "open groups is 0")
 	_, err = OpenWriter(Options{Directory: t.TempDir(), MaxOpen: 1})
