@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -257,4 +259,62 @@ func manyStacks(n int, id byte) pprofile.Profiles {
 		s.Values().Append(1)
 	}
 	return pd
+}
+
+// ofServices is a payload with n resources, each of a service of its own.
+func ofServices(n int) pprofile.Profiles {
+	pd := of(interval(1, 1, 1), "service.name", "0")
+	for i := 1; i < n; i++ {
+		to := pd.ResourceProfiles().AppendEmpty()
+		pd.ResourceProfiles().At(0).CopyTo(to)
+		to.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
+	}
+	return pd
+}
+
+// The cost of many partitions grows with their number and not with its square.
+func TestSplitByManyPartitions(t *testing.T) {
+	options := defaultOptions()
+	options.SplitBy = []string{"service.name"}
+	cost := func(n int) uint64 {
+		w := NewWindow(options)
+		require.NoError(t, add(w, ofServices(n)))
+		require.Len(t, w.Partitions(), n)
+		var start, end runtime.MemStats
+		runtime.ReadMemStats(&start)
+		for _, key := range w.Partitions() {
+			require.Equal(t, 1, w.Emit(key).ProfileCount())
+		}
+		runtime.ReadMemStats(&end)
+		return end.TotalAlloc - start.TotalAlloc
+	}
+	few, many := cost(500), cost(4000)
+	t.Logf("500 partitions: %d bytes; 4000: %d", few, many)
+	require.Less(t, many, 16*few)
+}
+
+// The values of a partition are those of its resources.
+func TestValues(t *testing.T) {
+	options := &Options{SplitBy: []string{"a", "b"}}
+	seen := map[string]bool{}
+	for _, values := range [][]string{{"", ""}, {"x", ""}, {"", "x"}, {"xx", "x"}, {"x", "xx"}, nil, {"x"}} {
+		m, want := pcommon.NewMap(), map[string]string{}
+		for i, v := range values {
+			m.PutStr(options.SplitBy[i], v)
+			want[options.SplitBy[i]] = v
+		}
+		key := options.partition(m)
+		require.False(t, seen[key])
+		seen[key] = true
+		require.Equal(t, want, options.Values(key))
+	}
+}
+
+// An importer does not keep the memory that a large payload took.
+func TestLargePayloadIsReleased(t *testing.T) {
+	const n = 150_000
+	require.NoError(t, add(NewWindow(defaultOptions()), manyStacks(n, 0)))
+	for range 10 {
+		require.Less(t, cap(importers.Get().(*importer).identities), n)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -561,5 +562,45 @@ func TestColumnParts(t *testing.T) {
 			}
 		}
 		require.Equal(t, want.String(), got.String())
+	}
+}
+
+// Size is about what the heap shows, whatever the window holds.
+func TestSizeIsWhatTheHeapShows(t *testing.T) {
+	payloads := map[string][]pprofile.Profiles{}
+	for _, w := range profiletest.Workloads()[:3] {
+		payloads[w.Name] = []pprofile.Profiles{unmarshalPprof(t, encodePprof(w.Pprof(1))), unmarshalPprof(t, encodePprof(w.Pprof(2)))}
+	}
+	for i := range 1000 {
+		payloads["many services"] = append(payloads["many services"],
+			of(interval(uint64(i), 1, 1), "service.name", "service-"+string(rune('a'+i%26)), "service.instance.id", time.Duration(i).String()))
+		payloads["snapshots"] = append(payloads["snapshots"], interval(uint64(i), 0, 1))
+		if i < 20 {
+			pd := manyStacks(2000, 0)
+			for _, l := range pd.Dictionary().LocationTable().All() {
+				l.SetAddress(l.Address() | uint64(i)<<32)
+			}
+			payloads["stacks"] = append(payloads["stacks"], pd)
+		}
+	}
+	t.Run("corpus", func(t *testing.T) {
+		for _, file := range profiletest.Corpus(t) {
+			if pd := unmarshalPprof(t, file.Data); pd.SampleCount() > 1000 {
+				payloads[file.Name] = []pprofile.Profiles{pd}
+			}
+		}
+		payloads["ebpf"] = profiletest.CorpusOTLP(t)
+	})
+	for name, all := range payloads {
+		before, _ := heap()
+		w := NewWindow(defaultOptions())
+		for _, pd := range all {
+			require.NoError(t, add(w, pd))
+		}
+		after, _ := heap()
+		estimate, shown := float64(w.Size()), after-before
+		t.Logf("%s: %.0f of %.0f bytes, %.2f", name, estimate, shown, estimate/shown)
+		require.InDelta(t, 1, estimate/shown, 0.3, name)
+		require.NotEmpty(t, w.resources)
 	}
 }

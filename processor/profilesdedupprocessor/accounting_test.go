@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -88,7 +89,7 @@ func TestP13_EverythingIsCountedOnce(t *testing.T) {
 							permanent: permanent, accepted: map[string]int{},
 						}
 						p, metric := newCounted(t, nil, func(c *Config) {
-							c.SplitBy, c.RepeatHorizon = []string{"service.name"}, time.Hour
+							c.SplitBy, c.DuplicateTTL = []string{"service.name"}, time.Hour
 							change(c)
 						})
 						p.(*dedupProcessor).next = next
@@ -123,16 +124,16 @@ func TestP13_EverythingIsCountedOnce(t *testing.T) {
 							lost += 1 - times
 						}
 						dropped := metric("dropped_profiles", "")
-						profiletest.Account(t, fmt.Sprintf("%d repeats", metric("repeated_profiles", "")), int(metric("incoming_profiles", "")-metric("repeated_profiles", "")), int(metric("outgoing_profiles", "")), int(dropped))
+						profiletest.Account(t, fmt.Sprintf("%d repeats", metric("duplicate_profiles", "")), int(metric("incoming_profiles", "")-metric("duplicate_profiles", "")), int(metric("outgoing_profiles", "")), int(dropped))
 						if name == "on_receive" {
 							assert.LessOrEqual(t, int64(lost), dropped, "what was dropped may have come again")
 						} else {
 							assert.Zero(t, lost)
 						}
 						assert.Equal(t, metric("incoming_profiles", ""),
-							metric("outgoing_profiles", "")+metric("repeated_profiles", "")+dropped)
+							metric("outgoing_profiles", "")+metric("duplicate_profiles", "")+dropped)
 						assert.Equal(t, metric("incoming_samples", ""),
-							metric("outgoing_samples", "")+metric("repeated_samples", "")+metric("dropped_samples", ""))
+							metric("outgoing_samples", "")+metric("duplicate_samples", "")+metric("dropped_samples", ""))
 					})
 				})
 			}
@@ -156,7 +157,7 @@ func TestP14_SupersededIsCountedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := downstream{answer: test.answer}
-			p, metric := newCounted(t, &next, func(c *Config) { c.Snapshots, c.Window = snapshotsLatest, test.window })
+			p, metric := newCounted(t, &next, func(c *Config) { c.Snapshots, c.Window = string(merge.SnapshotsLatest), test.window })
 			all := pprofile.NewProfiles()
 			for i := range uint64(10) {
 				pd := snapshot("a", (i*7)%10+1, 1) // in any order

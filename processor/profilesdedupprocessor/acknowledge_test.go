@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -244,41 +245,40 @@ func (l *lockless) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) erro
 	return nil
 }
 
-// The memory for what is known is bounded, and given back.
-func TestRepeatsAreBounded(t *testing.T) {
+// The memory for acknowledged keys is bounded, and released.
+func TestDuplicatesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRepeats(time.Minute, 100*knownSize)
+		d := newDuplicates(time.Minute, 100*acknowledgedSize)
 		for i := range 1000 {
-			r.acknowledge([]profileKey{{byte(i), byte(i >> 8), 1}})
-			require.LessOrEqual(t, r.retained(), 101*knownSize+(101/2+64)*acknowledgedSize)
+			d.acknowledge([]merge.Key{{byte(i), byte(i >> 8), 1}})
+			require.LessOrEqual(t, d.size(), 101*acknowledgedSize+(101/2+64)*removedSize)
 		}
 		known := func(i int) bool {
-			in := []incomingProfile{{key: profileKey{byte(i), byte(i >> 8), 1}}}
-			_, marked := r.mark(in)
-			return marked == 1
+			var waits outcomes
+			return !d.skip(&merge.Payload{Profiles: []merge.Profile{{Key: merge.Key{byte(i), byte(i >> 8), 1}}}}, &waits)
 		}
-		require.False(t, known(899), "the earliest are forgotten first")
+		require.False(t, known(899), "the oldest are evicted first")
 		require.True(t, known(900))
 		require.True(t, known(999))
 		time.Sleep(time.Minute + time.Second)
 		require.False(t, known(999))
-		require.Zero(t, r.retained())
+		require.Zero(t, d.size())
 	})
 }
 
-// What was forgotten takes no memory, though it was acknowledged after what is still known.
-func TestRepeatsForgottenAreBounded(t *testing.T) {
-	r := newRepeats(24*time.Hour, 10*knownSize)
-	r.acknowledge([]profileKey{{1}})
+// Removed keys take no memory, though they were acknowledged after keys that are still known.
+func TestRemovedDuplicatesAreBounded(t *testing.T) {
+	d := newDuplicates(24*time.Hour, 10*acknowledgedSize)
+	d.acknowledge([]merge.Key{{1}})
 	for i := range 100_000 {
-		part := newPartition("")
-		part.ids = []profileKey{{2, byte(i), byte(i >> 8), byte(i >> 16)}}
-		part.acknowledged = r.acknowledge(part.ids)
-		r.forget(part)
-		require.LessOrEqual(t, r.retained(), 12*knownSize+66*acknowledgedSize)
-		require.LessOrEqual(t, cap(r.order), 256)
+		part := &partition{}
+		part.keys = []merge.Key{{2, byte(i), byte(i >> 8), byte(i >> 16)}}
+		part.acknowledged = d.acknowledge(part.keys)
+		d.remove(part)
+		require.LessOrEqual(t, d.size(), 12*acknowledgedSize+66*removedSize)
+		require.LessOrEqual(t, cap(d.order), 256)
 	}
-	require.Contains(t, r.known, profileKey{1})
+	require.Contains(t, d.acknowledged, merge.Key{1})
 }
 
 // A window that is dropped does not forget what a later one has acknowledged.
@@ -296,12 +296,15 @@ func TestP13_ForgetsItsOwnOnly(t *testing.T) {
 			}
 			return nil
 		}}
-		p := newTestProcessor(t, &next, func(c *Config) { c.RepeatHorizon, c.Window = time.Minute, time.Second })
+		p := newTestProcessor(t, &next, func(c *Config) {
+			c.DuplicateTTL, c.Window = time.Minute, time.Second
+			c.RetryOnFailure.InitialInterval, c.RetryOnFailure.MaxInterval = 10*time.Second, 10*time.Second
+		})
 		send := func() { require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 1))) }
 		send()
-		time.Sleep(80 * time.Second) // beyond the horizon
+		time.Sleep(85 * time.Second) // beyond duplicate_ttl
 		send()
-		time.Sleep(55 * time.Second) // the first is refused for good, the second is accepted
+		time.Sleep(50 * time.Second) // the first gets a permanent error, the second is accepted
 		synctest.Wait()
 		require.EqualValues(t, 1, next.total())
 		send() // within the horizon of the second

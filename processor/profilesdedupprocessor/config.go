@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
@@ -25,15 +27,7 @@ const (
 	acknowledgeOnFlush   = "on_flush"
 )
 
-// What becomes of readings: Profiles that hold a state, not what happened during
-// an interval.
-const (
-	snapshotsKeep   = "keep"
-	snapshotsLatest = "latest"
-	snapshotsSum    = "sum"
-)
-
-// What becomes of timestamps.
+// Whether timestamps are kept.
 const (
 	timestampsKeep = "keep"
 	timestampsDrop = "drop"
@@ -50,50 +44,45 @@ var granularities = map[string]dictionary.Granularity{
 // clients, of which many are 10 s.
 const maxOnFlushWindow = 5 * time.Second
 
-// leastDuration catches durations without a unit, which are read as nanoseconds.
-const leastDuration = time.Millisecond
-
 // Config of the processor.
 type Config struct {
-	// Window is how long payloads are gathered before they are passed on as one. 0
-	// passes each on by itself, deduplicated within itself.
+	// Window is how long payloads are merged before they are sent as one. 0 sends each payload
+	// immediately, merged with itself.
 	Window time.Duration `mapstructure:"window"`
-	// Acknowledge is when the caller gets its answer: on_receive, when the payload
-	// is in the window; on_flush, when the next component has accepted the window.
+	// Acknowledge is when the caller gets its answer: on_receive, when the payload is in the
+	// window; on_flush, when the next consumer has accepted the window.
 	Acknowledge string `mapstructure:"acknowledge"`
-	// MemoryLimit bounds, in bytes, what the filling window and those on their way
-	// retain. A window is flushed early at a third of it.
+	// MemoryLimit bounds the bytes that the open window, the windows being exported and the retry
+	// queue retain. A window is closed early at a third of it.
 	MemoryLimit bytesize.Size `mapstructure:"memory_limit"`
-	// Snapshots is what becomes of readings: keep leaves those of each payload by
-	// themselves, latest keeps the last one of each resource, sum adds them up like
-	// intervals.
+	// Snapshots is how snapshots merge: keep does not merge them, latest keeps the last one of
+	// each resource, sum adds them like intervals.
 	Snapshots string `mapstructure:"snapshots"`
-	// SnapshotSampleTypes are the sample types whose Profiles are readings where
-	// they do not say themselves what they are.
+	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
+	// attribute profile.temporality says otherwise.
 	SnapshotSampleTypes []string `mapstructure:"snapshot_sample_types"`
-	// Timestamps is what becomes of the timestamps of samples: keep, or drop, which
-	// leaves the values, and of timestamps alone their count.
+	// Timestamps says whether samples keep their timestamps: keep, or drop, which replaces
+	// timestamps without values by their number.
 	Timestamps string `mapstructure:"timestamps"`
-	// DropZeroSamples leaves out samples whose value is 0. Those with timestamps stay.
+	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool `mapstructure:"drop_zero_samples"`
 	// Granularity is how finely locations are told apart: address, line, function.
 	Granularity string `mapstructure:"granularity"`
-	// RebaseMappings makes one of the mappings of one binary at several addresses.
+	// RebaseMappings merges the mappings of one binary at several addresses.
 	RebaseMappings bool `mapstructure:"rebase_mappings"`
-	// DropSampleAttributes and DropResourceAttributes are the keys of attributes that
-	// are left out of samples and of resources, so that more of them are equal.
+	// DropSampleAttributes and DropResourceAttributes are the keys of attributes to drop from
+	// samples and from resources, so that more of them are equal.
 	DropSampleAttributes   []string `mapstructure:"drop_sample_attributes"`
 	DropResourceAttributes []string `mapstructure:"drop_resource_attributes"`
-	// SplitBy are keys of resource attributes. A window is passed on as one payload for
-	// each combination of their values, with client metadata of those names.
+	// SplitBy are keys of resource attributes. A window is sent as one payload for each
+	// combination of their values, with client metadata of those names.
 	SplitBy []string `mapstructure:"split_by"`
-	// RepeatHorizon is how long a Profile is known after it was acknowledged: one that
-	// comes again is dropped. 0 drops none.
-	RepeatHorizon time.Duration `mapstructure:"repeat_horizon"`
-	// RetryOnFailure is how a window that the next component did not accept is
-	// offered again.
+	// DuplicateTTL is how long a Profile is recognized after it was acknowledged: its duplicates
+	// are dropped. 0 drops none.
+	DuplicateTTL time.Duration `mapstructure:"duplicate_ttl"`
+	// RetryOnFailure is how a payload that the next consumer did not accept is retried.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
-	// ShutdownTimeout bounds the flush at shutdown.
+	// ShutdownTimeout bounds the time in which Shutdown sends what is left.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 }
 
@@ -112,7 +101,7 @@ func createDefaultConfig() component.Config {
 		Window:      10 * time.Second,
 		Acknowledge: acknowledgeOnReceive,
 		MemoryLimit: 256 * bytesize.MiB,
-		Snapshots:   snapshotsKeep,
+		Snapshots:   string(merge.SnapshotsKeep),
 		SnapshotSampleTypes: []string{
 			"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate",
 		},
@@ -122,7 +111,7 @@ func createDefaultConfig() component.Config {
 		DropSampleAttributes:   []string{},
 		DropResourceAttributes: []string{},
 		SplitBy:                []string{},
-		RepeatHorizon:          5 * time.Minute,
+		DuplicateTTL:           5 * time.Minute,
 		RetryOnFailure:         retry,
 		ShutdownTimeout:        10 * time.Second,
 	}
@@ -131,88 +120,85 @@ func createDefaultConfig() component.Config {
 // Unmarshal reads the configuration strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// Validate names the field, its value and what is allowed.
+// Validate returns errors that name the key, its value and what is allowed.
 func (c *Config) Validate() error {
 	var errs []error
-	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Window != 0 && c.Window < leastDuration {
-		refuse("window is %v: it must be 0s (each payload by itself) or at least %v, with its unit", c.Window, leastDuration)
+	fail := func(key string, value any, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s is %v: must be %s", key, value, fmt.Sprintf(format, args...)))
 	}
-	oneOf := func(name, value string, allowed ...string) {
+	oneOf := func(key, value string, allowed ...string) {
 		if !slices.Contains(allowed, value) {
 			last := len(allowed) - 1
-			refuse("%s is %q: it must be %s or %s", name, value, strings.Join(allowed[:last], ", "), allowed[last])
+			fail(key, strconv.Quote(value), "%s or %s", strings.Join(allowed[:last], ", "), allowed[last])
 		}
 	}
-	oneOf("acknowledge", c.Acknowledge, acknowledgeOnReceive, acknowledgeOnFlush)
-	oneOf("snapshots", c.Snapshots, snapshotsKeep, snapshotsLatest, snapshotsSum)
-	oneOf("timestamps", c.Timestamps, timestampsKeep, timestampsDrop)
-	oneOf("granularity", c.Granularity, "address", "line", "function")
-	if c.Acknowledge == acknowledgeOnFlush && c.Window > maxOnFlushWindow {
-		refuse("window is %v: with acknowledge on_flush it must be at most %v, as callers wait for it", c.Window, maxOnFlushWindow)
+	const leastDuration = time.Millisecond
+	duration := func(key string, d time.Duration, zero string) {
+		switch {
+		case d >= leastDuration || d == 0 && zero != "":
+		case zero != "":
+			fail(key, d, "0s (%s) or at least %v", zero, leastDuration)
+		default:
+			fail(key, d, "at least %v", leastDuration)
+		}
 	}
-	if c.MemoryLimit < bytesize.MiB {
-		refuse("memory_limit is %v: it must be at least 1MiB", c.MemoryLimit)
-	}
-	list := func(name string, keys []string, example string) {
-		for i, key := range keys {
-			if key == "" {
-				refuse("%s[%d] is empty: it must be %s", name, i, example)
-			} else if slices.Contains(keys[:i], key) {
-				refuse("%s[%d] is %q: that is there already", name, i, key)
+	keys := func(key string, values []string, what string) {
+		for i, value := range values {
+			switch key := fmt.Sprintf("%s[%d]", key, i); {
+			case value == "":
+				fail(key, `""`, "%s", what)
+			case slices.Contains(values[:i], value):
+				fail(key, strconv.Quote(value), "different from the others")
 			}
 		}
 	}
-	list("snapshot_sample_types", c.SnapshotSampleTypes, "the type of a sample, as inuse_space")
-	list("drop_sample_attributes", c.DropSampleAttributes, "the key of an attribute, as thread.id")
-	list("drop_resource_attributes", c.DropResourceAttributes, "the key of an attribute, as service.instance.id")
-	list("split_by", c.SplitBy, "the key of a resource attribute, as service.name")
-	for i, key := range c.SplitBy {
-		if slices.Contains(c.DropResourceAttributes, key) {
-			refuse("split_by[%d] is %q: it must not be one of drop_resource_attributes", i, key)
+
+	duration("window", c.Window, "no window")
+	oneOf("acknowledge", c.Acknowledge, acknowledgeOnReceive, acknowledgeOnFlush)
+	if c.Acknowledge == acknowledgeOnFlush && c.Window > maxOnFlushWindow {
+		fail("window", c.Window, "at most %v with acknowledge on_flush, as callers wait for it", maxOnFlushWindow)
+	}
+	if c.MemoryLimit < bytesize.MiB {
+		fail("memory_limit", c.MemoryLimit, "at least 1MiB")
+	}
+	oneOf("snapshots", c.Snapshots, string(merge.SnapshotsKeep), string(merge.SnapshotsLatest), string(merge.SnapshotsSum))
+	keys("snapshot_sample_types", c.SnapshotSampleTypes, "a sample type, such as inuse_space")
+	oneOf("timestamps", c.Timestamps, timestampsKeep, timestampsDrop)
+	oneOf("granularity", c.Granularity, "address", "line", "function")
+	keys("drop_sample_attributes", c.DropSampleAttributes, "the key of an attribute, such as thread.id")
+	keys("drop_resource_attributes", c.DropResourceAttributes, "the key of an attribute, such as service.instance.id")
+	keys("split_by", c.SplitBy, "the key of a resource attribute, such as service.name")
+	for i, name := range c.SplitBy {
+		key := fmt.Sprintf("split_by[%d]", i)
+		if slices.Contains(c.DropResourceAttributes, name) {
+			fail(key, strconv.Quote(name), "a key that drop_resource_attributes does not have")
 		}
-		if slices.ContainsFunc(c.SplitBy[:i], func(other string) bool { return strings.EqualFold(other, key) && other != key }) {
-			refuse("split_by[%d] is %q: client metadata has no upper and lower case, and that is there already", i, key)
+		if slices.ContainsFunc(c.SplitBy[:i], func(other string) bool { return strings.EqualFold(other, name) && other != name }) {
+			fail(key, strconv.Quote(name), "different from the others in more than case (client metadata keys are case-insensitive)")
 		}
 	}
-	if c.RepeatHorizon != 0 && c.RepeatHorizon < leastDuration {
-		refuse("repeat_horizon is %v: it must be 0s (no repeats are dropped) or at least %v, with its unit", c.RepeatHorizon, leastDuration)
+	duration("duplicate_ttl", c.DuplicateTTL, "no duplicates are dropped")
+	if retry := c.RetryOnFailure; retry.Enabled {
+		duration("retry_on_failure::initial_interval", retry.InitialInterval, "")
+		if retry.MaxInterval < retry.InitialInterval {
+			fail("retry_on_failure::max_interval", retry.MaxInterval, "at least initial_interval (%v)", retry.InitialInterval)
+		}
+		duration("retry_on_failure::max_elapsed_time", retry.MaxElapsedTime, "no limit")
 	}
-	if c.RetryOnFailure.Enabled && c.RetryOnFailure.InitialInterval < leastDuration {
-		refuse("retry_on_failure::initial_interval is %v: it must be at least %v, with its unit", c.RetryOnFailure.InitialInterval, leastDuration)
-	}
-	if c.RetryOnFailure.Enabled && c.RetryOnFailure.MaxInterval < c.RetryOnFailure.InitialInterval {
-		refuse("retry_on_failure::max_interval is %v: it must be at least initial_interval (%v)", c.RetryOnFailure.MaxInterval, c.RetryOnFailure.InitialInterval)
-	}
-	if elapsed := c.RetryOnFailure.MaxElapsedTime; c.RetryOnFailure.Enabled && elapsed != 0 && elapsed < leastDuration {
-		refuse("retry_on_failure::max_elapsed_time is %v: it must be 0s (no limit) or at least %v, with its unit", elapsed, leastDuration)
-	}
-	if c.ShutdownTimeout < leastDuration {
-		refuse("shutdown_timeout is %v: it must be at least %v, with its unit", c.ShutdownTimeout, leastDuration)
-	}
+	duration("shutdown_timeout", c.ShutdownTimeout, "")
 	return errors.Join(errs...)
 }
 
-func (c *Config) mergeSettings() mergeSettings {
-	return mergeSettings{
-		snapshots:       c.Snapshots,
-		snapshotTypes:   setOf(c.SnapshotSampleTypes),
-		dropTimestamps:  c.Timestamps == timestampsDrop,
-		dropZeroSamples: c.DropZeroSamples,
-		coarsening: dictionary.Coarsening{
-			Granularity:    granularities[c.Granularity],
-			RebaseMappings: c.RebaseMappings,
-		},
-		dropSampleAttributes:   setOf(c.DropSampleAttributes),
-		dropResourceAttributes: setOf(c.DropResourceAttributes),
-		splitBy:                c.SplitBy,
+func (c *Config) mergeOptions() *merge.Options {
+	return &merge.Options{
+		Snapshots:              merge.Snapshots(c.Snapshots),
+		SnapshotSampleTypes:    c.SnapshotSampleTypes,
+		DropTimestamps:         c.Timestamps == timestampsDrop,
+		DropZeroSamples:        c.DropZeroSamples,
+		Coarsening:             dictionary.Coarsening{Granularity: granularities[c.Granularity], RebaseMappings: c.RebaseMappings},
+		DropSampleAttributes:   c.DropSampleAttributes,
+		DropResourceAttributes: c.DropResourceAttributes,
+		SplitBy:                c.SplitBy,
+		ProfileKeys:            c.DuplicateTTL > 0,
 	}
-}
-
-func setOf(names []string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
 }

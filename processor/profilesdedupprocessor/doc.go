@@ -3,10 +3,9 @@
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
-// Package profilesdedupprocessor merges the profiles that arrive within a window
-// into one dictionary and one set of Profiles.
+// Package profilesdedupprocessor merges the profiles that arrive within a window into one
+// payload with one dictionary, by the rules of internal/merge.
 //
-// It promises that sums per sample identity {stack, set of attributes, link} are
-// those of what came in, that a refused payload changes nothing in the window,
-// and that what it has acknowledged is passed on, at the latest at shutdown.
+// It promises that a rejected payload leaves the window unchanged, and that an acknowledged
+// payload is sent, at the latest during shutdown, or counted as dropped.
 package profilesdedupprocessor

@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
@@ -83,10 +84,17 @@ func TestP1_EachIndex(t *testing.T) {
 	}
 	var next downstream
 	p := newTestProcessor(t, &next, nil)
-	w := newWindow(defaultSettings())
-	var im importer
-	require.NoError(t, im.add(w, payload()))
-	want := marshal(t, w.profiles())
+	options := createDefaultConfig().(*Config).mergeOptions()
+	w := merge.NewWindow(options)
+	add := func(pd pprofile.Profiles) error {
+		payload, err := merge.Prepare(pd, options)
+		if err != nil {
+			return err
+		}
+		return w.Add(payload)
+	}
+	require.NoError(t, add(payload()))
+	want := marshal(t, w.Emit(""))
 	faulty := 0
 	for i, field := range fields {
 		length := field.table(payload().Dictionary())
@@ -95,12 +103,12 @@ func TestP1_EachIndex(t *testing.T) {
 			field.set(pd, bad)
 			before := marshal(t, pd)
 			pd.MarkReadOnly()
-			require.ErrorIsf(t, im.add(w, pd), errInvalid, "field %d", i)
+			require.ErrorIsf(t, add(pd), merge.ErrInvalid, "field %d", i)
 			require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), pd)))
 			require.Equal(t, before, marshal(t, pd), "the input is untouched")
 			faulty++
 		}
-		require.Equalf(t, want, marshal(t, w.profiles()), "field %d", i)
+		require.Equalf(t, want, marshal(t, w.Emit("")), "field %d", i)
 	}
 	require.NoError(t, p.ConsumeProfiles(t.Context(), payload()))
 	require.NoError(t, p.Shutdown(t.Context()))
@@ -109,68 +117,10 @@ func TestP1_EachIndex(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with an index to nowhere", faulty))
 }
 
-func firstProfile(pd pprofile.Profiles) pprofile.Profile {
-	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-}
-
 // What the format asks for and some senders leave out is put right: tables without
 // zero values, or empty ones.
-func TestP1_TablesWithoutZeroValues(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("main", "cpu", "nanoseconds")
-	d.FunctionTable().AppendEmpty() // its name is string 0: main
-	d.LocationTable().AppendEmpty().Lines().AppendEmpty()
-	d.StackTable().AppendEmpty().LocationIndices().Append(0)
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(1)
-	p.SampleType().SetUnitStrindex(2)
-	p.SetDurationNano(1)
-	p.Samples().AppendEmpty().Values().Append(7)
-	out := merged(t, defaultSettings(), pd)
-	expanded, err := profiletest.Expand(out)
-	require.NoError(t, err)
-	require.Len(t, expanded[0].Samples, 1)
-	require.Equal(t, "7", expanded[0].Samples[0].Sum.String())
-	require.Equal(t, "cpu", expanded[0].Type)
-	require.Equal(t, "main", expanded[0].Samples[0].Stack[0].Lines[0].Function)
-	require.NotEmpty(t, expanded[0].ProfileID)
-	profiletest.Injected(t, "1 payloads without zero values")
-}
-
 // Values, timestamps, both and neither in one Profile: split by shape, nothing lost,
 // whatever the time of the Profile says.
-func TestP4_MixedShapes(t *testing.T) {
-	for _, time := range []uint64{0, 1000} {
-		pd := interval(time, 10, 5)
-		samples := onlyProfile(t, pd).Samples()
-		samples.AppendEmpty().TimestampsUnixNano().Append(7, 3, 5000, math.MaxUint64)
-		both := samples.AppendEmpty()
-		both.TimestampsUnixNano().Append(2, 1)
-		both.Values().Append(20, 10)
-		samples.AppendEmpty() // it says nothing
-		out := merged(t, defaultSettings(), pd, pd)
-		require.Equal(t, 3, out.ProfileCount())
-		eachProfile(out, func(p pprofile.Profile) {
-			require.EqualValues(t, time, p.Time(), "no range from 1970")
-			require.EqualValues(t, 10, p.DurationNano())
-			require.False(t, p.ProfileID().IsEmpty())
-			s := p.Samples().At(0)
-			values, times := s.Values().AsRaw(), s.TimestampsUnixNano().AsRaw()
-			switch {
-			case len(times) == 0:
-				require.Equal(t, []int64{10}, values)
-			case len(values) == 0:
-				require.Equal(t, []uint64{3, 3, 7, 7, 5000, 5000, math.MaxUint64, math.MaxUint64}, times)
-			default:
-				require.Equal(t, []uint64{1, 1, 2, 2}, times)
-				require.Equal(t, []int64{10, 10, 20, 20}, values)
-			}
-		})
-	}
-	profiletest.Injected(t, "4 payloads of mixed shapes")
-}
-
 func newCounted(t *testing.T, next *downstream, change func(*Config)) (xprocessor.Profiles, func(name, reason string) int64) {
 	tel := componenttest.NewTelemetry()
 	cfg := createDefaultConfig().(*Config)
@@ -261,7 +211,7 @@ func TestP8_Accounting(t *testing.T) {
 			dropped := metric("dropped_samples", string(reasonPermanent))
 			if acknowledge == acknowledgeOnReceive {
 				require.Zero(t, permanent.Load())
-				require.Positive(t, metric("refused_payloads", string(reasonMemory)), "back-pressure at the limit")
+				require.Positive(t, metric("rejected_payloads", string(reasonMemory)), "back-pressure at the limit")
 				require.Equal(t, acknowledged.Load()*2001, next.total()+dropped)
 				require.Zero(t, metric("dropped_samples", string(reasonAbandoned)))
 			} else {
@@ -344,7 +294,7 @@ func TestP9_VerifyShutdown(t *testing.T) {
 func TestTelemetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
-		p, metric := newCounted(t, &next, func(c *Config) { c.Snapshots = snapshotsLatest })
+		p, metric := newCounted(t, &next, func(c *Config) { c.Snapshots = string(merge.SnapshotsLatest) })
 		for range 3 {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
 		}
@@ -362,10 +312,10 @@ func TestTelemetry(t *testing.T) {
 			value        int64
 		}{
 			{"incoming_profiles", "", 7}, {"incoming_samples", "", 7},
-			{"repeated_profiles", "", 2}, {"repeated_samples", "", 2},
+			{"duplicate_profiles", "", 2}, {"duplicate_samples", "", 2},
 			{"outgoing_profiles", "", 2}, {"outgoing_samples", "", 2},
 			{"dropped_profiles", string(reasonSuperseded), 3}, {"dropped_samples", "", 0},
-			{"refused_payloads", string(reasonInvalid), 1}, {"refused_payloads", "", 1},
+			{"rejected_payloads", string(reasonInvalid), 1}, {"rejected_payloads", "", 1},
 			{"flushes", string(reasonWindow), 1}, {"flushes", "", 1}, {"retries", "", 0},
 			{"dictionary_entries_in", "", 7 * 3}, {"dictionary_bytes_in", "", 7 * (2 + 5 + 13)},
 			// Each table with its zero value, and two strings.
@@ -377,40 +327,3 @@ func TestTelemetry(t *testing.T) {
 }
 
 // The estimate of what a window retains is what the heap shows, within 30 %.
-func TestRetainedIsWhatTheHeapShows(t *testing.T) {
-	payloads := map[string][]pprofile.Profiles{}
-	for _, w := range profiletest.Workloads()[:3] {
-		payloads[w.Name] = []pprofile.Profiles{unmarshalPprof(t, encodePprof(w.Pprof(1))), unmarshalPprof(t, encodePprof(w.Pprof(2)))}
-	}
-	for i := range 1000 {
-		payloads["many services"] = append(payloads["many services"],
-			of(interval(uint64(i), 1, 1), "service.name", "service-"+string(rune('a'+i%26)), "service.instance.id", time.Duration(i).String()))
-		payloads["readings"] = append(payloads["readings"], interval(uint64(i), 0, 1))
-		if i < 20 {
-			payloads["stacks"] = append(payloads["stacks"], large(i))
-		}
-	}
-	t.Run("corpus", func(t *testing.T) {
-		for _, file := range profiletest.Corpus(t) {
-			if pd := unmarshalPprof(t, file.Data); pd.SampleCount() > 1000 {
-				payloads[file.Name] = []pprofile.Profiles{pd}
-			}
-		}
-		payloads["ebpf"] = profiletest.CorpusOTLP(t)
-	})
-	for name, all := range payloads {
-		before, _ := heap()
-		w := newWindow(defaultSettings())
-		var im importer
-		for _, pd := range all {
-			require.NoError(t, im.add(w, pd))
-		}
-		im = importer{}
-		after, _ := heap()
-		estimate, shown := float64(w.retained()), after-before
-		t.Logf("%s: %.0f of %.0f bytes, %.2f", name, estimate, shown, estimate/shown)
-		require.InDelta(t, 1, estimate/shown, 0.3, name)
-		require.NotEmpty(t, w.resources)
-		require.NotNil(t, im)
-	}
-}

@@ -9,43 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-// manyStacks is a payload of one Profile with n samples of value 1, each of a stack of
-// its own.
-func manyStacks(n int, id byte) pprofile.Profiles {
-	pd := interval(1, 1, 1)
-	d := pd.Dictionary()
-	d.MappingTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	d.StackTable().AppendEmpty()
-	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-	p.SetProfileID(pprofile.ProfileID{id})
-	p.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
-	p.Samples().EnsureCapacity(n)
-	for i := range n {
-		d.LocationTable().AppendEmpty().SetAddress(uint64(i + 1))
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i + 1))
-		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(int32(i + 1))
-		s.Values().Append(1)
-	}
-	return pd
-}
 
 // A payload is not lost for being large: beyond the size up to which an importer keeps
 // its memory too.
 func TestP8_LargePayloads(t *testing.T) {
 	const n = 150_000
-	t.Run("released", func(t *testing.T) {
-		var im importer
-		require.NoError(t, im.add(newWindow(defaultSettings()), manyStacks(n, 0)))
-		im.release()
-		require.Nil(t, im.identities, "n is too small for this test")
-	})
 	for _, test := range []struct {
 		name   string
 		id     byte
@@ -53,7 +24,7 @@ func TestP8_LargePayloads(t *testing.T) {
 	}{
 		{"on_receive", 1, func(*Config) {}},
 		{"without an id", 0, func(*Config) {}},
-		{"no repeats", 1, func(c *Config) { c.RepeatHorizon = 0 }},
+		{"no repeats", 1, func(c *Config) { c.DuplicateTTL = 0 }},
 		{"no window", 1, func(c *Config) { c.Window = 0 }},
 		{"on_flush", 1, onFlush},
 	} {

@@ -6,7 +6,6 @@ package profilesdedupprocessor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,78 +21,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-func of(pd pprofile.Profiles, attributes ...string) pprofile.Profiles {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for i := 0; i < len(attributes); i += 2 {
-			rp.Resource().Attributes().PutStr(attributes[i], attributes[i+1])
-		}
-	}
-	return pd
-}
-
 // snapshot is a reading of one sample.
-func snapshot(process string, time uint64, value int64) pprofile.Profiles {
-	return of(interval(time, 0, value), "service.name", "checkout", "service.instance.id", process)
-}
-
 // Ten snapshots of one process, and of three whose resources become equal.
-func TestP14_Snapshots(t *testing.T) {
-	var one, three []pprofile.Profiles
-	for i := range uint64(10) {
-		one = append(one, snapshot("a", 10+i, int64(i+1)))
-		for n, process := range []string{"a", "b", "c"} {
-			three = append(three, snapshot(process, 10+i, int64(100*n)+int64(i)))
-		}
-	}
-	values := func(pd pprofile.Profiles) (all []int64) {
-		eachProfile(pd, func(p pprofile.Profile) { all = append(all, p.Samples().At(0).Values().At(0)) })
-		return all
-	}
-	for _, test := range []struct {
-		snapshots string
-		payloads  []pprofile.Profiles
-		dropped   []string
-		want      []int64
-	}{
-		{snapshotsKeep, one, nil, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
-		{snapshotsLatest, one, nil, []int64{10}},
-		{snapshotsLatest, append(one[5:len(one):len(one)], one[:5]...), nil, []int64{10}},
-		{snapshotsSum, one, nil, []int64{55}},
-		{snapshotsLatest, three, nil, []int64{9, 109, 209}},
-		{snapshotsLatest, three, []string{"service.instance.id"}, []int64{327}},
-		{snapshotsSum, three, []string{"service.instance.id"}, []int64{3135}},
-	} {
-		settings := defaultSettings()
-		settings.snapshots, settings.dropResourceAttributes = test.snapshots, setOf(test.dropped)
-		settings.dropZeroSamples = false
-		out := merged(t, settings, test.payloads...)
-		profiletest.Injected(t, fmt.Sprintf("%d readings", len(test.payloads)))
-		require.Equal(t, test.want, values(out), "%s %v", test.snapshots, test.dropped)
-		if test.snapshots == snapshotsLatest {
-			eachProfile(out, func(p pprofile.Profile) {
-				require.EqualValues(t, 19, p.Time())
-				require.Zero(t, p.DurationNano(), "a reading still")
-			})
-		}
-	}
-}
-
 // The series of the corpus: the last reading is what it was.
-func TestP14_CorpusSeries(t *testing.T) {
-	var series []pprofile.Profiles
-	for _, file := range profiletest.Corpus(t) {
-		if strings.HasPrefix(file.Name, "go-heap-series/") {
-			series = append(series, unmarshalPprof(t, file.Data))
-		}
-	}
-	settings := defaultSettings()
-	settings.snapshots = snapshotsLatest
-	out := merged(t, settings, series...)
-	require.Equal(t, 4, out.ProfileCount())
-	requireSameSums(t, series[len(series)-1:], out)
-	profiletest.Injected(t, fmt.Sprintf("%d readings", len(series)))
-}
-
 // routed is a downstream that notes the client metadata of what it accepts.
 type routed struct {
 	refuse   func(value string) error
@@ -180,81 +110,4 @@ func TestSplitBy(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestSplitByEncodesValues(t *testing.T) {
-	s := mergeSettings{splitBy: []string{"a", "b"}}
-	seen := map[string]bool{}
-	for _, values := range [][]string{{"", ""}, {"x", ""}, {"", "x"}, {"xx", "x"}, {"x", "xx"}, nil, {"x"}} {
-		m := pcommon.NewMap()
-		for i, v := range values {
-			m.PutStr(s.splitBy[i], v)
-		}
-		key := s.partitionOf(m)
-		require.False(t, seen[key])
-		seen[key] = true
-		metadata := s.metadata(client.Info{}, key).Metadata
-		for i, name := range s.splitBy {
-			want := values[min(i, len(values)):min(i+1, len(values))]
-			require.ElementsMatch(t, want, metadata.Get(name))
-		}
-	}
-}
-
-// Dropped attributes leave the sums of what remains as they were.
-func TestDropAttributes(t *testing.T) {
-	settings := defaultSettings()
-	settings.dropSampleAttributes = setOf([]string{"thread_id", "thread_name"})
-	for _, file := range profiletest.Corpus(t) {
-		if file.Name != "thread-labels.pb.gz" {
-			continue
-		}
-		pd := unmarshalPprof(t, file.Data)
-		before, err := profiletest.Expand(pd)
-		require.NoError(t, err)
-		for _, e := range before {
-			for _, s := range e.Samples {
-				s.Attributes = without(s.Attributes, settings.dropSampleAttributes)
-			}
-		}
-		out := merged(t, settings, pd)
-		after, err := profiletest.Expand(out)
-		require.NoError(t, err)
-		options := profiletest.Options{Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
-		require.Less(t, out.SampleCount(), pd.SampleCount())
-		require.Empty(t, profiletest.Diff(profiletest.Normalize(before, options), profiletest.Normalize(after, options)))
-	}
-
-	settings.dropResourceAttributes = setOf([]string{"service.instance.id"})
-	var payloads []pprofile.Profiles
-	for i := range 5 {
-		payloads = append(payloads, of(interval(1, 1, 1), "service.name", "a", "service.instance.id", fmt.Sprint(i)))
-	}
-	out := merged(t, settings, payloads...)
-	require.EqualValues(t, 5, onlyProfile(t, out).Samples().At(0).Values().At(0))
-	require.Equal(t, map[string]any{"service.name": "a"}, out.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-}
-
-// Timestamps alone become their count.
-func TestTimestampsDrop(t *testing.T) {
-	settings := defaultSettings()
-	settings.dropTimestamps = true
-	payloads := profiletest.CorpusOTLP(t)
-	out := merged(t, settings, payloads...)
-	want := int64(0)
-	for _, pd := range payloads {
-		eachProfile(pd, func(p pprofile.Profile) {
-			for _, s := range p.Samples().All() {
-				want += int64(s.TimestampsUnixNano().Len())
-			}
-		})
-	}
-	got := int64(0)
-	eachProfile(out, func(p pprofile.Profile) {
-		for _, s := range p.Samples().All() {
-			require.Zero(t, s.TimestampsUnixNano().Len())
-			got += s.Values().At(0)
-		}
-	})
-	require.Equal(t, want, got)
 }

@@ -19,41 +19,38 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// dedupProcessor gathers payloads in a window and passes on full windows, one at
-// a time and in order, from a goroutine of its own.
+// dedupProcessor merges payloads in an open window. Its export goroutine sends closed windows,
+// and payloads from the retry queue, to the next consumer.
 type dedupProcessor struct {
 	cfg       *Config
-	settings  mergeSettings
+	options   *merge.Options
 	next      xconsumer.Profiles
 	logger    *zap.Logger
 	telemetry *telemetry
-	intake    *intake
-	singles   sync.Pool // *importer, for payloads by themselves
 
-	mu       sync.Mutex // guards what follows
-	repeats  *repeats
-	importer importer
-	filling  *batch   // nil when nothing is in it
-	waiting  []*batch // full, in order; the sender works on the first
-	held     int      // bytes of what is to be offered again
-	timer    *time.Timer
-	overdue  bool // the filling window is to go as soon as no other waits
-	stopping bool
-	dropped  int // partitions that had been acknowledged, because the time of the shutdown was over
+	mu         sync.Mutex // guards what follows
+	duplicates *duplicates
+	open       *window   // nil if nothing is in it
+	pending    []*window // closed, in order; the export goroutine works on the first
+	retrySize  int       // bytes of the retry queue
+	timer      *time.Timer
+	overdue    bool // the open window is to be closed as soon as there is room
+	stopping   bool
+	lost       int // acknowledged payloads that were dropped because the time for shutdown ended
 
-	wake    chan struct{} // tells the sender that waiting or stopping changed
-	left    chan struct{} // tells the sender that nobody waits any more for a partition
-	hurry   chan struct{} // closed when shutdown has begun
-	stopped chan struct{} // closed when the sender has ended
-	cancel  context.CancelFunc
-	sending context.Context
+	retries []*retry      // the export goroutine's
+	wake    chan struct{} // signals the export goroutine that mu's state has changed
+	stopped chan struct{} // closed when the export goroutine has ended
+	ctx     context.Context
+	cancel  context.CancelFunc // ends the time for shutdown
 }
 
 var (
-	errFull     = errors.New("profiles_dedup: memory_limit is reached while earlier windows wait for the next component; send again later")
-	errStopping = errors.New("profiles_dedup: it is shutting down")
+	errMemoryLimit = errors.New("profiles_dedup: memory_limit reached: earlier windows are not exported yet; retry later")
+	errStopping    = errors.New("profiles_dedup: shutting down")
 )
 
 func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
@@ -62,71 +59,86 @@ func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profi
 		return nil, err
 	}
 	p := &dedupProcessor{
-		cfg: cfg, settings: cfg.mergeSettings(), next: next, logger: set.Logger, telemetry: telemetry,
-		singles: sync.Pool{New: func() any { return new(importer) }},
-		repeats: newRepeats(cfg.RepeatHorizon, int(cfg.MemoryLimit)/8),
-		wake:    make(chan struct{}, 1),
-		left:    make(chan struct{}, 1),
-		hurry:   make(chan struct{}),
-		stopped: make(chan struct{}),
+		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger, telemetry: telemetry,
+		duplicates: newDuplicates(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
+		wake:       make(chan struct{}, 1),
+		stopped:    make(chan struct{}),
 	}
-	p.intake = newIntake(&p.settings, cfg.RepeatHorizon > 0)
-	p.sending, p.cancel = context.WithCancel(context.Background())
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
 }
 
-// Capabilities: what comes in is only read.
+// Capabilities says that payloads are only read.
 func (p *dedupProcessor) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// Start starts the sender.
+// Start starts the export goroutine.
 func (p *dedupProcessor) Start(context.Context, component.Host) error {
 	if p.cfg.Window == 0 {
-		close(p.stopped)
 		return nil
 	}
 	p.timer = time.AfterFunc(p.cfg.Window, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.overdue = p.filling != nil
-		p.flushOverdue()
+		p.overdue = p.open != nil
+		p.closeOverdue()
 	})
 	p.timer.Stop()
-	go (&sender{dedupProcessor: p, lanes: map[string]*lane{}}).run()
+	go p.export()
 	return nil
 }
 
-// ConsumeProfiles merges pd, which it only reads. An error is permanent if pd
-// itself is at fault. Without a window it returns what the next component says.
+// ConsumeProfiles merges pd, which it only reads. An error is permanent if pd itself is
+// invalid. Without a window it returns the answer of the next consumer.
 func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	in, err := p.intake.read(pd)
+	payload, err := merge.Prepare(pd, p.options)
 	if err != nil {
-		p.telemetry.refused(reasonInvalid)
-		return consumererror.NewPermanent(err)
+		return p.reject(err)
 	}
-	if len(in.profiles) == 0 {
-		p.intake.release(in)
+	if len(payload.Profiles) == 0 {
 		return nil
 	}
+	sizes := payload.Sizes()
 	if p.cfg.Window == 0 {
-		defer p.intake.release(in)
-		return p.consumeSingle(ctx, in)
+		return p.consumeImmediately(ctx, payload, sizes)
 	}
-	waits, err := p.add(in)
-	p.intake.release(in) // who waits does not keep the payload
+	waits, err := p.add(payload, sizes)
 	if err != nil {
-		return err
+		return p.reject(err)
 	}
 	return p.await(ctx, waits)
 }
 
-// await returns the outcome of all of waits, which counts the caller among their
-// waiters, or the error of ctx.
-func (p *dedupProcessor) await(ctx context.Context, waits []*partition) error {
-	defer p.leave(waits)
-	var err error
-	for _, part := range waits {
+// reject counts a payload that is not accepted, and returns the error for its sender.
+func (p *dedupProcessor) reject(err error) error {
+	switch {
+	case errors.Is(err, errStopping):
+		p.telemetry.rejected(reasonShutdown)
+	case errors.Is(err, errMemoryLimit):
+		p.telemetry.rejected(reasonMemory)
+	default:
+		p.telemetry.rejected(reasonInvalid)
+		return consumererror.NewPermanent(err)
+	}
+	return err
+}
+
+// await returns the outcome of all partitions, or the error of ctx. The caller is among their
+// waiters.
+func (p *dedupProcessor) await(ctx context.Context, waits outcomes) (err error) {
+	if len(waits) == 0 {
+		return nil
+	}
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for part := range waits {
+			part.waiters--
+		}
+		p.wakeExport() // it drops retries without waiters
+	}()
+	for part := range waits {
 		select {
 		case <-part.done:
 			err = worse(err, part.err)
@@ -137,8 +149,7 @@ func (p *dedupProcessor) await(ctx context.Context, waits []*partition) error {
 	return err
 }
 
-// worse is the error to answer with where there are two: one that asks to send again,
-// so that nothing is lost.
+// worse returns the error to answer with: of two, one that makes the sender retry.
 func worse(a, b error) error {
 	if a == nil || b != nil && isPermanent(a) {
 		return b
@@ -146,229 +157,210 @@ func worse(a, b error) error {
 	return a
 }
 
-func (p *dedupProcessor) leave(waits []*partition) {
-	if len(waits) == 0 {
-		return
-	}
-	p.mu.Lock()
-	for _, part := range waits {
-		part.waiters--
-	}
-	p.mu.Unlock()
-	select {
-	case p.left <- struct{}{}:
-	default:
-	}
-}
-
-// add takes in a payload and returns what its caller is to wait for.
-func (p *dedupProcessor) add(in *incoming) (waits []*partition, err error) {
+// add merges a payload into the open window, without its duplicates, and returns what its
+// caller waits for.
+func (p *dedupProcessor) add(payload *merge.Payload, sizes dictionary.Sizes) (waits outcomes, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.measure()
-	defer p.flushOverdue() // there may be room again, as known ids are forgotten
+	defer p.closeOverdue() // evicted duplicates may have made room
 	if p.stopping {
-		p.telemetry.refused(reasonShutdown)
 		return nil, errStopping
 	}
-	outcomes, marked := p.repeats.mark(in.profiles)
-	if marked < len(in.profiles) {
-		touched, err := p.addNew(in)
-		switch {
-		case errors.Is(err, errFull):
-			p.telemetry.refused(reasonMemory)
+	if p.duplicates.skip(payload, &waits) {
+		if err := p.merge(payload); err != nil {
 			return nil, err
-		case err != nil:
-			p.telemetry.refused(reasonInvalid)
-			return nil, consumererror.NewPermanent(err)
 		}
+		touched := p.register(p.open, payload)
+		p.open.bytesIn += sizes.Total().Bytes
 		if p.cfg.Acknowledge == acknowledgeOnFlush {
-			for _, part := range touched {
-				outcomes.add(part)
+			for part := range touched {
+				waits.add(part)
 			}
 		}
+		p.open.measure()
+		if p.open.size >= p.maxWindow() {
+			p.closeIfRoom(reasonMemory)
+		}
 	}
-	p.telemetry.accepted(in)
-	for _, part := range outcomes.all {
+	p.telemetry.accepted(payload, sizes)
+	for part := range waits {
 		part.waiters++
 	}
-	return outcomes.all, nil
+	return waits, nil
 }
 
-// addNew merges what of in is no repeat into the filling window, and returns the
-// partitions that it went into. The caller holds mu.
-func (p *dedupProcessor) addNew(in *incoming) (touched []*partition, err error) {
-	full := p.full()
-	if p.filling != nil && p.filling.size >= full && !p.flushIfFree(reasonMemory) {
-		return nil, errFull
+// merge adds payload to the open window, which it opens or, if it is full, replaces.
+func (p *dedupProcessor) merge(payload *merge.Payload) error {
+	if p.open != nil && p.open.size >= p.maxWindow() && !p.closeIfRoom(reasonMemory) {
+		return errMemoryLimit
 	}
-	b, keys, err := p.addTo(p.filling, in)
-	if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.filling != nil {
-		if !p.flushIfFree(reasonOverflow) {
-			return nil, errFull
+	for {
+		w := p.open
+		if w == nil {
+			w = newWindow(p.options)
 		}
-		b, keys, err = p.addTo(nil, in)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.filling == nil {
-		p.filling = b
-		p.timer.Reset(p.cfg.Window)
-	}
-	for _, key := range keys {
-		touched = append(touched, b.partition(key))
-	}
-	p.note(b, in)
-	b.sizes = b.sizes.Plus(in.sizes)
-	b.size = b.retained() + b.idsSize
-	if b.size >= full {
-		p.flushIfFree(reasonMemory)
-	}
-	return touched, nil
-}
-
-// full is the size, in bytes, at which a window is flushed early: a third of what the
-// known ids and what is held leave of memory_limit, for it, the one before it, and what is
-// made of that one while it is passed on. The caller holds mu.
-func (p *dedupProcessor) full() int {
-	return (int(p.cfg.MemoryLimit) - p.repeats.retained() - p.held) / 3
-}
-
-// hasRoom tells whether a window may be passed on, of which all may have to be held: with
-// split_by until as much is held as a window may have, without it until anything is. The
-// caller holds mu.
-func (p *dedupProcessor) hasRoom() bool {
-	return p.held == 0 || len(p.settings.splitBy) > 0 && p.held < p.full()
-}
-
-// isFree tells whether the sender would take a window now. The caller holds mu.
-func (p *dedupProcessor) isFree() bool { return len(p.waiting) == 0 && p.hasRoom() }
-
-// addTo adds in to b, or to a new batch if b is nil. It returns the batch and the keys of
-// the partitions that in went into.
-func (p *dedupProcessor) addTo(b *batch, in *incoming) (*batch, []string, error) {
-	if b == nil {
-		b = newBatch(p.settings)
-	}
-	defer p.importer.release()
-	before := b.counts.superseded
-	touched, err := p.importer.merge(b.window, in.pd, in.repeated())
-	p.telemetry.superseded(b.counts.superseded - before)
-	return b, touched, err
-}
-
-// note makes the Profiles of in that are no repeats known, or pending with their
-// partition of b. The caller holds mu.
-func (p *dedupProcessor) note(b *batch, in *incoming) {
-	for i := range in.profiles {
-		profile := &in.profiles[i]
-		if profile.repeat || profile.key == (profileKey{}) {
+		superseded := w.merged.Counts().Superseded
+		err := w.merged.Add(payload)
+		if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.open != nil {
+			if !p.closeIfRoom(reasonOverflow) {
+				return errMemoryLimit
+			}
 			continue
 		}
-		part := b.partition(profile.partition)
-		b.addID(part, profile.key)
-		if p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush {
-			p.repeats.await(profile.key, part)
-		} else {
-			part.acknowledged = p.repeats.acknowledge(part.ids[len(part.ids)-1:])
+		if err != nil {
+			return err
+		}
+		p.telemetry.superseded(w.merged.Counts().Superseded - superseded)
+		if p.open == nil {
+			p.open = w
+			p.timer.Reset(p.cfg.Window)
+		}
+		return nil
+	}
+}
+
+// register records in w the Profiles of payload that it does not skip, and makes their
+// duplicates known: as acknowledged, or as pending until the outcome of their partition. It
+// returns the partitions that payload goes into. The caller holds mu.
+func (p *dedupProcessor) register(w *window, payload *merge.Payload) (touched outcomes) {
+	for i := range payload.Profiles {
+		profile := &payload.Profiles[i]
+		if profile.Skip {
+			continue
+		}
+		part := w.partition(profile.Partition)
+		touched.add(part)
+		switch {
+		case profile.Key == merge.Key{}:
+			continue
+		case p.acknowledgesLater():
+			p.duplicates.pending[profile.Key] = part
+			w.addKey(part, profile.Key)
+		default:
+			w.addKey(part, profile.Key)
+			part.acknowledged = p.duplicates.acknowledge(part.keys[len(part.keys)-1:])
 		}
 	}
+	return touched
 }
 
-// measure notes how much memory is held on to. The caller holds mu.
-func (p *dedupProcessor) measure() {
-	size := p.repeats.retained() + p.held
-	if p.filling != nil {
-		size += p.filling.size
-	}
-	for _, b := range p.waiting {
-		size += b.size
-	}
-	p.telemetry.retained.Store(int64(size))
+// acknowledgesLater reports whether callers get the outcome of the next consumer.
+func (p *dedupProcessor) acknowledgesLater() bool {
+	return p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush
 }
 
-// flushIfFree hands the filling window to the sender, if that would take it now.
-func (p *dedupProcessor) flushIfFree(why reason) bool {
-	if !p.isFree() {
+// complete makes the outcome of a partition known to callers that wait. After a failure its
+// Profiles are no duplicates any more. The caller holds mu.
+func (p *dedupProcessor) complete(part *partition, err error) {
+	if err != nil {
+		p.duplicates.remove(part)
+	} else if p.acknowledgesLater() {
+		p.duplicates.acknowledge(part.keys)
+	}
+	part.err = err
+	close(part.done)
+}
+
+// maxWindow is the size in bytes from which the open window is closed early: a third of what
+// duplicates and the retry queue leave of memory_limit, for the open window, the one that is
+// exported, and the payload made of that. The caller holds mu.
+func (p *dedupProcessor) maxWindow() int {
+	return (int(p.cfg.MemoryLimit) - p.duplicates.size() - p.retrySize) / 3
+}
+
+// hasRoom reports whether a payload may be sent, for which the retry queue needs room if it is
+// not accepted. The caller holds mu.
+func (p *dedupProcessor) hasRoom() bool { return p.retrySize == 0 || p.retrySize < p.maxWindow() }
+
+// closeIfRoom closes the open window if the export goroutine would start on it now. The
+// caller holds mu.
+func (p *dedupProcessor) closeIfRoom(why reason) bool {
+	if len(p.pending) > 0 || !p.hasRoom() {
 		return false
 	}
-	p.flush(why)
+	p.closeWindow(why)
 	return true
 }
 
-// flushOverdue hands over the filling window if its time was over before. The caller holds
-// mu.
-func (p *dedupProcessor) flushOverdue() {
+// closeOverdue closes the open window if its time has ended before and there is room now. The
+// caller holds mu.
+func (p *dedupProcessor) closeOverdue() {
 	if p.overdue {
-		p.repeats.expire() // what is beyond the horizon is not to take its room
-		p.flushIfFree(reasonWindow)
+		p.duplicates.evict() // they may take its room
+		p.closeIfRoom(reasonWindow)
 	}
 }
 
-// flush hands the filling window to the sender. The caller holds mu.
-func (p *dedupProcessor) flush(why reason) {
-	if p.filling == nil {
+// closeWindow hands the open window to the export goroutine. The caller holds mu.
+func (p *dedupProcessor) closeWindow(why reason) {
+	if p.open == nil {
 		return
 	}
 	p.timer.Stop()
 	p.telemetry.flushed(why)
-	p.waiting = append(p.waiting, p.filling)
-	p.filling, p.overdue = nil, false
-	p.wakeSender()
+	p.open.close()
+	p.pending = append(p.pending, p.open)
+	p.open, p.overdue = nil, false
+	p.wakeExport()
 }
 
-func (p *dedupProcessor) wakeSender() {
+func (p *dedupProcessor) wakeExport() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Shutdown flushes what is left and waits until it is accepted, for at most
-// shutdown_timeout or until ctx ends. The error says what was dropped because that time was
-// over.
+// measure updates the metric of retained bytes. The caller holds mu.
+func (p *dedupProcessor) measure() {
+	size := p.duplicates.size() + p.retrySize
+	if p.open != nil {
+		size += p.open.size
+	}
+	for _, w := range p.pending {
+		size += w.size
+	}
+	p.telemetry.retained.Store(int64(size))
+}
+
+// Shutdown closes the open window and waits until everything is accepted, at most for
+// shutdown_timeout or until ctx ends. The error says what was dropped because that time ended.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.shutdown()
+	defer p.cancel()
 	p.mu.Lock()
-	if p.stopping || p.cfg.Window == 0 || p.timer == nil {
-		p.stopping = true
-		p.mu.Unlock()
-		p.cancel()
+	started := p.timer != nil && !p.stopping
+	p.stopping = true
+	if started {
+		p.closeWindow(reasonShutdown)
+		p.wakeExport()
+	}
+	p.mu.Unlock()
+	if !started {
 		return nil
 	}
-	p.stopping = true
-	p.flush(reasonShutdown)
-	p.mu.Unlock()
-	close(p.hurry)
-	p.wakeSender()
 
-	defer p.cancel()
-	given := ctx
-	ctx, cancel := context.WithTimeout(given, p.cfg.ShutdownTimeout)
+	limit := "the time that the collector gave"
+	timeout, cancel := context.WithTimeout(ctx, p.cfg.ShutdownTimeout)
 	defer cancel()
 	select {
 	case <-p.stopped:
-	case <-ctx.Done():
+	case <-timeout.Done():
+		if ctx.Err() == nil {
+			limit = fmt.Sprintf("shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
+		}
 		p.cancel()
 		select {
 		case <-p.stopped:
 		case <-time.After(time.Second):
-			return fmt.Errorf("profiles_dedup: the next component does not return within %s", p.timeOf(given))
+			return fmt.Errorf("profiles_dedup: next consumer did not return within %s", limit)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.dropped > 0 {
-		return fmt.Errorf("profiles_dedup: %d windows were not accepted within %s and were dropped", p.dropped, p.timeOf(given))
+	if p.lost > 0 {
+		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", p.lost, limit)
 	}
 	return nil
-}
-
-// timeOf names what bounded a shutdown with ctx.
-func (p *dedupProcessor) timeOf(ctx context.Context) string {
-	if ctx.Err() != nil {
-		return "the time that the collector gave"
-	}
-	return fmt.Sprintf("shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
 }

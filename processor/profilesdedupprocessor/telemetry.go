@@ -13,31 +13,32 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
-// reason is why something was flushed, dropped or refused.
+// reason is why a window was closed, or a payload dropped or rejected.
 type reason string
 
 const (
-	reasonWindow       reason = "window"
-	reasonMemory       reason = "memory"
-	reasonOverflow     reason = "overflow"
-	reasonShutdown     reason = "shutdown"
-	reasonPermanent    reason = "permanent"
-	reasonRetriesEnded reason = "retries_ended"
-	reasonAbandoned    reason = "abandoned"
-	reasonSuperseded   reason = "superseded"
-	reasonInvalid      reason = "invalid"
+	reasonWindow           reason = "window"
+	reasonMemory           reason = "memory"
+	reasonOverflow         reason = "overflow"
+	reasonShutdown         reason = "shutdown"
+	reasonPermanent        reason = "permanent"
+	reasonRetriesExhausted reason = "retries_exhausted"
+	reasonAbandoned        reason = "abandoned"
+	reasonSuperseded       reason = "superseded"
+	reasonInvalid          reason = "invalid"
 )
 
-// telemetry counts what happens, as of one processor. It is safe for concurrent use.
+// telemetry has the metrics of one processor. It is safe for concurrent use.
 type telemetry struct {
 	builder  *metadata.TelemetryBuilder
 	retained atomic.Int64 // bytes
 
 	instance attribute.KeyValue
-	plain    []metric.AddOption // of what has no other attributes
+	plain    []metric.AddOption // for measurements without other attributes
 	tables   [len(tables)][]metric.AddOption
 }
 
@@ -53,8 +54,8 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 	for i, table := range tables {
 		t.tables[i] = []metric.AddOption{t.with(attribute.String("table", table))}
 	}
-	// A processor of two pipelines is two of one id. What two callbacks observe is added
-	// up, because it is no gauge.
+	// A processor in two pipelines has two instances with one ID, whose values the SDK adds up:
+	// the instrument is no gauge.
 	observed := t.with()
 	err = builder.RegisterProcessorProfilesDedupRetainedBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(t.retained.Load(), observed)
@@ -63,11 +64,10 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 	return t, err
 }
 
-// shutdown ends what is observed.
+// shutdown ends the observation of retained bytes.
 func (t *telemetry) shutdown() { t.builder.Shutdown() }
 
-// with makes what goes with everything that is counted: which processor it is of, and
-// these attributes.
+// with returns the attributes that every measurement has, and these.
 func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.instance}, attributes...)...))
 }
@@ -76,7 +76,7 @@ func (t *telemetry) because(r reason) metric.MeasurementOption {
 	return t.with(attribute.String("reason", string(r)))
 }
 
-// background is for counters, which read nothing from it.
+// background is the context of all measurements, which read nothing from it.
 var background = context.Background()
 
 func (t *telemetry) add(counter metric.Int64Counter, n int) {
@@ -90,20 +90,24 @@ func (t *telemetry) addSizes(entries, bytes metric.Int64Counter, s dictionary.Si
 	}
 }
 
-// accepted counts a payload that was taken in, and its repeats.
-func (t *telemetry) accepted(in *incoming) {
-	t.incoming(len(in.profiles), in.samples, in.sizes)
-	profiles, samples := 0, 0
-	for i := range in.profiles {
-		if in.profiles[i].repeat {
+// accepted counts a payload that was accepted. The Profiles to skip are duplicates.
+func (t *telemetry) accepted(payload *merge.Payload, sizes dictionary.Sizes) {
+	t.incoming(len(payload.Profiles), payload.Samples(), sizes)
+	if profiles, samples := added(payload); profiles < len(payload.Profiles) {
+		t.add(t.builder.ProcessorProfilesDedupDuplicateProfiles, len(payload.Profiles)-profiles)
+		t.add(t.builder.ProcessorProfilesDedupDuplicateSamples, payload.Samples()-samples)
+	}
+}
+
+// added returns the number of Profiles of payload that are not skipped, and of their samples.
+func added(payload *merge.Payload) (profiles, samples int) {
+	for i := range payload.Profiles {
+		if !payload.Profiles[i].Skip {
 			profiles++
-			samples += in.profiles[i].samples
+			samples += payload.Profiles[i].Samples
 		}
 	}
-	if profiles > 0 {
-		t.add(t.builder.ProcessorProfilesDedupRepeatedProfiles, profiles)
-		t.add(t.builder.ProcessorProfilesDedupRepeatedSamples, samples)
-	}
+	return profiles, samples
 }
 
 func (t *telemetry) incoming(profiles, samples int, sizes dictionary.Sizes) {
@@ -112,15 +116,15 @@ func (t *telemetry) incoming(profiles, samples int, sizes dictionary.Sizes) {
 	t.addSizes(t.builder.ProcessorProfilesDedupDictionaryEntriesIn, t.builder.ProcessorProfilesDedupDictionaryBytesIn, sizes)
 }
 
-// superseded counts readings of a window that gave way to later ones.
+// superseded counts snapshots that a later one of their window replaced.
 func (t *telemetry) superseded(profiles int) {
 	if profiles > 0 {
 		t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(profiles), t.because(reasonSuperseded))
 	}
 }
 
-func (t *telemetry) refused(r reason) {
-	t.builder.ProcessorProfilesDedupRefusedPayloads.Add(background, 1, t.because(r))
+func (t *telemetry) rejected(r reason) {
+	t.builder.ProcessorProfilesDedupRejectedPayloads.Add(background, 1, t.because(r))
 }
 
 func (t *telemetry) flushed(r reason) {
@@ -131,13 +135,13 @@ func (t *telemetry) retried() {
 	t.add(t.builder.ProcessorProfilesDedupRetries, 1)
 }
 
-func (t *telemetry) dropped(c counts, r reason) {
-	t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.profiles), t.because(r))
-	t.builder.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.samples), t.because(r))
+func (t *telemetry) dropped(c merge.Counts, r reason) {
+	t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Profiles), t.because(r))
+	t.builder.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.Samples), t.because(r))
 }
 
-// outgoing is what is counted of a payload once it has been accepted. It is taken
-// before: the next component may change what it is given.
+// outgoing is what is counted of a payload once the next consumer has accepted it. It is
+// computed before, as the next consumer may change the payload.
 type outgoing struct {
 	profiles, samples int
 	sizes             dictionary.Sizes
@@ -147,13 +151,13 @@ func outgoingOf(pd pprofile.Profiles) outgoing {
 	return outgoing{pd.ProfileCount(), pd.SampleCount(), dictionary.SizesOf(pd.Dictionary())}
 }
 
-func (t *telemetry) passedOn(out outgoing) {
+func (t *telemetry) sent(out outgoing) {
 	t.add(t.builder.ProcessorProfilesDedupOutgoingProfiles, out.profiles)
 	t.add(t.builder.ProcessorProfilesDedupOutgoingSamples, out.samples)
 	t.addSizes(t.builder.ProcessorProfilesDedupDictionaryEntriesOut, t.builder.ProcessorProfilesDedupDictionaryBytesOut, out.sizes)
 }
 
-// ratio records how much smaller the dictionaries of a window became, all partitions
+// ratio records how much smaller the dictionaries of a window have become, all partitions
 // together.
 func (t *telemetry) ratio(in, out int) {
 	if out > 0 {

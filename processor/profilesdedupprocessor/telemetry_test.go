@@ -80,12 +80,12 @@ func TestMetricsTellProcessorsApart(t *testing.T) {
 		files := func(n int64) map[string]int64 { return map[string]int64{"profiles_dedup/files": n} }
 		for name, want := range map[string]map[string]int64{
 			"incoming_profiles": by(2+3, 4), "incoming_samples": by(2+3, 4),
-			"repeated_profiles": by(1+1, 1), "repeated_samples": by(1+1, 1),
+			"duplicate_profiles": by(1+1, 1), "duplicate_samples": by(1+1, 1),
 			"outgoing_profiles": {"profiles_dedup": 2}, "outgoing_samples": {"profiles_dedup": 2},
 			"dictionary_entries_in": by(5*3, 4*3), "dictionary_entries_out": {"profiles_dedup": 2 * 9},
 			"dictionary_bytes_in": by(5*20, 4*20),
 			"dictionary_ratio":    {"profiles_dedup": 2},
-			"flushes":             by(2, 1), "retries": files(1), "refused_payloads": files(1),
+			"flushes":             by(2, 1), "retries": files(1), "rejected_payloads": files(1),
 			"dropped_profiles": files(3), "dropped_samples": files(3),
 		} {
 			require.Equal(t, want, got[name], name)

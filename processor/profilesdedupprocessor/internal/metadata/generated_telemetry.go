@@ -35,14 +35,14 @@ type TelemetryBuilder struct {
 	ProcessorProfilesDedupDictionaryRatio      metric.Float64Histogram
 	ProcessorProfilesDedupDroppedProfiles      metric.Int64Counter
 	ProcessorProfilesDedupDroppedSamples       metric.Int64Counter
+	ProcessorProfilesDedupDuplicateProfiles    metric.Int64Counter
+	ProcessorProfilesDedupDuplicateSamples     metric.Int64Counter
 	ProcessorProfilesDedupFlushes              metric.Int64Counter
 	ProcessorProfilesDedupIncomingProfiles     metric.Int64Counter
 	ProcessorProfilesDedupIncomingSamples      metric.Int64Counter
 	ProcessorProfilesDedupOutgoingProfiles     metric.Int64Counter
 	ProcessorProfilesDedupOutgoingSamples      metric.Int64Counter
-	ProcessorProfilesDedupRefusedPayloads      metric.Int64Counter
-	ProcessorProfilesDedupRepeatedProfiles     metric.Int64Counter
-	ProcessorProfilesDedupRepeatedSamples      metric.Int64Counter
+	ProcessorProfilesDedupRejectedPayloads     metric.Int64Counter
 	ProcessorProfilesDedupRetainedBytes        metric.Int64ObservableUpDownCounter
 	ProcessorProfilesDedupRetries              metric.Int64Counter
 }
@@ -109,7 +109,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupDictionaryBytesOut, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_dictionary_bytes_out",
-		metric.WithDescription("Size, as OTLP protobuf, of the dictionaries that the next component accepted, by table. [Development]"),
+		metric.WithDescription("Size, as OTLP protobuf, of the dictionaries that the next consumer accepted, by table. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -121,86 +121,86 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupDictionaryEntriesOut, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_dictionary_entries_out",
-		metric.WithDescription("Entries in the dictionaries that the next component accepted, by table. [Development]"),
+		metric.WithDescription("Entries in the dictionaries that the next consumer accepted, by table. [Development]"),
 		metric.WithUnit("{entry}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupDictionaryRatio, err = builder.meter.Float64Histogram(
 		"otelcol_processor_profiles_dedup_dictionary_ratio",
-		metric.WithDescription("Of each window, the bytes of the dictionaries that went in divided by those that come out. [Development]"),
+		metric.WithDescription("Bytes of the dictionaries that a window received, divided by those that it sent, for windows that were accepted. [Development]"),
 		metric.WithUnit("1"),
 		metric.WithExplicitBucketBoundaries([]float64{1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupDroppedProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_dropped_profiles",
-		metric.WithDescription("Profiles that were acknowledged, or are waited for, and not passed on, by reason. [Development]"),
+		metric.WithDescription("Profiles that were acknowledged or added to a window, and will not be sent, by reason. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupDroppedSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_dropped_samples",
-		metric.WithDescription("Samples of dropped profiles, by reason. Not counted of superseded ones. [Development]"),
+		metric.WithDescription("Samples of dropped profiles, by reason. Those of superseded profiles are not counted. [Development]"),
+		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorProfilesDedupDuplicateProfiles, err = builder.meter.Int64Counter(
+		"otelcol_processor_profiles_dedup_duplicate_profiles",
+		metric.WithDescription("Duplicate profiles that were dropped within duplicate_ttl. [Development]"),
+		metric.WithUnit("{profile}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorProfilesDedupDuplicateSamples, err = builder.meter.Int64Counter(
+		"otelcol_processor_profiles_dedup_duplicate_samples",
+		metric.WithDescription("Samples of duplicate profiles. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupFlushes, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_flushes",
-		metric.WithDescription("Windows that were closed, to be passed on, by reason. [Development]"),
+		metric.WithDescription("Windows that were closed to be sent, by reason. [Development]"),
 		metric.WithUnit("{flush}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupIncomingProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_incoming_profiles",
-		metric.WithDescription("Profiles of accepted payloads, exact repeats among them. [Development]"),
+		metric.WithDescription("Profiles of accepted payloads, including duplicates. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupIncomingSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_incoming_samples",
-		metric.WithDescription("Samples of accepted payloads, those of exact repeats among them. [Development]"),
+		metric.WithDescription("Samples of accepted payloads, including duplicates. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupOutgoingProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_outgoing_profiles",
-		metric.WithDescription("Profiles that the next component accepted. [Development]"),
+		metric.WithDescription("Profiles that the next consumer accepted. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupOutgoingSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_outgoing_samples",
-		metric.WithDescription("Samples that the next component accepted. [Development]"),
+		metric.WithDescription("Samples that the next consumer accepted. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupRefusedPayloads, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_refused_payloads",
-		metric.WithDescription("Payloads of which nothing was taken, by reason. [Development]"),
+	builder.ProcessorProfilesDedupRejectedPayloads, err = builder.meter.Int64Counter(
+		"otelcol_processor_profiles_dedup_rejected_payloads",
+		metric.WithDescription("Payloads that were rejected, by reason. [Development]"),
 		metric.WithUnit("{payload}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupRepeatedProfiles, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_repeated_profiles",
-		metric.WithDescription("Profiles that came again within repeat_horizon and were left out. [Development]"),
-		metric.WithUnit("{profile}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupRepeatedSamples, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_repeated_samples",
-		metric.WithDescription("Samples of profiles that came again. [Development]"),
-		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupRetainedBytes, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_profiles_dedup_retained_bytes",
-		metric.WithDescription("About what the filling window, those on their way, and what is known of repeats take. [Development]"),
+		metric.WithDescription("Estimated memory of the open window, windows being exported, the retry queue and the keys of duplicates. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupRetries, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_retries",
-		metric.WithDescription("Payloads that were offered to the next component again. [Development]"),
+		metric.WithDescription("Attempts to send a payload to the next consumer again. [Development]"),
 		metric.WithUnit("{retry}"),
 	)
 	errs = errors.Join(errs, err)

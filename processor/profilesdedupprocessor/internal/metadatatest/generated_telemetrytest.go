@@ -40,7 +40,7 @@ func AssertEqualProcessorProfilesDedupDictionaryBytesIn(t *testing.T, tt *compon
 func AssertEqualProcessorProfilesDedupDictionaryBytesOut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_dictionary_bytes_out",
-		Description: "Size, as OTLP protobuf, of the dictionaries that the next component accepted, by table. [Development]",
+		Description: "Size, as OTLP protobuf, of the dictionaries that the next consumer accepted, by table. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualProcessorProfilesDedupDictionaryEntriesIn(t *testing.T, tt *comp
 func AssertEqualProcessorProfilesDedupDictionaryEntriesOut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_dictionary_entries_out",
-		Description: "Entries in the dictionaries that the next component accepted, by table. [Development]",
+		Description: "Entries in the dictionaries that the next consumer accepted, by table. [Development]",
 		Unit:        "{entry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualProcessorProfilesDedupDictionaryEntriesOut(t *testing.T, tt *com
 func AssertEqualProcessorProfilesDedupDictionaryRatio(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_dictionary_ratio",
-		Description: "Of each window, the bytes of the dictionaries that went in divided by those that come out. [Development]",
+		Description: "Bytes of the dictionaries that a window received, divided by those that it sent, for windows that were accepted. [Development]",
 		Unit:        "1",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -103,7 +103,7 @@ func AssertEqualProcessorProfilesDedupDictionaryRatio(t *testing.T, tt *componen
 func AssertEqualProcessorProfilesDedupDroppedProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_dropped_profiles",
-		Description: "Profiles that were acknowledged, or are waited for, and not passed on, by reason. [Development]",
+		Description: "Profiles that were acknowledged or added to a window, and will not be sent, by reason. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -119,7 +119,7 @@ func AssertEqualProcessorProfilesDedupDroppedProfiles(t *testing.T, tt *componen
 func AssertEqualProcessorProfilesDedupDroppedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_dropped_samples",
-		Description: "Samples of dropped profiles, by reason. Not counted of superseded ones. [Development]",
+		Description: "Samples of dropped profiles, by reason. Those of superseded profiles are not counted. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -132,10 +132,42 @@ func AssertEqualProcessorProfilesDedupDroppedSamples(t *testing.T, tt *component
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualProcessorProfilesDedupDuplicateProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_processor_profiles_dedup_duplicate_profiles",
+		Description: "Duplicate profiles that were dropped within duplicate_ttl. [Development]",
+		Unit:        "{profile}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_processor_profiles_dedup_duplicate_profiles")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualProcessorProfilesDedupDuplicateSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_processor_profiles_dedup_duplicate_samples",
+		Description: "Samples of duplicate profiles. [Development]",
+		Unit:        "{sample}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_processor_profiles_dedup_duplicate_samples")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualProcessorProfilesDedupFlushes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_flushes",
-		Description: "Windows that were closed, to be passed on, by reason. [Development]",
+		Description: "Windows that were closed to be sent, by reason. [Development]",
 		Unit:        "{flush}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -151,7 +183,7 @@ func AssertEqualProcessorProfilesDedupFlushes(t *testing.T, tt *componenttest.Te
 func AssertEqualProcessorProfilesDedupIncomingProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_incoming_profiles",
-		Description: "Profiles of accepted payloads, exact repeats among them. [Development]",
+		Description: "Profiles of accepted payloads, including duplicates. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -167,7 +199,7 @@ func AssertEqualProcessorProfilesDedupIncomingProfiles(t *testing.T, tt *compone
 func AssertEqualProcessorProfilesDedupIncomingSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_incoming_samples",
-		Description: "Samples of accepted payloads, those of exact repeats among them. [Development]",
+		Description: "Samples of accepted payloads, including duplicates. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -183,7 +215,7 @@ func AssertEqualProcessorProfilesDedupIncomingSamples(t *testing.T, tt *componen
 func AssertEqualProcessorProfilesDedupOutgoingProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_outgoing_profiles",
-		Description: "Profiles that the next component accepted. [Development]",
+		Description: "Profiles that the next consumer accepted. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -199,7 +231,7 @@ func AssertEqualProcessorProfilesDedupOutgoingProfiles(t *testing.T, tt *compone
 func AssertEqualProcessorProfilesDedupOutgoingSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_outgoing_samples",
-		Description: "Samples that the next component accepted. [Development]",
+		Description: "Samples that the next consumer accepted. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -212,10 +244,10 @@ func AssertEqualProcessorProfilesDedupOutgoingSamples(t *testing.T, tt *componen
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualProcessorProfilesDedupRefusedPayloads(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualProcessorProfilesDedupRejectedPayloads(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_processor_profiles_dedup_refused_payloads",
-		Description: "Payloads of which nothing was taken, by reason. [Development]",
+		Name:        "otelcol_processor_profiles_dedup_rejected_payloads",
+		Description: "Payloads that were rejected, by reason. [Development]",
 		Unit:        "{payload}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -223,39 +255,7 @@ func AssertEqualProcessorProfilesDedupRefusedPayloads(t *testing.T, tt *componen
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_processor_profiles_dedup_refused_payloads")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualProcessorProfilesDedupRepeatedProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_processor_profiles_dedup_repeated_profiles",
-		Description: "Profiles that came again within repeat_horizon and were left out. [Development]",
-		Unit:        "{profile}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_processor_profiles_dedup_repeated_profiles")
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, want, got, opts...)
-}
-
-func AssertEqualProcessorProfilesDedupRepeatedSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
-	want := metricdata.Metrics{
-		Name:        "otelcol_processor_profiles_dedup_repeated_samples",
-		Description: "Samples of profiles that came again. [Development]",
-		Unit:        "{sample}",
-		Data: metricdata.Sum[int64]{
-			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: true,
-			DataPoints:  dps,
-		},
-	}
-	got, err := tt.GetMetric("otelcol_processor_profiles_dedup_repeated_samples")
+	got, err := tt.GetMetric("otelcol_processor_profiles_dedup_rejected_payloads")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -263,7 +263,7 @@ func AssertEqualProcessorProfilesDedupRepeatedSamples(t *testing.T, tt *componen
 func AssertEqualProcessorProfilesDedupRetainedBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_retained_bytes",
-		Description: "About what the filling window, those on their way, and what is known of repeats take. [Development]",
+		Description: "Estimated memory of the open window, windows being exported, the retry queue and the keys of duplicates. [Development]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -279,7 +279,7 @@ func AssertEqualProcessorProfilesDedupRetainedBytes(t *testing.T, tt *componentt
 func AssertEqualProcessorProfilesDedupRetries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_profiles_dedup_retries",
-		Description: "Payloads that were offered to the next component again. [Development]",
+		Description: "Attempts to send a payload to the next consumer again. [Development]",
 		Unit:        "{retry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -31,14 +31,14 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorProfilesDedupDictionaryRatio.Record(context.Background(), 1)
 	tb.ProcessorProfilesDedupDroppedProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupDroppedSamples.Add(context.Background(), 1)
+	tb.ProcessorProfilesDedupDuplicateProfiles.Add(context.Background(), 1)
+	tb.ProcessorProfilesDedupDuplicateSamples.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupFlushes.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupIncomingProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupIncomingSamples.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupOutgoingProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupOutgoingSamples.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupRefusedPayloads.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupRepeatedProfiles.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupRepeatedSamples.Add(context.Background(), 1)
+	tb.ProcessorProfilesDedupRejectedPayloads.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupRetries.Add(context.Background(), 1)
 	AssertEqualProcessorProfilesDedupDictionaryBytesIn(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
@@ -61,6 +61,12 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualProcessorProfilesDedupDroppedSamples(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorProfilesDedupDuplicateProfiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorProfilesDedupDuplicateSamples(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupFlushes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -76,13 +82,7 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualProcessorProfilesDedupOutgoingSamples(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupRefusedPayloads(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupRepeatedProfiles(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupRepeatedSamples(t, testTel,
+	AssertEqualProcessorProfilesDedupRejectedPayloads(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupRetainedBytes(t, testTel,

@@ -1,0 +1,158 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+)
+
+// drainBackoff bounds the time between attempts during shutdown.
+const drainBackoff = 200 * time.Millisecond
+
+// retry is a payload that the next consumer did not accept yet, as OTLP protobuf: that takes less
+// memory than its window, and the next consumer may change a payload that it is given.
+type retry struct {
+	part    *partition
+	message []byte
+	out     outgoing
+	backoff backoff.ExponentialBackOff
+	first   time.Time     // the first attempt
+	last    time.Time     // the last attempt
+	wait    time.Duration // from last to the next
+	err     error         // of the last attempt
+}
+
+// queueRetry puts a partition, whose first attempt failed with err, into the retry queue.
+func (p *dedupProcessor) queueRetry(part *partition, out outgoing, err error) {
+	cfg := p.cfg.RetryOnFailure
+	r := &retry{part: part, out: out, first: time.Now(), backoff: backoff.ExponentialBackOff{
+		InitialInterval:     cfg.InitialInterval,
+		RandomizationFactor: cfg.RandomizationFactor,
+		Multiplier:          cfg.Multiplier,
+		MaxInterval:         cfg.MaxInterval,
+	}}
+	if !p.schedule(r, err) {
+		return
+	}
+	if r.message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(part.window.merged.Emit(part.key)); err != nil {
+		p.drop(part, reasonPermanent, err)
+		return
+	}
+	p.retries = append(p.retries, r)
+	p.addRetrySize(r.size())
+}
+
+// size returns an estimate of the bytes that r retains.
+func (r *retry) size() int {
+	const entrySize = 256
+	return entrySize + len(r.message) + len(merge.Key{})*cap(r.part.keys)
+}
+
+// addRetrySize changes the size of the retry queue. If it has become smaller, an overdue window
+// may have room.
+func (p *dedupProcessor) addRetrySize(bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retrySize += bytes
+	p.closeOverdue()
+	p.measure()
+}
+
+// schedule plans the next attempt of r after err, or drops r if there is none.
+func (p *dedupProcessor) schedule(r *retry, err error) bool {
+	cfg := p.cfg.RetryOnFailure
+	r.last, r.err = time.Now(), err
+	switch r.wait = r.backoff.NextBackOff(); {
+	case p.ctx.Err() != nil:
+		p.drop(r.part, reasonShutdown, err)
+		return false
+	case !cfg.Enabled || r.wait == backoff.Stop || cfg.MaxElapsedTime > 0 && r.last.Sub(r.first) >= cfg.MaxElapsedTime:
+		p.drop(r.part, reasonRetriesExhausted, err)
+		return false
+	}
+	p.logger.Warn("Export failed; retrying", append(p.splitFields(r.part), zap.Error(err), zap.Duration("retry_after", r.wait))...)
+	return true
+}
+
+// nextRetry returns the retry that is due first, if there is one, and the time until then.
+func (p *dedupProcessor) nextRetry(draining bool) (next *retry, wait time.Duration) {
+	var first time.Time
+	for _, r := range p.retries {
+		after := r.wait
+		if draining {
+			after = min(after, drainBackoff)
+		}
+		if due := r.last.Add(after); next == nil || due.Before(first) {
+			next, first = r, due
+		}
+	}
+	return next, time.Until(first)
+}
+
+// retry sends r again.
+func (p *dedupProcessor) retry(r *retry) {
+	p.telemetry.retried()
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(r.message)
+	if err != nil {
+		err = consumererror.NewPermanent(err)
+	} else {
+		err = p.next.ConsumeProfiles(p.contextOf(p.ctx, r.part), pd)
+	}
+	switch {
+	case err == nil:
+		p.accept(r.part, r.out)
+	case isPermanent(err):
+		p.drop(r.part, reasonPermanent, err)
+	case p.schedule(r, err):
+		return
+	}
+	p.removeRetries(func(other *retry) bool { return other == r })
+}
+
+// removeRetries removes completed retries.
+func (p *dedupProcessor) removeRetries(completed func(*retry) bool) {
+	size := 0
+	p.retries = slices.DeleteFunc(p.retries, func(r *retry) bool {
+		if !completed(r) {
+			return false
+		}
+		size += r.size()
+		return true
+	})
+	if size > 0 {
+		p.addRetrySize(-size)
+	}
+}
+
+// dropRetries drops what will not be sent again: everything if the time for shutdown has ended
+// and, with on_flush, retries that no caller waits for. Those callers have retried or will.
+func (p *dedupProcessor) dropRetries() {
+	if p.ctx.Err() == nil && p.cfg.Acknowledge != acknowledgeOnFlush {
+		return
+	}
+	p.removeRetries(func(r *retry) bool {
+		if p.ctx.Err() != nil {
+			p.drop(r.part, reasonShutdown, r.err)
+			return true
+		}
+		p.mu.Lock()
+		abandoned := r.part.waiters == 0
+		if abandoned { // in one step, so that no duplicate waits for it
+			p.complete(r.part, r.err)
+		}
+		p.mu.Unlock()
+		if abandoned {
+			p.reportDropped(r.part, reasonAbandoned, r.err)
+		}
+		return abandoned
+	})
+}
