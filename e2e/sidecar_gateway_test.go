@@ -191,7 +191,7 @@ func TestSidecarWithAFullQueue(t *testing.T) {
 	s.push(t, "checkout", numbered(t, 1))
 	dropped := func(n int) func() bool {
 		return func() bool {
-			return s.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="retries_ended"`) == n
+			return s.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="retries_exhausted"`) == n
 		}
 	}
 	s.await(t, "dropped window", dropped(1))
@@ -199,7 +199,7 @@ func TestSidecarWithAFullQueue(t *testing.T) {
 	s.await(t, "another one", dropped(2))
 	s.awaitSums(t, map[string]int64{"checkout cpu": 11})
 	s.stop(t)
-	if !strings.Contains(s.logs.String(), "A window was dropped.") {
+	if !strings.Contains(s.logs.String(), "Dropped payload") {
 		t.Errorf("the log does not say that a window was dropped:\n%s", s.logs)
 	}
 }

@@ -70,9 +70,11 @@ type Config struct {
 	Granularity string `mapstructure:"granularity"`
 	// RebaseMappings merges the mappings of one binary at several addresses.
 	RebaseMappings bool `mapstructure:"rebase_mappings"`
-	// DropSampleAttributes and DropResourceAttributes are the keys of attributes to drop from
-	// samples and from resources, so that more of them are equal.
-	DropSampleAttributes   []string `mapstructure:"drop_sample_attributes"`
+	// DropSampleAttributes are the keys of attributes to drop from samples, so that more samples
+	// are equal and merge.
+	DropSampleAttributes []string `mapstructure:"drop_sample_attributes"`
+	// DropResourceAttributes are the keys of attributes to drop from resources, so that more
+	// resources are equal and merge.
 	DropResourceAttributes []string `mapstructure:"drop_resource_attributes"`
 	// SplitBy are keys of resource attributes. A window is sent as one payload for each
 	// combination of their values, with client metadata of those names.
