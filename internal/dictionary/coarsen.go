@@ -41,30 +41,27 @@ type Base struct {
 // Reset. A mapping may have several.
 func (r *Remap) Bases() []Base { return r.bases }
 
-// BeginBases makes AppendBases begin anew.
+// BeginBases makes AppendBases start again.
 func (r *Remap) BeginBases() {
-	if r.reach == 0 {
-		r.reachedStacks = zeroed(r.reachedStacks, len(r.stacks))
-		r.reachedLocations = zeroed(r.reachedLocations, len(r.locations))
-	}
-	r.reach++
+	r.basedStacks.reset(len(r.stacks.to))
+	r.basedLocations.reset(len(r.locations.to))
 }
 
 // AppendBases appends those of Bases that come from stack i of the source, which has been
 // asked for; of each location once since BeginBases.
 func (r *Remap) AppendBases(dst []Base, i int32) []Base {
-	if int(i) >= len(r.stacks) || r.reachedStacks[i] == r.reach {
+	if _, done := r.basedStacks.get(i); done {
 		return dst
 	}
-	r.reachedStacks[i] = r.reach
+	r.basedStacks.set(i, 0)
 	for _, i := range r.from.StackTable().At(int(i)).LocationIndices().All() {
-		if int(i) >= len(r.locations) || r.reachedLocations[i] == r.reach {
+		if _, done := r.basedLocations.get(i); done {
 			continue
 		}
-		r.reachedLocations[i] = r.reach
+		r.basedLocations.set(i, 0)
 		l := r.from.LocationTable().At(int(i))
 		if start, is, _ := r.base(l); is {
-			dst = append(dst, Base{r.rebased(l.MappingIndex()), start})
+			dst = append(dst, Base{r.rebase(l.MappingIndex()), start})
 		}
 	}
 	return dst
@@ -80,7 +77,7 @@ func (r *Remap) position(l pprofile.Location) (mapping int32, address uint64) {
 		address = 0
 	}
 	if start, is, inside := r.base(l); is {
-		to := r.rebased(i)
+		to := r.rebase(i)
 		if inside {
 			return to, max(address, start) - start
 		}
@@ -122,9 +119,9 @@ func (r *Remap) span(i int32) (start, limit uint64, ok bool) {
 	return start, limit, file != "" && !strings.HasPrefix(file, "[") && !strings.HasPrefix(file, "//anon")
 }
 
-// rebased returns the index in the tables of mapping i as one that begins at 0.
-func (r *Remap) rebased(i int32) int32 {
-	if to, ok := known(r.rebasings, i); ok {
+// rebase returns the index in the tables of mapping i as one that begins at 0.
+func (r *Remap) rebase(i int32) int32 {
+	if to, ok := r.rebased.get(i); ok {
 		return to
 	}
 	m := r.from.MappingTable().At(int(i))
@@ -135,7 +132,7 @@ func (r *Remap) rebased(i int32) int32 {
 	r.mapping.Filename = r.String(m.FilenameStrindex())
 	r.mapping.Attributes = r.appendAttributes(r.mapping.Attributes[:0], m.AttributeIndices())
 	to := r.to.Mapping(r.mapping)
-	r.rebasings[i] = to + 1
+	r.rebased.set(i, to)
 	r.bases = append(r.bases, Base{to, start})
 	return to
 }

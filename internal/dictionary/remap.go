@@ -10,26 +10,27 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Remap leads from the indices of one dictionary to those of Tables, interning
-// each entry when it is first asked for, so that what nothing refers to is left
-// behind. The dictionary must have passed Check; it is only read.
+// Remap translates the indices of one dictionary into those of Tables. It interns an
+// entry when it is first asked for, so that what nothing refers to is left out. The
+// dictionary must have passed Check; it is only read.
 //
-// Index 0 of a table that is empty is the zero value; an index into a table
-// whose first entry is no zero value means the entry it leads to.
+// Index 0 of an empty table is the zero value; an index into a table whose first entry
+// is no zero value means the entry that is there.
 type Remap struct {
 	// Coarsening is what is left out of locations; set it before Reset.
 	Coarsening Coarsening
+	// keepPartialLinks keeps links that have only one of the two ids.
+	keepPartialLinks bool
 
 	to   *Tables
 	from pprofile.ProfilesDictionary
-	// By source index, the index in to plus one; 0 where it is not known yet.
-	strings, mappings, locations, functions, links, attributes, stacks []int32
-	rebasings                                                          []int32 // of mappings
-	bases                                                              []Base
-	// By source index, the number of the last BeginBases that has come by.
-	reachedStacks, reachedLocations []int32
-	reach                           int32
-	lastStack                       int32 // in to
+
+	strings, mappings, locations, functions, links, attributes, stacks memo
+
+	rebased                     memo // of mappings
+	bases                       []Base
+	basedStacks, basedLocations memo  // those that AppendBases has looked at since BeginBases
+	lastStack                   int32 // in to
 
 	location Location
 	mapping  Mapping
@@ -38,59 +39,74 @@ type Remap struct {
 	value    Value
 }
 
-// Reset makes r lead from from to to. It keeps the memory of what r was before.
+// memo holds what is known of the entries of one table.
+type memo struct {
+	to   []int32 // by source index: the index in the tables plus one, 0 if it is not known
+	used []int32 // the source indices that are known
+}
+
+// reset makes m one for a table of n entries. It takes time for the known entries only.
+func (m *memo) reset(n int) {
+	for _, i := range m.used {
+		m.to[i] = 0
+	}
+	m.used = m.used[:0]
+	if cap(m.to) < n {
+		m.to = make([]int32, n)
+	}
+	m.to = m.to[:n]
+}
+
+// get returns the index for i if it is known, or if there is nothing at i: index 0 of
+// an empty table.
+func (m *memo) get(i int32) (to int32, ok bool) {
+	if int(i) >= len(m.to) {
+		return 0, true
+	}
+	return m.to[i] - 1, m.to[i] != 0
+}
+
+func (m *memo) set(i, to int32) {
+	m.to[i] = to + 1
+	m.used = append(m.used, i)
+}
+
+// Reset makes r translate from one dictionary to the tables. It keeps its memory.
 func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.from, r.to = from, to
 	n := LengthsOf(from)
-	r.strings = zeroed(r.strings, n.Strings)
-	r.mappings = zeroed(r.mappings, n.Mappings)
-	r.locations = zeroed(r.locations, n.Locations)
-	r.functions = zeroed(r.functions, n.Functions)
-	r.links = zeroed(r.links, n.Links)
-	r.attributes = zeroed(r.attributes, n.Attributes)
-	r.stacks = zeroed(r.stacks, n.Stacks)
-	r.bases, r.lastStack, r.reach = r.bases[:0], 0, 0
-	if r.Coarsening.RebaseMappings {
-		r.rebasings = zeroed(r.rebasings, n.Mappings)
-	}
+	r.strings.reset(n.Strings)
+	r.mappings.reset(n.Mappings)
+	r.locations.reset(n.Locations)
+	r.functions.reset(n.Functions)
+	r.links.reset(n.Links)
+	r.attributes.reset(n.Attributes)
+	r.stacks.reset(n.Stacks)
+	r.rebased.reset(n.Mappings)
+	r.bases, r.lastStack = r.bases[:0], 0
 }
 
-// Len is how many indices of the largest dictionary so far r has memory for.
-func (r *Remap) Len() int {
-	return cap(r.strings) + cap(r.mappings) + cap(r.locations) + cap(r.functions) + cap(r.links) + cap(r.attributes) + cap(r.stacks)
-}
-
-func zeroed(s []int32, n int) []int32 {
-	if cap(s) < n {
-		return make([]int32, n)
+// Len is how many indices r has memory for.
+func (r *Remap) Len() (n int) {
+	for _, m := range []*memo{&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks} {
+		n += cap(m.to) + cap(m.used)
 	}
-	s = s[:n]
-	clear(s)
-	return s
-}
-
-// known returns the index for i if there is one already, or if there is nothing
-// at i: an empty table at index 0.
-func known(s []int32, i int32) (int32, bool) {
-	if int(i) >= len(s) {
-		return 0, true
-	}
-	return s[i] - 1, s[i] != 0
+	return n
 }
 
 // String returns the index in the tables of string i.
 func (r *Remap) String(i int32) int32 {
-	to, ok := known(r.strings, i)
+	to, ok := r.strings.get(i)
 	if !ok {
 		to = r.to.String(r.from.StringTable().At(int(i)))
-		r.strings[i] = to + 1
+		r.strings.set(i, to)
 	}
 	return to
 }
 
 // Function returns the index in the tables of function i.
 func (r *Remap) Function(i int32) int32 {
-	to, ok := known(r.functions, i)
+	to, ok := r.functions.get(i)
 	if !ok {
 		f := r.from.FunctionTable().At(int(i))
 		to = r.to.Function(Function{
@@ -99,14 +115,14 @@ func (r *Remap) Function(i int32) int32 {
 			Filename:   r.String(f.FilenameStrindex()),
 			StartLine:  f.StartLine(),
 		})
-		r.functions[i] = to + 1
+		r.functions.set(i, to)
 	}
 	return to
 }
 
 // Mapping returns the index in the tables of mapping i.
 func (r *Remap) Mapping(i int32) int32 {
-	to, ok := known(r.mappings, i)
+	to, ok := r.mappings.get(i)
 	if !ok {
 		m := r.from.MappingTable().At(int(i))
 		r.mapping.MemoryStart = m.MemoryStart()
@@ -115,14 +131,14 @@ func (r *Remap) Mapping(i int32) int32 {
 		r.mapping.Filename = r.String(m.FilenameStrindex())
 		r.mapping.Attributes = r.appendAttributes(r.mapping.Attributes[:0], m.AttributeIndices())
 		to = r.to.Mapping(r.mapping)
-		r.mappings[i] = to + 1
+		r.mappings.set(i, to)
 	}
 	return to
 }
 
 // Location returns the index in the tables of location i.
 func (r *Remap) Location(i int32) int32 {
-	to, ok := known(r.locations, i)
+	to, ok := r.locations.get(i)
 	if !ok {
 		l := r.from.LocationTable().At(int(i))
 		r.location.Mapping, r.location.Address = r.position(l)
@@ -136,7 +152,7 @@ func (r *Remap) Location(i int32) int32 {
 		}
 		r.location.Attributes = r.appendAttributes(r.location.Attributes[:0], l.AttributeIndices())
 		to = r.to.Location(r.location)
-		r.locations[i] = to + 1
+		r.locations.set(i, to)
 	}
 	return to
 }
@@ -144,54 +160,53 @@ func (r *Remap) Location(i int32) int32 {
 // Link returns the index in the tables of link i. A link without both ids is no
 // link, 0.
 func (r *Remap) Link(i int32) int32 {
-	to, ok := known(r.links, i)
+	to, ok := r.links.get(i)
 	if !ok {
 		l := r.from.LinkTable().At(int(i))
-		if !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty() {
+		to = 0
+		if r.keepPartialLinks || !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty() {
 			to = r.to.Link(l.TraceID(), l.SpanID())
-		} else {
-			to = 0
 		}
-		r.links[i] = to + 1
+		r.links.set(i, to)
 	}
 	return to
 }
 
 // Attribute returns the index in the tables of attribute i.
 func (r *Remap) Attribute(i int32) int32 {
-	to, ok := known(r.attributes, i)
+	to, ok := r.attributes.get(i)
 	if !ok {
 		a := r.from.AttributeTable().At(int(i))
 		key, unit := r.String(a.KeyStrindex()), r.String(a.UnitStrindex())
 		r.value = r.to.AppendPdata(r.value[:0], a.Value())
 		to = r.to.Attribute(key, unit, r.value)
-		r.attributes[i] = to + 1
+		r.attributes.set(i, to)
 	}
 	return to
 }
 
 // Stack returns the index in the tables of stack i.
 func (r *Remap) Stack(i int32) int32 {
-	to, ok := known(r.stacks, i)
+	to, ok := r.stacks.get(i)
 	if !ok {
 		s := r.from.StackTable().At(int(i)).LocationIndices()
 		r.stack = r.stack[:0]
 		for j := range s.Len() {
 			l := s.At(j)
-			if int(l) < len(r.locations) && r.locations[l] != 0 {
-				r.stack = append(r.stack, r.locations[l]-1)
-			} else {
-				r.stack = append(r.stack, r.Location(l))
+			location, ok := r.locations.get(l)
+			if !ok {
+				location = r.Location(l)
 			}
+			r.stack = append(r.stack, location)
 		}
-		// A service that sends again mostly sends its stacks in the same order.
+		// A service usually sends its stacks in the same order each time.
 		if next := r.lastStack + 1; int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.at(next), r.stack) {
 			to = next
 		} else {
 			to = r.to.Stack(r.stack)
 		}
 		r.lastStack = to
-		r.stacks[i] = to + 1
+		r.stacks.set(i, to)
 	}
 	return to
 }
