@@ -59,9 +59,9 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group) error) erro
 	case 1:
 		return yield(group{names: all[0].names, profiles: pd})
 	}
-	s := newSplitter(resolved)
+	s := dictionary.NewSplitter(resolved)
 	for _, m := range all {
-		if err := yield(group{names: m.names, profiles: s.take(m.resources)}); err != nil {
+		if err := yield(group{names: m.names, profiles: s.Take(m.resources)}); err != nil {
 			return err
 		}
 	}

@@ -146,12 +146,12 @@ func TestGroupsHoldWhatTheyReachOnly(t *testing.T) {
 			}
 			profiletest.RequireConforms(t, g.profiles)
 			// Taken again, there is nothing to leave out.
-			again := newSplitter(g.profiles)
+			again := dictionary.NewSplitter(g.profiles)
 			var all []int
 			for i := range g.profiles.ResourceProfiles().Len() {
 				all = append(all, i)
 			}
-			assert.Equal(t, lengths, dictionary.LengthsOf(again.take(all).Dictionary()))
+			assert.Equal(t, lengths, dictionary.LengthsOf(again.Take(all).Dictionary()))
 			return nil
 		})
 		require.NoError(t, err)
