@@ -3,10 +3,8 @@
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
-// Package profilesfileexporter writes profiles as records into files of a
-// directory, finished ones told from the one being written by their name.
+// Package profilesfileexporter writes profiles as records into files of a directory.
 //
-// It promises that every record it has acknowledged can be read back, that a
-// record is written whole or not at all, and that no existing file is ever
-// truncated or overwritten.
+// It promises that every acknowledged record can be read back, that a record is written
+// completely or not at all, and that no existing file is truncated or overwritten.
 package profilesfileexporter

@@ -174,8 +174,9 @@ func expandRecord(t testing.TB, cfg *Config, record []byte) []profiletest.Expand
 
 func TestWhatGoesInComesOut(t *testing.T) {
 	const seed = 7
-	payloads := profiletest.Rounds(t, 10, 100)
+	payloads := profiletest.Rounds(t, 5, 100)
 	forEachWay(t, func(t *testing.T, cfg *Config) {
+		t.Parallel()
 		e, _ := startExporter(t, cfg)
 		assert.True(t, e.Capabilities().MutatesData)
 		assert.Empty(t, list(t, cfg.Directory))

@@ -87,9 +87,10 @@ var groupDirectories = map[string]string{
 // TestGrouped_E8: what goes into groups comes out of them, stacks written out, for
 // random payloads in every mode.
 func TestGrouped_E8(t *testing.T) {
-	payloads := profiletest.Rounds(t, 5, 1000)
+	payloads := profiletest.Rounds(t, 3, 1000)
 	seed := profiletest.Seed(t)
 	forEachWay(t, func(t *testing.T, cfg *Config) {
+		t.Parallel()
 		cfg.GroupBy = []string{"group"}
 		cfg.Sync = syncNone
 		cfg.Rotation.MaxRecords = 20

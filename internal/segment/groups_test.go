@@ -269,7 +269,7 @@ func TestConcurrently_E12(t *testing.T) {
 func TestFailingCallsInGroups_E1(t *testing.T) {
 	const size = 20
 	format := allFormats[2]
-	step := 3
+	step := 7
 	if full, _ := profiletest.Soak(t); full {
 		step = 1
 	}

@@ -17,8 +17,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// readBuffer is the size in bytes of reads from the file.
-const readBuffer = 64 << 10
+const (
+	// readBuffer is the size in bytes of reads from the file, unless that is smaller.
+	readBuffer = 64 << 10
+	// minReadBuffer has room for the header of a zstd frame.
+	minReadBuffer = 64
+)
 
 // DamageError describes a part of a file without a complete record.
 type DamageError struct {
@@ -90,7 +94,7 @@ func NewReader(from io.ReaderAt, size int64, format Format, options ReaderOption
 		return nil, err
 	}
 	s := &source{section: io.NewSectionReader(from, 0, size)}
-	s.Reader = bufio.NewReaderSize(readerFunc(s.read), readBuffer)
+	s.Reader = bufio.NewReaderSize(readerFunc(s.read), int(max(minReadBuffer, min(readBuffer, size))))
 	r := &Reader{name: "file", format: format, max: options.MaxRecordSize, size: size, source: s}
 	if r.max <= 0 {
 		r.max = MaxRecordSize
