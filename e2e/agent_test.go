@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestAgent scrapes a server and takes up files; the gateway has the sums of both. What
-// was taken up before a SIGKILL arrives though the gateway was away, and is not read
-// again.
+// TestAgent checks that the gateway has the sums of a scraped server and of files. Files read
+// before a SIGKILL arrive although the gateway was away, and are not read again.
 func TestAgent(t *testing.T) {
 	parallel(t)
 	target := &growing{t: t}

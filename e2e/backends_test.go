@@ -14,8 +14,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// TestBackendsPage has the program look at the configurations of docs/backends.md that
-// are for its own components.
+// TestBackendsPage validates the configurations in docs/backends.md for our own components.
 func TestBackendsPage(t *testing.T) {
 	parallel(t)
 	path := program(t)
@@ -45,8 +44,8 @@ func TestBackendsPage(t *testing.T) {
 	}
 }
 
-// TestOTLPBackend sends profiles to another collector, by both of the protocols, and
-// compares what it writes with what was pushed.
+// TestOTLPBackend exports profiles to another collector by gRPC and HTTP, and compares its files
+// with the pushed profiles.
 func TestOTLPBackend(t *testing.T) {
 	parallel(t)
 	grpc, http := freeAddress(t), freeAddress(t)

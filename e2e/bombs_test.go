@@ -27,9 +27,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestGoodPushesSucceedAmongBombs_R2: row R2 of the faults, of the whole program. Bombs among good pushes,
-// 32 at a time, under a small GOMEMLIMIT: each good one is accepted, after 429 and
-// a retry at worst, the program lives, and its peak of memory stays bounded.
+// TestGoodPushesSucceedAmongBombs_R2 pushes bombs and valid profiles, 32 at a time, under a small
+// GOMEMLIMIT. All valid ones are accepted, after 429 and a retry at worst, and peak memory is
+// bounded.
 func TestGoodPushesSucceedAmongBombs_R2(t *testing.T) {
 	count := profiletest.Rounds(t, 100, 1000)
 	const parallel, peakLimit = 32, 320 << 20
@@ -53,7 +53,7 @@ service:
 	c.url = "http://" + address
 	c.awaitReady(t)
 
-	// Good ones are not small: a heap of 1 MiB decompressed.
+	// Valid pushes have 1 MiB after decompression.
 	large := pprofBytes(t, &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
 		Sample:     []*profile.Sample{{Value: []int64{1}}},
@@ -103,7 +103,7 @@ service:
 	c.stop(t)
 }
 
-// bombs are small, and become at least 64 MiB.
+// bombs returns small bodies that decompress to at least 64 MiB.
 func bombs(t *testing.T) [][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
@@ -123,7 +123,7 @@ func bombs(t *testing.T) [][]byte {
 	}
 }
 
-// wayToPush is an endpoint and how a profile is put into its requests.
+// wayToPush is an endpoint and the format of its requests.
 type wayToPush struct {
 	path    string
 	success int
@@ -168,8 +168,7 @@ func waysToPush(t *testing.T) []wayToPush {
 	}
 }
 
-// send pushes a profile and returns the status of the answer. It may be called from
-// any goroutine.
+// send pushes a profile and returns the status. It is safe for concurrent use.
 func (way wayToPush) send(t *testing.T, url string, profile []byte) int {
 	t.Helper()
 	contentType, body := way.wrap(t, profile)
@@ -188,8 +187,7 @@ func (way wayToPush) send(t *testing.T, url string, profile []byte) int {
 	return response.StatusCode
 }
 
-// memory is a value of a process's status, as "VmHWM:" for the most that it has ever
-// had resident, in bytes.
+// memory returns a value in bytes of a process's status, such as "VmHWM:" for its peak RSS.
 func memory(t *testing.T, pid int, key string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

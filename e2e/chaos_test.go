@@ -24,8 +24,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestAccountingUnderCombinedFaults_D4: kills, a full disk, slow targets and bad input together,
-// while clients push to what acknowledges only what is on the disk.
+// TestAccountingUnderCombinedFaults_D4 combines kills, a full disk, slow targets and malformed
+// input while clients push with acknowledge: on_flush and sync: record.
 func TestAccountingUnderCombinedFaults_D4(t *testing.T) {
 	parallel(t)
 	seeds, steps := profiletest.Rounds(t, 1, 10), 30
@@ -107,10 +107,10 @@ service:
 	cancel()
 	wait()
 	c.stop(t)
-	l.settle(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 3 bad targets", kills, fills, refused))
+	l.verify(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 3 bad targets", kills, fills, refused))
 }
 
-// smallDisk returns a directory of 32 MiB of its own, if one can be mounted.
+// smallDisk returns a tmpfs of 32 MiB, if one can be mounted.
 func smallDisk(t *testing.T) (dir string, mounted bool) {
 	t.Helper()
 	dir = t.TempDir()
@@ -129,7 +129,7 @@ func smallDisk(t *testing.T) (dir string, mounted bool) {
 	return dir, true
 }
 
-// fill writes until nothing more fits.
+// fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -149,7 +149,7 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// badInput is what no endpoint takes.
+// badInput returns bodies that every endpoint rejects.
 func badInput(t *testing.T, random *rand.Rand) [][]byte {
 	t.Helper()
 	good := pprofBytes(t, &profile.Profile{
@@ -206,7 +206,7 @@ func serveTarget(t *testing.T, handle http.HandlerFunc) string {
 	return server.URL + "/debug/pprof"
 }
 
-// silentTarget takes connections and says nothing.
+// silentTarget accepts connections and never responds.
 func silentTarget(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,9 +19,8 @@ import (
 	"github.com/grafana/pyroscope-go"
 )
 
-// The clients profile a process of their own, so that they do not meet each other
-// or the tests in the one CPU profiler and the one heap: this program again, which
-// then runs one of clientPrograms, with the address to push to.
+// The clients run in processes of their own, because a process has one CPU profiler and one heap.
+// The test binary runs itself with the name of the client and the address to push to.
 const (
 	clientVariable  = "E2E_CLIENT"
 	addressVariable = "E2E_ADDRESS"
@@ -48,14 +47,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runClient runs a client to its end.
+// runClient runs a client until it exits.
 func runClient(t *testing.T, name, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, os.Args[0])
 	command.Env = append(os.Environ(), clientVariable+"="+name, addressVariable+"="+address,
-		// Nothing but profiles, and nowhere else.
+		// Only profiles, and only to this address.
 		"DD_INSTRUMENTATION_TELEMETRY_ENABLED=false", "DD_REMOTE_CONFIGURATION_ENABLED=false",
 		"DD_PROFILING_FLUSH_ON_EXIT=true", "DD_TRACE_STARTUP_LOGS=false")
 	out, err := command.CombinedOutput()
@@ -67,15 +66,15 @@ func runClient(t *testing.T, name, address string) {
 	}
 }
 
-// What the clients profile. The names are looked for in what arrives.
+// What the clients profile. The tests look for these names.
 const (
 	clientService = "checkout"
 	clientRounds  = 3
 	clientRound   = time.Second
 )
 
-// clientWork works under labels, allocates, keeps some of it, and fights for a lock,
-// for so many rounds. between is called after each.
+// clientWork uses CPU under labels, allocates, keeps memory and contends for a lock, for
+// clientRounds rounds. It calls between after each.
 func clientWork(between func()) {
 	var kept [][]byte
 	for range clientRounds {
@@ -155,7 +154,7 @@ func pyroscopeProgram(address string) error {
 	return running.Stop()
 }
 
-// pyroscopeLogger prints what goes wrong.
+// pyroscopeLogger prints errors only.
 type pyroscopeLogger struct{}
 
 func (pyroscopeLogger) Infof(string, ...any)  {}

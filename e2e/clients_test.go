@@ -30,14 +30,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// recorder stands between a client and the collector and keeps what passes.
+// recorder is a proxy between a client and the collector that keeps all requests.
 type recorder struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	passed []passed
 }
 
-// passed is a request and how it was answered.
+// passed is a request and the status of its response.
 type passed struct {
 	path, query, contentType string
 	body                     []byte
@@ -88,8 +88,8 @@ type sentProfile struct {
 	profile *profile.Profile
 }
 
-// profiles takes apart the forms of all requests to path, each of which must have
-// been answered with status.
+// profiles returns the pprofs in the forms of all requests to path. Each request must have been
+// answered with status.
 func (r *recorder) profiles(t *testing.T, path string, status int) []sentProfile {
 	t.Helper()
 	r.mu.Lock()
@@ -143,7 +143,7 @@ func (r *recorder) profiles(t *testing.T, path string, status int) []sentProfile
 	return sent
 }
 
-// asArrived is a profile as it is compared: without what the receiver adds.
+// asArrived removes attributes that the receiver adds.
 func asArrived(profiles []profiletest.Expanded) []profiletest.Expanded {
 	profiles = slices.Clone(profiles)
 	for i := range profiles {
@@ -156,8 +156,7 @@ func asArrived(profiles []profiletest.Expanded) []profiletest.Expanded {
 	return slices.DeleteFunc(profiletest.Normalize(profiles, options), func(p profiletest.Expanded) bool { return len(p.Samples) == 0 })
 }
 
-// requireAllArrived compares each profile that was sent with the records that were
-// written, each for one. It needs a window of 0s.
+// requireAllArrived matches each sent profile with one written record. It needs a window of 0s.
 func requireAllArrived(t *testing.T, sent []sentProfile, records [][]profiletest.Expanded) {
 	t.Helper()
 	var written [][]profiletest.Expanded
@@ -187,7 +186,7 @@ func requireAllArrived(t *testing.T, sent []sentProfile, records [][]profiletest
 	t.Logf("%d profiles arrived as they were sent", len(sent))
 }
 
-// sums are the sums of a sample type over the samples whose stack has the function.
+// sums returns the sum of a sample type over all samples with the function in their stack.
 func sums(records [][]profiletest.Expanded, sampleType, function string) int64 {
 	var sum int64
 	for _, record := range records {
@@ -224,7 +223,7 @@ func attributesOf(attributes []profiletest.Attribute) map[string]string {
 	return values
 }
 
-// requireWork checks that the work of the client is in what arrived.
+// requireWork checks that the profiles show the work of the client.
 func requireWork(t *testing.T, records [][]profiletest.Expanded, kinds ...string) {
 	t.Helper()
 	for _, row := range []struct{ sampleType, function string }{
@@ -305,8 +304,8 @@ func TestDatadogGo(t *testing.T) {
 	}
 }
 
-// What a client sends over time becomes one window: what was allocated is added up,
-// what is in use is a reading of each moment, and stays one.
+// TestWindowSumsDeltasAndKeepsSnapshots pushes profiles of pyroscope-go over time into one window:
+// allocations are summed, snapshots of memory in use stay separate.
 func TestWindowSumsDeltasAndKeepsSnapshots(t *testing.T) {
 	parallel(t)
 	c := start(t, "1h", "    compression: zstd")
@@ -378,8 +377,8 @@ func TestWindowSumsDeltasAndKeepsSnapshots(t *testing.T) {
 	}
 }
 
-// TestPyroscopeConnect pushes with the client that Pyroscope generates, as Alloy
-// does, in each of its forms.
+// TestPyroscopeConnect pushes with Pyroscope's generated client, which Alloy uses, in each
+// encoding.
 func TestPyroscopeConnect(t *testing.T) {
 	parallel(t)
 	for name, options := range map[string][]connect.ClientOption{

@@ -33,7 +33,7 @@ func parallel(t *testing.T) {
 // patience bounds each wait for the program.
 const patience = time.Minute
 
-// program returns the path of the program under test.
+// program returns the path of the built program.
 func program(t *testing.T) string {
 	t.Helper()
 	return builtProgram(t, "OTELCOL_PROFILES_BIN", "otelcol-profiles", "make build")
@@ -48,7 +48,7 @@ type collector struct {
 	files   string // directory that it writes to
 }
 
-// logs is what a program has printed so far.
+// logs collects the output of a program.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -66,16 +66,15 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// limits of the server that start configures, in bytes.
+// Limits of the server that start configures, in bytes.
 const (
 	maxRequestBody  = 4 << 20
 	maxDecompressed = 8 << 20
 )
 
-// start runs the program with a server on a free port of loopback, the given
-// window, and the given keys of the file exporter, one a line. It returns once
-// the server answers. The program is killed at the end of the test unless
-// stopped before.
+// start runs the program with a server on a free port, the given window, and lines of keys for
+// the file exporter. It returns when the server responds. The program is killed at the end of
+// the test.
 func start(t *testing.T, window, exporterKeys string) *collector {
 	t.Helper()
 	address := freeAddress(t)
@@ -106,8 +105,8 @@ service:
 `, address, maxRequestBody, maxDecompressed, window, files, exporterKeys))
 }
 
-// run runs the program with a configuration that has a server at the address and
-// writes to the directory files. For the rest it is as start.
+// run is start with a configuration of the caller, whose server listens at address and which
+// writes to the directory files.
 func run(t *testing.T, address, files, config string) *collector {
 	t.Helper()
 	configFile := filepath.Join(t.TempDir(), "config.yaml")
@@ -120,9 +119,8 @@ func run(t *testing.T, address, files, config string) *collector {
 	return c
 }
 
-// launch starts a program with these arguments, and these variables, as NAME=value,
-// besides its own environment. It is killed at the end of the test unless stopped
-// before.
+// launch starts a program with arguments and additional NAME=value variables. It is killed at
+// the end of the test.
 func launch(t *testing.T, path string, env []string, args ...string) *collector {
 	t.Helper()
 	command := exec.Command(path, args...)
@@ -130,7 +128,7 @@ func launch(t *testing.T, path string, env []string, args ...string) *collector 
 	return begin(t, command)
 }
 
-// begin is launch of what is a command already.
+// begin is launch for a prepared command.
 func begin(t *testing.T, command *exec.Cmd) *collector {
 	t.Helper()
 	c := &collector{command: command, logs: &logs{}, exited: make(chan error, 1)}
@@ -185,13 +183,13 @@ func (c *collector) awaitReady(t *testing.T) {
 	}
 }
 
-// kill ends the program at once and returns what it logged.
+// kill sends SIGKILL and returns the logs.
 func (c *collector) kill() string {
 	err := c.command.Process.Kill()
 	return fmt.Sprint(c.logs, errors.Join(err, <-c.exited))
 }
 
-// stop sends SIGTERM and returns when the program has ended well.
+// stop sends SIGTERM and waits until the program exits with 0.
 func (c *collector) stop(t *testing.T) {
 	t.Helper()
 	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// configs is the directory of the configurations that users start from.
+// configs is the directory of the example configurations.
 var configs = filepath.Join("..", "config")
 
 // env are variables of the environment.
@@ -35,9 +35,9 @@ type member struct {
 	read    map[string][][]profiletest.Expanded // the records of finished files, by path
 }
 
-// runConfig starts a program with a file of config/, variables and further arguments,
-// and returns when it is healthy. HEALTH_LISTEN is a free port, and so is that of its
-// metrics. The files are those below DATA_DIR, its url that of PPROF_LISTEN.
+// runConfig starts a program with a configuration, variables and arguments, and returns when it
+// is healthy. HEALTH_LISTEN and the port of its metrics are free ports. It writes below DATA_DIR,
+// and its url is PPROF_LISTEN.
 func runConfig(t *testing.T, path, config string, variables env, args ...string) *member {
 	t.Helper()
 	health, metrics := freeAddress(t), freeAddress(t)
@@ -50,7 +50,7 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 		environment = append(environment, name+"="+variables[name])
 	}
 	args = append(args, "--config", filepath.Join(configs, filepath.FromSlash(config)),
-		// As by default, at a port of its own.
+		// The default names of metrics, on another port.
 		"--set=service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: 127.0.0.1, port: "+port+
 			", without_type_suffix: true, without_units: true, without_scope_info: true}}}}]")
 	m := &member{
@@ -75,7 +75,7 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 	return m
 }
 
-// metric adds up the series of a metric whose line has all of labels.
+// metric sums the series of a metric whose line contains all of labels.
 func (m *member) metric(t *testing.T, name string, labels ...string) int {
 	t.Helper()
 	response, err := http.Get(m.metrics)
@@ -104,8 +104,8 @@ func (m *member) metric(t *testing.T, name string, labels ...string) int {
 	return int(sum)
 }
 
-// written returns what all finished files of the collector hold, in groups or not.
-// It may be writing meanwhile.
+// written returns the contents of all closed files, in groups or not. The collector may be
+// writing.
 func (m *member) written(t *testing.T) []profiletest.Expanded {
 	t.Helper()
 	err := filepath.WalkDir(m.files, func(path string, entry fs.DirEntry, err error) error {
@@ -132,7 +132,7 @@ func (m *member) written(t *testing.T) []profiletest.Expanded {
 	return all
 }
 
-// totalsOf adds up all values, by service and sample type.
+// totalsOf sums all values by service and sample type.
 func totalsOf(profiles []profiletest.Expanded) map[string]int64 {
 	out := map[string]int64{}
 	for _, e := range profiles {
@@ -145,7 +145,7 @@ func totalsOf(profiles []profiletest.Expanded) map[string]int64 {
 	return out
 }
 
-// awaitSums waits until the files of the collector hold these sums, and no others.
+// awaitSums waits until the files hold exactly these sums.
 func (m *member) awaitSums(t *testing.T, want map[string]int64) {
 	t.Helper()
 	var got map[string]int64
@@ -160,7 +160,7 @@ func (m *member) awaitSums(t *testing.T, want map[string]int64) {
 	})
 }
 
-// requireSums reads all files, none of which is being written any more.
+// requireSums checks the sums after the collector has stopped, and that no file is .partial.
 func (m *member) requireSums(t *testing.T, want map[string]int64) {
 	t.Helper()
 	if got := totalsOf(m.written(t)); !maps.Equal(got, want) {
@@ -178,7 +178,7 @@ func (m *member) requireSums(t *testing.T, want map[string]int64) {
 	}
 }
 
-// quick makes what waits by default for seconds or minutes go on soon.
+// quick shortens intervals that are seconds or minutes by default.
 var quick = map[string][]string{
 	"sidecar.yaml": {
 		"--set=processors.profiles_dedup/gateway.window=200ms",
@@ -212,7 +212,7 @@ var quick = map[string][]string{
 	},
 }
 
-// sidecar starts a sidecar of a service, quick, that keeps its data in dir.
+// sidecar starts the sidecar of a service with quick settings and its data in dir.
 func sidecar(t *testing.T, dir, service, instance, gateway string, args ...string) *member {
 	t.Helper()
 	return runConfig(t, program(t), "sidecar.yaml", env{
@@ -221,7 +221,7 @@ func sidecar(t *testing.T, dir, service, instance, gateway string, args ...strin
 	}, append(quick["sidecar.yaml"], args...)...)
 }
 
-// gateway starts a gateway, quick, that listens at address.
+// gateway starts a gateway with quick settings at address.
 func gateway(t *testing.T, address string, variables env, args ...string) *member {
 	t.Helper()
 	all := env{"DATA_DIR": t.TempDir(), "OTLP_GRPC_LISTEN": address, "OTLP_HTTP_LISTEN": freeAddress(t), "WINDOW": "300ms"}
@@ -229,8 +229,8 @@ func gateway(t *testing.T, address string, variables env, args ...string) *membe
 	return runConfig(t, program(t), "gateway.yaml", all, append(quick["gateway.yaml"], args...)...)
 }
 
-// TestConfigsAreValid has the programs look at each configuration, as it is and with
-// each variable that chooses between its parts.
+// TestConfigsAreValid validates each configuration, unchanged and with each variable that selects
+// a part of it.
 func TestConfigsAreValid(t *testing.T) {
 	parallel(t)
 	found, err := fs.Glob(os.DirFS(configs), "*.yaml")
@@ -269,7 +269,7 @@ func TestConfigsAreValid(t *testing.T) {
 	}
 }
 
-// builtProgram returns the path of a program in bin/, or of one that a variable names.
+// builtProgram returns the path of a program in bin, or in an environment variable.
 func builtProgram(t *testing.T, variable, name, how string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -290,5 +290,5 @@ func builtProgram(t *testing.T, variable, name, how string) string {
 	return path
 }
 
-// gate is the flag that a program needs which does not switch profiles on itself.
+// gate enables the profiles signal in programs that do not do so themselves.
 const gate = "--feature-gates=service.profilesSupport"

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestConfigsRunUnchanged runs each configuration with nothing changed but its variables,
-// and so with the windows and timeouts that users have.
+// TestConfigsRunUnchanged changes only the variables of each configuration, so that windows and
+// timeouts are those of users.
 func TestConfigsRunUnchanged(t *testing.T) {
 	parallel(t)
 	program(t)

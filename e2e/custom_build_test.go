@@ -19,10 +19,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestCustomBuild builds, with ocb, the distribution of another team that takes only the
-// processor: with the manifest as it is, in a directory beside a clone. It does not start
-// with profiles as long as they are not switched on. With that flag it makes one payload
-// of two.
+// TestCustomBuild builds the distribution of config/custom-build by ocb, in a directory beside a
+// clone. It fails to start without the feature gate of the profiles signal. With it, the program
+// merges two payloads into one.
 func TestCustomBuild(t *testing.T) {
 	parallel(t)
 	root, err := filepath.Abs("..")
@@ -42,7 +41,7 @@ func TestCustomBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The builder that the repository pins; it is built here if it is not yet.
+	// The pinned version of the builder.
 	tool := exec.Command("go", "tool", "-modfile="+filepath.Join(root, "internal", "tools", "go.mod"), "-n", "builder")
 	tool.Dir = root
 	builder, err := tool.Output()
@@ -51,7 +50,7 @@ func TestCustomBuild(t *testing.T) {
 	}
 	build := exec.Command(strings.TrimSpace(string(builder)), "--config", "builder-config.yaml")
 	build.Dir = team
-	// As make build compiles: what the two share is compiled once.
+	// The flags of make build, so that packages are compiled once.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
@@ -111,7 +110,7 @@ func resourceAttributes(profiles []profiletest.Expanded, key string) map[string]
 	return out
 }
 
-// decoded is the body of a request without its gzip.
+// decoded returns the body of a request without gzip.
 func decoded(t *testing.T, r *http.Request) io.Reader {
 	t.Helper()
 	if r.Header.Get("Content-Encoding") != "gzip" {

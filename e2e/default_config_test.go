@@ -16,9 +16,8 @@ import (
 	"testing"
 )
 
-// TestDefaultConfig runs the program as it is without a --config, but for the ports:
-// it answers at each address that the default config names, also with what it was
-// asked for, and its metrics have the names that they are known by.
+// TestDefaultConfig runs the program without --config, on other ports. It responds at each address
+// of the default configuration, and its metrics have their documented names.
 func TestDefaultConfig(t *testing.T) {
 	parallel(t)
 	path := program(t)
@@ -70,8 +69,7 @@ func TestDefaultConfig(t *testing.T) {
 	}
 }
 
-// metricsAt is the option that has the collector's metrics at an address, with the
-// names that they have at the default one.
+// metricsAt returns the option that serves metrics at an address under their default names.
 func metricsAt(t *testing.T, address string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)

@@ -1,15 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests the built program from outside: it starts it, pushes real
-// profiles, stops it, and holds the files it left against what google/pprof
-// reads of the profiles. It reads the files by other means than the program
-// writes them: protobuf-go, and the zstd and gzip of others.
+// Package e2e tests the built program from outside: it pushes real profiles, stops the program,
+// and compares its files with what google/pprof reads of the profiles. It reads the files by
+// independent means: protobuf-go, and the commands zstd and gzip.
 //
-// The configurations of config/ run together as users run them: sidecars and agents
-// with a gateway, and a tier over Kafka with a broker in the test's own process.
+// It runs the configurations of config: sidecars and agents with a gateway, and a Kafka tier with
+// a broker in the test's process.
 //
-// The tests run bin/otelcol-profiles and bin/otelcol-profiles-kafka of the repository,
-// or the programs that OTELCOL_PROFILES_BIN and OTELCOL_PROFILES_KAFKA_BIN name. Where
-// there is none they skip, but fail where CI or E2E_REQUIRE is set.
+// The tests run bin/otelcol-profiles and bin/otelcol-profiles-kafka, or the programs in
+// OTELCOL_PROFILES_BIN and OTELCOL_PROFILES_KAFKA_BIN. If there is none they are skipped, or fail
+// if CI or E2E_REQUIRE is set.
 package e2e

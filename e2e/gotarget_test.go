@@ -15,7 +15,7 @@ import (
 	deltapprof "github.com/grafana/pyroscope-go/godeltaprof/http/pprof"
 )
 
-// allocation is in bytes, and so many that the runtime samples each one.
+// allocation is a size in bytes that the runtime always samples.
 const allocation = 1 << 20
 
 var allocated [][]byte
@@ -27,7 +27,7 @@ func allocateForScrapes(n int) {
 	}
 }
 
-// requests counts what is asked for by path, and hands it on.
+// requests counts requests by path.
 type requests struct {
 	http.Handler
 	mu     sync.Mutex
@@ -41,7 +41,7 @@ func (r *requests) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.byPath[request.URL.Path]++
 }
 
-// more waits for that many more answers at each of the paths.
+// more waits for n more requests of each path.
 func (r *requests) more(t *testing.T, c *collector, n int, paths ...string) {
 	t.Helper()
 	counts := func() (all []int) {
@@ -63,8 +63,8 @@ func (r *requests) more(t *testing.T, c *collector, n int, paths ...string) {
 	})
 }
 
-// TestScrapeOfGo scrapes this very process, by net/http/pprof and by godeltaprof: what
-// a function allocates between two scrapes comes out of both, to the byte.
+// TestScrapeOfGo scrapes this process by net/http/pprof and by godeltaprof. Both report the bytes
+// that a function allocates between two scrapes exactly.
 func TestScrapeOfGo(t *testing.T) {
 	defer func() { allocated = nil }()
 	mux := http.NewServeMux()
@@ -103,7 +103,7 @@ func TestScrapeOfGo(t *testing.T) {
 		}
 	}
 	for _, service := range []string{"counted here", "counted there"} {
-		// The slice itself grows, too, within the same function.
+		// The slice grows in the same function.
 		if got := sums[service]; got < n*allocation || got > n*allocation+allocation/64 {
 			t.Errorf("%s: %d bytes were allocated, want %d and little more", service, got, n*allocation)
 		}

@@ -18,8 +18,7 @@ func kafkaProgram(t *testing.T) string {
 
 const contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/"
 
-// kafkaParts are the modules of the distribution with Kafka that are at v0.155.0: the
-// two components, and what they alone use.
+// kafkaParts are the modules at v0.155.0: the two Kafka components and their dependencies.
 var kafkaParts = []string{
 	contrib + "exporter/kafkaexporter",
 	contrib + "receiver/kafkareceiver",
@@ -35,12 +34,12 @@ var kafkaParts = []string{
 	contrib + "pkg/translator/zipkin",
 }
 
-// TestKafkaModules: every other module of the collector is of the set that the default
-// distribution is of.
+// TestKafkaModules checks that all other modules of the Collector have the versions of the default
+// distribution.
 func TestKafkaModules(t *testing.T) { requireCollectorSet(t, kafkaProgram(t), kafkaParts) }
 
-// requireCollectorSet holds a program's modules of the collector to v0.161.0 and v1.67.0,
-// but those that are to be v0.155.0.
+// requireCollectorSet checks that all modules of the Collector are v0.161.0 or v1.67.0, apart
+// from the given ones.
 func requireCollectorSet(t *testing.T, path string, older []string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(path)

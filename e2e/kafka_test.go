@@ -35,8 +35,8 @@ const (
 	partitions = 8
 )
 
-// newBroker starts a Kafka broker in this process, with the topic, and a message size
-// as the README of config/ has it.
+// newBroker starts a Kafka broker in this process, with the topic and the message size of
+// config/README.md.
 func newBroker(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	broker, err := kfake.NewCluster(append([]kfake.Opt{
@@ -52,7 +52,7 @@ func newBroker(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	return broker
 }
 
-// toKafka starts the first half of the tier. Its url is that of its OTLP/HTTP.
+// toKafka starts the first half of the tier. Its url is that of OTLP/HTTP.
 func toKafka(t *testing.T, broker string, variables env, args ...string) *member {
 	t.Helper()
 	http := freeAddress(t)
@@ -98,7 +98,7 @@ func asOTLP(t *testing.T, pprof []byte, service, instance string) []byte {
 	return message
 }
 
-// postOTLP posts an OTLP message to a URL, and returns what the answer is.
+// postOTLP posts an OTLP message and returns status and body of the response.
 func postOTLP(url string, message []byte) (status int, said string, err error) {
 	response, err := http.Post(url+"/v1development/profiles", "application/x-protobuf", bytes.NewReader(message))
 	if err != nil {
@@ -116,7 +116,7 @@ func (m *member) sendOTLP(t *testing.T, pprof []byte, service, instance string) 
 	}
 }
 
-// messages reads all of the topic.
+// messages returns all messages of the topic.
 func messages(t *testing.T, broker *kfake.Cluster) []*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.ConsumeTopics(topic))
@@ -159,10 +159,9 @@ func produce(t *testing.T, broker *kfake.Cluster, key string, value []byte) {
 	}
 }
 
-// TestKafkaTier: sidecars of three instances push to two collectors that write to Kafka,
-// and two read from it. In the topic each message is of one service, which is its key,
-// and a service is on one partition. The files of the two hold, sample by sample, three
-// times what google/pprof reads of each profile, and no service is in both.
+// TestKafkaTier runs three sidecars, two collectors that write to Kafka and two that read from it.
+// Each message holds one service, which is its key and determines its partition. The files hold
+// three times the samples that google/pprof reads, and each service is in the files of one reader.
 func TestKafkaTier(t *testing.T) {
 	parallel(t)
 	const instances = 3
@@ -238,13 +237,13 @@ func TestKafkaTier(t *testing.T) {
 	}
 }
 
-// kafkaPartition is where Kafka's own clients put a key: murmur2.
+// kafkaPartition returns the partition that Kafka's own clients choose for a key (murmur2).
 func kafkaPartition(key string) int32 {
 	record := &kgo.Record{Key: []byte(key)}
 	return int32(kgo.StickyKeyPartitioner(nil).ForTopic(topic).Partition(record, partitions))
 }
 
-// TestKafkaMerges: what ten instances send, by way of two collectors, becomes one profile.
+// TestKafkaMerges checks that profiles of ten instances, sent by two collectors, merge into one.
 func TestKafkaMerges(t *testing.T) {
 	parallel(t)
 	const instances = 10
@@ -267,7 +266,7 @@ func TestKafkaMerges(t *testing.T) {
 	}
 }
 
-// random is a profile that no compression makes small, of some megabytes.
+// random returns an incompressible profile of some megabytes.
 func random(t *testing.T) []byte {
 	t.Helper()
 	p := &profile.Profile{
@@ -286,9 +285,9 @@ func random(t *testing.T) []byte {
 	return pprofBytes(t, p)
 }
 
-// TestKafkaMessageTooLarge: a message that is too large for the exporter, or only for
-// the broker, is refused for good. Who sent it is told so, it is counted and in the log;
-// another service in the same window is not touched.
+// TestKafkaMessageTooLarge checks that a message over the limit of the exporter, or only of the
+// broker, is a permanent error that the sender, the metrics and the log show. Another service in
+// the same window is not affected.
 func TestKafkaMessageTooLarge(t *testing.T) {
 	parallel(t)
 	for _, test := range []struct {
@@ -328,8 +327,8 @@ func TestKafkaMessageTooLarge(t *testing.T) {
 	}
 }
 
-// TestKafkaLargeMessage: a message of more than the usual limits of a producer, a broker
-// and a consumer goes through.
+// TestKafkaLargeMessage checks a message over the default limits of producers, brokers and
+// consumers.
 func TestKafkaLargeMessage(t *testing.T) {
 	parallel(t)
 	broker := newBroker(t)
@@ -344,9 +343,9 @@ func TestKafkaLargeMessage(t *testing.T) {
 	}
 }
 
-// TestKafkaUnavailableAtStart: Kafka is away when both halves start, and what the sidecar pushes waits
-// in its queue. Later the broker says that it has too few replicas, though it has
-// written: nothing is there twice.
+// TestKafkaUnavailableAtStart starts both halves before Kafka. The profile of a sidecar stays in
+// its queue. Later the broker reports too few replicas although it has written the message: no
+// profile is duplicated.
 func TestKafkaUnavailableAtStart(t *testing.T) {
 	parallel(t)
 	address := freeAddress(t)
@@ -374,8 +373,8 @@ func TestKafkaUnavailableAtStart(t *testing.T) {
 	reader.requireSums(t, map[string]int64{"checkout cpu": 11})
 }
 
-// TestKafkaDuplicateMessageCountsOnce: a message that is in the topic twice, as when a producer was
-// not told that its first attempt had succeeded, counts once.
+// TestKafkaDuplicateMessageCountsOnce repeats a message, as a producer does that did not see the
+// response to its first attempt.
 func TestKafkaDuplicateMessageCountsOnce(t *testing.T) {
 	parallel(t)
 	broker := newBroker(t)
@@ -392,8 +391,8 @@ func TestKafkaDuplicateMessageCountsOnce(t *testing.T) {
 	reader.requireSums(t, map[string]int64{"checkout cpu": 5})
 }
 
-// TestKafkaSkipsInvalidMessages: what is no OTLP, or has an index that leads nowhere, is skipped;
-// what comes behind it on the partition is read.
+// TestKafkaSkipsInvalidMessages sends a message that is not OTLP and one with an invalid index.
+// Later messages of the partition are read.
 func TestKafkaSkipsInvalidMessages(t *testing.T) {
 	parallel(t)
 	broker := newBroker(t)
@@ -416,9 +415,8 @@ func TestKafkaSkipsInvalidMessages(t *testing.T) {
 	}
 }
 
-// TestKafkaReaderKillLosesNothing: without a window a reader may be killed at any time: what it has
-// not written is read again. Each message is written; some of them twice, as a reader
-// tells Kafka once a second how far it is.
+// TestKafkaReaderKillLosesNothing kills readers without a window. Unwritten messages are read again.
+// Some messages are written twice, because a reader commits its offset once per second.
 func TestKafkaReaderKillLosesNothing(t *testing.T) {
 	parallel(t)
 	rounds := 3
@@ -465,8 +463,8 @@ func TestKafkaReaderKillLosesNothing(t *testing.T) {
 	t.Logf("%d kills, %d messages, %d of them were written more than once", rounds, len(want), twice)
 }
 
-// TestKafkaRebalanceLosesNothing: a second reader joins, the first one leaves, in an orderly way
-// each, with windows that are not full: nothing is lost, nothing is there twice.
+// TestKafkaRebalanceLosesNothing adds a second reader and stops the first one, with open windows.
+// Nothing is lost or duplicated.
 func TestKafkaRebalanceLosesNothing(t *testing.T) {
 	parallel(t)
 	broker := newBroker(t)
@@ -514,8 +512,8 @@ func TestKafkaRebalanceLosesNothing(t *testing.T) {
 	}
 }
 
-// TestKafkaReaderRetriesWhileBackendIsAway: the backend is away; messages are not marked as read. When it is
-// there it gets all of them.
+// TestKafkaReaderRetriesWhileBackendIsAway checks that messages are not marked as read before the
+// backend has accepted them.
 func TestKafkaReaderRetriesWhileBackendIsAway(t *testing.T) {
 	parallel(t)
 	broker := newBroker(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// kubernetesExample is the configuration in the receiver's README that scrapes pods.
+// kubernetesExample returns the configuration in the receiver's README that scrapes pods.
 func kubernetesExample(t *testing.T) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join("..", "receiver", "pprofreceiver", "README.md"))
@@ -53,8 +53,8 @@ func TestKubernetesExampleIsValid(t *testing.T) {
 	}
 }
 
-// cluster is a Kubernetes API that knows one pod, which has a port named pprof and
-// another one, until it is deleted.
+// cluster is a Kubernetes API with one pod, which has a port named pprof and another one, until
+// it is deleted.
 type cluster struct {
 	pod     map[string]any
 	deleted chan struct{}
@@ -113,8 +113,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestKubernetes runs the example of the README against a Kubernetes API: a pod is
-// scraped from when it is there until it is gone.
+// TestKubernetes runs the example of the README against a Kubernetes API. The pod is scraped until
+// it is deleted.
 func TestKubernetes(t *testing.T) {
 	parallel(t)
 	path := program(t)

@@ -20,8 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// samplesOfPush is how many samples each push of a ledger has, each with labels that
-// no other sample has.
+// samplesOfPush is the number of samples in each push, all with unique labels.
 const samplesOfPush = 3
 
 // ledger accounts for every sample that clients push.
@@ -34,8 +33,7 @@ type ledger struct {
 type pushed struct {
 	data         []byte
 	acknowledged bool
-	// unknown is how often a try ended without an answer, so that it may have been
-	// taken nevertheless.
+	// unknown counts attempts without a response, which may have been accepted.
 	unknown int
 }
 
@@ -73,8 +71,8 @@ func (l *ledger) begin(t *testing.T) (*pushed, bool) {
 
 func valueOf(id, part int) int64 { return int64(1 + id*samplesOfPush + part) }
 
-// clients push to url until ctx is done: each a profile at a time, again and again
-// until it is acknowledged, pausing in between. The returned function waits for them.
+// clients start n clients that push to url until ctx is done. Each retries a profile until it is
+// acknowledged, then pauses. The returned function waits for them.
 func (l *ledger) clients(ctx context.Context, t *testing.T, n int, url string, pause time.Duration) (wait func()) {
 	t.Helper()
 	var clients sync.WaitGroup
@@ -87,7 +85,7 @@ func (l *ledger) clients(ctx context.Context, t *testing.T, n int, url string, p
 				if !ok {
 					return
 				}
-				for ctx.Err() == nil && !l.offer(t, client, url, p) {
+				for ctx.Err() == nil && !l.push(t, client, url, p) {
 					time.Sleep(20 * time.Millisecond)
 				}
 				time.Sleep(pause)
@@ -97,8 +95,8 @@ func (l *ledger) clients(ctx context.Context, t *testing.T, n int, url string, p
 	return clients.Wait
 }
 
-// offer pushes once and says whether that is the end of it.
-func (l *ledger) offer(t *testing.T, client *http.Client, url string, p *pushed) (done bool) {
+// push sends a profile once and returns whether it needs no retry.
+func (l *ledger) push(t *testing.T, client *http.Client, url string, p *pushed) (done bool) {
 	response, err := client.Post(url+"/v1/pprof?service.name=shop", "application/octet-stream", bytes.NewReader(p.data))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,10 +118,9 @@ func (l *ledger) offer(t *testing.T, client *http.Client, url string, p *pushed)
 	}
 }
 
-// settle reads every file below dir and holds it against what was acknowledged: each
-// sample of it is there with its value, once, or as often as it may have been taken;
-// nothing is there that was not pushed.
-func (l *ledger) settle(t *testing.T, dir, injected string) {
+// verify compares all files below dir with the acknowledged samples. Each is there with its value,
+// once, or at most once more for each attempt without a response. No other samples are there.
+func (l *ledger) verify(t *testing.T, dir, injected string) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// againInNamespace runs the test that calls it again, in a process that has a network
-// of its own. Without any output there was no such process.
+// againInNamespace runs the calling test in a process with its own network namespace. It returns
+// no output if the system does not allow that.
 func againInNamespace(t *testing.T) (output string, err error) {
 	t.Helper()
 	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
@@ -29,7 +29,7 @@ func againInNamespace(t *testing.T) (output string, err error) {
 	return string(out), err
 }
 
-// loopbackUp switches on the loopback interface, which is off in a new network.
+// loopbackUp enables the loopback interface, which is down in a new namespace.
 func loopbackUp() (err error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

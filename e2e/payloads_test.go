@@ -27,8 +27,7 @@ type payload struct {
 	data    []byte
 }
 
-// payloads returns the files of the corpus, if there is one, and what
-// runtime/pprof makes of this process.
+// payloads returns the files of the corpus, if there is one, and the profiles of this process.
 func payloads(t *testing.T) []payload {
 	t.Helper()
 	var out []payload
@@ -86,7 +85,7 @@ func profileSelf() (map[string][]byte, error) {
 	return out, nil
 }
 
-// work burns time under labels, keeps memory, and fights for a lock.
+// work uses CPU under labels, keeps memory and contends for a lock.
 func work(duration time.Duration) [][]byte {
 	var (
 		mu      sync.Mutex

@@ -14,8 +14,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// TestPprofFiles pushes profiles and reads the pprof files that come out: with
-// google/pprof, which finds the same sums, with `go tool pprof -top`, and `gzip -t`.
+// TestPprofFiles reads pprof output by google/pprof, which finds the pushed sums, by
+// `go tool pprof -top` and by `gzip -t`.
 func TestPprofFiles(t *testing.T) {
 	parallel(t)
 	c := start(t, "0s", "    format: pprof\n    group_by: [service.name]")
@@ -62,7 +62,7 @@ func TestPprofFiles(t *testing.T) {
 	}
 }
 
-// addSums adds up the values of each sample type.
+// addSums adds the values of each sample type.
 func addSums(sums map[string]int64, p *profile.Profile) {
 	for i, sampleType := range p.SampleType {
 		for _, sample := range p.Sample {

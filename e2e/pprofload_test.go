@@ -15,7 +15,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// TestPprofload: what the load generator says was accepted is in the files.
+// TestPprofload checks that all profiles that the load generator reports as accepted are in the
+// files.
 func TestPprofload(t *testing.T) {
 	parallel(t)
 	c := start(t, "200ms", "    compression: none")

@@ -17,7 +17,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// answer is what the program says to a request.
+// answer is a response of the program.
 type answer struct {
 	status int
 	header http.Header
@@ -50,8 +50,8 @@ func (c *collector) push(t *testing.T, service string, pprof []byte) {
 	}
 }
 
-// TestRejectedRequests pushes what cannot be accepted: each answer says why, the next
-// good push is accepted, and of the refused ones nothing is written.
+// TestRejectedRequests checks that each response states the reason, that the next valid push is
+// accepted, and that nothing of a rejected request is written.
 func TestRejectedRequests(t *testing.T) {
 	parallel(t)
 	c := start(t, "0s", "    compression: none")
@@ -59,7 +59,7 @@ func TestRejectedRequests(t *testing.T) {
 		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
 		Sample:     []*profile.Sample{{Value: []int64{1}}},
 	})
-	// A sample of location 9, which is in no table.
+	// A sample with the unknown location 9.
 	lost := append(bytes.Clone(good), 0x12, 0x05, 0x0a, 0x01, 0x09, 0x12, 0x00)
 	for _, test := range []struct {
 		name   string

@@ -13,9 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestPersistentQueueSurvivesKill_E14: the directory of the files cannot be written to;
-// what is pushed meanwhile is acknowledged by the queue in file_storage; the program
-// is killed; the next one writes all of it, once.
+// TestPersistentQueueSurvivesKill_E14 makes the output directory unusable, pushes into a persistent
+// queue, and kills the program. The next process writes all profiles once.
 func TestPersistentQueueSurvivesKill_E14(t *testing.T) {
 	parallel(t)
 	rounds, away := profiletest.Rounds(t, 2, 20), time.Duration(0)
@@ -59,7 +58,7 @@ service:
 	var services []string
 	c := begin()
 	for round := range rounds {
-		// A file where the directory was.
+		// A file in place of the directory.
 		if err := os.Rename(files, files+"-away"); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +95,7 @@ service:
 	profiletest.Account(t, fmt.Sprintf("%d SIGKILL with a directory that cannot be written to", rounds), len(services), readable, 0)
 }
 
-// allThere says whether each service has a finished file.
+// allThere reports whether each service has a closed file.
 func allThere(t *testing.T, files string, services []string) bool {
 	for _, service := range services {
 		found, err := filepath.Glob(filepath.Join(files, service, "profiles-*.otlp.pb.zst"))

@@ -26,9 +26,8 @@ import (
 
 var fileName = regexp.MustCompile(`^profiles-[0-9TZ.\-]+-[0-9]+\.otlp\.(pb|jsonl)(\.zst|\.gz)?$`)
 
-// readAll reads every file under dir, and returns the profiles of each record.
-// Each file must be finished, named and private as documented, and hold whole
-// records; each record must conform to the format.
+// readAll returns the profiles of each record in the files of dir. Each file must be closed, named
+// and private as documented; each record must be complete and conform to the format.
 func readAll(t *testing.T, dir string) [][]profiletest.Expanded {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -56,7 +55,7 @@ func readAll(t *testing.T, dir string) [][]profiletest.Expanded {
 	return records
 }
 
-// readProfiles is readAll for tests to which records do not matter.
+// readProfiles is readAll for tests that ignore records.
 func readProfiles(t *testing.T, dir string) []profiletest.Expanded {
 	t.Helper()
 	return slices.Concat(readAll(t, dir)...)
@@ -90,8 +89,7 @@ func readFile(t *testing.T, path string) [][]profiletest.Expanded {
 	return records
 }
 
-// decompress reads a file with the reader its name asks for, and has the
-// command of the same name test it.
+// decompress decompresses a file by its suffix, and tests it by zstd or gzip.
 func decompress(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -132,7 +130,7 @@ func decompress(t *testing.T, path string) []byte {
 	return data
 }
 
-// splitLengths takes apart messages with 4 bytes of big-endian length before each.
+// splitLengths splits messages that are preceded by their length in 4 big-endian bytes.
 func splitLengths(data []byte) ([][]byte, error) {
 	var messages [][]byte
 	for at := 0; at < len(data); {

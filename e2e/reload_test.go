@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestReloadsLoseNothing_D2: SIGHUP again and again while clients push.
+// TestReloadsLoseNothing_D2 sends SIGHUP repeatedly while clients push.
 func TestReloadsLoseNothing_D2(t *testing.T) {
 	parallel(t)
 	reloads := profiletest.Rounds(t, 5, 100)
@@ -42,7 +42,7 @@ service:
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 8, c.url, 5*time.Millisecond)
 	for i := range reloads {
-		// Somewhere in a window.
+		// At different times within a window.
 		time.Sleep(time.Duration(50+97*i%600) * time.Millisecond)
 		if err := c.command.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
@@ -53,5 +53,5 @@ service:
 	cancel()
 	wait()
 	c.stop(t)
-	l.settle(t, files, fmt.Sprintf("%d SIGHUP", reloads))
+	l.verify(t, files, fmt.Sprintf("%d SIGHUP", reloads))
 }

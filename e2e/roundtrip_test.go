@@ -16,11 +16,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestRoundTrip pushes each profile as a service of its own, stops the program,
-// and reads the files: the samples of each service must be those that
-// google/pprof reads of the profile (stack with all lines and addresses, labels,
-// summed values), for each sample type; what is not there is 0.
-// Nothing is missing and nothing is there that was not pushed.
+// TestRoundTrip pushes each profile as its own service and stops the program. For each service and
+// sample type the files hold exactly the samples that google/pprof reads: stacks with all lines
+// and addresses, labels, and summed values.
 func TestRoundTrip(t *testing.T) {
 	parallel(t)
 	for _, test := range []struct {
@@ -60,7 +58,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// requireSame compares what was written of one service with what was pushed.
+// requireSame compares the written profiles of a service with the pushed one.
 func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
 	t.Helper()
 	if len(written) == 0 {
@@ -73,7 +71,7 @@ func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
 			t.Errorf("profile %d has the id %q, want one of its own", i, written[i].ProfileID)
 		}
 		ids[written[i].ProfileID] = true
-		// The receiver may add what it knows of the profile.
+		// The receiver adds this attribute.
 		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a profiletest.Attribute) bool {
 			return a.Key == "profile.temporality"
 		})
@@ -92,18 +90,17 @@ func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
 	t.Logf("%d samples of %d types are equal", samples, len(want.profiles))
 }
 
-// expectation is what google/pprof says of a payload.
+// expectation is the content of a payload by google/pprof.
 type expectation struct {
 	options profiletest.Options
 	types   []string
-	// mixed: the profile covers an interval and has types that are readings all the
-	// same, which the processor writes apart from the others.
+	// mixed: the profile covers an interval and also has snapshots, which the processor writes
+	// separately.
 	mixed    bool
 	profiles []profiletest.Expanded
 }
 
-// expectations keeps what was expected of a service: it is the same each time,
-// and takes a while for large profiles.
+// expectations caches by service: large profiles take long.
 var (
 	expectations   = map[string]*expectation{}
 	expectationsMu sync.Mutex
@@ -130,14 +127,13 @@ func (p payload) expected(t *testing.T) *expectation {
 	return e
 }
 
-// normalize brings profiles into the form that is compared, and leaves out
-// those without samples.
+// normalize prepares profiles for comparison and removes those without samples.
 func (e *expectation) normalize(profiles []profiletest.Expanded) []profiletest.Expanded {
 	out := profiletest.Normalize(profiles, e.options)
 	return slices.DeleteFunc(out, func(p profiletest.Expanded) bool { return len(p.Samples) == 0 })
 }
 
-// types lists the sample types in order.
+// types returns the sample types in order.
 func types(profiles []profiletest.Expanded) []string {
 	var types []string
 	for _, p := range profiles {
@@ -148,7 +144,7 @@ func types(profiles []profiletest.Expanded) []string {
 	return types
 }
 
-// TestComponents: the program lists our three components.
+// TestComponents checks that the program lists our three components.
 func TestComponents(t *testing.T) {
 	parallel(t)
 	out, err := exec.Command(program(t), "components").Output()

@@ -17,8 +17,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// startWith runs the program with more sections of the pprof receiver beside its
-// server, these processors of a pipeline, storage in dir, and a file for each payload.
+// startWith runs the program with additional sections of the pprof receiver, these processors,
+// storage in dir, and one file per payload.
 func startWith(t *testing.T, dir, sections, processors string) *collector {
 	t.Helper()
 	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
@@ -54,7 +54,7 @@ service:
 `, storage, address, sections, files, processors))
 }
 
-// await waits until done, and fails with the program's log when it does not come.
+// await waits until done returns true, and fails with the logs after patience.
 func (c *collector) await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
@@ -64,15 +64,13 @@ func (c *collector) await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// totals adds up the values in the files of the program, by service and sample
-// type.
+// totals sums the values in the files by service and sample type.
 func (c *collector) totals(t *testing.T) map[string]int64 {
 	t.Helper()
 	return totalsOf(readProfiles(t, c.files))
 }
 
-// growing serves a CPU profile a few times, and a heap profile that counts, for as
-// often, what was allocated.
+// growing serves a CPU profile and a cumulative heap profile that grows, a few times each.
 type growing struct {
 	t          *testing.T
 	mu         sync.Mutex
@@ -112,9 +110,8 @@ func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(compressed(g.t, pprofBytes(g.t, p)))
 }
 
-// TestScrape scrapes a server: what is in the files is what was served, and of what
-// it counts from its start, the growth. A window adds up intervals, and keeps what is
-// in use as the readings they are.
+// TestScrape checks that files hold the scraped intervals, and the growth of cumulative values. A
+// window sums intervals and keeps snapshots separate.
 func TestScrape(t *testing.T) {
 	parallel(t)
 	for _, processors := range []string{"[]", "[profiles_dedup]"} {
@@ -155,7 +152,7 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// TestFilesAreReadOnce reads files of a directory, stops, and goes on with those that are new.
+// TestFilesAreReadOnce restarts the program: it reads only new files.
 func TestFilesAreReadOnce(t *testing.T) {
 	parallel(t)
 	dir := t.TempDir()

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// numbered is a CPU profile of a single value.
+// numbered returns a CPU profile with one value.
 func numbered(t *testing.T, value int64) []byte {
 	t.Helper()
 	function := &profile.Function{ID: 1, Name: "work", SystemName: "work", Filename: "work.go"}
@@ -30,10 +30,9 @@ func numbered(t *testing.T, value int64) []byte {
 	})
 }
 
-// TestSidecarsAndGateway: the sidecars of three instances push real profiles to one
-// gateway, over OTLP. Its files hold, sample by sample, three times what google/pprof
-// reads of each profile, and no longer say which instance it was; those of each sidecar
-// hold it once.
+// TestSidecarsAndGateway pushes real profiles to the sidecars of three instances. The files of the
+// gateway hold three times the samples that google/pprof reads, without the instance. The files of
+// each sidecar hold them once.
 func TestSidecarsAndGateway(t *testing.T) {
 	parallel(t)
 	const instances = 3
@@ -93,7 +92,7 @@ func byService(profiles []profiletest.Expanded) map[string][]profiletest.Expande
 	return out
 }
 
-// requireTimes compares what was written of a payload with n times its samples.
+// requireTimes compares written profiles with n times the samples of a payload.
 func requireTimes(t *testing.T, pushed payload, n int, written []profiletest.Expanded) {
 	t.Helper()
 	want := pushed.expected(t)
@@ -121,8 +120,8 @@ func requireTimes(t *testing.T, pushed payload, n int, written []profiletest.Exp
 	}
 }
 
-// TestGatewayMerges: what ten instances of a service send in a window becomes one
-// profile; another service has its own, in a directory of its own.
+// TestGatewayMerges checks that profiles of ten instances merge into one. Another service has its
+// own, in its own directory.
 func TestGatewayMerges(t *testing.T) {
 	parallel(t)
 	const instances = 10
@@ -152,9 +151,8 @@ func TestGatewayMerges(t *testing.T) {
 	}
 }
 
-// TestSidecarQueuesWhileGatewayIsAway: the gateway is away; what is pushed is acknowledged, lies in
-// the files, and in the queue, through a SIGKILL; when the gateway is there it gets all
-// of it, once.
+// TestSidecarQueuesWhileGatewayIsAway kills the sidecar while the gateway is away. Its files and its
+// queue hold all acknowledged profiles. Later the gateway gets each of them once.
 func TestSidecarQueuesWhileGatewayIsAway(t *testing.T) {
 	parallel(t)
 	const n = 20
@@ -179,8 +177,8 @@ func TestSidecarQueuesWhileGatewayIsAway(t *testing.T) {
 	s.requireSums(t, want)
 }
 
-// TestSidecarWithAFullQueue: the gateway is away for longer than the queue holds. A
-// service does not notice; the files have all of it; what the gateway misses is counted.
+// TestSidecarWithAFullQueue checks that pushes succeed while the queue to the gateway is full: the
+// files have all profiles, and the drops to the gateway are counted.
 func TestSidecarWithAFullQueue(t *testing.T) {
 	parallel(t)
 	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", freeAddress(t),
@@ -204,8 +202,7 @@ func TestSidecarWithAFullQueue(t *testing.T) {
 	}
 }
 
-// large is a profile whose OTLP is over 4 MiB, the most that a gRPC server takes by
-// default.
+// large returns a profile over 4 MiB as OTLP, the default limit of gRPC servers.
 func large(t *testing.T) []byte {
 	t.Helper()
 	p := &profile.Profile{
@@ -222,7 +219,7 @@ func large(t *testing.T) []byte {
 	return pprofBytes(t, p)
 }
 
-// TestLargeWindow: a window of more than 4 MiB goes through.
+// TestLargeWindow exports a window over 4 MiB.
 func TestLargeWindow(t *testing.T) {
 	parallel(t)
 	listen := freeAddress(t)
@@ -234,9 +231,8 @@ func TestLargeWindow(t *testing.T) {
 	g.stop(t)
 }
 
-// TestGatewayToBackend: a gateway sends on by OTLP. The backend is away at first; the
-// senders keep what they have until it is there. Nothing is there twice, though each of
-// them has tried several times.
+// TestGatewayToBackend exports to a backend that is away at first. Senders keep their profiles until
+// it is there, and their retries cause no duplicates.
 func TestGatewayToBackend(t *testing.T) {
 	parallel(t)
 	front, back := freeAddress(t), freeAddress(t)
@@ -260,9 +256,8 @@ func TestGatewayToBackend(t *testing.T) {
 	backend.requireSums(t, want)
 }
 
-// TestGatewayKillLosesNothing: the gateway is killed again and again while a sidecar sends to it.
-// What the sidecar has acknowledged is in the gateway's files at the end; what was on its
-// way at a kill may be there twice.
+// TestGatewayKillLosesNothing kills the gateway repeatedly while a sidecar exports to it. The files
+// of the gateway hold all acknowledged profiles; those in flight at a kill may be there twice.
 func TestGatewayKillLosesNothing(t *testing.T) {
 	parallel(t)
 	rounds := 3

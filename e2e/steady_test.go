@@ -18,13 +18,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// ratedLoad is in profiles a second, of those that runtime/pprof makes of this
-// process: what the README's table of sizes gives a sidecar of one core.
+// ratedLoad is in profiles of this process per second: the load of a sidecar with one core in the
+// README's sizing table.
 const ratedLoad = 50
 
-// TestResourcesStayFlatUnderSteadyLoad_D1: at the rated load, memory, goroutines and descriptors stay where
-// they are. The slope of memory is held against its bound only in a run that is long
-// enough to tell it, of twenty minutes or more.
+// TestResourcesStayFlatUnderSteadyLoad_D1 checks goroutines, file descriptors and RSS at the rated
+// load. Only runs of at least twenty minutes can measure the slope of RSS.
 func TestResourcesStayFlatUnderSteadyLoad_D1(t *testing.T) {
 	parallel(t)
 	if runtime.GOOS != "linux" {
@@ -94,8 +93,7 @@ service:
 	}
 	c.stop(t)
 
-	// The first third is for pools, caches, the heap, and the ids of the repeat horizon
-	// of five minutes to grow to what they need.
+	// In the first third, pools, caches, the heap and the ID cache grow to their size.
 	steady := readings[len(readings)/3:]
 	var seconds, resident []float64
 	fewest, most := math.Inf(1), 0.0
@@ -123,8 +121,8 @@ service:
 	profiletest.Injected(t, fmt.Sprintf("%s of %d pushes/s", duration, ratedLoad))
 }
 
-// goroutines is how many the program ran by its last profile of them, in the files
-// that are left.
+// goroutines returns the number of goroutines in the last goroutine profile of the program in the
+// remaining files.
 func goroutines(t *testing.T, dir string) int64 {
 	t.Helper()
 	var last uint64
@@ -146,7 +144,7 @@ func goroutines(t *testing.T, dir string) int64 {
 	return running
 }
 
-// slopeOf is that of the line nearest to the points, by least squares.
+// slopeOf returns the slope of the least-squares line.
 func slopeOf(x, y []float64) float64 {
 	var sumX, sumY, sumXX, sumXY float64
 	for i := range x {

@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// wrongConfigs are keys of one component each, and what the program must say of them:
-// the field, the value, and what it wants.
+// wrongConfigs are keys of one component each, and texts that the error must contain: the key, the
+// value and the allowed values.
 var wrongConfigs = []struct{ component, keys, says string }{
 	{"pprof", "{}", "server, remote, file and self"},
 	{"pprof", "server: {endpoit: localhost:4040}", "server|endpoit"},
@@ -84,7 +84,7 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"profiles_file", "{directory: x, dir: y}", "dir"},
 }
 
-// TestWrongConfigsAreRejected_D3: the program does not start with any of them, and says why.
+// TestWrongConfigsAreRejected_D3 checks that the program does not start, and its error.
 func TestWrongConfigsAreRejected_D3(t *testing.T) {
 	parallel(t)
 	path := program(t)
@@ -127,7 +127,7 @@ func TestWrongConfigsAreRejected_D3(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d wrong configurations", len(wrongConfigs)))
 }
 
-// braced makes keys a flow mapping of YAML.
+// braced turns keys into a YAML flow mapping.
 func braced(keys string) string {
 	if strings.HasPrefix(keys, "{") {
 		return keys

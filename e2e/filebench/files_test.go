@@ -26,14 +26,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// started is an exporter with the directory that it writes to.
+// started is a running exporter with its directory.
 type started struct {
 	xexporter.Profiles
 	directory string
 }
 
-// start makes and starts an exporter that writes into a new directory. keys is its
-// configuration without the place.
+// start starts an exporter with these keys and a new directory.
 func start(tb testing.TB, ours bool, keys map[string]any) started {
 	tb.Helper()
 	directory := tb.TempDir()
@@ -63,7 +62,7 @@ func start(tb testing.TB, ours bool, keys map[string]any) started {
 
 var _ component.Component = started{}
 
-// size gives how many bytes are in the directory after a shutdown.
+// size returns the bytes in the directory after a shutdown.
 func (s started) size(tb testing.TB) (bytes int64) {
 	if err := s.Shutdown(context.Background()); err != nil {
 		tb.Fatal(err)
@@ -82,8 +81,7 @@ func (s started) size(tb testing.TB) (bytes int64) {
 	return bytes
 }
 
-// TestSameBytes: without compression, length-prefixed files are byte for byte what
-// the other exporter writes.
+// TestSameBytes checks that uncompressed, length-prefixed files are byte-identical to contrib's.
 func TestSameBytes(t *testing.T) {
 	for format, framing := range map[string]map[string]any{
 		"proto": {"format": "proto", "compression": "none"},
@@ -124,7 +122,7 @@ func onlyFile(t *testing.T, directory string) []byte {
 	return data
 }
 
-// payload is what is written again and again.
+// payload returns the payload that the benchmarks write.
 type payload struct {
 	name string
 	pd   pprofile.Profiles
@@ -164,9 +162,8 @@ func payloads(b *testing.B) (all []payload) {
 	return all
 }
 
-// BenchmarkWrite compares marshalling with writing, and with the other exporter, in
-// turns. Nothing is synced while it is measured. The other exporter answers before
-// it has written: it keeps records in a buffer of the process.
+// BenchmarkWrite interleaves pdata's marshal, our exporter and contrib's, without syncing. Contrib's
+// exporter responds before it writes: it buffers records in memory.
 func BenchmarkWrite(b *testing.B) {
 	for _, payload := range payloads(b) {
 		b.Run("records="+payload.name, func(b *testing.B) {
@@ -190,7 +187,7 @@ func BenchmarkWrite(b *testing.B) {
 			for _, e := range exporters {
 				runs = append(runs, func() error { return e.ConsumeProfiles(b.Context(), payload.pd) })
 			}
-			medians, times := takeTurns(b, runs)
+			medians, times := interleave(b, runs)
 			for i, name := range []string{"none", "gzip", "zstd", "contrib", "contrib-zstd"} {
 				b.ReportMetric(float64(len(record))/medians[i+1], name+"-MB/s")
 				b.ReportMetric(float64(exporters[i].size(b))/float64(times[i+1])/float64(len(record)), name+"-size")
@@ -205,9 +202,9 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// takeTurns gives the median time of each run in µs, and how often it was done. They
-// take turns, so that what else the machine does meets all alike.
-func takeTurns(b *testing.B, runs []func() error) (medians []float64, counts []int) {
+// interleave returns the median time of each run in µs, and the number of rounds. The runs take
+// turns, so that other load on the machine affects all of them.
+func interleave(b *testing.B, runs []func() error) (medians []float64, counts []int) {
 	const (
 		enough, least, most = 4 * time.Second, 10, 400 // rounds
 		each                = 5

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// patience only says when to give up.
+// patience bounds each wait for the program.
 const patience = time.Minute
 
 type config struct {
@@ -37,8 +37,7 @@ type collector struct {
 	files   string
 }
 
-// start runs the program that OTELCOL_PROFILES_BIN names, or that make build builds,
-// and returns when it serves.
+// start runs the program in OTELCOL_PROFILES_BIN or in bin, and returns when its server responds.
 func start(b *testing.B, c config) *collector {
 	b.Helper()
 	path := os.Getenv("OTELCOL_PROFILES_BIN")
@@ -99,7 +98,7 @@ service:
 	}
 }
 
-// logs ends the program and returns what it said.
+// logs stops the program and returns its output.
 func (c *collector) logs() string {
 	_ = c.command.Process.Kill() // an error means that it has ended
 	err := <-c.ended
@@ -107,15 +106,15 @@ func (c *collector) logs() string {
 	return c.output.String()
 }
 
-// cpu is the time that the program has computed.
+// cpu returns the CPU time of the program.
 func (c *collector) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
 	if err != nil {
 		b.Skipf("its time cannot be read: %v", err)
 	}
-	// Behind the name, in parentheses: state is the first, utime and stime are the
-	// twelfth and thirteenth, in hundredths of a second.
+	// After the name in parentheses, state is the first field; utime and stime, in hundredths of a
+	// second, are the twelfth and thirteenth.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	ticks := 0
 	for _, field := range fields[11:13] {
@@ -128,7 +127,7 @@ func (c *collector) cpu(b *testing.B) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// peak is the most that the program has had resident, in bytes.
+// peak returns the peak RSS of the program in bytes.
 func (c *collector) peak(b *testing.B) int64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
@@ -148,7 +147,7 @@ func (c *collector) peak(b *testing.B) int64 {
 	return 0
 }
 
-// stop ends the program well and returns how many bytes it has written.
+// stop stops the program and returns the number of bytes that it has written.
 func (c *collector) stop(b *testing.B) (written int64) {
 	b.Helper()
 	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {

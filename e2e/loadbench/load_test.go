@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// services is how many push. Where clients wait for a window, more of them do.
+	// services is the number of clients. With a window, more of them wait.
 	services, waiting = 8, 64
-	// window is that of the processor, and pushing goes on for two and a half.
+	// window is that of the processor. Clients push for two and a half windows.
 	window   = 2 * time.Second
 	duration = 5 * time.Second
 )
 
-// corpus returns the files of the corpus as they are, or profiles that are made here
-// where there is none.
+// corpus returns the files of the corpus, or generated profiles if there is none.
 func corpus(b *testing.B) (bodies []load.Body) {
 	b.Helper()
 	b.Run("corpus", func(b *testing.B) {
@@ -58,7 +57,7 @@ func workloadBody(b *testing.B, workload profiletest.Workload) load.Body {
 	return body(b, buf.Bytes())
 }
 
-// push pushes and fails if a push has no answer.
+// push fails if a request gets no response.
 func push(b *testing.B, c *collector, bodies []load.Body, clients int, rate float64) *load.Result {
 	b.Helper()
 	result, err := load.Run(b.Context(), load.Options{
@@ -75,8 +74,8 @@ func push(b *testing.B, c *collector, bodies []load.Body, clients int, rate floa
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// BenchmarkLoad pushes the corpus at a fixed rate and at full speed, through receiver,
-// window and file.
+// BenchmarkLoad pushes the corpus at a fixed rate and at full speed, through receiver, window and
+// file.
 func BenchmarkLoad(b *testing.B) {
 	bodies := corpus(b)
 	for _, mode := range []struct {
@@ -123,8 +122,8 @@ func report(b *testing.B, c *collector, result *load.Result, used time.Duration,
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSidecar pushes profiles of one size to a program that has one core and
-// GOMEMLIMIT for a container of 256 MiB, faster and faster.
+// BenchmarkSidecar pushes profiles of one size at increasing rates to a program with one core and
+// the GOMEMLIMIT of a 256 MiB container.
 func BenchmarkSidecar(b *testing.B) {
 	workload := profiletest.Workloads()[0]
 	one := workloadBody(b, workload)
