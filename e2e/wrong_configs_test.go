@@ -19,7 +19,7 @@ import (
 // wrongConfigs are keys of one component each, and texts that the error must contain: the key, the
 // value and the allowed values.
 var wrongConfigs = []struct{ component, keys, says string }{
-	{"pprof", "{}", "server, remote, file and self"},
+	{"pprof", "{}", "server, remote, file or self"},
 	{"pprof", "server: {endpoit: localhost:4040}", "server|endpoit"},
 	{"pprof", "server: {endpoint: nowhere}", "server|endpoint|nowhere"},
 	{"pprof", "server: {max_decompressed_size: 64 megs}", "max_decompressed_size|64 megs|64MiB"},

@@ -27,7 +27,7 @@ import (
 
 // What a request says of its profiles is bounded in length, not only in number: a
 // small compressed request must not become a large attribute.
-func TestR8_LengthsOfAttributes(t *testing.T) {
+func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	within, over := strings.Repeat("x", httpserver.MaxAttributeLength), strings.Repeat("x", httpserver.MaxAttributeLength+1)
 	body := plain(t, samplePprof("/bin/app", 1))
 	b := startBench(t, serverYAML, consumertest.NewNop())
@@ -73,7 +73,7 @@ func TestR8_LengthsOfAttributes(t *testing.T) {
 }
 
 // What a request says once and is put on each of its profiles counts for each.
-func TestR8_AttributesOfManyProfiles(t *testing.T) {
+func TestAttributesCountForEachProfile_R8(t *testing.T) {
 	raw := plain(t, samplePprof("/bin/app", 3))
 	sample := profiletest.RawSample(raw)
 	series := func(samples int, labels ...string) []byte {
@@ -103,9 +103,9 @@ func TestR8_AttributesOfManyProfiles(t *testing.T) {
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
 
-// Row R2 of the faults, for several bombs of one request: what the refused ones cost
+// What the refused ones cost
 // is bounded as what is accepted is, and given back. Good ones before are kept.
-func TestR2_SeveralBombsOfARequest(t *testing.T) {
+func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 	for name, bomb := range bombs(t) {
 		next := newSink(t)
 		b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
@@ -162,9 +162,9 @@ func smallPprof(t *testing.T) []byte {
 	return plain(t, p)
 }
 
-// Row R8 of the faults, for many profiles of a request: what takes much more as OTLP
+// What takes much more as OTLP
 // than as pprof is in the budget while the pipeline has it.
-func TestR8_SmallProfilesOfARequest(t *testing.T) {
+func TestExpansionIsReserved_R8(t *testing.T) {
 	parts := profiletest.Rounds(t, 64, httpserver.MaxProfiles)
 	raw := smallPprof(t)
 	small := profiletest.Gzip(t, raw)
@@ -196,7 +196,7 @@ func TestR8_SmallProfilesOfARequest(t *testing.T) {
 }
 
 // A request whose profiles do not fit together is refused from there on.
-func TestR8_SmallProfilesBeyondTheBudget(t *testing.T) {
+func TestSmallProfilesOverTheInFlightLimit_R8(t *testing.T) {
 	next := newSink(t)
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 8MiB}", next)
 	small := profiletest.Gzip(t, smallPprof(t))

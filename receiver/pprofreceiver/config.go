@@ -192,30 +192,31 @@ func defaultServerConfig() ServerConfig {
 // Unmarshal reads the configuration strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
+// checks are the errors of a section.
+type checks []error
+
+// require adds an error, unless ok.
+func (c *checks) require(ok bool, format string, arguments ...any) {
+	if !ok {
+		*c = append(*c, fmt.Errorf(format, arguments...))
+	}
+}
+
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
-	var errs []error
-	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
-		errs = append(errs, errors.New("at least one of the sections server, remote, file and self must be there (an empty one, as in \"server:\", has all defaults)"))
-	}
+	var errs checks
+	errs.require(c.Server.HasValue() || c.Remote.HasValue() || c.File.HasValue() || c.Self.HasValue(),
+		"at least one of server, remote, file or self is required (an empty section such as \"server:\" enables it with defaults)")
 	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
-		if name == "" {
-			errs = append(errs, errors.New("resource_attributes: an attribute has an empty name"))
-		}
-		if !utf8.ValidString(name) || !utf8.ValidString(c.ResourceAttributes[name]) {
-			errs = append(errs, fmt.Errorf("resource_attributes: %q is not valid UTF-8", name))
-		}
+		errs.require(name != "", "resource_attributes: empty name")
+		errs.require(utf8.ValidString(name) && utf8.ValidString(c.ResourceAttributes[name]), "resource_attributes: %q is not valid UTF-8", name)
 	}
-	switch {
-	case c.TimestampLabel == "":
-		errs = append(errs, errors.New("timestamp_label: must not be empty"))
-	case c.Links.has(c.TimestampLabel):
-		errs = append(errs, fmt.Errorf("timestamp_label: %q is a label of links already", c.TimestampLabel))
-	}
+	errs.require(c.TimestampLabel != "", "timestamp_label is empty: must be the name of a label")
+	errs.require(!c.Links.has(c.TimestampLabel), "timestamp_label is %q: must not be a label of links", c.TimestampLabel)
 	return errors.Join(errs...)
 }
 
-// The largest sizes that make sense: the translator takes no payload over 4 GiB.
+// The largest sizes that make sense: the translator accepts no payload over 4 GiB.
 const (
 	largestPayload  = 4*bytesize.GiB - 1
 	largestInFlight = bytesize.TiB
@@ -223,39 +224,21 @@ const (
 
 // Validate checks what confighttp does not.
 func (sc *ServerConfig) Validate() error {
-	var errs []error
-	if sc.HTTP.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("endpoint: must not be empty, want an address as in localhost:4040"))
+	var errs checks
+	errs.require(sc.HTTP.NetAddr.Endpoint != "", "endpoint is empty: must be an address such as localhost:4040")
+	errs.require(sc.HTTP.MaxRequestBodySize > 0, "max_request_body_size is %d: must be above 0", sc.HTTP.MaxRequestBodySize)
+	errs.require(sc.MaxDecompressedSize > 0 && sc.MaxDecompressedSize <= largestPayload, "max_decompressed_size is %v: must be above 0 and at most %v", sc.MaxDecompressedSize, largestPayload)
+	errs.require(sc.MaxInFlight <= largestInFlight, "max_in_flight is %v: must be at most %v", sc.MaxInFlight, largestInFlight)
+	errs.require(sc.MaxInFlight >= sc.MaxDecompressedSize, "max_in_flight is %v: must be at least max_decompressed_size (%v)", sc.MaxInFlight, sc.MaxDecompressedSize)
+	for i, algorithm := range sc.HTTP.CompressionAlgorithms {
+		errs.require(slices.Contains(httpserver.ContentEncodings, algorithm), "compression_algorithms[%d] is %q: must be one of %q", i, algorithm, httpserver.ContentEncodings)
 	}
-	if sc.HTTP.MaxRequestBodySize <= 0 {
-		errs = append(errs, fmt.Errorf("max_request_body_size: %d, must be above 0", sc.HTTP.MaxRequestBodySize))
+	timeout := func(key string, value time.Duration) {
+		errs.require(value == 0 || value >= shortestDuration, "%s is %v: must be 0 (no timeout) or at least %v, with a unit as in 30s", key, value, shortestDuration)
 	}
-	if sc.MaxDecompressedSize <= 0 || sc.MaxDecompressedSize > largestPayload {
-		errs = append(errs, fmt.Errorf("max_decompressed_size: %v, must be above 0 and at most %v", sc.MaxDecompressedSize, largestPayload))
-	}
-	if sc.MaxInFlight > largestInFlight {
-		errs = append(errs, fmt.Errorf("max_in_flight: %v, must be at most %v", sc.MaxInFlight, largestInFlight))
-	}
-	if sc.MaxInFlight < sc.MaxDecompressedSize {
-		errs = append(errs, fmt.Errorf("max_in_flight: %v, must be at least max_decompressed_size (%v)", sc.MaxInFlight, sc.MaxDecompressedSize))
-	}
-	for _, algorithm := range sc.HTTP.CompressionAlgorithms {
-		if !slices.Contains(httpserver.ContentEncodings, algorithm) {
-			errs = append(errs, fmt.Errorf("compression_algorithms: %q is unknown, want some of %q", algorithm, httpserver.ContentEncodings))
-		}
-	}
-	for _, timeout := range []struct {
-		key   string
-		value time.Duration
-	}{
-		{"read_timeout", sc.HTTP.ReadTimeout},
-		{"read_header_timeout", sc.HTTP.ReadHeaderTimeout},
-		{"write_timeout", sc.HTTP.WriteTimeout},
-	} {
-		if timeout.value != 0 && timeout.value < shortestDuration {
-			errs = append(errs, fmt.Errorf("%s: %v, must be 0 (no timeout) or at least %v, with a unit as in 30s", timeout.key, timeout.value, shortestDuration))
-		}
-	}
+	timeout("read_timeout", sc.HTTP.ReadTimeout)
+	timeout("read_header_timeout", sc.HTTP.ReadHeaderTimeout)
+	timeout("write_timeout", sc.HTTP.WriteTimeout)
 	return errors.Join(errs...)
 }
 
@@ -297,18 +280,13 @@ func (sc *SelfConfig) cpuDuration() time.Duration {
 	return min(maxCPUDuration, sc.CollectionInterval/2)
 }
 
-// Validate checks that each label has one meaning. The lists may hold the pair that
-// a link replaces: its meaning goes first.
+// Validate checks that each label has one meaning. The lists may contain the pair that a
+// link replaces: its meaning takes precedence.
 func (lc *LinksConfig) Validate() error {
-	var errs []error
-	switch {
-	case lc.TraceID == "":
-		errs = append(errs, errors.New("trace_id: must not be empty, want the name of a label"))
-	case lc.SpanID == "":
-		errs = append(errs, errors.New("span_id: must not be empty, want the name of a label"))
-	case lc.TraceID == lc.SpanID:
-		errs = append(errs, fmt.Errorf("trace_id and span_id are both %q, want two labels", lc.TraceID))
-	}
+	var errs checks
+	errs.require(lc.TraceID != "", "trace_id is empty: must be the name of a label")
+	errs.require(lc.SpanID != "", "span_id is empty: must be the name of a label")
+	errs.require(lc.TraceID != lc.SpanID || lc.TraceID == "", "span_id is %q: must differ from trace_id", lc.SpanID)
 	first := map[string]string{}
 	for _, list := range []struct {
 		key   string
@@ -319,13 +297,9 @@ func (lc *LinksConfig) Validate() error {
 		{"decimal_span_ids", lc.DecimalSpanIDs},
 		{"decimal_root_span_ids", lc.DecimalRootSpanIDs},
 	} {
-		for _, name := range list.names {
-			switch before, twice := first[name]; {
-			case name == "":
-				errs = append(errs, fmt.Errorf("%s: must not hold an empty name", list.key))
-			case twice:
-				errs = append(errs, fmt.Errorf("%s: %q is in %s already", list.key, name, before))
-			}
+		for i, name := range list.names {
+			errs.require(name != "", "%s[%d] is empty: must be the name of a label", list.key, i)
+			errs.require(name == "" || first[name] == "", "%s[%d] is %q: must not be in %s as well", list.key, i, name, first[name])
 			first[name] = list.key
 		}
 	}

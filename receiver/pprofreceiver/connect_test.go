@@ -91,8 +91,8 @@ func TestConnectTemporality(t *testing.T) {
 	}
 }
 
-// Row R10 of the faults, the part of Connect: its codes, in its form.
-func TestR10_ConnectCodes(t *testing.T) {
+// Its codes, in its form.
+func TestConnectCodes_R10(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
 	zeros := make([]byte, 3<<20)

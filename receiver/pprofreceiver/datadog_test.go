@@ -193,7 +193,7 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 	}
 }
 
-func TestDatadogIsRefused(t *testing.T) {
+func TestDatadogRejections(t *testing.T) {
 	good := attached("cpu.pprof", plain(t, samplePprof("/bin/app", 3)))
 	var many []formPart
 	for i := range httpserver.MaxProfiles + 1 {
@@ -261,9 +261,9 @@ func TestDatadogIsRefused(t *testing.T) {
 	})
 }
 
-// Row R4 of the faults: what is wrong with one profile does not lose another of the
+// What is wrong with one profile does not lose another of the
 // same request, and the answer names it.
-func TestR4_OthersOfTheRequestAreKept(t *testing.T) {
+func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	for name, bad := range map[string]struct {
 		body   []byte
@@ -303,7 +303,7 @@ func TestR4_OthersOfTheRequestAreKept(t *testing.T) {
 }
 
 // What all profiles of a request become together is bounded as one is.
-func TestR2_ProfilesOfOneRequestShareTheLimit(t *testing.T) {
+func TestProfilesOfOneRequestShareTheLimit_R2(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	p.Comments = []string{strings.Repeat("x", 900<<10)}
 	next := newSink(t)
@@ -318,7 +318,7 @@ func TestR2_ProfilesOfOneRequestShareTheLimit(t *testing.T) {
 }
 
 // The answer is what the client has to do: to send all again is the most.
-func TestWorstFailureDecides(t *testing.T) {
+func TestRetryPrecedesOtherRejections(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	for name, row := range map[string]struct {
 		consume func(kind string) error

@@ -99,8 +99,8 @@ func (kind drip) run(t *testing.T, b *bench, w wire, profile []byte, pause time.
 	return <-answered
 }
 
-// Row R11 of the faults: clients that drip are cut off, and nobody else notices.
-func TestR11_DrippingClients(t *testing.T) {
+// Clients that drip are cut off, and nobody else notices.
+func TestDrippingClients_R11(t *testing.T) {
 	full, limit := profiletest.Soak(t)
 	clients, config, pause := 60, "server: {endpoint: 127.0.0.1:0, read_timeout: 1s, read_header_timeout: 1s, keepalive: {idle_timeout: 1s}}", 100*time.Millisecond
 	duration := 2 * time.Second

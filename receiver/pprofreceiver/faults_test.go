@@ -67,9 +67,9 @@ func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
 	return values
 }
 
-// Row R1 of the faults: whatever the bytes, an answer, and what is accepted
+// Whatever the bytes, an answer, and what is accepted
 // conforms (which the sink checks).
-func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
+func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 	full, _ := profiletest.Soak(t)
 	data := plain(t, numbered(3))
 	for _, w := range wires {
@@ -116,8 +116,19 @@ func TestR1_EveryPrefixAndFlippedBits(t *testing.T) {
 	}
 }
 
-// bombs are small, and become at least 16 MiB.
+var (
+	allBombs  map[string][]byte
+	makeBombs sync.Once
+)
+
+// bombs returns small bodies that decompress to at least 16 MiB.
 func bombs(t *testing.T) map[string][]byte {
+	t.Helper()
+	makeBombs.Do(func() { allBombs = newBombs(t) })
+	return allBombs
+}
+
+func newBombs(t *testing.T) map[string][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
 	member, frame := profiletest.Gzip(t, zeros), profiletest.Zstd(t, zeros)
@@ -136,8 +147,8 @@ func bombs(t *testing.T) map[string][]byte {
 	}
 }
 
-// Row R2 of the faults: refused, at the cost of the limit and not of the bomb.
-func TestR2_Bombs(t *testing.T) {
+// Refused, at the cost of the limit and not of the bomb.
+func TestBombsAreRejected_R2(t *testing.T) {
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", newSink(t))
 	all := bombs(t)
 	for _, w := range wires {
@@ -170,14 +181,15 @@ func TestR2_Bombs(t *testing.T) {
 
 // The other half of row R2: bombs do not keep good pushes out. What this takes of
 // memory is measured where the program runs by itself, in e2e.
-func TestR2_GoodPushesAmongBombs(t *testing.T) {
+func TestGoodPushesAmongBombs_R2(t *testing.T) {
 	next := newSink(t)
 	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
 	var all [][]byte
 	for _, bomb := range bombs(t) {
 		all = append(all, bomb)
 	}
-	const clients, rounds = 32, 4
+	const clients = 32
+	rounds := profiletest.Rounds(t, 2, 4)
 	good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	var wg sync.WaitGroup
 	var accepted, bombed atomic.Int64
@@ -211,11 +223,11 @@ func TestR2_GoodPushesAmongBombs(t *testing.T) {
 	assert.Zero(t, b.server.InFlight().InUse())
 }
 
-// Row R10 of the faults: the collector's contract of receivers (CheckConsumeContract
+// The collector's contract of receivers (CheckConsumeContract
 // of receivertest, which has no profiles) for each endpoint. The consumer refuses at
 // random, for now or for good; the client sends again what is to be sent again. What
 // was acknowledged has arrived once, and what was refused for good has not.
-func TestR10_ConsumeContract(t *testing.T) {
+func TestConsumeContract_R10(t *testing.T) {
 	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 15, 1000)
 	var (
 		errNow   = errors.New("refused for now")
@@ -287,8 +299,8 @@ func TestR10_ConsumeContract(t *testing.T) {
 
 func oneOf(r *rand.Rand, errs ...error) error { return errs[r.IntN(len(errs))] }
 
-// Row R12 of the faults: many clients by all ways at once; the sum is exact.
-func TestR12_ManyClients(t *testing.T) {
+// Many clients by all ways at once; the sum is exact.
+func TestSumIsExactWithManyClients_R12(t *testing.T) {
 	const clients = 64
 	pushes := profiletest.Rounds(t, 12, 157) // of each: more than 10,000 together
 	next := newSink(t)
@@ -343,9 +355,9 @@ func TestR12_ManyClients(t *testing.T) {
 	assert.Zero(t, b.server.InFlight().InUse())
 }
 
-// Row R13 of the faults: a panic is answered, and is the end of nothing else, in
+// A panic is answered, and is the end of nothing else, in
 // requests of several profiles too, which are handed on by goroutines of their own.
-func TestR13_PanicIsAnswered(t *testing.T) {
+func TestPanicIsAnswered_R13(t *testing.T) {
 	pushes := profiletest.Rounds(t, 200, 1000)
 	several := wire{"datadog, several", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
@@ -378,9 +390,9 @@ func TestR13_PanicIsAnswered(t *testing.T) {
 	}
 }
 
-// Row R16 of the faults: secrets are in no log, answer or metric, whatever the wire
+// Secrets are in no log, answer or metric, whatever the wire
 // and whatever becomes of the request.
-func TestR16_SecretsAreNotShown(t *testing.T) {
+func TestSecretsAreNotShown_R16(t *testing.T) {
 	const secret = "s3cret"
 	good := plain(t, samplePprof("/bin/app", 1))
 	for _, next := range []error{nil, errors.New("not now")} {
@@ -427,7 +439,7 @@ func TestR16_SecretsAreNotShown(t *testing.T) {
 }
 
 // All of a query costs next to nothing, however much of it there is.
-func TestR8_QueriesAreBounded(t *testing.T) {
+func TestQueryLengthIsBounded_R8(t *testing.T) {
 	b := startBench(t, serverYAML, consumertest.NewNop())
 	body := plain(t, samplePprof("/bin/app", 1))
 	var query strings.Builder
@@ -441,9 +453,9 @@ func TestR8_QueriesAreBounded(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d and %d parameters", httpserver.MaxAttributes, httpserver.MaxAttributes+1))
 }
 
-// Row R8 of the faults, by the wire: what is in a profile is bounded as it is by
+// What is in a profile is bounded as it is by
 // the translator, and the answer says which limit it was.
-func TestR8_LimitsOfAProfile(t *testing.T) {
+func TestLimitsOfAProfile_R8(t *testing.T) {
 	deep := samplePprof("/bin/app", 1)
 	deep.Sample[0].Location = slices.Repeat(deep.Sample[0].Location, 65_536)
 	deeper := samplePprof("/bin/app", 1)
@@ -469,8 +481,8 @@ func TestR8_LimitsOfAProfile(t *testing.T) {
 	}
 }
 
-// Row R7 and R9 of the faults: what is mended is counted.
-func TestR7_R9_RepairsAreCounted(t *testing.T) {
+// What is mended is counted.
+func TestRepairsAreCounted_R7_R9(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.TimeNanos, p.DurationNanos = -5, -6
 	p.Function[0].Name = "bad \xff name"
@@ -485,8 +497,8 @@ func TestR7_R9_RepairsAreCounted(t *testing.T) {
 	}
 }
 
-// Row R6 of the faults, by the wire: labels of every kind come through.
-func TestR6_GeneratedProfilesComeThrough(t *testing.T) {
+// Labels of every kind come through.
+func TestGeneratedProfilesComeThrough_R6(t *testing.T) {
 	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 20, 10_000/len(wires))
 	sent := 0
 	random := rand.New(rand.NewPCG(seed, 6))
@@ -514,7 +526,7 @@ func TestR6_GeneratedProfilesComeThrough(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d profiles with labels of every kind", sent))
 }
 
-func TestServersOwnRefusals(t *testing.T) {
+func TestRejectionsOfTheHTTPServer(t *testing.T) {
 	b := newBench(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman}}", consumertest.NewNop())
 	require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
 	defer func() { require.NoError(t, b.Shutdown(context.Background())) }()

@@ -169,7 +169,7 @@ func TestIngestCountsSkippedPartsOfWhatIsAccepted(t *testing.T) {
 	}
 }
 
-func TestIngestIsRefused(t *testing.T) {
+func TestIngestRejections(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	profilePart := formPart{"profile", "profile.pprof", good}
 	many := strings.Repeat("a=b,", 300)

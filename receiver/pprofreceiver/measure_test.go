@@ -38,7 +38,7 @@ func TestTranslationIsMeasured(t *testing.T) {
 }
 
 // Each refusal is counted once, by its reason.
-func TestRefusalsAreCountedByReason(t *testing.T) {
+func TestRejectionsAreCountedByReason(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 1))
 	for _, row := range []struct {
 		reason, method, path string

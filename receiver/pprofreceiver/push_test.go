@@ -32,8 +32,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
 )
 
-// Row R10 of the faults: each status, with its body and headers.
-func TestR10_Statuses(t *testing.T) {
+// Each status, with its body and headers.
+func TestStatuses_R10(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	zeros := bytes.Repeat([]byte{0}, 3<<20) // more than max_decompressed_size below
 	badStack := samplePprof("/bin/app", 1)
@@ -213,10 +213,11 @@ func TestPush(t *testing.T) {
 	assert.EqualValues(t, 2, accepted.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 }
 
-// The large files are left to the end-to-end test.
+// The end-to-end test pushes the large files.
 func TestCorpusArrivesWhole(t *testing.T) {
+	full, _ := profiletest.Soak(t)
 	for _, file := range profiletest.Corpus(t) {
-		if len(file.Data) > 100<<10 {
+		if len(file.Data) > 100<<10 || len(file.Data) > 20<<10 && !full {
 			continue
 		}
 		t.Run(file.Name, func(t *testing.T) {
@@ -253,8 +254,8 @@ func TestServiceName(t *testing.T) {
 	}
 }
 
-// Row R5 of the faults: a profile without samples is no error, and is counted.
-func TestR5_EmptyProfileIsCounted(t *testing.T) {
+// A profile without samples is no error, and is counted.
+func TestEmptyProfileIsCounted_R5(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.Sample = nil
 	next := newSink(t)

@@ -58,7 +58,7 @@ func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
 }
 
 // A consumer that is slow fills the budget; then clients are told to wait.
-func TestOverBudget(t *testing.T) {
+func TestInFlightLimit(t *testing.T) {
 	next := newSink(t)
 	slow := newGate(t, next, true)
 	b := newBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1KiB, max_in_flight: 1KiB}", slow)

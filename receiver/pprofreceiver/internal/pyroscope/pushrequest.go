@@ -33,23 +33,24 @@ const (
 	labelPairValue      = 2
 )
 
-// counts are those of the entries of a PushRequest.
-type counts struct{ series, samples, description int }
+// counts are those of a PushRequest so far.
+type counts struct {
+	series, samples int
+	description     int // bytes of all labels
+}
 
-// checkSeries counts a series.
-func (n *counts) checkSeries() error {
-	if n.series++; n.series > httpserver.MaxProfiles {
-		return &pproftranslator.LimitError{What: "series", Limit: httpserver.MaxProfiles}
+// add adds to one of the counts.
+func add(count *int, more, limit int, what string) error {
+	if *count += more; *count > limit {
+		return &pproftranslator.LimitError{What: what, Limit: int64(limit)}
 	}
 	return nil
 }
 
-// checkSamples counts more samples.
-func (n *counts) checkSamples(more int) error {
-	if n.samples += more; n.samples > httpserver.MaxProfiles {
-		return &pproftranslator.LimitError{What: "samples", Limit: httpserver.MaxProfiles}
-	}
-	return nil
+func (n *counts) addSeries() error { return add(&n.series, 1, httpserver.MaxProfiles, "series") }
+
+func (n *counts) addSamples(more int) error {
+	return add(&n.samples, more, httpserver.MaxProfiles, "samples")
 }
 
 // readPushRequest reads a PushRequest. It checks each entry before it allocates memory
@@ -61,7 +62,7 @@ func readPushRequest(message []byte) (all []rawSeries, err error) {
 		if c.Type != wire.BytesType || c.Field != pushRequestSeries {
 			continue
 		}
-		if err := n.checkSeries(); err != nil {
+		if err := n.addSeries(); err != nil {
 			return nil, err
 		}
 		series, err := n.readSeries(c.Message())
@@ -89,7 +90,7 @@ func (n *counts) readSeries(c wire.Cursor) (series rawSeries, err error) {
 			}
 			series.labels = append(series.labels, l)
 		case seriesSamples:
-			if err := n.checkSamples(1); err != nil {
+			if err := n.addSamples(1); err != nil {
 				return series, err
 			}
 			var profile []byte
@@ -125,8 +126,8 @@ func (n *counts) readLabel(c wire.Cursor) (label, error) {
 	if err := httpserver.CheckLength("labels", name, value); err != nil {
 		return label{}, err
 	}
-	if n.description += len(name) + len(value); n.description > httpserver.MaxDescription {
-		return label{}, &pproftranslator.LimitError{What: "size in bytes of all labels", Limit: httpserver.MaxDescription}
+	if err := add(&n.description, len(name)+len(value), httpserver.MaxDescription, "size in bytes of all labels"); err != nil {
+		return label{}, err
 	}
 	return label{string(name), string(value)}, nil
 }
@@ -191,7 +192,7 @@ func readPushRequestJSON(message []byte) ([]rawSeries, error) {
 	var n counts
 	all := make([]rawSeries, 0, min(len(request.Series), httpserver.MaxProfiles))
 	for _, from := range request.Series {
-		if err := errors.Join(n.checkSeries(), n.checkSamples(len(from.Samples))); err != nil {
+		if err := errors.Join(n.addSeries(), n.addSamples(len(from.Samples))); err != nil {
 			return nil, err
 		}
 		var series rawSeries

@@ -34,9 +34,9 @@ func TestConnectJSON(t *testing.T) {
 	assert.Equal(t, []rawSeries{{labels: []label{{"a", "b"}}, samples: [][]byte{[]byte("a"), []byte("a"), nil}}}, all)
 }
 
-// Row R3 of the faults, the part of requests that hold several profiles: entries
+// Entries
 // are bounded before there is memory for them.
-func TestR3_EntriesOfPushRequests(t *testing.T) {
+func TestPushRequestChecksEntriesBeforeAllocating_R3(t *testing.T) {
 	for name, message := range map[string][]byte{
 		"series":  bytes.Repeat([]byte{0x0a, 0x00}, 1<<20),
 		"samples": profiletest.PushRequest(bytes.Repeat([]byte{0x12, 0x00}, 1<<20)),
@@ -53,7 +53,7 @@ func TestR3_EntriesOfPushRequests(t *testing.T) {
 }
 
 // The same for JSON: what is allocated is what is reserved before.
-func TestR3_MemoryOfPushRequestsInJSON(t *testing.T) {
+func TestPushRequestJSONAllocatesWhatIsReserved_R3(t *testing.T) {
 	profile := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xfb, 0xef}, 4<<20))
 	long := strings.Repeat("a", 6*httpserver.MaxAttributeLength)
 	for name, message := range map[string]string{
