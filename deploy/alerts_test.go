@@ -152,7 +152,7 @@ func TestDashboard(t *testing.T) {
 // TestPagesNameExistingMetrics checks the metrics and expressions in docs.
 func TestPagesNameExistingMetrics(t *testing.T) {
 	known, expressions := metrics(t), 0
-	for _, name := range []string{"operating.md", "alerts.md"} {
+	for _, name := range []string{"operating.md", "alerts.md", "troubleshooting.md", "delivery-guarantees.md"} {
 		text := page(t, name)
 		for _, metric := range regexp.MustCompile("`(otelcol_[a-z_]+)").FindAllStringSubmatch(text, -1) {
 			if _, ok := known[metric[1]]; !ok {
