@@ -161,7 +161,7 @@ check-custom-build: ## Build and run the distribution of config/custom-build (pa
 .PHONY: generate
 generate: ## Write generated files: metadata and config tables of the components, and the program from builder-config.yaml
 	go generate ./...
-	go run ./internal/configtable
+	go test ./internal/configtable -update
 	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config builder-config.yaml --skip-compilation
 
 .PHONY: fix

@@ -1,68 +1,172 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package configtable
 
 import (
+	"encoding"
+	"fmt"
+	"path"
 	"reflect"
-	"testing"
+	"strings"
 	"time"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configoptional"
-	"go.opentelemetry.io/collector/config/configretry"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 )
 
-type testConfig struct {
-	// Window is how long, within MaxSize. Default: 10s.
-	Window time.Duration `mapstructure:"window"`
-	// MaxSize bounds a | b and *.
-	MaxSize bytesize.Size `mapstructure:"max_size"`
-	// Names, in order.
-	Names  []string                             `mapstructure:"names"`
-	Server configoptional.Optional[testSection] `mapstructure:"server"`
-	hidden int
-}
+const module = "github.com/otelcol-profiles/otelcol-profiles/"
 
-type testSection struct {
-	Retry configretry.BackOffConfig `mapstructure:",squash"`
-	// Targets are hosts.
-	Targets []testTarget `mapstructure:"targets"`
-}
+var markdown = strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;")
 
-type testTarget struct {
-	Enabled bool `mapstructure:"enabled"`
-}
+// row is one key of the configuration.
+type row struct{ key, kind, value, description string }
 
-func TestReferenceListsKeysOfAllSections(t *testing.T) {
-	t.Chdir("../..")
-	table, err := reference(&testConfig{
-		Window: 5 * time.Minute, MaxSize: bytesize.MiB, Names: []string{"a b", "c"}, hidden: 1,
-		Server: configoptional.Default(testSection{Retry: configretry.BackOffConfig{MaxInterval: time.Hour}}),
-	})
-	require.NoError(t, err)
-	assert.Equal(t, `
-| Key | Type | Default | Description |
-|---|---|---|---|
-| `+"`window` | duration | `5m`"+` | How long, within `+"`max_size`"+`. |
-| `+"`max_size` | size | `1MiB`"+` | Bounds a \| b and \*. |
-| `+"`names` | list | `[a b, c]`"+` | Names, in order. |
-| `+"`server`"+` | optional section, extends [configretry.BackOffConfig](https://pkg.go.dev/go.opentelemetry.io/collector/config/configretry#BackOffConfig) |  |  |
-| `+"`server.max_interval` | duration | `1h`"+` |  |
-| `+"`server.targets` | list | `[]`"+` | Hosts. |
-| `+"`server.targets[].enabled` | bool | `false`"+` |  |
-
-`, table)
-}
-
-func TestDurationsHaveNoZeroParts(t *testing.T) {
-	for text, duration := range map[string]time.Duration{
-		"0s": 0, "10s": 10 * time.Second, "1m": time.Minute, "1m30s": 90 * time.Second, "20m": 20 * time.Minute,
-		"10h": 10 * time.Hour, "1h20m": 80 * time.Minute, "200ms": 200 * time.Millisecond, "1h0m20s": time.Hour + 20*time.Second,
-	} {
-		assert.Equal(t, text, textOf(reflect.ValueOf(duration)))
+// reference returns the table of all keys of a default configuration.
+func reference(config any) (string, error) {
+	comments := comments{}
+	v := reflect.ValueOf(config)
+	rows, err := comments.structRows("", v.Elem())
+	if err != nil {
+		return "", err
 	}
+	var table strings.Builder
+	table.WriteString("\n| Key | Type | Default | Description |\n|---|---|---|---|\n")
+	for _, r := range rows {
+		if r.value != "" {
+			r.value = "`" + r.value + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", r.key, r.kind, r.value, markdown.Replace(r.description))
+	}
+	table.WriteString("\n")
+	return table.String(), nil
+}
+
+// structRows lists the keys of a struct. Of a struct of another module it lists only those
+// that have a default: its own documentation has the others.
+func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err error) {
+	ours := isOurs(v.Type())
+	keys := map[string]string{} // by field
+	for i := range v.NumField() {
+		if key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("mapstructure"), ","); key != "" {
+			keys[v.Type().Field(i).Name] = key
+		}
+	}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		key, options, tagged := strings.Cut(field.Tag.Get("mapstructure"), ",")
+		if !field.IsExported() || key == "-" || key == "" && !tagged {
+			continue
+		}
+		r := row{key: prefix + key}
+		if ours {
+			if r.description, err = c.of(v.Type(), field.Name, keys); err != nil {
+				return nil, err
+			}
+		}
+		below, err := c.fieldRows(&r, v.Field(i), ours)
+		if err != nil {
+			return nil, err
+		}
+		squashed := strings.Contains(options, "squash") || strings.Contains(options, "remain")
+		if !squashed && (ours || r.value != "" && r.value != "[]" || len(below) > 0) {
+			rows = append(rows, r)
+		}
+		rows = append(rows, below...)
+	}
+	return rows, nil
+}
+
+// fieldRows fills in type and default of a key, and lists the keys below it.
+func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
+	t := v.Type()
+	if get := v.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() { // configoptional.Optional
+		if !ours && !v.Addr().MethodByName("HasValue").Call(nil)[0].Bool() {
+			return nil, nil
+		}
+		below, err := c.fieldRows(r, get.Call(nil)[0].Elem(), ours)
+		r.kind = "optional " + r.kind
+		return below, err
+	}
+	if _, isText := v.Addr().Interface().(encoding.TextUnmarshaler); isText {
+		r.kind = "string"
+		if strings.HasSuffix(t.PkgPath(), "/bytesize") {
+			r.kind = "size"
+		}
+		r.value = textOf(v)
+		return nil, nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		r.kind = "section"
+		if isOurs(t) {
+			for i := range t.NumField() {
+				if field := t.Field(i); strings.Contains(field.Tag.Get("mapstructure"), ",squash") && !isOurs(field.Type) {
+					r.kind = "section, extends " + link(field.Type)
+				}
+			}
+		} else {
+			r.kind = "section " + link(t)
+		}
+		prefix := r.key
+		if prefix != "" && !strings.HasSuffix(prefix, ".") { // not squashed
+			prefix += "."
+		}
+		return c.structRows(prefix, v)
+	case reflect.Slice:
+		r.kind, r.value = "list", textOf(v)
+		if t.Elem().Kind() == reflect.Struct && ours {
+			return c.structRows(r.key+"[].", reflect.New(t.Elem()).Elem())
+		}
+	case reflect.Map:
+		r.kind = "map"
+	case reflect.Pointer:
+		r.kind = "string"
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64, reflect.String:
+		r.kind = strings.TrimSuffix(t.Kind().String(), "64")
+		if t == reflect.TypeFor[time.Duration]() {
+			r.kind = "duration"
+		}
+		if !v.IsZero() || ours {
+			r.value = textOf(v)
+		}
+	default:
+		return nil, fmt.Errorf("%s has the type %s, which configtable cannot describe", r.key, t)
+	}
+	return nil, nil
+}
+
+func isOurs(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath()+"/", module) }
+
+// link leads to the documentation of a type of another module.
+func link(t reflect.Type) string {
+	pkg, name := t.PkgPath(), t.String()
+	if public, _, internal := strings.Cut(pkg, "/internal/"); internal {
+		return fmt.Sprintf("[%s](https://pkg.go.dev/%s)", path.Base(public), public)
+	}
+	return fmt.Sprintf("[%s](https://pkg.go.dev/%s#%s)", name, pkg, t.Name())
+}
+
+// textOf writes a default as in YAML.
+func textOf(v reflect.Value) string {
+	if v.Kind() == reflect.Slice {
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = textOf(v.Index(i))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	}
+	if text, ok := v.Interface().(encoding.TextMarshaler); ok {
+		if marshaled, err := text.MarshalText(); err == nil {
+			return string(marshaled)
+		}
+	}
+	text := fmt.Sprint(v.Interface())
+	if v.Type() == reflect.TypeFor[time.Duration]() { // 5m0s is 5m
+		text = strings.TrimSuffix(text, "0s")
+		if text == "" || text[len(text)-1] >= '0' && text[len(text)-1] <= '9' {
+			text += "0s"
+		}
+		if strings.HasSuffix(text, "h0m") {
+			text = strings.TrimSuffix(text, "0m")
+		}
+	}
+	return text
 }
