@@ -28,61 +28,75 @@ type Canonical struct {
 	location  Location
 	function  Function
 	attribute attribute
+	set       []int32
 }
 
 // selection is what is used of one table.
 type selection struct {
-	used []int32 // old indices; by rank after ranking
-	rank []int32 // by old index: rank plus one among those used, 0 for unused
-	// The new order. Index 0 always is the zero value.
-	order []int32 // old indices by new index
-	place []int32 // by old index: the new index
+	rank  memo // by old index: the rank among those used; unknown if it is not used
+	place memo // by old index: the new index, which is 0 for 0
 }
 
-func (s *selection) init(n int) {
-	s.rank = make([]int32, n)
-	s.place = make([]int32, n)
-	s.order = append(s.order, 0)
+func (s *selection) reset(n int) {
+	s.rank.reset(n)
+	s.place.reset(n)
+	s.place.set(0, 0)
 }
 
 // use returns whether i is new.
 func (s *selection) use(i int32) bool {
-	if s.rank[i] != 0 {
+	if _, used := s.rank.get(i); used {
 		return false
 	}
-	s.rank[i] = -1
-	s.used = append(s.used, i)
+	s.rank.set(i, 0)
 	return true
 }
 
-// ranked numbers the used entries in their present order.
+// sort ranks what is used.
+func (s *selection) sort(compare func(a, b int32) int) {
+	slices.SortFunc(s.rank.used, compare)
+	s.ranked()
+}
+
+// ranked gives what is used its ranks, in the present order.
 func (s *selection) ranked() {
-	for n, i := range s.used {
-		s.rank[i] = int32(n + 1)
+	for n, i := range s.rank.used {
+		s.rank.to[i] = int32(n + 1)
 	}
 }
 
-// add gives i the next new index, if it has none.
-func (s *selection) add(i int32) {
-	if i != 0 && s.place[i] == 0 {
-		s.place[i] = int32(len(s.order))
-		s.order = append(s.order, i)
+func (s *selection) rankOf(i int32) int32 { return s.rank.to[i] }
+
+// placeOf returns the new index of i, which is the next one if it has none.
+func (s *selection) placeOf(i int32) int32 {
+	if s.place.to[i] == 0 {
+		s.place.set(i, int32(len(s.place.used)))
+	}
+	return s.place.to[i] - 1
+}
+
+// order returns the old indices in the new order. It grows while it is read.
+func (s *selection) order(yield func(i int32) bool) {
+	for n := 0; n < len(s.place.used) && yield(s.place.used[n]); n++ {
 	}
 }
 
-// NewCanonical returns an order in which nothing is used yet.
+// NewCanonical returns a Canonical in which nothing is used.
 func NewCanonical(t *Tables) *Canonical {
 	c := &Canonical{t: t}
-	n := t.Lengths()
-	c.strings.init(n.Strings)
-	c.mappings.init(n.Mappings)
-	c.locations.init(n.Locations)
-	c.functions.init(n.Functions)
-	c.links.init(n.Links)
-	c.attributes.init(n.Attributes)
-	c.stacks.init(n.Stacks)
-	c.sets.init(t.sets.len())
+	c.Reset()
 	return c
+}
+
+// Reset makes c one in which nothing is used. It keeps the memory, and takes time for
+// what was used only.
+func (c *Canonical) Reset() {
+	selections := [tableCount]*selection{
+		&c.strings, &c.mappings, &c.locations, &c.functions, &c.links, &c.attributes, &c.stacks, &c.sets,
+	}
+	for i, table := range c.t.all() {
+		selections[i].reset(table.len())
+	}
 }
 
 // UseSample uses a stack, an attribute set and a link.
@@ -99,9 +113,9 @@ func (c *Canonical) UseSample(stack, set, link int32) {
 // UseSet uses an attribute set.
 func (c *Canonical) UseSet(set int32) {
 	if c.sets.use(set) {
-		r := reader{c.t.sets.at(set)}
-		for r.more() {
-			c.useAttribute(r.index())
+		c.set = c.t.AppendSet(c.set[:0], set)
+		for _, a := range c.set {
+			c.useAttribute(a)
 		}
 	}
 }
@@ -149,94 +163,74 @@ func (c *Canonical) useAttribute(i int32) {
 // Rank orders by content what is used.
 func (c *Canonical) Rank() {
 	t := c.t
-	slices.SortFunc(c.strings.used, func(a, b int32) int {
-		return bytes.Compare(t.strings.at(a), t.strings.at(b))
+	c.strings.sort(func(a, b int32) int { return bytes.Compare(t.strings.at(a), t.strings.at(b)) })
+	c.links.sort(func(a, b int32) int { return bytes.Compare(t.links.at(a), t.links.at(b)) })
+	c.attributes.sort(func(x, y int32) int {
+		var a, b attribute
+		a.decode(t.attributes.at(x))
+		b.decode(t.attributes.at(y))
+		return cmp.Or(
+			cmp.Compare(c.strings.rankOf(a.key), c.strings.rankOf(b.key)),
+			cmp.Compare(c.strings.rankOf(a.unit), c.strings.rankOf(b.unit)),
+			bytes.Compare(a.value, b.value),
+		)
 	})
-	c.strings.ranked()
-	slices.SortFunc(c.links.used, func(a, b int32) int {
-		return bytes.Compare(t.links.at(a), t.links.at(b))
-	})
-	c.links.ranked()
-	c.rankAttributes()
 	sortByKeys(&c.sets, func(key []int64, i int32) []int64 {
-		return c.appendAttributeRanks(key, reader{t.sets.at(i)})
+		c.set = t.AppendSet(c.set[:0], i)
+		return c.appendAttributeRanks(key, c.set)
 	})
 	sortByKeys(&c.functions, func(key []int64, i int32) []int64 {
 		f := &c.function
 		f.decode(t.functions.at(i))
-		return append(key, int64(c.strings.rank[f.Name]), int64(c.strings.rank[f.SystemName]),
-			int64(c.strings.rank[f.Filename]), f.StartLine)
+		return append(key, int64(c.strings.rankOf(f.Name)), int64(c.strings.rankOf(f.SystemName)),
+			int64(c.strings.rankOf(f.Filename)), f.StartLine)
 	})
 	sortByKeys(&c.mappings, func(key []int64, i int32) []int64 {
 		m := &c.mapping
 		m.decode(t.mappings.at(i))
-		key = append(key, int64(c.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
-		return c.appendRanks(key, m.Attributes)
+		key = append(key, int64(c.strings.rankOf(m.Filename)), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
+		return c.appendAttributeRanks(key, m.Attributes)
 	})
 	sortByKeys(&c.locations, func(key []int64, i int32) []int64 {
 		l := &c.location
 		l.decode(t.locations.at(i))
 		for _, line := range l.Lines {
-			key = append(key, int64(c.functions.rank[line.Function]), line.Line, line.Column)
+			key = append(key, int64(c.functions.rankOf(line.Function)), line.Line, line.Column)
 		}
-		key = append(key, 0, int64(c.mappings.rank[l.Mapping]), int64(l.Address))
-		return c.appendRanks(key, l.Attributes)
+		key = append(key, 0, int64(c.mappings.rankOf(l.Mapping)), int64(l.Address))
+		return c.appendAttributeRanks(key, l.Attributes)
 	})
 	sortByKeys(&c.stacks, func(key []int32, i int32) []int32 {
 		start := len(key)
 		for _, l := range t.stacks.at(i) {
-			key = append(key, c.locations.rank[l])
+			key = append(key, c.locations.rankOf(l))
 		}
 		slices.Reverse(key[start:])
 		return key
 	})
-	for _, i := range c.stacks.used {
-		c.stacks.add(i)
+	for _, i := range c.stacks.rank.used {
+		c.stacks.placeOf(i)
 	}
 }
 
-// rankAttributes compares values by their bytes, which are the content.
-func (c *Canonical) rankAttributes() {
-	slices.SortFunc(c.attributes.used, func(x, y int32) int {
-		var a, b attribute
-		a.decode(c.t.attributes.at(x))
-		b.decode(c.t.attributes.at(y))
-		return cmp.Or(
-			cmp.Compare(c.strings.rank[a.key], c.strings.rank[b.key]),
-			cmp.Compare(c.strings.rank[a.unit], c.strings.rank[b.unit]),
-			bytes.Compare(a.value, b.value),
-		)
-	})
-	c.attributes.ranked()
-}
-
-func (c *Canonical) appendAttributeRanks(key []int64, r reader) []int64 {
-	start := len(key)
-	for r.more() {
-		key = append(key, int64(c.attributes.rank[r.index()]))
-	}
-	slices.Sort(key[start:])
-	return key
-}
-
-func (c *Canonical) appendRanks(key []int64, attributes []int32) []int64 {
+func (c *Canonical) appendAttributeRanks(key []int64, attributes []int32) []int64 {
 	start := len(key)
 	for _, a := range attributes {
-		key = append(key, int64(c.attributes.rank[a]))
+		key = append(key, int64(c.attributes.rankOf(a)))
 	}
 	slices.Sort(key[start:])
 	return key
 }
 
-// sortByKeys ranks the used entries by the keys that appendKey makes of them.
+// sortByKeys ranks what is used by the keys that appendKey makes.
 func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
 	var keys []N
 	type entry struct {
 		old        int32
 		start, end int
 	}
-	entries := make([]entry, len(s.used))
-	for n, i := range s.used {
+	entries := make([]entry, len(s.rank.used))
+	for n, i := range s.rank.used {
 		start := len(keys)
 		keys = appendKey(keys, i)
 		entries[n] = entry{i, start, len(keys)}
@@ -245,7 +239,7 @@ func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
 		return slices.Compare(keys[a.start:a.end], keys[b.start:b.end])
 	})
 	for n, e := range entries {
-		s.used[n] = e.old
+		s.rank.used[n] = e.old
 	}
 	s.ranked()
 }
@@ -253,42 +247,33 @@ func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
 // Ranks returns where the parts of a used sample are among all of their kind, by
 // content (stacks from the root), after Rank.
 func (c *Canonical) Ranks(stack, set, link int32) (ofStack, ofSet, ofLink int32) {
-	return c.stacks.rank[stack], c.sets.rank[set], c.links.rank[link]
+	return c.stacks.rankOf(stack), c.sets.rankOf(set), c.links.rankOf(link)
 }
 
 // CompareStrings orders two strings by content, after Rank.
 func (c *Canonical) CompareStrings(a, b int32) int {
-	return cmp.Compare(c.strings.rank[a], c.strings.rank[b])
+	return cmp.Compare(c.strings.rankOf(a), c.strings.rankOf(b))
 }
 
 // CompareSets orders two attribute sets by content, after Rank.
 func (c *Canonical) CompareSets(a, b int32) int {
-	return cmp.Compare(c.sets.rank[a], c.sets.rank[b])
+	return cmp.Compare(c.sets.rankOf(a), c.sets.rankOf(b))
 }
 
 // String returns the new index of a used string.
-func (c *Canonical) String(i int32) int32 {
-	c.strings.add(i)
-	return c.strings.place[i]
-}
+func (c *Canonical) String(i int32) int32 { return c.strings.placeOf(i) }
 
 // Stack returns the new index of a used stack.
-func (c *Canonical) Stack(i int32) int32 { return c.stacks.place[i] }
+func (c *Canonical) Stack(i int32) int32 { return c.stacks.placeOf(i) }
 
 // Link returns the new index of a used link.
-func (c *Canonical) Link(i int32) int32 {
-	c.links.add(i)
-	return c.links.place[i]
-}
+func (c *Canonical) Link(i int32) int32 { return c.links.placeOf(i) }
 
-// AppendSet appends the new indices of a used attribute set, in the order of
-// their content.
+// AppendSet appends the new indices of a used attribute set, in the order of their
+// content.
 func (c *Canonical) AppendSet(dst []int32, set int32) []int32 {
 	start := len(dst)
-	r := reader{c.t.sets.at(set)}
-	for r.more() {
-		dst = append(dst, r.index())
-	}
+	dst = c.t.AppendSet(dst, set)
 	c.placeAttributes(dst[start:])
 	return dst
 }
@@ -296,11 +281,10 @@ func (c *Canonical) AppendSet(dst []int32, set int32) []int32 {
 // placeAttributes turns old indices into new ones, in the order of their content.
 func (c *Canonical) placeAttributes(attributes []int32) {
 	slices.SortFunc(attributes, func(a, b int32) int {
-		return cmp.Compare(c.attributes.rank[a], c.attributes.rank[b])
+		return cmp.Compare(c.attributes.rankOf(a), c.attributes.rankOf(b))
 	})
 	for n, i := range attributes {
-		c.attributes.add(i)
-		attributes[n] = c.attributes.place[i]
+		attributes[n] = c.attributes.placeOf(i)
 	}
 }
 
@@ -316,37 +300,33 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	t := c.t
 
 	stacks := dst.StackTable()
-	stacks.EnsureCapacity(len(c.stacks.order))
+	stacks.EnsureCapacity(len(c.stacks.place.used))
 	var stack []int32
-	for _, i := range c.stacks.order {
+	for i := range c.stacks.order {
 		stack = append(stack[:0], t.stacks.at(i)...)
 		for n := len(stack) - 1; n >= 0; n-- {
-			c.locations.add(stack[n])
-			stack[n] = c.locations.place[stack[n]]
+			stack[n] = c.locations.placeOf(stack[n])
 		}
 		add('s', appendIndices(key[:0], stack))
 		writeStack(stacks.AppendEmpty(), stack)
 	}
 	locations := dst.LocationTable()
-	locations.EnsureCapacity(len(c.locations.order))
+	locations.EnsureCapacity(len(c.locations.place.used))
 	l := &c.location
-	for _, i := range c.locations.order {
+	for i := range c.locations.order {
 		l.decode(t.locations.at(i))
-		c.mappings.add(l.Mapping)
-		l.Mapping = c.mappings.place[l.Mapping]
+		l.Mapping = c.mappings.placeOf(l.Mapping)
 		for n := range l.Lines {
-			line := &l.Lines[n]
-			c.functions.add(line.Function)
-			line.Function = c.functions.place[line.Function]
+			l.Lines[n].Function = c.functions.placeOf(l.Lines[n].Function)
 		}
 		c.placeAttributes(l.Attributes)
 		add('l', l.appendKey(key[:0]))
 		l.write(locations.AppendEmpty())
 	}
 	mappings := dst.MappingTable()
-	mappings.EnsureCapacity(len(c.mappings.order))
+	mappings.EnsureCapacity(len(c.mappings.place.used))
 	m := &c.mapping
-	for _, i := range c.mappings.order {
+	for i := range c.mappings.order {
 		m.decode(t.mappings.at(i))
 		m.Filename = c.String(m.Filename)
 		c.placeAttributes(m.Attributes)
@@ -354,32 +334,32 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		m.write(mappings.AppendEmpty())
 	}
 	functions := dst.FunctionTable()
-	functions.EnsureCapacity(len(c.functions.order))
+	functions.EnsureCapacity(len(c.functions.place.used))
 	f := &c.function
-	for _, i := range c.functions.order {
+	for i := range c.functions.order {
 		f.decode(t.functions.at(i))
 		f.Name, f.SystemName, f.Filename = c.String(f.Name), c.String(f.SystemName), c.String(f.Filename)
 		add('f', f.appendKey(key[:0]))
 		f.write(functions.AppendEmpty())
 	}
 	attributes := dst.AttributeTable()
-	attributes.EnsureCapacity(len(c.attributes.order))
+	attributes.EnsureCapacity(len(c.attributes.place.used))
 	a := &c.attribute
-	for _, i := range c.attributes.order {
+	for i := range c.attributes.order {
 		a.decode(t.attributes.at(i))
 		a.key, a.unit = c.String(a.key), c.String(a.unit)
 		add('a', a.appendKey(key[:0]))
 		a.write(attributes.AppendEmpty())
 	}
 	links := dst.LinkTable()
-	links.EnsureCapacity(len(c.links.order))
-	for _, i := range c.links.order {
+	links.EnsureCapacity(len(c.links.place.used))
+	for i := range c.links.order {
 		add('k', append(key[:0], t.links.at(i)...))
 		writeLink(links.AppendEmpty(), t.links.at(i))
 	}
 	var all []byte
-	ends := make([]uint32, 0, len(c.strings.order))
-	for _, i := range c.strings.order {
+	ends := make([]uint32, 0, len(c.strings.place.used))
+	for i := range c.strings.order {
 		add('t', append(key[:0], t.strings.at(i)...))
 		all = append(all, t.strings.at(i)...)
 		ends = append(ends, uint32(len(all)))

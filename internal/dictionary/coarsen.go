@@ -153,8 +153,8 @@ func (r *Remap) line(l Line) Line {
 // that makes a mapping equal to one that was not rebased, for a location outside it, they
 // become one.
 func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by Granularity) {
-	starts := make([]uint64, len(c.mappings.order))
-	for i, old := range c.mappings.order {
+	starts := make([]uint64, len(c.mappings.place.used))
+	for i, old := range c.mappings.place.used {
 		starts[i] = bases[old]
 		if m := dst.MappingTable().At(i); starts[i] != 0 {
 			m.SetMemoryStart(starts[i])
@@ -202,20 +202,4 @@ func mergeMappings(dst pprofile.ProfilesDictionary) {
 		}
 		return true
 	})
-}
-
-// Reset makes c one in which nothing is used. It keeps the memory, and takes time
-// for what was used only.
-func (c *Canonical) Reset() {
-	for _, s := range []*selection{
-		&c.strings, &c.mappings, &c.locations, &c.functions, &c.links, &c.attributes, &c.stacks, &c.sets,
-	} {
-		for _, i := range s.used {
-			s.rank[i] = 0
-		}
-		for _, i := range s.order {
-			s.place[i] = 0
-		}
-		s.used, s.order = s.used[:0], s.order[:1]
-	}
 }

@@ -108,18 +108,8 @@ type resolver struct {
 	err     error
 }
 
-// maxResolved bounds the attributes of a resource or scope with references: pdata
-// adds keys to a map in quadratic time.
-const maxResolved = 4096
-
 func (r *resolver) replace(m pcommon.Map) {
-	switch {
-	case !mapHasReference(m):
-	case m.Len() > maxResolved:
-		if r.err == nil {
-			r.err = fmt.Errorf("%s: %d attributes, some of them string references, are over the limit of %d", r.place, m.Len(), maxResolved)
-		}
-	default:
+	if mapHasReference(m) {
 		resolved := pcommon.NewMap()
 		r.attributes(resolved, m)
 		resolved.CopyTo(m)

@@ -45,7 +45,7 @@ func (t *table[E]) len() int { return len(t.ends) }
 
 // raw returns the memory of an entry.
 func raw[E byte | int32](entry []E) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(entry))), len(entry)*int(unsafe.Sizeof(E(0))))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(entry))), len(entry)*int(unsafe.Sizeof(E(0)))) //nolint:gosec // bytes or int32, read only
 }
 
 // intern returns the number of the entry that has been appended to content, where it
