@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // apply adds what read has interned. It returns the number of merged profiles that it
@@ -85,7 +87,7 @@ func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfile
 }
 
 func (im *importer) resource(w *Window, rp pprofile.ResourceProfiles) *resource {
-	from, schemaURL := rp.Resource(), valid(rp.SchemaUrl())
+	from, schemaURL := rp.Resource(), dictionary.ValidUTF8(rp.SchemaUrl())
 	attributes := w.options.keptAttributes(from.Attributes())
 	im.key = w.tables.AppendMap(im.key[:0], attributes)
 	im.key = append(im.key, schemaURL...)
@@ -124,7 +126,7 @@ const (
 
 func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, snapshot bool) *scope {
 	im.key = w.tables.AppendMap(im.key[:0], sp.Scope().Attributes())
-	name, version, schemaURL := valid(sp.Scope().Name()), valid(sp.Scope().Version()), valid(sp.SchemaUrl())
+	name, version, schemaURL := dictionary.ValidUTF8(sp.Scope().Name()), dictionary.ValidUTF8(sp.Scope().Version()), dictionary.ValidUTF8(sp.SchemaUrl())
 	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
 	content := len(im.key)
 	latest := snapshot && w.options.Snapshots == SnapshotsLatest

@@ -23,14 +23,14 @@ func (w *Window) addEntities(r *resource, from pcommon.Resource) {
 	dropped := func(name string) bool { return slices.Contains(w.options.DropResourceAttributes, name) }
 	for _, ref := range entity.ResourceEntityRefs(from).All() {
 		to := entity.NewEntityRef()
-		to.SetSchemaUrl(valid(ref.SchemaUrl()))
-		to.SetType(valid(ref.Type()))
+		to.SetSchemaUrl(dictionary.ValidUTF8(ref.SchemaUrl()))
+		to.SetType(dictionary.ValidUTF8(ref.Type()))
 		key := dictionary.Value{}.AppendKey(to.SchemaUrl()).AppendKey(to.Type())
 		identified := true
 		for _, name := range ref.IdKeys().All() {
 			identified = identified && !dropped(name)
-			to.IdKeys().Append(valid(name))
-			key = key.AppendKey(valid(name))
+			to.IdKeys().Append(dictionary.ValidUTF8(name))
+			key = key.AppendKey(dictionary.ValidUTF8(name))
 		}
 		if !identified {
 			continue
@@ -38,8 +38,8 @@ func (w *Window) addEntities(r *resource, from pcommon.Resource) {
 		key = key.AppendInt(int64(to.IdKeys().Len()))
 		for _, name := range ref.DescriptionKeys().All() {
 			if !dropped(name) {
-				to.DescriptionKeys().Append(valid(name))
-				key = key.AppendKey(valid(name))
+				to.DescriptionKeys().Append(dictionary.ValidUTF8(name))
+				key = key.AppendKey(dictionary.ValidUTF8(name))
 			}
 		}
 		if _, ok := r.entities[string(key)]; ok {

@@ -70,7 +70,7 @@ func (o *Options) partition(m pcommon.Map) string {
 			key = append(key, 0)
 			continue
 		}
-		text := valid(v.AsString())
+		text := dictionary.ValidUTF8(v.AsString())
 		key = binary.AppendUvarint(append(key, 1), uint64(len(text)))
 		key = append(key, text...)
 	}

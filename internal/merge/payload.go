@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -146,7 +145,7 @@ func duplicateKey(m pcommon.Map) (string, bool) {
 	var few [16]string
 	keys := few[:0]
 	for key := range m.All() {
-		keys = append(keys, valid(key))
+		keys = append(keys, dictionary.ValidUTF8(key))
 	}
 	slices.Sort(keys)
 	for i := 1; i < len(keys); i++ {
@@ -157,5 +156,3 @@ func duplicateKey(m pcommon.Map) (string, bool) {
 	return "", false
 }
 
-// valid is s with U+FFFD for each run of bytes that are not UTF-8.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // shape is which of values and timestamps samples have. A Profile that mixes them becomes
@@ -64,7 +66,7 @@ func (p *mergedProfile) include(from pprofile.Profile, place int) {
 	}
 	p.dropped += min(from.DroppedAttributesCount(), math.MaxUint32-p.dropped)
 	if p.key.original != 0 {
-		p.format = valid(from.OriginalPayloadFormat())
+		p.format = dictionary.ValidUTF8(from.OriginalPayloadFormat())
 		p.payload = from.OriginalPayload().AsRaw()
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // parameterProfileType is the name in braces that sets profile.type.
@@ -148,7 +150,7 @@ func (p *pathPattern) parts(relative string) (attributes map[string]string, kind
 	}
 	attributes = make(map[string]string, len(p.names))
 	for i, name := range p.names {
-		value := strings.ToValidUTF8(found[i+1], "\ufffd")
+		value := dictionary.ValidUTF8(found[i+1])
 		if name == parameterProfileType {
 			kind = value
 			continue

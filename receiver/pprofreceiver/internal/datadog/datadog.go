@@ -16,6 +16,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -240,7 +241,7 @@ func (b *batch) payload(file string) ingest.Payload {
 		p.Temporality = mixedTemporality
 		return p
 	default:
-		p.ProfileType = strings.ToValidUTF8(profileType, "\ufffd")
+		p.ProfileType = dictionary.ValidUTF8(profileType)
 	}
 	p.Temporality = ingest.GoTemporality(p.ProfileType, delta)
 	if p.Temporality == nil && delta {

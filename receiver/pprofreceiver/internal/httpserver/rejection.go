@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -134,7 +135,7 @@ func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect 
 	if response.retryAfter != "" {
 		w.Header().Set("Retry-After", response.retryAfter)
 	}
-	message := strings.ToValidUTF8(r.message, "\ufffd")
+	message := dictionary.ValidUTF8(r.message)
 	if connect && request.Method == http.MethodPost && ConnectMediaType(request.Header) != "" {
 		body, err := json.Marshal(map[string]string{"code": response.connectCode, "message": message})
 		if err != nil { // strings always marshal

@@ -12,7 +12,6 @@ package fromotlp
 import (
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -111,10 +110,9 @@ func (c *Converter) text(i int32) string {
 	if i == 0 && c.from.StringTable().Len() == 0 {
 		return ""
 	}
-	return validText(c.from.StringTable().At(int(i)))
+	return dictionary.ValidUTF8(c.from.StringTable().At(int(i)))
 }
 
-func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // TextOf returns the text of the attribute with the given key, or "".
 func TextOf(attributes pcommon.Map, key string) string {
@@ -122,5 +120,5 @@ func TextOf(attributes pcommon.Map, key string) string {
 	if !ok {
 		return ""
 	}
-	return validText(v.AsString())
+	return dictionary.ValidUTF8(v.AsString())
 }

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -109,7 +110,7 @@ func labelOf(key string, v pcommon.Value, unit string) label {
 	if v.Type() == pcommon.ValueTypeInt {
 		return label{key: key, isNumber: true, number: v.Int(), unit: unit}
 	}
-	return label{key: key, text: validText(v.AsString())}
+	return label{key: key, text: dictionary.ValidUTF8(v.AsString())}
 }
 
 // valueWithUnit splits a {value, unit} list, which stands in an array for a string or
@@ -127,7 +128,7 @@ func valueWithUnit(v pcommon.Value) (value pcommon.Value, unit string, ok bool) 
 		if u.Type() != pcommon.ValueTypeStr {
 			return value, "", false
 		}
-		entries, unit = 2, validText(u.Str())
+		entries, unit = 2, dictionary.ValidUTF8(u.Str())
 	}
 	return value, unit, v.Map().Len() == entries
 }
