@@ -12,12 +12,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Canonical is the order in which the entries of Tables are written so that it
-// depends on their content alone, not on how they came in, and compresses well:
-// stacks sorted from the root, everything else by its first use along them.
+// Canonical writes entries of Tables in an order that depends on their content alone, not
+// on the order in which they were added, and that compresses well: stacks sorted from
+// the root, all others by their first use in them.
 //
-// Use what the output refers to, call Rank once, ask for the new indices, Write.
-// What is not used is left out. The tables must not change in between.
+// First call the Use methods for all that the output refers to, then Rank, then ask for
+// the new indices, then call Write. Canonical leaves out what is not used. The tables
+// must not change in between.
 type Canonical struct {
 	t *Tables
 

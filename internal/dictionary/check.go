@@ -31,8 +31,8 @@ func (e *IndexError) Error() string {
 // never that), an attribute value nested deeper than MaxDepth, or a sample whose
 // values and timestamps are both there and unequal in number.
 //
-// What the format only advises against passes, and so do tables without a zero
-// value: an index means the entry it leads to.
+// Payloads that break a recommendation of the format pass, and so do tables without a
+// zero value: an index means the entry that is there.
 func Check(pd pprofile.Profiles) error {
 	c := checker{lengths: LengthsOf(pd.Dictionary())}
 	c.dictionary(pd.Dictionary())
@@ -65,15 +65,14 @@ type checker struct {
 	err     error
 }
 
-// index checks one index. The place is formatted only where it fails.
+// index checks one index. It formats the place only for an error.
 func (c *checker) index(i int32, length int, table, place string, args ...int) {
-	if (i == 0 || i > 0 && int(i) < length) || c.err != nil {
-		return
+	if bad(i, length) && c.err == nil {
+		c.err = &IndexError{Where: placeOf(place, args), Index: i, Table: table, Len: length}
 	}
-	c.err = &IndexError{Where: placeOf(place, args), Index: i, Table: table, Len: length}
 }
 
-// bad tells if i, which is not 0, leads outside a table of the given length.
+// bad returns whether i, which is not 0, is outside a table of the given length.
 func bad(i int32, length int) bool { return uint32(i) >= uint32(length) && i != 0 }
 
 func placeOf(place string, args []int) string {
@@ -86,7 +85,7 @@ func placeOf(place string, args []int) string {
 
 func (c *checker) indices(s pcommon.Int32Slice, length int, table, place string, args ...int) {
 	for i := range s.Len() {
-		if v := s.At(i); v < 0 || v > 0 && int(v) >= length {
+		if v := s.At(i); bad(v, length) {
 			c.index(v, length, table, place+"[%d]", append(args[:len(args):len(args)], i)...)
 			return
 		}

@@ -56,8 +56,8 @@ func full() pprofile.Profiles {
 	return pd
 }
 
-// Each index field, set to what leads nowhere, is refused by name (P1).
-func TestP1_Indices(t *testing.T) {
+// Check names each index field that is outside its table.
+func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 	profile := func(pd pprofile.Profiles) pprofile.Profile {
 		return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 	}
@@ -107,7 +107,7 @@ func TestP1_Indices(t *testing.T) {
 	}
 }
 
-func TestP1_NestedValues(t *testing.T) {
+func TestCheckRejectsDeepValues_P1(t *testing.T) {
 	for _, list := range []bool{false, true} {
 		for depth, ok := range map[int]bool{MaxDepth: true, MaxDepth + 1: false, 10_000: false} {
 			pd := full()

@@ -25,10 +25,10 @@ func probes(x *index) float64 {
 	return float64(total) / float64(max(1, x.used))
 }
 
-// Entries that collide under common hashes (P6): they take at most three times the
+// Entries that collide under common hashes take at most three times the
 // probes of random ones. The hashes are keyed anew in each process, so that nobody can
 // make entries that collide under these.
-func TestP6_CraftedEntries(t *testing.T) {
+func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	const n = 1 << 14
 	r := rand.New(rand.NewPCG(6, 6))
 	// "Aa" and "BB" are equal under a polynomial hash of base 31, so all of these are.

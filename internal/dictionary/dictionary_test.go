@@ -20,7 +20,7 @@ import (
 )
 
 // A table agrees with a map through any sequence of additions and truncations.
-func TestTableAgainstMap(t *testing.T) {
+func TestTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var table table[byte]
@@ -92,7 +92,7 @@ func TestZeroValuesAreFirst(t *testing.T) {
 }
 
 // Values that are equal, and that are not, by the rules of the format.
-func TestValueIdentity(t *testing.T) {
+func TestEqualValuesAreOneEntry(t *testing.T) {
 	value := func(build func(pcommon.Value)) pcommon.Value {
 		v := pcommon.NewValueEmpty()
 		build(v)
@@ -177,7 +177,7 @@ func TestAttributesAreSets(t *testing.T) {
 	require.NoError(t, tables.Err())
 }
 
-func TestOverflow(t *testing.T) {
+func TestFullTableIsAnError(t *testing.T) {
 	for _, intern := range []func(*Tables, int) int32{
 		func(t *Tables, i int) int32 { return t.String(fmt.Sprint(i)) },
 		func(t *Tables, i int) int32 { return t.Mapping(Mapping{MemoryStart: uint64(i)}) },
@@ -281,7 +281,7 @@ func eachSample(pd pprofile.Profiles, f func(pprofile.Sample)) {
 	}
 }
 
-func TestRemapKeepsWhatIsSaid(t *testing.T) {
+func TestRemapKeepsMeaning(t *testing.T) {
 	var r Remap
 	tables := New(0)
 	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
@@ -299,7 +299,7 @@ func TestRemapKeepsWhatIsSaid(t *testing.T) {
 	}
 }
 
-func TestRollbackIsExact(t *testing.T) {
+func TestRollbackRestoresTables(t *testing.T) {
 	var r Remap
 	tables := New(0)
 	for seed := range uint64(profiletest.Rounds(t, 40, 1000)) {
@@ -361,7 +361,7 @@ func (discard) Reset()                      {}
 func (discard) Size() int                   { return 0 }
 func (discard) BlockSize() int              { return 1 }
 
-func TestCanonicalIsIndependentOfOrder(t *testing.T) {
+func TestCanonicalDoesNotDependOnOrder(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 25, 500)) {
 		var payloads []pprofile.Profiles
 		for i := range uint64(4) {
@@ -378,7 +378,7 @@ func TestCanonicalIsIndependentOfOrder(t *testing.T) {
 }
 
 // Samples agree with a map, whether stacks are dense or not.
-func TestSamplesAgainstMap(t *testing.T) {
+func TestSamplesAgreeWithMap(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 30, 600)) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		var s Samples

@@ -3,8 +3,8 @@
 
 package dictionary
 
-// index leads from hashes to the numbers of entries that are kept elsewhere: open
-// addressing, linear probing.
+// index maps hashes to the numbers of entries that are kept elsewhere: open addressing,
+// linear probing.
 type index struct {
 	// slots are a power of two. A slot holds the hash of an entry above its number
 	// plus one; 0 is free.
@@ -14,8 +14,8 @@ type index struct {
 
 const minSlots = 16
 
-// find returns the number of the entry with this hash that equals says is the one,
-// or -1 and the slot where it belongs.
+// find returns the number of the entry with this hash for which equals returns true, or
+// -1 and the slot where it belongs.
 func (x *index) find(hash uint32, equals func(number int32) bool) (number int32, slot uint32) {
 	if len(x.slots) == 0 {
 		x.slots = make([]uint64, minSlots)
@@ -42,15 +42,13 @@ func (x *index) insert(slot, hash uint32, number int32) {
 	}
 }
 
-// remove frees the slot of the newest entry. It never displaced an earlier one, so
-// that every other probe stays intact.
+// remove frees the slot of the newest entry. No other probe passes it.
 func (x *index) remove(slot uint32) {
 	x.slots[slot] = 0
 	x.used--
 }
 
-// grow makes room for so many more, when entries are numbered up to the given
-// number of them.
+// grow makes room for more entries, besides those that are numbered so far.
 func (x *index) grow(more, entries int) {
 	size := max(minSlots, len(x.slots))
 	for (x.used+more)*4 > size*3 {
@@ -61,8 +59,8 @@ func (x *index) grow(more, entries int) {
 	}
 }
 
-// resize enters all anew in the order of their numbers, which is what lets remove
-// free the slot of the newest. It uses the memory there is if that is enough.
+// resize inserts all entries again in the order of their numbers, so that no probe
+// passes the slot of the newest. It uses the memory it has if that is enough.
 func (x *index) resize(size, entries int) {
 	ordered := make([]uint64, entries)
 	for _, s := range x.slots {
@@ -89,8 +87,8 @@ func (x *index) resize(size, entries int) {
 	}
 }
 
-// reset forgets all and keeps the memory, of which it uses little, so that the
-// next time costs no more than what is in it.
+// reset removes all entries. It keeps the memory and starts with few slots, so that
+// the next reset clears no more slots than were used.
 func (x *index) reset() {
 	x.slots = x.slots[:min(len(x.slots), minSlots)]
 	clear(x.slots)

@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 )
 
-// Samples numbers the identities {stack, attribute set, link} of samples from 0
-// in the order they come. Stack and link are indices into the tables, set is the
-// number of an attribute set.
+// Samples numbers the identities {stack, attribute set, link} of samples from 0 in the
+// order in which they come. Stack and link are indices into the tables, set is the number
+// of an attribute set.
 type Samples struct {
 	stacks, sets, links []int32 // by number
-	// firsts holds, by stack, the number plus one of its first identity. It reaches
-	// as far as stacks are dense; what is not there, or not the first, is in index.
+	// firsts holds, by stack, the number plus one of its first identity, for stacks that
+	// are dense. Other identities are in index.
 	firsts []int32
 	index  index
 }
@@ -54,9 +54,8 @@ func (s *Samples) add(stack, set, link int32) int32 {
 	return int32(len(s.stacks) - 1)
 }
 
-// reach extends firsts to stack if that is not far beyond the number of
-// identities: a scope that has few of the stacks of a large window does not pay
-// for all of them.
+// reach extends firsts to stack if that is not far beyond the number of identities: a
+// scope that has few of the stacks of a large window must not take memory for all.
 func (s *Samples) reach(stack int32) {
 	old, size := len(s.firsts), int(stack)+1
 	if size > 4*len(s.stacks)+64 {
@@ -80,7 +79,7 @@ func hashSample(stack, set, link int32) uint32 {
 // sampleSecrets key hashSample, so that no input can be made to collide.
 var sampleSecrets = [2]uint64{rand.Uint64() | 1, rand.Uint64() | 1}
 
-// Identity is the inverse of Number.
+// Identity returns the identity that Number has numbered.
 func (s *Samples) Identity(number int32) (stack, set, link int32) {
 	return s.stacks[number], s.sets[number], s.links[number]
 }
@@ -94,7 +93,7 @@ func (s *Samples) Grow(n int) {
 	s.firsts = roomy(s.firsts, n)
 }
 
-// Reset forgets all identities and keeps the memory.
+// Reset removes all identities and keeps the memory.
 func (s *Samples) Reset() {
 	s.stacks, s.sets, s.links, s.firsts = s.stacks[:0], s.sets[:0], s.links[:0], s.firsts[:0]
 	s.index.reset()

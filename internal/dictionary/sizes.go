@@ -68,17 +68,6 @@ func SizesOf(d pprofile.ProfilesDictionary) Sizes {
 	return s
 }
 
-// Plus is the sum of s and other, table by table.
-func (s Sizes) Plus(other Sizes) Sizes {
-	return Sizes{
-		s.String.plus(other.String), s.Mapping.plus(other.Mapping), s.Location.plus(other.Location),
-		s.Function.plus(other.Function), s.Link.plus(other.Link), s.Attribute.plus(other.Attribute),
-		s.Stack.plus(other.Stack),
-	}
-}
-
-func (s Size) plus(other Size) Size { return Size{s.Entries + other.Entries, s.Bytes + other.Bytes} }
-
 // Total is the sum over all tables.
 func (s Sizes) Total() (total Size) {
 	for _, size := range []Size{s.String, s.Mapping, s.Location, s.Function, s.Link, s.Attribute, s.Stack} {

@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Attribute values and keys may be references into the string table. pdata reads
-// these as empty values and empty keys; it resolves them only while it unmarshals,
-// and only in resources and scopes. Those of a resource can be there later, too:
-// marshalling makes references of all its strings.
+// Attribute values and keys may be references into the string table. pdata shows these
+// as empty values and empty keys; it resolves them only when it unmarshals, and only in
+// resources and scopes. Marshalling turns all strings of a resource into references, so
+// that a payload that has been marshalled has them, too.
 
 // ResolveReferences returns pd itself or, if there are string references in it
 // that pdata shows as empty, a copy without them. pd must have passed Check; it is
@@ -43,8 +43,7 @@ func ResolveReferences(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	return resolved, r.err
 }
 
-// hasReferences tells if there is a reference in pd, or an empty key, which may
-// be one.
+// hasReferences returns whether pd has a reference, or an empty key, which may be one.
 func hasReferences(pd pprofile.Profiles) bool {
 	for _, a := range pd.Dictionary().AttributeTable().All() {
 		if hasReference(a.Value()) {
@@ -89,7 +88,7 @@ func mapHasReference(m pcommon.Map) bool {
 	return false
 }
 
-// isReference tells if v, which reads as the empty value, is larger than that.
+// isReference returns whether v, which reads as the empty value, is larger than that.
 func isReference(v pcommon.Value) bool { return sizeOfValue(v) > sizeOfEmpty }
 
 var sizeOfEmpty = sizeOfValue(pcommon.NewValueEmpty())
@@ -101,7 +100,7 @@ func sizeOfValue(v pcommon.Value) int {
 	return (&pprofile.ProtoMarshaler{}).ProfilesSize(holder)
 }
 
-// resolver copies values and puts strings where they refer to one.
+// resolver copies values with strings in place of references.
 type resolver struct {
 	strings pcommon.StringSlice
 	place   string
@@ -172,8 +171,8 @@ type keyValueIndices struct {
 	} `json:"value"`
 }
 
-// indices returns the references of m, entry by entry. They mean something only
-// where m has no key, or no value: marshalling makes references of all others.
+// indices returns the references of m, entry by entry. Only those of entries without a
+// key or a value matter: marshalling turns the others into references, too.
 func (r *resolver) indices(m pcommon.Map) []keyValueIndices {
 	var read struct {
 		ResourceProfiles []struct {

@@ -10,35 +10,36 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Granularity is how finely locations are told apart.
+// Granularity says which fields distinguish locations.
 type Granularity uint8
 
-// A location that has no lines always keeps its address, which is all it has.
+// A location without lines always keeps its address.
 const (
-	ByAddress  Granularity = iota // as they are
-	ByLine                        // by function and line: address and column are left out
-	ByFunction                    // by function: the line too
+	ByAddress  Granularity = iota // all fields
+	ByLine                        // function and line, not address and column
+	ByFunction                    // function
 )
 
-// Coarsening is what a Remap leaves out of locations, so that more of them are
-// equal. The zero value leaves all as it is.
+// Coarsening says what a Remap leaves out of locations, so that more of them are equal.
+// The zero value keeps all.
 type Coarsening struct {
 	Granularity Granularity
-	// RebaseMappings makes equal the mappings of one binary at several addresses: equal
-	// in size, file offset, file name and attributes. Such a mapping is interned as
-	// beginning at 0, and the addresses in it relative to that; see Bases. What is no
-	// file ([heap], //anon) stays as it is, and so does a location outside its mapping.
+	// RebaseMappings makes mappings of one binary at several addresses equal if they
+	// have the same size, file offset, file name and attributes. Such a mapping is
+	// interned with start 0, and the addresses in it relative to its start; see Bases.
+	// Mappings of no file ([heap], //anon) and locations outside their mapping stay as
+	// they are.
 	RebaseMappings bool
 }
 
-// Base is where a mapping that is interned as beginning at 0 began.
+// Base is the original start of a rebased mapping.
 type Base struct {
 	Mapping int32 // index in the tables
 	Start   uint64
 }
 
-// Bases returns the beginnings of rebased mappings that r has come across since
-// Reset. A mapping may have several.
+// Bases returns the original starts of the mappings that r has rebased since Reset. A
+// mapping may have several.
 func (r *Remap) Bases() []Base { return r.bases }
 
 // BeginBases makes AppendBases start again.
@@ -47,8 +48,8 @@ func (r *Remap) BeginBases() {
 	r.basedLocations.reset(len(r.locations.to))
 }
 
-// AppendBases appends those of Bases that come from stack i of the source, which has been
-// asked for; of each location once since BeginBases.
+// AppendBases appends those of Bases that come from stack i of the source, which has
+// been interned; those of each location once since BeginBases.
 func (r *Remap) AppendBases(dst []Base, i int32) []Base {
 	if _, done := r.basedStacks.get(i); done {
 		return dst
@@ -70,7 +71,7 @@ func (r *Remap) AppendBases(dst []Base, i int32) []Base {
 // pageSize is what the size of a mapping is rounded up to, as google/pprof does.
 const pageSize = 0x1000
 
-// position is where the lines of l are not asked for: its mapping and address.
+// position returns the mapping and the address that l is interned with.
 func (r *Remap) position(l pprofile.Location) (mapping int32, address uint64) {
 	i, address := l.MappingIndex(), l.Address()
 	if !r.isExact(l) {
@@ -85,13 +86,13 @@ func (r *Remap) position(l pprofile.Location) (mapping int32, address uint64) {
 	return r.Mapping(i), address
 }
 
-// isExact tells whether the address of l tells it apart.
+// isExact returns whether the address distinguishes l.
 func (r *Remap) isExact(l pprofile.Location) bool {
 	return r.Coarsening.Granularity == ByAddress || l.Lines().Len() == 0
 }
 
-// base tells whether the mapping of l, for l, is one that is rebased, where it begins, and
-// whether l is inside it. One that begins at 0 is what others may have been rebased to.
+// base returns the start of the mapping of l, whether that is rebased for l, and whether
+// l is inside it. Others may have been rebased to one that starts at 0.
 func (r *Remap) base(l pprofile.Location) (start uint64, is, inside bool) {
 	if !r.Coarsening.RebaseMappings {
 		return 0, false, false
@@ -101,7 +102,7 @@ func (r *Remap) base(l pprofile.Location) (start uint64, is, inside bool) {
 	return start, ok && (inside || start == 0), inside
 }
 
-// span is what mapping i covers, if it is one that can be rebased.
+// span returns the addresses of mapping i, if it can be rebased.
 func (r *Remap) span(i int32) (start, limit uint64, ok bool) {
 	table := r.from.MappingTable()
 	if int(i) >= table.Len() {
@@ -119,7 +120,7 @@ func (r *Remap) span(i int32) (start, limit uint64, ok bool) {
 	return start, limit, file != "" && !strings.HasPrefix(file, "[") && !strings.HasPrefix(file, "//anon")
 }
 
-// rebase returns the index in the tables of mapping i as one that begins at 0.
+// rebase interns mapping i with start 0.
 func (r *Remap) rebase(i int32) int32 {
 	if to, ok := r.rebased.get(i); ok {
 		return to
@@ -137,7 +138,7 @@ func (r *Remap) rebase(i int32) int32 {
 	return to
 }
 
-// line leaves out of a line what the granularity does not ask for.
+// line clears the fields of a line that do not distinguish locations.
 func (r *Remap) line(l Line) Line {
 	switch r.Coarsening.Granularity {
 	case ByLine:
@@ -148,10 +149,9 @@ func (r *Remap) line(l Line) Line {
 	return l
 }
 
-// Rebase moves the rebased mappings that c has written into dst, and the addresses
-// in them, to where bases says, by index in the tables; 0 where it says nothing. Where
-// that makes a mapping equal to one that was not rebased, for a location outside it, they
-// become one.
+// Rebase moves the rebased mappings that c has written into dst, and the addresses in
+// them, to their start in bases, by index in the tables. A mapping that becomes equal to
+// one that was not rebased, for a location outside it, becomes that one.
 func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by Granularity) {
 	starts := make([]uint64, len(c.mappings.place.used))
 	for i, old := range c.mappings.place.used {
@@ -169,7 +169,7 @@ func (c *Canonical) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint
 	mergeMappings(dst)
 }
 
-// mergeMappings leaves the first of equal mappings in dst.
+// mergeMappings keeps the first of equal mappings in dst.
 func mergeMappings(dst pprofile.ProfilesDictionary) {
 	table := dst.MappingTable()
 	place := make([]int32, table.Len()) // the new index by the old one
