@@ -198,15 +198,22 @@ func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 	if c.Type != BytesType {
 		return append(dst, c.Uint())
 	}
-	packed := Cursor{Data: c.Data, At: c.Start, End: c.Stop}
-	for packed.At < packed.End && len(dst) <= limit {
-		if b := packed.Data[packed.At]; b < 0x80 {
-			packed.At++
+	packed := Cursor{Data: c.Data[:c.Stop], At: c.Start, End: c.Stop}
+	data, at := packed.Data, packed.At
+	for at < len(data) && len(dst) <= limit {
+		if b := data[at]; b < 0x80 {
+			at++
 			dst = append(dst, uint64(b))
 			continue
 		}
+		if at+1 < len(data) && data[at+1] < 0x80 {
+			dst = append(dst, uint64(data[at]&0x7F)|uint64(data[at+1])<<7)
+			at += 2
+			continue
+		}
+		packed.At = at
 		dst = append(dst, packed.Varint())
-		if packed.Err != nil {
+		if at = packed.At; packed.Err != nil {
 			c.Err = packed.Err
 			break
 		}

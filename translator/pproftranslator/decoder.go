@@ -40,6 +40,7 @@ type decoder struct {
 	negative   int           // times and durations below 0
 
 	integers  []uint64 // of the current repeated field
+	values    []uint64 // of the current sample
 	stack     []int32
 	labels    labelReader
 	value     dictionary.Value

@@ -43,21 +43,14 @@ func readLabel(c *wire.Cursor) label {
 type labelReader struct {
 	all   []label
 	roles []semconv.Role // by string; empty until the first sample with labels
-	// A run is in the place of its hash or the next; a text has one place.
-	runs  [257]labelRun
-	texts [256]textAttribute
+	// runs is a cache: an entry is in the place of its hash or the next.
+	runs [257]labelRun
 }
 
 // labelRun is a run of labels without a timestamp, and what they mean.
 type labelRun struct {
 	position
 	set, link int32
-}
-
-// textAttribute is the index of the attribute for a text without a unit.
-type textAttribute struct {
-	key, text int64
-	index     int32
 }
 
 var runSeed = maphash.MakeSeed()
@@ -70,7 +63,6 @@ func (d *decoder) readLabels(at position, s *sample) error {
 	if len(r.roles) == 0 {
 		r.roles = zeroed(r.roles, len(d.strings))
 		clear(r.runs[:])
-		clear(r.texts[:])
 	}
 	run := d.data[at.start:at.stop]
 	known := r.runs[uint8(maphash.Bytes(runSeed, run)):][:2]
@@ -215,16 +207,8 @@ func (d *decoder) isTimestamp(l *label) bool {
 }
 
 func (d *decoder) singleValue(l *label) int32 {
-	if !l.isText() || l.unit != 0 {
-		d.value = d.appendValue(d.value[:0], l)
-		return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value)
-	}
-	known := &d.labels.texts[uint8(l.text)^uint8(l.key*31)]
-	if known.key != l.key || known.text != l.text {
-		d.value = d.appendValue(d.value[:0], l)
-		*known = textAttribute{l.key, l.text, d.tables.Attribute(d.stringIndex(l.key), 0, d.value)}
-	}
-	return known.index
+	d.value = d.appendValue(d.value[:0], l)
+	return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value)
 }
 
 func (d *decoder) appendValue(v dictionary.Value, l *label) dictionary.Value {

@@ -17,7 +17,6 @@ type locations struct {
 	lines   []lineEntry // of all locations, one after the other
 	ids     idTable
 	indices []int32
-	byID    []int32 // the index plus one by id, if ids are dense: readStack needs one lookup
 	entry   dictionary.Location
 }
 
@@ -71,7 +70,6 @@ func (d *decoder) readLocations() error {
 		return ls.ids.add(f[locationID])
 	})
 	ls.indices = zeroed(ls.indices, len(ls.entries))
-	ls.byID = zeroed(ls.byID, len(ls.ids.dense))
 	return err
 }
 

@@ -25,7 +25,7 @@ func (d *decoder) readSamples() error {
 
 func (d *decoder) readSample(c *wire.Cursor, types int) error {
 	d.stack = d.stack[:0]
-	values := d.integers[:0]
+	values := d.values[:0]
 	var labels position // from the start of the first to the end of the last
 	for start := c.At; c.Next(); start = c.At {
 		switch c.Field {
@@ -42,7 +42,7 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 			labels.stop = uint32(c.At)
 		}
 	}
-	d.integers = values
+	d.values = values
 	switch {
 	case c.Err != nil:
 		return fmt.Errorf("byte %d: %w", c.At, c.Err)
@@ -89,65 +89,22 @@ func (d *decoder) addValues(identity int32, values []uint64) error {
 	}
 }
 
-// readStack appends to d.stack the locations of the current field: an id, or a packed
-// run of ids.
+// readStack appends the locations of the current field to d.stack.
 func (d *decoder) readStack(c *wire.Cursor) error {
-	if c.Type != wire.BytesType {
-		id := c.Uint()
-		if c.Err != nil {
-			return c.Err
+	d.integers = c.AppendRepeated(d.integers[:0], d.limits.StackDepth)
+	if c.Err != nil {
+		return c.Err
+	}
+	for _, id := range d.integers {
+		if len(d.stack) >= d.limits.StackDepth {
+			return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
 		}
-		return d.pushLocation(id)
-	}
-	data, at := c.Data[:c.Stop], c.Start
-	byID, stack, depth := d.locations.byID, d.stack, d.limits.StackDepth
-	for at < len(data) {
-		id := uint64(data[at])
-		switch {
-		case id < 0x80:
-			at++
-		case at+1 < len(data) && data[at+1] < 0x80:
-			id = id&0x7F | uint64(data[at+1])<<7
-			at += 2
-		case at+2 < len(data) && data[at+2] < 0x80:
-			id = id&0x7F | uint64(data[at+1]&0x7F)<<7 | uint64(data[at+2])<<14
-			at += 3
-		default:
-			long := wire.Cursor{Data: data, At: at, End: len(data)}
-			if id = long.Varint(); long.Err != nil {
-				return long.Err
-			}
-			at = long.At
+		number := d.locations.ids.number(id)
+		if number < 0 {
+			return fmt.Errorf("location_id[%d]: no location with id %d", len(d.stack), id)
 		}
-		if id < uint64(len(byID)) && len(stack) < depth {
-			if n := byID[id]; n != 0 {
-				stack = append(stack, n-1)
-				continue
-			}
-		}
-		d.stack = stack
-		if err := d.pushLocation(id); err != nil {
-			return err
-		}
-		stack = d.stack
+		d.stack = append(d.stack, d.locationIndex(number))
 	}
-	d.stack = stack
-	return nil
-}
-
-func (d *decoder) pushLocation(id uint64) error {
-	if len(d.stack) >= d.limits.StackDepth {
-		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
-	}
-	number := d.locations.ids.number(id)
-	if number < 0 {
-		return fmt.Errorf("location_id[%d]: no location with id %d", len(d.stack), id)
-	}
-	n := d.locationIndex(number)
-	if id < uint64(len(d.locations.byID)) {
-		d.locations.byID[id] = n + 1
-	}
-	d.stack = append(d.stack, n)
 	return nil
 }
 
