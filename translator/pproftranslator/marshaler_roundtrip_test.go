@@ -227,6 +227,7 @@ func TestRoundTripOfCorpus(t *testing.T) {
 	full, _ := profiletest.Soak(t)
 	for _, f := range profiletest.Corpus(t) {
 		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
 			want, got := thereAndBack(t, f.Data, unchanged)
 			requireEqualPprofs(t, want, got, profiletest.Options{})
 		})
@@ -234,6 +235,7 @@ func TestRoundTripOfCorpus(t *testing.T) {
 			continue
 		}
 		t.Run(f.Name+" rearranged", func(t *testing.T) {
+			t.Parallel()
 			want, got := thereAndBack(t, f.Data, func(pd pprofile.Profiles) { rearrange(profiletest.NewRand(1), pd) })
 			requireEqualPprofs(t, want, got, profiletest.Options{IgnoreZeroSamples: true, Merge: true})
 		})

@@ -66,6 +66,7 @@ func encode(t testing.TB, p *profile.Profile) []byte {
 func TestUnmarshalCorpus(t *testing.T) {
 	for _, file := range profiletest.Corpus(t) {
 		t.Run(file.Name, func(t *testing.T) {
+			t.Parallel()
 			data, err := Decompress(file.Data, math.MaxInt)
 			require.NoError(t, err)
 			requireAsOracle(t, &Unmarshaler{}, data)
