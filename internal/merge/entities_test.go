@@ -17,7 +17,7 @@ import (
 
 // The entities of resources that merge come together, in any order of arrival, and none
 // refers to an attribute that was left out.
-func TestP15_Entities(t *testing.T) {
+func TestEntitiesMerge_P15(t *testing.T) {
 	type ref struct {
 		kind             string
 		ids, description []string
@@ -57,7 +57,7 @@ func TestP15_Entities(t *testing.T) {
 }
 
 // Two attributes of one key on a resource or scope are refused, alone.
-func TestP1_TwoAttributesOfOneKey(t *testing.T) {
+func TestPrepareRejectsDuplicateAttributes_P1(t *testing.T) {
 	payload := func(resource, scope string) pprofile.Profiles {
 		pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(`{"resourceProfiles":[{"resource":{"attributes":[` +
 			resource + `]},"scopeProfiles":[{"scope":{"attributes":[` + scope +

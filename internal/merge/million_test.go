@@ -17,10 +17,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// TestP7_WindowOfAMillionLocations: what a small profile costs does not depend on what
+// TestAddToLargeWindowIsCheap_P7: what a small profile costs does not depend on what
 // the window holds. Times are printed; what is held against a bound is what a window
 // allocates, which does not vary with the machine.
-func TestP7_WindowOfAMillionLocations(t *testing.T) {
+func TestAddToLargeWindowIsCheap_P7(t *testing.T) {
 	const payloads, locations = 10, 100_000
 	adds := profiletest.Rounds(t, 200, 5000)
 	million, empty := NewWindow(defaultOptions()), NewWindow(defaultOptions())

@@ -31,7 +31,7 @@ func snapshot(process string, time uint64, value int64) pprofile.Profiles {
 	return of(interval(time, 0, value), "service.name", "checkout", "service.instance.id", process)
 }
 
-func TestP14_Snapshots(t *testing.T) {
+func TestSnapshots_P14(t *testing.T) {
 	var one, three []pprofile.Profiles
 	for i := range uint64(10) {
 		one = append(one, snapshot("a", 10+i, int64(i+1)))
@@ -72,7 +72,7 @@ func TestP14_Snapshots(t *testing.T) {
 	}
 }
 
-func TestP14_CorpusSeries(t *testing.T) {
+func TestLatestSnapshotOfCorpus_P14(t *testing.T) {
 	var series []pprofile.Profiles
 	for _, file := range profiletest.Corpus(t) {
 		if strings.HasPrefix(file.Name, "go-heap-series/") {
@@ -146,7 +146,7 @@ func firstProfile(pd pprofile.Profiles) pprofile.Profile {
 	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 }
 
-func TestP1_TablesWithoutZeroValues(t *testing.T) {
+func TestTablesWithoutZeroValues_P1(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	d := pd.Dictionary()
 	d.StringTable().Append("main", "cpu", "nanoseconds")
@@ -169,7 +169,7 @@ func TestP1_TablesWithoutZeroValues(t *testing.T) {
 	profiletest.Injected(t, "1 payloads without zero values")
 }
 
-func TestP4_MixedShapes(t *testing.T) {
+func TestMixedShapes_P4(t *testing.T) {
 	for _, time := range []uint64{0, 1000} {
 		pd := interval(time, 10, 5)
 		samples := onlyProfile(t, pd).Samples()
@@ -200,7 +200,7 @@ func TestP4_MixedShapes(t *testing.T) {
 	profiletest.Injected(t, "4 payloads of mixed shapes")
 }
 
-func TestP15_BasesOfEachPartition(t *testing.T) {
+func TestBasesOfEachPartition_P15(t *testing.T) {
 	loaded := func(service string, start, address uint64) profiletest.Expanded {
 		return profiletest.Expanded{
 			Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.name", Value: service}}},

@@ -95,7 +95,7 @@ func TestOriginalPayloadsAsTheyAre(t *testing.T) {
 
 // Original payloads that differ in their samples alone come in an order of their own,
 // not in that of their arrival.
-func TestP15_OriginalPayloadsInAnyOrder(t *testing.T) {
+func TestOriginalPayloadsInAnyOrder_P15(t *testing.T) {
 	var payloads []pprofile.Profiles
 	for i := range int64(4) {
 		pd := interval(1, 1, i%3)

@@ -74,7 +74,7 @@ func requireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles
 	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
 }
 
-func TestP1_InputIsUntouched(t *testing.T) {
+func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 	all := 0
 	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -222,7 +222,7 @@ func TestWindowResolvesReferences(t *testing.T) {
 	require.Equal(t, map[string]bool{"": true, "main": true, "worker": true}, values)
 }
 
-func TestP4_CorpusTimestamps(t *testing.T) {
+func TestCorpusTimestamps_P4(t *testing.T) {
 	payloads := profiletest.CorpusOTLP(t)
 	for _, pd := range payloads {
 		requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
@@ -243,7 +243,7 @@ func asIntervals(pd pprofile.Profiles) pprofile.Profiles {
 
 // The same intervals give the same bytes in any order and any split into payloads
 // (P15).
-func TestP15_AnyOrderAnySplit(t *testing.T) {
+func TestAnyOrderAnySplit_P15(t *testing.T) {
 	options := defaultOptions()
 	options.SnapshotSampleTypes = nil
 	orders := 0
@@ -276,7 +276,7 @@ func TestP15_AnyOrderAnySplit(t *testing.T) {
 
 // The same under all options, with everything that Profiles may hold: original payloads,
 // links, several shapes, binaries at several addresses.
-func TestP15_AnyOrderUnderAllSettings(t *testing.T) {
+func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
 	seed, orders := profiletest.Seed(t), 0
 	for round := range uint64(profiletest.Rounds(t, 60, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
@@ -361,7 +361,7 @@ func TestWindowRetained(t *testing.T) {
 
 // A payload that is refused leaves the window as it was, and the next one is
 // taken (P1).
-func TestP1_RefusedAlone(t *testing.T) {
+func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
 	w := NewWindow(defaultOptions())
 	good := profiletest.GenerateProfiles(profiletest.NewRand(1))
 	require.NoError(t, add(w, good))
@@ -393,7 +393,7 @@ func TestP1_RefusedAlone(t *testing.T) {
 }
 
 // Two attributes of one key are refused with the place of the Profile.
-func TestP1_RepeatedKeyHasItsPlace(t *testing.T) {
+func TestErrorNamesProfile_P1(t *testing.T) {
 	pd := inOne(t, interval(1, 1, 1), interval(1, 1, 1))
 	d := pd.Dictionary()
 	n := int32(d.AttributeTable().Len())
@@ -437,7 +437,7 @@ func onlyProfile(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
 	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 }
 
-func TestP4_TimeRange(t *testing.T) {
+func TestTimeRange_P4(t *testing.T) {
 	for _, test := range []struct{ in, want [][2]uint64 }{
 		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
 		{[][2]uint64{{200, 10}, {100, 10}}, [][2]uint64{{100, 110}}},
@@ -458,7 +458,7 @@ func TestP4_TimeRange(t *testing.T) {
 }
 
 // Sums are exact at and beyond the edges of int64 (P3).
-func TestP3_SumsBeyondInt64(t *testing.T) {
+func TestSumsBeyondInt64_P3(t *testing.T) {
 	summed := 0
 	for seed := range uint64(profiletest.Rounds(t, 200, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, 9))

@@ -73,7 +73,7 @@ func ofNumbers(numbers []int) pprofile.Profiles {
 // What came in is what went out, was a repeat, or was dropped: with senders that give up
 // and send again, and a next component that takes one payload of a window and refuses
 // another. Nothing is acknowledged and lost, nothing doubled.
-func TestP13_EverythingIsCountedOnce(t *testing.T) {
+func TestEverythingIsCountedOnce_P13(t *testing.T) {
 	seed := profiletest.Seed(t)
 	for round := range uint64(profiletest.Rounds(t, 3, 300)) {
 		for name, change := range map[string]func(*Config){
@@ -143,7 +143,7 @@ func TestP13_EverythingIsCountedOnce(t *testing.T) {
 
 // A reading that gave way is counted once, whatever becomes of the window, and however
 // many shapes its samples have.
-func TestP14_SupersededIsCountedOnce(t *testing.T) {
+func TestSupersededIsCountedOnce_P14(t *testing.T) {
 	permanent := func(int) error { return consumererror.NewPermanent(errors.New("never")) }
 	for name, test := range map[string]struct {
 		window                    time.Duration

@@ -74,7 +74,7 @@ func TestOnFlushRetriesWhileCallersWait(t *testing.T) {
 }
 
 // The same profile sent again: at once, after a flush, after the horizon.
-func TestP13_RepeatsOnReceive(t *testing.T) {
+func TestDuplicatesOnReceive_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, nil)
@@ -101,7 +101,7 @@ func TestP13_RepeatsOnReceive(t *testing.T) {
 
 // What makes a Profile another one: resource, scope, sample type, and being in the
 // same payload. One without an id is never a repeat.
-func TestP13_WhatIsNoRepeat(t *testing.T) {
+func TestDistinctProfilesAreNoDuplicates_P13(t *testing.T) {
 	var next downstream
 	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
 	change := []func(pprofile.Profiles){
@@ -143,7 +143,7 @@ func TestP13_WhatIsNoRepeat(t *testing.T) {
 }
 
 // A failure forgets: what was dropped may be sent again.
-func TestP13_RepeatsAfterAFailure(t *testing.T) {
+func TestFailureForgetsDuplicates_P13(t *testing.T) {
 	for _, window := range []time.Duration{0, time.Second} {
 		for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 			synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestP13_RepeatsAfterAFailure(t *testing.T) {
 
 // A repeat of what is pending waits for its outcome; the first sender's going away
 // takes nobody with it.
-func TestP13_RepeatWhilePending(t *testing.T) {
+func TestDuplicateOfPendingProfile_P13(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var next downstream
@@ -203,7 +203,7 @@ func TestP13_RepeatWhilePending(t *testing.T) {
 
 // Without a window: the repeat of a payload that is on its way waits, and goes itself
 // if that fails. What of it has been accepted does not go again, id or not.
-func TestP13_RepeatWhilePendingWithoutWindow(t *testing.T) {
+func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(attempt int) error {
 			time.Sleep(time.Second)
@@ -282,7 +282,7 @@ func TestRemovedDuplicatesAreBounded(t *testing.T) {
 }
 
 // A window that is dropped does not forget what a later one has acknowledged.
-func TestP13_ForgetsItsOwnOnly(t *testing.T) {
+func TestFailureForgetsOnlyItsOwnDuplicates_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		refused := false

@@ -31,7 +31,7 @@ import (
 
 // Each index field of a payload, set to what leads nowhere, has that payload refused
 // alone: by the window, which stays as it was, and by the processor.
-func TestP1_EachIndex(t *testing.T) {
+func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	var (
 		stringTable    = func(d pprofile.ProfilesDictionary) int { return d.StringTable().Len() }
 		mappingTable   = func(d pprofile.ProfilesDictionary) int { return d.MappingTable().Len() }
@@ -156,7 +156,7 @@ func newCounted(t *testing.T, next *downstream, change func(*Config)) (xprocesso
 
 // The next component fails half the time for five minutes, is away for one, and at
 // times refuses for good: what was acknowledged is passed on once, or counted.
-func TestP8_Accounting(t *testing.T) {
+func TestRetriesAreAccountedFor_P8(t *testing.T) {
 	const payloads = 130 // one every three seconds
 	seed := profiletest.Seed(t)
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
@@ -230,7 +230,7 @@ func TestP8_Accounting(t *testing.T) {
 
 // Clocks of senders that step by an hour change neither the period of flushes, which
 // is not that of any clock on the wall, nor make a duration negative.
-func TestP11_ClocksThatStep(t *testing.T) {
+func TestSteppingClocks_P11(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, nil)
@@ -262,7 +262,7 @@ func TestP11_ClocksThatStep(t *testing.T) {
 // The collector's VerifyShutdown, for profiles: all that was acknowledged has been
 // passed on when Shutdown returns, and nothing comes after it. Here senders do not
 // stop before the processor.
-func TestP9_VerifyShutdown(t *testing.T) {
+func TestVerifyShutdown_P9(t *testing.T) {
 	for range profiletest.Rounds(t, 20, 200) {
 		var next downstream
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Hour })

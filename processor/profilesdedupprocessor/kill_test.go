@@ -81,8 +81,8 @@ func numbered(id uint64) pprofile.Profiles {
 
 const killedProducers = 4
 
-// TestKilledProcess is the process that the tests below kill.
-func TestKilledProcess(t *testing.T) {
+// TestKilledProcessHelper is the process that the tests below kill.
+func TestKilledProcessHelper(t *testing.T) {
 	dir := os.Getenv(envKilledDir)
 	if dir == "" {
 		t.Skip("it is run by other tests, in a process of its own")
@@ -135,7 +135,7 @@ func TestKilledProcess(t *testing.T) {
 // which payload each id was accepted with.
 func runAndKill(t *testing.T, acknowledge string, sig syscall.Signal) (acknowledged []uint64, sums map[uint64]int64) {
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcess$", "-test.timeout=1m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessHelper$", "-test.timeout=1m")
 	cmd.Env = append(os.Environ(), envKilledDir+"="+dir, envKilledAcknowledge+"="+acknowledge)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func missing(acknowledged []uint64, sums map[uint64]int64) (at []int) {
 }
 
 // SIGTERM at a random time under load: all that was acknowledged has arrived, once.
-func TestP9_Terminated(t *testing.T) {
+func TestTerminatedProcessLosesNothing_P9(t *testing.T) {
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 		total, terms, lost := 0, 0, 0
 		for range profiletest.Rounds(t, 3, 200) {
@@ -211,7 +211,7 @@ func TestP9_Terminated(t *testing.T) {
 
 // SIGKILL: with on_flush nothing that was acknowledged is missing; with on_receive
 // the windows that were not accepted yet, which are the last ones.
-func TestP10_Killed(t *testing.T) {
+func TestKilledProcess_P10(t *testing.T) {
 	total, kills, missed := 0, 0, 0
 	for range profiletest.Rounds(t, 3, 200) {
 		acknowledged, sums := runAndKill(t, acknowledgeOnFlush, syscall.SIGKILL)

@@ -15,7 +15,7 @@ import (
 
 // A payload is not lost for being large: beyond the size up to which an importer keeps
 // its memory too.
-func TestP8_LargePayloads(t *testing.T) {
+func TestLargePayloads_P8(t *testing.T) {
 	const n = 150_000
 	for _, test := range []struct {
 		name   string
@@ -46,7 +46,7 @@ func TestP8_LargePayloads(t *testing.T) {
 }
 
 // With on_flush the answer is that of the next component for large payloads too.
-func TestP8_LargePayloadsRefused(t *testing.T) {
+func TestLargePayloadIsRejected_P8(t *testing.T) {
 	next := downstream{answer: unavailable}
 	p := newTestProcessor(t, &next, func(c *Config) { onFlush(c); c.RetryOnFailure.Enabled, c.ShutdownTimeout = false, time.Hour })
 	require.Error(t, p.ConsumeProfiles(t.Context(), manyStacks(150_000, 1)))

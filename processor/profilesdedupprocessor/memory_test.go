@@ -76,7 +76,7 @@ func consumeFunctions(ctx context.Context, p xconsumer.Profiles) error {
 
 // With on_flush a payload is not kept while its caller waits: many equal ones take the
 // memory of one.
-func TestP5_OnFlushKeepsNoPayload(t *testing.T) {
+func TestOnFlushKeepsNoPayload_P5(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heap := func() int {
 			runtime.GC()
@@ -138,7 +138,7 @@ func TestManyStringsProcess(t *testing.T) {
 
 // Distinct strings without end against a limit of 64 MiB: early flushes, no drop, and
 // the process stays under 192 MiB.
-func TestP5_DistinctStrings(t *testing.T) {
+func TestDistinctStringsStayWithinMemory_P5(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc to read the memory of a process from")
 	}

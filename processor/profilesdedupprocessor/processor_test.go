@@ -135,7 +135,7 @@ func TestNoWindow(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 }
 
-func TestRefusedPayloadIsPermanent(t *testing.T) {
+func TestRejectedPayloadIsPermanent(t *testing.T) {
 	var next downstream
 	p := newTestProcessor(t, &next, nil)
 	bad := interval(1, 1, 5)
@@ -146,9 +146,9 @@ func TestRefusedPayloadIsPermanent(t *testing.T) {
 	require.EqualValues(t, 5, next.total())
 }
 
-// Windows that are not accepted are offered again, in order, without loss and
+// Windows that are not accepted are offered again, without loss and
 // without doubling, while the next ones fill (P8).
-func TestP8_RetryInOrder(t *testing.T) {
+func TestFlushRetriesAfterRetryableError_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(attempt int) error {
 			if attempt%3 != 0 {
@@ -409,7 +409,7 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 // 32 producers and windows of 5 ms: the sums are exact (P12).
-func TestP12_Producers(t *testing.T) {
+func TestConcurrentProducers_P12(t *testing.T) {
 	failures := 0
 	next := downstream{answer: func(attempt int) error {
 		if attempt%3 == 0 {

@@ -42,7 +42,7 @@ func (s *slow) ConsumeProfiles(context.Context, pprofile.Profiles) error {
 
 // The partitions that are left when shutdown_timeout is over are dropped, and none is
 // offered after Shutdown.
-func TestP9_ShutdownAmongPartitions(t *testing.T) {
+func TestShutdownTimeoutAmongPartitions_P9(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := slow{}
 		p := newTestProcessor(t, &next, func(c *Config) {

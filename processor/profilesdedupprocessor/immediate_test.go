@@ -14,7 +14,7 @@ import (
 
 // Without a window a panic of the next component is the caller's; what comes again does
 // not wait for an outcome that never comes (P13).
-func TestP13_PanicWithoutWindow(t *testing.T) {
+func TestPanicWithoutWindow_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := &downstream{answer: func(int) error { panic("next component") }}
 		p := newTestProcessor(t, next, func(c *Config) { c.Window = 0 })

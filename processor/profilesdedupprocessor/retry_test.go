@@ -76,7 +76,7 @@ func splitByService(c *Config) {
 
 // What is of one service and is not accepted stops no other, keeps its order, and
 // arrives once it can.
-func TestP8_UnavailablePartition(t *testing.T) {
+func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
 		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
@@ -110,7 +110,7 @@ func TestP8_UnavailablePartition(t *testing.T) {
 
 // What is held counts into memory_limit: when too much is, senders are told. What was
 // acknowledged arrives.
-func TestP8_HeldIsBounded(t *testing.T) {
+func TestRetryQueueIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
 		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
@@ -138,7 +138,7 @@ func TestP8_HeldIsBounded(t *testing.T) {
 
 // What is left of a window counts as the window, and not with a dictionary for each
 // partition: many of them over one dictionary stay within the limit, and all arrive.
-func TestP8_HeldOfOneWindowIsBounded(t *testing.T) {
+func TestRetryQueueOfManyPartitionsIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, partitions = 4 << 20, 100
 		pd := of(large(1), "service.name", "0")
@@ -174,7 +174,7 @@ func TestP8_HeldOfOneWindowIsBounded(t *testing.T) {
 
 // A window that could not be flushed in its time, as known ids took the room, goes when
 // they are beyond the horizon: as something comes in, and without that.
-func TestP8_OverdueWindowGoes(t *testing.T) {
+func TestOverdueWindowIsSent_P8(t *testing.T) {
 	for _, more := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			next := newServices("bad")
@@ -243,7 +243,7 @@ func (d *drained) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error
 }
 
 // What piled up of a value that comes back does not keep the others waiting.
-func TestP8_BacklogStarvesNobody(t *testing.T) {
+func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := drained{until: time.Now().Add(5 * time.Minute)}
 		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.Window = 2 * time.Second })
@@ -266,7 +266,7 @@ func TestP8_BacklogStarvesNobody(t *testing.T) {
 
 // What is held is offered once more at shutdown, at once, and what is not accepted then is
 // said to be dropped.
-func TestP9_ShutdownOffersWhatIsHeld(t *testing.T) {
+func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			next := newServices("bad", "worse")
@@ -300,7 +300,7 @@ func TestP9_ShutdownOffersWhatIsHeld(t *testing.T) {
 }
 
 // With on_flush what nobody waits for any more is dropped; the others are not.
-func TestP8_HeldOnFlush(t *testing.T) {
+func TestOnFlushDropsAbandonedRetries_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
 		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); onFlush(c) })
@@ -329,7 +329,7 @@ func TestP8_HeldOnFlush(t *testing.T) {
 }
 
 // What is offered again is what was offered.
-func TestHeldIsTheSame(t *testing.T) {
+func TestRetrySendsTheSamePayload(t *testing.T) {
 	var first, second downstream
 	for _, next := range []*downstream{&first, &second} {
 		synctest.Test(t, func(t *testing.T) {
