@@ -259,7 +259,7 @@ func alike(all []profiletest.Expanded) []profiletest.Expanded {
 // Random sequences of additions and flushes, under all options.
 func TestWindowEqualsModel_P2(t *testing.T) {
 	seed, added := profiletest.Seed(t), 0
-	for round := range uint64(profiletest.Rounds(t, 150, 100_000)) {
+	for round := range uint64(profiletest.Rounds(t, 60, 100_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
 		options := randomOptions(r)
 		naive := model{options: options}

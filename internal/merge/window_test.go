@@ -123,10 +123,14 @@ func eachProfile(pd pprofile.Profiles, f func(pprofile.Profile)) {
 
 func TestWindowMergesCorpus(t *testing.T) {
 	var all []pprofile.Profiles
+	large := 0
 	for _, file := range profiletest.Corpus(t) {
 		pd := unmarshalPprof(t, file.Data)
-		if full, _ := profiletest.Soak(t); len(file.Data) > 1<<20 && !full { // it takes long to write out
-			requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
+		// Comparing large ones takes long: all of them only in make soak.
+		if full, _ := profiletest.Soak(t); len(file.Data) > 256<<10 && !full {
+			if large++; large == 1 {
+				requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
+			}
 			continue
 		}
 		requireSameSums(t, []pprofile.Profiles{pd, pd}, merged(t, defaultOptions(), pd, pd))
@@ -278,7 +282,7 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 // links, several shapes, binaries at several addresses.
 func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
 	seed, orders := profiletest.Seed(t), 0
-	for round := range uint64(profiletest.Rounds(t, 60, 20_000)) {
+	for round := range uint64(profiletest.Rounds(t, 30, 20_000)) {
 		r := rand.New(rand.NewPCG(seed, round))
 		options := randomOptions(r)
 		options.SnapshotSampleTypes = nil

@@ -13,10 +13,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// A payload is not lost for being large: beyond the size up to which an importer keeps
-// its memory too.
+// A payload is not lost for being large: beyond the size up to which merging keeps its
+// memory too.
 func TestLargePayloads_P8(t *testing.T) {
-	const n = 150_000
+	const n = 90_000
 	for _, test := range []struct {
 		name   string
 		id     byte
@@ -49,7 +49,7 @@ func TestLargePayloads_P8(t *testing.T) {
 func TestLargePayloadIsRejected_P8(t *testing.T) {
 	next := downstream{answer: unavailable}
 	p := newTestProcessor(t, &next, func(c *Config) { onFlush(c); c.RetryOnFailure.Enabled, c.ShutdownTimeout = false, time.Hour })
-	require.Error(t, p.ConsumeProfiles(t.Context(), manyStacks(150_000, 1)))
+	require.Error(t, p.ConsumeProfiles(t.Context(), manyStacks(90_000, 1)))
 	require.NoError(t, p.Shutdown(t.Context()))
 	profiletest.Injected(t, fmt.Sprintf("%d refusals", next.attempts))
 }
