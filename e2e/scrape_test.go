@@ -168,7 +168,8 @@ func TestFilesAreReadOnce(t *testing.T) {
 	}
 	sections := fmt.Sprintf(`
     file:
-      include: ["%s/in/{service.name}/*.pb.gz"]
+      include: ["%s/in/*/*.pb.gz"]
+      path_attributes: '(?P<service_name>[^/]+)/[^/]+$'
       poll_interval: 50ms
       storage: file_storage
 `, dir)

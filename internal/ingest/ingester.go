@@ -42,6 +42,10 @@ type Payload struct {
 	AttributeNames    map[string]string                   // new names of sample attributes, by the old
 	TimeRange         TimeRange                           // for profiles without a time of their own
 
+	// Transform replaces the translated profiles, which it may change; may be nil.
+	// Without any Profile then, nothing is passed on.
+	Transform func(pd pprofile.Profiles) (pprofile.Profiles, error)
+
 	Resent bool // an earlier attempt was measured already
 }
 
@@ -193,12 +197,17 @@ type translated struct {
 	profiles pprofile.Profiles
 	report   pproftranslator.Report
 	reserved int64 // bytes
+
+	transformed bool
 }
 
 func (in *Ingester) startTranslation(ctx context.Context, p Payload) (*translated, error) {
 	ctx = in.obsreport.StartProfilesOp(ctx)
 	start := time.Now()
 	pd, report, err := in.translate(p)
+	if err == nil && p.Transform != nil {
+		pd, err = p.Transform(pd)
+	}
 	if !p.Resent {
 		in.recordTranslation(ctx, len(p.Data), time.Since(start))
 	}
@@ -206,7 +215,7 @@ func (in *Ingester) startTranslation(ctx context.Context, p Payload) (*translate
 		in.obsreport.EndProfilesOp(ctx, format, 0, err)
 		return nil, &MalformedError{err}
 	}
-	return &translated{in: in, ctx: ctx, profiles: pd, report: report}, nil
+	return &translated{in: in, ctx: ctx, profiles: pd, report: report, transformed: p.Transform != nil}, nil
 }
 
 // consume calls the next consumer. The error is a *PipelineError.
@@ -217,11 +226,21 @@ func (t *translated) consume() error {
 		err = in.next.ConsumeProfiles(t.ctx, t.profiles)
 	}
 	in.obsreport.EndProfilesOp(t.ctx, format, samples, err)
-	if err != nil {
+	switch {
+	case err != nil:
 		return &PipelineError{err}
+	case t.transformed && t.profiles.ProfileCount() == 0: // by intention
+		return nil
 	}
 	in.recordAccepted(t.ctx, t.report, samples)
 	return nil
+}
+
+// Translate returns the profiles that Ingest would pass to the next consumer, before
+// Transform.
+func (in *Ingester) Translate(p Payload) (pprofile.Profiles, error) {
+	pd, _, err := in.translate(p)
+	return pd, err
 }
 
 func (in *Ingester) translate(p Payload) (pprofile.Profiles, pproftranslator.Report, error) {

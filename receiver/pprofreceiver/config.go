@@ -19,7 +19,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -30,13 +33,13 @@ type Config struct {
 	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
 
 	// Remote scrapes profiles over HTTP.
-	Remote configoptional.Optional[RemoteConfig] `mapstructure:"remote"`
+	Remote configoptional.Optional[scrape.Config] `mapstructure:"remote"`
 
 	// File reads profiles from files.
-	File configoptional.Optional[FileConfig] `mapstructure:"file"`
+	File configoptional.Optional[files.Config] `mapstructure:"file"`
 
 	// Self profiles the collector's own process.
-	Self configoptional.Optional[SelfConfig] `mapstructure:"self"`
+	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
 	// ResourceAttributes go on the resource of every profile, unless the
 	// profile's own way in (a query parameter) sets the same attribute.
@@ -64,31 +67,6 @@ type ServerConfig struct {
 	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 }
 
-// SelfConfig says how the collector profiles itself.
-type SelfConfig struct {
-	// CollectionInterval is the time from one collection to the next. The first
-	// one begins at start. Default: 60s.
-	CollectionInterval time.Duration `mapstructure:"collection_interval"`
-
-	// CPUDuration is how long each CPU profile runs. It must be shorter than
-	// CollectionInterval. 0, the default, is the smaller of 10s and half of
-	// CollectionInterval.
-	CPUDuration time.Duration `mapstructure:"cpu_duration"`
-
-	// Profiles are the kinds to collect, of cpu, heap, allocs, goroutine, mutex and
-	// block. Default: cpu, heap and goroutine.
-	Profiles []string `mapstructure:"profiles"`
-
-	// MutexProfileFraction makes the runtime report one of so many contentions of
-	// mutexes, from start to shutdown. 0, the default, leaves its setting alone.
-	MutexProfileFraction int `mapstructure:"mutex_profile_fraction"`
-
-	// BlockProfileFraction makes the runtime report one blocking event for each so
-	// many nanoseconds spent blocked, from start to shutdown; 1 is all of them. 0,
-	// the default, leaves its setting alone.
-	BlockProfileFraction int `mapstructure:"block_profile_fraction"`
-}
-
 // LinksConfig names the pprof labels that become the links of samples. A link needs
 // both ids: 32 lower-case hexadecimal digits, or 16, that are not all zero. What is
 // not a pair stays an attribute.
@@ -112,7 +90,6 @@ var (
 	_ confmap.Unmarshaler = (*Config)(nil)
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Validator   = (*ServerConfig)(nil)
-	_ confmap.Validator   = (*SelfConfig)(nil)
 	_ confmap.Validator   = (*LinksConfig)(nil)
 )
 
@@ -120,18 +97,12 @@ var (
 // number without a unit, which is read as nanoseconds, is below it.
 const shortestDuration = time.Millisecond
 
-// maxCPUDuration is the longest CPU profile that is taken unless asked for.
-const maxCPUDuration = 10 * time.Second
-
 func createDefaultConfig() component.Config {
 	return &Config{
-		Server: configoptional.Default(defaultServerConfig()),
-		Remote: configoptional.Default(defaultRemoteConfig()),
-		File:   configoptional.Default(defaultFileConfig()),
-		Self: configoptional.Default(SelfConfig{
-			CollectionInterval: time.Minute,
-			Profiles:           []string{ingest.ProfileTypeCPU, ingest.ProfileTypeHeap, ingest.ProfileTypeGoroutine},
-		}),
+		Server:         configoptional.Default(defaultServerConfig()),
+		Remote:         configoptional.Default(scrape.DefaultConfig()),
+		File:           configoptional.Default(files.DefaultConfig()),
+		Self:           configoptional.Default(self.DefaultConfig()),
 		Links:          defaultLinksConfig(),
 		TimestampLabel: "end_timestamp_ns",
 	}
@@ -218,7 +189,7 @@ func (c *Config) Validate() error {
 
 // The largest sizes that make sense: the translator accepts no payload over 4 GiB.
 const (
-	largestPayload  = 4*bytesize.GiB - 1
+	largestPayload  = ingest.MaxPayload
 	largestInFlight = bytesize.TiB
 )
 
@@ -240,44 +211,6 @@ func (sc *ServerConfig) Validate() error {
 	timeout("read_header_timeout", sc.HTTP.ReadHeaderTimeout)
 	timeout("write_timeout", sc.HTTP.WriteTimeout)
 	return errors.Join(errs...)
-}
-
-// Validate checks intervals and kinds.
-func (sc *SelfConfig) Validate() error {
-	var errs []error
-	if sc.CollectionInterval < shortestDuration {
-		errs = append(errs, fmt.Errorf("collection_interval: %v, must be at least %v, with a unit as in 60s", sc.CollectionInterval, shortestDuration))
-	}
-	if sc.CPUDuration < 0 || sc.CPUDuration > 0 && sc.CPUDuration >= sc.CollectionInterval {
-		errs = append(errs, fmt.Errorf("cpu_duration: %v, must be shorter than collection_interval (%v); 0 is the smaller of %v and half of it",
-			sc.CPUDuration, sc.CollectionInterval, maxCPUDuration))
-	}
-	if sc.MutexProfileFraction < 0 {
-		errs = append(errs, fmt.Errorf("mutex_profile_fraction: %d, must be 0 (leave it as it is) or more", sc.MutexProfileFraction))
-	}
-	if sc.BlockProfileFraction < 0 {
-		errs = append(errs, fmt.Errorf("block_profile_fraction: %d, must be 0 (leave it as it is) or more", sc.BlockProfileFraction))
-	}
-	if len(sc.Profiles) == 0 {
-		errs = append(errs, fmt.Errorf("profiles: must not be empty, want some of %q", selfKindNames()))
-	}
-	for i, name := range sc.Profiles {
-		if _, known := selfKinds[name]; !known {
-			errs = append(errs, fmt.Errorf("profiles: %q is unknown, want some of %q", name, selfKindNames()))
-		}
-		if slices.Contains(sc.Profiles[:i], name) {
-			errs = append(errs, fmt.Errorf("profiles: %q is there more than once", name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// cpuDuration is CPUDuration with its default put in.
-func (sc *SelfConfig) cpuDuration() time.Duration {
-	if sc.CPUDuration > 0 {
-		return sc.CPUDuration
-	}
-	return min(maxCPUDuration, sc.CollectionInterval/2)
 }
 
 // Validate checks that each label has one meaning. The lists may contain the pair that a

@@ -38,7 +38,6 @@ func TestEmptySectionsHaveDefaults(t *testing.T) {
 	self := cfg.Self.Get()
 	require.NotNil(t, self)
 	assert.Equal(t, time.Minute, self.CollectionInterval)
-	assert.Equal(t, 10*time.Second, self.cpuDuration())
 	assert.Equal(t, []string{"cpu", "heap", "goroutine"}, self.Profiles)
 
 	assert.Equal(t, LinksConfig{
@@ -113,7 +112,7 @@ timestamp_label: at
 	assert.Equal(t, []string{"token"}, server.HTTP.Auth.Get().RequestParameters)
 	assert.EqualValues(t, 2<<20, server.MaxDecompressedSize)
 	assert.EqualValues(t, 4<<20, server.MaxInFlight)
-	assert.Equal(t, 2*time.Second, cfg.Self.Get().cpuDuration())
+	assert.Equal(t, 2*time.Second, cfg.Self.Get().CPUDuration)
 	assert.Equal(t, []string{"heap"}, cfg.Self.Get().Profiles)
 	assert.Equal(t, map[string]string{"service.name": "checkout", "deployment.environment.name": "test"}, cfg.ResourceAttributes)
 	assert.Equal(t, LinksConfig{
@@ -146,19 +145,6 @@ func TestKeepAliveCanBeDisabled(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		assert.Equal(t, closes, response.Close, config)
-	}
-}
-
-func TestCPUDurationFollowsTheInterval(t *testing.T) {
-	for interval, want := range map[string]time.Duration{
-		"10m": 10 * time.Second,
-		"60s": 10 * time.Second,
-		"10s": 5 * time.Second,
-		"1s":  500 * time.Millisecond,
-	} {
-		cfg, err := loadConfig("self: {collection_interval: " + interval + "}")
-		require.NoError(t, err)
-		assert.Equal(t, want, cfg.Self.Get().cpuDuration(), interval)
 	}
 }
 
@@ -200,15 +186,15 @@ func TestWrongValuesAreRejected(t *testing.T) {
 		"server: {read_timeout: -1s}":                       {"server: read_timeout is -1s", "at least 1ms"},
 		"server: {read_timeout: 30}":                        {"server::read_timeout is 30:", "with a unit"},
 		"server: {compression_algorithms: [lzma]}":          {"compression_algorithms[0] is \"lzma\": must be", "zstd"},
-		"self: {collection_interval: 0s}":                   {"self: collection_interval: 0s", "at least 1ms"},
+		"self: {collection_interval: 0s}":                   {"self: collection_interval is 0s: must be", "at least 1ms"},
 		"self: {collection_interval: 60}":                   {"self::collection_interval is 60:", "with a unit"},
-		"self: {collection_interval: 5s, cpu_duration: 5s}": {"self: cpu_duration: 5s", "shorter than collection_interval (5s)"},
-		"self: {cpu_duration: -1s}":                         {"self: cpu_duration: -1s"},
-		"self: {profiles: []}":                              {"self: profiles: must not be empty", "goroutine"},
-		"self: {profiles: [cpu, wall]}":                     {"self: profiles: \"wall\" is unknown", "goroutine"},
-		"self: {mutex_profile_fraction: -1}":                {"self: mutex_profile_fraction: -1"},
-		"self: {block_profile_fraction: -1}":                {"self: block_profile_fraction: -1"},
-		"self: {profiles: [cpu, cpu]}":                      {"self: profiles: \"cpu\" is there more than once"},
+		"self: {collection_interval: 5s, cpu_duration: 5s}": {"self: cpu_duration is 5s: must be", "shorter than collection_interval (5s)"},
+		"self: {cpu_duration: -1s}":                         {"self: cpu_duration is -1s: must be"},
+		"self: {profiles: []}":                              {"self: profiles is []: must be some of", "goroutine"},
+		"self: {profiles: [cpu, wall]}":                     {"self: profiles is \"wall\": must be one of", "goroutine"},
+		"self: {mutex_profile_fraction: -1}":                {"self: mutex_profile_fraction is -1: must be at least 0"},
+		"self: {block_profile_fraction: -1}":                {"self: block_profile_fraction is -1: must be at least 0"},
+		"self: {profiles: [cpu, cpu]}":                      {"self: profiles is \"cpu\": must be listed once"},
 		"server:\nlinks: {trace_id: ''}":                    {"links: trace_id is empty: must be"},
 		"server:\nlinks: {span_id: ''}":                     {"links: span_id is empty: must be"},
 		"server:\nlinks: {other_trace_ids: ['']}":           {"links: other_trace_ids[0] is empty: must be"},

@@ -17,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +24,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -42,99 +40,51 @@ func TestFileConfig(t *testing.T) {
 	cfg, err := loadConfig("file: {include: [/var/lib/profiles/**/*.pb.gz]}")
 	require.NoError(t, err)
 	file := cfg.File.Get()
-	assert.Equal(t, 10*time.Second, file.PollInterval)
+	assert.Equal(t, 10*time.Second, file.Watch.PollInterval)
 	assert.EqualValues(t, 64<<20, file.MaxDecompressedSize)
-	assert.Nil(t, file.Storage)
+	assert.Nil(t, file.Watch.Storage)
 
 	cfg, err = loadConfig(`
 file:
-  include: ['/a/{service.name}/*.pb', '/b/{profile_type}.pb']
+  include: ['/a/*/*.pb', '/b/*.pb']
   exclude: [/a/old/**]
+  path_attributes: '^/a/(?P<service_name>[^/]+)/'
   poll_interval: 2s
   storage: file_storage/two
   max_decompressed_size: 1MiB`)
 	require.NoError(t, err)
 	file = cfg.File.Get()
-	assert.Equal(t, []string{"/a/old/**"}, file.Exclude)
-	assert.Equal(t, 2*time.Second, file.PollInterval)
-	assert.Equal(t, component.MustNewIDWithName("file_storage", "two"), *file.Storage)
+	assert.Equal(t, []string{"/a/*/*.pb", "/b/*.pb"}, file.Watch.Include)
+	assert.Equal(t, []string{"/a/old/**"}, file.Watch.Exclude)
+	assert.Equal(t, "^/a/(?P<service_name>[^/]+)/", file.Watch.PathAttributes)
+	assert.Equal(t, 2*time.Second, file.Watch.PollInterval)
+	assert.Equal(t, component.MustNewIDWithName("file_storage", "two"), *file.Watch.Storage)
+	assert.EqualValues(t, 1<<20, file.MaxDecompressedSize)
 
-	cfg, err = loadConfig("file: {include: '/tmp/pprof/{a,b}/*'}")
+	cfg, err = loadConfig("file: {include: '/tmp/pprof/{a,b}/*', exclude: '{c,d}'}")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"/tmp/pprof/{a,b}/*"}, cfg.File.Get().Include, "one pattern needs no list")
+	assert.Equal(t, []string{"/tmp/pprof/{a,b}/*"}, cfg.File.Get().Watch.Include, "one glob needs no list")
+	assert.Equal(t, []string{"{c,d}"}, cfg.File.Get().Watch.Exclude)
 
 	for yaml, want := range map[string]string{
-		"file:":                                             "file: include: must not be empty",
+		"file:":                                             "file: include is []: must be a glob",
 		"file: {include: [a], bogus: 1}":                    "unknown key file::bogus",
-		"file: {include: ['']}":                             "include::0: \"\" is empty",
-		"file: {include: ['/a/{name}/*']}":                  "has the name \"name\"",
-		"file: {include: ['/a/{x.y}/{x.y}']}":               "has the name \"x.y\" twice",
-		"file: {include: ['/a/{b,{x.y}}']}":                 "inside alternatives",
-		"file: {include: ['/a/[']}":                         "[ without a class",
-		"file: {include: ['/a/{b']}":                        "{ without its }",
-		"file: {include: [/b, '/a/*.tmp']}":                 "include::1: \"/a/*.tmp\" finds only files that are left out",
-		"file: {include: ['/a/{service.name}~']}":           "finds only files that are left out",
-		"file: {include: [a], exclude: ['[']}":              "exclude::0",
+		"file: {include: ['']}":                             "include is \"\": must be a glob",
+		"file: {include: ['/a/[']}":                         "include is \"/a/[\": must be a glob",
+		"file: {include: ['/a/{b']}":                        "include is \"/a/{b\": must be a glob",
+		"file: {include: [/b, '/a/*.tmp']}":                 "include is \"/a/*.tmp\": must be a glob of finished files",
+		"file: {include: ['/a/*~']}":                        "must be a glob of finished files",
+		"file: {include: [a], exclude: ['[']}":              "exclude is \"[\": must be a glob",
+		"file: {include: [a], path_attributes: '('}":        "path_attributes is \"(\": must be a regular expression: ",
+		"file: {include: [a], path_attributes: '(a)'}":      "must be a regular expression with a named group",
 		"file: {include: [a], poll_interval: 10}":           "file::poll_interval is 10: must be a duration",
-		"file: {include: [a], max_decompressed_size: 0}":    "max_decompressed_size: 0B",
+		"file: {include: [a], poll_interval: 1ns}":          "poll_interval is 1ns: must be at least 1ms",
+		"file: {include: [a], max_decompressed_size: 0}":    "max_decompressed_size is 0B",
 		"file: {include: [a], max_decompressed_size: 8GiB}": "at most",
 	} {
 		_, err := loadConfig(yaml)
 		assert.ErrorContains(t, err, want, yaml)
 	}
-}
-
-func TestPathPatterns(t *testing.T) {
-	for _, test := range []struct {
-		pattern, path string
-		attributes    map[string]string
-		kind          string
-	}{
-		{"/x/{service.name}/{service.instance.id}/*.pb.gz", "checkout/7/a.pb.gz", map[string]string{"service.name": "checkout", "service.instance.id": "7"}, ""},
-		{"/x/**/{service.name}-{host.name}.{profile_type}.pb", "a/b/check-out-h1.cpu.pb", map[string]string{"service.name": "check-out", "host.name": "h1"}, "cpu"},
-		{"/x/{a,b}/{service.name}/[0-9]?.pb", "b/shop/12.pb", map[string]string{"service.name": "shop"}, ""},
-		{"/x/{service.name}/**", "shop/a/b/c", map[string]string{"service.name": "shop"}, ""},
-		{`/x/{service.name}/\*[!a]`, "shop/*b", map[string]string{"service.name": "shop"}, ""},
-	} {
-		p, err := parsePathPattern(test.pattern)
-		require.NoError(t, err)
-		assert.Equal(t, "/x", p.base)
-		assert.True(t, doublestar.MatchUnvalidated(p.glob, test.path), "%s of %s", p.glob, test.pattern)
-		attributes, kind, ok := p.parts(test.path)
-		require.True(t, ok, test.pattern)
-		assert.Equal(t, test.attributes, attributes)
-		assert.Equal(t, test.kind, kind)
-	}
-}
-
-// What is made of a pattern with names matches what doublestar matches.
-func TestPathPatternsAgreeWithDoublestar(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	parts := []string{"a", "b", "ab", "*", "?", "a*", "[ab]", "[!a]", "{a,b}", "{a*,b/a}", "**", `\*`}
-	names := []string{"a", "b", "ab", "abc", "*", "c"}
-	pick := func(from []string) string {
-		var chosen []string
-		for range 1 + r.IntN(4) {
-			chosen = append(chosen, from[r.IntN(len(from))])
-		}
-		return strings.Join(chosen, "/")
-	}
-	both := 0
-	for range 20000 {
-		text := pick(parts) + "/n"
-		p, err := parsePathPattern("/x/{z.z}/" + text)
-		require.NoError(t, err, text)
-		path := "v/" + pick(names) + "/n"
-		_, _, ours := p.parts(path)
-		theirs := doublestar.MatchUnvalidated("*/"+text, path)
-		require.Equal(t, theirs, ours, "pattern %s, path %s", text, path)
-		if ours {
-			both++
-		}
-	}
-	assert.NotZero(t, both)
 }
 
 // memoryStorage is a storage extension that outlives the receivers of a test.
@@ -256,7 +206,7 @@ func TestFilesInOrderOfModification(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 20 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Equal(t, want, values(next.AllProfiles()), "once each")
-	assert.Equal(t, map[string]int{outcomeSuccess: 20}, b.fileOutcomes())
+	assert.Equal(t, map[string]int{"success": 20}, b.fileOutcomes())
 	name, _ := next.AllProfiles()[0].ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 	assert.Equal(t, "shop", name.Str())
 }
@@ -286,7 +236,7 @@ func TestFileAttributesFromPaths(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "checkout", "7", "heap.pb.gz"), 1, time.Now().Add(-time.Hour))
 	next := newSink(t)
-	startBench(t, "resource_attributes: {service.name: common, host.name: h}\nfile: {include: ['"+dir+"/{service.name}/{service.instance.id}/{profile_type}.pb.gz'], poll_interval: 5ms}", next)
+	startBench(t, "resource_attributes: {service.name: common, host.name: h}\nfile: {include: ['"+dir+"/**/*.pb.gz'], path_attributes: '/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/(?P<profile_type>[^/]+)[.]pb[.]gz$', poll_interval: 5ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) > 0 }, time.Minute, time.Millisecond)
 	resource := next.only().ResourceProfiles().At(0)
 	assert.Equal(t, map[string]any{
@@ -297,7 +247,7 @@ func TestFileAttributesFromPaths(t *testing.T) {
 }
 
 // R17 of the faults, what is no file to read: nothing blocks, nothing escapes.
-func TestR17_OddFiles(t *testing.T) {
+func TestOddFiles_R17(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	old := time.Now().Add(-time.Hour)
 	writeProfile(t, filepath.Join(outside, "secret.pb.gz"), 666, old)
@@ -329,55 +279,54 @@ func TestR17_OddFiles(t *testing.T) {
 	writeProfile(t, filepath.Join(dir, "good.pb.gz"), 1, old)
 	next := newSink(t)
 	b := startBench(t, fileYAML(dir, ", max_decompressed_size: 1MiB"), next)
-	require.Eventually(t, func() bool { return b.fileOutcomes()[outcomeSuccess] >= 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] >= 2 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.ElementsMatch(t, []int64{1, 2}, values(next.AllProfiles()))
-	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 2, outcomeTooLarge: 2}, b.fileOutcomes(), "each once")
-	assert.Zero(t, b.logs.FilterMessageSnippet("looked through").Len(), "they are no trouble")
+	assert.Equal(t, map[string]int{"success": 2, "malformed": 2, "too_large": 2}, b.fileOutcomes(), "each once")
+	assert.Zero(t, b.logs.FilterMessage("Cannot list directory; will retry").Len(), "they are no trouble")
 
 	// What was left out is read when it changes.
 	writeProfile(t, filepath.Join(dir, "half.pb.gz"), 9, old.Add(time.Minute))
-	require.Eventually(t, func() bool { return b.fileOutcomes()[outcomeSuccess] == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] == 3 }, time.Minute, time.Millisecond)
 	assert.Contains(t, values(next.AllProfiles()), int64(9))
 	profiletest.Account(t, "15 odd files, links and directories", 3, len(next.AllProfiles()), 0)
 }
 
 // A file is not read while it grows; one that is replaced is read again.
-func TestR17_GrowingAndReplacedFiles(t *testing.T) {
+func TestGrowingAndReplacedFiles_R17(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.pb.gz")
 	content := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	next := newSink(t)
 	b := newBench(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
-	b.files.checkpoint = newCheckpoint(nil)
 	for n := 10; n < len(content); n += 10 {
 		require.NoError(t, os.WriteFile(path, content[:n], 0o600))
-		b.files.poll(t.Context())
+		b.files.Poll(t.Context())
 	}
 	require.NoError(t, os.WriteFile(path, content, 0o600))
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
 	assert.Empty(t, next.AllProfiles())
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
 	assert.Equal(t, []int64{1}, values(next.AllProfiles()))
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
 	assert.Len(t, next.AllProfiles(), 1)
 
 	writeProfile(t, path+"2", 2, time.Now())
 	require.NoError(t, os.Rename(path+"2", path))
-	b.files.poll(t.Context())
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
+	b.files.Poll(t.Context())
 	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
 	require.NoError(t, os.Truncate(path, 20))
-	b.files.poll(t.Context())
-	b.files.poll(t.Context())
-	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeMalformed: 1}, b.fileOutcomes())
+	b.files.Poll(t.Context())
+	b.files.Poll(t.Context())
+	assert.Equal(t, map[string]int{"success": 2, "malformed": 1}, b.fileOutcomes())
 	profiletest.Injected(t, fmt.Sprintf("%d states of a growing file, 1 replaced, 1 truncated", len(content)/10))
 }
 
 // Row R17 of the faults: a file that takes the place of another is read, whatever
 // size and time of modification it has. Links, permissions and a file system that
 // counts its inodes anew make no other file.
-func TestR17_ReplacedByOneOfEqualSize(t *testing.T) {
+func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.gz")
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
@@ -386,8 +335,7 @@ func TestR17_ReplacedByOneOfEqualSize(t *testing.T) {
 	writeFile(t, path, plainProfile(1), old)
 	next := newSink(t)
 	b := newBench(t, fileYAML(dir, ""), next)
-	b.files.checkpoint = newCheckpoint(nil)
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
 	require.Equal(t, []int64{1}, values(next.AllProfiles()))
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		t.Skip("this system does not tell")
@@ -396,21 +344,15 @@ func TestR17_ReplacedByOneOfEqualSize(t *testing.T) {
 	time.Sleep(20 * time.Millisecond) // the clock of file systems is a coarse one
 	require.NoError(t, os.Chmod(path, 0o640))
 	require.NoError(t, os.Link(path, path+".link"))
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
 	assert.Len(t, next.AllProfiles(), 1)
 
 	writeFile(t, path+".tmp", plainProfile(2), old)
 	require.NoError(t, os.Rename(path+".tmp", path))
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
 	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
-	b.files.poll(t.Context())
+	b.files.Poll(t.Context())
 	assert.Len(t, next.AllProfiles(), 2)
-
-	now := version{Size: 1, ModTime: 2, Inode: 3, Changed: 4}
-	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2, Inode: 9, Changed: 4}), "after a mount")
-	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2}), "stored before inodes were")
-	assert.False(t, now.sameContent(version{Size: 1, ModTime: 3, Inode: 3, Changed: 4}))
-	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, Changed: 4}))
 	profiletest.Injected(t, "1 files replaced by one of equal size and time")
 }
 
@@ -421,7 +363,7 @@ func TestDirectoriesInTrouble(t *testing.T) {
 	late := filepath.Join(dir, "late")
 	next := newSink(t)
 	b := startBench(t, fileYAML(late, ""), next)
-	troubles := func() int { return b.logs.FilterMessageSnippet("looked through").Len() }
+	troubles := func() int { return b.logs.FilterMessage("Cannot list directory; will retry").Len() }
 	require.Eventually(t, func() bool { return troubles() == 1 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Equal(t, 1, troubles())
@@ -461,7 +403,7 @@ func TestFilesAndTheirPipeline(t *testing.T) {
 		}
 		return next.ConsumeProfiles(ctx, pd)
 	}))
-	b.files.firstRetry = time.Millisecond
+	b.files.Retry.InitialInterval = time.Millisecond
 	b.start()
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, time.Millisecond)
 	b.polled()
@@ -469,12 +411,12 @@ func TestFilesAndTheirPipeline(t *testing.T) {
 	mu.Lock()
 	assert.Equal(t, []int64{1, 1, 1, 1, 2, 3}, offered)
 	mu.Unlock()
-	assert.Equal(t, map[string]int{outcomeSuccess: 2, outcomeRefused: 1}, b.fileOutcomes())
+	assert.Equal(t, map[string]int{"success": 2, "rejected": 1}, b.fileOutcomes())
 }
 
 // Row R17 of the faults: a pipeline that refuses a file for good may do so with an
 // error of a file system. It has not to do with the file.
-func TestR17_PipelineWithAnErrorOfFiles(t *testing.T) {
+func TestPipelineWithAnErrorOfFiles_R17(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "1.pb.gz"), 1, time.Now().Add(-time.Hour))
 	offered := 0
@@ -482,18 +424,17 @@ func TestR17_PipelineWithAnErrorOfFiles(t *testing.T) {
 		offered++
 		return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "/x", Err: syscall.EROFS})
 	}))
-	b.files.checkpoint = newCheckpoint(nil)
 	for range 3 {
-		b.files.poll(t.Context())
+		b.files.Poll(t.Context())
 	}
 	assert.Equal(t, 1, offered)
-	assert.Equal(t, map[string]int{outcomeRefused: 1}, b.fileOutcomes())
+	assert.Equal(t, map[string]int{"rejected": 1}, b.fileOutcomes())
 	profiletest.Injected(t, fmt.Sprintf("%d permanent errors", offered))
 }
 
 // Row R17 of the faults: what cannot be read, and what the pipeline panics at, is
 // tried again, is warned of once, and keeps nothing else back.
-func TestR17_TriedAgain(t *testing.T) {
+func TestTriedAgain_R17(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
 	for i := range 3 {
@@ -508,32 +449,17 @@ func TestR17_TriedAgain(t *testing.T) {
 		}
 		return next.ConsumeProfiles(ctx, pd)
 	}))
-	b.files.checkpoint = newCheckpoint(nil)
-	warnings := func() int { return b.logs.FilterMessageSnippet("tried again").Len() }
-	b.files.poll(t.Context())
+	warnings := func() int { return b.logs.FilterMessage("Cannot process file; will retry").Len() }
+	b.files.Poll(t.Context())
 	assert.Equal(t, []int64{1, 3}, values(next.AllProfiles()))
 	for range 5 {
-		b.files.poll(t.Context())
+		b.files.Poll(t.Context())
 	}
 	assert.Equal(t, []int64{1, 3, 2}, values(next.AllProfiles()))
-	assert.Equal(t, map[string]int{outcomeSuccess: 3, outcomePanic: 3}, b.fileOutcomes())
+	assert.Equal(t, map[string]int{"success": 3, "panic": 3}, b.fileOutcomes())
 	assert.Equal(t, 1, warnings())
 
-	// One that goes away in between.
-	writeProfile(t, filepath.Join(dir, "gone.pb.gz"), 4, old)
-	files, closeRoots := b.files.find()
-	defer closeRoots()
-	gone := files[slices.IndexFunc(files, func(f foundFile) bool { return f.relative == "gone.pb.gz" })]
-	require.NoError(t, os.Remove(gone.path))
-	for range 3 {
-		b.files.settle(t.Context(), gone, b.files.take(t.Context(), gone))
-	}
-	assert.Equal(t, map[string]int{outcomeSuccess: 3, outcomePanic: 3, outcomeUnreadable: 3}, b.fileOutcomes())
-	assert.Equal(t, 2, warnings())
-	writeProfile(t, gone.path, 4, old)
-	b.files.poll(t.Context())
-	assert.Equal(t, []int64{1, 3, 2, 4}, values(next.AllProfiles()))
-	profiletest.Injected(t, "3 panics, 3 failures to read")
+	profiletest.Injected(t, "3 panics")
 }
 
 // A file that is offered several times is translated anew each time, since who has
@@ -553,9 +479,8 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 		}
 		return next.ConsumeProfiles(ctx, pd)
 	}))
-	b.files.firstRetry, b.files.longestRetry = time.Millisecond, time.Millisecond
-	b.files.checkpoint = newCheckpoint(nil)
-	b.files.poll(t.Context())
+	b.files.Retry.InitialInterval, b.files.Retry.MaxInterval = time.Millisecond, time.Millisecond
+	b.files.Poll(t.Context())
 	resource, _ := next.attributesOf()
 	assert.NotContains(t, resource, "left")
 	assert.Equal(t, map[string]int64{"file": int64(len(payload))}, b.counts("otelcol_receiver_pprof_payload_size", "transport"))
@@ -579,7 +504,7 @@ func TestFilesStopAtOnce(t *testing.T) {
 		}
 		return errors.New("not now")
 	}))
-	b.files.firstRetry = time.Hour
+	b.files.Retry.InitialInterval = time.Hour
 	require.NoError(t, b.Start(t.Context(), kept.host()))
 	<-entered
 	require.NoError(t, b.Shutdown(t.Context()))
@@ -613,19 +538,6 @@ func TestCheckpointIsKept(t *testing.T) {
 	writeProfile(t, filepath.Join(dir, "new.pb.gz"), 2, old)
 	run(1)
 
-	// A file that is gone for long is forgotten, so that what is kept does not grow.
-	require.NoError(t, os.Remove(odd))
-	c := newCheckpoint(kept)
-	require.NoError(t, c.load(t.Context()))
-	require.Equal(t, 3, c.len())
-	now := time.Now()
-	there := map[string]bool{filepath.Join(dir, "bad.pb.gz"): true}
-	require.NoError(t, c.forget(t.Context(), there, now))
-	require.Equal(t, 3, c.len(), "it may come back")
-	require.NoError(t, c.forget(t.Context(), there, now.Add(defaultForget)))
-	c = newCheckpoint(kept)
-	require.NoError(t, c.load(t.Context()))
-	assert.Equal(t, 1, c.len())
 }
 
 // A storage that fails costs nothing but repeats; what it holds may be damaged.
@@ -646,17 +558,14 @@ func TestStorageFails(t *testing.T) {
 	kept.err = nil
 	kept.mu.Unlock()
 	require.NoError(t, b.Shutdown(t.Context()))
-	assert.NotZero(t, b.logs.FilterMessageSnippet("cannot be used").Len())
-	c := newCheckpoint(kept)
-	require.Error(t, c.load(t.Context()))
-
+	assert.NotZero(t, b.logs.FilterMessageSnippet("Cannot load file checkpoints").Len())
 	b = newBench(t, fileYAML(dir, ", storage: memory"), next)
-	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "\"memory\" is not there")
-	assert.ErrorContains(t, b.Start(t.Context(), hostWith{storageID: doorman{}}), "\"memory\" stores nothing")
+	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "extension \"memory\" not found")
+	assert.ErrorContains(t, b.Start(t.Context(), hostWith{storageID: doorman{}}), "extension \"memory\" is not a storage extension")
 }
 
 // R17 of the faults: 10,000 files, each once, in few and small writes.
-func TestR17_ManyFiles(t *testing.T) {
+func TestManyFiles_R17(t *testing.T) {
 	n := profiletest.Rounds(t, 1000, 10_000)
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
@@ -678,7 +587,7 @@ func TestR17_ManyFiles(t *testing.T) {
 	for _, value := range kept.values {
 		largest = max(largest, len(value))
 	}
-	assert.Less(t, largest, 300*(n/checkpointParts+30), "bytes of a write")
+	assert.Less(t, largest, 300*(n/256+30), "bytes of a write")
 	profiletest.Account(t, fmt.Sprintf("%d files", n), n, len(next.AllProfiles()), 0)
 }
 
@@ -719,12 +628,12 @@ func (s *directoryStorage) Batch(ctx context.Context, operations ...*storage.Ope
 
 const killedEnv = "PPROFRECEIVER_KILLED_IN"
 
-// TestReaderToBeKilled is the process that TestR17_Killed kills: it reads the files of a
+// TestReaderToBeKilled is the process that TestKilled_R17 kills: it reads the files of a
 // directory and writes the profile id of each to a log before it accepts it.
 func TestReaderToBeKilled(t *testing.T) {
 	dir := os.Getenv(killedEnv)
 	if dir == "" {
-		t.Skip("is run by TestR17_Killed")
+		t.Skip("is run by TestKilled_R17")
 	}
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
@@ -739,7 +648,7 @@ func TestReaderToBeKilled(t *testing.T) {
 
 // R17 of the faults: each complete file at least once, whenever the process is
 // killed, and exactly once by profile_id.
-func TestR17_Killed(t *testing.T) {
+func TestKilled_R17(t *testing.T) {
 	const perRound = 60
 	rounds := profiletest.Rounds(t, 5, 50)
 	r := rand.New(rand.NewPCG(profiletest.Seed(t), 0))

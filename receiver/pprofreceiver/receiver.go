@@ -16,10 +16,13 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pprofhttp"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -27,9 +30,9 @@ import (
 // its own way into the pipeline.
 type pprofReceiver struct {
 	server    *httpserver.Server // nil when not configured
-	scraper   *scraper           // nil when not configured
-	files     *fileReader        // nil when not configured
-	self      *selfProfiler      // nil when not configured
+	scraper   *scrape.Scraper    // nil when not configured
+	files     *files.Reader      // nil when not configured
+	self      *self.Profiler     // nil when not configured
 	telemetry *telemetry
 }
 
@@ -59,12 +62,22 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		}, in, pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol)
 	}
 	if config := cfg.Remote.Get(); config != nil {
-		// A difference may take a few bytes more than what it was made of.
-		in, err := newIngester("scrape", set, cfg, int(min(2*config.MaxDecompressedSize, largestPayload)), next, telemetry)
+		in, err := newIngester("scrape", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
 		if err != nil {
 			return nil, err
 		}
-		r.scraper, err = newScraper(*config, cfg.ResourceAttributes, in, set.TelemetrySettings, telemetry)
+		r.scraper, err = scrape.New(scrape.Settings{
+			Config:             *config,
+			ResourceAttributes: cfg.ResourceAttributes,
+			Telemetry:          set.TelemetrySettings,
+			Metrics: scrape.Metrics{
+				Scrapes:          telemetry.ReceiverPprofScrapes,
+				Duration:         telemetry.ReceiverPprofScrapeDuration,
+				BaselineResets:   telemetry.ReceiverPprofBaselineResets,
+				RegisterTargetUp: telemetry.RegisterReceiverPprofTargetUpCallback,
+				Attributes:       telemetry.with,
+			},
+		}, in)
 		if err != nil {
 			return nil, fmt.Errorf("remote: %w", err)
 		}
@@ -74,17 +87,24 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		if err != nil {
 			return nil, err
 		}
-		r.files, err = newFileReader(set.ID, *config, cfg.ResourceAttributes, in, set.Logger, telemetry)
+		r.files, err = files.New(files.Settings{
+			ID:                 set.ID,
+			Config:             *config,
+			ResourceAttributes: cfg.ResourceAttributes,
+			Logger:             set.Logger,
+			Files:              telemetry.ReceiverPprofFiles,
+			Attributes:         telemetry.with,
+		}, in)
 		if err != nil {
 			return nil, fmt.Errorf("file: %w", err)
 		}
 	}
 	if config := cfg.Self.Get(); config != nil {
-		in, err := newIngester("self", set, cfg, maxSelfProfile, next, telemetry)
+		in, err := newIngester("self", set, cfg, self.MaxProfile, next, telemetry)
 		if err != nil {
 			return nil, err
 		}
-		r.self = newSelfProfiler(*config, set.Resource, cfg.ResourceAttributes, in, set.Logger)
+		r.self = self.New(*config, set.Resource, cfg.ResourceAttributes, in, set.Logger)
 	}
 	return r, nil
 }
@@ -97,17 +117,17 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 		}
 	}
 	if r.scraper != nil {
-		if err := r.scraper.start(ctx, host); err != nil {
-			return errors.Join(err, r.Shutdown(ctx))
+		if err := r.scraper.Start(ctx, host); err != nil {
+			return errors.Join(fmt.Errorf("remote: %w", err), r.Shutdown(ctx))
 		}
 	}
 	if r.files != nil {
-		if err := r.files.start(ctx, host); err != nil {
-			return errors.Join(err, r.Shutdown(ctx))
+		if err := r.files.Start(ctx, host); err != nil {
+			return errors.Join(fmt.Errorf("file: %w", err), r.Shutdown(ctx))
 		}
 	}
 	if r.self != nil {
-		r.self.start(ctx)
+		r.self.Start(ctx)
 	}
 	return nil
 }
@@ -116,14 +136,14 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 // next component.
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	if r.self != nil {
-		r.self.stop()
+		r.self.Shutdown()
 	}
 	if r.scraper != nil {
-		r.scraper.stop()
+		r.scraper.Shutdown()
 	}
 	var err error
 	if r.files != nil {
-		err = r.files.stop(ctx)
+		err = r.files.Shutdown(ctx)
 	}
 	if r.server != nil {
 		if stopErr := r.server.Shutdown(ctx); stopErr != nil {

@@ -9,10 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
 func TestRemoteDefaults(t *testing.T) {
@@ -21,11 +18,9 @@ func TestRemoteDefaults(t *testing.T) {
 	remote := cfg.Remote.Get()
 	assert.Equal(t, time.Minute, remote.CollectionInterval)
 	assert.Equal(t, 30*time.Second, remote.HTTP.Timeout)
-	assert.Equal(t, 10*time.Second, remote.cpuDuration())
 	assert.True(t, remote.Delta)
 	assert.EqualValues(t, 64<<20, remote.MaxDecompressedSize)
 	assert.EqualValues(t, 256<<20, remote.MaxInFlight)
-	assert.Equal(t, []string{"cpu", "heap", "goroutine", "mutex", "block"}, remote.kindsOf(TargetConfig{}))
 	assert.False(t, cfg.Server.HasValue())
 }
 
@@ -57,11 +52,11 @@ remote:
 	assert.Equal(t, "http://proxy:3128", remote.HTTP.ProxyURL)
 	header, _ := remote.HTTP.Headers.Get("X-Scope")
 	assert.EqualValues(t, "one", header)
-	assert.Equal(t, 5*time.Second, remote.cpuDuration())
+	assert.Equal(t, 5*time.Second, remote.CPUDuration)
 	assert.False(t, remote.Delta)
+	assert.Equal(t, []string{"cpu", "heap"}, remote.Profiles)
+	assert.Equal(t, []string{"delta_heap", "delta_mutex"}, remote.Targets[1].Profiles)
 	assert.Equal(t, map[string]string{"service.name": "checkout"}, remote.Targets[0].ResourceAttributes)
-	assert.Equal(t, []string{"cpu", "heap"}, remote.kindsOf(remote.Targets[0]))
-	assert.Equal(t, []string{"delta_heap", "delta_mutex"}, remote.kindsOf(remote.Targets[1]))
 
 	conf := confmap.New()
 	require.NoError(t, conf.Marshal(cfg))
@@ -85,51 +80,51 @@ func TestUnknownRemoteKeysAreRejected(t *testing.T) {
 	}
 }
 
-func TestWrongRemoteValuesAreRefused(t *testing.T) {
+func TestWrongRemoteValuesAreRejected(t *testing.T) {
 	const (
 		heap    = "endpoint: http://localhost:6060/debug/pprof/heap"
 		cpu     = "endpoint: http://localhost:6060/debug/pprof/profile"
 		targets = "targets: [{endpoint: http://localhost:6060}]"
 	)
 	for yaml, want := range map[string][]string{
-		"remote:": {"remote: one of endpoint and targets must be there"},
-		"remote: {" + heap + ", " + targets + "}":                                                                {"exclude each other"},
-		"remote: {endpoint: localhost:6060}":                                                                     {"remote: endpoint: scheme \"localhost\"", "http or https"},
+		"remote:": {"remote: either endpoint or targets is required"},
+		"remote: {" + heap + ", " + targets + "}":                                                                {"mutually exclusive"},
+		"remote: {endpoint: localhost:6060}":                                                                     {"remote: endpoint is a URL with the scheme \"localhost\"", "http or https"},
 		"remote: {endpoint: 'file:///etc/passwd'}":                                                               {"scheme \"file\""},
-		"remote: {endpoint: 'http:///heap'}":                                                                     {"has no host"},
-		"remote: {endpoint: 'http://[::1'}":                                                                      {"is not a URL"},
+		"remote: {endpoint: 'http:///heap'}":                                                                     {"endpoint is a URL without a host: must be"},
+		"remote: {endpoint: 'http://[::1'}":                                                                      {"endpoint is not a URL: must be"},
 		"remote: {endpoint: 'http://u:s3cret@localhost/debug/pprof/heap'}":                                       {"user or password", "auth"},
-		"remote: {endpoint: 'http://localhost:6060/debug/pprof/'}":                                               {"not the URL of one profile", "/debug/pprof/heap"},
-		"remote: {endpoint: 'http://localhost:6060'}":                                                            {"not the URL of one profile"},
-		"remote: {" + heap + ", profiles: [heap]}":                                                               {"remote: profiles: is for targets"},
-		"remote: {" + heap + ", timeout: 0}":                                                                     {"remote: timeout: 0s", "at least 1ms"},
+		"remote: {endpoint: 'http://localhost:6060/debug/pprof/'}":                                               {"must be the URL of one profile", "/debug/pprof/heap"},
+		"remote: {endpoint: 'http://localhost:6060'}":                                                            {"must be the URL of one profile"},
+		"remote: {" + heap + ", profiles: [heap]}":                                                               {"remote: profiles is [\"heap\"]: must be unset with endpoint"},
+		"remote: {" + heap + ", timeout: 0}":                                                                     {"remote: timeout is 0s: must be", "at least 1ms"},
 		"remote: {" + heap + ", collection_interval: 60}":                                                        {"remote::collection_interval is 60:", "with a unit"},
-		"remote: {" + heap + ", max_decompressed_size: 0}":                                                       {"remote: max_decompressed_size: 0B", "above 0"},
-		"remote: {" + heap + ", max_in_flight: 1MiB}":                                                            {"remote: max_in_flight: 1MiB", "64MiB"},
-		"remote: {" + cpu + ", cpu_duration: 500ms}":                                                             {"cpu_duration: 500ms", "whole seconds"},
-		"remote: {" + cpu + ", cpu_duration: 30s}":                                                               {"cpu_duration: 30s, must be shorter than timeout (30s)"},
-		"remote: {" + cpu + ", timeout: 1s}":                                                                     {"cpu_duration: 1s, must be shorter than timeout (1s)"},
-		"remote: {" + targets + ", timeout: 1s}":                                                                 {"cpu_duration: 1s, must be shorter"},
-		"remote: {" + targets + ", profiles: [wall]}":                                                            {"profiles: \"wall\" is unknown", "delta_heap"},
-		"remote: {" + targets + ", profiles: [cpu, cpu]}":                                                        {"profiles: \"cpu\" is there more than once"},
-		"remote: {" + targets + ", profiles: [heap, delta_heap]}":                                                {"\"heap\" and \"delta_heap\" would be counted twice"},
-		"remote: {targets: [{endpoint: ''}]}":                                                                    {"targets::0::endpoint: must not be empty"},
-		"remote: {targets: [{endpoint: 'gopher://a'}]}":                                                          {"targets::0::endpoint: scheme \"gopher\""},
-		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'http://a'}]}":                                    {"targets::1::endpoint: http://a is that of targets::0 too"},
-		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'http://a/debug/pprof'}]}":                        {"targets::1::endpoint: http://a/debug/pprof is that of targets::0 too"},
-		"remote: {targets: [{endpoint: 'http://a?x=1&y=2'}, {endpoint: 'http://A:80/debug/./pprof/?y=2&x=1'}]}":  {"targets::1::endpoint: http://A:80/debug/./pprof/ is that of targets::0 too"},
-		"remote: {targets: [{endpoint: 'ftp://a'}, {endpoint: 'https://a:443/x/'}, {endpoint: 'https://a/x'}]}":  {"targets::2::endpoint: https://a/x is that of targets::1 too"},
-		"remote: {targets: [{endpoint: 'http://a?pod=s3cret'}, {endpoint: 'http://a?pod=2', profiles: [heap]}]}": {"targets::1::endpoint: http://a is scraped for \"heap\" by targets::0 too", "service.instance.id"},
-		"remote: {targets: [{endpoint: 'http://a/debug/pprof?seconds=5', profiles: [heap]}]}":                    {"targets::0::endpoint: must not have \"seconds\"", "cpu_duration"},
-		"remote: {targets: [{endpoint: 'http://a?debug=1', profiles: [heap]}]}":                                  {"targets::0::endpoint: must not have \"debug\"", "text"},
-		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=60', collection_interval: 90s}":                {"remote: endpoint: seconds=60", "timeout (30s)"},
-		"remote: {endpoint: 'http://a/debug/pprof/heap?seconds=30'}":                                             {"remote: endpoint: seconds=30", "timeout (30s)"},
-		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=60', timeout: 2m}":                             {"remote: endpoint: seconds=60", "collection_interval (1m0s)"},
-		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=s3cret'}":                                      {"remote: endpoint: seconds, in its query, must be a whole number"},
-		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=0'}":                                           {"remote: endpoint: seconds, in its query, must be a whole number"},
-		"remote: {targets: [{endpoint: 'http://a', profiles: [x]}]}":                                             {"targets::0::profiles: \"x\""},
+		"remote: {" + heap + ", max_decompressed_size: 0}":                                                       {"remote: max_decompressed_size is 0B: must be", "above 0"},
+		"remote: {" + heap + ", max_in_flight: 1MiB}":                                                            {"remote: max_in_flight is 1MiB: must be", "64MiB"},
+		"remote: {" + cpu + ", cpu_duration: 500ms}":                                                             {"cpu_duration is 500ms: must be", "whole number of seconds"},
+		"remote: {" + cpu + ", cpu_duration: 30s}":                                                               {"cpu_duration is 30s: must be shorter than timeout (30s)"},
+		"remote: {" + cpu + ", timeout: 1s}":                                                                     {"cpu_duration is 1s: must be shorter than timeout (1s)"},
+		"remote: {" + targets + ", timeout: 1s}":                                                                 {"cpu_duration is 1s: must be shorter"},
+		"remote: {" + targets + ", profiles: [wall]}":                                                            {"profiles is \"wall\": must be one of", "delta_heap"},
+		"remote: {" + targets + ", profiles: [cpu, cpu]}":                                                        {"profiles is \"cpu\": must be listed once"},
+		"remote: {" + targets + ", profiles: [heap, delta_heap]}":                                                {"profiles is \"delta_heap\": must be listed without \"heap\": it would be counted twice"},
+		"remote: {targets: [{endpoint: ''}]}":                                                                    {"targets::0::endpoint is empty: must be"},
+		"remote: {targets: [{endpoint: 'gopher://a'}]}":                                                          {"targets::0::endpoint is a URL with the scheme \"gopher\""},
+		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'http://a'}]}":                                    {"targets::1::endpoint is \"http://a\": must be listed once, and targets::0 has it too"},
+		"remote: {targets: [{endpoint: 'http://a'}, {endpoint: 'http://a/debug/pprof'}]}":                        {"targets::1::endpoint is \"http://a/debug/pprof\": must be listed once, and targets::0 has it too"},
+		"remote: {targets: [{endpoint: 'http://a?x=1&y=2'}, {endpoint: 'http://A:80/debug/./pprof/?y=2&x=1'}]}":  {"targets::1::endpoint is \"http://A:80/debug/./pprof/\": must be listed once, and targets::0 has it too"},
+		"remote: {targets: [{endpoint: 'ftp://a'}, {endpoint: 'https://a:443/x/'}, {endpoint: 'https://a/x'}]}":  {"targets::2::endpoint is \"https://a/x\": must be listed once, and targets::1 has it too"},
+		"remote: {targets: [{endpoint: 'http://a?pod=s3cret'}, {endpoint: 'http://a?pod=2', profiles: [heap]}]}": {"targets::1::endpoint is \"http://a\": duplicate target: targets::0 already scrapes \"heap\"", "service.instance.id"},
+		"remote: {targets: [{endpoint: 'http://a/debug/pprof?seconds=5', profiles: [heap]}]}":                    {"targets::0::endpoint is \"http://a/debug/pprof\": must be a URL without the parameter seconds", "cpu_duration"},
+		"remote: {targets: [{endpoint: 'http://a?debug=1', profiles: [heap]}]}":                                  {"targets::0::endpoint is \"http://a\": must be a URL without the parameter debug", "text"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=60', collection_interval: 90s}":                {"remote: endpoint is \"http://a/debug/pprof/profile\": must be a URL whose parameter seconds", "timeout (30s)"},
+		"remote: {endpoint: 'http://a/debug/pprof/heap?seconds=30'}":                                             {"remote: endpoint is \"http://a/debug/pprof/heap\": must be a URL whose parameter seconds", "timeout (30s)"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=60', timeout: 2m}":                             {"remote: endpoint is \"http://a/debug/pprof/profile\": must be a URL whose parameter seconds", "collection_interval (1m0s)"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=s3cret'}":                                      {"must be a URL whose parameter seconds is a whole number"},
+		"remote: {endpoint: 'http://a/debug/pprof/profile?seconds=0'}":                                           {"must be a URL whose parameter seconds is a whole number"},
+		"remote: {targets: [{endpoint: 'http://a', profiles: [x]}]}":                                             {"targets::0::profiles is \"x\""},
 		"remote: {targets: [{endpoint: 'http://a', resource_attributes: {'': x}}]}":                              {"targets::0::resource_attributes"},
-		"remote: {targets: [{endpoint: 'http://a?token=s3cret'}, {endpoint: 'ftp://a'}]}":                        {"targets::1::endpoint: scheme \"ftp\""},
+		"remote: {targets: [{endpoint: 'http://a?token=s3cret'}, {endpoint: 'ftp://a'}]}":                        {"targets::1::endpoint is a URL with the scheme \"ftp\""},
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			_, err := loadConfig(yaml)
@@ -151,30 +146,5 @@ func TestWrongRemoteValuesAreRefused(t *testing.T) {
 	} {
 		_, err := loadConfig(yaml)
 		assert.NoError(t, err, yaml)
-	}
-}
-
-// Two targets never have one service.instance.id, unless that is configured.
-func TestInstancesOfTargets(t *testing.T) {
-	for _, row := range []struct{ targets, want []string }{
-		{[]string{"http://a:6060", "http://b:6060/x"}, []string{"a:6060", "b:6060"}},
-		{[]string{"http://a:6060/one", "http://A:6060/two/", "http://a"}, []string{"a:6060/one", "a:6060/two", "a"}},
-		{[]string{"http://a", "https://a"}, []string{"a:80/debug/pprof", "a:443/debug/pprof"}},
-		{[]string{"http://[::1]:6060/x", "http://[::1]:6060"}, []string{"[::1]:6060/x", "[::1]:6060/debug/pprof"}},
-	} {
-		config := defaultRemoteConfig()
-		config.Profiles = []string{ingest.ProfileTypeHeap}
-		for _, endpoint := range row.targets {
-			config.Targets = append(config.Targets, TargetConfig{Endpoint: endpoint})
-		}
-		require.NoError(t, config.Validate())
-		s, err := newScraper(config, nil, nil, componenttest.NewNopTelemetrySettings(), nil)
-		require.NoError(t, err)
-		var got []string
-		for _, job := range s.jobs {
-			id, _ := job.resource.Get("service.instance.id")
-			got = append(got, id.Str())
-		}
-		assert.Equal(t, row.want, got)
 	}
 }

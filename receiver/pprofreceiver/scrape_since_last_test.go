@@ -53,7 +53,7 @@ func TestTargetsThatTellOnce(t *testing.T) {
 		}
 		// Of the scrapes 2, 4, 5, 7 and 9; 8 is refused.
 		assert.Equal(t, []time.Duration{time.Minute, time.Minute, time.Minute, 2 * time.Minute, time.Minute}, durations)
-		assert.Equal(t, map[string]int{outcomeSuccess: 6, outcomeStatus: 1, outcomeUnreachable: 1, outcomeRefused: 1}, b.outcomes(""))
+		assert.Equal(t, map[string]int{"success": 6, "status": 1, "unreachable": 1, "rejected": 1}, b.outcomes(""))
 	})
 }
 

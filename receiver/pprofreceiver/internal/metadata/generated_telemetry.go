@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                            metric.Meter
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
+	ReceiverPprofBaselineResets      metric.Int64Counter
 	ReceiverPprofEmptyProfiles       metric.Int64Counter
 	ReceiverPprofFiles               metric.Int64Counter
 	ReceiverPprofPayloadSize         metric.Int64Counter
@@ -95,6 +96,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverPprofBaselineResets, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_baseline_resets",
+		metric.WithDescription("Deltas of scrapes that started again because the target had restarted. [Development]"),
+		metric.WithUnit("{reset}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverPprofEmptyProfiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_empty_profiles",
 		metric.WithDescription("Accepted profiles without samples. [Development]"),

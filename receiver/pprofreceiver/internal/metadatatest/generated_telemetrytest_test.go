@@ -24,6 +24,7 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ReceiverPprofBaselineResets.Add(context.Background(), 1)
 	tb.ReceiverPprofEmptyProfiles.Add(context.Background(), 1)
 	tb.ReceiverPprofFiles.Add(context.Background(), 1)
 	tb.ReceiverPprofPayloadSize.Add(context.Background(), 1)
@@ -34,6 +35,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverPprofScrapes.Add(context.Background(), 1)
 	tb.ReceiverPprofSkippedAttachments.Add(context.Background(), 1)
 	tb.ReceiverPprofTranslationDuration.Record(context.Background(), 1)
+	AssertEqualReceiverPprofBaselineResets(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofEmptyProfiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pprofreceiver
+package self
 
 import (
 	"runtime"
@@ -9,9 +9,8 @@ import (
 	"sync"
 )
 
-// profileRate is a setting of the runtime, which is one for the whole process. While
-// receivers hold it, it is the smallest of their requests; then it is what it was
-// before the first of them.
+// profileRate is a setting of the runtime, which applies to the whole process. While
+// receivers hold it, it is the smallest of their values; then it is what it was before.
 type profileRate struct {
 	set func(rate int) (before int)
 
@@ -23,14 +22,14 @@ type profileRate struct {
 var (
 	mutexRate = profileRate{set: runtime.SetMutexProfileFraction}
 
-	// blockRate goes back to 0, off: the runtime does not tell what it was.
+	// blockRate goes back to 0: the runtime has no way to read what it was.
 	blockRate = profileRate{set: func(rate int) int {
 		runtime.SetBlockProfileRate(rate)
 		return 0
 	}}
 )
 
-// hold asks for a rate until release is called, once. A rate of 0 asks for nothing.
+// hold sets a rate until release is called, once. A rate of 0 changes nothing.
 func (r *profileRate) hold(rate int) (release func()) {
 	if rate == 0 {
 		return func() {}

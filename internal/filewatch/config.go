@@ -1,0 +1,98 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package filewatch
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// Config says which files a Watcher finds. Embed it in a section of a component's
+// configuration with `mapstructure:",squash"`.
+type Config struct {
+	// Include are doublestar globs of the files to read: *, ?, **, [class] and
+	// {this,that}. Required.
+	Include []string `mapstructure:"include"`
+
+	// Exclude are globs of files to skip.
+	Exclude []string `mapstructure:"exclude"`
+
+	// PathAttributes is a regular expression for paths with slashes. Each of its
+	// named groups that is not empty becomes an attribute of the file, with dots for
+	// the underscores in its name and an underscore for two: (?P<service_name>[^/]+)
+	// sets service.name.
+	PathAttributes string `mapstructure:"path_attributes"`
+
+	// PollInterval is the time between two searches for files. A file is read when
+	// it has not changed for that long. Default: 10s.
+	PollInterval time.Duration `mapstructure:"poll_interval"`
+
+	// Storage is the extension that remembers across restarts which files have been
+	// read. Without it, a restart reads all files again.
+	Storage *component.ID `mapstructure:"storage"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config { return Config{PollInterval: 10 * time.Second} }
+
+// Unmarshal reads a single glob without a list as it is: confmap would split it at the
+// commas of {this,that}.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	lists := map[string]any{}
+	for _, key := range []string{"include", "exclude"} {
+		if glob, single := conf.Get(key).(string); single {
+			lists[key] = []any{glob}
+		}
+	}
+	if err := conf.Merge(confmap.NewFromStringMap(lists)); err != nil {
+		return err
+	}
+	return conf.Unmarshal(c, confmap.WithIgnoreUnused()) // of the section that embeds c
+}
+
+// Check checks all keys, for the Validate method of the section that embeds c.
+func (c *Config) Check(checks *strictconfig.Checks) {
+	const example = "a glob such as /var/lib/profiles/**/*.pb.gz"
+	checks.That(len(c.Include) > 0, "include", c.Include, example)
+	for _, glob := range c.Include {
+		checks.That(validGlob(glob), "include", glob, example)
+		checks.That(!hasTemporaryName(glob), "include", glob, "a glob of finished files: names that end in one of %q are skipped", temporarySuffixes)
+	}
+	for _, glob := range c.Exclude {
+		checks.That(validGlob(glob), "exclude", glob, example)
+	}
+	expression, err := regexp.Compile(c.PathAttributes)
+	checks.That(err == nil, "path_attributes", c.PathAttributes, "a regular expression: %v", err)
+	checks.That(err != nil || c.PathAttributes == "" || strings.Join(expression.SubexpNames(), "") != "", "path_attributes", c.PathAttributes,
+		"a regular expression with a named group such as (?P<service_name>[^/]+)")
+	checks.That(c.PollInterval >= time.Millisecond, "poll_interval", c.PollInterval, "at least 1ms")
+}
+
+func validGlob(glob string) bool {
+	return glob != "" && doublestar.ValidatePattern(filepath.ToSlash(glob))
+}
+
+// temporarySuffixes are of names that programs give to unfinished files. Hidden files
+// are skipped as well.
+var temporarySuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~"}
+
+func hasTemporaryName(path string) bool {
+	for _, suffix := range temporarySuffixes {
+		if strings.HasSuffix(path, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// attributeName is the attribute that a group of PathAttributes sets.
+var attributeName = strings.NewReplacer("__", "_", "_", ".").Replace

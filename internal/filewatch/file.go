@@ -1,0 +1,66 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package filewatch
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// ErrChanged means that a file is not the version that was found. It is found again.
+var ErrChanged = errors.New("file changed while it was read")
+
+// RetryError is an error after which the file is handled again at the next poll.
+type RetryError struct{ Err error }
+
+func (e *RetryError) Error() string { return e.Err.Error() }
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// File is a version of a file. It is valid until its Handler returns.
+type File struct {
+	Path       string // absolute
+	Size       int64  // bytes
+	Attributes map[string]string
+
+	root     *os.Root
+	relative string // to root
+	version  version
+}
+
+// Read opens the file and calls read with its content. The error is that of read,
+// ErrChanged, or a *RetryError if the file cannot be opened or read.
+func (f *File) Read(read func(content io.Reader) ([]byte, error)) ([]byte, error) {
+	opened, err := f.root.OpenFile(f.relative, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, &RetryError{err}
+	}
+	defer opened.Close()
+	if err := f.unchanged(opened); err != nil {
+		return nil, err
+	}
+	content, err := read(opened)
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+		return nil, &RetryError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.unchanged(opened); err != nil {
+		return nil, err
+	}
+	return content, nil
+}
+
+func (f *File) unchanged(opened *os.File) error {
+	info, err := opened.Stat()
+	switch {
+	case err != nil:
+		return &RetryError{err}
+	case !info.Mode().IsRegular() || versionOf(info) != f.version:
+		return ErrChanged
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package filewatch
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.uber.org/zap"
+)
+
+// finder finds the files that match a configuration.
+type finder struct {
+	include    []glob
+	exclude    []string       // absolute, with slashes
+	expression *regexp.Regexp // of the attributes
+	logger     *zap.Logger
+	failing    map[string]bool // directories that cannot be listed
+}
+
+// glob is a glob in two parts.
+type glob struct {
+	base    string // absolute
+	pattern string // relative to base, with slashes
+}
+
+func newFinder(config Config, logger *zap.Logger) (*finder, error) {
+	f := &finder{logger: logger, failing: map[string]bool{}}
+	absolute := func(text string) (string, error) {
+		path, err := filepath.Abs(filepath.FromSlash(text))
+		return filepath.ToSlash(path), err
+	}
+	for _, text := range config.Include {
+		path, err := absolute(text)
+		if err != nil {
+			return nil, fmt.Errorf("include %q: %w", text, err)
+		}
+		base, pattern := doublestar.SplitPattern(path)
+		f.include = append(f.include, glob{base: filepath.FromSlash(base), pattern: pattern})
+	}
+	for _, text := range config.Exclude {
+		path, err := absolute(text)
+		if err != nil {
+			return nil, fmt.Errorf("exclude %q: %w", text, err)
+		}
+		f.exclude = append(f.exclude, path)
+	}
+	var err error
+	f.expression, err = regexp.Compile(config.PathAttributes)
+	return f, err
+}
+
+// find returns the regular files that match, each once. They can be read until close.
+func (f *finder) find() (files []*File, closeRoots func()) {
+	var roots []*os.Root
+	seen := map[string]bool{}
+	for _, g := range f.include {
+		root, err := os.OpenRoot(g.base)
+		if err != nil {
+			f.report(g.base, err)
+			continue
+		}
+		roots = append(roots, root)
+		matches, err := g.list(root)
+		f.report(g.base, err)
+		for _, relative := range matches {
+			path := filepath.Join(g.base, filepath.FromSlash(relative))
+			if seen[path] || hasTemporaryName(path) || f.excluded(path) {
+				continue
+			}
+			// Through root, so that no link leads out of it.
+			info, err := root.Stat(filepath.FromSlash(relative))
+			if err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			seen[path] = true
+			files = append(files, &File{
+				Path:       path,
+				Size:       info.Size(),
+				Attributes: f.attributes(path),
+				root:       root,
+				relative:   filepath.FromSlash(relative),
+				version:    versionOf(info),
+			})
+		}
+	}
+	return files, func() {
+		for _, root := range roots {
+			_ = root.Close()
+		}
+	}
+}
+
+// list returns what matches below root, and the first error: the rest is listed anyway.
+// Links to directories are not followed, since they may form circles.
+func (g glob) list(root *os.Root) ([]string, error) {
+	options := []doublestar.GlobOption{doublestar.WithNoFollow(), doublestar.WithNoHidden()}
+	matches, err := doublestar.Glob(root.FS(), g.pattern, append(options, doublestar.WithFailOnIOErrors())...)
+	if err == nil {
+		return matches, nil
+	}
+	matches, globErr := doublestar.Glob(root.FS(), g.pattern, options...)
+	return matches, cmp.Or(globErr, err)
+}
+
+// report logs that a directory cannot be listed, once until it can.
+func (f *finder) report(base string, err error) {
+	if err != nil && !f.failing[base] {
+		f.logger.Warn("Cannot list directory; will retry", zap.String("path", base), zap.Error(err))
+	}
+	f.failing[base] = err != nil
+}
+
+func (f *finder) excluded(path string) bool {
+	return slices.ContainsFunc(f.exclude, func(pattern string) bool {
+		return doublestar.MatchUnvalidated(pattern, filepath.ToSlash(path))
+	})
+}
+
+// attributes returns what the named groups of the expression match in a path.
+func (f *finder) attributes(path string) map[string]string {
+	attributes := map[string]string{}
+	for i, value := range f.expression.FindStringSubmatch(filepath.ToSlash(path)) {
+		if name := f.expression.SubexpNames()[i]; name != "" && value != "" {
+			attributes[attributeName(name)] = strings.ToValidUTF8(value, "\ufffd")
+		}
+	}
+	return attributes
+}

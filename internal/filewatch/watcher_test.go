@@ -1,0 +1,195 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package filewatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// memoryClient is a storage client in memory.
+type memoryClient map[string][]byte
+
+func (m memoryClient) Get(_ context.Context, key string) ([]byte, error) { return m[key], nil }
+func (m memoryClient) Delete(context.Context, string) error              { return errors.ErrUnsupported }
+func (m memoryClient) Close(context.Context) error                       { return nil }
+
+func (m memoryClient) Set(_ context.Context, key string, value []byte) error {
+	m[key] = bytes.Clone(value)
+	return nil
+}
+
+func (m memoryClient) Batch(_ context.Context, operations ...*storage.Operation) error {
+	for _, operation := range operations {
+		operation.Value = m[operation.Key]
+	}
+	return nil
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(path, old, old))
+}
+
+func content(f *File) (string, error) {
+	data, err := f.Read(io.ReadAll)
+	return string(data), err
+}
+
+func TestPathAttributes(t *testing.T) {
+	for _, test := range []struct {
+		expression, path string
+		want             map[string]string
+	}{
+		{"", "/x/a.pb", map[string]string{}},
+		{"^/x/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/", "/x/checkout/7/a.pb.gz", map[string]string{"service.name": "checkout", "service.instance.id": "7"}},
+		{`(?P<service_name>[^/]+)-(?P<host_name>[^/-]+)[.](?P<profile_type>[^/.]+)[.]pb$`, "/x/a/b/check-out-h1.cpu.pb", map[string]string{"service.name": "check-out", "host.name": "h1", "profile.type": "cpu"}},
+		{"(?P<restart__count>[0-9]+)", "/x/5", map[string]string{"restart_count": "5"}},
+		{"/(?:a/(?P<service_name>[^/]+)|b/(?P<host_name>[^/]+))/", "/b/h/x", map[string]string{"host.name": "h"}},
+		{"^/y/(?P<service_name>[^/]+)", "/x/5", map[string]string{}},
+		{"^/x/(?P<service_name>[^/]+)", "/x/a\xff", map[string]string{"service.name": "a\ufffd"}},
+	} {
+		f, err := newFinder(Config{PathAttributes: test.expression}, zap.NewNop())
+		require.NoError(t, err)
+		assert.Equal(t, test.want, f.attributes(test.path), test.expression)
+	}
+}
+
+func TestSameContent(t *testing.T) {
+	now := version{Size: 1, ModTime: 2, Inode: 3, Changed: 4}
+	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2, Inode: 9, Changed: 4}), "after a mount")
+	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2}), "stored before inodes were")
+	assert.False(t, now.sameContent(version{Size: 1, ModTime: 3, Inode: 3, Changed: 4}))
+	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, Changed: 4}))
+}
+
+// A file is handled again after a RetryError, which is logged once, and not after
+// others until it changes.
+func TestPollRetries(t *testing.T) {
+	dir := t.TempDir()
+	core, logs := observer.New(zap.DebugLevel)
+	var handled []string
+	answers := map[string]error{}
+	w, err := New(Config{Include: []string{filepath.Join(dir, "*.pb")}, PollInterval: time.Minute}, func(_ context.Context, f *File) error {
+		text, err := content(f)
+		require.NoError(t, err)
+		handled = append(handled, text)
+		return answers[text]
+	}, zap.New(core))
+	require.NoError(t, err)
+	poll := func() []string {
+		handled = nil
+		w.Poll(t.Context())
+		return handled
+	}
+	answers["a"], answers["b"], answers["c"] = &RetryError{errors.New("later")}, errors.New("never"), ErrChanged
+	for _, name := range []string{"a", "b", "c", "d"} {
+		write(t, filepath.Join(dir, name+".pb"), name)
+	}
+	assert.Equal(t, []string{"a", "b", "c", "d"}, poll())
+	assert.Equal(t, []string{"a", "c"}, poll())
+	assert.Equal(t, 1, logs.FilterMessage("Cannot process file; will retry").Len())
+	assert.Equal(t, 1, logs.FilterMessage("Skipping file until it changes").Len())
+	clear(answers)
+	assert.Equal(t, []string{"a", "c"}, poll())
+	write(t, filepath.Join(dir, "b.pb"), "bb")
+	assert.Equal(t, []string{"bb"}, poll())
+	assert.Empty(t, poll())
+}
+
+// A file that goes away, or becomes another, after it was found is not what was found.
+func TestReadOfAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	f, err := newFinder(Config{Include: []string{filepath.Join(dir, "**")}}, zap.NewNop())
+	require.NoError(t, err)
+	path := filepath.Join(dir, "a")
+	write(t, path, "one")
+	files, closeRoots := f.find()
+	defer closeRoots()
+	require.Len(t, files, 1)
+	got, err := content(files[0])
+	require.NoError(t, err)
+	assert.Equal(t, "one", got)
+	_, err = files[0].Read(func(io.Reader) ([]byte, error) { return nil, errors.New("of the reader") })
+	require.EqualError(t, err, "of the reader")
+	_, err = files[0].Read(func(r io.Reader) ([]byte, error) {
+		write(t, path, "longer")
+		return io.ReadAll(r)
+	})
+	require.ErrorIs(t, err, ErrChanged)
+	_, err = content(files[0])
+	require.ErrorIs(t, err, ErrChanged)
+	require.NoError(t, os.Remove(path))
+	_, err = content(files[0])
+	var retry *RetryError
+	require.ErrorAs(t, err, &retry)
+	require.NoError(t, os.Mkdir(path, 0o700))
+	_, err = content(files[0])
+	require.ErrorIs(t, err, ErrChanged)
+}
+
+// The checkpoint of a file that is gone for long is dropped, so that they do not grow.
+func TestCheckpointsAreForgotten(t *testing.T) {
+	kept := memoryClient{}
+	c := newCheckpoints(kept)
+	const odd = "odd \xff\"" // not UTF-8
+	for _, path := range []string{odd, "a", "b"} {
+		require.NoError(t, c.put(t.Context(), path, version{Size: 1}))
+	}
+	known := func() (paths []string) {
+		stored := newCheckpoints(kept)
+		require.NoError(t, stored.load(t.Context()))
+		for _, path := range []string{odd, "a", "b"} {
+			if stored.has(path, version{Size: 1}) {
+				paths = append(paths, path)
+			}
+		}
+		return paths
+	}
+	now := time.Now()
+	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true}, now))
+	assert.Equal(t, []string{odd, "a", "b"}, known(), "they may come back")
+	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true, "b": true}, now.Add(forgetAfter/2)))
+	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true}, now.Add(forgetAfter)))
+	assert.Equal(t, []string{"a", "b"}, known())
+	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true}, now.Add(2*forgetAfter)))
+	assert.Equal(t, []string{"a"}, known())
+
+	kept[partKey(0)] = []byte("damaged")
+	require.ErrorContains(t, newCheckpoints(kept).load(t.Context()), "files.0: ")
+}
+
+func TestWatcherStopsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), "a")
+	entered := make(chan struct{})
+	w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: time.Millisecond}, func(ctx context.Context, _ *File) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	}, zap.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, w.Shutdown(t.Context()), "before the start")
+	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
+	<-entered
+	require.NoError(t, w.Shutdown(t.Context()))
+	assert.False(t, w.checkpoints.has(filepath.Join(dir, "a"), version{}))
+}

@@ -1,0 +1,275 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/config/confighttp"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// Config is the remote section: confighttp's client settings and keys of our own.
+type Config struct {
+	// HTTP is how to connect to the targets. Its endpoint is the whole URL of one
+	// profile; for more, use Targets. Its timeout bounds each scrape from the request to
+	// the end of the body. Default: 30s.
+	HTTP confighttp.ClientConfig `mapstructure:",squash"`
+
+	// CollectionInterval is the time between two scrapes of a profile. The first one
+	// comes within it, at a time that depends on the URL. Default: 60s.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+
+	// Targets are scraped for each of their Profiles.
+	Targets []Target `mapstructure:"targets"`
+
+	// Profiles are the profile types of the Targets that do not list their own.
+	// Default: cpu, heap, goroutine, mutex and block.
+	Profiles []string `mapstructure:"profiles"`
+
+	// CPUDuration is the length of a CPU profile, in whole seconds. It is shorter than
+	// the timeout and CollectionInterval. 0, the default, is the smaller of 10s and half
+	// of the shorter one, and at least 1s.
+	CPUDuration time.Duration `mapstructure:"cpu_duration"`
+
+	// Delta replaces values that a target counts from its start (alloc_*, mutex,
+	// block) by their deltas since the scrape before. Default: true.
+	Delta bool `mapstructure:"delta"`
+
+	// MaxDecompressedSize bounds one profile, after decompression through all its
+	// layers, and its body. Default: 64MiB.
+	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+
+	// MaxInFlight bounds the bytes of large bodies that are arriving, again those of
+	// all profiles being processed, and half of it the baselines of deltas. Default: 256MiB.
+	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+}
+
+// Target is a process that serves profiles over HTTP.
+type Target struct {
+	// Endpoint is the URL of the directory of the profiles, such as
+	// http://localhost:6060/debug/pprof. Without a path, it is /debug/pprof.
+	Endpoint string `mapstructure:"endpoint"`
+
+	// ResourceAttributes override those of the receiver.
+	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
+
+	// Profiles are the profile types to scrape. Default: those of the section.
+	Profiles []string `mapstructure:"profiles"`
+}
+
+const (
+	// defaultPprofPath is where net/http/pprof serves.
+	defaultPprofPath = "/debug/pprof"
+
+	// secondsParameter is the query parameter for the length of a profile.
+	secondsParameter = "seconds"
+
+	// maxDefaultCPUDuration is the longest default of cpu_duration.
+	maxDefaultCPUDuration = 10 * time.Second
+
+	exampleURL = "http://localhost:6060" + defaultPprofPath
+)
+
+var defaultProfiles = []string{ingest.ProfileTypeCPU, ingest.ProfileTypeHeap, ingest.ProfileTypeGoroutine, ingest.ProfileTypeMutex, ingest.ProfileTypeBlock}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	client := confighttp.NewDefaultClientConfig()
+	client.Timeout = 30 * time.Second
+	return Config{
+		HTTP:                client,
+		CollectionInterval:  time.Minute,
+		Delta:               true,
+		MaxDecompressedSize: 64 * bytesize.MiB,
+		MaxInFlight:         256 * bytesize.MiB,
+	}
+}
+
+// Validate checks what confighttp does not.
+func (c *Config) Validate() error {
+	var checks strictconfig.Checks
+	checks.That(c.CollectionInterval >= time.Millisecond, "collection_interval", c.CollectionInterval, "at least 1ms")
+	checks.That(c.HTTP.Timeout >= time.Millisecond, "timeout", c.HTTP.Timeout, "at least 1ms")
+	checks.That(c.MaxDecompressedSize > 0 && c.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", c.MaxDecompressedSize,
+		"above 0 and at most %v", ingest.MaxPayload)
+	checks.That(c.MaxInFlight >= c.MaxDecompressedSize && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight,
+		"at least max_decompressed_size (%v) and at most %v", c.MaxDecompressedSize, bytesize.TiB)
+	switch {
+	case c.HTTP.Endpoint == "" && len(c.Targets) == 0:
+		checks.Add(errors.New("either endpoint or targets is required (example: endpoint: " + exampleURL + "/heap)"))
+	case c.HTTP.Endpoint != "" && len(c.Targets) > 0:
+		checks.Add(errors.New("endpoint and targets are mutually exclusive; move the endpoint into targets"))
+	case c.HTTP.Endpoint != "":
+		c.checkEndpoint(&checks)
+	default:
+		c.checkTargets(&checks)
+	}
+	if c.CPUDuration < 0 || c.CPUDuration%time.Second != 0 {
+		checks.That(false, "cpu_duration", c.CPUDuration, "a whole number of seconds (net/http/pprof accepts no fractions)")
+	} else if c.scrapesCPU() {
+		duration := c.cpuDuration()
+		checks.That(duration < c.shorter(), "cpu_duration", duration, "shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
+	}
+	return checks.Err()
+}
+
+// checkEndpoint checks the URL of the one profile.
+func (c *Config) checkEndpoint(checks *strictconfig.Checks) {
+	checks.That(len(c.Profiles) == 0, "profiles", c.Profiles, "unset with endpoint, which is the whole URL of one profile")
+	at, err := parseTarget("endpoint", c.HTTP.Endpoint)
+	if err != nil {
+		checks.Add(err)
+		return
+	}
+	last := path.Base(at.Path)
+	checks.That(last != "pprof" && last != "/" && last != ".", "endpoint", targetName(at),
+		"the URL of one profile, such as %s://%s%s/heap; for several profiles, use targets", at.Scheme, at.Host, defaultPprofPath)
+	if text := at.Query().Get(secondsParameter); at.Query().Has(secondsParameter) {
+		seconds, err := strconv.ParseInt(text, 10, 32)
+		checks.That(err == nil && seconds > 0 && time.Duration(seconds)*time.Second < c.shorter(), "endpoint", targetName(at),
+			"a URL whose parameter seconds is a whole number above 0, shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
+	}
+}
+
+func (c *Config) checkTargets(checks *strictconfig.Checks) {
+	checkProfiles(checks, "profiles", c.Profiles)
+	seen := make([]*url.URL, len(c.Targets)) // nil where it is invalid
+	for i, target := range c.Targets {
+		key := fmt.Sprintf("targets::%d", i)
+		checkProfiles(checks, key+"::profiles", target.Profiles)
+		for _, name := range slices.Sorted(maps.Keys(target.ResourceAttributes)) {
+			checks.That(name != "" && utf8.ValidString(name) && utf8.ValidString(target.ResourceAttributes[name]), key+"::resource_attributes", name,
+				"a name that is not empty, with a value, both in UTF-8")
+		}
+		at, err := parseTarget(key+"::endpoint", target.Endpoint)
+		if err != nil {
+			checks.Add(err)
+			continue
+		}
+		checks.That(!at.Query().Has(secondsParameter), key+"::endpoint", targetName(at), "a URL without the parameter seconds: for the length of CPU profiles, use cpu_duration")
+		checks.That(!at.Query().Has("debug"), key+"::endpoint", targetName(at), "a URL without the parameter debug, which asks for text")
+		checks.Add(c.checkDuplicate(key, i, at, seen[:i]))
+		seen[i] = at
+	}
+}
+
+// checkDuplicate compares target i with those before it. One URL is one target. The
+// query may distinguish several processes behind a proxy, which need an ID each, or ask
+// one process for several profiles.
+func (c *Config) checkDuplicate(key string, i int, at *url.URL, before []*url.URL) error {
+	target := c.Targets[i]
+	for j, other := range before {
+		if other == nil || locationOf(at) != locationOf(other) {
+			continue
+		}
+		if at.Scheme == other.Scheme && at.Query().Encode() == other.Query().Encode() {
+			return fmt.Errorf("%s::endpoint is %q: must be listed once, and targets::%d has it too", key, targetName(at), j)
+		}
+		first := c.Targets[j]
+		if target.ResourceAttributes[ingest.AttributeServiceInstanceID] != first.ResourceAttributes[ingest.AttributeServiceInstanceID] {
+			continue
+		}
+		for _, profile := range c.profilesOf(target) {
+			if slices.Contains(c.profilesOf(first), profile) {
+				return fmt.Errorf("%s::endpoint is %q: duplicate target: targets::%d already scrapes %q from this URL. If these are different processes behind one address, set %s in the resource_attributes of each",
+					key, targetName(at), j, profile, ingest.AttributeServiceInstanceID)
+			}
+		}
+	}
+	return nil
+}
+
+func checkProfiles(checks *strictconfig.Checks, key string, names []string) {
+	for i, name := range names {
+		of, known := profileTypes[name]
+		checks.That(known, key, name, "one of %q", slices.Sorted(maps.Keys(profileTypes)))
+		for _, other := range names[:i] {
+			checks.That(other != name, key, name, "listed once")
+			checks.That(other == name || !known || profileTypes[other].profileType != of.profileType, key, name, "listed without %q: it would be counted twice", other)
+		}
+	}
+}
+
+// locationOf is host, port and path of a target in one spelling.
+func locationOf(at *url.URL) string {
+	port := at.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[at.Scheme]
+	}
+	location := strings.TrimRight(path.Clean("/"+at.Path), "/")
+	if location == "" {
+		location = defaultPprofPath
+	}
+	return net.JoinHostPort(strings.ToLower(at.Hostname()), port) + location
+}
+
+// parseTarget reads the URL of a target. Errors do not hold its query or user, which
+// may be secret.
+func parseTarget(key, endpoint string) (*url.URL, error) {
+	at, err := url.Parse(endpoint)
+	switch {
+	case endpoint == "":
+		return nil, errors.New(key + " is empty: must be a URL such as " + exampleURL)
+	case err != nil: // the error of url.Parse holds the whole URL
+		return nil, errors.New(key + " is not a URL: must be one such as " + exampleURL)
+	case at.User != nil:
+		return nil, errors.New(key + " has a user or password: must be in headers or auth, which are kept secret")
+	case at.Scheme != "http" && at.Scheme != "https":
+		return nil, fmt.Errorf("%s is a URL with the scheme %q: must be http or https, such as %s", key, at.Scheme, exampleURL)
+	case at.Host == "":
+		return nil, errors.New(key + " is a URL without a host: must be one such as " + exampleURL)
+	}
+	return at, nil
+}
+
+// targetName is a target in logs, metrics and errors: without its query, which may hold
+// secrets.
+func targetName(at *url.URL) string {
+	return (&url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}).String()
+}
+
+// profilesOf are the profile types that a target is scraped for.
+func (c *Config) profilesOf(target Target) []string {
+	for _, profiles := range [][]string{target.Profiles, c.Profiles} {
+		if len(profiles) > 0 {
+			return profiles
+		}
+	}
+	return defaultProfiles
+}
+
+// scrapesCPU reports whether a CPU profile is scraped whose length we set.
+func (c *Config) scrapesCPU() bool {
+	if at, err := url.Parse(c.HTTP.Endpoint); err == nil && c.HTTP.Endpoint != "" {
+		return profileTypeOfPath(at.Path).takesSeconds && !at.Query().Has(secondsParameter)
+	}
+	return slices.ContainsFunc(c.Targets, func(target Target) bool {
+		return slices.Contains(c.profilesOf(target), ingest.ProfileTypeCPU)
+	})
+}
+
+// shorter is what CPU profiles must be shorter than.
+func (c *Config) shorter() time.Duration { return min(c.HTTP.Timeout, c.CollectionInterval) }
+
+// cpuDuration is CPUDuration or its default.
+func (c *Config) cpuDuration() time.Duration {
+	if c.CPUDuration > 0 {
+		return c.CPUDuration
+	}
+	return max(min(maxDefaultCPUDuration, (c.shorter()/2).Truncate(time.Second)), time.Second)
+}

@@ -1,0 +1,244 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+)
+
+// deltaMemory is how many times the size of a profile its delta takes, including the
+// OTLP of the profile and of the baseline.
+const deltaMemory = 8
+
+// baseline is the scrape that the next delta starts from.
+type baseline struct {
+	body     []byte              // as the target sent it; nil if the target computes deltas
+	reserved *ingest.Reservation // for body
+	target   pcommon.Timestamp   // by the clock of the target
+	at       time.Time           // by ours
+}
+
+// deltaScrape is one scrape on its way to a delta.
+type deltaScrape struct {
+	*Scraper
+	job  *job
+	ctx  context.Context //nolint:containedctx // of the scrape, within its timeout
+	held *ingest.Reservation
+	body []byte
+	at   time.Time
+
+	next    *baseline // nil if there is nothing to take deltas of
+	isDelta bool
+}
+
+// payload makes the payload of a scrape.
+func (j *job) payload(data []byte, at time.Time) ingest.Payload {
+	return ingest.Payload{
+		Data:        data,
+		Resource:    j.resource,
+		ProfileType: j.of.profileType,
+		Temporality: j.of.temporality,
+		TimeRange:   ingest.TimeRange{Start: pcommon.NewTimestampFromTime(at)},
+	}
+}
+
+// ingest passes a scrape on. If the next consumer rejects a delta temporarily, the next
+// delta includes it; everything else is lost with an error.
+func (d *deltaScrape) ingest(ctx context.Context, data []byte) error {
+	payload := d.job.payload(data, d.at)
+	switch {
+	case d.job.cumulative:
+		if err := d.held.Resize(d.ctx, deltaMemory*int64(len(data))); err != nil {
+			return err
+		}
+		payload.Temporality = deltas(d.job.of.temporality)
+		payload.Transform = d.subtractBaseline
+	case d.job.of.sinceLast:
+		payload.Transform = d.setInterval
+	}
+	err := d.ingester.Ingest(ctx, payload, nil)
+	rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
+	switch {
+	case err != nil && !pipeline:
+		d.job.lost(d.at)
+	case d.job.cumulative && d.isDelta && pipeline && !consumererror.IsPermanent(rejected):
+	case d.next != nil:
+		return errors.Join(err, d.advance())
+	}
+	return err
+}
+
+// advance makes the scrape the baseline.
+func (d *deltaScrape) advance() error {
+	if d.job.baseline != nil && d.job.baseline.reserved != nil {
+		d.job.baseline.reserved.Release()
+	}
+	d.job.baseline = d.next
+	if !d.job.cumulative {
+		return nil
+	}
+	d.next.reserved = d.baselines.Reserve()
+	if size := int64(len(d.body)); size > d.baselineLimit || d.next.reserved.Resize(d.ctx, size) != nil {
+		d.job.baseline = nil
+		return failed(outcomeTooLarge, "no room for a delta baseline of %d bytes: all baselines take at most half of max_in_flight", size)
+	}
+	d.next.body = slices.Clone(d.body)
+	return nil
+}
+
+// lost notes that the target answered at this time but the answer was lost. The next
+// delta of a target that computes deltas starts there.
+func (j *job) lost(at time.Time) {
+	if j.of.sinceLast && j.baseline != nil {
+		j.baseline = &baseline{at: at}
+	}
+}
+
+func (d *deltaScrape) isCumulative(sampleType string) bool {
+	return d.job.of.temporality(sampleType) == ingest.TemporalityCumulative
+}
+
+// subtractBaseline replaces the cumulative Profiles of pd by their deltas. Without a
+// baseline of the same process it drops them.
+func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (pprofile.Profiles, error) {
+	for sampleType, p := range profilesOf(pd) {
+		if !d.isCumulative(sampleType) {
+			continue
+		}
+		d.next = &baseline{target: p.Time(), at: d.at}
+		p.SetDurationNano(0)
+		for _, sample := range p.Samples().All() {
+			for _, v := range sample.Values().All() {
+				if v < 0 {
+					return pd, fmt.Errorf("negative value %d for cumulative sample type %s", v, sampleType)
+				}
+			}
+		}
+	}
+	if d.next == nil {
+		return pd, nil
+	}
+	if d.job.baseline != nil {
+		delta, err := d.delta(pd)
+		if err == nil {
+			d.isDelta = true
+			return delta, nil
+		}
+		if !errors.Is(err, merge.ErrRestarted) {
+			return pd, err
+		}
+		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
+		d.settings.Metrics.BaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+	}
+	return keepProfiles(pd, func(sampleType string) bool { return !d.isCumulative(sampleType) })
+}
+
+// delta is pd minus the baseline. The error wraps merge.ErrRestarted if they are of
+// different processes.
+func (d *deltaScrape) delta(pd pprofile.Profiles) (pprofile.Profiles, error) {
+	d.held.Keep()
+	data, err := ingest.Decompress(d.ctx, d.job.baseline.body, d.limit, d.held)
+	if err != nil {
+		return pd, err
+	}
+	payload := d.job.payload(data, d.job.baseline.at)
+	payload.Temporality = deltas(payload.Temporality)
+	before, err := d.ingester.Translate(payload)
+	if err != nil {
+		return pd, err
+	}
+	start, _ := interval(d.job.baseline, d.next)
+	for _, p := range profilesOf(before) {
+		p.SetTime(start)
+		p.SetDurationNano(0)
+	}
+	extendMappings(before.Dictionary(), pd.Dictionary())
+
+	window, err := newWindow(pd)
+	if err != nil {
+		return pd, err
+	}
+	earlier, err := merge.Prepare(before, mergeOptions)
+	if err == nil {
+		err = window.Subtract(earlier, d.isCumulative)
+	}
+	if err != nil {
+		return pd, err
+	}
+	return window.Emit(""), nil
+}
+
+// setInterval sets the interval of deltas that the target computes: it answers with what
+// happened since it was last asked. The first answer has no known start and is dropped.
+func (d *deltaScrape) setInterval(pd pprofile.Profiles) (pprofile.Profiles, error) {
+	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == ingest.TemporalityDelta }
+	d.next = &baseline{at: d.at}
+	for _, p := range profilesOf(pd) {
+		d.next.target = p.Time()
+	}
+	if d.job.baseline == nil {
+		return keepProfiles(pd, func(sampleType string) bool { return !isDelta(sampleType) })
+	}
+	start, duration := interval(d.job.baseline, d.next)
+	for sampleType, p := range profilesOf(pd) {
+		if isDelta(sampleType) {
+			p.SetTime(start)
+			p.SetDurationNano(duration)
+		}
+	}
+	return pd, nil
+}
+
+// interval is the time between two scrapes, by the clock of the target unless that is
+// unknown or was set back.
+func interval(last, next *baseline) (start pcommon.Timestamp, nanoseconds uint64) {
+	if last.target > 0 && next.target > last.target {
+		return last.target, uint64(next.target - last.target)
+	}
+	end := next.target
+	if end == 0 {
+		end = pcommon.NewTimestampFromTime(next.at)
+	}
+	elapsed := pcommon.Timestamp(max(next.at.Sub(last.at), 0))
+	return max(end, elapsed+1) - elapsed, uint64(elapsed)
+}
+
+// extendMappings gives each mapping of before that is not in after the end that it has
+// there: the mappings of a process may grow.
+func extendMappings(before, after pprofile.ProfilesDictionary) {
+	type mapping struct {
+		start, end uint64
+		file       string
+	}
+	of := func(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
+		return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
+	}
+	ends := map[mapping]uint64{} // also by start and file alone
+	for _, m := range after.MappingTable().All() {
+		key := of(after, m)
+		ends[key] = key.end
+		ends[mapping{start: key.start, file: key.file}] = key.end
+	}
+	for _, m := range before.MappingTable().All() {
+		key := of(before, m)
+		if _, same := ends[key]; same {
+			continue
+		}
+		if end, found := ends[mapping{start: key.start, file: key.file}]; found {
+			m.SetMemoryLimit(end)
+		}
+	}
+}

@@ -1,0 +1,584 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+var (
+	allocTypes = []string{"alloc_objects", "alloc_space"}
+	inuseTypes = []string{"inuse_objects", "inuse_space"}
+)
+
+// series ingests the scrapes of one profile type of one target.
+type series struct {
+	t       *testing.T
+	scraper *Scraper
+	logs    *observer.ObservedLogs
+	answer  error // of the next consumer
+
+	received []pprofile.Profiles // of the last scrape
+}
+
+func newSeries(t *testing.T, profileType string, change func(*Config)) *series {
+	t.Helper()
+	s := &series{t: t}
+	next, err := xconsumer.NewProfiles(func(_ context.Context, pd pprofile.Profiles) error {
+		profiletest.RequireConforms(t, pd)
+		if s.answer == nil {
+			s.received = append(s.received, pd)
+		}
+		return s.answer
+	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
+	require.NoError(t, err)
+	attributes := func(more ...attribute.KeyValue) metric.MeasurementOption { return metric.WithAttributes(more...) }
+	ingester, err := ingest.New(ingest.Settings{
+		Receiver:    receivertest.NewNopSettings(metadata.Type),
+		Transport:   "scrape",
+		Unmarshaler: &pproftranslator.Unmarshaler{},
+		Metrics: ingest.Metrics{
+			PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
+			EmptyProfiles: noop.Int64Counter{}, Repairs: noop.Int64Counter{}, Attributes: attributes,
+		},
+	}, next)
+	require.NoError(t, err)
+	config := DefaultConfig()
+	config.Targets = []Target{{Endpoint: "http://a", Profiles: []string{profileType}}}
+	if change != nil {
+		change(&config)
+	}
+	core, logs := observer.New(zap.DebugLevel)
+	s.logs = logs
+	telemetry := componenttest.NewNopTelemetrySettings()
+	telemetry.Logger = zap.New(core)
+	s.scraper, err = New(Settings{Config: config, Telemetry: telemetry, Metrics: Metrics{
+		BaselineResets: noop.Int64Counter{}, Attributes: attributes,
+		RegisterTargetUp: func(metric.Int64Callback) error { return nil },
+	}}, ingester)
+	require.NoError(t, err)
+	require.NoError(t, s.scraper.Start(t.Context(), componenttest.NewNopHost()))
+	s.scraper.Shutdown() // only what Start makes is needed
+	require.Len(t, s.scraper.jobs, 1)
+	return s
+}
+
+// try ingests a profile that was fetched at this time.
+func (s *series) try(payload []byte, at time.Time) error {
+	s.t.Helper()
+	s.received = nil
+	held := s.scraper.inFlight.Reserve()
+	defer held.Release()
+	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], ctx: s.t.Context(), held: held, body: payload, at: at}
+	data, err := ingest.Decompress(s.t.Context(), payload, s.scraper.limit, held)
+	require.NoError(s.t, err)
+	return d.ingest(s.t.Context(), data)
+}
+
+func (s *series) scrape(payload []byte, at time.Time) []received {
+	s.t.Helper()
+	require.NoError(s.t, s.try(payload, at))
+	return s.all()
+}
+
+func (s *series) restarts() int {
+	return s.logs.FilterMessage("Target restarted; delta baseline reset").Len()
+}
+
+// received is a Profile that the next consumer received.
+type received struct {
+	sampleType, temporality string
+	start, end              int64
+	sum                     int64
+}
+
+func (s *series) all() (all []received) {
+	for _, pd := range s.received {
+		for sampleType, p := range profilesOf(pd) {
+			r := received{sampleType: sampleType, start: int64(p.Time()), end: int64(p.Time()) + int64(p.DurationNano())}
+			attributes, err := pprofile.FromAttributeIndices(pd.Dictionary().AttributeTable(), p, pd.Dictionary())
+			require.NoError(s.t, err)
+			if value, ok := attributes.Get("profile.temporality"); ok {
+				r.temporality = value.Str()
+			}
+			for _, sample := range p.Samples().All() {
+				for _, v := range sample.Values().All() {
+					r.sum += v
+				}
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// stacks are the values of some sample types that the next consumer received, by stack
+// and labels, as google/pprof reads them.
+func (s *series) stacks(types ...string) map[string][]int64 {
+	found := map[string][]int64{}
+	for _, pd := range s.received {
+		pprofs, err := (&pproftranslator.Marshaler{}).ConvertProfiles(pd)
+		require.NoError(s.t, err)
+		for _, p := range pprofs {
+			for key, values := range sums(p, types...) {
+				found[key] = values
+			}
+		}
+	}
+	return found
+}
+
+// sums are the values of some sample types by stack and labels, without zeros.
+func sums(p *profile.Profile, types ...string) map[string][]int64 {
+	found := map[string][]int64{}
+	for _, sample := range p.Sample {
+		var key strings.Builder
+		for _, location := range sample.Location {
+			fmt.Fprintf(&key, "%x", location.Address)
+			if location.Mapping != nil {
+				fmt.Fprintf(&key, " of %s %s %x", location.Mapping.File, location.Mapping.BuildID, location.Mapping.Start)
+			}
+			for _, line := range location.Line {
+				fmt.Fprintf(&key, " %q %q:%d:%d", line.Function.Name, line.Function.Filename, line.Line, line.Column)
+			}
+			key.WriteByte('\n')
+		}
+		fmt.Fprint(&key, sample.Label, sample.NumLabel, sample.NumUnit)
+		values := found[key.String()]
+		if values == nil {
+			values = make([]int64, len(types))
+		}
+		for i, name := range types {
+			for column, of := range p.SampleType {
+				if of.Type == name {
+					values[i] += sample.Value[column]
+				}
+			}
+		}
+		found[key.String()] = values
+	}
+	return withoutZeros(found)
+}
+
+func withoutZeros(all map[string][]int64) map[string][]int64 {
+	for key, values := range all {
+		if !slices.ContainsFunc(values, func(n int64) bool { return n != 0 }) {
+			delete(all, key)
+		}
+	}
+	return all
+}
+
+func minus(a, b map[string][]int64) map[string][]int64 {
+	result := map[string][]int64{}
+	for key, values := range a {
+		values = slices.Clone(values)
+		for i := range b[key] {
+			values[i] -= b[key][i]
+		}
+		result[key] = values
+	}
+	return withoutZeros(result)
+}
+
+func parsed(t *testing.T, payload []byte) *profile.Profile {
+	t.Helper()
+	p, err := profile.ParseData(payload)
+	require.NoError(t, err)
+	require.NoError(t, p.CheckValid())
+	return p
+}
+
+func plain(t *testing.T, p *profile.Profile) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	require.NoError(t, p.WriteUncompressed(&buf))
+	return buf.Bytes()
+}
+
+// requireDeltas checks the deltas of heap profiles of one process against google/pprof.
+func requireDeltas(t *testing.T, payloads [][]byte) {
+	t.Helper()
+	s := newSeries(t, "heap", nil)
+	at := time.Unix(1_800_000_000, 0)
+	total := 0
+	for i, payload := range payloads {
+		p := parsed(t, payload)
+		got := s.scrape(payload, at.Add(time.Duration(i)*time.Minute))
+		require.Zero(t, s.restarts(), "profile %d", i)
+		assert.Equal(t, sums(p, inuseTypes...), s.stacks(inuseTypes...), "profile %d", i)
+		if i == 0 {
+			require.Len(t, got, 2, "there is no delta yet")
+			continue
+		}
+		require.Len(t, got, 4)
+		before := parsed(t, payloads[i-1])
+		want := minus(sums(p, allocTypes...), sums(before, allocTypes...))
+		assert.Equal(t, want, s.stacks(allocTypes...), "profile %d", i)
+		total += len(want)
+		for _, r := range got {
+			assert.Equal(t, p.TimeNanos, r.end)
+			if slices.Contains(inuseTypes, r.sampleType) {
+				assert.Equal(t, "instant", r.temporality)
+				assert.Equal(t, p.TimeNanos, r.start)
+			} else {
+				assert.Equal(t, "delta", r.temporality)
+				assert.Equal(t, before.TimeNanos, r.start, "it starts at the one before")
+			}
+		}
+	}
+	assert.NotZero(t, total)
+}
+
+func TestDeltasOfTheCorpus(t *testing.T) {
+	var payloads [][]byte
+	for _, file := range profiletest.Corpus(t) {
+		if strings.Contains(file.Name, "go-heap-series") {
+			payloads = append(payloads, file.Data)
+		}
+	}
+	require.NotEmpty(t, payloads)
+	requireDeltas(t, payloads)
+}
+
+var allocated [][]byte // by TestDeltasOfThisProcess
+
+func TestDeltasOfThisProcess(t *testing.T) {
+	rate := runtime.MemProfileRate
+	runtime.MemProfileRate = 64
+	defer func() { runtime.MemProfileRate = rate }()
+	var payloads [][]byte
+	for i := range 3 {
+		for range 100 {
+			allocated = append(allocated, make([]byte, 1000+i))
+		}
+		runtime.GC()
+		runtime.GC()
+		var taken bytes.Buffer
+		require.NoError(t, pprof.Lookup("heap").WriteTo(&taken, 0))
+		payloads = append(payloads, taken.Bytes())
+	}
+	allocated = nil
+	requireDeltas(t, payloads)
+}
+
+// The deltas of random profiles are those that google/pprof's types give.
+func TestDeltasOfRandomProfiles(t *testing.T) {
+	r := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
+	profiles, rounds := 50, 0
+	if full, _ := profiletest.Soak(t); full {
+		profiles = 2000
+	}
+	for range profiles {
+		p := profiletest.GeneratePprof(r)
+		if len(p.SampleType) == 0 {
+			continue
+		}
+		var cumulative, instant []string
+		for i, sampleType := range p.SampleType {
+			sampleType.Type = fmt.Sprintf("inuse_%d", i)
+			if i == 0 || r.IntN(2) == 0 {
+				sampleType.Type = fmt.Sprintf("alloc_%d", i)
+				cumulative = append(cumulative, sampleType.Type)
+			} else {
+				instant = append(instant, sampleType.Type)
+			}
+		}
+		p.DefaultSampleType = ""
+		p.TimeNanos = 1_700_000_000_000_000_000
+		for _, sample := range p.Sample {
+			delete(sample.NumLabel, "end_timestamp_ns")
+			for i := range sample.Value {
+				sample.Value[i] = r.Int64N(1000)
+			}
+		}
+		s := newSeries(t, "heap", nil)
+		totals := func(p *profile.Profile, names []string) (all []int64) {
+			for _, name := range names {
+				sum := int64(0)
+				for _, values := range sums(p, name) {
+					sum += values[0]
+				}
+				all = append(all, sum)
+			}
+			return all
+		}
+		received := func(names []string) (all []int64) {
+			for _, name := range names {
+				sum := int64(0)
+				for _, r := range s.all() {
+					if r.sampleType == name {
+						sum += r.sum
+					}
+				}
+				all = append(all, sum)
+			}
+			return all
+		}
+		s.scrape(plain(t, p), time.Now())
+		for range 4 {
+			before := totals(p, cumulative)
+			for _, sample := range p.Sample {
+				for i := range sample.Value {
+					sample.Value[i] += r.Int64N(3) * r.Int64N(1000)
+				}
+			}
+			p.TimeNanos += 1 + r.Int64N(1e12)
+			s.scrape(plain(t, p), time.Now())
+			require.Zero(t, s.restarts(), "%v", s.logs.All())
+			want := totals(p, cumulative)
+			for i := range want {
+				want[i] -= before[i]
+			}
+			require.Equal(t, want, received(cumulative))
+			require.Equal(t, totals(p, instant), received(instant))
+			rounds++
+		}
+	}
+	assert.NotZero(t, rounds)
+}
+
+// A counter that is less, or a mapping that has moved, is another process: there is no
+// delta from the old one to the new one.
+func TestRestartsAreDetected(t *testing.T) {
+	for name, test := range map[string]struct {
+		change    func(p *profile.Profile)
+		restarted bool
+	}{
+		"more":            {func(p *profile.Profile) { p.Sample[0].Value[0]++ }, false},
+		"equal":           {func(*profile.Profile) {}, false},
+		"less in use":     {func(p *profile.Profile) { p.Sample[0].Value[2]-- }, false},
+		"less":            {func(p *profile.Profile) { p.Sample[0].Value[1]-- }, true},
+		"a stack is gone": {func(p *profile.Profile) { p.Sample = nil }, true},
+		"moved in memory": {func(p *profile.Profile) { p.Mapping[0].Start += 0x1000; p.Mapping[0].Limit += 0x1000 }, true},
+		"mapping grew":    {func(p *profile.Profile) { p.Mapping[0].Limit += 0x1000 }, false},
+		"another binary":  {func(p *profile.Profile) { p.Mapping[0].BuildID = "aa" }, true},
+		"one more mapping": {func(p *profile.Profile) {
+			p.Mapping = append(p.Mapping, &profile.Mapping{ID: 2, Start: 1 << 40, Limit: 2 << 40, File: "/lib/x"})
+		}, false},
+		"other sample types": {func(p *profile.Profile) { p.SampleType[0].Type = "alloc_others" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSeries(t, "heap", nil)
+			s.scrape(plain(t, profiletest.HeapPprof(10, 1000, 2, 200)), time.Now())
+			next := profiletest.HeapPprof(10, 1000, 2, 200)
+			test.change(next)
+			got := s.scrape(plain(t, next), time.Now())
+			want := 4
+			if test.restarted {
+				want = 2
+			}
+			assert.Len(t, got, want)
+			assert.Equal(t, test.restarted, s.restarts() == 1)
+			assert.Equal(t, sums(next, inuseTypes...), s.stacks(inuseTypes...))
+			got = s.scrape(plain(t, next), time.Now())
+			assert.Len(t, got, 4, "the new process is the baseline")
+		})
+	}
+}
+
+// The first scrape is a pprof without the cumulative types, also its order and default.
+func TestFirstScrapeHasItsOwnDefault(t *testing.T) {
+	s := newSeries(t, "heap", nil)
+	s.scrape(plain(t, profiletest.HeapPprof(1, 100, 1, 100)), time.Now())
+	require.Len(t, s.received, 1)
+	pprofs, err := (&pproftranslator.Marshaler{}).ConvertProfiles(s.received[0])
+	require.NoError(t, err)
+	require.Len(t, pprofs, 1)
+	p := pprofs[0]
+	assert.Equal(t, "inuse_space", p.DefaultSampleType)
+	require.Len(t, p.SampleType, 2)
+	assert.Equal(t, "inuse_objects", p.SampleType[0].Type)
+
+	p = profiletest.HeapPprof(1, 100, 1, 100)
+	p.DefaultSampleType = "alloc_space"
+	s = newSeries(t, "heap", nil)
+	s.scrape(plain(t, p), time.Now())
+	pprofs, err = (&pproftranslator.Marshaler{}).ConvertProfiles(s.received[0])
+	require.NoError(t, err)
+	assert.Empty(t, pprofs[0].DefaultSampleType)
+}
+
+// What is temporarily rejected, or lost on the way, is in the next delta, except for
+// targets that compute deltas: they send each only once, and the next one starts later.
+func TestDeltaAfterLoss(t *testing.T) {
+	const minute = int64(time.Minute)
+	taken := func(n int64) []byte {
+		p := profiletest.HeapPprof(10*n, 1000*n, 1, 100)
+		p.TimeNanos += n * minute
+		return plain(t, p)
+	}
+	at := func(n int64) time.Time { return time.Unix(1_700_000_000, n*minute) }
+	rejected := func(answer error) func(s *series) {
+		return func(s *series) {
+			s.answer = answer
+			require.Error(t, s.try(taken(2), at(2)))
+			s.answer = nil
+		}
+	}
+	retryable, permanent := rejected(errors.New("not now")), rejected(consumererror.NewPermanent(errors.New("never")))
+	lost := func(s *series) { s.scraper.jobs[0].lost(at(2)) }
+	malformed := func(s *series) { require.Error(t, s.try([]byte("no pprof"), at(2))) }
+	for name, test := range map[string]struct {
+		profileType    string
+		between        func(s *series)
+		objects, since int64
+	}{
+		"cumulative, retryable": {"heap", retryable, 20, 1},
+		"cumulative, permanent": {"heap", permanent, 10, 2},
+		"cumulative, lost":      {"heap", lost, 20, 1},
+		"cumulative, malformed": {"heap", malformed, 20, 1},
+		"since last, retryable": {"delta_heap", retryable, 30, 2},
+		"since last, lost":      {"delta_heap", lost, 30, 2},
+		"since last, malformed": {"delta_heap", malformed, 30, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSeries(t, test.profileType, nil)
+			s.scraper.jobs[0].lost(at(0)) // before the first it changes nothing
+			require.Len(t, s.scrape(taken(1), at(1)), 2)
+			test.between(s)
+			got := s.scrape(taken(3), at(3))
+			at := slices.IndexFunc(got, func(r received) bool { return r.sampleType == "alloc_objects" })
+			require.GreaterOrEqual(t, at, 0)
+			assert.Equal(t, test.objects, got[at].sum)
+			assert.Equal(t, 1_700_000_000*int64(time.Second)+test.since*minute, got[at].start)
+			assert.Equal(t, 1_700_000_000*int64(time.Second)+3*minute, got[at].end)
+		})
+	}
+}
+
+func TestTemporalityOfProfileTypes(t *testing.T) {
+	all := func(temporality string) map[string]string {
+		return map[string]string{"alloc_objects": temporality, "alloc_space": temporality, "inuse_objects": temporality, "inuse_space": temporality}
+	}
+	heap := func(alloc string) map[string]string {
+		return map[string]string{"alloc_objects": alloc, "alloc_space": alloc, "inuse_objects": "instant", "inuse_space": "instant"}
+	}
+	for name, want := range map[string]struct{ deltas, plain map[string]string }{
+		"cpu":          {all("delta"), all("delta")},
+		"heap":         {heap("delta"), heap("cumulative")},
+		"allocs":       {heap("delta"), heap("cumulative")},
+		"goroutine":    {all("instant"), all("instant")},
+		"threadcreate": {all("instant"), all("instant")},
+		"mutex":        {all("delta"), all("cumulative")},
+		"block":        {all("delta"), all("cumulative")},
+		"delta_heap":   {heap("delta"), heap("delta")},
+		"delta_mutex":  {all("delta"), all("delta")},
+		"delta_block":  {all("delta"), all("delta")},
+	} {
+		for deltas, want := range map[bool]map[string]string{true: want.deltas, false: want.plain} {
+			s := newSeries(t, name, func(c *Config) { c.Delta = deltas })
+			var got []received
+			for n := range int64(2) {
+				p := profiletest.HeapPprof(10*n, 1000*n, 1+n, 100*n)
+				p.TimeNanos += n
+				got = s.scrape(plain(t, p), time.Unix(1_700_000_000, n))
+			}
+			found := map[string]string{}
+			for _, r := range got {
+				found[r.sampleType] = r.temporality
+			}
+			assert.Equal(t, want, found, "%s, delta: %t", name, deltas)
+		}
+	}
+	assert.Len(t, profileTypes, 10, "each has its row above")
+	assert.False(t, profileTypeOfPath("/custom/profiles/mine").isCumulative())
+}
+
+func TestNegativeCountersAreRejected(t *testing.T) {
+	s := newSeries(t, "heap", nil)
+	err := s.try(plain(t, profiletest.HeapPprof(-1, 0, 0, 0)), time.Now())
+	require.ErrorContains(t, err, "negative value -1 for cumulative sample type alloc_objects")
+	assert.Equal(t, "malformed", outcomeOf(err))
+}
+
+// A profile without a cumulative type is passed on, and is no baseline.
+func TestProfileWithoutCumulativeTypes(t *testing.T) {
+	s := newSeries(t, "heap", nil)
+	s.scrape(plain(t, profiletest.HeapPprof(10, 1000, 2, 200)), time.Now())
+	none := profiletest.HeapPprof(0, 0, 0, 0)
+	none.SampleType, none.Sample, none.DefaultSampleType = none.SampleType[2:], nil, ""
+	require.Len(t, s.scrape(plain(t, none), time.Now()), 2)
+	got := s.scrape(plain(t, profiletest.HeapPprof(30, 3000, 2, 200)), time.Now())
+	require.Len(t, got, 4)
+	sum := int64(0)
+	for _, r := range got {
+		if r.sampleType == "alloc_objects" {
+			sum += r.sum
+		}
+	}
+	assert.EqualValues(t, 20, sum)
+}
+
+func TestIntervals(t *testing.T) {
+	at := time.Unix(2000, 0)
+	for name, test := range map[string]struct {
+		last, next      baseline
+		start, duration uint64
+	}{
+		"by the target's clock": {baseline{target: 1000e9, at: at}, baseline{target: 1060e9, at: at.Add(61 * time.Second)}, 1000e9, 60e9},
+		"it was set back":       {baseline{target: 1000e9, at: at}, baseline{target: 900e9, at: at.Add(61 * time.Second)}, 839e9, 61e9},
+		"it is unknown":         {baseline{at: at}, baseline{at: at.Add(61 * time.Second)}, 2000e9, 61e9},
+		"from 1970":             {baseline{at: at}, baseline{target: 5e9, at: at.Add(61 * time.Second)}, 1, 61e9},
+	} {
+		start, duration := interval(&test.last, &test.next)
+		assert.EqualValues(t, test.start, start, name)
+		assert.Equal(t, test.duration, duration, name)
+	}
+}
+
+// All baselines take at most half of max_in_flight. Without room for one there is no
+// delta, and the scrape says so.
+func TestBaselinesAreBounded(t *testing.T) {
+	payload := plain(t, profiletest.HeapPprof(10, 1000, 2, 200))
+	s := newSeries(t, "heap", func(c *Config) { c.MaxInFlight = 1000 * 1000; c.MaxDecompressedSize = 1000 * 1000 })
+	s.scrape(payload, time.Now())
+	assert.EqualValues(t, len(payload), s.scraper.baselines.InUse())
+	s.scrape(payload, time.Now())
+	assert.EqualValues(t, len(payload), s.scraper.baselines.InUse(), "the next one replaces it")
+	assert.Zero(t, s.scraper.inFlight.InUse())
+
+	other := s.scraper.baselines.Reserve()
+	require.NoError(t, other.Resize(t.Context(), s.scraper.baselineLimit-int64(len(payload))))
+	require.NoError(t, s.try(payload, time.Now()))
+	larger := profiletest.HeapPprof(10, 1000, 2, 200)
+	larger.Mapping = append(larger.Mapping, &profile.Mapping{ID: 2, Start: 1 << 40, Limit: 2 << 40, File: "/lib/x"})
+	err := s.try(plain(t, larger), time.Now())
+	require.ErrorContains(t, err, "no room for a delta baseline")
+	assert.Equal(t, "too_large", outcomeOf(err))
+	assert.Len(t, s.all(), 4, "what was fetched is passed on")
+	other.Release()
+	assert.Len(t, s.scrape(payload, time.Now()), 2)
+	assert.Len(t, s.scrape(payload, time.Now()), 4)
+}

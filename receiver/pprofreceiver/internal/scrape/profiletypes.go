@@ -1,0 +1,66 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"path"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+)
+
+// profileType is a profile that targets serve.
+type profileType struct {
+	path         string // in the directory of the target
+	profileType  string // profile.type
+	temporality  ingest.TemporalityFunc
+	takesSeconds bool // its length is a parameter
+
+	// sinceLast: the target answers with the delta since it was last asked, as
+	// godeltaprof does.
+	sinceLast bool
+}
+
+// profileTypes are the values of the key profiles.
+var profileTypes = map[string]profileType{
+	"cpu":          {path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(ingest.TemporalityDelta), takesSeconds: true},
+	"heap":         {path: "heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.HeapTemporality},
+	"allocs":       {path: "allocs", profileType: ingest.ProfileTypeAllocs, temporality: ingest.HeapTemporality},
+	"goroutine":    {path: "goroutine", profileType: ingest.ProfileTypeGoroutine, temporality: ingest.Always(ingest.TemporalityInstant)},
+	"threadcreate": {path: "threadcreate", profileType: ingest.ProfileTypeThreadCreate, temporality: ingest.Always(ingest.TemporalityInstant)},
+	"mutex":        {path: "mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(ingest.TemporalityCumulative)},
+	"block":        {path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(ingest.TemporalityCumulative)},
+	"delta_heap":   {path: "delta_heap", profileType: ingest.ProfileTypeHeap, temporality: deltas(ingest.HeapTemporality), sinceLast: true},
+	"delta_mutex":  {path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(ingest.TemporalityDelta), sinceLast: true},
+	"delta_block":  {path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(ingest.TemporalityDelta), sinceLast: true},
+}
+
+// profileTypeOfPath is the profile type that the last part of a URL's path names: one of
+// ours, fgprof's, or an unknown one.
+func profileTypeOfPath(urlPath string) profileType {
+	last := path.Base(urlPath)
+	for _, of := range profileTypes {
+		if of.path == last {
+			return of
+		}
+	}
+	if last == "fgprof" {
+		return profileType{profileType: last, temporality: ingest.Always(ingest.TemporalityDelta), takesSeconds: true}
+	}
+	return profileType{temporality: ingest.Always(ingest.TemporalityUnknown)}
+}
+
+// isCumulative reports whether values of this type count from the start of the process.
+func (p profileType) isCumulative() bool {
+	return p.temporality("alloc_space") == ingest.TemporalityCumulative // as any type of mutex and block
+}
+
+// deltas is the temporality after cumulative values have become deltas.
+func deltas(of ingest.TemporalityFunc) ingest.TemporalityFunc {
+	return func(sampleType string) ingest.Temporality {
+		if t := of(sampleType); t != ingest.TemporalityCumulative {
+			return t
+		}
+		return ingest.TemporalityDelta
+	}
+}

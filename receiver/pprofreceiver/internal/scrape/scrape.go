@@ -1,0 +1,296 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scrape fetches pprof profiles over HTTP: the remote section of the receiver.
+//
+// Each profile type of each target is scraped independently of the others. What a
+// target counts from the start of its process becomes a delta from the scrape before.
+package scrape
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+)
+
+// Settings are those of a Scraper.
+type Settings struct {
+	Config             Config
+	ResourceAttributes map[string]string
+	Telemetry          component.TelemetrySettings
+	Metrics            Metrics
+}
+
+// Metrics are the instruments of a Scraper. All are required.
+type Metrics struct {
+	Scrapes        metric.Int64Counter     // by target, profile.type and outcome
+	Duration       metric.Float64Histogram // seconds, by profile.type and outcome
+	BaselineResets metric.Int64Counter     // by target and profile.type
+
+	// RegisterTargetUp registers a callback for the health of each target and
+	// profile.type: 1 or 0.
+	RegisterTargetUp func(metric.Int64Callback) error
+
+	// Attributes returns the attributes of a measurement: those of the component, and
+	// more.
+	Attributes func(more ...attribute.KeyValue) metric.MeasurementOption
+}
+
+// Scraper scrapes targets from Start to Shutdown.
+type Scraper struct {
+	// NewClient makes the HTTP client that Start uses. Tests replace it.
+	NewClient func(ctx context.Context, host component.Host) (*http.Client, error)
+
+	settings Settings
+	config   Config
+	ingester *ingest.Ingester
+	jobs     []*job
+
+	client        *http.Client
+	limit         int              // bytes of a body, and of a payload
+	arriving      *ingest.InFlight // large bodies
+	inFlight      *ingest.InFlight // profiles being processed
+	baselines     *ingest.InFlight
+	baselineLimit int64 // bytes
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// job is one URL that is scraped repeatedly, in a goroutine of its own.
+type job struct {
+	url        *url.URL
+	resource   pcommon.Map
+	of         profileType
+	cumulative bool // deltas are computed here
+	baseline   *baseline
+	logger     *zap.Logger
+	attributes []attribute.KeyValue // of metrics: target and profile type
+
+	up           atomic.Int64 // 1 and 0, or healthUnknown
+	lastReported string       // outcome that was last logged as a warning
+}
+
+const healthUnknown = -1
+
+// New returns a Scraper that passes profiles to the ingester.
+func New(set Settings, ingester *ingest.Ingester) (*Scraper, error) {
+	s := &Scraper{settings: set, config: set.Config, ingester: ingester}
+	s.NewClient = s.newClient
+	if endpoint := s.config.HTTP.Endpoint; endpoint != "" {
+		at, err := parseTarget("endpoint", endpoint)
+		if err != nil {
+			return nil, err
+		}
+		of := profileTypeOfPath(at.Path)
+		if at.Query().Has(secondsParameter) {
+			of.temporality = ingest.Always(ingest.TemporalityDelta) // of any type: what happened meanwhile
+			of.sinceLast = false
+		}
+		s.addJob(at, at, of, at.Host, nil)
+	}
+	targets := make([]*url.URL, 0, len(s.config.Targets))
+	for i, target := range s.config.Targets {
+		at, err := parseTarget("targets::"+strconv.Itoa(i)+"::endpoint", target.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		if strings.Trim(at.Path, "/") == "" {
+			at.Path = defaultPprofPath
+		}
+		targets = append(targets, at)
+	}
+	for i, target := range s.config.Targets {
+		for _, name := range s.config.profilesOf(target) {
+			of := profileTypes[name]
+			s.addJob(targets[i], targets[i].JoinPath(of.path), of, instanceOf(targets[i], targets), target.ResourceAttributes)
+		}
+	}
+	return s, nil
+}
+
+// instanceOf is the service.instance.id of a target: its host and port, and the path if
+// other targets have the same host and port.
+func instanceOf(at *url.URL, all []*url.URL) string {
+	for _, other := range all {
+		if strings.EqualFold(at.Host, other.Host) && locationOf(at) != locationOf(other) {
+			return locationOf(at)
+		}
+	}
+	return at.Host
+}
+
+func (s *Scraper) addJob(target, from *url.URL, of profileType, instance string, attributes map[string]string) {
+	if query := from.Query(); of.takesSeconds && !query.Has(secondsParameter) {
+		query.Set(secondsParameter, strconv.Itoa(int(s.config.cpuDuration()/time.Second)))
+		withSeconds := *from
+		withSeconds.RawQuery = query.Encode()
+		from = &withSeconds
+	}
+	job := &job{
+		url:        from,
+		resource:   ingest.NewResource(map[string]string{ingest.AttributeServiceInstanceID: instance}, s.settings.ResourceAttributes, attributes),
+		of:         of,
+		cumulative: s.config.Delta && !of.sinceLast && of.isCumulative(),
+		logger:     s.settings.Telemetry.Logger.With(zap.String("target", targetName(target)), zap.String("profile", of.profileType)),
+		attributes: []attribute.KeyValue{
+			attribute.String("target", targetName(target)),
+			attribute.String("profile.type", of.profileType),
+		},
+	}
+	job.up.Store(healthUnknown)
+	s.jobs = append(s.jobs, job)
+}
+
+func (s *Scraper) newClient(ctx context.Context, host component.Host) (*http.Client, error) {
+	config := s.config.HTTP
+	config.Timeout = 0 // each scrape has a context with it
+	settings := s.settings.Telemetry
+	settings.TracerProvider = noop.NewTracerProvider() // spans would hold the query
+	return config.ToClient(ctx, host.GetExtensions(), settings)
+}
+
+// Start starts to scrape, each profile first at its own time within the interval.
+func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
+	if s.client, err = s.NewClient(ctx, host); err != nil {
+		return err
+	}
+	s.client.CheckRedirect = stayOnHost
+	s.limit = int(s.config.MaxDecompressedSize)
+	s.arriving = ingest.NewInFlight(int64(s.config.MaxInFlight), s.config.HTTP.Timeout)
+	s.inFlight = ingest.NewInFlight(int64(s.config.MaxInFlight), s.config.HTTP.Timeout)
+	s.baselineLimit = int64(s.config.MaxInFlight) / 2
+	s.baselines = ingest.NewInFlight(s.baselineLimit, 0)
+	if err := s.settings.Metrics.RegisterTargetUp(s.observeHealth); err != nil {
+		return err
+	}
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	for _, job := range s.jobs {
+		s.running.Go(func() { s.run(ctx, job) })
+	}
+	return nil
+}
+
+// Shutdown cancels running scrapes and discards their unfinished profiles.
+func (s *Scraper) Shutdown() {
+	if s.cancel == nil { // not started
+		return
+	}
+	s.cancel()
+	s.running.Wait()
+	s.client.CloseIdleConnections()
+}
+
+// InUse is how many bytes arriving bodies and profiles being processed hold. It is for
+// tests.
+func (s *Scraper) InUse() int64 { return s.arriving.InUse() + s.inFlight.InUse() }
+
+func (s *Scraper) observeHealth(_ context.Context, observer metric.Int64Observer) error {
+	for _, job := range s.jobs {
+		if up := job.up.Load(); up != healthUnknown {
+			observer.Observe(up, s.settings.Metrics.Attributes(job.attributes...))
+		}
+	}
+	return nil
+}
+
+// offset is the time within the interval at which a URL is scraped: always the same,
+// and evenly spread over URLs.
+func offset(from *url.URL, interval time.Duration) time.Duration {
+	sum := sha256.Sum256([]byte(from.String()))
+	return time.Duration(binary.BigEndian.Uint64(sum[:]) % uint64(interval))
+}
+
+func (s *Scraper) run(ctx context.Context, job *job) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(offset(job.url, s.config.CollectionInterval)):
+	}
+	ticker := time.NewTicker(s.config.CollectionInterval)
+	defer ticker.Stop()
+	for {
+		s.scrapeAndReport(ctx, job)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// scrapeAndReport scrapes once, and logs and measures the outcome.
+func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
+	start := time.Now()
+	fetched, err := s.scrape(ctx, job)
+	if ctx.Err() != nil {
+		return
+	}
+	metrics, outcome := s.settings.Metrics, outcomeOf(err)
+	metrics.Scrapes.Add(ctx, 1, metrics.Attributes(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
+	metrics.Duration.Record(ctx, fetched.Sub(start).Seconds(), metrics.Attributes(
+		attribute.String("profile.type", job.of.profileType), attribute.String("outcome", outcome)))
+	up := int64(0)
+	if outcome == outcomeSuccess || outcome == outcomeRejected {
+		up = 1
+	}
+	job.up.Store(up)
+
+	switch {
+	case outcome == outcomeSuccess && job.lastReported != "":
+		job.logger.Info("Scrape succeeded again")
+		job.lastReported = ""
+	case outcome == outcomeSuccess:
+	case outcome == job.lastReported:
+		job.logger.Debug("Scrape failed", zap.String("outcome", outcome), zap.Error(err))
+	default:
+		job.logger.Warn("Scrape failed; further identical failures are logged at debug level", zap.String("outcome", outcome), zap.Error(err))
+		job.lastReported = outcome
+	}
+}
+
+// scrape fetches a profile and ingests it. It returns the time at which the target had
+// answered.
+func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			fetched, err = time.Now(), failed(outcomePanic, "panic: %v", cause)
+		}
+	}()
+	held := s.inFlight.Reserve()
+	defer held.Release()
+	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
+	defer cancel()
+	body, err := s.fetch(within, job.url, held)
+	fetched = time.Now()
+	if outcomeOf(err) == outcomeUnreachable {
+		return fetched, err
+	}
+	var data []byte
+	if err == nil {
+		data, err = ingest.Decompress(within, body, s.limit, held)
+	}
+	if err != nil {
+		job.lost(fetched)
+		return fetched, err
+	}
+	d := deltaScrape{Scraper: s, job: job, ctx: within, held: held, body: body, at: fetched}
+	return fetched, d.ingest(ctx, data)
+}

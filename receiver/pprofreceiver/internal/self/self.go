@@ -1,0 +1,146 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package self profiles the collector's own process: the self section of the receiver.
+package self
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// profileTypes are the profile types that the collector can collect of itself. All but
+// cpu are profiles of runtime/pprof of the same name.
+var profileTypes = []string{ingest.ProfileTypeAllocs, ingest.ProfileTypeBlock, ingest.ProfileTypeCPU,
+	ingest.ProfileTypeGoroutine, ingest.ProfileTypeHeap, ingest.ProfileTypeMutex}
+
+// MaxProfile bounds a profile of the process itself, in bytes.
+const MaxProfile = 256 << 20
+
+// Profiler profiles the process at an interval, from Start to Shutdown.
+type Profiler struct {
+	config   Config
+	resource pcommon.Map
+	ingester *ingest.Ingester
+	logger   *zap.Logger
+
+	cancel       context.CancelFunc
+	running      sync.WaitGroup
+	releaseRates func()
+}
+
+// New returns a Profiler whose profiles have the collector's own resource, overridden by
+// resourceAttributes.
+func New(config Config, collector pcommon.Resource, resourceAttributes map[string]string, ingester *ingest.Ingester, logger *zap.Logger) *Profiler {
+	resource := pcommon.NewMap()
+	collector.Attributes().CopyTo(resource)
+	ingest.PutStrings(resource, resourceAttributes)
+	// The CPU profile takes time and comes last.
+	config.Profiles = slices.Clone(config.Profiles)
+	if i := slices.Index(config.Profiles, ingest.ProfileTypeCPU); i >= 0 {
+		config.Profiles = append(slices.Delete(config.Profiles, i, i+1), ingest.ProfileTypeCPU)
+	}
+	return &Profiler{config: config, resource: resource, ingester: ingester, logger: logger}
+}
+
+// Start starts the first collection immediately.
+func (p *Profiler) Start(ctx context.Context) {
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	releaseMutex := mutexRate.hold(p.config.MutexProfileFraction)
+	releaseBlock := blockRate.hold(p.config.BlockProfileFraction)
+	p.releaseRates = func() { releaseMutex(); releaseBlock() }
+	p.running.Go(func() {
+		ticker := time.NewTicker(p.config.CollectionInterval)
+		defer ticker.Stop()
+		for {
+			p.collectAll(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+}
+
+// Shutdown cancels a collection and discards its unfinished profile.
+func (p *Profiler) Shutdown() {
+	if p.cancel == nil { // not started
+		return
+	}
+	p.cancel()
+	p.running.Wait()
+	p.releaseRates()
+	p.cancel = nil
+}
+
+func (p *Profiler) collectAll(ctx context.Context) {
+	for _, profileType := range p.config.Profiles {
+		err := p.collect(ctx, profileType)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			p.logger.Warn("Dropped a self profile", zap.String("profile", profileType), zap.Error(err))
+		}
+	}
+}
+
+func (p *Profiler) collect(ctx context.Context, profileType string) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	var profile bytes.Buffer
+	if profileType == ingest.ProfileTypeCPU {
+		err = profileCPU(ctx, p.config.cpuDuration(), &profile)
+	} else {
+		err = pprof.Lookup(profileType).WriteTo(&profile, 0)
+	}
+	if err != nil {
+		return err
+	}
+	payload, err := pproftranslator.Decompress(profile.Bytes(), MaxProfile)
+	if err != nil {
+		return err
+	}
+	temporality := ingest.GoTemporality(profileType, false)
+	if profileType == ingest.ProfileTypeAllocs {
+		temporality = ingest.HeapTemporality
+	}
+	return p.ingester.Ingest(ctx, ingest.Payload{Data: payload, Resource: p.resource, ProfileType: profileType, Temporality: temporality}, nil)
+}
+
+// cpuProfiler is held by the receiver that takes a CPU profile: Go has one CPU profiler
+// for the process. Others wait.
+var cpuProfiler = make(chan struct{}, 1)
+
+func profileCPU(ctx context.Context, duration time.Duration, to *bytes.Buffer) error {
+	select {
+	case cpuProfiler <- struct{}{}:
+		defer func() { <-cpuProfiler }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := pprof.StartCPUProfile(to); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(duration):
+	case <-ctx.Done():
+	}
+	pprof.StopCPUProfile()
+	return ctx.Err()
+}
