@@ -3,25 +3,24 @@
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
-// Package pprofreceiver is a collector receiver that turns pprof into OTLP
-// profiles: what clients push over HTTP, what it scrapes, what it finds in files, and
-// what it takes of the collector itself.
+// Package pprofreceiver is a Collector receiver that translates pprof to OTLP profiles.
+// It accepts pushes over HTTP, scrapes targets, reads files and profiles the Collector
+// itself.
 //
 // It promises:
 //
-//   - What it answers with success has been accepted by the next component;
-//     what it refuses, it refuses with a status that says whose fault it is and
-//     a message that says where.
-//   - Whatever arrives, memory stays bounded: each payload by
-//     max_decompressed_size through all its layers of compression, all payloads
-//     together by max_in_flight. Bad input never ends the process.
-//   - A payload sent again gets the same profile ids, so that it can be
-//     recognized; two resources never share one.
+//   - A success response means that the next consumer has accepted the profiles. Any
+//     other response says what is wrong and whether a retry can succeed.
+//   - Memory is bounded, whatever arrives: each payload by max_decompressed_size, with
+//     all its layers of compression, and all payloads by max_in_flight. Invalid input
+//     never ends the process.
+//   - A payload that is sent again gets the same profile IDs, so that a processor can
+//     drop it. Two resources never share an ID.
 //   - Each resource has a service.name.
-//   - One bad profile of a request loses no other.
-//   - A scrape ends by its timeout, holds up no other, and takes no credential to
-//     another host. What a target counts from its start is reported as the
-//     difference from the scrape before, and never as one when there was none.
-//   - Each finished file is read at least once, and noted as read when the next
-//     component has accepted it.
+//   - An invalid profile does not affect the other profiles of its request.
+//   - A scrape ends by its timeout, delays no other scrape, and sends no credentials to
+//     another host. Cumulative values become deltas to the previous scrape; without one
+//     there is no delta.
+//   - Each complete file is read at least once, and recorded as read when the next
+//     consumer has accepted it.
 package pprofreceiver

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
-// telemetry is what one receiver counts with, all its sections.
+// telemetry holds the metrics of one receiver, for all its sections.
 type telemetry struct {
 	*metadata.TelemetryBuilder
 	instance attribute.KeyValue
@@ -25,8 +25,7 @@ func newTelemetry(set receiver.Settings) (*telemetry, error) {
 	return &telemetry{TelemetryBuilder: builder, instance: attribute.String("receiver", set.ID.String())}, nil
 }
 
-// with makes what goes with everything that is counted: which receiver it is of, and
-// these attributes.
+// with returns the attributes of a measurement: the receiver's ID and these.
 func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.instance}, attributes...)...))
 }
