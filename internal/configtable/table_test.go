@@ -85,7 +85,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 		r.kind = "optional " + r.kind
 		return below, err
 	}
-	if _, isText := v.Addr().Interface().(encoding.TextUnmarshaler); isText {
+	if _, isText := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr()); isText {
 		r.kind = "string"
 		if strings.HasSuffix(t.PkgPath(), "/bytesize") {
 			r.kind = "size"
@@ -97,8 +97,8 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 	case reflect.Struct:
 		r.kind = "section"
 		if isOurs(t) {
-			for i := range t.NumField() {
-				if field := t.Field(i); strings.Contains(field.Tag.Get("mapstructure"), ",squash") && !isOurs(field.Type) {
+			for field := range t.Fields() {
+				if strings.Contains(field.Tag.Get("mapstructure"), ",squash") && !isOurs(field.Type) {
 					r.kind = "section, extends " + link(field.Type)
 				}
 			}
@@ -153,7 +153,7 @@ func textOf(v reflect.Value) string {
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	}
-	if text, ok := v.Interface().(encoding.TextMarshaler); ok {
+	if text, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok {
 		if marshaled, err := text.MarshalText(); err == nil {
 			return string(marshaled)
 		}
