@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/load"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
 )
 
 // ratedLoad is in profiles of this process per second: the load of a sidecar with one core in the

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/load"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
 )
 
 const (

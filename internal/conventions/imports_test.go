@@ -19,11 +19,11 @@ import (
 // layers, apart from those below its own directory. Add a new package here.
 var layers = [][]string{
 	{"internal/bytesize", "internal/wire"},
-	{"internal/dictionary", "internal/segment", "internal/strictconfig", "internal/load"},
+	{"internal/dictionary", "internal/segment", "internal/strictconfig"},
 	{"internal/merge", "internal/filewatch", "translator/pproftranslator"},
 	{"internal/ingest"},
 	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
-	{"cmd/otelcol-profiles", "cmd/pprofload", "internal/configtable"},
+	{"cmd/otelcol-profiles", "internal/configtable"},
 }
 
 // independent packages check the others and therefore share no code with them, apart from
