@@ -110,7 +110,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofFiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_files",
-		metric.WithDescription("Files that were read or left out, by outcome. [Development]"),
+		metric.WithDescription("Files that were read or skipped, by outcome. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
