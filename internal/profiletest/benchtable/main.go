@@ -32,8 +32,8 @@ var tables = map[string]struct{ title, metrics string }{
 		"A million locations; 100,000 distinct labels compared with equal ones",
 		"million-ms distinct-ms distinct/equal",
 	},
-	"Difference": {
-		"Delta of a heap profile, compared with google/pprof's parse and merge",
+	"Delta": {
+		"Ingest the delta of a heap profile from itself, compared with google/pprof's parse and merge",
 		"pprof-B kept-B ours-µs google-µs ours/google ours-allocs google-allocs",
 	},
 	"Size": {
