@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -54,4 +55,58 @@ service:
 	wait()
 	c.stop(t)
 	l.verify(t, files, fmt.Sprintf("%d SIGHUP", reloads))
+}
+
+// TestBrokenReloadEndsTheProgramAndLosesNothing_D5 sends SIGHUP with an unknown key in the
+// configuration. The Collector cannot return to the old configuration: it names the key and
+// ends with an error, so that its unit or pod starts it again.
+func TestBrokenReloadEndsTheProgramAndLosesNothing_D5(t *testing.T) {
+	parallel(t)
+	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
+	config := fmt.Sprintf(`
+receivers:
+  pprof:
+    server: {endpoint: %s}
+processors:
+  profiles_dedup: {window: 1h}
+exporters:
+  profiles_file: {directory: %s}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
+`, address, files)
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	writeConfig := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeConfig(config)
+	c := launch(t, program(t), nil, "--config", path)
+	c.url, c.files = "http://"+address, files
+	c.awaitReady(t)
+
+	var l ledger
+	ctx, cancel := context.WithCancel(t.Context())
+	wait := l.clients(ctx, t, 4, c.url, 5*time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
+	writeConfig(strings.Replace(config, "{window: 1h}", "{windows: 1h}", 1))
+	if err := c.command.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-c.exited:
+		if err == nil {
+			t.Error("the program ended without an error")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the program still runs with a broken configuration")
+	}
+	if !strings.Contains(c.logs.String(), "windows") {
+		t.Errorf("the error does not name the key windows:\n%s", c.logs)
+	}
+	cancel()
+	wait()
+	l.verify(t, files, "1 SIGHUP")
 }
