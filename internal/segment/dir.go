@@ -6,11 +6,10 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"syscall"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 )
 
 // Dir is a directory as this package uses it. Tests inject faults into the one that
-// OpenDir returns. Names are those of its entries.
+// OpenDir returns. Names are relative to it.
 type Dir interface {
 	// Create creates an empty file. The error is fs.ErrExist if the name is taken.
 	Create(name string) (File, error)
@@ -32,29 +31,26 @@ type Dir interface {
 	Rename(from, to string) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
-	// List returns the names of all entries, sorted.
-	List() ([]string, error)
-	// OpenChild opens a subdirectory. It follows no link. The error is fs.ErrNotExist if
-	// the name is free, and ErrNotDirectory if it is taken by something else.
+	// List returns all entries, sorted by name.
+	List() ([]fs.DirEntry, error)
+	// OpenChild opens an existing subdirectory. It follows no link.
 	OpenChild(name string) (Dir, error)
 	// Sync puts created, renamed and removed entries on the disk.
 	Sync() error
-	// Current reports whether the path still leads to the directory.
-	Current() (bool, error)
 	Close() error
 }
 
 // File is an open file as this package uses it.
 type File interface {
-	ReadAt(p []byte, offset int64) (int, error)
-	WriteAt(p []byte, offset int64) (int, error)
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
 	Truncate(size int64) error
 	Sync() error
 	Stat() (fs.FileInfo, error)
 	// Lock takes the advisory lock until Close. It returns false if another open file has
 	// it.
 	Lock() (bool, error)
-	Close() error
 }
 
 // osDir is a directory of the operating system. Links in it cannot lead out of it.
@@ -62,7 +58,6 @@ type osDir struct {
 	path string
 	root *os.Root
 	self *os.File
-	info fs.FileInfo
 }
 
 // OpenDir opens the directory at path, or the one for the group below it. It creates
@@ -77,12 +72,7 @@ func OpenDir(path string, group ...string) (Dir, error) {
 		return nil, err
 	}
 	for _, name := range group {
-		child, err := dir.openChild(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err = dir.create(name); err == nil {
-				child, err = dir.openChild(name)
-			}
-		}
+		child, err := dir.openOrCreate(name)
 		_ = dir.Close() // nothing was written through it
 		if err != nil {
 			return nil, err
@@ -97,33 +87,36 @@ func OpenDir(path string, group ...string) (Dir, error) {
 func openPath(path string) (*osDir, error) {
 	root, err := os.OpenRoot(path)
 	if parent := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && parent != path {
-		above, openErr := openPath(parent)
-		if openErr != nil {
-			return nil, openErr
+		above, err := openPath(parent)
+		if err != nil {
+			return nil, err
 		}
-		err = above.create(filepath.Base(path))
-		_ = above.Close()
-		if err == nil {
-			root, err = os.OpenRoot(path)
-		}
+		defer func() { _ = above.Close() }()
+		return above.openOrCreate(filepath.Base(path))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return newDir(root, path)
+	return newDir(path, root, err)
 }
 
 // newDir takes ownership of the root, and closes it if it fails.
-func newDir(root *os.Root, path string) (*osDir, error) {
+func newDir(path string, root *os.Root, err error) (*osDir, error) {
+	if err != nil {
+		return nil, err
+	}
 	self, err := root.Open(".")
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	info, err := self.Stat()
-	if err != nil {
-		return nil, errors.Join(err, self.Close(), root.Close())
+	return &osDir{path: path, root: root, self: self}, nil
+}
+
+func (d *osDir) openOrCreate(name string) (*osDir, error) {
+	child, err := d.openChild(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = d.create(name); err == nil {
+			child, err = d.openChild(name)
+		}
 	}
-	return &osDir{path: path, root: root, self: self, info: info}, nil
+	return child, err
 }
 
 // create creates a subdirectory and syncs this directory. If the sync fails it removes
@@ -143,6 +136,21 @@ func (d *osDir) create(name string) error {
 	return nil
 }
 
+func (d *osDir) openChild(name string) (*osDir, error) {
+	path := filepath.Join(d.path, name)
+	info, err := d.root.Lstat(name)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotDirectory}
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := d.root.OpenRoot(name)
+	return newDir(path, root, err)
+}
+
+func (d *osDir) OpenChild(name string) (Dir, error) { return d.openChild(name) }
+
 func (d *osDir) Create(name string) (File, error) {
 	return d.openFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
@@ -151,10 +159,7 @@ func (d *osDir) Open(name string) (File, error) { return d.openFile(name, os.O_R
 
 func (d *osDir) openFile(name string, flag int) (File, error) {
 	f, err := d.root.OpenFile(name, flag, filePermission)
-	if err != nil {
-		return nil, err
-	}
-	return osFile{f}, nil
+	return osFile{f}, err
 }
 
 func (d *osDir) Lstat(name string) (fs.FileInfo, error) { return d.root.Lstat(name) }
@@ -164,10 +169,10 @@ func (d *osDir) LstatPath(name string) (fs.FileInfo, error) {
 }
 
 // Rename links and removes, since no rename of the os package refuses to replace a file.
-// If the process ends between the two steps, the next repair removes the first name.
+// If only the first step succeeded, the next call takes the second one.
 func (d *osDir) Rename(from, to string) error {
 	err := d.root.Link(from, to)
-	if err == nil {
+	if err == nil || errors.Is(err, fs.ErrExist) && d.sameFile(from, to) {
 		return d.root.Remove(from)
 	}
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
@@ -182,63 +187,20 @@ func (d *osDir) Rename(from, to string) error {
 	return d.root.Rename(from, to)
 }
 
+func (d *osDir) sameFile(a, b string) bool {
+	first, err := d.root.Lstat(a)
+	if err != nil {
+		return false
+	}
+	second, err := d.root.Lstat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
 func (d *osDir) Remove(name string) error { return d.root.Remove(name) }
 
-func (d *osDir) List() ([]string, error) {
-	// d.self would continue where the last listing ended.
-	self, err := d.root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	names, err := self.Readdirnames(-1)
-	slices.Sort(names)
-	return names, errors.Join(err, self.Close())
-}
-
-func (d *osDir) OpenChild(name string) (Dir, error) {
-	child, err := d.openChild(name)
-	if err != nil {
-		return nil, err
-	}
-	return child, nil
-}
-
-func (d *osDir) openChild(name string) (*osDir, error) {
-	path := filepath.Join(d.path, name)
-	found, err := d.root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !found.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotDirectory}
-	}
-	root, err := d.root.OpenRoot(name)
-	if err != nil {
-		return nil, err
-	}
-	child, err := newDir(root, path)
-	if err != nil {
-		return nil, err
-	}
-	if !os.SameFile(found, child.info) { // a link took its place
-		return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: ErrGone}, child.Close())
-	}
-	return child, nil
-}
+func (d *osDir) List() ([]fs.DirEntry, error) { return fs.ReadDir(d.root.FS(), ".") }
 
 func (d *osDir) Sync() error { return syncDir(d.self) }
-
-func (d *osDir) Current() (bool, error) {
-	info, err := os.Stat(d.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
-		return false, nil
-	case err != nil:
-		return false, err
-	default:
-		return os.SameFile(info, d.info), nil
-	}
-}
 
 func (d *osDir) Close() error { return errors.Join(d.self.Close(), d.root.Close()) }
 

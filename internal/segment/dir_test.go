@@ -30,6 +30,10 @@ func TestRenameNeverReplaces(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(path, "b"))
 	require.NoError(t, err)
 	assert.Equal(t, "b", string(data))
+	// An earlier Rename could not remove the first name.
+	require.NoError(t, os.Link(filepath.Join(path, "c"), filepath.Join(path, "d")))
+	require.NoError(t, dir.Rename("c", "d"))
+	assert.Equal(t, []string{"b", "d"}, list(t, path))
 }
 
 func TestDirReachesNothingOutside(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -54,7 +55,8 @@ type ClosedFile struct {
 
 // partialFile is a file that is being written. It holds the file's lock.
 type partialFile struct {
-	ClosedFile // Size ends the last accepted record
+	// Size ends the last accepted record. A file with a Reason gets no more records.
+	ClosedFile
 
 	dir     Dir
 	file    File
@@ -80,11 +82,6 @@ func newPartial(dir Dir, path string, name Name, file File, created time.Time) *
 func createPartial(dir Dir, path string, names *names, now time.Time) (*partialFile, error) {
 	for range 10_000 {
 		name := names.next(now)
-		if _, err := dir.Lstat(name.String()); err == nil {
-			continue
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
 		name.Partial = true
 		file, err := dir.Create(name.String())
 		if errors.Is(err, fs.ErrExist) {
@@ -94,19 +91,28 @@ func createPartial(dir Dir, path string, names *names, now time.Time) (*partialF
 			return nil, err
 		}
 		f := newPartial(dir, path, name, file, now)
-		// Without the lock, a repair of the same directory could take the file for an
-		// incomplete one and remove it.
-		locked, err := file.Lock()
-		if err == nil && locked {
-			err = f.check()
-		}
-		if err == nil && !locked || errors.Is(err, ErrGone) {
-			_ = file.Close() // the repair has it
+		if err = f.lock(); errors.Is(err, errLocked) || errors.Is(err, ErrGone) {
+			_ = file.Close() // another Writer, which recovers files, has it
 			continue
 		}
 		return f, err
 	}
 	return nil, fmt.Errorf("no free file name after %s", names.next(now))
+}
+
+var errLocked = errors.New("another process has the lock")
+
+// lock takes the lock of the file, without which a Writer that recovers files takes the
+// file for an incomplete one. It returns ErrGone if that has happened before.
+func (f *partialFile) lock() error {
+	locked, err := f.file.Lock()
+	if err == nil && !locked {
+		err = errLocked
+	}
+	if err != nil {
+		return err
+	}
+	return f.check()
 }
 
 // check returns ErrGone if the name does not lead to the file, or if the file does not
@@ -119,21 +125,26 @@ func (f *partialFile) check() error {
 		}
 		f.info = info
 	}
-	named, err := f.dir.Lstat(f.name.String())
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !f.matches(named) {
+	return f.compare(f.dir.Lstat(f.name.String()))
+}
+
+// checkPath is check by the path of the directory: it detects that the directory was
+// removed or replaced, too.
+func (f *partialFile) checkPath() error {
+	return f.compare(f.dir.LstatPath(f.name.String()))
+}
+
+func (f *partialFile) compare(named fs.FileInfo, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
 		return ErrGone
+	case err != nil:
+		return err
+	case !os.SameFile(f.info, named), named.Size() != f.Size && !(f.torn && named.Size() > f.Size):
+		return ErrGone
+	default:
+		return nil
 	}
-	return err
-}
-
-// inPlace reports whether the path leads to the file. False may also mean a fault.
-func (f *partialFile) inPlace() bool {
-	named, err := f.dir.LstatPath(filepath.Base(f.Path))
-	return err == nil && f.matches(named)
-}
-
-func (f *partialFile) matches(named fs.FileInfo) bool {
-	return os.SameFile(f.info, named) && (named.Size() == f.Size || f.torn && named.Size() > f.Size)
 }
 
 // write writes a record after the last one. Until accept is called, cut undoes it.
@@ -144,9 +155,6 @@ func (f *partialFile) write(record encoded, now time.Time) error {
 	}
 	at := f.Size
 	for _, chunk := range record.chunks {
-		if len(chunk) == 0 {
-			continue
-		}
 		n, err := f.file.WriteAt(chunk, at)
 		if err == nil && n != len(chunk) {
 			err = io.ErrShortWrite
@@ -211,27 +219,24 @@ func (f *partialFile) syncName() error {
 }
 
 // close cuts, syncs, renames and closes the file, or removes it if it has no records.
-// After an error it can be called again and continues; but ErrGone is final.
+// After an error it can be called again and continues; but ErrGone is final, and the file
+// is closed.
 func (f *partialFile) close(names *names) error {
 	if !f.renamed {
-		if err := f.check(); err != nil {
+		err := f.check()
+		switch {
+		case errors.Is(err, ErrGone):
+			f.abandon()
 			return err
-		}
-		if f.Records == 0 {
-			if err := f.dir.Remove(f.name.String()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+		case err == nil && f.Records > 0:
+			err = f.rename(names)
+		case err == nil:
+			if err = f.dir.Remove(f.name.String()); errors.Is(err, fs.ErrNotExist) {
+				err = nil
 			}
-			_ = f.file.Close() // there is nothing in it
-			return nil
+			f.unlisted = false
 		}
-		if err := f.cut(); err != nil {
-			return err
-		}
-		// Content before name: a closed file is never empty, even after a power loss.
-		if err := f.syncContent(); err != nil {
-			return err
-		}
-		if err := f.rename(names); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -242,8 +247,15 @@ func (f *partialFile) close(names *names) error {
 	return nil
 }
 
-// rename gives the file its final name, or the next one that is free.
+// rename gives the file its final name, or the next one that is free. The content is
+// synced before: a closed file is never empty, even after a power loss.
 func (f *partialFile) rename(names *names) error {
+	if err := f.cut(); err != nil {
+		return err
+	}
+	if err := f.syncContent(); err != nil {
+		return err
+	}
 	for name := f.name.closed(); ; name.Sequence = names.next(f.created).Sequence {
 		err := f.dir.Rename(f.name.String(), name.String())
 		if err == nil {
@@ -259,5 +271,12 @@ func (f *partialFile) rename(names *names) error {
 
 // discard makes close remove the file, whatever is in it.
 func (f *partialFile) discard() {
-	f.Records, f.Size, f.torn, f.renamed = 0, 0, true, false
+	f.Reason, f.Records, f.Size, f.torn, f.renamed = ByError, 0, 0, true, false
+}
+
+// abandon closes the descriptor, and with it the lock, of a file that cannot be closed. Its
+// name stays .partial, if it has one.
+func (f *partialFile) abandon() {
+	_ = f.cut() // a file that was moved still ends on a record
+	_ = f.file.Close()
 }

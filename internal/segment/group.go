@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 )
 
@@ -70,11 +69,6 @@ func escape(text string, first, foldCase bool) string {
 		}
 	}
 	return b.String()
-}
-
-// isGroup reports whether all names are such as GroupName and TypedGroupName return.
-func isGroup(names []string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return !groupName.MatchString(name) })
 }
 
 // cutName shortens a long name. "~" is in no other name.

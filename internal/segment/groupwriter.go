@@ -7,15 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
 )
-
-// maxPending is how many files may wait to be closed after faults. Each has an open
-// descriptor.
-const maxPending = 16
 
 // groupWriter writes the records of one group and content into the group's directory.
 type groupWriter struct {
@@ -23,38 +18,38 @@ type groupWriter struct {
 	group   []string
 	path    string
 
-	// Guarded by Writer.mu.
-	users   int
-	lastUse uint64
+	lastUse uint64 // guarded by Writer.mu
 
-	mu      sync.Mutex
-	dir     Dir // nil before the first record, and while the directory cannot be opened
-	names   names
-	current *partialFile   // nil until the next record
-	pending []*partialFile // to be closed when the fault is gone
+	mu     sync.Mutex
+	names  names
+	file   *partialFile // nil until the next record
+	dir    Dir          // that of the file
+	closed bool
 }
 
 // append writes a record. After an error nothing of it is in the file.
 func (g *groupWriter) append(record Record, e encoded) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
 	now := g.options.Now()
 	if err := g.prepare(e.size(), now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}
-	f := g.current
-	if err := g.write(f, e, now); err != nil {
+	f := g.file
+	if err := g.write(e, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
 	f.accept(record, e.size())
 	if g.names.format.bare() {
 		// The record is accepted when the file has its final name.
-		g.current, f.Reason = nil, BySingleRecord
-		if err := f.close(&g.names); err != nil {
-			g.discard(f)
-			return &fs.PathError{Op: "close", Path: f.Path, Err: err}
+		if err := g.closeFile(BySingleRecord); err != nil {
+			f.discard()
+			g.retire(ByError)
+			return err
 		}
-		g.options.FileClosed(f.ClosedFile)
 	} else if reason := g.options.Rotation.due(f, 1, now); reason != "" {
 		g.retire(reason)
 	}
@@ -62,94 +57,69 @@ func (g *groupWriter) append(record Record, e encoded) error {
 	return nil
 }
 
-// prepare makes g.current a file that a record of size bytes can be written to.
+// prepare makes g.file a file that a record of size bytes can be written to.
 func (g *groupWriter) prepare(size int64, now time.Time) error {
-	if err := g.checkInPlace(); err != nil {
+	if err := g.checkPath(); err != nil {
 		return err
 	}
-	if f := g.current; f != nil {
-		if reason := g.options.Rotation.due(f, size, now); reason != "" {
-			g.retire(reason)
-		} else if f.cut() != nil {
-			g.retire(ByError)
+	if f := g.file; f != nil {
+		reason := f.Reason
+		if reason == "" {
+			reason = g.options.Rotation.due(f, size, now)
 		}
-	}
-	if g.current != nil {
-		return nil
-	}
-	if len(g.pending) >= maxPending {
-		if err := g.closePending(); len(g.pending) >= maxPending {
-			return fmt.Errorf("%d files pending rename: %w", len(g.pending), err)
+		if reason == "" {
+			return f.cut()
 		}
-	}
-	f, err := createPartial(g.dir, g.path, &g.names, now)
-	if f == nil && errors.Is(err, fs.ErrNotExist) {
-		// Another process removed the empty directory after it was checked.
-		if err = g.checkInPlace(); err == nil {
-			f, err = createPartial(g.dir, g.path, &g.names, now)
-		}
-	}
-	if err != nil {
-		if f != nil {
-			g.discard(f)
-		}
-		return err
-	}
-	g.current = f
-	return nil
-}
-
-// checkInPlace detects what other processes did to the directory and the current file. It
-// opens the directory if that is not open.
-func (g *groupWriter) checkInPlace() error {
-	if g.current != nil && g.current.inPlace() {
-		return nil // the usual case, with one call
-	}
-	if g.dir != nil {
-		current, err := g.dir.Current()
-		if err != nil {
+		if err := g.closeFile(reason); err != nil {
 			return err
 		}
-		if !current {
-			g.leaveDir()
-		}
 	}
-	if g.dir == nil {
-		dir, err := g.options.OpenDir(g.options.Directory, g.group...)
-		if err != nil {
-			return err
-		}
-		g.dir = dir
-	}
-	if g.current == nil {
-		return nil
-	}
-	err := g.current.check()
-	if errors.Is(err, ErrGone) {
-		g.abandon(g.current)
-		g.current = nil
-		return nil
+	err := g.create(now)
+	if errors.Is(err, fs.ErrNotExist) && g.file == nil {
+		err = g.create(now) // the empty directory was removed when it had just been opened
 	}
 	return err
 }
 
-// leaveDir closes the files in a directory that was removed or moved, if that is possible.
-func (g *groupWriter) leaveDir() {
-	g.options.Failed(&fs.PathError{Op: "find directory", Path: g.path, Err: fmt.Errorf("%w; recreating it", ErrGone)})
-	if g.current != nil {
+// checkPath detects what other processes did to the directory and the file.
+func (g *groupWriter) checkPath() error {
+	if g.file == nil {
+		return nil
+	}
+	err := g.file.checkPath()
+	if !errors.Is(err, ErrGone) {
+		return err
+	}
+	g.report(&fs.PathError{Op: "find", Path: g.file.Path, Err: fmt.Errorf("file with %d records: %w; creating another file", g.file.Records, err)})
+	if g.closeFile(ByError) != nil && g.file != nil { // it may be in a directory that was moved
+		g.file.abandon()
+		g.forgetFile()
+	}
+	return nil
+}
+
+// create opens the directory and creates a file in it. After an error, g.file may be a file
+// that must be removed.
+func (g *groupWriter) create(now time.Time) error {
+	dir, err := g.options.OpenDir(g.options.Directory, g.group...)
+	if err != nil {
+		return err
+	}
+	g.dir = dir
+	g.file, err = createPartial(dir, g.path, &g.names, now)
+	switch {
+	case g.file == nil:
+		g.forgetFile()
+	case err != nil:
+		g.file.discard()
 		g.retire(ByError)
 	}
-	_ = g.closePending()
-	for _, f := range g.pending {
-		g.abandon(f)
-	}
-	g.pending = nil
-	_ = g.dir.Close()
-	g.dir = nil
+	return err
 }
 
 // write writes a record and syncs it if it must be on the disk now.
-func (g *groupWriter) write(f *partialFile, e encoded, now time.Time) error {
+func (g *groupWriter) write(e encoded, now time.Time) error {
+	f := g.file
 	err := f.write(e, now)
 	synced := true
 	if err == nil && g.options.Sync == SyncRecord && !g.names.format.bare() {
@@ -174,69 +144,54 @@ func concernsAllFiles(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
-// discard removes a file, now or when the fault is gone.
-func (g *groupWriter) discard(f *partialFile) {
-	f.discard()
-	g.pending = append(g.pending, f)
-	g.report(g.closePending())
-}
+// retire closes the file, now or when the fault is gone.
+func (g *groupWriter) retire(reason Reason) { g.report(g.closeFile(reason)) }
 
-// retire closes the current file, now or when the fault is gone.
-func (g *groupWriter) retire(reason Reason) { g.report(g.closeCurrent(reason)) }
-
-func (g *groupWriter) closeCurrent(reason Reason) error {
-	if f := g.current; f != nil {
+// closeFile closes the file, if there is one. After an error the file gets no more records
+// and is closed later, unless the error is ErrGone.
+func (g *groupWriter) closeFile(reason Reason) error {
+	f := g.file
+	if f == nil {
+		return nil
+	}
+	if f.Reason == "" {
 		f.Reason = reason
-		g.pending = append(g.pending, f)
-		g.current = nil
 	}
-	return g.closePending()
-}
-
-// closePending tries to close all pending files. Those that it cannot close stay pending.
-func (g *groupWriter) closePending() error {
-	var errs []error
-	g.pending = slices.DeleteFunc(g.pending, func(f *partialFile) bool {
-		records := f.Records
-		err := f.close(&g.names)
-		switch {
-		case errors.Is(err, ErrGone):
-			g.abandon(f)
-		case err != nil:
-			errs = append(errs, &fs.PathError{Op: "close", Path: f.Path, Err: err})
-			return false
-		case records > 0:
-			g.options.FileClosed(f.ClosedFile)
-		}
-		return true
-	})
-	return errors.Join(errs...)
-}
-
-// abandon closes the descriptor of a file that another process removed or changed.
-func (g *groupWriter) abandon(f *partialFile) {
+	err := f.close(&g.names)
+	if err == nil || errors.Is(err, ErrGone) {
+		g.forgetFile()
+	}
+	if err != nil {
+		return &fs.PathError{Op: "close", Path: f.Path, Err: err}
+	}
 	if f.Records > 0 {
-		g.options.Failed(&fs.PathError{Op: "find file", Path: f.Path, Err: fmt.Errorf("with %d records: %w", f.Records, ErrGone)})
+		g.options.FileClosed(f.ClosedFile)
 	}
-	_ = f.cut() // a file that was moved still ends on a record
-	_ = f.file.Close()
+	return nil
+}
+
+func (g *groupWriter) forgetFile() {
+	_ = g.dir.Close() // everything in it was synced
+	g.dir, g.file = nil, nil
 }
 
 // tick closes a file that is due, syncs, and retries what failed before.
 func (g *groupWriter) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.report(g.closePending())
-	f := g.current
+	f := g.file
 	if f == nil {
 		return
 	}
 	now := g.options.Now()
-	if f.cut() != nil {
-		g.retire(ByError)
-		return
+	reason := f.Reason
+	if reason == "" {
+		reason = g.options.Rotation.due(f, 1, now)
 	}
-	if reason := g.options.Rotation.due(f, 1, now); reason != "" {
+	if reason == "" && f.cut() != nil {
+		reason = ByError
+	}
+	if reason != "" {
 		g.retire(reason)
 		return
 	}
@@ -250,33 +205,21 @@ func (g *groupWriter) tick() {
 	}
 }
 
-// closeFiles closes all files. With an error some are still pending.
-func (g *groupWriter) closeFiles(reason Reason) error {
+// close closes the file. If it cannot, the groupWriter goes on, unless force is set: then
+// the incomplete file stays for the next OpenWriter.
+func (g *groupWriter) close(reason Reason, force bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.closeCurrent(reason)
-}
-
-// idle reports whether no file is open.
-func (g *groupWriter) idle() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.current == nil && len(g.pending) == 0
-}
-
-// close closes all files and the directory. With an error, incomplete files stay for the
-// next OpenWriter.
-func (g *groupWriter) close() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	err := g.closeCurrent(ByShutdown)
-	for _, f := range g.pending {
-		_ = f.cut()
-		_ = f.file.Close() // releases the lock
+	err := g.closeFile(reason)
+	if g.file == nil {
+		g.closed = true
+		g.report(err)
+		return nil
 	}
-	g.pending = nil
-	if g.dir != nil {
-		err = errors.Join(err, g.dir.Close())
+	if force {
+		g.closed = true
+		g.file.abandon()
+		g.forgetFile()
 	}
 	return err
 }

@@ -132,7 +132,9 @@ func openTestWriter(t testing.TB, dir string, options Options) *Writer {
 // closeFiles closes what is open, so that the Writer holds no file.
 func closeFiles(t testing.TB, w *Writer) {
 	for _, g := range w.groups {
-		require.NoError(t, g.closeFiles(ByAge))
+		g.mu.Lock()
+		require.NoError(t, g.closeFile(ByAge))
+		g.mu.Unlock()
 	}
 }
 
@@ -270,7 +272,7 @@ func (d *faultyDir) Remove(name string) error {
 	return d.Dir.Remove(name)
 }
 
-func (d *faultyDir) List() ([]string, error) {
+func (d *faultyDir) List() ([]fs.DirEntry, error) {
 	if err := d.faults.next(); err != nil {
 		return nil, err
 	}
@@ -293,13 +295,6 @@ func (d *faultyDir) Sync() error {
 		return err
 	}
 	return d.Dir.Sync()
-}
-
-func (d *faultyDir) Current() (bool, error) {
-	if err := d.faults.next(); err != nil {
-		return false, err
-	}
-	return d.Dir.Current()
 }
 
 func (d *faultyDir) Close() error {

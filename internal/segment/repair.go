@@ -6,8 +6,7 @@ package segment
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -26,39 +25,39 @@ type RecoveredFile struct {
 // recoverFiles closes the incomplete files of processes that no longer run. Maintain
 // retries it if it fails.
 func (w *Writer) recoverFiles() {
-	err := w.walk(func(dir Dir, group []string) error {
-		list, err := dir.List()
-		errs := []error{w.pathError("list", group, err)}
-		for _, entry := range list {
-			if name, ok := ParseName(entry); ok && name.Partial {
-				recovered, err := recoverFile(dir, w.pathOf(group...), name)
-				errs = append(errs, w.pathError("recover", append(group[:len(group):len(group)], entry), err))
-				if recovered != nil {
-					w.options.FileRecovered(*recovered)
-				}
-			}
-		}
-		if len(group) < w.options.Levels {
-			// A crash may have left directories that are not on the disk.
-			errs = append(errs, w.pathError("sync", group, dir.Sync()))
-		}
-		return errors.Join(errs...)
-	})
+	dir, err := w.options.OpenDir(w.options.Directory)
+	if err == nil {
+		err = w.walk(dir, nil, w.recoverIn)
+		_ = dir.Close() // everything in it was synced
+	}
 	if w.recovered = err == nil; err != nil {
 		w.options.Failed(err)
 	}
 }
 
-// recoverFile closes one incomplete file. Both results are nil if there is none: the name
-// is not that of a file, or the file is in use or gone.
+func (w *Writer) recoverIn(dir Dir, group []string, entries []fs.DirEntry) error {
+	var errs []error
+	for _, entry := range entries {
+		name, ours := ParseName(entry.Name())
+		if !ours || !name.Partial || !entry.Type().IsRegular() {
+			continue
+		}
+		recovered, err := recoverFile(dir, w.pathOf(group...), name)
+		errs = append(errs, w.pathError("recover", err, append(slices.Clone(group), entry.Name())...))
+		if recovered != nil {
+			w.options.FileRecovered(*recovered)
+		}
+	}
+	if len(group) < w.options.Levels {
+		// A crash may have left directories that are not on the disk.
+		errs = append(errs, w.pathError("sync", dir.Sync(), group...))
+	}
+	return errors.Join(errs...)
+}
+
+// recoverFile closes one incomplete file. Both results are nil if the file is in use or
+// gone.
 func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
-	info, err := dir.Lstat(name.String())
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	file, err := dir.Open(name.String())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -66,50 +65,37 @@ func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	recovered, err := recoverOpen(dir, path, name, file)
-	if recovered == nil {
-		err = errors.Join(err, file.Close())
+	f := newPartial(dir, path, name, file, name.Time)
+	recovered := &RecoveredFile{Partial: f.Path}
+	if err := f.recover(recovered); err != nil {
+		_ = file.Close() // the next recovery continues
+		if errors.Is(err, errLocked) || errors.Is(err, ErrGone) {
+			err = nil
+		}
+		return nil, err
 	}
-	return recovered, err
+	return recovered, nil
 }
 
-// recoverOpen closes the file, but not if recovered is nil.
-func recoverOpen(dir Dir, path string, name Name, file File) (recovered *RecoveredFile, err error) {
-	if locked, err := file.Lock(); err != nil || !locked {
-		return nil, err
+func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
+	f.torn, f.unsynced = true, time.Now()
+	if err := f.lock(); err != nil {
+		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	// Its Writer or another repair may have closed it before the lock was free.
-	if named, err := dir.Lstat(name.String()); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(named, info) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-
-	f := newPartial(dir, path, name, file, name.Time)
-	f.info, f.torn, f.unsynced = info, true, time.Now()
-	recovered = &RecoveredFile{Partial: f.Path}
-	if closed, err := dir.Lstat(name.closed().String()); err == nil && os.SameFile(closed, info) {
-		// A crash between the two steps of Rename left both names.
-		recovered.ClosedFile = ClosedFile{Path: filepath.Join(path, name.closed().String()), Size: info.Size()}
-		return recovered, errors.Join(dir.Remove(name.String()), dir.Sync(), file.Close())
-	}
-	if !name.Format.bare() {
-		if recovered.Damaged, err = f.scan(info.Size()); err != nil {
-			return nil, err
+	size := f.info.Size()
+	if !f.name.Format.bare() {
+		if recovered.Damaged, err = f.scan(size); err != nil {
+			return err
 		}
 	}
-	recovered.Cut = info.Size() - f.Size
-	if err := f.close(&names{used: name.Sequence}); err != nil {
-		return nil, err
+	recovered.Cut = size - f.Size
+	if err := f.close(&names{used: f.name.Sequence}); err != nil {
+		return err
 	}
 	if f.renamed {
 		recovered.ClosedFile = f.ClosedFile
 	}
-	return recovered, nil
+	return nil
 }
 
 // scan finds the last complete record, and counts the damaged places before it.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -25,7 +24,7 @@ type Retention struct {
 
 // storedFile is a closed file.
 type storedFile struct {
-	group string // its names joined with "/"
+	group string // path below the directory
 	name  Name
 	size  int64
 }
@@ -56,58 +55,36 @@ func (r Retention) surplus(files []storedFile, now time.Time) []storedFile {
 // removeOld removes the files that Retention does not keep, and then the directories of
 // groups that are empty because of that.
 func (w *Writer) removeOld() error {
-	var files []storedFile
-	err := w.walk(func(dir Dir, group []string) error {
-		list, err := dir.List()
-		for _, entry := range list {
-			name, ok := ParseName(entry)
-			if !ok || name.Partial {
-				continue
-			}
-			if info, err := dir.Lstat(entry); err == nil && info.Mode().IsRegular() {
-				files = append(files, storedFile{group: strings.Join(group, "/"), name: name, size: info.Size()})
-			}
-		}
-		return w.pathError("list", group, err)
-	})
-	surplus := map[string][]storedFile{}
-	for _, f := range w.options.Retention.surplus(files, w.options.Now()) {
-		surplus[f.group] = append(surplus[f.group], f)
-	}
-	if len(surplus) == 0 {
+	dir, err := w.options.OpenDir(w.options.Directory)
+	if err != nil {
 		return err
 	}
-	emptied := map[string][]string{} // by group, names of directories in it that may be empty
-	return errors.Join(err, w.walk(func(dir Dir, group []string) error {
-		key := strings.Join(group, "/")
-		var errs []error
-		for _, f := range surplus[key] {
-			path := filepath.Join(w.pathOf(group...), f.name.String())
-			if err := dir.Remove(f.name.String()); err == nil {
-				w.options.FileRemoved(path, f.size)
-			} else if !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, &fs.PathError{Op: "remove", Path: path, Err: err})
+	defer func() { _ = dir.Close() }()
+	var files []storedFile
+	errs := []error{w.walk(dir, nil, func(dir Dir, group []string, entries []fs.DirEntry) error {
+		for _, entry := range entries {
+			name, ours := ParseName(entry.Name())
+			if !ours || name.Partial || !entry.Type().IsRegular() {
+				continue
+			}
+			if info, err := dir.Lstat(entry.Name()); err == nil {
+				files = append(files, storedFile{group: filepath.Join(group...), name: name, size: info.Size()})
 			}
 		}
-		for _, name := range emptied[key] {
-			w.removeUnused(dir, name, strings.TrimPrefix(key+"/"+name, "/"))
+		return nil
+	})}
+	for _, f := range w.options.Retention.surplus(files, w.options.Now()) {
+		path := filepath.Join(f.group, f.name.String())
+		err := dir.Remove(path)
+		switch {
+		case err == nil:
+			w.options.FileRemoved(w.pathOf(path), f.size)
+		case !errors.Is(err, fs.ErrNotExist):
+			errs = append(errs, w.pathError("remove", err, path))
 		}
-		if n := len(group); n > 0 && len(surplus[key])+len(emptied[key]) > 0 {
-			parent := strings.Join(group[:n-1], "/")
-			emptied[parent] = append(emptied[parent], group[n-1])
-		}
-		return errors.Join(errs...)
-	}))
-}
-
-// removeUnused removes a directory that is empty, unless a group in use is at or below it.
-func (w *Writer) removeUnused(dir Dir, name, path string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for key := range w.groups {
-		if key.path == path || strings.HasPrefix(key.path, path+"/") {
-			return
+		for group := f.group; group != "" && group != "." && dir.Remove(group) == nil; { // it fails unless the directory is empty
+			group = filepath.Dir(group)
 		}
 	}
-	_ = dir.Remove(name) // it fails unless the directory is empty
+	return errors.Join(errs...)
 }

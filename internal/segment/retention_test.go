@@ -169,7 +169,7 @@ type stuckDir struct {
 }
 
 func (d stuckDir) Remove(name string) error {
-	if d.stuck[name] {
+	if d.stuck[filepath.Base(name)] {
 		return &fs.PathError{Op: "remove", Path: name, Err: syscall.EPERM}
 	}
 	return d.Dir.Remove(name)

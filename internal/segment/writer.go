@@ -4,10 +4,13 @@
 package segment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -97,15 +100,6 @@ func (o *Options) validate() error {
 	return nil
 }
 
-func (o *Options) setDefaults() {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.OpenDir == nil {
-		o.OpenDir = OpenDir
-	}
-}
-
 func (o *Options) tickInterval() time.Duration {
 	interval := maxTick
 	if o.Rotation.MaxAge > 0 {
@@ -127,17 +121,16 @@ type Record struct {
 	Summary Summary
 }
 
-// Writer writes records into files of a directory and its groups. For each group in use
-// it has a groupWriter. It is safe for concurrent use: groups are written concurrently,
-// and the records of one group are encoded concurrently.
+// Writer writes records into files of a directory and its groups. It has a groupWriter for
+// each of the last used groups. It is safe for concurrent use: groups are written
+// concurrently, and the records of one group are encoded concurrently.
 type Writer struct {
 	options Options
 
-	mu       sync.Mutex
-	released sync.Cond // a groupWriter has fewer users
-	closed   bool
-	groups   map[groupKey]*groupWriter
-	uses     uint64
+	mu     sync.Mutex // may be held when that of a groupWriter is locked, not vice versa
+	closed bool
+	groups map[groupKey]*groupWriter
+	uses   uint64
 
 	maintaining sync.Mutex
 	recovered   bool // all incomplete files were closed
@@ -157,7 +150,12 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	options.setDefaults()
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.OpenDir == nil {
+		options.OpenDir = OpenDir
+	}
 	dir, err := options.OpenDir(options.Directory)
 	if err != nil {
 		return nil, err
@@ -166,7 +164,6 @@ func OpenWriter(options Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{options: options, groups: map[groupKey]*groupWriter{}}
-	w.released.L = &w.mu
 	w.recoverFiles()
 	return w, nil
 }
@@ -187,121 +184,74 @@ func (w *Writer) Append(record Record) error {
 	if err := format.Content.checkRecord(record.Data); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidRecord, err)
 	}
+	if slices.ContainsFunc(record.Group, func(name string) bool { return !groupName.MatchString(name) }) {
+		return fmt.Errorf("%w: group %q has a name that GroupName does not return", ErrInvalidRecord, record.Group)
+	}
 	e, err := encode(format, record.Data)
 	defer e.release()
 	if err != nil {
 		return fmt.Errorf("compress record of %d bytes: %w", len(record.Data), err)
 	}
-	g, err := w.acquire(format, record.Group)
-	if err != nil {
-		return err
+	for {
+		g, err := w.groupWriter(format, record.Group)
+		if err != nil {
+			return err
+		}
+		// It is closed if another Append needed its place.
+		if err := g.append(record, e); !errors.Is(err, ErrClosed) {
+			return err
+		}
 	}
-	defer w.release(g)
-	return g.append(record, e)
 }
 
-// acquire returns the groupWriter of a group, which stays open until it is released. If
-// too many are open, it closes the least recently used one first.
-func (w *Writer) acquire(format Format, group []string) (*groupWriter, error) {
-	key := groupKey{path: strings.Join(group, "/"), content: format.Content}
+// groupWriter returns that of a group. If there are too many, it closes one first, and other
+// calls wait.
+func (w *Writer) groupWriter(format Format, group []string) (*groupWriter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	failed := 0
-	for {
-		if w.closed {
-			return nil, ErrClosed
-		}
-		g := w.groups[key]
-		if g == nil && !isGroup(group) {
-			return nil, fmt.Errorf("%w: group %q has a name that GroupName does not return", ErrInvalidRecord, group)
-		}
-		if g == nil && len(w.groups) < w.options.MaxOpen {
-			g = &groupWriter{
-				options: &w.options, group: group, names: names{format: format},
-				path: filepath.Join(append([]string{w.options.Directory}, group...)...),
-			}
-			w.groups[key] = g
-		}
-		if g != nil {
-			w.use(g)
-			return g, nil
-		}
-		candidateKey, candidate := w.leastRecentlyUsed()
-		if candidate == nil {
-			w.released.Wait()
-			continue
-		}
-		w.use(candidate) // a failed one is the last to be tried again
-		w.mu.Unlock()
-		err := candidate.closeFiles(ByOpenFiles)
-		w.mu.Lock()
-		candidate.users--
-		w.closeIdle(candidateKey, candidate)
-		w.released.Broadcast()
-		if err != nil {
-			if failed++; failed >= w.options.MaxOpen {
-				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key.path, failed, err)
-			}
-		}
+	if w.closed {
+		return nil, ErrClosed
 	}
-}
-
-func (w *Writer) use(g *groupWriter) {
+	key := groupKey{path: strings.Join(group, "/"), content: format.Content}
+	g := w.groups[key]
+	if g == nil {
+		if len(w.groups) >= w.options.MaxOpen {
+			if err := w.closeLeastRecentlyUsed(); err != nil {
+				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key.path, len(w.groups), err)
+			}
+		}
+		g = &groupWriter{options: &w.options, group: group, path: w.pathOf(group...), names: names{format: format}}
+		w.groups[key] = g
+	}
 	w.uses++
 	g.lastUse = w.uses
-	g.users++
+	return g, nil
 }
 
-// leastRecentlyUsed returns the LRU candidate among those without users, or nil.
-func (w *Writer) leastRecentlyUsed() (key groupKey, candidate *groupWriter) {
-	for k, g := range w.groups {
-		if g.users == 0 && (candidate == nil || g.lastUse < candidate.lastUse) {
-			key, candidate = k, g
+// closeLeastRecentlyUsed closes a groupWriter: the least recently used of those that can be
+// closed.
+func (w *Writer) closeLeastRecentlyUsed() (err error) {
+	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b groupKey) int {
+		return cmp.Compare(w.groups[a].lastUse, w.groups[b].lastUse)
+	})
+	for _, key := range keys {
+		if err = w.groups[key].close(ByOpenFiles, false); err == nil {
+			delete(w.groups, key)
+			return nil
 		}
 	}
-	return key, candidate
-}
-
-func (w *Writer) release(g *groupWriter) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	g.users--
-	w.released.Broadcast()
-}
-
-// closeIdle closes a groupWriter without users and files. w.mu is held: it has no I/O to
-// do but to close a directory.
-func (w *Writer) closeIdle(key groupKey, g *groupWriter) {
-	if g.users > 0 || w.groups[key] != g || !g.idle() {
-		return
-	}
-	delete(w.groups, key)
-	g.report(g.close())
+	return err
 }
 
 // Tick closes files that are due, syncs, and retries what failed before.
 func (w *Writer) Tick() {
 	w.mu.Lock()
-	all := make(map[groupKey]*groupWriter, len(w.groups))
-	for key, g := range w.groups {
-		g.users++ // without a new lastUse
-		all[key] = g
-	}
+	groups := slices.Collect(maps.Values(w.groups))
 	w.mu.Unlock()
 	var ticks errgroup.Group
 	ticks.SetLimit(concurrentTicks)
-	for key, g := range all {
-		ticks.Go(func() error {
-			g.tick()
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			g.users--
-			if len(g.group) > 0 {
-				w.closeIdle(key, g)
-			}
-			w.released.Broadcast()
-			return nil
-		})
+	for _, g := range groups {
+		ticks.Go(func() error { g.tick(); return nil })
 	}
 	_ = ticks.Wait() // no tick returns an error
 }
@@ -329,63 +279,38 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	for _, g := range w.groups {
-		for g.users > 0 {
-			w.released.Wait()
-		}
-	}
-	groups := w.groups
-	w.groups = nil
-	w.mu.Unlock()
 	var errs []error
-	for _, g := range groups {
-		errs = append(errs, g.close())
+	for _, g := range w.groups {
+		errs = append(errs, g.close(ByShutdown, true))
 	}
+	w.mu.Unlock()
 	w.Maintain()
 	return errors.Join(errs...)
 }
 
-// walk visits the directory and those of all groups; a group comes before the directory
-// that it is in. An error in one directory does not stop it.
-func (w *Writer) walk(visit func(dir Dir, group []string) error) error {
-	dir, err := w.options.OpenDir(w.options.Directory)
-	if err != nil {
-		return err
-	}
-	return errors.Join(w.walkDir(dir, nil, visit), dir.Close())
-}
-
-func (w *Writer) walkDir(dir Dir, group []string, visit func(dir Dir, group []string) error) error {
-	var errs []error
-	if len(group) < w.options.Levels {
-		list, err := dir.List()
-		errs = append(errs, w.pathError("list", group, err))
-		for _, name := range list {
-			if !groupName.MatchString(name) {
-				continue
-			}
-			info, err := dir.Lstat(name)
-			if err == nil && !info.IsDir() {
-				continue
-			}
-			var child Dir
-			if err == nil {
-				child, err = dir.OpenChild(name)
-			}
-			switch {
-			case err == nil:
-				errs = append(errs, w.walkDir(child, append(group[:len(group):len(group)], name), visit))
-				_ = child.Close() // nothing was written through it that was not synced
-			case !errors.Is(err, fs.ErrNotExist): // it may have been removed
-				errs = append(errs, w.pathError("open", append(group[:len(group):len(group)], name), err))
-			}
+// walk visits the directory and those of all groups, with their entries. An error in one
+// directory does not stop it.
+func (w *Writer) walk(dir Dir, group []string, visit func(dir Dir, group []string, entries []fs.DirEntry) error) error {
+	entries, err := dir.List()
+	errs := []error{w.pathError("list", err, group...)}
+	for _, entry := range entries {
+		if len(group) == w.options.Levels || !entry.IsDir() || !groupName.MatchString(entry.Name()) {
+			continue
+		}
+		below := append(slices.Clone(group), entry.Name())
+		child, err := dir.OpenChild(entry.Name())
+		if err == nil {
+			errs = append(errs, w.walk(child, below, visit))
+			_ = child.Close() // everything in it was synced
+		} else if !errors.Is(err, fs.ErrNotExist) { // it may have been removed
+			errs = append(errs, w.pathError("open", err, below...))
 		}
 	}
-	return errors.Join(append(errs, visit(dir, group))...)
+	return errors.Join(append(errs, visit(dir, group, entries))...)
 }
 
 // pathError adds the operation and the path to an error; it is nil if err is nil.
-func (w *Writer) pathError(op string, names []string, err error) error {
+func (w *Writer) pathError(op string, err error, names ...string) error {
 	if err == nil {
 		return nil
 	}
