@@ -1,0 +1,51 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadmeExamplesAreValid validates each complete configuration in the components' READMEs.
+func TestReadmeExamplesAreValid(t *testing.T) {
+	parallel(t)
+	path := program(t)
+	for component, examples := range map[string]int{
+		"receiver/pprofreceiver":           5,
+		"processor/profilesdedupprocessor": 3,
+		"exporter/profilesfileexporter":    1,
+	} {
+		readme, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(component), "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1) {
+			if !strings.Contains(string(block[1]), "\nservice:\n") {
+				continue // part of a configuration
+			}
+			found++
+			directory := t.TempDir()
+			config := filepath.Join(directory, "config.yaml")
+			// Directories that must exist.
+			text := strings.ReplaceAll(string(block[1]), "directory: /var/lib/otelcol", "directory: "+directory)
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			command := exec.Command(path, "validate", "--config", config)
+			command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1")
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s\n%s", component, err, out, text)
+			}
+		}
+		if found != examples {
+			t.Errorf("%s has %d complete configurations, want %d", component, found, examples)
+		}
+	}
+}
