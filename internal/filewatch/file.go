@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // ErrChanged means that a file is not the version that was found. It is found again.
@@ -33,7 +34,7 @@ type File struct {
 // Read opens the file and calls read with its content. The error is that of read,
 // ErrChanged, or a *RetryError if the file cannot be opened or read.
 func (f *File) Read(read func(content io.Reader) ([]byte, error)) ([]byte, error) {
-	opened, err := f.root.OpenFile(f.relative, os.O_RDONLY|openNonblock, 0)
+	opened, err := f.root.OpenFile(f.relative, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO without a writer blocks otherwise
 	if err != nil {
 		return nil, &RetryError{err}
 	}

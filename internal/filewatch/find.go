@@ -33,24 +33,20 @@ type glob struct {
 
 func newFinder(config Config, logger *zap.Logger) (*finder, error) {
 	f := &finder{logger: logger, failing: map[string]bool{}}
-	absolute := func(text string) (string, error) {
-		path, err := filepath.Abs(filepath.FromSlash(text))
-		return filepath.ToSlash(path), err
-	}
 	for _, text := range config.Include {
-		path, err := absolute(text)
+		path, err := filepath.Abs(filepath.FromSlash(text))
 		if err != nil {
 			return nil, fmt.Errorf("include %q: %w", text, err)
 		}
-		base, pattern := doublestar.SplitPattern(path)
+		base, pattern := doublestar.SplitPattern(filepath.ToSlash(path))
 		f.include = append(f.include, glob{base: filepath.FromSlash(base), pattern: pattern})
 	}
 	for _, text := range config.Exclude {
-		path, err := absolute(text)
+		path, err := filepath.Abs(filepath.FromSlash(text))
 		if err != nil {
 			return nil, fmt.Errorf("exclude %q: %w", text, err)
 		}
-		f.exclude = append(f.exclude, path)
+		f.exclude = append(f.exclude, filepath.ToSlash(path))
 	}
 	var err error
 	f.expression, err = regexp.Compile(config.PathAttributes)

@@ -29,9 +29,7 @@ type Watcher struct {
 	handle Handler
 	logger *zap.Logger
 
-	checkpoints *checkpoints
-	pending     map[string]version // files found that may still grow
-	retried     map[string]bool    // files that are handled again, by path
+	states *states
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -43,14 +41,7 @@ func New(config Config, handle Handler, logger *zap.Logger) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{
-		config:      config,
-		finder:      finder,
-		handle:      handle,
-		logger:      logger,
-		checkpoints: newCheckpoints(nil),
-		retried:     map[string]bool{},
-	}, nil
+	return &Watcher{config: config, finder: finder, handle: handle, logger: logger, states: newStates(nil)}, nil
 }
 
 // Start loads the checkpoints of the receiver with this ID and starts to poll.
@@ -59,8 +50,8 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 	if err != nil {
 		return err
 	}
-	w.checkpoints = newCheckpoints(client)
-	if err := w.checkpoints.load(ctx); err != nil {
+	w.states = newStates(client)
+	if err := w.states.load(ctx, time.Now()); err != nil {
 		w.logger.Warn("Cannot load file checkpoints; re-reading files without one", zap.Error(err))
 	}
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -102,7 +93,7 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 	w.cancel()
 	w.running.Wait()
 	w.cancel = nil
-	return w.checkpoints.close(ctx)
+	return w.states.close(ctx)
 }
 
 // Poll finds files once, and handles those that are complete and new. Start calls it.
@@ -110,17 +101,13 @@ func (w *Watcher) Poll(ctx context.Context) {
 	files, closeRoots := w.finder.find()
 	defer closeRoots()
 	now := time.Now()
-	found := make(map[string]bool, len(files))
-	pending := map[string]version{}
 	var ready []*File
 	for _, file := range files {
-		found[file.Path] = true
-		switch {
-		case file.Size == 0, w.checkpoints.has(file.Path, file.version):
-		case w.pending[file.Path] == file.version, now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval:
+		known := w.states.of(file.Path)
+		complete := known.found == file.version || now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval
+		known.found, known.foundAt = file.version, now
+		if complete && file.Size > 0 && !known.read.sameContent(file.version) {
 			ready = append(ready, file)
-		default:
-			pending[file.Path] = file.version
 		}
 	}
 	slices.SortFunc(ready, func(a, b *File) int {
@@ -131,44 +118,38 @@ func (w *Watcher) Poll(ctx context.Context) {
 		if err != nil && ctx.Err() != nil {
 			return
 		}
-		// What was accepted is remembered, also during shutdown.
-		w.remember(context.WithoutCancel(ctx), file, err)
+		// The checkpoint of an accepted file is saved during shutdown, too.
+		w.handled(context.WithoutCancel(ctx), file, err)
 		if ctx.Err() != nil {
 			return
 		}
 	}
-	w.pending = pending
-	for path := range w.retried {
-		if !found[path] {
-			delete(w.retried, path)
-		}
-	}
-	if err := w.checkpoints.forget(ctx, found, now); err != nil && ctx.Err() == nil {
+	if err := w.states.forget(ctx, now); err != nil && ctx.Err() == nil {
 		w.logger.Warn("Cannot save file checkpoints", zap.Error(err))
 	}
 }
 
-// remember logs the result of handling a file, and saves its checkpoint unless it is
+// handled logs the result of handling a file, and saves its checkpoint unless it is
 // handled again.
-func (w *Watcher) remember(ctx context.Context, file *File, err error) {
-	path := zap.String("path", file.Path)
-	if errors.Is(err, ErrChanged) {
+func (w *Watcher) handled(ctx context.Context, file *File, err error) {
+	path, known := zap.String("path", file.Path), w.states.of(file.Path)
+	_, retry := errors.AsType[*RetryError](err)
+	switch {
+	case errors.Is(err, ErrChanged):
 		return
-	}
-	if _, retry := errors.AsType[*RetryError](err); retry {
-		if !w.retried[file.Path] {
-			w.retried[file.Path] = true
-			w.logger.Warn("Cannot process file; will retry", path, zap.Error(err))
-		}
+	case retry && known.warned:
 		return
-	}
-	if err != nil {
+	case retry:
+		known.warned = true
+		w.logger.Warn("Cannot process file; will retry", path, zap.Error(err))
+		return
+	case err != nil:
 		w.logger.Warn("Skipping file until it changes", path, zap.Error(err))
-	} else {
+	default:
 		w.logger.Debug("Read file", path)
 	}
-	delete(w.retried, file.Path)
-	if err := w.checkpoints.put(ctx, file.Path, file.version); err != nil {
+	known.warned = false
+	if err := w.states.setRead(ctx, file.Path, file.version); err != nil {
 		w.logger.Warn("Cannot save file checkpoints", zap.Error(err))
 	}
 }

@@ -149,32 +149,42 @@ func TestReadOfAnotherVersion(t *testing.T) {
 // The checkpoint of a file that is gone for long is dropped, so that they do not grow.
 func TestCheckpointsAreForgotten(t *testing.T) {
 	kept := memoryClient{}
-	c := newCheckpoints(kept)
+	c := newStates(kept)
+	now := time.Now()
 	const odd = "odd \xff\"" // not UTF-8
+	find := func(at time.Time, paths ...string) {
+		for _, path := range paths {
+			c.of(path).foundAt = at
+		}
+		require.NoError(t, c.forget(t.Context(), at))
+	}
 	for _, path := range []string{odd, "a", "b"} {
-		require.NoError(t, c.put(t.Context(), path, version{Size: 1}))
+		c.of(path).foundAt = now
+		require.NoError(t, c.setRead(t.Context(), path, version{Size: 1}))
 	}
 	known := func() (paths []string) {
-		stored := newCheckpoints(kept)
-		require.NoError(t, stored.load(t.Context()))
+		stored := newStates(kept)
+		require.NoError(t, stored.load(t.Context(), now))
 		for _, path := range []string{odd, "a", "b"} {
-			if stored.has(path, version{Size: 1}) {
+			if stored.of(path).read.sameContent(version{Size: 1}) {
 				paths = append(paths, path)
 			}
 		}
 		return paths
 	}
-	now := time.Now()
-	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true}, now))
+	find(now.Add(forgetAfter/2), "a", "unread")
 	assert.Equal(t, []string{odd, "a", "b"}, known(), "they may come back")
-	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true, "b": true}, now.Add(forgetAfter/2)))
-	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true}, now.Add(forgetAfter)))
+	assert.Contains(t, c.parts[partOf("unread")].files, "unread")
+	find(now.Add(forgetAfter-1), "a", "b")
+	assert.NotContains(t, c.parts[partOf("unread")].files, "unread", "it has no checkpoint")
+	assert.Equal(t, []string{odd, "a", "b"}, known())
+	find(now.Add(forgetAfter), "a")
 	assert.Equal(t, []string{"a", "b"}, known())
-	require.NoError(t, c.forget(t.Context(), map[string]bool{"a": true}, now.Add(2*forgetAfter)))
+	find(now.Add(2*forgetAfter), "a")
 	assert.Equal(t, []string{"a"}, known())
 
 	kept[partKey(0)] = []byte("damaged")
-	require.ErrorContains(t, newCheckpoints(kept).load(t.Context()), "files.0: ")
+	require.ErrorContains(t, newStates(kept).load(t.Context(), now), "files.0: ")
 }
 
 func TestWatcherStopsAtOnce(t *testing.T) {
@@ -191,5 +201,5 @@ func TestWatcherStopsAtOnce(t *testing.T) {
 	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
 	<-entered
 	require.NoError(t, w.Shutdown(t.Context()))
-	assert.False(t, w.checkpoints.has(filepath.Join(dir, "a"), version{}))
+	assert.Zero(t, w.states.of(filepath.Join(dir, "a")).read)
 }

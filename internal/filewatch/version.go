@@ -1,0 +1,49 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package filewatch
+
+import (
+	"io/fs"
+	"reflect"
+	"syscall"
+)
+
+// version identifies the content of a file without reading it.
+type version struct {
+	Size    int64
+	ModTime int64 // nanoseconds since the epoch
+
+	// 0 on systems that do not have them.
+	Inode   uint64
+	Changed int64 // last status change, in nanoseconds since the epoch
+}
+
+func versionOf(info fs.FileInfo) version {
+	v := version{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t on Unix
+	if stat.Kind() != reflect.Struct {
+		return v
+	}
+	if inode := stat.FieldByName("Ino"); inode.IsValid() {
+		v.Inode = inode.Uint()
+	}
+	for _, name := range []string{"Ctim", "Ctimespec"} { // on Linux, and on macOS and BSD
+		if field := stat.FieldByName(name); field.IsValid() {
+			changed := field.Interface().(syscall.Timespec)
+			v.Changed = changed.Nano()
+		}
+	}
+	return v
+}
+
+// sameContent reports whether two versions have the same content. A file that replaces
+// another has another inode and another time of change. One of them alone proves
+// nothing: some file systems renumber inodes with each mount, ext4 reuses the inode of a
+// file that was just removed, and a link or new permissions are a change.
+func (v version) sameContent(other version) bool {
+	if v.Size != other.Size || v.ModTime != other.ModTime {
+		return false
+	}
+	return v.Changed == 0 || other.Changed == 0 || v.Changed == other.Changed || v.Inode == other.Inode
+}
