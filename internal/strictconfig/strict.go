@@ -4,10 +4,9 @@
 // Package strictconfig reads and checks the configuration of a component.
 //
 // [Unmarshal] rejects what confmap accepts silently: unknown keys next to embedded
-// settings of confighttp, fractions of whole numbers, and durations without a
-// unit. Its errors name the path of the key within the component, such as
-// server::read_timeout; the Collector puts the component before it. [Checks] is
-// for Validate methods. All errors have one grammar: `key is VALUE: must be ...`.
+// settings of confighttp, fractions of whole numbers, and durations without a unit.
+// [Checks] is for Validate methods. All errors name the path of the key within the
+// component and have one grammar: `server::read_timeout is 30: must be ...`.
 package strictconfig
 
 import (
@@ -25,12 +24,17 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Unmarshal reads the configuration of a component into the struct that config
-// points to. It is for the Unmarshal method of that struct; the sections in it
-// need none of their own.
+// Unmarshal reads the configuration of a component into the struct that config points
+// to. It is for the Unmarshal method of that struct; the sections in it need none of
+// their own.
+//
+// The error reads on after the name in quotes that confmap puts before it. For a whole
+// component that name is empty: error reading configuration for "pprof": '' is invalid:
+// unknown key server::endpont.
 func Unmarshal(conf *confmap.Conf, config any) error {
-	if err := errors.Join(check("", conf.ToStringMap(), reflect.TypeOf(config))...); err != nil {
-		return err
+	if errs := check("", conf.ToStringMap(), reflect.TypeOf(config)); len(errs) > 0 {
+		// Not %w: confmap would announce joined errors with one more line.
+		return fmt.Errorf("is invalid: %v", errors.Join(errs...)) //nolint:errorlint // see above
 	}
 	return conf.Unmarshal(config)
 }
