@@ -64,98 +64,72 @@ func setServiceName(resource pcommon.Map) {
 }
 
 // setProfileAttributes sets temporality and ProfileAttributes of each Profile. It
-// appends entries that the dictionary lacks.
+// searches the dictionary once, however many Profiles and attributes there are, and
+// appends the entries that it lacks.
 func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, p Payload) error {
-	index := attributeIndex{dictionary: dictionary, keys: map[string]int32{}, entries: map[Attribute]int32{}}
-	for i, profile := range profiles.All() {
-		var attributes []Attribute
+	const missing = -1
+	indices := map[Attribute]int32{} // of the attributes in the dictionary
+	attributes := make([][]Attribute, profiles.Len())
+	for i := range attributes {
 		if p.Temporality != nil {
 			if value := p.Temporality(types[i]); value != TemporalityUnknown {
-				attributes = append(attributes, Attribute{attributeTemporality, string(value)})
+				attributes[i] = append(attributes[i], Attribute{attributeTemporality, string(value)})
 			}
 		}
 		if p.ProfileAttributes != nil {
-			attributes = append(attributes, p.ProfileAttributes(types[i])...)
+			attributes[i] = append(attributes[i], p.ProfileAttributes(types[i])...)
 		}
-		for _, a := range attributes {
-			at, err := index.of(a)
-			if err != nil {
-				return err
+		for _, a := range attributes[i] {
+			indices[a] = missing
+		}
+	}
+	if len(indices) == 0 {
+		return nil
+	}
+	names, table := dictionary.StringTable(), dictionary.AttributeTable()
+	for i, entry := range table.All() {
+		if entry.UnitStrindex() != 0 || entry.Value().Type() != pcommon.ValueTypeStr {
+			continue
+		}
+		a := Attribute{names.At(int(entry.KeyStrindex())), entry.Value().Str()}
+		if at, wanted := indices[a]; wanted && at == missing {
+			indices[a] = int32(i)
+		}
+	}
+	keys := map[string]int32{} // string indices
+	for i, profile := range profiles.All() {
+		for _, a := range attributes[i] {
+			key, known := keys[a.Key]
+			if !known {
+				var err error
+				if key, err = pprofile.SetString(names, a.Key); err != nil {
+					return err
+				}
+				keys[a.Key] = key
 			}
-			profile.AttributeIndices().Append(at)
+			if indices[a] == missing {
+				indices[a] = int32(table.Len())
+				entry := table.AppendEmpty()
+				entry.SetKeyStrindex(key)
+				entry.Value().SetStr(a.Value)
+			}
+			profile.AttributeIndices().Append(indices[a])
 		}
 	}
 	return nil
-}
-
-// attributeIndex finds attributes with string values in a dictionary. It searches the
-// dictionary once per key, however many Profiles and values there are.
-type attributeIndex struct {
-	dictionary pprofile.ProfilesDictionary
-	keys       map[string]int32 // string indices of the keys searched for
-	entries    map[Attribute]int32
-}
-
-// of returns the index of the attribute, which it adds if the dictionary lacks it.
-func (x *attributeIndex) of(a Attribute) (int32, error) {
-	key, searched := x.keys[a.Key]
-	if !searched {
-		var err error
-		if key, err = x.search(a.Key); err != nil {
-			return 0, err
-		}
-	}
-	if at, found := x.entries[a]; found {
-		return at, nil
-	}
-	table := x.dictionary.AttributeTable()
-	at := int32(table.Len())
-	entry := table.AppendEmpty()
-	entry.SetKeyStrindex(key)
-	entry.Value().SetStr(a.Value)
-	x.entries[a] = at
-	return at, nil
-}
-
-// search finds the string of the key and all attributes with it.
-func (x *attributeIndex) search(name string) (int32, error) {
-	key, err := pprofile.SetString(x.dictionary.StringTable(), name)
-	if err != nil {
-		return 0, err
-	}
-	x.keys[name] = key
-	for i, entry := range x.dictionary.AttributeTable().All() {
-		if entry.KeyStrindex() != key || entry.UnitStrindex() != 0 || entry.Value().Type() != pcommon.ValueTypeStr {
-			continue
-		}
-		a := Attribute{name, entry.Value().Str()}
-		if _, duplicate := x.entries[a]; !duplicate {
-			x.entries[a] = int32(i)
-		}
-	}
-	return key, nil
 }
 
 // renameAttributes renames attributes of samples, by changing the string of their key
 // in place. A key keeps its name if something else uses its string, or if the new name
 // is in the dictionary, since a sample may have both.
 func renameAttributes(pd pprofile.Profiles, names map[string]string) {
-	if len(names) == 0 {
-		return
-	}
-	newNames := map[string]bool{}
-	for _, name := range names {
-		newNames[name] = true
-	}
 	table := pd.Dictionary().StringTable()
 	renamed := map[int32]string{} // new names, by the index of the old one
-	taken := map[string]bool{}
-	for i, text := range table.All() {
-		if name := names[text]; name != "" {
-			renamed[int32(i)] = name
-		}
-		if newNames[text] {
-			taken[text] = true
+	if len(names) > 0 {
+		for i, text := range table.All() {
+			if name, found := names[text]; found && !slices.Contains(table.AsRaw(), name) {
+				renamed[int32(i)] = name
+			}
 		}
 	}
 	if len(renamed) == 0 {
@@ -163,9 +137,7 @@ func renameAttributes(pd pprofile.Profiles, names map[string]string) {
 	}
 	visitStringsExceptKeys(pd, func(index int32) { delete(renamed, index) })
 	for index, name := range renamed {
-		if !taken[name] {
-			table.SetAt(int(index), name)
-		}
+		table.SetAt(int(index), name)
 	}
 }
 

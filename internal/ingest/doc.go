@@ -10,8 +10,8 @@
 // It promises:
 //
 //   - If Ingest returns nil, the next consumer has accepted the profile.
-//   - A *MalformedError is the sender's fault, a *PipelineError the next consumer's,
-//     and ErrInFlightLimit is temporary.
+//   - A *PipelineError means that the next consumer rejected the profile.
+//     ErrInFlightLimit is temporary. Any other error is the sender's fault.
 //   - The same payload with the same resource and scope gets the same profile IDs, so
 //     that a processor can drop duplicates. Two resources never share an ID.
 //   - Every resource has a service.name.

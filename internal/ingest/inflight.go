@@ -6,6 +6,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -22,6 +23,8 @@ type InFlight struct {
 	size int64         // bytes
 	wait time.Duration // total of one reservation
 	free *semaphore.Weighted
+
+	inUse atomic.Int64 // bytes
 }
 
 // NewInFlight returns a limit of so many bytes.
@@ -32,21 +35,11 @@ func NewInFlight(size int64, wait time.Duration) *InFlight {
 // Reserve returns a reservation of 0 bytes.
 func (f *InFlight) Reserve() *Reservation { return &Reservation{limit: f} }
 
-// InUse is how many bytes all reservations hold. It is for tests: it briefly takes
-// the free bytes.
-func (f *InFlight) InUse() int64 {
-	var free int64
-	for step := f.size; step > 0; step /= 2 {
-		for free+step <= f.size && f.free.TryAcquire(step) {
-			free += step
-		}
-	}
-	f.free.Release(free)
-	return f.size - free
-}
+// InUse is how many bytes all reservations hold.
+func (f *InFlight) InUse() int64 { return f.inUse.Load() }
 
-// Reservation is the part of the limit that one request holds. It is not safe for
-// concurrent use.
+// Reservation is the part of the limit that one request holds. A nil Reservation has no
+// limit. It is not safe for concurrent use.
 type Reservation struct {
 	limit  *InFlight
 	held   int64 // bytes, including kept
@@ -56,12 +49,19 @@ type Reservation struct {
 }
 
 // Keep retains all bytes held so far until Release. Resize then counts from 0 again.
-func (r *Reservation) Keep() { r.kept, r.peak = r.held, r.held }
+func (r *Reservation) Keep() {
+	if r != nil {
+		r.kept, r.peak = r.held, r.held
+	}
+}
 
 // Resize makes the reservation hold this many bytes in addition to those kept, and may
 // wait for them. A request that needs more than the limit gets all of it and runs
 // alone. After an error, ErrInFlightLimit or that of ctx, the reservation is unchanged.
 func (r *Reservation) Resize(ctx context.Context, bytes int64) error {
+	if r == nil {
+		return nil
+	}
 	bytes = min(r.kept+bytes, r.limit.size)
 	more := bytes - r.held
 	switch {
@@ -80,6 +80,7 @@ func (r *Reservation) Resize(ctx context.Context, bytes int64) error {
 			return ErrInFlightLimit
 		}
 	}
+	r.limit.inUse.Add(more)
 	r.held, r.peak = bytes, max(r.peak, bytes)
 	return nil
 }
@@ -93,5 +94,6 @@ func (r *Reservation) Peak() int64 { return r.peak - r.kept }
 // Release returns all bytes. The reservation can be used again.
 func (r *Reservation) Release() {
 	r.limit.free.Release(r.held)
+	r.limit.inUse.Add(-r.held)
 	*r = Reservation{limit: r.limit}
 }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -49,12 +50,6 @@ type Payload struct {
 	Resent bool // an earlier attempt was measured already
 }
 
-// MalformedError means that the payload cannot be translated, by the sender's fault.
-type MalformedError struct{ Err error }
-
-func (e *MalformedError) Error() string { return e.Err.Error() }
-func (e *MalformedError) Unwrap() error { return e.Err }
-
 // PipelineError means that the next consumer did not accept the profile.
 type PipelineError struct{ Err error }
 
@@ -63,9 +58,6 @@ func (e *PipelineError) Unwrap() error { return e.Err }
 
 // ErrJFR means that a payload is a Java Flight Recorder file.
 var ErrJFR = errors.New("a JFR recording, want a pprof profile")
-
-// IsJFR reports whether a payload is a Java Flight Recorder file.
-func IsJFR(data []byte) bool { return bytes.HasPrefix(data, []byte("FLR\x00")) }
 
 // Settings are those of an Ingester.
 type Settings struct {
@@ -76,14 +68,20 @@ type Settings struct {
 	Metrics     Metrics
 }
 
+// Metrics are the instruments of an Ingester. All are required.
+type Metrics struct {
+	PayloadSize         metric.Int64Counter     // bytes of pprof
+	TranslationDuration metric.Float64Histogram // seconds
+	EmptyProfiles       metric.Int64Counter
+	Repairs             metric.Int64Counter      // by the attribute repair
+	Attributes          metric.MeasurementOption // of all measurements
+}
+
 // Ingester passes payloads to the next consumer. It is safe for concurrent use.
 type Ingester struct {
-	scopeName, scopeVersion string
-	unmarshaler             *pproftranslator.Unmarshaler
-	metrics                 Metrics
-	attributes              metric.MeasurementOption // of the metrics
-	next                    xconsumer.Profiles
-	obsreport               *receiverhelper.ObsReport
+	settings  Settings
+	next      xconsumer.Profiles
+	obsreport *receiverhelper.ObsReport
 }
 
 // New returns an Ingester in front of the next consumer.
@@ -93,29 +91,18 @@ func New(set Settings, next xconsumer.Profiles) (*Ingester, error) {
 		Transport:              set.Transport,
 		ReceiverCreateSettings: set.Receiver,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &Ingester{
-		scopeName:    set.ScopeName,
-		scopeVersion: set.Receiver.BuildInfo.Version,
-		unmarshaler:  set.Unmarshaler,
-		metrics:      set.Metrics,
-		attributes:   set.Metrics.Attributes(),
-		next:         next,
-		obsreport:    obsreport,
-	}, nil
+	return &Ingester{settings: set, next: next, obsreport: obsreport}, err
 }
 
-// Ingest translates the payload and passes it to the next consumer. The error is a
-// *MalformedError (which may wrap a *pproftranslator.LimitError), a *PipelineError or
-// one of the reservation, which may be nil.
+// Ingest translates the payload and passes it to the next consumer. If that rejects it,
+// the error is a *PipelineError. Other errors are those of the reservation, which may be
+// nil, and of payloads that cannot be translated.
 func (in *Ingester) Ingest(ctx context.Context, p Payload, r *Reservation) error {
-	t, err := in.translateReserved(ctx, p, r)
+	t, err := in.start(ctx, p, r)
 	if err != nil {
 		return err
 	}
-	return t.consume()
+	return in.consume(t)
 }
 
 // IngestAll ingests the payloads of one request. It passes them on concurrently, so
@@ -126,26 +113,25 @@ func (in *Ingester) IngestAll(ctx context.Context, payloads []Payload, r *Reserv
 		return []error{in.Ingest(ctx, payloads[0], r)}
 	}
 	errs := make([]error, len(payloads))
-	all := make([]*translated, len(payloads))
+	all := make([]translated, len(payloads))
 	expanded := int64(0)
 	for i, p := range payloads {
 		if expanded > r.limit.size {
-			errs[i] = &MalformedError{&pproftranslator.LimitError{What: "bytes as OTLP of all profiles of the request", Limit: r.limit.size}}
+			errs[i] = &pproftranslator.LimitError{What: "bytes as OTLP of all profiles of the request", Limit: r.limit.size}
 			continue
 		}
-		if all[i], errs[i] = in.translateReserved(ctx, p, r); errs[i] == nil {
-			expanded += all[i].reserved
-		}
+		all[i], errs[i] = in.start(ctx, p, r)
+		expanded += all[i].reserved
 	}
 	panics := make([]any, len(payloads))
 	var running sync.WaitGroup
-	for i, t := range all {
-		if t == nil {
+	for i := range all {
+		if errs[i] != nil {
 			continue
 		}
 		running.Go(func() {
 			defer func() { panics[i] = recover() }()
-			errs[i] = t.consume()
+			errs[i] = in.consume(all[i])
 		})
 	}
 	running.Wait()
@@ -167,72 +153,70 @@ const (
 	smallExpansion = 1 << 20
 )
 
-// translateReserved translates the payload. The reservation keeps the bytes that the
-// result takes in excess of expansion times the payload.
-func (in *Ingester) translateReserved(ctx context.Context, p Payload, r *Reservation) (*translated, error) {
-	if r == nil {
-		return in.startTranslation(ctx, p)
-	}
-	r.Keep()
-	if err := r.Resize(ctx, smallExpansion); err != nil {
-		return nil, err
-	}
-	t, err := in.startTranslation(ctx, p)
-	if err == nil {
-		t.reserved = max(0, int64(t.report.Bytes)-expansion*int64(len(p.Data)))
-		if err = r.Resize(ctx, t.reserved); err == nil {
-			r.Keep()
-			return t, nil
-		}
-		in.obsreport.EndProfilesOp(t.ctx, format, t.profiles.SampleCount(), err)
-	}
-	_ = r.Resize(ctx, 0) // shrinking never fails
-	return nil, err
-}
-
 // translated is a translated payload that the next consumer has not got yet.
 type translated struct {
-	in       *Ingester
-	ctx      context.Context //nolint:containedctx // obsreport ties it to the operation
-	profiles pprofile.Profiles
-	report   pproftranslator.Report
-	reserved int64 // bytes
-
+	ctx         context.Context //nolint:containedctx // obsreport ties it to the operation
+	profiles    pprofile.Profiles
+	report      pproftranslator.Report
 	transformed bool
+	reserved    int64 // bytes that it takes in excess of expansion times the payload
 }
 
-func (in *Ingester) startTranslation(ctx context.Context, p Payload) (*translated, error) {
-	ctx = in.obsreport.StartProfilesOp(ctx)
-	start := time.Now()
-	pd, report, err := in.translate(p)
-	if err == nil && p.Transform != nil {
-		pd, err = p.Transform(pd)
+// start starts the operation that consume ends: it translates the payload and reserves
+// what the result takes.
+func (in *Ingester) start(ctx context.Context, p Payload, r *Reservation) (t translated, err error) {
+	r.Keep()
+	if err := r.Resize(ctx, smallExpansion); err != nil {
+		return t, err
 	}
-	if !p.Resent {
-		in.recordTranslation(ctx, len(p.Data), time.Since(start))
+	t.ctx, t.transformed = in.obsreport.StartProfilesOp(ctx), p.Transform != nil
+	start := time.Now()
+	t.profiles, t.report, err = in.translate(p)
+	if err == nil && t.transformed {
+		t.profiles, err = p.Transform(t.profiles)
+	}
+	if metrics := in.settings.Metrics; !p.Resent {
+		metrics.PayloadSize.Add(t.ctx, int64(len(p.Data)), metrics.Attributes)
+		metrics.TranslationDuration.Record(t.ctx, time.Since(start).Seconds(), metrics.Attributes)
+	}
+	samples := 0
+	if err == nil {
+		samples = t.profiles.SampleCount()
+		t.reserved = max(0, int64(t.report.Bytes)-expansion*int64(len(p.Data)))
+		err = r.Resize(ctx, t.reserved)
 	}
 	if err != nil {
-		in.obsreport.EndProfilesOp(ctx, format, 0, err)
-		return nil, &MalformedError{err}
+		in.obsreport.EndProfilesOp(t.ctx, format, samples, err)
+		_ = r.Resize(ctx, 0) // shrinking never fails
+		return translated{}, err
 	}
-	return &translated{in: in, ctx: ctx, profiles: pd, report: report, transformed: p.Transform != nil}, nil
+	r.Keep()
+	return t, nil
 }
 
 // consume calls the next consumer. The error is a *PipelineError.
-func (t *translated) consume() error {
-	in, samples := t.in, t.profiles.SampleCount()
+func (in *Ingester) consume(t translated) error {
+	samples, count := t.profiles.SampleCount(), t.profiles.ProfileCount()
 	var err error
-	if t.profiles.ProfileCount() > 0 {
+	if count > 0 {
 		err = in.next.ConsumeProfiles(t.ctx, t.profiles)
 	}
 	in.obsreport.EndProfilesOp(t.ctx, format, samples, err)
 	switch {
 	case err != nil:
 		return &PipelineError{err}
-	case t.transformed && t.profiles.ProfileCount() == 0: // by intention
+	case count == 0 && t.transformed: // by intention
 		return nil
 	}
-	in.recordAccepted(t.ctx, t.report, samples)
+	metrics := in.settings.Metrics
+	for repair, n := range map[string]int{"invalid_utf8": t.report.InvalidStrings, "negative_time": t.report.NegativeTimes} {
+		if n > 0 {
+			metrics.Repairs.Add(t.ctx, int64(n), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair)))
+		}
+	}
+	if samples == 0 {
+		metrics.EmptyProfiles.Add(t.ctx, 1, metrics.Attributes)
+	}
 	return nil
 }
 
@@ -243,15 +227,14 @@ func (in *Ingester) Translate(p Payload) (pprofile.Profiles, error) {
 	return pd, err
 }
 
-func (in *Ingester) translate(p Payload) (pprofile.Profiles, pproftranslator.Report, error) {
-	if len(p.Data) == 0 {
-		return pprofile.Profiles{}, pproftranslator.Report{}, errors.New("empty, want a pprof profile")
+func (in *Ingester) translate(p Payload) (pd pprofile.Profiles, report pproftranslator.Report, err error) {
+	switch {
+	case len(p.Data) == 0:
+		return pd, report, errors.New("empty, want a pprof profile")
+	case bytes.HasPrefix(p.Data, []byte("FLR\x00")):
+		return pd, report, ErrJFR
 	}
-	if IsJFR(p.Data) {
-		return pprofile.Profiles{}, pproftranslator.Report{}, ErrJFR
-	}
-	pd, report, err := in.unmarshaler.UnmarshalReport(p.Data)
-	if err != nil {
+	if pd, report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data); err != nil {
 		return pd, report, err
 	}
 	return pd, report, in.describe(pd, p)
@@ -259,13 +242,14 @@ func (in *Ingester) translate(p Payload) (pprofile.Profiles, pproftranslator.Rep
 
 // describe writes the sender's information to resources, scopes and Profiles.
 func (in *Ingester) describe(pd pprofile.Profiles, p Payload) error {
+	dictionary := pd.Dictionary()
 	renameAttributes(pd, p.AttributeNames)
 	for _, resourceProfiles := range pd.ResourceProfiles().All() {
 		resource := resourceProfiles.Resource().Attributes()
 		putAll(resource, p.Resource)
 		setServiceName(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			if err := in.describeScope(pd.Dictionary(), resource, scopeProfiles, p); err != nil {
+			if err := in.describeScope(dictionary, resource, scopeProfiles, p); err != nil {
 				return err
 			}
 		}
@@ -275,11 +259,11 @@ func (in *Ingester) describe(pd pprofile.Profiles, p Payload) error {
 
 func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) error {
 	scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
-	scope.SetName(in.scopeName)
-	scope.SetVersion(in.scopeVersion)
-	types, err := sampleTypes(dictionary, profiles)
-	if err != nil {
-		return err
+	scope.SetName(in.settings.ScopeName)
+	scope.SetVersion(in.settings.Receiver.BuildInfo.Version)
+	types := make([]string, 0, profiles.Len()) // names of the sample types
+	for _, profile := range profiles.All() {
+		types = append(types, dictionary.StringTable().At(int(profile.SampleType().TypeStrindex())))
 	}
 	profileType := p.ProfileType
 	if profileType == "" && p.ProfileTypeOf != nil {
@@ -300,18 +284,4 @@ func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resour
 		return fmt.Errorf("setting profile IDs: %w", err)
 	}
 	return nil
-}
-
-// sampleTypes are the names of the sample types of the Profiles.
-func sampleTypes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice) ([]string, error) {
-	table := dictionary.StringTable()
-	types := make([]string, 0, profiles.Len())
-	for _, profile := range profiles.All() {
-		index := profile.SampleType().TypeStrindex()
-		if index < 0 || int(index) >= table.Len() {
-			return nil, fmt.Errorf("sample type string index %d out of range (%d strings)", index, table.Len())
-		}
-		types = append(types, table.At(int(index)))
-	}
-	return types, nil
 }

@@ -29,11 +29,12 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 	if scopeProfiles.Profiles().Len() == 0 {
 		return nil
 	}
-	order, err := sampleTypeOrder(scopeProfiles)
-	if err != nil {
-		return err
-	}
 	scope := scopeProfiles.Scope()
+	value, ok := scope.Attributes().Get(attributeSampleTypeOrder) // the translator sets it
+	if !ok || value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == 0 {
+		return fmt.Errorf("%s: want the indices of the sample types", attributeSampleTypeOrder)
+	}
+	order := value.Slice()
 	head := appendAttributes(nil, resource)
 	head = appendString(head, scope.Name())
 	head = appendString(head, scope.Version())
@@ -45,13 +46,13 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 	if given != (TimeRange{}) {
 		common.Write(appendNumber(appendNumber(nil, int64(given.Start)), int64(given.End)))
 	}
-	seen := make(map[int64]int64, len(order))
+	seen := make(map[int64]int64, order.Len())
 	for i, profile := range scopeProfiles.Profiles().All() {
 		sum, err := common.(hash.Cloner).Clone()
 		if err != nil {
 			return err
 		}
-		index := order[i%len(order)]
+		index := order.At(i % order.Len()).Int()
 		sum.Write(appendNumber(appendNumber(head[:0], index), seen[index]))
 		seen[index]++
 		id := pprofile.ProfileID(sum.Sum(head[:0])[:16])
@@ -61,21 +62,6 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 		profile.SetProfileID(id)
 	}
 	return nil
-}
-
-// sampleTypeOrder returns, for each Profile, the index of its sample type in the
-// payload, from the scope attribute that the translator sets.
-func sampleTypeOrder(scopeProfiles pprofile.ScopeProfiles) ([]int64, error) {
-	profiles := scopeProfiles.Profiles().Len()
-	value, ok := scopeProfiles.Scope().Attributes().Get(attributeSampleTypeOrder)
-	if !ok || value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == 0 || profiles%value.Slice().Len() != 0 {
-		return nil, fmt.Errorf("%s: want an index for each sample type of %d profiles", attributeSampleTypeOrder, profiles)
-	}
-	order := make([]int64, 0, value.Slice().Len())
-	for _, element := range value.Slice().All() {
-		order = append(order, element.Int())
-	}
-	return order, nil
 }
 
 // appendAttributes appends attributes in order of their keys.

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
@@ -33,9 +32,7 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 			TranslationDuration: noop.Float64Histogram{},
 			EmptyProfiles:       noop.Int64Counter{},
 			Repairs:             noop.Int64Counter{},
-			Attributes: func(more ...attribute.KeyValue) metric.MeasurementOption {
-				return metric.WithAttributeSet(attribute.NewSet(more...))
-			},
+			Attributes:          metric.WithAttributes(),
 		},
 	}, next)
 	require.NoError(t, err)

@@ -26,10 +26,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// Config is the configuration of the receiver. Of the sections server, remote,
-// file and self, at least one must be there; an empty one has all its defaults.
+// Config is the configuration of the receiver. At least one of the sections server,
+// remote, file and self is required. An empty section has all its defaults.
 type Config struct {
-	// Server receives pushes over HTTP.
+	// Server receives profiles over HTTP.
 	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
 
 	// Remote scrapes profiles over HTTP.
@@ -41,49 +41,38 @@ type Config struct {
 	// Self profiles the collector's own process.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
-	// ResourceAttributes go on the resource of every profile, unless the
-	// profile's own way in (a query parameter) sets the same attribute.
+	// ResourceAttributes are set on the resource of every profile, unless the request,
+	// target or file sets the same attribute.
 	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
 
-	// Links names the pprof labels that become the links of samples.
+	// Links names the pair of pprof labels that a link of samples replaces.
 	Links LinksConfig `mapstructure:"links"`
 
-	// TimestampLabel is the numeric pprof label, in nanoseconds since 1970,
-	// that becomes the timestamps of samples. Default: end_timestamp_ns.
+	// TimestampLabel is the numeric pprof label, in nanoseconds since 1970, that
+	// becomes the timestamps of samples. Default: end_timestamp_ns.
 	TimestampLabel string `mapstructure:"timestamp_label"`
 }
 
-// ServerConfig is confighttp's server configuration and the limits of our own,
-// all in one section.
+// ServerConfig is confighttp's server configuration with the receiver's own limits in
+// the same section.
 type ServerConfig struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
 
-	// MaxDecompressedSize bounds one payload after decompression, through all
-	// its layers. Default: 64MiB.
+	// MaxDecompressedSize limits the size of the profiles of one request, after all
+	// layers of compression are removed. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
 
-	// MaxInFlight bounds the bytes of all payloads being worked on at a time.
+	// MaxInFlight limits the memory of all requests that are processed at a time.
 	// Default: 256MiB.
 	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 }
 
-// LinksConfig names the pprof labels that become the links of samples. A link needs
-// both ids: 32 lower-case hexadecimal digits, or 16, that are not all zero. What is
-// not a pair stays an attribute.
+// LinksConfig names the pair of labels that a link replaces. Both must be valid IDs: 32
+// and 16 lower-case hexadecimal digits, not all zero. Otherwise the labels stay
+// attributes. The labels of known libraries make links as well, and stay.
 type LinksConfig struct {
-	// TraceID and SpanID are the pair of labels that a link replaces.
 	TraceID string `mapstructure:"trace_id"`
 	SpanID  string `mapstructure:"span_id"`
-
-	// The other labels make a link too where that pair does not, and stay.
-	// Defaults: the names that are known from the field.
-	OtherTraceIDs  []string `mapstructure:"other_trace_ids"`
-	OtherSpanIDs   []string `mapstructure:"other_span_ids"`
-	DecimalSpanIDs []string `mapstructure:"decimal_span_ids"`
-
-	// DecimalRootSpanIDs are of the local root span, which stands in where nothing
-	// else names a span.
-	DecimalRootSpanIDs []string `mapstructure:"decimal_root_span_ids"`
 }
 
 var (
@@ -93,55 +82,15 @@ var (
 	_ confmap.Validator   = (*LinksConfig)(nil)
 )
 
-// shortestDuration is the least that a timeout or interval makes sense with. A
-// number without a unit, which is read as nanoseconds, is below it.
-const shortestDuration = time.Millisecond
-
 func createDefaultConfig() component.Config {
 	return &Config{
 		Server:         configoptional.Default(defaultServerConfig()),
 		Remote:         configoptional.Default(scrape.DefaultConfig()),
 		File:           configoptional.Default(files.DefaultConfig()),
 		Self:           configoptional.Default(self.DefaultConfig()),
-		Links:          defaultLinksConfig(),
+		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
 		TimestampLabel: "end_timestamp_ns",
 	}
-}
-
-func defaultLinksConfig() LinksConfig {
-	known := pproftranslator.DefaultLinkLabels()
-	return LinksConfig{
-		TraceID:            "trace_id",
-		SpanID:             "span_id",
-		OtherTraceIDs:      known.TraceIDs,
-		OtherSpanIDs:       known.SpanIDs,
-		DecimalSpanIDs:     known.DecimalSpanIDs,
-		DecimalRootSpanIDs: known.DecimalRootSpanIDs,
-	}
-}
-
-// others are the labels that make a link and stay.
-func (lc *LinksConfig) others() pproftranslator.LinkLabels {
-	return pproftranslator.LinkLabels{
-		TraceIDs:           orEmpty(lc.OtherTraceIDs),
-		SpanIDs:            orEmpty(lc.OtherSpanIDs),
-		DecimalSpanIDs:     orEmpty(lc.DecimalSpanIDs),
-		DecimalRootSpanIDs: orEmpty(lc.DecimalRootSpanIDs),
-	}
-}
-
-// has tells whether a label is one that links are made of.
-func (lc *LinksConfig) has(name string) bool {
-	return slices.Contains(slices.Concat([]string{lc.TraceID, lc.SpanID},
-		lc.OtherTraceIDs, lc.OtherSpanIDs, lc.DecimalSpanIDs, lc.DecimalRootSpanIDs), name)
-}
-
-// orEmpty makes a list without names one that the translator takes as such.
-func orEmpty(names []string) []string {
-	if names == nil {
-		return []string{}
-	}
-	return names
 }
 
 func defaultServerConfig() ServerConfig {
@@ -149,8 +98,8 @@ func defaultServerConfig() ServerConfig {
 	server.NetAddr.Endpoint = "localhost:4040"
 	server.ReadTimeout = 30 * time.Second
 	server.ReadHeaderTimeout = 10 * time.Second
-	// From the end of the headers on: the body may take ReadTimeout, then a
-	// window with acknowledge: on_flush keeps the answer back.
+	// It starts at the end of the headers: the body may take ReadTimeout, and then a
+	// window with acknowledge: on_flush delays the response.
 	server.WriteTimeout = 60 * time.Second
 	server.MaxRequestBodySize = int64(64 * bytesize.MiB)
 	return ServerConfig{
@@ -163,78 +112,50 @@ func defaultServerConfig() ServerConfig {
 // Unmarshal reads the configuration strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
 
-// checks are the errors of a section.
-type checks []error
-
-// require adds an error, unless ok.
-func (c *checks) require(ok bool, format string, arguments ...any) {
-	if !ok {
-		*c = append(*c, fmt.Errorf(format, arguments...))
-	}
-}
-
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
-	var errs checks
-	errs.require(c.Server.HasValue() || c.Remote.HasValue() || c.File.HasValue() || c.Self.HasValue(),
-		"at least one of server, remote, file or self is required (an empty section such as \"server:\" enables it with defaults)")
-	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
-		errs.require(name != "", "resource_attributes: empty name")
-		errs.require(utf8.ValidString(name) && utf8.ValidString(c.ResourceAttributes[name]), "resource_attributes: %q is not valid UTF-8", name)
+	var checks strictconfig.Checks
+	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
+		checks.Add(errors.New("at least one of server, remote, file or self is required (an empty section such as \"server:\" enables it with defaults)"))
 	}
-	errs.require(c.TimestampLabel != "", "timestamp_label is empty: must be the name of a label")
-	errs.require(!c.Links.has(c.TimestampLabel), "timestamp_label is %q: must not be a label of links", c.TimestampLabel)
-	return errors.Join(errs...)
+	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
+		checks.That(name != "", "resource_attributes: name", name, "the name of an attribute")
+		checks.That(utf8.ValidString(name) && utf8.ValidString(c.ResourceAttributes[name]), "resource_attributes: name", name, "valid UTF-8, as its value")
+	}
+	known := pproftranslator.DefaultLinkLabels()
+	links := slices.Concat([]string{c.Links.TraceID, c.Links.SpanID}, known.TraceIDs, known.SpanIDs, known.DecimalSpanIDs, known.DecimalRootSpanIDs)
+	checks.That(c.TimestampLabel != "", "timestamp_label", c.TimestampLabel, "the name of a label")
+	checks.That(!slices.Contains(links, c.TimestampLabel), "timestamp_label", c.TimestampLabel, "another label than those of links")
+	return checks.Err()
 }
-
-// The largest sizes that make sense: the translator accepts no payload over 4 GiB.
-const (
-	largestPayload  = ingest.MaxPayload
-	largestInFlight = bytesize.TiB
-)
 
 // Validate checks what confighttp does not.
 func (sc *ServerConfig) Validate() error {
-	var errs checks
-	errs.require(sc.HTTP.NetAddr.Endpoint != "", "endpoint is empty: must be an address such as localhost:4040")
-	errs.require(sc.HTTP.MaxRequestBodySize > 0, "max_request_body_size is %d: must be above 0", sc.HTTP.MaxRequestBodySize)
-	errs.require(sc.MaxDecompressedSize > 0 && sc.MaxDecompressedSize <= largestPayload, "max_decompressed_size is %v: must be above 0 and at most %v", sc.MaxDecompressedSize, largestPayload)
-	errs.require(sc.MaxInFlight <= largestInFlight, "max_in_flight is %v: must be at most %v", sc.MaxInFlight, largestInFlight)
-	errs.require(sc.MaxInFlight >= sc.MaxDecompressedSize, "max_in_flight is %v: must be at least max_decompressed_size (%v)", sc.MaxInFlight, sc.MaxDecompressedSize)
+	const shortest = time.Millisecond // a number without a unit, read as nanoseconds, is shorter
+	var checks strictconfig.Checks
+	checks.That(sc.HTTP.NetAddr.Endpoint != "", "endpoint", sc.HTTP.NetAddr.Endpoint, "an address such as localhost:4040")
+	checks.That(sc.HTTP.MaxRequestBodySize > 0, "max_request_body_size", sc.HTTP.MaxRequestBodySize, "above 0")
+	checks.That(sc.MaxDecompressedSize > 0 && sc.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", sc.MaxDecompressedSize, "above 0 and at most %v", ingest.MaxPayload)
+	checks.That(sc.MaxInFlight <= bytesize.TiB, "max_in_flight", sc.MaxInFlight, "at most %v", bytesize.TiB)
+	checks.That(sc.MaxInFlight >= sc.MaxDecompressedSize, "max_in_flight", sc.MaxInFlight, "at least max_decompressed_size (%v)", sc.MaxDecompressedSize)
 	for i, algorithm := range sc.HTTP.CompressionAlgorithms {
-		errs.require(slices.Contains(httpserver.ContentEncodings, algorithm), "compression_algorithms[%d] is %q: must be one of %q", i, algorithm, httpserver.ContentEncodings)
+		checks.That(slices.Contains(httpserver.ContentEncodings, algorithm), fmt.Sprintf("compression_algorithms[%d]", i), algorithm, "one of %q", httpserver.ContentEncodings)
 	}
-	timeout := func(key string, value time.Duration) {
-		errs.require(value == 0 || value >= shortestDuration, "%s is %v: must be 0 (no timeout) or at least %v, with a unit as in 30s", key, value, shortestDuration)
+	for key, timeout := range map[string]time.Duration{
+		"read_timeout":        sc.HTTP.ReadTimeout,
+		"read_header_timeout": sc.HTTP.ReadHeaderTimeout,
+		"write_timeout":       sc.HTTP.WriteTimeout,
+	} {
+		checks.That(timeout == 0 || timeout >= shortest, key, timeout, "0 (no timeout) or at least %v, with a unit as in 30s", shortest)
 	}
-	timeout("read_timeout", sc.HTTP.ReadTimeout)
-	timeout("read_header_timeout", sc.HTTP.ReadHeaderTimeout)
-	timeout("write_timeout", sc.HTTP.WriteTimeout)
-	return errors.Join(errs...)
+	return checks.Err()
 }
 
-// Validate checks that each label has one meaning. The lists may contain the pair that a
-// link replaces: its meaning takes precedence.
+// Validate checks that each label has one meaning.
 func (lc *LinksConfig) Validate() error {
-	var errs checks
-	errs.require(lc.TraceID != "", "trace_id is empty: must be the name of a label")
-	errs.require(lc.SpanID != "", "span_id is empty: must be the name of a label")
-	errs.require(lc.TraceID != lc.SpanID || lc.TraceID == "", "span_id is %q: must differ from trace_id", lc.SpanID)
-	first := map[string]string{}
-	for _, list := range []struct {
-		key   string
-		names []string
-	}{
-		{"other_trace_ids", lc.OtherTraceIDs},
-		{"other_span_ids", lc.OtherSpanIDs},
-		{"decimal_span_ids", lc.DecimalSpanIDs},
-		{"decimal_root_span_ids", lc.DecimalRootSpanIDs},
-	} {
-		for i, name := range list.names {
-			errs.require(name != "", "%s[%d] is empty: must be the name of a label", list.key, i)
-			errs.require(name == "" || first[name] == "", "%s[%d] is %q: must not be in %s as well", list.key, i, name, first[name])
-			first[name] = list.key
-		}
-	}
-	return errors.Join(errs...)
+	var checks strictconfig.Checks
+	checks.That(lc.TraceID != "", "trace_id", lc.TraceID, "the name of a label")
+	checks.That(lc.SpanID != "", "span_id", lc.SpanID, "the name of a label")
+	checks.That(lc.TraceID != lc.SpanID || lc.TraceID == "", "span_id", lc.SpanID, "another label than trace_id")
+	return checks.Err()
 }

@@ -16,8 +16,6 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 func TestEmptySectionsHaveDefaults(t *testing.T) {
@@ -40,14 +38,7 @@ func TestEmptySectionsHaveDefaults(t *testing.T) {
 	assert.Equal(t, time.Minute, self.CollectionInterval)
 	assert.Equal(t, []string{"cpu", "heap", "goroutine"}, self.Profiles)
 
-	assert.Equal(t, LinksConfig{
-		TraceID:            "trace_id",
-		SpanID:             "span_id",
-		OtherTraceIDs:      []string{"trace_id", "otel_traceid", "otel.traceid", "trace id"},
-		OtherSpanIDs:       []string{"span_id", "otel_spanid", "otel.spanid", "profile_id"},
-		DecimalSpanIDs:     []string{"span id"},
-		DecimalRootSpanIDs: []string{"local root span id"},
-	}, cfg.Links)
+	assert.Equal(t, LinksConfig{TraceID: "trace_id", SpanID: "span_id"}, cfg.Links)
 	assert.Equal(t, "end_timestamp_ns", cfg.TimestampLabel)
 	assert.Empty(t, cfg.ResourceAttributes)
 }
@@ -90,10 +81,6 @@ resource_attributes: {service.name: checkout, deployment.environment.name: test}
 links:
   trace_id: trace id
   span_id: span id
-  other_trace_ids: [t]
-  other_span_ids: []
-  decimal_span_ids: [d]
-  decimal_root_span_ids: [r]
 timestamp_label: at
 `)
 	require.NoError(t, err)
@@ -115,13 +102,7 @@ timestamp_label: at
 	assert.Equal(t, 2*time.Second, cfg.Self.Get().CPUDuration)
 	assert.Equal(t, []string{"heap"}, cfg.Self.Get().Profiles)
 	assert.Equal(t, map[string]string{"service.name": "checkout", "deployment.environment.name": "test"}, cfg.ResourceAttributes)
-	assert.Equal(t, LinksConfig{
-		TraceID: "trace id", SpanID: "span id",
-		OtherTraceIDs: []string{"t"}, OtherSpanIDs: []string{}, DecimalSpanIDs: []string{"d"}, DecimalRootSpanIDs: []string{"r"},
-	}, cfg.Links)
-	assert.Equal(t, pproftranslator.LinkLabels{
-		TraceIDs: []string{"t"}, SpanIDs: []string{}, DecimalSpanIDs: []string{"d"}, DecimalRootSpanIDs: []string{"r"},
-	}, cfg.Links.others())
+	assert.Equal(t, LinksConfig{TraceID: "trace id", SpanID: "span id"}, cfg.Links)
 	assert.Equal(t, "at", cfg.TimestampLabel)
 }
 
@@ -195,16 +176,14 @@ func TestWrongValuesAreRejected(t *testing.T) {
 		"self: {mutex_profile_fraction: -1}":                {"self: mutex_profile_fraction is -1: must be at least 0"},
 		"self: {block_profile_fraction: -1}":                {"self: block_profile_fraction is -1: must be at least 0"},
 		"self: {profiles: [cpu, cpu]}":                      {"self: profiles is \"cpu\": must be listed once"},
-		"server:\nlinks: {trace_id: ''}":                    {"links: trace_id is empty: must be"},
-		"server:\nlinks: {span_id: ''}":                     {"links: span_id is empty: must be"},
-		"server:\nlinks: {other_trace_ids: ['']}":           {"links: other_trace_ids[0] is empty: must be"},
-		"server:\nlinks: {decimal_span_ids: [span_id]}":     {"links: decimal_span_ids[0] is \"span_id\": must not be in other_span_ids as well"},
-		"server:\nlinks: {span_id: trace_id}":               {"links: span_id is \"trace_id\": must differ from trace_id"},
-		"server:\ntimestamp_label: ''":                      {"timestamp_label is empty: must be"},
-		"server:\ntimestamp_label: span_id":                 {"timestamp_label is \"span_id\": must not be a label of links"},
-		"server:\ntimestamp_label: span id":                 {"timestamp_label is \"span id\": must not be a label of links"},
-		"server:\ntimestamp_label: profile_id":              {"timestamp_label is \"profile_id\": must not be a label of links"},
-		"server:\nresource_attributes: {'': x}":             {"resource_attributes: empty name"},
+		"server:\nlinks: {trace_id: ''}":                    {"links: trace_id is \"\": must be"},
+		"server:\nlinks: {span_id: ''}":                     {"links: span_id is \"\": must be"},
+		"server:\nlinks: {span_id: trace_id}":               {"links: span_id is \"trace_id\": must be another label than trace_id"},
+		"server:\ntimestamp_label: ''":                      {"timestamp_label is \"\": must be"},
+		"server:\ntimestamp_label: span_id":                 {"timestamp_label is \"span_id\": must be another label than those of links"},
+		"server:\ntimestamp_label: span id":                 {"timestamp_label is \"span id\": must be another label than those of links"},
+		"server:\ntimestamp_label: profile_id":              {"timestamp_label is \"profile_id\": must be another label than those of links"},
+		"server:\nresource_attributes: {'': x}":             {"resource_attributes: name is \"\": must be"},
 		"server:\nresource_attributes: {a.b: [1]}":          {"resource_attributes"},
 	} {
 		t.Run(yaml, func(t *testing.T) {

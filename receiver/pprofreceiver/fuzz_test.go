@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 // FuzzRequests sends requests to every endpoint: each has an answer that is the
@@ -56,6 +57,7 @@ func FuzzRequests(f *testing.F) {
 		require.NoError(f, r.Shutdown(context.Background()))
 		require.NoError(f, telemetry.Shutdown(context.Background()))
 	})
+	server := sectionOf[*httpserver.Server](r)
 	f.Fuzz(func(t *testing.T, way uint8, query, contentType string, body []byte) {
 		path, _, _ := strings.Cut(wires[int(way)%len(wires)].path, "?")
 		request := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
@@ -63,14 +65,14 @@ func FuzzRequests(f *testing.F) {
 		request.Header.Set("Content-Type", contentType)
 		answer := httptest.NewRecorder()
 		violations = nil
-		r.server.Handler().ServeHTTP(answer, request)
+		server.Handler().ServeHTTP(answer, request)
 		if !slices.Contains([]int{200, 202, 204, 400, 413, 415, 429, 501}, answer.Code) {
 			t.Errorf("answered with %d: %s", answer.Code, answer.Body)
 		}
 		if len(violations) > 0 {
 			t.Errorf("not conforming: %q", violations)
 		}
-		if held := r.server.InFlight().InUse(); held != 0 {
+		if held := server.InFlight().InUse(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})

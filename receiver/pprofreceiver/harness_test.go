@@ -31,7 +31,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
 )
 
 const serverYAML = "server: {endpoint: 127.0.0.1:0}\n"
@@ -56,6 +59,9 @@ func loadConfig(yaml string) (*Config, error) {
 // bench is a receiver under test, and what it says.
 type bench struct {
 	*pprofReceiver
+	server    *httpserver.Server // nil if it is not configured, as the others
+	scraper   *scrape.Scraper
+	files     *files.Reader
 	t         *testing.T
 	client    *http.Client
 	telemetry *componenttest.Telemetry
@@ -78,7 +84,19 @@ func newBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)
-	return &bench{pprofReceiver: r, t: t, client: client, telemetry: telemetry, logs: logs}
+	b := &bench{pprofReceiver: r, t: t, client: client, telemetry: telemetry, logs: logs}
+	b.server, b.scraper, b.files = sectionOf[*httpserver.Server](r), sectionOf[*scrape.Scraper](r), sectionOf[*files.Reader](r)
+	return b
+}
+
+// sectionOf returns the section of this type, nil if it is not configured.
+func sectionOf[T component.Component](r *pprofReceiver) (found T) {
+	for _, s := range r.sections {
+		if c, ok := s.Component.(T); ok {
+			found = c
+		}
+	}
+	return found
 }
 
 func settings(telemetry *componenttest.Telemetry) receiver.Settings {

@@ -156,7 +156,7 @@ func benchServer(b *testing.B, next xconsumer.Profiles) *httpserver.Server {
 		require.NoError(b, r.Shutdown(context.Background()))
 		require.NoError(b, telemetry.Shutdown(context.Background()))
 	})
-	return r.server
+	return sectionOf[*httpserver.Server](r)
 }
 
 // benchClient is the least of an HTTP client: one connection, one request written

@@ -7,13 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
@@ -26,154 +27,106 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// pprofReceiver is the component: the sections that are configured, each with
-// its own way into the pipeline.
+// pprofReceiver is the component.
 type pprofReceiver struct {
-	server    *httpserver.Server // nil when not configured
-	scraper   *scrape.Scraper    // nil when not configured
-	files     *files.Reader      // nil when not configured
-	self      *self.Profiler     // nil when not configured
-	telemetry *telemetry
+	sections  []section // in the order of their start
+	telemetry *metadata.Telemetry
+}
+
+// section is a configured section. Each passes profiles to the pipeline on its own.
+type section struct {
+	key string
+	component.Component
 }
 
 func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
-	telemetry, err := newTelemetry(set)
+	telemetry, err := metadata.NewTelemetry(set.TelemetrySettings, set.ID)
 	if err != nil {
 		return nil, err
 	}
 	r := &pprofReceiver{telemetry: telemetry}
-	if config := cfg.Server.Get(); config != nil {
-		in, err := newIngester("http", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
+	var errs []error
+	add := func(key string, c component.Component, err error) {
+		r.sections = append(r.sections, section{key, c})
 		if err != nil {
-			return nil, err
+			errs = append(errs, fmt.Errorf("%s: %w", key, err))
 		}
-		r.server = httpserver.New(httpserver.Settings{
+	}
+	ingester := func(transport string, maxDecompressed bytesize.Size) *ingest.Ingester {
+		in, err := ingest.New(ingest.Settings{
+			Receiver:  set,
+			Transport: transport,
+			ScopeName: metadata.ScopeName,
+			Unmarshaler: &pproftranslator.Unmarshaler{
+				Limits:         pproftranslator.Limits{DecompressedSize: int(maxDecompressed)},
+				TimestampLabel: cfg.TimestampLabel,
+				TraceIDLabel:   cfg.Links.TraceID,
+				SpanIDLabel:    cfg.Links.SpanID,
+			},
+			Metrics: ingest.Metrics{
+				PayloadSize:         telemetry.ReceiverPprofPayloadSize,
+				TranslationDuration: telemetry.ReceiverPprofTranslationDuration,
+				EmptyProfiles:       telemetry.ReceiverPprofEmptyProfiles,
+				Repairs:             telemetry.ReceiverPprofRepairs,
+				Attributes:          telemetry.Attributes(attribute.String("transport", transport)),
+			},
+		}, next)
+		errs = append(errs, err)
+		return in
+	}
+	if config := cfg.Server.Get(); config != nil {
+		add("server", httpserver.New(httpserver.Settings{
 			HTTP:                config.HTTP,
 			MaxDecompressedSize: int64(config.MaxDecompressedSize),
 			MaxInFlight:         int64(config.MaxInFlight),
 			ResourceAttributes:  cfg.ResourceAttributes,
 			Telemetry:           set.TelemetrySettings,
-			Metrics: httpserver.Metrics{
-				Requests:           telemetry.ReceiverPprofRequests,
-				RejectedRequests:   telemetry.ReceiverPprofRejectedRequests,
-				SkippedAttachments: telemetry.ReceiverPprofSkippedAttachments,
-				Attributes:         func(more ...attribute.KeyValue) metric.MeasurementOption { return telemetry.with(more...) },
-			},
-		}, in, pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol)
+			Metrics:             telemetry,
+		}, ingester("http", config.MaxDecompressedSize), pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol), nil)
 	}
 	if config := cfg.Remote.Get(); config != nil {
-		in, err := newIngester("scrape", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
-		if err != nil {
-			return nil, err
-		}
-		r.scraper, err = scrape.New(scrape.Settings{
+		scraper, err := scrape.New(scrape.Settings{
 			Config:             *config,
 			ResourceAttributes: cfg.ResourceAttributes,
 			Telemetry:          set.TelemetrySettings,
-			Metrics: scrape.Metrics{
-				Scrapes:          telemetry.ReceiverPprofScrapes,
-				Duration:         telemetry.ReceiverPprofScrapeDuration,
-				BaselineResets:   telemetry.ReceiverPprofBaselineResets,
-				RegisterTargetUp: telemetry.RegisterReceiverPprofTargetUpCallback,
-				Attributes:       telemetry.with,
-			},
-		}, in)
-		if err != nil {
-			return nil, fmt.Errorf("remote: %w", err)
-		}
+			Metrics:            telemetry,
+		}, ingester("scrape", config.MaxDecompressedSize))
+		add("remote", scraper, err)
 	}
 	if config := cfg.File.Get(); config != nil {
-		in, err := newIngester("file", set, cfg, int(config.MaxDecompressedSize), next, telemetry)
-		if err != nil {
-			return nil, err
-		}
-		r.files, err = files.New(files.Settings{
+		reader, err := files.New(files.Settings{
 			ID:                 set.ID,
 			Config:             *config,
 			ResourceAttributes: cfg.ResourceAttributes,
 			Logger:             set.Logger,
-			Files:              telemetry.ReceiverPprofFiles,
-			Attributes:         telemetry.with,
-		}, in)
-		if err != nil {
-			return nil, fmt.Errorf("file: %w", err)
-		}
+			Metrics:            telemetry,
+		}, ingester("file", config.MaxDecompressedSize))
+		add("file", reader, err)
 	}
 	if config := cfg.Self.Get(); config != nil {
-		in, err := newIngester("self", set, cfg, self.MaxProfile, next, telemetry)
-		if err != nil {
-			return nil, err
-		}
-		r.self = self.New(*config, set.Resource, cfg.ResourceAttributes, in, set.Logger)
+		add("self", self.New(*config, set.Resource, cfg.ResourceAttributes, ingester("self", self.MaxProfile), set.Logger), nil)
 	}
-	return r, nil
+	return r, errors.Join(errs...)
 }
 
-// Start begins to receive. On an error nothing is left running.
+// Start starts all sections. After an error nothing is left running.
 func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
-	if r.server != nil {
-		if err := r.server.Start(ctx, host); err != nil {
-			return fmt.Errorf("server: %w", err)
+	for _, s := range r.sections {
+		if err := s.Start(ctx, host); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", s.key, err), r.Shutdown(ctx))
 		}
-	}
-	if r.scraper != nil {
-		if err := r.scraper.Start(ctx, host); err != nil {
-			return errors.Join(fmt.Errorf("remote: %w", err), r.Shutdown(ctx))
-		}
-	}
-	if r.files != nil {
-		if err := r.files.Start(ctx, host); err != nil {
-			return errors.Join(fmt.Errorf("file: %w", err), r.Shutdown(ctx))
-		}
-	}
-	if r.self != nil {
-		r.self.Start(ctx)
 	}
 	return nil
 }
 
-// Shutdown stops receiving, and returns when nothing more will be handed to the
-// next component.
+// Shutdown stops all sections. No call of the next consumer is running when it returns.
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
-	if r.self != nil {
-		r.self.Shutdown()
-	}
-	if r.scraper != nil {
-		r.scraper.Shutdown()
-	}
-	var err error
-	if r.files != nil {
-		err = r.files.Shutdown(ctx)
-	}
-	if r.server != nil {
-		if stopErr := r.server.Shutdown(ctx); stopErr != nil {
-			err = errors.Join(err, fmt.Errorf("server: %w", stopErr))
+	var errs []error
+	for _, s := range slices.Backward(r.sections) {
+		if err := s.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.key, err))
 		}
 	}
 	r.telemetry.Shutdown()
-	return err
-}
-
-func newIngester(transport string, set receiver.Settings, cfg *Config, decompressedSize int, next xconsumer.Profiles, telemetry *telemetry) (*ingest.Ingester, error) {
-	return ingest.New(ingest.Settings{
-		Receiver:  set,
-		Transport: transport,
-		ScopeName: metadata.ScopeName,
-		Unmarshaler: &pproftranslator.Unmarshaler{
-			Limits:         pproftranslator.Limits{DecompressedSize: decompressedSize},
-			TimestampLabel: cfg.TimestampLabel,
-			TraceIDLabel:   cfg.Links.TraceID,
-			SpanIDLabel:    cfg.Links.SpanID,
-			LinkLabels:     cfg.Links.others(),
-		},
-		Metrics: ingest.Metrics{
-			PayloadSize:         telemetry.ReceiverPprofPayloadSize,
-			TranslationDuration: telemetry.ReceiverPprofTranslationDuration,
-			EmptyProfiles:       telemetry.ReceiverPprofEmptyProfiles,
-			Repairs:             telemetry.ReceiverPprofRepairs,
-			Attributes: func(more ...attribute.KeyValue) metric.MeasurementOption {
-				return telemetry.with(append(more, attribute.String("transport", transport))...)
-			},
-		},
-	}, next)
+	return errors.Join(errs...)
 }

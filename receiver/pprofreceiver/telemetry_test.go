@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -52,7 +53,7 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 		set.ID = component.NewIDWithName(metadata.Type, name)
 		r, err := newReceiver(set, cfg, newSink(t))
 		require.NoError(t, err)
-		b := &bench{pprofReceiver: r, t: t, client: &http.Client{Transport: &http.Transport{}}, telemetry: telemetry}
+		b := &bench{pprofReceiver: r, server: sectionOf[*httpserver.Server](r), t: t, client: &http.Client{Transport: &http.Transport{}}, telemetry: telemetry}
 		require.NoError(t, b.Start(context.Background(), componenttest.NewNopHost()))
 		for range 1 + i {
 			require.Equal(t, 204, b.push("", plain(t, strange)).status)

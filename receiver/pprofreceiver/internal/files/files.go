@@ -19,13 +19,13 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -75,11 +75,7 @@ type Settings struct {
 	Config             Config
 	ResourceAttributes map[string]string
 	Logger             *zap.Logger
-
-	Files metric.Int64Counter // by outcome
-	// Attributes returns the attributes of a measurement: those of the component, and
-	// more.
-	Attributes func(more ...attribute.KeyValue) metric.MeasurementOption
+	Metrics            *metadata.Telemetry
 }
 
 // Reader reads files from Start to Shutdown.
@@ -121,7 +117,7 @@ func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	if err != nil && ctx.Err() != nil || errors.Is(err, filewatch.ErrChanged) {
 		return err
 	}
-	r.Files.Add(context.WithoutCancel(ctx), 1, r.Attributes(attribute.String("outcome", outcomeOf(err))))
+	r.Metrics.ReceiverPprofFiles.Add(context.WithoutCancel(ctx), 1, r.Metrics.Attributes(attribute.String("outcome", outcomeOf(err))))
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestFailedDecompressionReleasesItsBytes_R2(t *testing.T) {
-	s := newTestServer(nil)
+	s := newTestServer(t, nil)
 	r := s.newRequest(httptest.NewRequest("POST", "/", nil))
 	bomb, bad := Profile{Name: "bomb"}, Profile{Name: "bad"}
 	bomb.Data = profiletest.Gzip(t, make([]byte, 8<<20))

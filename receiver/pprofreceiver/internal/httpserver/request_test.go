@@ -24,7 +24,7 @@ func TestFormReservesNamesOfParts_R3(t *testing.T) {
 		all = append(all, profiletest.FormPart{Name: strings.Repeat("n", length), File: strings.Repeat("f", length), Body: []byte(fmt.Sprint(i))})
 	}
 	body, header := profiletest.Form(t, all...)
-	s := newTestServer(nil)
+	s := newTestServer(t, nil)
 	r := s.newRequest(httptest.NewRequest("POST", "/", bytes.NewReader(body)))
 	r.Header.Set(header[0], header[1])
 	r.bodyLimit = int64(len(body))

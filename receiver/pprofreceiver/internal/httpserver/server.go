@@ -19,10 +19,10 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 const (
@@ -76,18 +76,7 @@ type Settings struct {
 	MaxInFlight         int64 // bytes of all requests
 	ResourceAttributes  map[string]string
 	Telemetry           component.TelemetrySettings
-	Metrics             Metrics
-}
-
-// Metrics are the instruments of a Server. All are required.
-type Metrics struct {
-	Requests           metric.Int64Counter
-	RejectedRequests   metric.Int64Counter
-	SkippedAttachments metric.Int64Counter
-
-	// Attributes returns the attributes of a measurement: those of the component, and
-	// more.
-	Attributes func(more ...attribute.KeyValue) metric.MeasurementOption
+	Metrics             *metadata.Telemetry
 }
 
 // Server serves protocols from Start to Shutdown.
@@ -242,7 +231,7 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	for attachment, n := range push.Skipped {
-		s.settings.Metrics.SkippedAttachments.Add(r.Context(), int64(n), s.settings.Metrics.Attributes(
+		s.settings.Metrics.ReceiverPprofSkippedAttachments.Add(r.Context(), int64(n), s.settings.Metrics.Attributes(
 			attribute.String("endpoint", p.Path), attribute.String("attachment", attachment)))
 	}
 	if push.ContentType == "" {
@@ -276,11 +265,11 @@ func (s *Server) rejectEarly(w http.ResponseWriter, r *http.Request, message str
 }
 
 func (s *Server) countRequest(ctx context.Context, path string, status int) {
-	s.settings.Metrics.Requests.Add(ctx, 1, s.settings.Metrics.Attributes(
+	s.settings.Metrics.ReceiverPprofRequests.Add(ctx, 1, s.settings.Metrics.Attributes(
 		attribute.String("endpoint", path), attribute.Int("http.response.status_code", status)))
 }
 
 func (s *Server) countRejection(ctx context.Context, path string, rejection *Rejection) {
-	s.settings.Metrics.RejectedRequests.Add(ctx, 1, s.settings.Metrics.Attributes(
+	s.settings.Metrics.ReceiverPprofRejectedRequests.Add(ctx, 1, s.settings.Metrics.Attributes(
 		attribute.String("endpoint", path), attribute.String("reason", rejection.reason)))
 }

@@ -11,31 +11,27 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 // newTestServer returns a server of one protocol, which reads no profiles.
-func newTestServer(read func(*Request) (Push, error)) *Server {
+func newTestServer(t *testing.T, read func(*Request) (Push, error)) *Server {
 	config := confighttp.NewDefaultServerConfig()
 	config.NetAddr.Endpoint = "127.0.0.1:0"
 	config.MaxRequestBodySize = 64 << 20
+	telemetry := componenttest.NewNopTelemetrySettings()
+	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
+	require.NoError(t, err)
 	return New(Settings{
 		HTTP:                config,
 		MaxDecompressedSize: 4 << 20,
 		MaxInFlight:         24 << 20,
-		Telemetry:           componenttest.NewNopTelemetrySettings(),
-		Metrics: Metrics{
-			Requests:           noop.Int64Counter{},
-			RejectedRequests:   noop.Int64Counter{},
-			SkippedAttachments: noop.Int64Counter{},
-			Attributes: func(more ...attribute.KeyValue) metric.MeasurementOption {
-				return metric.WithAttributeSet(attribute.NewSet(more...))
-			},
-		},
+		Telemetry:           telemetry,
+		Metrics:             metrics,
 	}, nil, Protocol{Path: "/push", Success: http.StatusNoContent, Read: read})
 }
 
@@ -59,7 +55,7 @@ func post(t *testing.T, s *Server) <-chan error {
 
 func TestShutdownClosesConnectionsAtTheDeadline(t *testing.T) {
 	entered := make(chan struct{})
-	s := newTestServer(func(r *Request) (Push, error) {
+	s := newTestServer(t, func(r *Request) (Push, error) {
 		close(entered)
 		<-r.Context().Done()
 		return Push{}, r.Context().Err()
@@ -74,7 +70,7 @@ func TestShutdownClosesConnectionsAtTheDeadline(t *testing.T) {
 
 func TestShutdownDoesNotWaitIndefinitely(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	s := newTestServer(func(*Request) (Push, error) {
+	s := newTestServer(t, func(*Request) (Push, error) {
 		close(entered)
 		<-release
 		return Push{}, nil

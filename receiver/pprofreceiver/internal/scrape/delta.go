@@ -141,7 +141,7 @@ func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (pprofile.Profiles,
 			return pd, err
 		}
 		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
-		d.settings.Metrics.BaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+		d.settings.Metrics.ReceiverPprofBaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
 	}
 	return keepProfiles(pd, func(sampleType string) bool { return !d.isCumulative(sampleType) })
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/zap"
@@ -65,14 +65,14 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 		return s.answer
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
-	attributes := func(more ...attribute.KeyValue) metric.MeasurementOption { return metric.WithAttributes(more...) }
 	ingester, err := ingest.New(ingest.Settings{
 		Receiver:    receivertest.NewNopSettings(metadata.Type),
 		Transport:   "scrape",
 		Unmarshaler: &pproftranslator.Unmarshaler{},
 		Metrics: ingest.Metrics{
 			PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
-			EmptyProfiles: noop.Int64Counter{}, Repairs: noop.Int64Counter{}, Attributes: attributes,
+			EmptyProfiles: noop.Int64Counter{}, Repairs: noop.Int64Counter{},
+			Attributes: metric.WithAttributes(),
 		},
 	}, next)
 	require.NoError(t, err)
@@ -85,13 +85,12 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 	s.logs = logs
 	telemetry := componenttest.NewNopTelemetrySettings()
 	telemetry.Logger = zap.New(core)
-	s.scraper, err = New(Settings{Config: config, Telemetry: telemetry, Metrics: Metrics{
-		BaselineResets: noop.Int64Counter{}, Attributes: attributes,
-		RegisterTargetUp: func(metric.Int64Callback) error { return nil },
-	}}, ingester)
+	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
+	require.NoError(t, err)
+	s.scraper, err = New(Settings{Config: config, Telemetry: telemetry, Metrics: metrics}, ingester)
 	require.NoError(t, err)
 	require.NoError(t, s.scraper.Start(t.Context(), componenttest.NewNopHost()))
-	s.scraper.Shutdown() // only what Start makes is needed
+	require.NoError(t, s.scraper.Shutdown(t.Context())) // only what Start makes is needed
 	require.Len(t, s.scraper.jobs, 1)
 	return s
 }

@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 // Settings are those of a Scraper.
@@ -35,22 +36,7 @@ type Settings struct {
 	Config             Config
 	ResourceAttributes map[string]string
 	Telemetry          component.TelemetrySettings
-	Metrics            Metrics
-}
-
-// Metrics are the instruments of a Scraper. All are required.
-type Metrics struct {
-	Scrapes        metric.Int64Counter     // by target, profile.type and outcome
-	Duration       metric.Float64Histogram // seconds, by profile.type and outcome
-	BaselineResets metric.Int64Counter     // by target and profile.type
-
-	// RegisterTargetUp registers a callback for the health of each target and
-	// profile.type: 1 or 0.
-	RegisterTargetUp func(metric.Int64Callback) error
-
-	// Attributes returns the attributes of a measurement: those of the component, and
-	// more.
-	Attributes func(more ...attribute.KeyValue) metric.MeasurementOption
+	Metrics            *metadata.Telemetry
 }
 
 // Scraper scrapes targets from Start to Shutdown.
@@ -178,7 +164,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 	s.inFlight = ingest.NewInFlight(int64(s.config.MaxInFlight), s.config.HTTP.Timeout)
 	s.baselineLimit = int64(s.config.MaxInFlight) / 2
 	s.baselines = ingest.NewInFlight(s.baselineLimit, 0)
-	if err := s.settings.Metrics.RegisterTargetUp(s.observeHealth); err != nil {
+	if err := s.settings.Metrics.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return err
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -189,13 +175,14 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 }
 
 // Shutdown cancels running scrapes and discards their unfinished profiles.
-func (s *Scraper) Shutdown() {
+func (s *Scraper) Shutdown(context.Context) error {
 	if s.cancel == nil { // not started
-		return
+		return nil
 	}
 	s.cancel()
 	s.running.Wait()
 	s.client.CloseIdleConnections()
+	return nil
 }
 
 // InUse is how many bytes arriving bodies and profiles being processed hold. It is for
@@ -244,8 +231,8 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 		return
 	}
 	metrics, outcome := s.settings.Metrics, outcomeOf(err)
-	metrics.Scrapes.Add(ctx, 1, metrics.Attributes(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
-	metrics.Duration.Record(ctx, fetched.Sub(start).Seconds(), metrics.Attributes(
+	metrics.ReceiverPprofScrapes.Add(ctx, 1, metrics.Attributes(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
+	metrics.ReceiverPprofScrapeDuration.Record(ctx, fetched.Sub(start).Seconds(), metrics.Attributes(
 		attribute.String("profile.type", job.of.profileType), attribute.String("outcome", outcome)))
 	up := int64(0)
 	if outcome == outcomeSuccess || outcome == outcomeRejected {

@@ -13,9 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -26,7 +28,7 @@ var profileTypes = []string{ingest.ProfileTypeAllocs, ingest.ProfileTypeBlock, i
 	ingest.ProfileTypeGoroutine, ingest.ProfileTypeHeap, ingest.ProfileTypeMutex}
 
 // MaxProfile bounds a profile of the process itself, in bytes.
-const MaxProfile = 256 << 20
+const MaxProfile = 256 * bytesize.MiB
 
 // Profiler profiles the process at an interval, from Start to Shutdown.
 type Profiler struct {
@@ -55,7 +57,7 @@ func New(config Config, collector pcommon.Resource, resourceAttributes map[strin
 }
 
 // Start starts the first collection immediately.
-func (p *Profiler) Start(ctx context.Context) {
+func (p *Profiler) Start(ctx context.Context, _ component.Host) error {
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	releaseMutex := mutexRate.hold(p.config.MutexProfileFraction)
 	releaseBlock := blockRate.hold(p.config.BlockProfileFraction)
@@ -72,17 +74,19 @@ func (p *Profiler) Start(ctx context.Context) {
 			}
 		}
 	})
+	return nil
 }
 
 // Shutdown cancels a collection and discards its unfinished profile.
-func (p *Profiler) Shutdown() {
+func (p *Profiler) Shutdown(context.Context) error {
 	if p.cancel == nil { // not started
-		return
+		return nil
 	}
 	p.cancel()
 	p.running.Wait()
 	p.releaseRates()
 	p.cancel = nil
+	return nil
 }
 
 func (p *Profiler) collectAll(ctx context.Context) {
@@ -112,7 +116,7 @@ func (p *Profiler) collect(ctx context.Context, profileType string) (err error) 
 	if err != nil {
 		return err
 	}
-	payload, err := pproftranslator.Decompress(profile.Bytes(), MaxProfile)
+	payload, err := pproftranslator.Decompress(profile.Bytes(), int(MaxProfile))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,27 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package metadata
+
+import (
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Telemetry is the metrics of one receiver, which all its sections share.
+type Telemetry struct {
+	*TelemetryBuilder
+	receiver attribute.KeyValue
+}
+
+// NewTelemetry returns the metrics of the receiver with this ID.
+func NewTelemetry(settings component.TelemetrySettings, id component.ID) (*Telemetry, error) {
+	builder, err := NewTelemetryBuilder(settings)
+	return &Telemetry{builder, attribute.String("receiver", id.String())}, err
+}
+
+// Attributes returns the attributes of a measurement: the receiver's ID and more.
+func (t *Telemetry) Attributes(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.receiver}, more...)...))
+}
