@@ -33,7 +33,7 @@ type fileExporter struct {
 	marshal   marshalFunc
 
 	writer  *segment.Writer // nil before start and after a failed start
-	stop    chan struct{}
+	stop    context.CancelFunc
 	tickers sync.WaitGroup
 }
 
@@ -61,18 +61,19 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
 	e.writer = writer
-	e.stop = make(chan struct{})
-	e.tickers.Go(func() { e.every(writer.TickInterval(), writer.Tick) })
-	e.tickers.Go(func() { e.every(segment.MaintainInterval, writer.Maintain) })
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	e.tickers.Go(func() { every(ctx, writer.TickInterval(), writer.Tick) })
+	e.tickers.Go(func() { every(ctx, segment.MaintainInterval, writer.Maintain) })
 	return nil
 }
 
-func (e *fileExporter) every(interval time.Duration, do func()) {
+func every(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-e.stop:
+		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			do()
@@ -85,12 +86,7 @@ func (e *fileExporter) shutdown(context.Context) error {
 	if e.writer == nil {
 		return nil
 	}
-	select {
-	case <-e.stop:
-		return nil // it was called before
-	default:
-		close(e.stop)
-	}
+	e.stop()
 	e.tickers.Wait()
 	err := e.writer.Close()
 	e.telemetry.Shutdown()

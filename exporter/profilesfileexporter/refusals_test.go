@@ -4,10 +4,12 @@
 package profilesfileexporter
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // addScope adds a Profile of one sample type in a scope of its own, and a sample for
@@ -145,8 +148,9 @@ func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 	}{
 		"complete":        {stored, 0},
 		"truncated":       {stored[:20], 1},
-		"other version":   {append([]byte{9}, stored[1:]...), 1},
-		"unknown content": {append([]byte{encodingVersion, 1}, stored[1:]...), 1},
+		"not ours":        {append([]byte{9}, stored[1:]...), 1},
+		"unknown content": {bytes.Replace(stored, []byte(segment.Pprof), []byte("x"), 1), 1},
+		"too long":        {append(slices.Clone(stored), 1), 1},
 		"empty":           {nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

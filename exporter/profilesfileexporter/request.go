@@ -4,10 +4,12 @@
 package profilesfileexporter
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
@@ -69,27 +71,32 @@ func (r *request) MergeSplit(context.Context, int, exporterhelper.RequestSizerTy
 	return nil, errors.New("records cannot be merged or split")
 }
 
-// encoding is how a persistent queue stores requests: a version and the records, each with
-// its content and group, so that a record is written as it was encoded even if the
-// configuration has changed since. Numbers are varints; texts are preceded by their length.
+// encoding is how a persistent queue stores requests: a line of JSON that describes the
+// records, each with its content and group, and then their data. A record is written as it
+// was encoded even if the configuration has changed since.
 type encoding struct{ e *fileExporter }
 
-const encodingVersion = 2
+// storedRecord describes a record in a persistent queue.
+type storedRecord struct {
+	segment.Record
+	Data int // the length of the data, in place of the data itself
+}
 
 var errEncoding = errors.New("queued item is truncated or belongs to another exporter")
 
 func (encoding) Marshal(_ context.Context, req xexporterhelper.Request) ([]byte, error) {
 	r := req.(*request)
-	b := make([]byte, 0, r.size+128*(len(r.pending)+1))
-	b = append(b, encodingVersion)
+	stored := make([]storedRecord, len(r.pending))
+	for i, record := range r.pending {
+		stored[i] = storedRecord{Record: record, Data: len(record.Data)}
+	}
+	b, err := json.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	b = append(slices.Grow(b, 1+r.size), '\n')
 	for _, record := range r.pending {
-		b = appendText(b, record.Content)
-		b = appendTexts(b, record.Group)
-		b = binary.AppendUvarint(b, uint64(record.Summary.Profiles))
-		b = binary.AppendUvarint(b, uint64(record.Summary.Samples))
-		b = appendTexts(b, record.Summary.Services)
-		b = appendTexts(b, record.Summary.SampleTypes)
-		b = appendText(b, record.Data)
+		b = append(b, record.Data...)
 	}
 	return b, nil
 }
@@ -97,67 +104,30 @@ func (encoding) Marshal(_ context.Context, req xexporterhelper.Request) ([]byte,
 // Unmarshal logs and counts an item that it cannot restore, because the queue drops it and
 // logs that at debug level only.
 func (c encoding) Unmarshal(b []byte) (context.Context, xexporterhelper.Request, error) {
-	d := decoder{rest: b}
-	version := d.number()
-	r := &request{}
-	for len(d.rest) > 0 && version == encodingVersion {
-		record := segment.Record{Content: segment.Content(d.bytes()), Group: d.texts()}
-		record.Summary = segment.Summary{Profiles: int(d.number()), Samples: int(d.number()), Services: d.texts(), SampleTypes: d.texts()}
-		record.Data = d.bytes()
-		d.failed = d.failed || !record.Content.Known()
-		r.add(record)
-	}
-	if d.failed || version != encodingVersion {
-		c.e.reportDropped(errEncoding, len(b))
-		return context.Background(), nil, errEncoding
+	r, err := decodeRequest(b)
+	if err != nil {
+		c.e.reportDropped(err, len(b))
+		return context.Background(), nil, err
 	}
 	return context.Background(), r, nil
 }
 
-func appendText[T ~string | ~[]byte](b []byte, text T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
-func appendTexts(b []byte, texts []string) []byte {
-	b = binary.AppendUvarint(b, uint64(len(texts)))
-	for _, text := range texts {
-		b = appendText(b, text)
+func decodeRequest(b []byte) (*request, error) {
+	header, data, _ := bytes.Cut(b, []byte{'\n'})
+	var stored []storedRecord
+	if json.Unmarshal(header, &stored) != nil {
+		return nil, errEncoding
 	}
-	return b
-}
-
-// decoder reads what encoding has written. After a failure it returns zero values.
-type decoder struct {
-	rest   []byte
-	failed bool
-}
-
-func (d *decoder) fail() { d.rest, d.failed = nil, true }
-
-func (d *decoder) number() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.fail()
-		return 0
+	r := &request{}
+	for _, s := range stored {
+		if !s.Content.Known() || s.Data < 0 || s.Data > len(data) {
+			return nil, errEncoding
+		}
+		s.Record.Data, data = data[:s.Data:s.Data], data[s.Data:]
+		r.add(s.Record)
 	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *decoder) bytes() []byte {
-	n := d.number()
-	if n > uint64(len(d.rest)) {
-		d.fail()
-		return nil
+	if len(data) > 0 {
+		return nil, errEncoding
 	}
-	b := d.rest[:n:n]
-	d.rest = d.rest[n:]
-	return b
-}
-
-func (d *decoder) texts() (texts []string) {
-	for n := d.number(); n > 0 && !d.failed; n-- {
-		texts = append(texts, string(d.bytes()))
-	}
-	return texts
+	return r, nil
 }
