@@ -82,7 +82,6 @@ type RetentionConfig struct {
 }
 
 var (
-	_ component.Config    = (*Config)(nil)
 	_ confmap.Validator   = (*Config)(nil)
 	_ confmap.Unmarshaler = (*Config)(nil)
 )
