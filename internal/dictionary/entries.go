@@ -6,6 +6,7 @@ package dictionary
 import (
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -27,6 +28,16 @@ func (f *Function) decode(key []byte) {
 	r := reader{key}
 	f.Name, f.SystemName, f.Filename = r.index(), r.index(), r.index()
 	f.StartLine = r.int()
+}
+
+func (f *Function) hash() uint32 {
+	h := fold(0, uint64(uint32(f.Name))<<32|uint64(uint32(f.SystemName)), uint64(uint32(f.Filename)))
+	return uint32(fold(h, uint64(f.StartLine), 0))
+}
+
+func (f *Function) equals(other pprofile.Function) bool {
+	return f.Name == other.NameStrindex() && f.SystemName == other.SystemNameStrindex() &&
+		f.Filename == other.FilenameStrindex() && f.StartLine == other.StartLine()
 }
 
 // nameOf is the primary index of a function by its key.
@@ -115,6 +126,32 @@ func (l *Location) decode(key []byte) {
 	l.Attributes = r.indices(l.Attributes[:0])
 }
 
+func (l *Location) hash() uint32 {
+	h := fold(0, l.Address, uint64(uint32(l.Mapping)))
+	for _, line := range l.Lines {
+		h = fold(h, uint64(line.Line), uint64(uint32(line.Function)))
+		h ^= uint64(line.Column)
+	}
+	for _, a := range l.Attributes {
+		h = fold(h, uint64(uint32(a)), 1)
+	}
+	return uint32(fold(h, 0, 0))
+}
+
+func (l *Location) equals(other pprofile.Location) bool {
+	lines := other.Lines()
+	if l.Address != other.Address() || l.Mapping != other.MappingIndex() || len(l.Lines) != lines.Len() {
+		return false
+	}
+	for i, line := range l.Lines {
+		to := lines.At(i)
+		if line.Function != to.FunctionIndex() || line.Line != to.Line() || line.Column != to.Column() {
+			return false
+		}
+	}
+	return equalIndices(other.AttributeIndices(), l.Attributes)
+}
+
 // primary is the function of the first line.
 func (l *Location) primary() int32 {
 	if len(l.Lines) == 0 {
@@ -184,6 +221,18 @@ func writeStack(dst pprofile.Stack, locations []int32) {
 	if len(locations) > 0 {
 		dst.LocationIndices().FromRaw(locations)
 	}
+}
+
+func equalIndices(s pcommon.Int32Slice, indices []int32) bool {
+	if s.Len() != len(indices) {
+		return false
+	}
+	for i, index := range indices {
+		if s.At(i) != index {
+			return false
+		}
+	}
+	return true
 }
 
 // writeStrings fills the string table of dst with the parts of content. One allocation

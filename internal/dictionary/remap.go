@@ -200,7 +200,7 @@ func (r *Remap) Stack(i int32) int32 {
 			r.stack = append(r.stack, location)
 		}
 		// A service usually sends its stacks in the same order each time.
-		if next := r.lastStack + 1; int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.at(next), r.stack) {
+		if next := r.lastStack + 1; !r.to.writes && int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.at(next), r.stack) {
 			to = next
 		} else {
 			to = r.to.Stack(r.stack)

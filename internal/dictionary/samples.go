@@ -3,11 +3,6 @@
 
 package dictionary
 
-import (
-	"math/bits"
-	"math/rand/v2"
-)
-
 // Samples numbers the identities {stack, attribute set, link} of samples from 0 in the
 // order in which they come. Stack and link are indices into the tables, set is the number
 // of an attribute set.
@@ -69,15 +64,10 @@ func (s *Samples) reach(stack int32) {
 	}
 }
 
-// hashSample folds its arguments by two 128-bit multiplications.
 func hashSample(stack, set, link int32) uint32 {
-	hi, lo := bits.Mul64(uint64(uint32(stack))<<32|uint64(uint32(set)), sampleSecrets[0])
-	hi, lo = bits.Mul64(hi^lo^uint64(uint32(link))^sampleSecrets[1], sampleSecrets[0])
-	return uint32(hi ^ lo)
+	h := fold(0, uint64(uint32(stack))<<32|uint64(uint32(set)), uint64(uint32(link)))
+	return uint32(fold(h, 0, 0))
 }
-
-// sampleSecrets key hashSample, so that no input can be made to collide.
-var sampleSecrets = [2]uint64{rand.Uint64() | 1, rand.Uint64() | 1}
 
 // Identity returns the identity that Number has numbered.
 func (s *Samples) Identity(number int32) (stack, set, link int32) {

@@ -6,6 +6,8 @@ package dictionary
 import (
 	"bytes"
 	"hash/maphash"
+	"math/bits"
+	"math/rand/v2"
 	"unsafe"
 )
 
@@ -52,7 +54,19 @@ func raw[E byte | int32](entry []E) []byte {
 // stays if it is new. If the table is full (limit entries, or 2^32 elements), intern
 // returns -1.
 func (t *table[E]) intern(primary int32, limit int) (n int32, added bool) {
-	entry := t.content[t.size():]
+	start := t.size()
+	entry := t.content[start:]
+	n, added = t.number(primary, limit,
+		func() uint32 { return hashOf(entry) },
+		func(n int32) bool { return bytes.Equal(raw(t.at(n)), raw(entry)) })
+	if !added {
+		t.content = t.content[:start]
+	}
+	return n, added
+}
+
+// number is intern for an entry that the caller keeps if it is new, and not in content.
+func (t *table[E]) number(primary int32, limit int, hash func() uint32, equals func(n int32) bool) (n int32, added bool) {
 	if primary >= 0 {
 		if int(primary) >= len(t.first) {
 			t.first = append(t.first, make([]int32, int(primary)+1-len(t.first))...)
@@ -64,32 +78,37 @@ func (t *table[E]) intern(primary int32, limit int) (n int32, added bool) {
 			}
 			return n, n >= 0
 		}
-		if bytes.Equal(raw(t.at(n)), raw(entry)) {
-			t.content = t.content[:len(t.content)-len(entry)]
+		if equals(n) {
 			return n, false
 		}
 	}
-	hash := hashOf(entry)
-	n, slot := t.index.find(hash, func(n int32) bool { return bytes.Equal(raw(t.at(n)), raw(entry)) })
+	h := hash()
+	n, slot := t.index.find(h, equals)
 	if n >= 0 {
-		t.content = t.content[:len(t.content)-len(entry)]
 		return n, false
 	}
 	if n = t.add(limit); n >= 0 {
-		t.index.insert(slot, hash, n)
+		t.index.insert(slot, h, n)
 	}
 	return n, n >= 0
 }
 
-// add numbers the entry at the end of content, or removes it and returns -1.
+// add numbers the entry at the end of content, or returns -1.
 func (t *table[E]) add(limit int) int32 {
 	if t.len() >= limit || len(t.content) > maxContent {
-		t.content = t.content[:t.size()]
 		return -1
 	}
 	t.ends = append(t.ends, uint32(len(t.content)))
 	return int32(t.len() - 1)
 }
+
+// fold mixes a and b into h by a 128-bit multiplication, keyed as seed keys hashOf.
+func fold(h, a, b uint64) uint64 {
+	hi, lo := bits.Mul64(h^a^secrets[0], b^secrets[1])
+	return hi ^ lo
+}
+
+var secrets = [2]uint64{rand.Uint64(), rand.Uint64()}
 
 func hashOf[E byte | int32](entry []E) uint32 { return uint32(maphash.Bytes(seed, raw(entry))) }
 

@@ -105,8 +105,8 @@ func (t *Tables) Reset() {
 }
 
 // WriteTo is Reset. From then on, until Release, each entry is written into dst at the
-// moment when it is added; WriteStrings writes the strings. dst must be empty, and
-// Rollback must not be used.
+// moment when it is added; WriteStrings writes the strings. Functions, locations and
+// stacks are then only in dst. It must be empty, and Rollback must not be used.
 func (t *Tables) WriteTo(dst pprofile.ProfilesDictionary) {
 	t.dst, t.writes = dst, true
 	t.Reset()
@@ -215,32 +215,36 @@ func (t *Tables) OutputSize() int { return t.outputSize }
 
 // intern returns the index of the entry that has been appended to the content of table,
 // and whether it is to be written. Its size in pdata is given.
-func intern[E byte | int32](t *Tables, table *table[E], primary int32, name string, size int) (i int32, write bool) {
-	i, added := table.intern(primary, t.limit)
+func intern[E byte | int32](t *Tables, table *table[E], name string, size int) (i int32, write bool) {
+	i, added := table.intern(noPrimary, t.limit)
+	return t.index(i, added, name, size), added && t.writes
+}
+
+// index returns i, what a table has numbered, or 0 if the table is full.
+func (t *Tables) index(i int32, added bool, table string, size int) int32 {
 	if added {
 		t.outputSize += size
-		return i, t.writes
 	}
 	if i < 0 {
 		if _, duplicate := t.err.(*DuplicateKeyError); duplicate || t.err == nil { //nolint:errorlint // it is never wrapped
-			t.err = &OverflowError{Table: name, Limit: t.limit}
+			t.err = &OverflowError{Table: table, Limit: t.limit}
 		}
-		i = 0
+		return 0
 	}
-	return i, false
+	return i
 }
 
 // String interns s with ValidUTF8.
 func (t *Tables) String(s string) int32 {
 	t.strings.content = append(t.strings.content, t.valid(s)...)
-	i, _ := intern(t, &t.strings, noPrimary, "string", 0)
+	i, _ := intern(t, &t.strings, "string", 0)
 	return i
 }
 
 // StringBytes is String for bytes.
 func (t *Tables) StringBytes(s []byte) int32 {
 	t.strings.content = append(t.strings.content, t.Valid(s)...)
-	i, _ := intern(t, &t.strings, noPrimary, "string", 0)
+	i, _ := intern(t, &t.strings, "string", 0)
 	return i
 }
 
@@ -249,19 +253,26 @@ func (t *Tables) StringAt(i int32) string { return string(t.strings.at(i)) }
 
 // Function interns f.
 func (t *Tables) Function(f Function) int32 {
-	t.functions.content = f.appendKey(t.functions.content)
-	i, write := intern(t, &t.functions, f.Name, "function", functionSize)
-	if write {
-		f.write(t.dst.FunctionTable().AppendEmpty())
+	var i int32
+	var added bool
+	if t.writes {
+		table := t.dst.FunctionTable()
+		i, added = t.functions.number(f.Name, t.limit, f.hash, func(n int32) bool { return f.equals(table.At(int(n))) })
+		if added {
+			f.write(table.AppendEmpty())
+		}
+	} else {
+		t.functions.content = f.appendKey(t.functions.content)
+		i, added = t.functions.intern(f.Name, t.limit)
 	}
-	return i
+	return t.index(i, added, "function", functionSize)
 }
 
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
 	t.mappings.content = m.appendKey(t.mappings.content)
-	i, write := intern(t, &t.mappings, noPrimary, "mapping", mappingSize)
+	i, write := intern(t, &t.mappings, "mapping", mappingSize)
 	if write {
 		m.write(t.dst.MappingTable().AppendEmpty())
 	}
@@ -271,18 +282,25 @@ func (t *Tables) Mapping(m Mapping) int32 {
 // Location interns l, whose attributes it takes as a set.
 func (t *Tables) Location(l Location) int32 {
 	l.Attributes = t.set(l.Attributes)
-	t.locations.content = l.appendKey(t.locations.content)
-	i, write := intern(t, &t.locations, l.primary(), "location", locationSize+lineSize*len(l.Lines))
-	if write {
-		l.write(t.dst.LocationTable().AppendEmpty())
+	var i int32
+	var added bool
+	if t.writes {
+		table := t.dst.LocationTable()
+		i, added = t.locations.number(l.primary(), t.limit, l.hash, func(n int32) bool { return l.equals(table.At(int(n))) })
+		if added {
+			l.write(table.AppendEmpty())
+		}
+	} else {
+		t.locations.content = l.appendKey(t.locations.content)
+		i, added = t.locations.intern(l.primary(), t.limit)
 	}
-	return i
+	return t.index(i, added, "location", locationSize+lineSize*len(l.Lines))
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 	t.links.content = append(append(t.links.content, traceID[:]...), spanID[:]...)
-	i, write := intern(t, &t.links, noPrimary, "link", 0)
+	i, write := intern(t, &t.links, "link", 0)
 	if write {
 		writeLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
@@ -294,7 +312,7 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	a := attribute{key, unit, value}
 	t.attributes.content = a.appendKey(t.attributes.content)
-	i, write := intern(t, &t.attributes, noPrimary, "attribute", attributeSize+len(value))
+	i, write := intern(t, &t.attributes, "attribute", attributeSize+len(value))
 	if write {
 		a.write(t.dst.AttributeTable().AppendEmpty())
 	}
@@ -303,19 +321,28 @@ func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 
 // Stack interns a stack: indices into the location table, leaf first.
 func (t *Tables) Stack(locations []int32) int32 {
-	t.stacks.content = append(t.stacks.content, locations...)
-	i, write := intern(t, &t.stacks, noPrimary, "stack", stackSize+4*len(locations))
-	if write {
-		writeStack(t.dst.StackTable().AppendEmpty(), locations)
+	var i int32
+	var added bool
+	if t.writes {
+		table := t.dst.StackTable()
+		i, added = t.stacks.number(noPrimary, t.limit,
+			func() uint32 { return hashOf(locations) },
+			func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
+		if added {
+			writeStack(table.AppendEmpty(), locations)
+		}
+	} else {
+		t.stacks.content = append(t.stacks.content, locations...)
+		i, added = t.stacks.intern(noPrimary, t.limit)
 	}
-	return i
+	return t.index(i, added, "stack", stackSize+4*len(locations))
 }
 
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
 	t.sets.content = appendIndices(t.sets.content, t.set(indices))
-	i, _ := intern(t, &t.sets, noPrimary, "attribute set", 0)
+	i, _ := intern(t, &t.sets, "attribute set", 0)
 	return i
 }
 
