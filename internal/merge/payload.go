@@ -56,9 +56,6 @@ func Prepare(pd pprofile.Profiles, options *Options) (*Payload, error) {
 	return p, nil
 }
 
-// Sizes returns how large the dictionary of the payload is.
-func (p *Payload) Sizes() dictionary.Sizes { return dictionary.SizesOf(p.pd.Dictionary()) }
-
 // Samples returns the number of samples of all Profiles.
 func (p *Payload) Samples() (n int) {
 	for i := range p.Profiles {
@@ -155,4 +152,3 @@ func duplicateKey(m pcommon.Map) (string, bool) {
 	}
 	return "", false
 }
-

@@ -4,10 +4,8 @@
 package profilesdedupprocessor
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -124,45 +122,32 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 
 // Validate returns errors that name the key, its value and what is allowed.
 func (c *Config) Validate() error {
-	var errs []error
-	fail := func(key string, value any, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s is %v: must be %s", key, value, fmt.Sprintf(format, args...)))
-	}
+	var checks strictconfig.Checks
 	oneOf := func(key, value string, allowed ...string) {
-		if !slices.Contains(allowed, value) {
-			last := len(allowed) - 1
-			fail(key, strconv.Quote(value), "%s or %s", strings.Join(allowed[:last], ", "), allowed[last])
-		}
+		last := len(allowed) - 1
+		checks.That(slices.Contains(allowed, value), key, value, "%s or %s", strings.Join(allowed[:last], ", "), allowed[last])
 	}
 	const leastDuration = time.Millisecond
 	duration := func(key string, d time.Duration, zero string) {
-		switch {
-		case d >= leastDuration || d == 0 && zero != "":
-		case zero != "":
-			fail(key, d, "0s (%s) or at least %v", zero, leastDuration)
-		default:
-			fail(key, d, "at least %v", leastDuration)
+		must := "at least 1ms"
+		if zero != "" {
+			must = "0s (" + zero + ") or " + must
 		}
+		checks.That(d >= leastDuration || d == 0 && zero != "", key, d, "%s", must)
 	}
 	keys := func(key string, values []string, what string) {
 		for i, value := range values {
-			switch key := fmt.Sprintf("%s[%d]", key, i); {
-			case value == "":
-				fail(key, `""`, "%s", what)
-			case slices.Contains(values[:i], value):
-				fail(key, strconv.Quote(value), "different from the others")
-			}
+			key := fmt.Sprintf("%s[%d]", key, i)
+			checks.That(value != "", key, value, "%s", what)
+			checks.That(value == "" || !slices.Contains(values[:i], value), key, value, "different from the others")
 		}
 	}
 
 	duration("window", c.Window, "no window")
 	oneOf("acknowledge", c.Acknowledge, acknowledgeOnReceive, acknowledgeOnFlush)
-	if c.Acknowledge == acknowledgeOnFlush && c.Window > maxOnFlushWindow {
-		fail("window", c.Window, "at most %v with acknowledge on_flush, as callers wait for it", maxOnFlushWindow)
-	}
-	if c.MemoryLimit < bytesize.MiB {
-		fail("memory_limit", c.MemoryLimit, "at least 1MiB")
-	}
+	checks.That(c.Acknowledge != acknowledgeOnFlush || c.Window <= maxOnFlushWindow, "window", c.Window,
+		"at most %v with acknowledge on_flush, as callers wait for it", maxOnFlushWindow)
+	checks.That(c.MemoryLimit >= bytesize.MiB, "memory_limit", c.MemoryLimit, "at least 1MiB")
 	oneOf("snapshots", c.Snapshots, string(merge.SnapshotsKeep), string(merge.SnapshotsLatest), string(merge.SnapshotsSum))
 	keys("snapshot_sample_types", c.SnapshotSampleTypes, "a sample type, such as inuse_space")
 	oneOf("timestamps", c.Timestamps, timestampsKeep, timestampsDrop)
@@ -172,23 +157,20 @@ func (c *Config) Validate() error {
 	keys("split_by", c.SplitBy, "the key of a resource attribute, such as service.name")
 	for i, name := range c.SplitBy {
 		key := fmt.Sprintf("split_by[%d]", i)
-		if slices.Contains(c.DropResourceAttributes, name) {
-			fail(key, strconv.Quote(name), "a key that drop_resource_attributes does not have")
-		}
-		if slices.ContainsFunc(c.SplitBy[:i], func(other string) bool { return strings.EqualFold(other, name) && other != name }) {
-			fail(key, strconv.Quote(name), "different from the others in more than case (client metadata keys are case-insensitive)")
-		}
+		checks.That(!slices.Contains(c.DropResourceAttributes, name), key, name, "a key that drop_resource_attributes does not have")
+		inOtherCase := func(other string) bool { return strings.EqualFold(other, name) && other != name }
+		checks.That(!slices.ContainsFunc(c.SplitBy[:i], inOtherCase), key, name,
+			"different from the others in more than case (client metadata keys are case-insensitive)")
 	}
 	duration("duplicate_ttl", c.DuplicateTTL, "no duplicates are dropped")
 	if retry := c.RetryOnFailure; retry.Enabled {
 		duration("retry_on_failure::initial_interval", retry.InitialInterval, "")
-		if retry.MaxInterval < retry.InitialInterval {
-			fail("retry_on_failure::max_interval", retry.MaxInterval, "at least initial_interval (%v)", retry.InitialInterval)
-		}
+		checks.That(retry.MaxInterval >= retry.InitialInterval, "retry_on_failure::max_interval", retry.MaxInterval,
+			"at least initial_interval (%v)", retry.InitialInterval)
 		duration("retry_on_failure::max_elapsed_time", retry.MaxElapsedTime, "no limit")
 	}
 	duration("shutdown_timeout", c.ShutdownTimeout, "")
-	return errors.Join(errs...)
+	return checks.Err()
 }
 
 func (c *Config) mergeOptions() *merge.Options {

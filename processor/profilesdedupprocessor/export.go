@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 )
 
@@ -86,23 +87,24 @@ func (p *dedupProcessor) sendPartition(part *partition) {
 		p.drop(part, reasonShutdown, err)
 		return
 	}
-	out, err := p.send(p.ctx, part)
-	switch {
+	switch err := p.send(p.ctx, part, part.window.merged.Emit(part.key)); {
 	case err == nil:
-		p.accept(part, out)
+		p.complete(part, nil)
 	case isPermanent(err):
 		p.drop(part, reasonPermanent, err)
 	default:
-		p.queueRetry(part, out, err)
+		p.queueRetry(part, err)
 	}
 }
 
-// send makes a payload of a partition and sends it to the next consumer. It returns the counts
-// of the payload.
-func (p *dedupProcessor) send(ctx context.Context, part *partition) (outgoing, error) {
-	pd := part.window.merged.Emit(part.key)
-	out := outgoingOf(pd) // the next consumer may change pd
-	return out, p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
+// send sends pd, the payload of a partition, to the next consumer.
+func (p *dedupProcessor) send(ctx context.Context, part *partition, pd pprofile.Profiles) error {
+	profiles, samples, bytes := pd.ProfileCount(), pd.SampleCount(), sizeOf(pd) // the next consumer may change pd
+	err := p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
+	if err == nil {
+		p.telemetry.outgoing(profiles, samples, bytes)
+	}
+	return err
 }
 
 // contextOf returns ctx with client metadata for each attribute of split_by that the resources
@@ -127,35 +129,18 @@ func (p *dedupProcessor) contextOf(ctx context.Context, part *partition) context
 	return client.NewContext(ctx, info)
 }
 
-// accept completes a partition that the next consumer has accepted.
-func (p *dedupProcessor) accept(part *partition, out outgoing) {
-	p.telemetry.sent(out)
-	w := part.window
-	w.bytesOut += out.sizes.Total().Bytes
-	if w.unresolved--; w.unresolved == 0 && w.rejected == 0 {
-		p.telemetry.ratio(w.bytesIn, w.bytesOut)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.complete(part, nil)
-}
-
 // drop completes a partition that will not be sent again.
 func (p *dedupProcessor) drop(part *partition, why reason, err error) {
-	p.mu.Lock()
-	p.complete(part, err)
 	if p.cfg.Acknowledge == acknowledgeOnReceive && why == reasonShutdown {
-		p.lost++
+		p.lost.Add(1)
 	}
-	p.mu.Unlock()
+	p.complete(part, err)
 	p.reportDropped(part, why, err)
 }
 
 // reportDropped logs and counts a dropped partition. With on_flush no sender has been told that
 // it is safe.
 func (p *dedupProcessor) reportDropped(part *partition, why reason, err error) {
-	part.window.rejected++
-	part.window.unresolved--
 	log := p.logger.Error
 	if p.cfg.Acknowledge == acknowledgeOnFlush {
 		log = p.logger.Warn

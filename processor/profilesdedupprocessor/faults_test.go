@@ -317,9 +317,8 @@ func TestTelemetry(t *testing.T) {
 			{"dropped_profiles", string(reasonSuperseded), 3}, {"dropped_samples", "", 0},
 			{"rejected_payloads", string(reasonInvalid), 1}, {"rejected_payloads", "", 1},
 			{"flushes", string(reasonWindow), 1}, {"flushes", "", 1}, {"retries", "", 0},
-			{"dictionary_entries_in", "", 7 * 3}, {"dictionary_bytes_in", "", 7 * (2 + 5 + 13)},
-			// Each table with its zero value, and two strings.
-			{"dictionary_entries_out", "", 7 + 2},
+			{"incoming_bytes", "", int64(3*sizeOf(identified(1, 5)) + 4*sizeOf(snapshot("a", 1, 5)))},
+			{"outgoing_bytes", "", int64(next.bytes)},
 		} {
 			require.Equalf(t, want.value, metric(want.name, want.reason), "%s %s", want.name, want.reason)
 		}

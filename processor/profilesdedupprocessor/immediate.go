@@ -9,7 +9,6 @@ import (
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -20,17 +19,16 @@ var errPanicked = errors.New("profiles_dedup: next consumer panicked")
 // consumeImmediately sends a payload in a window of its own and returns the answer of the next
 // consumer. Profiles whose duplicates are pending wait for their outcome, and are sent if that
 // is a failure.
-func (p *dedupProcessor) consumeImmediately(ctx context.Context, payload *merge.Payload, sizes dictionary.Sizes) error {
+func (p *dedupProcessor) consumeImmediately(ctx context.Context, payload *merge.Payload, bytes int) error {
 	sent := make([]bool, len(payload.Profiles)) // and accepted
 	succeeded := false
-	defer func() { p.countImmediate(payload, sizes, sent, succeeded) }()
+	defer func() { p.countImmediate(payload, bytes, sent, succeeded) }()
 	for !succeeded {
 		for i := range sent {
 			payload.Profiles[i].Skip = sent[i]
 		}
 		var waits outcomes
 		w := newWindow(p.options)
-		w.bytesIn = sizes.Total().Bytes
 		p.mu.Lock()
 		if p.stopping {
 			p.mu.Unlock()
@@ -68,7 +66,7 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 			select {
 			case <-part.done:
 			default: // the next consumer panicked
-				p.fail(part, errPanicked)
+				p.complete(part, errPanicked)
 			}
 		}
 		for i := range payload.Profiles {
@@ -81,40 +79,31 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 	w.close()
 	if err != nil {
 		for _, part := range w.unsent {
-			p.fail(part, err)
+			p.complete(part, err)
 		}
 		p.telemetry.rejected(reasonInvalid)
 		return consumererror.NewPermanent(err)
 	}
 	for _, part := range w.unsent {
-		out, failure := p.send(ctx, part)
-		if failure != nil {
-			w.rejected++
-			p.fail(part, failure)
-			err = worse(err, failure)
-			continue
+		failure := p.send(ctx, part, w.merged.Emit(part.key))
+		if failure == nil {
+			p.telemetry.superseded(part.counts.Superseded)
 		}
-		p.telemetry.superseded(part.counts.Superseded)
-		p.accept(part, out)
+		p.complete(part, failure)
+		err = worse(err, failure)
 	}
 	return err
 }
 
-func (p *dedupProcessor) fail(part *partition, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.complete(part, err)
-}
-
 // countImmediate counts a payload after its outcome: all of it, with duplicates, after a
 // success, and otherwise only the Profiles that were accepted.
-func (p *dedupProcessor) countImmediate(payload *merge.Payload, sizes dictionary.Sizes, sent []bool, succeeded bool) {
+func (p *dedupProcessor) countImmediate(payload *merge.Payload, bytes int, sent []bool, succeeded bool) {
 	for i := range sent {
 		payload.Profiles[i].Skip = !sent[i]
 	}
 	if succeeded {
-		p.telemetry.accepted(payload, sizes)
+		p.telemetry.accepted(payload, bytes)
 	} else if profiles, samples := added(payload); profiles > 0 {
-		p.telemetry.incoming(profiles, samples, sizes)
+		p.telemetry.incoming(profiles, samples, bytes)
 	}
 }

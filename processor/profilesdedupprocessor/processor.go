@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -39,10 +40,10 @@ type dedupProcessor struct {
 	timer      *time.Timer
 	overdue    bool // the open window is to be closed as soon as there is room
 	stopping   bool
-	lost       int // acknowledged payloads that were dropped because the time for shutdown ended
 
 	retries []*retry      // the export goroutine's
 	wake    chan struct{} // signals the export goroutine that mu's state has changed
+	lost    atomic.Int64  // acknowledged payloads that were dropped because the time for shutdown ended
 	stopped chan struct{} // closed when the export goroutine has ended
 	ctx     context.Context
 	cancel  context.CancelFunc // ends the time for shutdown
@@ -99,11 +100,11 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	if len(payload.Profiles) == 0 {
 		return nil
 	}
-	sizes := payload.Sizes()
+	bytes := sizeOf(pd)
 	if p.cfg.Window == 0 {
-		return p.consumeImmediately(ctx, payload, sizes)
+		return p.consumeImmediately(ctx, payload, bytes)
 	}
-	waits, err := p.add(payload, sizes)
+	waits, err := p.add(payload, bytes)
 	if err != nil {
 		return p.reject(err)
 	}
@@ -159,7 +160,7 @@ func worse(a, b error) error {
 
 // add merges a payload into the open window, without its duplicates, and returns what its
 // caller waits for.
-func (p *dedupProcessor) add(payload *merge.Payload, sizes dictionary.Sizes) (waits outcomes, err error) {
+func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits outcomes, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.measure()
@@ -172,7 +173,6 @@ func (p *dedupProcessor) add(payload *merge.Payload, sizes dictionary.Sizes) (wa
 			return nil, err
 		}
 		touched := p.register(p.open, payload)
-		p.open.bytesIn += sizes.Total().Bytes
 		if p.cfg.Acknowledge == acknowledgeOnFlush {
 			for part := range touched {
 				waits.add(part)
@@ -183,7 +183,7 @@ func (p *dedupProcessor) add(payload *merge.Payload, sizes dictionary.Sizes) (wa
 			p.closeIfRoom(reasonMemory)
 		}
 	}
-	p.telemetry.accepted(payload, sizes)
+	p.telemetry.accepted(payload, bytes)
 	for part := range waits {
 		part.waiters++
 	}
@@ -251,8 +251,15 @@ func (p *dedupProcessor) acknowledgesLater() bool {
 }
 
 // complete makes the outcome of a partition known to callers that wait. After a failure its
-// Profiles are no duplicates any more. The caller holds mu.
+// Profiles are no duplicates any more.
 func (p *dedupProcessor) complete(part *partition, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.completeLocked(part, err)
+}
+
+// completeLocked is complete for a caller that holds mu.
+func (p *dedupProcessor) completeLocked(part *partition, err error) {
 	if err != nil {
 		p.duplicates.remove(part)
 	} else if p.acknowledgesLater() {
@@ -357,10 +364,8 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 			return fmt.Errorf("profiles_dedup: next consumer did not return within %s", limit)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lost > 0 {
-		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", p.lost, limit)
+	if lost := p.lost.Load(); lost > 0 {
+		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", lost, limit)
 	}
 	return nil
 }

@@ -35,6 +35,7 @@ type downstream struct {
 	answer   func(attempt int) error
 	attempts int
 	accepted []pprofile.Profiles
+	bytes    int // of accepted, as they were received
 }
 
 func (d *downstream) Capabilities() consumer.Capabilities {
@@ -45,6 +46,7 @@ func (d *downstream) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) er
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.attempts++
+	bytes := sizeOf(pd)
 	// As an exporter does: what it is given is not the same afterwards.
 	if _, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
 		return err
@@ -55,6 +57,7 @@ func (d *downstream) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) er
 		}
 	}
 	d.accepted = append(d.accepted, pd)
+	d.bytes += bytes
 	return nil
 }
 

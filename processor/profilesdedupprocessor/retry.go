@@ -23,7 +23,6 @@ const drainBackoff = 200 * time.Millisecond
 type retry struct {
 	part    *partition
 	message []byte
-	out     outgoing
 	backoff backoff.ExponentialBackOff
 	first   time.Time     // the first attempt
 	last    time.Time     // the last attempt
@@ -32,9 +31,9 @@ type retry struct {
 }
 
 // queueRetry puts a partition, whose first attempt failed with err, into the retry queue.
-func (p *dedupProcessor) queueRetry(part *partition, out outgoing, err error) {
+func (p *dedupProcessor) queueRetry(part *partition, err error) {
 	cfg := p.cfg.RetryOnFailure
-	r := &retry{part: part, out: out, first: time.Now(), backoff: backoff.ExponentialBackOff{
+	r := &retry{part: part, first: time.Now(), backoff: backoff.ExponentialBackOff{
 		InitialInterval:     cfg.InitialInterval,
 		RandomizationFactor: cfg.RandomizationFactor,
 		Multiplier:          cfg.Multiplier,
@@ -105,11 +104,11 @@ func (p *dedupProcessor) retry(r *retry) {
 	if err != nil {
 		err = consumererror.NewPermanent(err)
 	} else {
-		err = p.next.ConsumeProfiles(p.contextOf(p.ctx, r.part), pd)
+		err = p.send(p.ctx, r.part, pd)
 	}
 	switch {
 	case err == nil:
-		p.accept(r.part, r.out)
+		p.complete(r.part, nil)
 	case isPermanent(err):
 		p.drop(r.part, reasonPermanent, err)
 	case p.schedule(r, err):
@@ -147,7 +146,7 @@ func (p *dedupProcessor) dropRetries() {
 		p.mu.Lock()
 		abandoned := r.part.waiters == 0
 		if abandoned { // in one step, so that no duplicate waits for it
-			p.complete(r.part, r.err)
+			p.completeLocked(r.part, r.err)
 		}
 		p.mu.Unlock()
 		if abandoned {

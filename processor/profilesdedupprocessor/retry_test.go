@@ -350,23 +350,3 @@ func TestRetrySendsTheSamePayload(t *testing.T) {
 	require.Equal(t, 4, second.attempts)
 	require.Equal(t, marshal(t, first.windows()[0]), marshal(t, second.windows()[0]))
 }
-
-// The ratio is recorded of windows that were accepted, all of them.
-func TestRatioOfWholeWindows(t *testing.T) {
-	for _, refused := range []int{0, 1, 2} {
-		next := downstream{answer: func(attempt int) error {
-			if attempt == refused {
-				return permanently(attempt)
-			}
-			return nil
-		}}
-		p, metric := newCounted(t, &next, splitByService)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(2)))
-		_ = p.Shutdown(t.Context())
-		want := int64(0)
-		if refused == 0 {
-			want = 1
-		}
-		require.Equal(t, want, metric("dictionary_ratio", ""))
-	}
-}

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
@@ -39,10 +38,7 @@ type telemetry struct {
 
 	instance attribute.KeyValue
 	plain    []metric.AddOption // for measurements without other attributes
-	tables   [len(tables)][]metric.AddOption
 }
-
-var tables = [...]string{"string", "mapping", "location", "function", "link", "attribute", "stack"}
 
 func newTelemetry(set processor.Settings) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
@@ -51,9 +47,6 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 	}
 	t := &telemetry{builder: builder, instance: attribute.String("processor", set.ID.String())}
 	t.plain = []metric.AddOption{t.with()}
-	for i, table := range tables {
-		t.tables[i] = []metric.AddOption{t.with(attribute.String("table", table))}
-	}
 	// A processor in two pipelines has two instances with one ID, whose values the SDK adds up:
 	// the instrument is no gauge.
 	observed := t.with()
@@ -83,16 +76,9 @@ func (t *telemetry) add(counter metric.Int64Counter, n int) {
 	counter.Add(background, int64(n), t.plain...)
 }
 
-func (t *telemetry) addSizes(entries, bytes metric.Int64Counter, s dictionary.Sizes) {
-	for i, size := range [len(tables)]dictionary.Size{s.String, s.Mapping, s.Location, s.Function, s.Link, s.Attribute, s.Stack} {
-		entries.Add(background, int64(size.Entries), t.tables[i]...)
-		bytes.Add(background, int64(size.Bytes), t.tables[i]...)
-	}
-}
-
 // accepted counts a payload that was accepted. The Profiles to skip are duplicates.
-func (t *telemetry) accepted(payload *merge.Payload, sizes dictionary.Sizes) {
-	t.incoming(len(payload.Profiles), payload.Samples(), sizes)
+func (t *telemetry) accepted(payload *merge.Payload, bytes int) {
+	t.incoming(len(payload.Profiles), payload.Samples(), bytes)
 	if profiles, samples := added(payload); profiles < len(payload.Profiles) {
 		t.add(t.builder.ProcessorProfilesDedupDuplicateProfiles, len(payload.Profiles)-profiles)
 		t.add(t.builder.ProcessorProfilesDedupDuplicateSamples, payload.Samples()-samples)
@@ -110,10 +96,10 @@ func added(payload *merge.Payload) (profiles, samples int) {
 	return profiles, samples
 }
 
-func (t *telemetry) incoming(profiles, samples int, sizes dictionary.Sizes) {
+func (t *telemetry) incoming(profiles, samples, bytes int) {
 	t.add(t.builder.ProcessorProfilesDedupIncomingProfiles, profiles)
 	t.add(t.builder.ProcessorProfilesDedupIncomingSamples, samples)
-	t.addSizes(t.builder.ProcessorProfilesDedupDictionaryEntriesIn, t.builder.ProcessorProfilesDedupDictionaryBytesIn, sizes)
+	t.add(t.builder.ProcessorProfilesDedupIncomingBytes, bytes)
 }
 
 // superseded counts snapshots that a later one of their window replaced.
@@ -140,27 +126,11 @@ func (t *telemetry) dropped(c merge.Counts, r reason) {
 	t.builder.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.Samples), t.because(r))
 }
 
-// outgoing is what is counted of a payload once the next consumer has accepted it. It is
-// computed before, as the next consumer may change the payload.
-type outgoing struct {
-	profiles, samples int
-	sizes             dictionary.Sizes
-}
+// sizeOf is the size of pd as OTLP protobuf, in bytes.
+func sizeOf(pd pprofile.Profiles) int { return (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) }
 
-func outgoingOf(pd pprofile.Profiles) outgoing {
-	return outgoing{pd.ProfileCount(), pd.SampleCount(), dictionary.SizesOf(pd.Dictionary())}
-}
-
-func (t *telemetry) sent(out outgoing) {
-	t.add(t.builder.ProcessorProfilesDedupOutgoingProfiles, out.profiles)
-	t.add(t.builder.ProcessorProfilesDedupOutgoingSamples, out.samples)
-	t.addSizes(t.builder.ProcessorProfilesDedupDictionaryEntriesOut, t.builder.ProcessorProfilesDedupDictionaryBytesOut, out.sizes)
-}
-
-// ratio records how much smaller the dictionaries of a window have become, all partitions
-// together.
-func (t *telemetry) ratio(in, out int) {
-	if out > 0 {
-		t.builder.ProcessorProfilesDedupDictionaryRatio.Record(background, float64(in)/float64(out), t.with())
-	}
+func (t *telemetry) outgoing(profiles, samples, bytes int) {
+	t.add(t.builder.ProcessorProfilesDedupOutgoingProfiles, profiles)
+	t.add(t.builder.ProcessorProfilesDedupOutgoingSamples, samples)
+	t.add(t.builder.ProcessorProfilesDedupOutgoingBytes, bytes)
 }

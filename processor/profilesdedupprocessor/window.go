@@ -21,11 +21,6 @@ type window struct {
 	keysSize   int           // bytes of the keys of all partitions
 	partitions map[string]*partition
 	unsent     []*partition // after the window was closed, in the order of their keys
-
-	// Dictionary bytes that were received, and that the next consumer accepted, for the
-	// ratio. It is recorded if all partitions are accepted.
-	bytesIn, bytesOut    int
-	unresolved, rejected int // partitions
 }
 
 // partition is the part of a window that is sent as one payload: without split_by all of it.
@@ -67,7 +62,6 @@ func (w *window) measure() { w.size = w.merged.Size() + w.keysSize }
 // close ends the additions: the partitions are complete and can be sent.
 func (w *window) close() {
 	w.unsent = slices.SortedFunc(maps.Values(w.partitions), func(a, b *partition) int { return cmp.Compare(a.key, b.key) })
-	w.unresolved = len(w.unsent)
 	for _, part := range w.unsent {
 		part.counts = w.merged.PartitionCounts(part.key)
 	}

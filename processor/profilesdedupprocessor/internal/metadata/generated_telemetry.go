@@ -25,26 +25,23 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                      metric.Meter
-	mu                                         sync.Mutex
-	registrations                              []metric.Registration
-	ProcessorProfilesDedupDictionaryBytesIn    metric.Int64Counter
-	ProcessorProfilesDedupDictionaryBytesOut   metric.Int64Counter
-	ProcessorProfilesDedupDictionaryEntriesIn  metric.Int64Counter
-	ProcessorProfilesDedupDictionaryEntriesOut metric.Int64Counter
-	ProcessorProfilesDedupDictionaryRatio      metric.Float64Histogram
-	ProcessorProfilesDedupDroppedProfiles      metric.Int64Counter
-	ProcessorProfilesDedupDroppedSamples       metric.Int64Counter
-	ProcessorProfilesDedupDuplicateProfiles    metric.Int64Counter
-	ProcessorProfilesDedupDuplicateSamples     metric.Int64Counter
-	ProcessorProfilesDedupFlushes              metric.Int64Counter
-	ProcessorProfilesDedupIncomingProfiles     metric.Int64Counter
-	ProcessorProfilesDedupIncomingSamples      metric.Int64Counter
-	ProcessorProfilesDedupOutgoingProfiles     metric.Int64Counter
-	ProcessorProfilesDedupOutgoingSamples      metric.Int64Counter
-	ProcessorProfilesDedupRejectedPayloads     metric.Int64Counter
-	ProcessorProfilesDedupRetainedBytes        metric.Int64ObservableUpDownCounter
-	ProcessorProfilesDedupRetries              metric.Int64Counter
+	meter                                   metric.Meter
+	mu                                      sync.Mutex
+	registrations                           []metric.Registration
+	ProcessorProfilesDedupDroppedProfiles   metric.Int64Counter
+	ProcessorProfilesDedupDroppedSamples    metric.Int64Counter
+	ProcessorProfilesDedupDuplicateProfiles metric.Int64Counter
+	ProcessorProfilesDedupDuplicateSamples  metric.Int64Counter
+	ProcessorProfilesDedupFlushes           metric.Int64Counter
+	ProcessorProfilesDedupIncomingBytes     metric.Int64Counter
+	ProcessorProfilesDedupIncomingProfiles  metric.Int64Counter
+	ProcessorProfilesDedupIncomingSamples   metric.Int64Counter
+	ProcessorProfilesDedupOutgoingBytes     metric.Int64Counter
+	ProcessorProfilesDedupOutgoingProfiles  metric.Int64Counter
+	ProcessorProfilesDedupOutgoingSamples   metric.Int64Counter
+	ProcessorProfilesDedupRejectedPayloads  metric.Int64Counter
+	ProcessorProfilesDedupRetainedBytes     metric.Int64ObservableUpDownCounter
+	ProcessorProfilesDedupRetries           metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -101,37 +98,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.ProcessorProfilesDedupDictionaryBytesIn, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_dictionary_bytes_in",
-		metric.WithDescription("Size, as OTLP protobuf, of the dictionaries of accepted payloads, by table. [Development]"),
-		metric.WithUnit("By"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupDictionaryBytesOut, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_dictionary_bytes_out",
-		metric.WithDescription("Size, as OTLP protobuf, of the dictionaries that the next consumer accepted, by table. [Development]"),
-		metric.WithUnit("By"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupDictionaryEntriesIn, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_dictionary_entries_in",
-		metric.WithDescription("Entries in the dictionaries of accepted payloads, by table. [Development]"),
-		metric.WithUnit("{entry}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupDictionaryEntriesOut, err = builder.meter.Int64Counter(
-		"otelcol_processor_profiles_dedup_dictionary_entries_out",
-		metric.WithDescription("Entries in the dictionaries that the next consumer accepted, by table. [Development]"),
-		metric.WithUnit("{entry}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ProcessorProfilesDedupDictionaryRatio, err = builder.meter.Float64Histogram(
-		"otelcol_processor_profiles_dedup_dictionary_ratio",
-		metric.WithDescription("Bytes of the dictionaries that a window received, divided by those that it sent, for windows that were accepted. [Development]"),
-		metric.WithUnit("1"),
-		metric.WithExplicitBucketBoundaries([]float64{1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000}...),
-	)
-	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupDroppedProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_dropped_profiles",
 		metric.WithDescription("Profiles that were acknowledged or added to a window, and will not be sent, by reason. [Development]"),
@@ -162,6 +128,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{flush}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorProfilesDedupIncomingBytes, err = builder.meter.Int64Counter(
+		"otelcol_processor_profiles_dedup_incoming_bytes",
+		metric.WithDescription("Size of accepted payloads, as OTLP protobuf, including duplicates. [Development]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupIncomingProfiles, err = builder.meter.Int64Counter(
 		"otelcol_processor_profiles_dedup_incoming_profiles",
 		metric.WithDescription("Profiles of accepted payloads, including duplicates. [Development]"),
@@ -172,6 +144,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_profiles_dedup_incoming_samples",
 		metric.WithDescription("Samples of accepted payloads, including duplicates. [Development]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorProfilesDedupOutgoingBytes, err = builder.meter.Int64Counter(
+		"otelcol_processor_profiles_dedup_outgoing_bytes",
+		metric.WithDescription("Size of the payloads that the next consumer accepted, as OTLP protobuf. [Development]"),
+		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorProfilesDedupOutgoingProfiles, err = builder.meter.Int64Counter(

@@ -24,37 +24,19 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
-	tb.ProcessorProfilesDedupDictionaryBytesIn.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupDictionaryBytesOut.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupDictionaryEntriesIn.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupDictionaryEntriesOut.Add(context.Background(), 1)
-	tb.ProcessorProfilesDedupDictionaryRatio.Record(context.Background(), 1)
 	tb.ProcessorProfilesDedupDroppedProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupDroppedSamples.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupDuplicateProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupDuplicateSamples.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupFlushes.Add(context.Background(), 1)
+	tb.ProcessorProfilesDedupIncomingBytes.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupIncomingProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupIncomingSamples.Add(context.Background(), 1)
+	tb.ProcessorProfilesDedupOutgoingBytes.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupOutgoingProfiles.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupOutgoingSamples.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupRejectedPayloads.Add(context.Background(), 1)
 	tb.ProcessorProfilesDedupRetries.Add(context.Background(), 1)
-	AssertEqualProcessorProfilesDedupDictionaryBytesIn(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupDictionaryBytesOut(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupDictionaryEntriesIn(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupDictionaryEntriesOut(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualProcessorProfilesDedupDictionaryRatio(t, testTel,
-		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
-		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupDroppedProfiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -70,10 +52,16 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualProcessorProfilesDedupFlushes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorProfilesDedupIncomingBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupIncomingProfiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupIncomingSamples(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorProfilesDedupOutgoingBytes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProfilesDedupOutgoingProfiles(t, testTel,
