@@ -442,10 +442,16 @@ func TestTriedAgain_R17(t *testing.T) {
 	}
 	next := newSink(t)
 	panics := 3
+	gone := filepath.Join(dir, "gone.pb.gz")
+	const removesGone = 100 // values of files that are read before gone
 	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		if values([]pprofile.Profiles{pd})[0] == 2 && panics > 0 {
+		value := values([]pprofile.Profiles{pd})[0]
+		if value == 2 && panics > 0 {
 			panics--
 			panic("for a while")
+		}
+		if value >= removesGone {
+			return os.Remove(gone)
 		}
 		return next.ConsumeProfiles(ctx, pd)
 	}))
@@ -459,7 +465,19 @@ func TestTriedAgain_R17(t *testing.T) {
 	assert.Equal(t, map[string]int{"success": 3, "panic": 3}, b.fileOutcomes())
 	assert.Equal(t, 1, warnings())
 
-	profiletest.Injected(t, "3 panics")
+	// A file that is gone between find and read.
+	for i := range 3 {
+		writeProfile(t, gone, 4, old)
+		writeProfile(t, filepath.Join(dir, fmt.Sprintf("before-%d.pb.gz", i)), int64(removesGone+i), old.Add(-time.Minute))
+		b.files.Poll(t.Context())
+		require.NoFileExists(t, gone)
+	}
+	assert.Equal(t, map[string]int{"success": 6, "panic": 3, "unreadable": 3}, b.fileOutcomes())
+	assert.Equal(t, 2, warnings())
+	writeProfile(t, gone, 4, old)
+	b.files.Poll(t.Context())
+	assert.Equal(t, []int64{1, 3, 2, 4}, values(next.AllProfiles()))
+	profiletest.Injected(t, "3 panics, 3 failures to read")
 }
 
 // A file that is offered several times is translated anew each time, since who has

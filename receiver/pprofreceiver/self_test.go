@@ -8,6 +8,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/pprof"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,13 +131,22 @@ func TestReceiversShareTheCPUProfiler(t *testing.T) {
 	}
 }
 
+// goroutinesIn counts the goroutines that are in a function.
+func goroutinesIn(t *testing.T, function string) int {
+	t.Helper()
+	var stacks bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
+	return strings.Count(stacks.String(), function+"(")
+}
+
 // Shutdown does not wait for a CPU profile to end, nor for a consumer.
 func TestSelfStopsAtOnce(t *testing.T) {
 	b := newBench(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-	time.Sleep(50 * time.Millisecond) // until it profiles
+	require.Eventually(t, func() bool { return goroutinesIn(t, "runtime/pprof.profileWriter") == 1 }, time.Minute, time.Millisecond, "it profiles")
 	waiting := newBench(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
 	require.NoError(t, waiting.Start(t.Context(), componenttest.NewNopHost()))
+	require.Eventually(t, func() bool { return goroutinesIn(t, "internal/self.profileCPU") == 2 }, time.Minute, time.Millisecond, "it waits for the profiler")
 	require.NoError(t, waiting.Shutdown(t.Context()))
 	require.NoError(t, b.Shutdown(t.Context()))
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
