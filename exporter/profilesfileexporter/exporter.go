@@ -17,8 +17,11 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -29,7 +32,8 @@ type fileExporter struct {
 	id        component.ID
 	options   segment.Options
 	logger    *zap.Logger
-	telemetry *telemetry
+	telemetry *metadata.TelemetryBuilder
+	instance  metric.MeasurementOption // the id, as an attribute of all metrics
 	marshal   marshalFunc
 
 	writer  *segment.Writer // nil before start and after a failed start
@@ -38,13 +42,14 @@ type fileExporter struct {
 }
 
 func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, error) {
-	telemetry, err := newTelemetry(set)
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
 	e := &fileExporter{
 		config: config, id: set.ID, options: config.segmentOptions(), logger: set.Logger, telemetry: telemetry,
-		marshal: marshalerOf(config.Format),
+		marshal:  marshalerOf(config.Format),
+		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}
 	e.options.RecordWritten = e.countRecord
 	e.options.FileClosed = e.logFileClosed

@@ -9,34 +9,16 @@ import (
 	"io/fs"
 	"syscall"
 
-	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// telemetry holds the metrics of one exporter.
-type telemetry struct {
-	*metadata.TelemetryBuilder
-	id       string
-	instance metric.MeasurementOption // the id as an attribute
-}
-
-func newTelemetry(set exporter.Settings) (*telemetry, error) {
-	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
-	if err != nil {
-		return nil, err
-	}
-	id := set.ID.String()
-	return &telemetry{TelemetryBuilder: builder, id: id, instance: metric.WithAttributes(attribute.String("exporter", id))}, nil
-}
-
-// with returns the attributes of a measurement: the exporter's id and another one.
-func (t *telemetry) with(key, value string) metric.MeasurementOption {
-	return metric.WithAttributes(attribute.String("exporter", t.id), attribute.String(key, value))
+// count adds to a metric of this exporter.
+func (e *fileExporter) count(of metric.Int64Counter, n int64, attributes ...attribute.KeyValue) {
+	of.Add(context.Background(), n, e.instance, metric.WithAttributes(attributes...))
 }
 
 // Reasons of errors that are not from writing files.
@@ -70,18 +52,17 @@ func reasonOf(err error) string {
 }
 
 func (e *fileExporter) countErrors(reason string, n int) {
-	e.telemetry.ExporterProfilesFileErrors.Add(context.Background(), int64(n), e.telemetry.with("reason", reason))
+	e.count(e.telemetry.ExporterProfilesFileErrors, int64(n), attribute.String("reason", reason))
 }
 
 func (e *fileExporter) countRecord(raw, stored int64) {
-	ctx := context.Background()
-	e.telemetry.ExporterProfilesFileRecords.Add(ctx, 1, e.telemetry.instance)
-	e.telemetry.ExporterProfilesFileUncompressedBytes.Add(ctx, raw, e.telemetry.instance)
-	e.telemetry.ExporterProfilesFileWrittenBytes.Add(ctx, stored, e.telemetry.instance)
+	e.count(e.telemetry.ExporterProfilesFileRecords, 1)
+	e.count(e.telemetry.ExporterProfilesFileUncompressedBytes, raw)
+	e.count(e.telemetry.ExporterProfilesFileWrittenBytes, stored)
 }
 
 func (e *fileExporter) logFileClosed(f segment.ClosedFile) {
-	e.telemetry.ExporterProfilesFileFiles.Add(context.Background(), 1, e.telemetry.with("reason", string(f.Reason)))
+	e.count(e.telemetry.ExporterProfilesFileFiles, 1, attribute.String("reason", string(f.Reason)))
 	e.logger.Info("Closed file",
 		zap.String("path", f.Path),
 		zap.String("reason", string(f.Reason)),
@@ -104,12 +85,12 @@ func (e *fileExporter) logFileRecovered(f segment.RecoveredFile) {
 		fields = append(fields, zap.String("path", f.Path), zap.Int("records", f.Records),
 			zap.Int64("bytes", f.Size), zap.Int("damaged_places", f.Damaged))
 	}
-	e.telemetry.ExporterProfilesFileRepairs.Add(context.Background(), 1, e.telemetry.with("outcome", outcome))
+	e.count(e.telemetry.ExporterProfilesFileRepairs, 1, attribute.String("outcome", outcome))
 	e.logger.Info(message, fields...)
 }
 
 func (e *fileExporter) logFileRemoved(path string, size int64) {
-	e.telemetry.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1, e.telemetry.instance)
+	e.count(e.telemetry.ExporterProfilesFileRemovedFiles, 1)
 	e.logger.Debug("Removed old file", zap.String("path", path), zap.Int64("bytes", size))
 }
 
