@@ -57,7 +57,15 @@ type Finding struct {
 	Path string
 	// Found is the content of that place, Wanted the content that conforms.
 	Found, Wanted string
-	Warning       bool
+}
+
+// IsWarning reports whether the rule is advice.
+func (f Finding) IsWarning() bool {
+	switch f.Rule {
+	case FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue:
+		return true
+	}
+	return false
 }
 
 func (f Finding) String() string {
@@ -85,7 +93,7 @@ func (r *Report) Warnings() []Finding { return r.filter(true) }
 
 func (r *Report) filter(warning bool) (found []Finding) {
 	for _, f := range r.Findings {
-		if f.Warning == warning {
+		if f.IsWarning() == warning {
 			found = append(found, f)
 		}
 	}
@@ -107,14 +115,14 @@ func Check(pd pprofile.Profiles) *Report {
 
 // CheckBytes checks a marshalled message.
 func CheckBytes(message []byte) *Report {
-	c := &checker{report: Report{Counts: map[Rule]int{}}}
+	c := &checker{result: Report{Counts: map[Rule]int{}}}
 	data, invalid, err := Unmarshal(message)
 	for _, s := range invalid {
-		c.violate(UTF8, s.Path, fmt.Sprintf("%q", s.Content), "valid UTF-8")
+		c.report(UTF8, s.Path, fmt.Sprintf("%q", s.Content), "valid UTF-8")
 	}
 	if err != nil {
-		c.violate(Decode, "message", err.Error(), "readable by protobuf-go")
-		return &c.report
+		c.report(Decode, "message", err.Error(), "readable by protobuf-go")
+		return &c.result
 	}
 	if c.dict = data.GetDictionary(); c.dict == nil {
 		c.dict = &profilespb.ProfilesDictionary{}
@@ -122,25 +130,16 @@ func CheckBytes(message []byte) *Report {
 	c.checkDictionary()
 	c.checkProfiles(data)
 	c.checkReached()
-	return &c.report
+	return &c.result
 }
 
-func (c *checker) violate(rule Rule, path, found, wanted string) {
-	c.add(Finding{Rule: rule, Path: path, Found: found, Wanted: wanted})
-}
-
-func (c *checker) warn(rule Rule, path, found, wanted string) {
-	c.add(Finding{Rule: rule, Path: path, Found: found, Wanted: wanted, Warning: true})
-}
-
-func (c *checker) add(f Finding) {
+func (c *checker) report(rule Rule, path, found, wanted string) {
 	if c.silent {
 		return
 	}
-	c.report.Counts[f.Rule]++
-	if c.report.Counts[f.Rule] <= maxFindings {
-		f.Found = shorten(f.Found)
-		c.report.Findings = append(c.report.Findings, f)
+	c.result.Counts[rule]++
+	if c.result.Counts[rule] <= maxFindings {
+		c.result.Findings = append(c.result.Findings, Finding{Rule: rule, Path: path, Found: shorten(found), Wanted: wanted})
 	}
 }
 

@@ -13,11 +13,18 @@ import (
 
 // checker checks one message.
 type checker struct {
-	report Report
-	silent bool // add does nothing
+	result Report
+	silent bool // report does nothing
 	dict   *profilespb.ProfilesDictionary
 
 	strings, attributes, mappings, functions, locations, stacks, links table
+	refs                                                               []reference // of the entry that is read; later, of the profiles
+}
+
+// reference is an index into a table.
+type reference struct {
+	table *table
+	index int32
 }
 
 // table is the knowledge about one of the seven tables.
@@ -26,20 +33,12 @@ type table struct {
 	// class holds, for each index, the first index of equal value. Entries are equal by
 	// value, recursively, exactly if their classes are equal.
 	class   []int
+	refs    [][]reference // by index
 	reached []bool
 	show    func(i int) string
 }
 
 func (t *table) has(index int32) bool { return index >= 0 && int(index) < len(t.class) }
-
-// reach marks index and reports whether it was new.
-func (t *table) reach(index int32) bool {
-	if !t.has(index) || t.reached[index] {
-		return false
-	}
-	t.reached[index] = true
-	return true
-}
 
 // checkDictionary checks the tables in themselves. A table comes after those that it
 // refers to, so that equality by value can go by the classes of indices.
@@ -54,7 +53,7 @@ func (c *checker) checkDictionary() {
 	readTable(c, &c.links, "link", d.LinkTable, c.linkKey, &profilespb.Link{})
 	for i, a := range d.AttributeTable {
 		if i > 0 && a.GetKeyStrindex() == 0 {
-			c.warn(EmptyKey, c.attributes.at(i), "without a key", "an attribute with a key")
+			c.report(EmptyKey, c.attributes.at(i), "without a key", "an attribute with a key")
 		}
 	}
 	c.checkFunctions()
@@ -67,7 +66,10 @@ func (t *table) at(i int) string { return t.path + "[" + strconv.Itoa(i) + "]" }
 // readTable fills t, and reports a wrong index 0 and duplicates. key returns the value
 // of an entry as a string, and reports what is wrong inside it.
 func readTable[E any](c *checker, t *table, name string, entries []E, key func(path string, entry E) string, zero E) {
-	*t = table{path: "dictionary." + name + "_table", class: make([]int, len(entries)), reached: make([]bool, len(entries))}
+	*t = table{
+		path:  "dictionary." + name + "_table",
+		class: make([]int, len(entries)), refs: make([][]reference, len(entries)), reached: make([]bool, len(entries)),
+	}
 	t.show = func(i int) string {
 		if s, ok := any(entries[i]).(string); ok {
 			return strconv.Quote(s)
@@ -75,37 +77,40 @@ func readTable[E any](c *checker, t *table, name string, entries []E, key func(p
 		return fmt.Sprintf("{%v}", entries[i])
 	}
 	if len(entries) == 0 {
-		c.violate(ZeroValue, t.path, "empty", "a table with the zero value at index 0")
+		c.report(ZeroValue, t.path, "empty", "a table with the zero value at index 0")
 	}
 	c.silent = true
 	zeroKey := key("", zero)
 	c.silent = false
 	first := make(map[string]int, len(entries))
 	for i, entry := range entries {
+		c.refs = nil
 		k := key(t.at(i), entry)
+		t.refs[i], c.refs = c.refs, nil
 		if i == 0 && k != zeroKey {
-			c.violate(ZeroValue, t.at(0), t.show(0), "the zero value")
+			c.report(ZeroValue, t.at(0), t.show(0), "the zero value")
 		}
 		t.class[i] = i
 		if j, ok := first[k]; ok {
 			t.class[i] = j
-			c.violate(Duplicate, t.at(i), t.show(i), "different from "+t.at(j))
+			c.report(Duplicate, t.at(i), t.show(i), "different from "+t.at(j))
 		} else {
 			first[k] = i
 		}
 	}
 }
 
-// ref returns the class of an index into t, for a key. It reports an index outside t,
-// which is a class of its own.
+// ref notes a reference, and returns the class of an index into t, for a key. It reports
+// an index outside t, which is a class of its own.
 func (c *checker) ref(t *table, index int32, path, field string) string {
 	if t.has(index) {
+		c.refs = append(c.refs, reference{t, index})
 		return strconv.Itoa(t.class[index])
 	}
 	if index == 0 { // of an empty table, which is reported once
 		return "0"
 	}
-	c.violate(IndexRange, path+field, strconv.Itoa(int(index)), fmt.Sprintf("an index of %s, which has %d entries", t.path, len(t.class)))
+	c.report(IndexRange, path+field, strconv.Itoa(int(index)), fmt.Sprintf("an index of %s, which has %d entries", t.path, len(t.class)))
 	return "outside:" + strconv.Itoa(int(index))
 }
 
@@ -113,7 +118,7 @@ func (c *checker) checkFunctions() {
 	empty := func(index int32) bool { return c.strings.has(index) && c.dict.StringTable[index] == "" || index == 0 }
 	for i, f := range c.dict.FunctionTable {
 		if i > 0 && empty(f.GetNameStrindex()) && empty(f.GetSystemNameStrindex()) && empty(f.GetFilenameStrindex()) {
-			c.warn(FunctionNames, c.functions.at(i), c.functions.show(i), "a function with a name, a system name or a file name")
+			c.report(FunctionNames, c.functions.at(i), c.functions.show(i), "a function with a name, a system name or a file name")
 		}
 	}
 }
@@ -127,9 +132,9 @@ func (c *checker) checkLinks() {
 		}{{".trace_id", l.GetTraceId(), 16}, {".span_id", l.GetSpanId(), 8}} {
 			switch wanted := count(id.size, "byte"); {
 			case len(bytes.Trim(id.bytes, "\x00")) == 0 && i > 0:
-				c.violate(LinkIDs, c.links.at(i)+id.field, "missing or all zeros", wanted+" that are not all zeros")
+				c.report(LinkIDs, c.links.at(i)+id.field, "missing or all zeros", wanted+" that are not all zeros")
 			case len(id.bytes) != id.size && len(id.bytes) > 0:
-				c.violate(LinkIDs, c.links.at(i)+id.field, count(len(id.bytes), "byte"), wanted)
+				c.report(LinkIDs, c.links.at(i)+id.field, count(len(id.bytes), "byte"), wanted)
 			}
 		}
 	}
@@ -144,7 +149,7 @@ func (c *checker) checkAddresses() {
 		m := c.dict.MappingTable[index]
 		start, limit := m.GetMemoryStart(), m.GetMemoryLimit()
 		if (start != 0 || limit != 0) && (l.GetAddress() < start || l.GetAddress() > limit) {
-			c.warn(AddressRange, c.locations.at(i)+".address", fmt.Sprintf("%#x", l.GetAddress()),
+			c.report(AddressRange, c.locations.at(i)+".address", fmt.Sprintf("%#x", l.GetAddress()),
 				fmt.Sprintf("inside %s, %#x to %#x", c.mappings.at(int(index)), start, limit))
 		}
 	}
@@ -152,51 +157,21 @@ func (c *checker) checkAddresses() {
 
 // checkReached reports entries that no profile, resource or scope reaches.
 func (c *checker) checkReached() {
+	reach(c.refs)
 	for _, t := range []*table{&c.mappings, &c.locations, &c.functions, &c.links, &c.strings, &c.attributes, &c.stacks} {
 		for i, reached := range t.reached {
 			if i > 0 && !reached {
-				c.violate(Unreferenced, t.at(i), t.show(i), "reached from a profile, resource or scope")
+				c.report(Unreferenced, t.at(i), t.show(i), "reached from a profile, resource or scope")
 			}
 		}
 	}
 }
 
-func (c *checker) reachStack(index int32) {
-	if c.stacks.reach(index) {
-		for _, location := range c.dict.StackTable[index].GetLocationIndices() {
-			c.reachLocation(location)
-		}
-	}
-}
-
-func (c *checker) reachLocation(index int32) {
-	if !c.locations.reach(index) {
-		return
-	}
-	l := c.dict.LocationTable[index]
-	if c.mappings.reach(l.GetMappingIndex()) {
-		m := c.dict.MappingTable[l.GetMappingIndex()]
-		c.strings.reach(m.GetFilenameStrindex())
-		c.reachAttributes(m.GetAttributeIndices())
-	}
-	for _, line := range l.GetLines() {
-		if c.functions.reach(line.GetFunctionIndex()) {
-			f := c.dict.FunctionTable[line.GetFunctionIndex()]
-			c.strings.reach(f.GetNameStrindex())
-			c.strings.reach(f.GetSystemNameStrindex())
-			c.strings.reach(f.GetFilenameStrindex())
-		}
-	}
-	c.reachAttributes(l.GetAttributeIndices())
-}
-
-func (c *checker) reachAttributes(indices []int32) {
-	for _, index := range indices {
-		if c.attributes.reach(index) {
-			a := c.dict.AttributeTable[index]
-			c.strings.reach(a.GetKeyStrindex())
-			c.strings.reach(a.GetUnitStrindex())
-			c.reachValue(a.GetValue())
+func reach(refs []reference) {
+	for _, r := range refs {
+		if !r.table.reached[r.index] {
+			r.table.reached[r.index] = true
+			reach(r.table.refs[r.index])
 		}
 	}
 }

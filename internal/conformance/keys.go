@@ -78,11 +78,11 @@ func (c *checker) attributeSet(path string, indices []int32) string {
 			continue
 		}
 		if index == 0 {
-			c.warn(NullAttribute, path+field, "0, which means no attribute", "an attribute")
+			c.report(NullAttribute, path+field, "0, which means no attribute", "an attribute")
 		}
 		key := c.stringKey(c.dict.AttributeTable[index].GetKeyStrindex())
 		if j, ok := first[key]; ok {
-			c.violate(AttributeKeys, path+field, fmt.Sprintf("%d with key %s, the key of attribute_indices[%d], too", index, key, j), "a key that is unique in the set")
+			c.report(AttributeKeys, path+field, fmt.Sprintf("%d with key %s, the key of attribute_indices[%d], too", index, key, j), "a key that is unique in the set")
 		} else {
 			first[key] = i
 		}
@@ -109,7 +109,7 @@ func (c *checker) valueKey(path string, v *commonpb.AnyValue) string {
 		return strconv.Quote(v.StringValue)
 	case *commonpb.AnyValue_StringValueStrindex:
 		if strings.HasPrefix(path, c.attributes.path) {
-			c.warn(HiddenValue, path, fmt.Sprintf("string reference %d, which pdata reads as an empty value", v.StringValueStrindex), "a string")
+			c.report(HiddenValue, path, fmt.Sprintf("string reference %d, which pdata reads as an empty value", v.StringValueStrindex), "a string")
 		}
 		c.ref(&c.strings, v.StringValueStrindex, path, ".string_value_strindex")
 		return c.stringKey(v.StringValueStrindex)
@@ -148,39 +148,19 @@ func (c *checker) keyValues(path string, kvs []*commonpb.KeyValue) []string {
 		key := strconv.Quote(kv.GetKey())
 		if index := kv.GetKeyStrindex(); index != 0 {
 			if kv.GetKey() != "" {
-				c.violate(KeyReference, at, fmt.Sprintf("key %q and key_strindex %d", kv.GetKey(), index), "only one of the two")
+				c.report(KeyReference, at, fmt.Sprintf("key %q and key_strindex %d", kv.GetKey(), index), "only one of the two")
 			}
 			c.ref(&c.strings, index, at, ".key_strindex")
 			key = c.stringKey(index)
 		} else if kv.GetKey() == "" {
-			c.warn(EmptyKey, at, "without a key", "an attribute with a key")
+			c.report(EmptyKey, at, "without a key", "an attribute with a key")
 		}
 		if j, ok := first[key]; ok {
-			c.violate(AttributeKeys, at, fmt.Sprintf("key %s, the key of %s[%d], too", key, path, j), "a key that is unique in the set")
+			c.report(AttributeKeys, at, fmt.Sprintf("key %s, the key of %s[%d], too", key, path, j), "a key that is unique in the set")
 		} else {
 			first[key] = i
 		}
 		out = append(out, key+"="+c.valueKey(at+".value", kv.GetValue()))
 	}
 	return out
-}
-
-func (c *checker) reachValue(v *commonpb.AnyValue) {
-	switch v := v.GetValue().(type) {
-	case *commonpb.AnyValue_StringValueStrindex:
-		c.strings.reach(v.StringValueStrindex)
-	case *commonpb.AnyValue_ArrayValue:
-		for _, e := range v.ArrayValue.GetValues() {
-			c.reachValue(e)
-		}
-	case *commonpb.AnyValue_KvlistValue:
-		c.reachKeyValues(v.KvlistValue.GetValues())
-	}
-}
-
-func (c *checker) reachKeyValues(kvs []*commonpb.KeyValue) {
-	for _, kv := range kvs {
-		c.strings.reach(kv.GetKeyStrindex())
-		c.reachValue(kv.GetValue())
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"strconv"
 
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 )
 
@@ -17,10 +16,10 @@ import (
 func (c *checker) checkProfiles(data *profilespb.ProfilesData) {
 	for r, rp := range data.GetResourceProfiles() {
 		path := fmt.Sprintf("resource_profiles[%d]", r)
-		c.checkAttributes(path+".resource.attributes", rp.GetResource().GetAttributes())
+		c.keyValues(path+".resource.attributes", rp.GetResource().GetAttributes())
 		for s, sp := range rp.GetScopeProfiles() {
 			path := fmt.Sprintf("%s.scope_profiles[%d]", path, s)
-			c.checkAttributes(path+".scope.attributes", sp.GetScope().GetAttributes())
+			c.keyValues(path+".scope.attributes", sp.GetScope().GetAttributes())
 			for p, profile := range sp.GetProfiles() {
 				c.checkProfile(fmt.Sprintf("%s.profiles[%d]", path, p), profile)
 			}
@@ -28,21 +27,15 @@ func (c *checker) checkProfiles(data *profilespb.ProfilesData) {
 	}
 }
 
-func (c *checker) checkAttributes(path string, attributes []*commonpb.KeyValue) {
-	c.keyValues(path, attributes)
-	c.reachKeyValues(attributes)
-}
-
 func (c *checker) checkProfile(path string, p *profilespb.Profile) {
 	c.checkType(path+".sample_type", p.GetSampleType())
 	c.checkType(path+".period_type", p.GetPeriodType())
 	c.attributeSet(path, p.GetAttributeIndices())
-	c.reachAttributes(p.GetAttributeIndices())
 	if n := len(p.GetProfileId()); n != 0 && n != 16 {
-		c.violate(ProfileID, path+".profile_id", count(n, "byte"), "16 bytes, or none")
+		c.report(ProfileID, path+".profile_id", count(n, "byte"), "16 bytes, or none")
 	}
 	if (p.GetOriginalPayloadFormat() == "") != (len(p.GetOriginalPayload()) == 0) {
-		c.violate(Payload, path+".original_payload", fmt.Sprintf("%s with the format %q", count(len(p.GetOriginalPayload()), "byte"), p.GetOriginalPayloadFormat()),
+		c.report(Payload, path+".original_payload", fmt.Sprintf("%s with the format %q", count(len(p.GetOriginalPayload()), "byte"), p.GetOriginalPayloadFormat()),
 			"set together with original_payload_format")
 	}
 	c.checkSamples(path, p)
@@ -51,8 +44,6 @@ func (c *checker) checkProfile(path string, p *profilespb.Profile) {
 func (c *checker) checkType(path string, t *profilespb.ValueType) {
 	c.ref(&c.strings, t.GetTypeStrindex(), path, ".type_strindex")
 	c.ref(&c.strings, t.GetUnitStrindex(), path, ".unit_strindex")
-	c.strings.reach(t.GetTypeStrindex())
-	c.strings.reach(t.GetUnitStrindex())
 }
 
 func (c *checker) checkSamples(profilePath string, p *profilespb.Profile) {
@@ -63,12 +54,9 @@ func (c *checker) checkSamples(profilePath string, p *profilespb.Profile) {
 		identity := c.ref(&c.stacks, s.GetStackIndex(), path, ".stack_index") + "|" +
 			c.attributeSet(path, s.GetAttributeIndices()) + "|" +
 			c.ref(&c.links, s.GetLinkIndex(), path, ".link_index")
-		c.reachStack(s.GetStackIndex())
-		c.reachAttributes(s.GetAttributeIndices())
-		c.links.reach(s.GetLinkIndex())
 
 		if j, ok := first[identity]; ok {
-			c.violate(SampleIdentity, path, fmt.Sprintf("stack %d, attributes %v, link %d, as samples[%d] is", s.GetStackIndex(), s.GetAttributeIndices(), s.GetLinkIndex(), j),
+			c.report(SampleIdentity, path, fmt.Sprintf("stack %d, attributes %v, link %d, as samples[%d] is", s.GetStackIndex(), s.GetAttributeIndices(), s.GetLinkIndex(), j),
 				"an identity that is unique in the profile")
 		} else {
 			first[identity] = i
@@ -79,22 +67,22 @@ func (c *checker) checkSamples(profilePath string, p *profilespb.Profile) {
 		shape := "values and timestamps"
 		switch {
 		case values == 0 && timestamps == 0:
-			c.violate(SampleData, path, found, "values, timestamps or both")
+			c.report(SampleData, path, found, "values, timestamps or both")
 			continue
 		case values == 0:
 			shape = "timestamps only"
 		case timestamps == 0:
 			shape = "values only"
 			if values != 1 {
-				c.violate(SampleData, path, found, "one value, as there are no timestamps")
+				c.report(SampleData, path, found, "one value, as there are no timestamps")
 			}
 		case values != timestamps:
-			c.violate(SampleData, path, found, "as many values as timestamps")
+			c.report(SampleData, path, found, "as many values as timestamps")
 		}
 		if profileShape == "" {
 			profileShape, shapeOf = shape, i
 		} else if shape != profileShape {
-			c.violate(SampleShape, path, shape, fmt.Sprintf("%s, as samples[%d] is", profileShape, shapeOf))
+			c.report(SampleShape, path, shape, fmt.Sprintf("%s, as samples[%d] is", profileShape, shapeOf))
 		}
 		c.checkTimestamps(path, p, s)
 	}
@@ -107,7 +95,7 @@ func (c *checker) checkTimestamps(path string, p *profilespb.Profile, s *profile
 	}
 	for i, ts := range s.GetTimestampsUnixNano() {
 		if ts < start || ts >= end {
-			c.warn(TimeRange, fmt.Sprintf("%s.timestamps_unix_nano[%d]", path, i), strconv.FormatUint(ts, 10),
+			c.report(TimeRange, fmt.Sprintf("%s.timestamps_unix_nano[%d]", path, i), strconv.FormatUint(ts, 10),
 				fmt.Sprintf("inside the profile, %d to %d", start, end))
 		}
 	}
