@@ -11,48 +11,52 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// ofLocations is a profile of so many locations in stacks of 100.
-func ofLocations(n int) *profile.Profile {
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}}
+// ofLocations is a profile of so many locations, which are multiples of 100, in stacks of
+// 100.
+func ofLocations(n int) message {
+	m := message(nil).bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).strings("", "cpu", "nanoseconds", "request")
+	inner, stack := make(message, 0, 2000), make([]uint64, 100)
 	for i := range n {
-		p.Location = append(p.Location, &profile.Location{ID: uint64(i + 1), Address: uint64(0x1000 + 16*i)})
+		m = m.bytes(profileLocation, inner.varint(1, uint64(i+1)).varint(3, uint64(0x1000+16*i)))
+		stack[i%100] = uint64(i + 1)
+		if i%100 == 99 {
+			m = m.bytes(profileSample, inner.packed(1, stack...).packed(2, 1))
+		}
 	}
-	for stack := range slices.Chunk(p.Location, 100) {
-		p.Sample = append(p.Sample, &profile.Sample{Location: stack, Value: []int64{1}})
-	}
-	return p
+	return m
 }
 
-// ofLabels is a profile of so many samples, each with a stack of its own and a label.
-func ofLabels(n int, value func(i int) string) *profile.Profile {
-	p := ofLocations(1000)
-	p.Sample = nil
+// ofLabels is ofLocations with so many more samples, each with a stack of its own and a
+// label.
+func ofLabels(n int, value func(i int) string) message {
+	m := ofLocations(1000)
+	inner, label, stack := make(message, 0, 2000), make(message, 0, 100), make([]uint64, 21)
 	for i := range n {
-		stack := append([]*profile.Location{p.Location[i/900]}, p.Location[i%900:][:20]...)
-		p.Sample = append(p.Sample, &profile.Sample{
-			Location: stack, Value: []int64{1},
-			Label: map[string][]string{"request": {value(i)}},
-		})
+		stack[0] = uint64(i/900 + 1)
+		for j := range 20 {
+			stack[j+1] = uint64(i%900 + j + 1)
+		}
+		m = m.strings(value(i)).bytes(profileSample, inner.packed(1, stack...).packed(2, 1).bytes(3, label.varint(1, 3).varint(2, uint64(i+4))))
 	}
-	return p
+	return m
 }
 
-func TestR8_Sizes(t *testing.T) {
-	pd, err := (&Unmarshaler{}).UnmarshalProfiles(encode(t, ofLocations(1_000_000)))
+func TestMillionLocationsAndDistinctLabelsAreFast_R8(t *testing.T) {
+	pd, err := (&Unmarshaler{}).UnmarshalProfiles(ofLocations(1_000_000))
 	require.NoError(t, err)
 	require.Equal(t, 1_000_001, pd.Dictionary().LocationTable().Len())
 	require.Equal(t, 10_001, pd.Dictionary().StackTable().Len())
 
-	pd, err = (&Unmarshaler{}).UnmarshalProfiles(encode(t, ofLabels(100_000, func(i int) string { return fmt.Sprint("request ", i) })))
+	pd, err = (&Unmarshaler{}).UnmarshalProfiles(ofLabels(100_000, func(i int) string { return fmt.Sprint("request ", i) }))
 	require.NoError(t, err)
 	require.Equal(t, 100_001, pd.Dictionary().AttributeTable().Len())
-	require.Equal(t, 100_000, pd.SampleCount())
+	require.Equal(t, 100_010, pd.SampleCount())
 
 	const frames = 1_000_000
 	deep := base().bytes(profileSample, message(nil).packed(2, 1).bytes(1, bytes.Repeat([]byte{1}, frames)))
@@ -86,13 +90,28 @@ func BenchmarkSizes(b *testing.B) {
 		slices.Sort(times)
 		return float64(times[len(times)/2].Microseconds())
 	}
-	million := median(encode(b, ofLocations(1_000_000)))
-	distinct := median(encode(b, ofLabels(100_000, func(i int) string { return fmt.Sprint("request ", i) })))
-	equal := median(encode(b, ofLabels(100_000, func(int) string { return "request" })))
+	million := median(ofLocations(1_000_000))
+	distinct := median(ofLabels(100_000, func(i int) string { return fmt.Sprint("request ", i) }))
+	equal := median(ofLabels(100_000, func(int) string { return "request" }))
 	b.Run("one", func(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(million/1000, "million-ms")
 		b.ReportMetric(distinct/1000, "distinct-ms")
 		b.ReportMetric(distinct/equal, "distinct/equal")
 	})
+}
+
+// A decoder that a large payload made large is not used again.
+func TestDecoderCountsWhatItRetains(t *testing.T) {
+	for _, test := range []struct{ locations, least, most int }{
+		{1_000_000, 40 << 20, 400 << 20},
+		{1_000, 30_000, 1 << 20},
+	} {
+		d := &decoder{tables: dictionary.New(0), limits: Limits{}.withDefaults()}
+		d.reset(ofLocations(test.locations))
+		_, _, err := d.translate()
+		require.NoError(t, err)
+		require.Greater(t, d.retained(), test.least)
+		require.Less(t, d.retained(), test.most)
+	}
 }

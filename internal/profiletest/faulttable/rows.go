@@ -16,10 +16,8 @@ import (
 )
 
 var (
-	// The rows that a test covers end its name. Until all tests are renamed, a row may
-	// also begin it.
+	// The rows that a test covers end its name.
 	rowSuffix = regexp.MustCompile(`^Test(\w+?)((?:_[RPED][0-9]+)+)$`)
-	rowPrefix = regexp.MustCompile(`^Test([RPED][0-9]+)_?([A-Z]\w*)$`)
 
 	rounds   = regexp.MustCompile(`: (\d+) rounds$`)
 	seeds    = regexp.MustCompile(`: seed (\d+)$`)
@@ -32,9 +30,6 @@ var (
 func rowsOf(test string) (rows []string, name string) {
 	if m := rowSuffix.FindStringSubmatch(test); m != nil {
 		return strings.Split(m[2][1:], "_"), m[1]
-	}
-	if m := rowPrefix.FindStringSubmatch(test); m != nil {
-		return m[1:2], m[2]
 	}
 	return nil, ""
 }
