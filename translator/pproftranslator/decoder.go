@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -29,9 +30,10 @@ type decoder struct {
 	strings       []position
 	stringBytes   int
 	stringIndices []int32
-	mappings      mappings
-	functions     functions
-	locations     locations
+	mappings      entries[position]
+	functions     entries[dictionary.Function]
+	locations     entries[location]
+	lines         []dictionary.Line // of all locations, one after the other
 
 	tables     *dictionary.Tables
 	identities dictionary.Samples
@@ -61,6 +63,21 @@ func (d *decoder) reset(data []byte) {
 	d.labels.roles = d.labels.roles[:0]
 	d.negative = 0
 }
+
+// retained is the memory that d keeps for the next payload, in bytes, except for parts
+// whose size has a small limit.
+func (d *decoder) retained() int {
+	size := d.tables.Retained() + d.identities.Retained() +
+		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.integers) + sizeOf(d.stack) + sizeOf(d.labels.roles) +
+		d.mappings.retained() + d.functions.retained() + d.locations.retained() +
+		d.events.rowIndex.retained() + sizeOf(d.events.counts) + sizeOf(d.events.events) + sizeOf(d.events.times) + sizeOf(d.events.values)
+	for _, m := range d.matrices[:cap(d.matrices)] {
+		size += m.rowIndex.retained() + sizeOf(m.values)
+	}
+	return size
+}
+
+func sizeOf[E any](s []E) int { return cap(s) * int(reflect.TypeFor[E]().Size()) }
 
 var errEmpty = errors.New("the payload is empty")
 
@@ -118,7 +135,7 @@ func (d *decoder) each(field int, read func(c *wire.Cursor) error) error {
 }
 
 // stringIndex returns the index of string i of the payload.
-func (d *decoder) stringIndex(i int64) int32 {
+func (d *decoder) stringIndex(i uint64) int32 {
 	if n := d.stringIndices[i]; n != 0 {
 		return n - 1
 	}
@@ -127,16 +144,16 @@ func (d *decoder) stringIndex(i int64) int32 {
 	return n
 }
 
-func (d *decoder) bytes(i int64) []byte {
+func (d *decoder) bytes(i uint64) []byte {
 	p := d.strings[i]
 	return d.data[p.start:p.stop]
 }
 
 // checkStrings fails if one of the strings does not exist.
-func (d *decoder) checkStrings(indices ...int64) error {
+func (d *decoder) checkStrings(indices ...uint64) error {
 	for _, i := range indices {
-		if i < 0 || i >= int64(len(d.strings)) {
-			return fmt.Errorf("string index %d is not in string_table, which has %d entries", i, len(d.strings))
+		if i >= uint64(len(d.strings)) {
+			return fmt.Errorf("string index %d is not in string_table, which has %d entries", int64(i), len(d.strings))
 		}
 	}
 	return nil

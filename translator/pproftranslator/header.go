@@ -22,26 +22,20 @@ type header struct {
 	sampleTypes []valueType
 	periodType  valueType
 	comments    []uint64
-	integers    [profileDocURL + 1]int64 // by field
-	entries     [profileDocURL + 1]run   // by field: samples, mappings, locations, functions, strings
+	integers    [profileDocURL + 1]uint64 // by field
+	entries     [profileDocURL + 1]run    // by field: samples, mappings, locations, functions, strings
 }
 
 // run is where the entries of one field are, from the start of the first to the end of
 // the last, and how many there are. Other fields may be between them.
 type run struct{ count, start, stop int }
 
-type valueType struct{ typ, unit int64 }
+type valueType struct{ typ, unit uint64 }
 
-func readValueType(c *wire.Cursor) (v valueType) {
-	for c.Next() {
-		switch c.Field {
-		case valueTypeType:
-			v.typ = c.Int()
-		case valueTypeUnit:
-			v.unit = c.Int()
-		}
-	}
-	return v
+func readValueType(c *wire.Cursor) valueType {
+	var f [valueTypeUnit + 1]uint64
+	readVarints(c, f[:])
+	return valueType{f[valueTypeType], f[valueTypeUnit]}
 }
 
 // readHeader reads the header and counts the entries.
@@ -99,13 +93,13 @@ func (h *header) readField(c *wire.Cursor, start int) error {
 		if h.integers[profileTimeNanos] != 0 {
 			return errors.New("duplicate time_nanos: body seems to contain several concatenated profiles; send one per request")
 		}
-		h.integers[profileTimeNanos] = c.Int()
+		h.integers[profileTimeNanos] = c.Uint()
 	case profileComment:
 		if h.comments = c.AppendRepeated(h.comments, maxComments); len(h.comments) > maxComments {
 			return &LimitError{What: "comments", Limit: maxComments}
 		}
 	case profileDropFrames, profileKeepFrames, profileDurationNanos, profilePeriod, profileDefaultSampleType, profileDocURL:
-		h.integers[c.Field] = c.Int()
+		h.integers[c.Field] = c.Uint()
 	}
 	return nil
 }
@@ -141,7 +135,7 @@ func (d *decoder) checkHeader() error {
 		return fmt.Errorf("period_type: %w", err)
 	}
 	for i, c := range h.comments {
-		if err := d.checkStrings(int64(c)); err != nil {
+		if err := d.checkStrings(c); err != nil {
 			return fmt.Errorf("comment[%d]: %w", i, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // label is one value of a label. Fields but number are string indices of the payload.
 type label struct {
-	key, text, number, unit int64
+	key, text, number, unit uint64
 	keyBytes                []byte // the key as valid UTF-8
 }
 
@@ -25,17 +25,9 @@ type label struct {
 func (l *label) isText() bool { return l.text != 0 }
 
 func readLabel(c *wire.Cursor) label {
-	var f [8]uint64
-	c.Scalars(f[:])
-	for c.Next() {
-		switch c.Field {
-		case labelKey, labelString, labelNumber, labelNumUnit:
-			f[c.Field] = c.Uint()
-		}
-	}
-	return label{
-		key: int64(f[labelKey]), text: int64(f[labelString]), number: int64(f[labelNumber]), unit: int64(f[labelNumUnit]),
-	}
+	var f [labelNumUnit + 1]uint64
+	readVarints(c, f[:])
+	return label{key: f[labelKey], text: f[labelString], number: f[labelNumber], unit: f[labelNumUnit]}
 }
 
 // labelReader holds the labels of the current sample, and caches for those of the
@@ -149,12 +141,12 @@ func (d *decoder) interpretLabels(s *sample) {
 		case role == semconv.None:
 		case role == semconv.Timestamp:
 			if d.isTimestamp(l) {
-				s.time, s.timed = uint64(l.number), true
+				s.time, s.timed = l.number, true
 			}
 		case l.isText():
 			link.Add(role, d.bytes(l.text), 0)
 		default:
-			link.Add(role, nil, l.number)
+			link.Add(role, nil, int64(l.number))
 		}
 	}
 	traceID, spanID, replaces, ok := link.IDs()
@@ -191,7 +183,7 @@ func (r *labelReader) byKey(yield func([]label) bool) {
 	}
 }
 
-func (d *decoder) role(key int64) semconv.Role {
+func (d *decoder) role(key uint64) semconv.Role {
 	r := &d.labels.roles[key]
 	if *r == semconv.Unknown {
 		*r = d.names.Role(string(d.bytes(key)))
@@ -203,7 +195,7 @@ func (d *decoder) role(key int64) semconv.Role {
 // unit of one.
 func (d *decoder) isTimestamp(l *label) bool {
 	unit := d.bytes(l.unit)
-	return !l.isText() && l.number > 0 && (len(unit) == 0 || string(unit) == "nanoseconds")
+	return !l.isText() && int64(l.number) > 0 && (len(unit) == 0 || string(unit) == "nanoseconds")
 }
 
 func (d *decoder) singleValue(l *label) int32 {
@@ -215,18 +207,18 @@ func (d *decoder) appendValue(v dictionary.Value, l *label) dictionary.Value {
 	if l.isText() {
 		return v.AppendString(d.tables.Valid(d.bytes(l.text)))
 	}
-	return v.AppendInt(l.number)
+	return v.AppendInt(int64(l.number))
 }
 
 // severalValues makes one attribute of the labels of one key: an array, texts first. If
 // their units differ, an element with a unit is a {value, unit} list.
 func (d *decoder) severalValues(labels []label) int32 {
-	unit, differ := int64(-1), false
+	unit, hasUnit, differ := uint64(0), false, false
 	for i := range labels {
 		switch l := &labels[i]; {
 		case l.isText() && l.unit == 0: // fits any unit
-		case unit < 0:
-			unit = l.unit
+		case !hasUnit:
+			unit, hasUnit = l.unit, true
 		case l.unit != unit && !bytes.Equal(d.bytes(l.unit), d.bytes(unit)):
 			differ = true
 		}
@@ -248,7 +240,7 @@ func (d *decoder) severalValues(labels []label) int32 {
 		}
 	}
 	d.value = v
-	if differ || unit < 0 {
+	if differ {
 		unit = 0
 	}
 	return d.tables.Attribute(d.stringIndex(labels[0].key), d.stringIndex(unit), v)

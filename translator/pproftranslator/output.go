@@ -86,9 +86,8 @@ func (d *decoder) writeScope(scope pcommon.Map, order []int) {
 // executableName returns the base name of the main binary: of the first mapping whose
 // file is neither a shared library nor a pseudo file, as in pprof.
 func (d *decoder) executableName() string {
-	for number := range d.mappings.positions {
-		m := d.mapping(int32(number))
-		file := bytes.TrimSpace(bytes.ReplaceAll(d.bytes(m.filename), []byte("(deleted)"), nil))
+	for _, at := range d.mappings.contents {
+		file := bytes.TrimSpace(bytes.ReplaceAll(d.bytes(d.mapping(at)[mappingFilename]), []byte("(deleted)"), nil))
 		if len(file) > 0 && file[0] != '[' && !isLibrary(string(file)) {
 			return string(d.tables.Valid([]byte(semconv.BaseName(string(file)))))
 		}
@@ -130,7 +129,7 @@ func (d *decoder) writeHeader(p pprofile.Profile, order []int) {
 	h := &d.header
 	p.SetTime(pcommon.Timestamp(d.clamp(h.integers[profileTimeNanos])))
 	p.SetDurationNano(d.clamp(h.integers[profileDurationNanos]))
-	p.SetPeriod(h.integers[profilePeriod])
+	p.SetPeriod(int64(h.integers[profilePeriod]))
 	d.setType(p.PeriodType(), h.periodType)
 	for _, i := range order { // in the dictionary, all sample types come before the attributes
 		d.setType(p.SampleType(), h.sampleTypes[i])
@@ -139,7 +138,7 @@ func (d *decoder) writeHeader(p pprofile.Profile, order []int) {
 	if len(h.comments) > 0 {
 		v := d.value[:0].AppendArray(len(h.comments))
 		for _, c := range h.comments {
-			v = v.AppendString(d.tables.Valid(d.bytes(int64(c))))
+			v = v.AppendString(d.tables.Valid(d.bytes(c)))
 		}
 		d.value = v
 		d.attribute = append(d.attribute, d.tables.Attribute(d.tables.String(semconv.ProfileComment), 0, v))
@@ -167,12 +166,12 @@ func (d *decoder) setType(to pprofile.ValueType, t valueType) {
 }
 
 // clamp returns 0 for a negative time or duration, which means unknown.
-func (d *decoder) clamp(v int64) uint64 {
-	if v < 0 {
+func (d *decoder) clamp(v uint64) uint64 {
+	if int64(v) < 0 {
 		d.negative++
 		return 0
 	}
-	return uint64(v)
+	return v
 }
 
 // writeIdentity sets what a sample has in common with those of other sample types.

@@ -99,7 +99,7 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 		if len(d.stack) >= d.limits.StackDepth {
 			return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
 		}
-		number := d.locations.ids.number(id)
+		number := d.locations.number(id)
 		if number < 0 {
 			return fmt.Errorf("location_id[%d]: no location with id %d", len(d.stack), id)
 		}

@@ -53,9 +53,8 @@ type Report struct {
 	Bytes int
 }
 
-// maxPooled is the largest payload, in bytes, whose decoder is used again: a decoder
-// keeps a small multiple of its payload in memory.
-const maxPooled = 4 << 20
+// maxPooled is how much memory, in bytes, a decoder may keep for the next payload.
+const maxPooled = 16 << 20
 
 var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New(0)} }}
 
@@ -117,10 +116,9 @@ func isLegacy(data []byte) bool {
 }
 
 func (d *decoder) release() {
-	size := len(d.data)
 	d.data = nil
 	d.tables.Release()
-	if size <= maxPooled {
+	if d.retained() <= maxPooled {
 		decoders.Put(d)
 	}
 }

@@ -13,6 +13,8 @@ type rowIndex struct {
 
 func (x *rowIndex) reset() { x.rows, x.identities = x.rows[:0], x.identities[:0] }
 
+func (x *rowIndex) retained() int { return sizeOf(x.rows) + sizeOf(x.identities) }
+
 // row returns the row of identity, which may be new.
 func (x *rowIndex) row(identity int32) (row int, isNew bool) {
 	if n := int(identity) + 1 - len(x.rows); n > 0 {

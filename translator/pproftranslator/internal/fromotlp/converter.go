@@ -113,7 +113,6 @@ func (c *Converter) text(i int32) string {
 	return dictionary.ValidUTF8(c.from.StringTable().At(int(i)))
 }
 
-
 // TextOf returns the text of the attribute with the given key, or "".
 func TextOf(attributes pcommon.Map, key string) string {
 	v, ok := attributes.Get(key)

@@ -1,0 +1,243 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
+)
+
+// entries are the mappings, functions or locations of the payload, each with its content
+// as a C.
+type entries[C any] struct {
+	contents []C     // by number
+	indices  []int32 // by number
+	// Ids usually are small and dense, and an array is several times as fast as a map.
+	// The others go into a map.
+	dense  []int32          // by id up to the number of entries: the number plus one
+	sparse map[uint64]int32 // nil until needed; not kept for the next payload
+}
+
+// readEntries reads all entries of a field, including those that no sample reaches. read
+// returns the id and the content of an entry.
+func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.Cursor) (id uint64, content C, err error)) error {
+	count := d.header.entries[field].count
+	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count)
+	e.dense, e.sparse = zeroed(e.dense, count+1), nil
+	return d.each(field, func(c *wire.Cursor) error {
+		id, content, err := read(c)
+		if err != nil {
+			return err
+		}
+		e.contents = append(e.contents, content)
+		return e.add(id)
+	})
+}
+
+func (e *entries[C]) retained() int { return sizeOf(e.contents) + sizeOf(e.indices) + sizeOf(e.dense) }
+
+var errReservedID = errors.New("id 0 is reserved")
+
+// add gives id to the last entry.
+func (e *entries[C]) add(id uint64) error {
+	if id == 0 {
+		return errReservedID
+	}
+	if e.number(id) >= 0 {
+		return fmt.Errorf("duplicate id %d", id)
+	}
+	n := len(e.contents)
+	if id < uint64(len(e.dense)) {
+		e.dense[id] = int32(n)
+		return nil
+	}
+	if e.sparse == nil {
+		e.sparse = make(map[uint64]int32, len(e.indices)-n+1)
+	}
+	e.sparse[id] = int32(n)
+	return nil
+}
+
+// number returns the number of the entry with the given id, or -1.
+func (e *entries[C]) number(id uint64) int32 {
+	if id < uint64(len(e.dense)) {
+		return e.dense[id] - 1
+	}
+	return e.sparse[id] - 1
+}
+
+// readVarints reads the message of c, whose fields are varints, into values, which are
+// indexed by field number.
+func readVarints(c *wire.Cursor, values []uint64) {
+	for c.Scalars(values); c.Next(); {
+		if c.Field > 0 && c.Field < uint64(len(values)) {
+			values[c.Field] = c.Uint()
+		}
+	}
+}
+
+// mappingMessage holds the fields of a mapping, by number.
+type mappingMessage [mappingHasInlineFrames + 1]uint64
+
+// readMappings keeps the positions of the mappings, which are few, except in a malicious
+// profile. A sample that reaches one reads it again.
+func (d *decoder) readMappings() error {
+	return readEntries(d, profileMapping, &d.mappings, func(c *wire.Cursor) (uint64, position, error) {
+		at := position{uint32(c.At), uint32(c.End)}
+		var m mappingMessage
+		if readVarints(c, m[:]); c.Err != nil {
+			return 0, at, c.Err
+		}
+		return m[mappingID], at, d.checkStrings(m[mappingFilename], m[mappingBuildID])
+	})
+}
+
+func (d *decoder) mapping(at position) (m mappingMessage) {
+	readVarints(&wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}, m[:])
+	return m
+}
+
+// mappingIndex returns the index of the mapping with the given number, 0 for -1.
+func (d *decoder) mappingIndex(number int32) int32 {
+	if number < 0 {
+		return 0
+	}
+	if n := d.mappings.indices[number]; n != 0 {
+		return n - 1
+	}
+	m := d.mapping(d.mappings.contents[number])
+	to := dictionary.Mapping{
+		MemoryStart: m[mappingMemoryStart], MemoryLimit: m[mappingMemoryLimit], FileOffset: m[mappingFileOffset],
+		Filename: d.stringIndex(m[mappingFilename]),
+	}
+	if id := d.tables.Valid(d.bytes(m[mappingBuildID])); len(id) > 0 {
+		key := semconv.BuildIDGNU
+		if semconv.IsGoBuildID(id) {
+			key = semconv.BuildIDGo
+		}
+		to.Attributes = append(to.Attributes, d.stringAttribute(key, id))
+	}
+	for i, key := range semconv.MappingFlags {
+		if m[mappingHasFunctions+i] != 0 {
+			to.Attributes = append(to.Attributes, d.flag(key))
+		}
+	}
+	n := d.tables.Mapping(to)
+	d.mappings.indices[number] = n + 1
+	return n
+}
+
+// readFunctions keeps functions whose strings are string indices of the payload.
+func (d *decoder) readFunctions() error {
+	return readEntries(d, profileFunction, &d.functions, func(c *wire.Cursor) (id uint64, content dictionary.Function, err error) {
+		var f [functionStartLine + 1]uint64
+		if readVarints(c, f[:]); c.Err != nil {
+			return 0, content, c.Err
+		}
+		return f[functionID], dictionary.Function{
+			Name: int32(f[functionName]), SystemName: int32(f[functionSystemName]), Filename: int32(f[functionFilename]),
+			StartLine: int64(f[functionStartLine]),
+		}, d.checkStrings(f[functionName], f[functionSystemName], f[functionFilename])
+	})
+}
+
+// functionIndex returns the index of the function with the given number.
+func (d *decoder) functionIndex(number int32) int32 {
+	if n := d.functions.indices[number]; n != 0 {
+		return n - 1
+	}
+	f := d.functions.contents[number]
+	f.Name, f.SystemName, f.Filename = d.stringIndex(uint64(f.Name)), d.stringIndex(uint64(f.SystemName)), d.stringIndex(uint64(f.Filename))
+	n := d.tables.Function(f)
+	d.functions.indices[number] = n + 1
+	return n
+}
+
+// location takes 16 bytes, as a small payload may have many.
+type location struct {
+	address uint64
+	mapping uint32 // twice (number + 1), or 0 for none, and 1 more if it is folded
+	lines   uint32 // where its lines end in decoder.lines
+}
+
+// readLocations comes after the mappings and functions have been read. An unknown mapping
+// id means no mapping, as in google/pprof.
+func (d *decoder) readLocations() error {
+	d.lines = d.lines[:0]
+	line := wire.Cursor{Data: d.data}
+	return readEntries(d, profileLocation, &d.locations, func(c *wire.Cursor) (id uint64, l location, err error) {
+		var f [locationIsFolded + 1]uint64
+		first := len(d.lines)
+		for c.Scalars(f[:locationLine]); c.Next(); {
+			switch c.Field {
+			case locationID, locationMapping, locationAddress, locationIsFolded:
+				f[c.Field] = c.Uint()
+			case locationLine:
+				line.Enter(c)
+				if err := d.readLine(&line); err != nil {
+					return 0, l, fmt.Errorf("line[%d]: %w", len(d.lines)-first, err)
+				}
+			}
+		}
+		l = location{f[locationAddress], uint32(d.mappings.number(f[locationMapping])+1) << 1, uint32(len(d.lines))}
+		if f[locationIsFolded] != 0 {
+			l.mapping |= 1
+		}
+		return f[locationID], l, c.Err
+	})
+}
+
+// readLine appends a line to d.lines, with the number of its function.
+func (d *decoder) readLine(c *wire.Cursor) error {
+	var f [lineColumn + 1]uint64
+	if readVarints(c, f[:]); c.Err != nil {
+		return c.Err
+	}
+	function := d.functions.number(f[lineFunction])
+	if function < 0 {
+		return fmt.Errorf("no function with id %d", f[lineFunction])
+	}
+	if len(d.lines) == cap(d.lines) { // growing step by step takes several times as much memory
+		d.lines = append(make([]dictionary.Line, 0, max(d.countLines(), len(d.lines)+1)), d.lines...)
+	}
+	d.lines = append(d.lines, dictionary.Line{Function: function, Line: int64(f[lineLine]), Column: int64(f[lineColumn])})
+	return nil
+}
+
+func (d *decoder) countLines() (n int) {
+	_ = d.each(profileLocation, func(c *wire.Cursor) error {
+		for c.Next() {
+			if c.Field == locationLine {
+				n++
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// locationIndex returns the index of the location with the given number.
+func (d *decoder) locationIndex(number int32) int32 {
+	if n := d.locations.indices[number]; n != 0 {
+		return n - 1
+	}
+	from, first := d.locations.contents[number], uint32(0)
+	if number > 0 {
+		first = d.locations.contents[number-1].lines
+	}
+	to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(int32(from.mapping>>1) - 1), Lines: d.lines[first:from.lines]}
+	for i := range to.Lines { // each location comes here once
+		to.Lines[i].Function = d.functionIndex(to.Lines[i].Function)
+	}
+	if from.mapping&1 != 0 {
+		to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
+	}
+	n := d.tables.Location(to)
+	d.locations.indices[number] = n + 1
+	return n
+}
