@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,16 +45,25 @@ func failed(outcome string, format string, arguments ...any) *scrapeError {
 	return &scrapeError{outcome: outcome, err: fmt.Errorf(format, arguments...)}
 }
 
+// unlessKnown is failed for an error that has no outcome of its own.
+func unlessKnown(err error, outcome, format string) error {
+	if outcomeOf(err) != outcomeMalformed {
+		return err
+	}
+	return failed(outcome, format, err)
+}
+
 // outcomeOf is the outcome of a scrape that ended with err.
 func outcomeOf(err error) string {
-	own, hasOutcome := errors.AsType[*scrapeError](err)
+	if err == nil {
+		return outcomeSuccess
+	}
+	if own, ok := errors.AsType[*scrapeError](err); ok {
+		return own.outcome
+	}
 	_, pipeline := errors.AsType[*ingest.PipelineError](err)
 	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
 	switch {
-	case err == nil:
-		return outcomeSuccess
-	case hasOutcome:
-		return own.outcome
 	case pipeline:
 		return outcomeRejected
 	case tooLarge:
@@ -91,69 +99,48 @@ func stayOnHost(request *http.Request, via []*http.Request) error {
 // fetch gets the body of one profile, for which it takes over the reservation. Errors
 // never hold the query of the URL.
 func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reservation) ([]byte, error) {
-	arriving := s.arriving.Reserve()
-	defer arriving.Release()
-	body, err := s.get(ctx, from, arriving)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(body) == 0:
-		return nil, errors.New("empty, want a pprof profile")
-	}
-	return body, held.Resize(ctx, int64(cap(body)))
-}
-
-func (s *Scraper) get(ctx context.Context, from *url.URL, held *ingest.Reservation) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), http.NoBody)
 	if err != nil {
 		return nil, failed(outcomeUnreachable, "%w", withoutURL(err))
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		err = withoutURL(err)
-		if outcomeOf(err) != outcomeMalformed { // it has an outcome of its own
-			return nil, err
-		}
-		return nil, failed(outcomeUnreachable, "%w", err)
+		return nil, unlessKnown(withoutURL(err), outcomeUnreachable, "%w")
 	}
 	defer response.Body.Close()
-	switch {
+	switch contentType := response.Header.Get("Content-Type"); {
 	case response.StatusCode != http.StatusOK:
 		return nil, failed(outcomeStatus, "status %d, want 200", response.StatusCode)
-	case !mayBeProfile(response.Header.Get("Content-Type")):
-		return nil, failed(outcomeContentType, "Content-Type %.100q, want that of a binary profile such as application/octet-stream", response.Header.Get("Content-Type"))
+	case !mayBeProfile(contentType):
+		return nil, failed(outcomeContentType, "Content-Type %.100q, want that of a binary profile such as application/octet-stream", contentType)
 	case response.ContentLength > int64(s.limit):
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: int64(s.limit), Got: response.ContentLength}
 	}
-	body, err := s.readBody(ctx, response, held)
+	arriving := s.arriving.Reserve()
+	defer arriving.Release()
+	body, err := s.readBody(ctx, response, arriving)
 	switch {
-	case err == nil:
-		return body, nil
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("the body did not end in time: %w", ctx.Err())
-	case outcomeOf(err) != outcomeMalformed:
-		return nil, err
-	}
-	return nil, failed(outcomeBody, "the body ended early: %w", err)
-}
-
-// readBody reads a body of at most limit bytes. It reserves bytes beyond freeBody as they
-// arrive.
-func (s *Scraper) readBody(ctx context.Context, response *http.Response, held *ingest.Reservation) ([]byte, error) {
-	limited := &io.LimitedReader{R: response.Body, N: int64(s.limit) + 1}
-	var start bytes.Buffer
-	n, err := io.CopyN(&start, limited, freeBody)
-	body := start.Bytes()
-	if err == nil && n == freeBody {
-		body, err = ingest.ReadAll(ctx, io.MultiReader(&start, limited), response.ContentLength, held)
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if len(body) > s.limit {
+	case err != nil:
+		return nil, unlessKnown(err, outcomeBody, "the body ended early: %w")
+	case len(body) == 0:
+		return nil, errors.New("empty, want a pprof profile")
+	case len(body) > s.limit:
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: int64(s.limit)}
 	}
-	return body, nil
+	return body, held.Resize(ctx, int64(cap(body)))
+}
+
+// readBody reads a body of at most one byte more than the limit. It reserves bytes beyond
+// freeBody as they arrive.
+func (s *Scraper) readBody(ctx context.Context, response *http.Response, held *ingest.Reservation) ([]byte, error) {
+	limited := io.LimitReader(response.Body, int64(s.limit)+1)
+	start, err := io.ReadAll(io.LimitReader(limited, freeBody))
+	if err != nil || len(start) < freeBody {
+		return start, err
+	}
+	return ingest.ReadAll(ctx, io.MultiReader(bytes.NewReader(start), limited), response.ContentLength, held)
 }
 
 // withoutURL unwraps the errors of net/http that hold the URL: its query may be secret.
@@ -170,11 +157,8 @@ func withoutURL(err error) error {
 // mayBeProfile reports whether a pprof may have this Content-Type. Many servers send none
 // or their own; HTML pages and ?debug=1 are text.
 func mayBeProfile(contentType string) bool {
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		mediaType = strings.ToLower(strings.TrimSpace(contentType))
-	}
-	main, sub, _ := strings.Cut(mediaType, "/")
+	mediaType, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	main, sub, _ := strings.Cut(strings.TrimSpace(mediaType), "/")
 	switch main {
 	case "text", "image", "audio", "video", "multipart", "font":
 		return false
