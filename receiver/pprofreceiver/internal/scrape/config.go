@@ -109,46 +109,69 @@ func (c *Config) Validate() error {
 		"above 0 and at most %v", ingest.MaxPayload)
 	checks.That(c.MaxInFlight >= c.MaxDecompressedSize && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight,
 		"at least max_decompressed_size (%v) and at most %v", c.MaxDecompressedSize, bytesize.TiB)
-	switch {
-	case c.HTTP.Endpoint == "" && len(c.Targets) == 0:
-		checks.Add(errors.New("either endpoint or targets is required (example: endpoint: " + exampleURL + "/heap)"))
-	case c.HTTP.Endpoint != "" && len(c.Targets) > 0:
-		checks.Add(errors.New("endpoint and targets are mutually exclusive; move the endpoint into targets"))
-	case c.HTTP.Endpoint != "":
-		c.checkEndpoint(&checks)
-	default:
-		c.checkTargets(&checks)
-	}
+	sources := c.sources(&checks)
 	if c.CPUDuration < 0 || c.CPUDuration%time.Second != 0 {
 		checks.That(false, "cpu_duration", c.CPUDuration, "a whole number of seconds (net/http/pprof accepts no fractions)")
-	} else if c.scrapesCPU() {
+	} else if slices.ContainsFunc(sources, source.needsSeconds) {
 		duration := c.cpuDuration()
 		checks.That(duration < c.shorter(), "cpu_duration", duration, "shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
 	}
 	return checks.Err()
 }
 
-// checkEndpoint checks the URL of the one profile.
-func (c *Config) checkEndpoint(checks *strictconfig.Checks) {
+// source is a URL that is scraped.
+type source struct {
+	url        *url.URL
+	target     *url.URL // where of names the profile: the directory of url; otherwise url
+	of         profileType
+	instance   string            // service.instance.id
+	attributes map[string]string // of the resource
+}
+
+// needsSeconds reports whether the length of the profile has to be added to the URL.
+func (s source) needsSeconds() bool {
+	return s.of.takesSeconds && !s.url.Query().Has(secondsParameter)
+}
+
+// sources checks and returns what is scraped.
+func (c *Config) sources(checks *strictconfig.Checks) []source {
+	switch {
+	case c.HTTP.Endpoint == "" && len(c.Targets) == 0:
+		checks.Add(errors.New("either endpoint or targets is required (example: endpoint: " + exampleURL + "/heap)"))
+		return nil
+	case c.HTTP.Endpoint != "" && len(c.Targets) > 0:
+		checks.Add(errors.New("endpoint and targets are mutually exclusive; move the endpoint into targets"))
+		return nil
+	case c.HTTP.Endpoint != "":
+		return c.endpointSource(checks)
+	}
+	return c.targetSources(checks)
+}
+
+func (c *Config) endpointSource(checks *strictconfig.Checks) []source {
 	checks.That(len(c.Profiles) == 0, "profiles", c.Profiles, "unset with endpoint, which is the whole URL of one profile")
 	at, err := parseTarget("endpoint", c.HTTP.Endpoint)
 	if err != nil {
 		checks.Add(err)
-		return
+		return nil
 	}
 	last := path.Base(at.Path)
 	checks.That(last != "pprof" && last != "/" && last != ".", "endpoint", targetName(at),
 		"the URL of one profile, such as %s://%s%s/heap; for several profiles, use targets", at.Scheme, at.Host, defaultPprofPath)
-	if text := at.Query().Get(secondsParameter); at.Query().Has(secondsParameter) {
-		seconds, err := strconv.ParseInt(text, 10, 32)
+	of := profileTypeOfPath(at.Path)
+	if query := at.Query(); query.Has(secondsParameter) {
+		seconds, err := strconv.ParseInt(query.Get(secondsParameter), 10, 32)
 		checks.That(err == nil && seconds > 0 && time.Duration(seconds)*time.Second < c.shorter(), "endpoint", targetName(at),
 			"a URL whose parameter seconds is a whole number above 0, shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
+		of.temporality = ingest.Always(ingest.TemporalityDelta) // of any type: what happened meanwhile
+		of.sinceLast = false
 	}
+	return []source{{url: at, target: at, of: of, instance: at.Host}}
 }
 
-func (c *Config) checkTargets(checks *strictconfig.Checks) {
+func (c *Config) targetSources(checks *strictconfig.Checks) (sources []source) {
 	checkProfiles(checks, "profiles", c.Profiles)
-	seen := make([]*url.URL, len(c.Targets)) // nil where it is invalid
+	urls := make([]*url.URL, len(c.Targets)) // nil if invalid
 	for i, target := range c.Targets {
 		key := fmt.Sprintf("targets::%d", i)
 		checkProfiles(checks, key+"::profiles", target.Profiles)
@@ -156,29 +179,57 @@ func (c *Config) checkTargets(checks *strictconfig.Checks) {
 			checks.That(name != "" && utf8.ValidString(name) && utf8.ValidString(target.ResourceAttributes[name]), key+"::resource_attributes", name,
 				"a name that is not empty, with a value, both in UTF-8")
 		}
-		at, err := parseTarget(key+"::endpoint", target.Endpoint)
+		key += "::endpoint"
+		at, err := parseTarget(key, target.Endpoint)
 		if err != nil {
 			checks.Add(err)
 			continue
 		}
-		checks.That(!at.Query().Has(secondsParameter), key+"::endpoint", targetName(at), "a URL without the parameter seconds: for the length of CPU profiles, use cpu_duration")
-		checks.That(!at.Query().Has("debug"), key+"::endpoint", targetName(at), "a URL without the parameter debug, which asks for text")
-		checks.Add(c.checkDuplicate(key, i, at, seen[:i]))
-		seen[i] = at
+		name := targetName(at)
+		checks.That(!at.Query().Has(secondsParameter), key, name, "a URL without the parameter seconds: for the length of CPU profiles, use cpu_duration")
+		checks.That(!at.Query().Has("debug"), key, name, "a URL without the parameter debug, which asks for text")
+		if strings.Trim(at.Path, "/") == "" {
+			at.Path = defaultPprofPath
+		}
+		if problem := c.duplicate(i, at, urls[:i]); problem != "" {
+			checks.Add(fmt.Errorf("%s is %q: %s", key, name, problem))
+		}
+		urls[i] = at
 	}
+	for i, target := range c.Targets {
+		if urls[i] == nil {
+			continue
+		}
+		for _, name := range c.profilesOf(target) {
+			of := profileTypes[name]
+			sources = append(sources, source{urls[i].JoinPath(of.path), urls[i], of, instanceOf(urls[i], urls), target.ResourceAttributes})
+		}
+	}
+	return sources
 }
 
-// checkDuplicate compares target i with those before it. One URL is one target. The
-// query may distinguish several processes behind a proxy, which need an ID each, or ask
-// one process for several profiles.
-func (c *Config) checkDuplicate(key string, i int, at *url.URL, before []*url.URL) error {
+// instanceOf is the service.instance.id of a target: its host and port, and the path if
+// other targets have the same host and port.
+func instanceOf(at *url.URL, all []*url.URL) string {
+	for _, other := range all {
+		if other != nil && strings.EqualFold(at.Host, other.Host) && locationOf(at) != locationOf(other) {
+			return locationOf(at)
+		}
+	}
+	return at.Host
+}
+
+// duplicate compares target i with those before it, and says what is wrong. One URL is
+// one target. The query may distinguish several processes behind a proxy, which need an
+// ID each, or ask one process for several profiles.
+func (c *Config) duplicate(i int, at *url.URL, before []*url.URL) string {
 	target := c.Targets[i]
 	for j, other := range before {
 		if other == nil || locationOf(at) != locationOf(other) {
 			continue
 		}
 		if at.Scheme == other.Scheme && at.Query().Encode() == other.Query().Encode() {
-			return fmt.Errorf("%s::endpoint is %q: must be listed once, and targets::%d has it too", key, targetName(at), j)
+			return fmt.Sprintf("must be listed once, and targets::%d has it too", j)
 		}
 		first := c.Targets[j]
 		if target.ResourceAttributes[ingest.AttributeServiceInstanceID] != first.ResourceAttributes[ingest.AttributeServiceInstanceID] {
@@ -186,12 +237,12 @@ func (c *Config) checkDuplicate(key string, i int, at *url.URL, before []*url.UR
 		}
 		for _, profile := range c.profilesOf(target) {
 			if slices.Contains(c.profilesOf(first), profile) {
-				return fmt.Errorf("%s::endpoint is %q: duplicate target: targets::%d already scrapes %q from this URL. If these are different processes behind one address, set %s in the resource_attributes of each",
-					key, targetName(at), j, profile, ingest.AttributeServiceInstanceID)
+				return fmt.Sprintf("duplicate target: targets::%d already scrapes %q from this URL. If these are different processes behind one address, set %s in the resource_attributes of each",
+					j, profile, ingest.AttributeServiceInstanceID)
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
 func checkProfiles(checks *strictconfig.Checks, key string, names []string) {
@@ -211,11 +262,7 @@ func locationOf(at *url.URL) string {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[at.Scheme]
 	}
-	location := strings.TrimRight(path.Clean("/"+at.Path), "/")
-	if location == "" {
-		location = defaultPprofPath
-	}
-	return net.JoinHostPort(strings.ToLower(at.Hostname()), port) + location
+	return net.JoinHostPort(strings.ToLower(at.Hostname()), port) + path.Clean("/"+at.Path)
 }
 
 // parseTarget reads the URL of a target. Errors do not hold its query or user, which
@@ -245,22 +292,13 @@ func targetName(at *url.URL) string {
 
 // profilesOf are the profile types that a target is scraped for.
 func (c *Config) profilesOf(target Target) []string {
-	for _, profiles := range [][]string{target.Profiles, c.Profiles} {
-		if len(profiles) > 0 {
-			return profiles
-		}
+	switch {
+	case len(target.Profiles) > 0:
+		return target.Profiles
+	case len(c.Profiles) > 0:
+		return c.Profiles
 	}
 	return defaultProfiles
-}
-
-// scrapesCPU reports whether a CPU profile is scraped whose length we set.
-func (c *Config) scrapesCPU() bool {
-	if at, err := url.Parse(c.HTTP.Endpoint); err == nil && c.HTTP.Endpoint != "" {
-		return profileTypeOfPath(at.Path).takesSeconds && !at.Query().Has(secondsParameter)
-	}
-	return slices.ContainsFunc(c.Targets, func(target Target) bool {
-		return slices.Contains(c.profilesOf(target), ingest.ProfileTypeCPU)
-	})
 }
 
 // shorter is what CPU profiles must be shorter than.

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +27,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -80,69 +80,30 @@ const healthUnknown = -1
 func New(set Settings, ingester *ingest.Ingester) (*Scraper, error) {
 	s := &Scraper{settings: set, config: set.Config, ingester: ingester}
 	s.NewClient = s.newClient
-	if endpoint := s.config.HTTP.Endpoint; endpoint != "" {
-		at, err := parseTarget("endpoint", endpoint)
-		if err != nil {
-			return nil, err
-		}
-		of := profileTypeOfPath(at.Path)
-		if at.Query().Has(secondsParameter) {
-			of.temporality = ingest.Always(ingest.TemporalityDelta) // of any type: what happened meanwhile
-			of.sinceLast = false
-		}
-		s.addJob(at, at, of, at.Host, nil)
+	var checks strictconfig.Checks
+	for _, from := range s.config.sources(&checks) {
+		s.jobs = append(s.jobs, s.newJob(from))
 	}
-	targets := make([]*url.URL, 0, len(s.config.Targets))
-	for i, target := range s.config.Targets {
-		at, err := parseTarget("targets::"+strconv.Itoa(i)+"::endpoint", target.Endpoint)
-		if err != nil {
-			return nil, err
-		}
-		if strings.Trim(at.Path, "/") == "" {
-			at.Path = defaultPprofPath
-		}
-		targets = append(targets, at)
-	}
-	for i, target := range s.config.Targets {
-		for _, name := range s.config.profilesOf(target) {
-			of := profileTypes[name]
-			s.addJob(targets[i], targets[i].JoinPath(of.path), of, instanceOf(targets[i], targets), target.ResourceAttributes)
-		}
-	}
-	return s, nil
+	return s, checks.Err()
 }
 
-// instanceOf is the service.instance.id of a target: its host and port, and the path if
-// other targets have the same host and port.
-func instanceOf(at *url.URL, all []*url.URL) string {
-	for _, other := range all {
-		if strings.EqualFold(at.Host, other.Host) && locationOf(at) != locationOf(other) {
-			return locationOf(at)
-		}
-	}
-	return at.Host
-}
-
-func (s *Scraper) addJob(target, from *url.URL, of profileType, instance string, attributes map[string]string) {
-	if query := from.Query(); of.takesSeconds && !query.Has(secondsParameter) {
+func (s *Scraper) newJob(from source) *job {
+	at, name := *from.url, targetName(from.target)
+	if from.needsSeconds() {
+		query := at.Query()
 		query.Set(secondsParameter, strconv.Itoa(int(s.config.cpuDuration()/time.Second)))
-		withSeconds := *from
-		withSeconds.RawQuery = query.Encode()
-		from = &withSeconds
+		at.RawQuery = query.Encode()
 	}
-	job := &job{
-		url:        from,
-		resource:   ingest.NewResource(map[string]string{ingest.AttributeServiceInstanceID: instance}, s.settings.ResourceAttributes, attributes),
-		of:         of,
-		cumulative: s.config.Delta && !of.sinceLast && of.isCumulative(),
-		logger:     s.settings.Telemetry.Logger.With(zap.String("target", targetName(target)), zap.String("profile", of.profileType)),
-		attributes: []attribute.KeyValue{
-			attribute.String("target", targetName(target)),
-			attribute.String("profile.type", of.profileType),
-		},
+	j := &job{
+		url:        &at,
+		resource:   ingest.NewResource(map[string]string{ingest.AttributeServiceInstanceID: from.instance}, s.settings.ResourceAttributes, from.attributes),
+		of:         from.of,
+		cumulative: s.config.Delta && !from.of.sinceLast && from.of.isCumulative(),
+		logger:     s.settings.Telemetry.Logger.With(zap.String("target", name), zap.String("profile", from.of.profileType)),
+		attributes: []attribute.KeyValue{attribute.String("target", name), attribute.String("profile.type", from.of.profileType)},
 	}
-	job.up.Store(healthUnknown)
-	s.jobs = append(s.jobs, job)
+	j.up.Store(healthUnknown)
+	return j
 }
 
 func (s *Scraper) newClient(ctx context.Context, host component.Host) (*http.Client, error) {
