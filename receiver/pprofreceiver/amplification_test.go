@@ -93,12 +93,12 @@ func TestAttributesCountForEachProfile_R8(t *testing.T) {
 	assert.Equal(t, 200, got.status, got.body)
 
 	var labels []string
-	for i := range httpserver.MaxAttributes {
+	for i := range httpserver.MaxEntries {
 		labels = append(labels, fmt.Sprint("a", i), long)
 	}
 	got = b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(raw, labels...), profiletest.RawSeries(raw, labels...))), "Content-Encoding", "gzip")
 	assert.Equal(t, 429, got.status)
-	assert.Contains(t, got.body, "size in bytes of all labels")
+	assert.Contains(t, got.body, "size in bytes of the attributes of all profiles")
 	assert.Zero(t, b.server.InFlight().InUse())
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
@@ -165,7 +165,7 @@ func smallPprof(t *testing.T) []byte {
 // What takes much more as OTLP
 // than as pprof is in the budget while the pipeline has it.
 func TestExpansionIsReserved_R8(t *testing.T) {
-	parts := profiletest.Rounds(t, 64, httpserver.MaxProfiles)
+	parts := profiletest.Rounds(t, 64, httpserver.MaxEntries)
 	raw := smallPprof(t)
 	small := profiletest.Gzip(t, raw)
 	var consumed atomic.Int32

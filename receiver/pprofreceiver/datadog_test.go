@@ -196,11 +196,11 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 func TestDatadogRejections(t *testing.T) {
 	good := attached("cpu.pprof", plain(t, samplePprof("/bin/app", 3)))
 	var many []formPart
-	for i := range httpserver.MaxProfiles + 1 {
+	for i := range httpserver.MaxEntries + 1 {
 		many = append(many, attached(fmt.Sprint(i, ".pprof"), good.Body))
 	}
 	var tooMany []formPart
-	for range 2*httpserver.MaxProfiles + 1 {
+	for range 2*httpserver.MaxEntries + 1 {
 		tooMany = append(tooMany, attached("metrics.json", nil))
 	}
 	for _, row := range []struct {

@@ -443,14 +443,14 @@ func TestQueryLengthIsBounded_R8(t *testing.T) {
 	b := startBench(t, serverYAML, consumertest.NewNop())
 	body := plain(t, samplePprof("/bin/app", 1))
 	var query strings.Builder
-	for i := range httpserver.MaxAttributes {
+	for i := range httpserver.MaxEntries {
 		fmt.Fprintf(&query, "&a.%d=b", i)
 	}
 	assert.Equal(t, 204, b.push("?"+query.String()[1:], body).status)
 	got := b.push("?"+query.String(), body)
 	assert.Equal(t, 413, got.status)
 	assert.Contains(t, got.body, "query: parameters: 257, more than the limit of 256")
-	profiletest.Injected(t, fmt.Sprintf("%d and %d parameters", httpserver.MaxAttributes, httpserver.MaxAttributes+1))
+	profiletest.Injected(t, fmt.Sprintf("%d and %d parameters", httpserver.MaxEntries, httpserver.MaxEntries+1))
 }
 
 // What is in a profile is bounded as it is by

@@ -6,7 +6,6 @@
 package datadog
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path"
@@ -19,7 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // Path is that of the endpoint.
@@ -33,6 +31,7 @@ const (
 
 	suffixPprof = ".pprof"
 	prefixDelta = "delta-"
+	kindJFR     = "jfr"
 
 	attributeProcessPID  = "process.pid"
 	attributeSDKLanguage = "telemetry.sdk.language"
@@ -40,14 +39,6 @@ const (
 	// tagSequence counts the batches of a process. As a resource attribute it would
 	// give each batch a resource of its own.
 	tagSequence = "profile_seq"
-)
-
-// Values of the attribute attachment of the metric of skipped attachments.
-const (
-	skippedMetrics = "metrics"
-	skippedTrace   = "trace"
-	skippedJFR     = "jfr"
-	skippedOther   = "other"
 )
 
 // attributeNames are OpenTelemetry's names of tags.
@@ -101,15 +92,12 @@ func read(r *httpserver.Request) (push httpserver.Push, err error) {
 	if event == nil {
 		return push, httpserver.Malformed("body: no part named event")
 	}
-	if len(profiles) == 0 && push.Skipped[skippedJFR] > 0 {
+	if len(profiles) == 0 && push.Skipped[kindJFR] > 0 {
 		return push, httpserver.Unsupported("body: a JFR recording and no pprof profile; only pprof is supported")
-	}
-	if len(profiles) > httpserver.MaxProfiles {
-		return push, &pproftranslator.LimitError{What: "body: profiles", Limit: httpserver.MaxProfiles, Got: int64(len(profiles))}
 	}
 	batch, err := readEvent(event, r.ResourceAttributes)
 	if err != nil {
-		return push, fmt.Errorf("body: part \"event\": %w", err)
+		return push, fmt.Errorf("body: %w", err)
 	}
 	for _, p := range profiles {
 		payload := batch.payload(p.File)
@@ -127,18 +115,14 @@ type batch struct {
 
 // readEvent reads the part event. Its tags override resourceAttributes.
 func readEvent(part *httpserver.Part, resourceAttributes map[string]string) (b batch, err error) {
-	document, err := part.Document()
-	if err != nil {
-		return b, err
-	}
 	var event struct {
 		Start  string `json:"start"`
 		End    string `json:"end"`
 		Tags   string `json:"tags_profiler"`
 		Family string `json:"family"` // the language
 	}
-	if err := json.Unmarshal(document, &event); err != nil {
-		return b, httpserver.Malformed("%s", httpserver.JSONError(err))
+	if err := part.JSON(&event); err != nil {
+		return b, err
 	}
 	if b.time.Start, err = parseTime(event.Start); err != nil {
 		return b, fmt.Errorf("start: %w", err)
@@ -211,18 +195,18 @@ func fileName(name, file string) string {
 
 func isPprof(file string) bool { return strings.HasSuffix(file, suffixPprof) }
 
-// skippedKind is the metric's name of an attachment that is no pprof.
+// skippedKind is the attribute attachment, in the metric of skipped ones, of an
+// attachment that is no pprof.
 func skippedKind(file string) string {
-	switch path.Ext(file) {
-	case ".jfr":
-		return skippedJFR
-	case ".trace":
-		return skippedTrace
+	switch extension := path.Ext(file); {
+	case extension == ".jfr":
+		return kindJFR
+	case extension == ".trace":
+		return "trace"
+	case file == "metrics.json":
+		return "metrics"
 	}
-	if file == "metrics.json" {
-		return skippedMetrics
-	}
-	return skippedOther
+	return "other"
 }
 
 // payload derives profile type and temporality from the name of the file, for example

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -19,9 +20,12 @@ import (
 // have the same profile IDs.
 func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 	ctx := r.Context()
-	description, err := descriptionSize(profiles)
-	if err != nil {
-		return fmt.Errorf("body: %w", err)
+	description := descriptionSize(profiles)
+	if err := CheckCount("body: profiles", len(profiles)); err != nil {
+		return err
+	}
+	if description > maxDescription {
+		return &pproftranslator.LimitError{What: "body: size in bytes of the attributes of all profiles", Limit: maxDescription, Got: description}
 	}
 	payloads, names, failures, err := r.decompress(profiles)
 	if err != nil {
@@ -40,7 +44,7 @@ func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 
 // descriptionSize is the size of all attributes in bytes. Each profile gets a copy of
 // its attributes, at the latest when it is marshalled.
-func descriptionSize(profiles []Profile) (int64, error) {
+func descriptionSize(profiles []Profile) int64 {
 	total := 0
 	for i := range profiles {
 		p := &profiles[i]
@@ -52,10 +56,7 @@ func descriptionSize(profiles []Profile) (int64, error) {
 			total += len(name) + len(value)
 		}
 	}
-	if total > MaxDescription {
-		return 0, &pproftranslator.LimitError{What: "size in bytes of the attributes of all profiles", Limit: MaxDescription, Got: int64(total)}
-	}
-	return int64(total), nil
+	return int64(total)
 }
 
 // decompress removes the compression of profiles, which have at most the limit of
@@ -108,23 +109,20 @@ func (s *Server) combine(ctx context.Context, path string, failures []error) err
 	if len(failures) == 0 {
 		return nil
 	}
-	decisive := 0
 	rejections := make([]*Rejection, len(failures))
 	for i, err := range failures {
 		rejections[i] = rejectionOf(err)
-		if rejections[i].precedence() > rejections[decisive].precedence() {
-			decisive = i
-		}
 	}
-	for i, rejection := range rejections {
-		if i != decisive {
+	decisive := slices.MaxFunc(rejections, func(a, b *Rejection) int { return a.precedence() - b.precedence() })
+	for _, rejection := range rejections {
+		if rejection != decisive {
 			s.countRejection(ctx, path, rejection)
 		}
 	}
 	if others := len(failures) - 1; others > 0 {
-		rejections[decisive].message += fmt.Sprintf(" (and %d more profiles of this request were rejected)", others)
+		decisive.message += fmt.Sprintf(" (and %d more profiles of this request were rejected)", others)
 	}
-	return rejections[decisive]
+	return decisive
 }
 
 // precedence ranks rejections by their effect: a retry comes first.

@@ -30,33 +30,15 @@ import (
 const (
 	MediaTypeConnectProto = "application/proto" // of Connect's unary calls, as is JSON
 	MediaTypeJSON         = "application/json"
+	MediaTypeForm         = "multipart/form-data"
 
-	mediaTypeForm     = "multipart/form-data"
 	mediaTypeProtobuf = "application/x-protobuf"
-)
-
-// Values of the attribute reason of the metric of rejected requests.
-const (
-	reasonMalformed    = "malformed"
-	reasonUnsupported  = "unsupported"
-	reasonBodySize     = "body_size"
-	reasonLimit        = "limit"
-	reasonTimeout      = "timeout"
-	reasonInFlight     = "in_flight_limit"
-	reasonRetryable    = "pipeline_retryable"
-	reasonPermanent    = "pipeline_permanent"
-	reasonCancelled    = "cancelled"
-	reasonPanic        = "panic"
-	reasonMethod       = "method"
-	reasonNotFound     = "not_found"
-	reasonUnauthorized = "unauthorized"
-	reasonHTTPServer   = "http_server"
 )
 
 // Rejection is a response other than success.
 type Rejection struct {
 	status  int
-	reason  string
+	reason  string // of the metric of rejected requests
 	message string
 }
 
@@ -64,12 +46,12 @@ func (r *Rejection) Error() string { return r.message }
 
 // Malformed is the rejection of a request that is malformed.
 func Malformed(format string, arguments ...any) error {
-	return &Rejection{status: http.StatusBadRequest, reason: reasonMalformed, message: fmt.Sprintf(format, arguments...)}
+	return &Rejection{status: http.StatusBadRequest, reason: "malformed", message: fmt.Sprintf(format, arguments...)}
 }
 
 // Unsupported is the rejection of a request in another format.
 func Unsupported(format string, arguments ...any) error {
-	return &Rejection{status: http.StatusUnsupportedMediaType, reason: reasonUnsupported, message: fmt.Sprintf(format, arguments...)}
+	return &Rejection{status: http.StatusUnsupportedMediaType, reason: "unsupported", message: fmt.Sprintf(format, arguments...)}
 }
 
 // rejectionOf classifies an error of reading or ingesting a request.
@@ -85,23 +67,23 @@ func rejectionOf(err error) *Rejection {
 		return &Rejection{status: rejection.status, reason: rejection.reason, message: err.Error()} // with its context
 	case errors.As(err, &pipeline):
 		if consumererror.IsPermanent(pipeline) {
-			return &Rejection{http.StatusInternalServerError, reasonPermanent, "pipeline rejected the profile permanently: " + err.Error()}
+			return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
 		}
-		return &Rejection{http.StatusServiceUnavailable, reasonRetryable, "pipeline temporarily unavailable, retry: " + err.Error()}
+		return &Rejection{http.StatusServiceUnavailable, "pipeline_retryable", "pipeline temporarily unavailable, retry: " + err.Error()}
 	case errors.Is(err, ingest.ErrInFlightLimit):
-		return &Rejection{http.StatusTooManyRequests, reasonInFlight, err.Error()}
+		return &Rejection{http.StatusTooManyRequests, "in_flight_limit", err.Error()}
 	case errors.As(err, &bodySize):
-		return &Rejection{http.StatusRequestEntityTooLarge, reasonBodySize, "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes"}
+		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes"}
 	case errors.As(err, &limit):
-		return &Rejection{http.StatusRequestEntityTooLarge, reasonLimit, err.Error()}
+		return &Rejection{http.StatusRequestEntityTooLarge, "limit", err.Error()}
 	case errors.Is(err, ingest.ErrJFR):
-		return &Rejection{http.StatusUnsupportedMediaType, reasonUnsupported, err.Error()}
+		return &Rejection{http.StatusUnsupportedMediaType, "unsupported", err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &Rejection{http.StatusRequestTimeout, reasonTimeout, "the body did not arrive in time"}
+		return &Rejection{http.StatusRequestTimeout, "timeout", "the body did not arrive in time"}
 	case errors.Is(err, context.Canceled): // the client disconnected, or the receiver stops
-		return &Rejection{http.StatusServiceUnavailable, reasonCancelled, "cancelled"}
+		return &Rejection{http.StatusServiceUnavailable, "cancelled", "cancelled"}
 	}
-	return &Rejection{http.StatusBadRequest, reasonMalformed, err.Error()}
+	return &Rejection{http.StatusBadRequest, "malformed", err.Error()}
 }
 
 // responses states what goes with each status of a rejection.
@@ -136,26 +118,21 @@ func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect 
 		w.Header().Set("Retry-After", response.retryAfter)
 	}
 	message := dictionary.ValidUTF8(r.message)
-	if connect && request.Method == http.MethodPost && ConnectMediaType(request.Header) != "" {
-		body, err := json.Marshal(map[string]string{"code": response.connectCode, "message": message})
-		if err != nil { // strings always marshal
-			body = nil
-		}
+	mediaType, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
+	if connect && request.Method == http.MethodPost && (mediaType == MediaTypeConnectProto || mediaType == MediaTypeJSON) {
+		body, _ := json.Marshal(map[string]string{"code": response.connectCode, "message": message}) // strings always marshal
 		writeResponse(w, response.connectStatus, MediaTypeJSON, body)
 		return response.connectStatus
 	}
 	if connect && r.status == http.StatusUnsupportedMediaType {
 		w.Header().Set("Accept-Post", MediaTypeConnectProto+", "+MediaTypeJSON)
 	}
-	marshal, mediaType := protojson.Marshal, MediaTypeJSON
+	marshal, answered := protojson.Marshal, MediaTypeJSON
 	if acceptsProtobuf(request.Header) {
-		marshal, mediaType = proto.Marshal, mediaTypeProtobuf
+		marshal, answered = proto.Marshal, mediaTypeProtobuf
 	}
-	body, err := marshal(&spb.Status{Code: int32(response.code), Message: message})
-	if err != nil { // a Status of two plain fields always marshals
-		body = nil
-	}
-	writeResponse(w, r.status, mediaType, body)
+	body, _ := marshal(&spb.Status{Code: int32(response.code), Message: message}) // a number and valid UTF-8 always marshal
+	writeResponse(w, r.status, answered, body)
 	return r.status
 }
 
@@ -176,29 +153,4 @@ func acceptsProtobuf(header http.Header) bool {
 		}
 	}
 	return false
-}
-
-// ConnectMediaType returns the media type of a unary call of Connect, or "" of any
-// other request.
-func ConnectMediaType(header http.Header) string {
-	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
-	if err == nil && (mediaType == MediaTypeConnectProto || mediaType == MediaTypeJSON) {
-		return mediaType
-	}
-	return ""
-}
-
-// JSONError describes an error of encoding/json without the content of the document.
-func JSONError(err error) string {
-	var (
-		syntax   *json.SyntaxError
-		mistyped *json.UnmarshalTypeError
-	)
-	switch {
-	case errors.As(err, &syntax):
-		return fmt.Sprintf("malformed at byte %d", syntax.Offset)
-	case errors.As(err, &mistyped):
-		return fmt.Sprintf("field %q at byte %d is no %s", mistyped.Field, mistyped.Offset, mistyped.Type)
-	}
-	return "it ends too early"
 }

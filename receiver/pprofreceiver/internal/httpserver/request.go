@@ -6,15 +6,16 @@ package httpserver
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,23 +25,23 @@ import (
 
 // Limits of one request.
 const (
-	MaxProfiles = 256
-
-	// MaxAttributes is how many attributes a request may set, or parameters its query
-	// may have.
-	MaxAttributes = 256
+	// MaxEntries is how many profiles or series a request may hold, how many attributes
+	// it may set for one, and how many parameters its query may have.
+	MaxEntries = 256
 
 	// MaxAttributeLength bounds a name or value that a request sets, in bytes.
 	MaxAttributeLength = 64 << 10
 
-	// MaxDescription bounds the attributes of all profiles of a request, in bytes.
+	// maxDescription bounds the attributes of all profiles of a request, in bytes.
 	// Attributes count once for each profile that gets them.
-	MaxDescription = 16 << 20
+	maxDescription = 16 << 20
 
-	// MaxDocument bounds a part that describes profiles, in bytes.
+	// MaxDocument bounds a part that describes profiles in JSON, in bytes, and
+	// maxObjects its braces: one for each sample type of a profile.
 	MaxDocument = 1 << 20
+	maxObjects  = 1 + 1024
 
-	maxParts = 2 * MaxProfiles // of a form
+	maxParts = 2 * MaxEntries // of a form
 
 	// maxPartHeader bounds what is read at a time outside the content of a part, in
 	// bytes: a boundary, a header and a read-ahead. mime/multipart would hold 10 MB.
@@ -57,19 +58,27 @@ type Request struct {
 	// AuthParameters are query parameters that belong to the authenticator.
 	AuthParameters []string
 
-	encodings        []string
-	bodyLimit, limit int64 // bytes, as it arrives and decompressed
-	reservation      *ingest.Reservation
+	MediaType string // of the body
+
+	boundary    string // of a form
+	encoding    string // "" if the body has no Content-Encoding
+	limit       int64  // bytes of all profiles, decompressed
+	reservation *ingest.Reservation
 }
 
 func (s *Server) newRequest(r *http.Request) *Request {
 	request := &Request{
 		Request:            r,
 		ResourceAttributes: s.settings.ResourceAttributes,
-		encodings:          s.encodings,
-		bodyLimit:          s.bodyLimit,
+		encoding:           strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))),
 		limit:              s.settings.MaxDecompressedSize,
 		reservation:        s.inFlight.Reserve(),
+	}
+	if mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
+		request.MediaType, request.boundary = mediaType, parameters["boundary"]
+	}
+	if request.encoding == "identity" {
+		request.encoding = ""
 	}
 	if auth := s.settings.HTTP.Auth.Get(); auth != nil {
 		request.AuthParameters = auth.RequestParameters
@@ -92,13 +101,6 @@ func (r *Request) Query() (url.Values, error) {
 // Profile reads a body that is one profile. It may be compressed; if so, it has the
 // compression that Content-Encoding states.
 func (r *Request) Profile() ([]byte, error) {
-	encoding, err := r.contentEncoding()
-	if err != nil {
-		return nil, err
-	}
-	if r.ContentLength > r.bodyLimit {
-		return nil, &http.MaxBytesError{Limit: r.bodyLimit}
-	}
 	body, err := ingest.ReadAll(r.Context(), r.Body, r.ContentLength, r.reservation)
 	if err != nil {
 		return nil, bodyError(r.Context(), err)
@@ -106,8 +108,8 @@ func (r *Request) Profile() ([]byte, error) {
 	if len(body) == 0 {
 		return nil, Malformed("body: empty, want a pprof profile")
 	}
-	if encoding != "" && ingest.Compression(body) != encoding {
-		return nil, Malformed("body: not %s, although Content-Encoding says so", encoding)
+	if r.encoding != "" && ingest.Compression(body) != r.encoding {
+		return nil, Malformed("body: not %s, although Content-Encoding says so", r.encoding)
 	}
 	return body, nil
 }
@@ -119,9 +121,7 @@ func (r *Request) Message() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if encoding, err := r.contentEncoding(); err != nil {
-		return nil, err
-	} else if encoding != "" {
+	if r.encoding != "" {
 		body, err = ingest.Decompress(r.Context(), body, int(r.limit), r.reservation)
 		if err != nil {
 			return nil, bodyError(r.Context(), err)
@@ -141,18 +141,6 @@ func (r *Request) Reserve(bytes int64) error {
 	return nil
 }
 
-// contentEncoding returns the Content-Encoding of the body, "" if it has none.
-func (r *Request) contentEncoding() (string, error) {
-	encoding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
-	if encoding == "identity" {
-		encoding = ""
-	}
-	if !slices.Contains(r.encodings, encoding) {
-		return "", Unsupported("Content-Encoding is %q: must be one of %q", encoding, r.encodings)
-	}
-	return encoding, nil
-}
-
 // bodyError says that err concerns the body, unless the client disconnected.
 func bodyError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
@@ -167,49 +155,37 @@ type Part struct {
 	Body       []byte
 }
 
-// IsForm reports whether the body is a multipart form.
-func (r *Request) IsForm() bool {
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && mediaType == mediaTypeForm
-}
-
 // Form reads the parts of a form. It skips the content of parts that wants rejects.
 func (r *Request) Form(wants func(name, file string) bool) ([]Part, error) {
-	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || mediaType != mediaTypeForm || parameters["boundary"] == "" {
-		return nil, Unsupported("Content-Type: must be %s with a boundary", mediaTypeForm)
-	}
-	encoding, err := r.contentEncoding()
-	if err != nil {
-		return nil, err
-	}
-	if r.ContentLength > r.bodyLimit {
-		return nil, &http.MaxBytesError{Limit: r.bodyLimit}
+	if r.MediaType != MediaTypeForm || r.boundary == "" {
+		return nil, Unsupported("Content-Type: must be %s with a boundary", MediaTypeForm)
 	}
 	body := io.Reader(r.Body)
-	if encoding != "" {
+	if r.encoding != "" {
 		message, err := r.Message()
 		if err != nil {
 			return nil, err
 		}
 		body = bytes.NewReader(message)
 	}
-	limited := &headerReader{body: body}
-	reader := multipart.NewReader(limited, parameters["boundary"])
+	limited := &io.LimitedReader{R: body}
+	reader := multipart.NewReader(limited, r.boundary)
 	var parts []Part
 	for {
-		limited.left = maxPartHeader
+		limited.N = maxPartHeader
 		next, err := reader.NextRawPart()
-		limited.left = unlimited
-		if err == io.EOF { //nolint:errorlint // the end, as documented
+		switch {
+		case err != nil && limited.N == 0:
+			return nil, &pproftranslator.LimitError{What: "body: size in bytes of the header of a part", Limit: maxPartHeader}
+		case err == io.EOF: //nolint:errorlint // the end, as documented
 			return parts, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, bodyError(r.Context(), formError(err))
 		}
 		if len(parts) == maxParts {
 			return nil, &pproftranslator.LimitError{What: "body: parts", Limit: maxParts}
 		}
+		limited.N = math.MaxInt64
 		part, err := r.readPart(next, wants)
 		if err != nil {
 			return nil, bodyError(r.Context(), err)
@@ -238,27 +214,6 @@ func (r *Request) readPart(from *multipart.Part, wants func(name, file string) b
 	return part, nil
 }
 
-// unlimited is a value of headerReader.left.
-const unlimited = -1
-
-// headerReader reads at most left bytes of body, unless that is unlimited.
-type headerReader struct {
-	body io.Reader
-	left int
-}
-
-func (h *headerReader) Read(p []byte) (int, error) {
-	if h.left == unlimited {
-		return h.body.Read(p)
-	}
-	if h.left == 0 {
-		return 0, &pproftranslator.LimitError{What: "size in bytes of the header of a part", Limit: maxPartHeader}
-	}
-	n, err := h.body.Read(p[:min(len(p), h.left)])
-	h.left -= n
-	return n, err
-}
-
 // formError replaces errors that would quote a header or not mention the form.
 func formError(err error) error {
 	if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed {
@@ -270,29 +225,47 @@ func formError(err error) error {
 	return err
 }
 
-// Document returns the content of a part that describes profiles.
-func (p *Part) Document() ([]byte, error) {
+// JSON decodes a part that describes profiles.
+func (p *Part) JSON(into any) error {
 	if len(p.Body) > MaxDocument {
-		return nil, &pproftranslator.LimitError{What: fmt.Sprintf("part %q: size in bytes", p.Name), Limit: MaxDocument, Got: int64(len(p.Body))}
+		return &pproftranslator.LimitError{What: fmt.Sprintf("part %q: size in bytes", p.Name), Limit: MaxDocument, Got: int64(len(p.Body))}
 	}
-	return p.Body, nil
+	if n := bytes.Count(p.Body, []byte("{")); n > maxObjects {
+		return &pproftranslator.LimitError{What: fmt.Sprintf("part %q: braces", p.Name), Limit: maxObjects, Got: int64(n)}
+	}
+	if err := DecodeJSON(p.Body, into); err != nil {
+		return Malformed("part %q: %v", p.Name, err)
+	}
+	return nil
 }
 
-// CheckCount checks a number of attributes or parameters, which what names.
+// DecodeJSON decodes a document. Its errors do not quote the content.
+func DecodeJSON(document []byte, into any) error {
+	err := json.Unmarshal(document, into)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("malformed at byte %d", syntax.Offset)
+	}
+	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("field %q at byte %d is no %s", mistyped.Field, mistyped.Offset, mistyped.Type)
+	}
+	return err
+}
+
+// CheckCount checks a number of entries, which what names.
 func CheckCount(what string, n int) error {
-	if n > MaxAttributes {
-		return &pproftranslator.LimitError{What: what, Limit: MaxAttributes, Got: int64(n)}
+	if n > MaxEntries {
+		return &pproftranslator.LimitError{What: what, Limit: MaxEntries, Got: int64(n)}
 	}
 	return nil
 }
 
 // CheckLength checks the lengths of an attribute. where is its place in messages.
-func CheckLength[T string | []byte](where string, name, value T) error {
+func CheckLength(where, name, value string) error {
 	if len(name) > MaxAttributeLength {
 		return &pproftranslator.LimitError{What: where + ": size in bytes of a name", Limit: MaxAttributeLength, Got: int64(len(name))}
 	}
 	if len(value) > MaxAttributeLength {
-		return &pproftranslator.LimitError{What: fmt.Sprintf("%s: size in bytes of %q", where, string(name)), Limit: MaxAttributeLength, Got: int64(len(value))}
+		return &pproftranslator.LimitError{What: fmt.Sprintf("%s: size in bytes of %q", where, name), Limit: MaxAttributeLength, Got: int64(len(value))}
 	}
 	return nil
 }

@@ -85,8 +85,6 @@ type Server struct {
 	protocols []Protocol
 	ingester  *ingest.Ingester
 	logger    *zap.Logger
-	encodings []string
-	bodyLimit int64 // bytes of a body as it arrives
 	inFlight  *ingest.InFlight
 
 	drainTimeout, abortTimeout time.Duration
@@ -100,23 +98,21 @@ type Server struct {
 
 // New returns a server that passes profiles to the ingester.
 func New(set Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server {
-	s := &Server{
-		settings:  set,
-		protocols: protocols,
-		ingester:  ingester,
-		logger:    set.Telemetry.Logger,
-		encodings: set.HTTP.CompressionAlgorithms,
-		// A body is not larger than its content, except that compression makes random
-		// bytes a little larger.
-		bodyLimit:    min(set.HTTP.MaxRequestBodySize, set.MaxDecompressedSize+set.MaxDecompressedSize/1024+1024),
+	// A body is not larger than its content, except that compression makes random bytes a
+	// little larger.
+	set.HTTP.MaxRequestBodySize = min(set.HTTP.MaxRequestBodySize, set.MaxDecompressedSize+set.MaxDecompressedSize/1024+1024)
+	if len(set.HTTP.CompressionAlgorithms) == 0 {
+		set.HTTP.CompressionAlgorithms = ContentEncodings
+	}
+	return &Server{
+		settings:     set,
+		protocols:    protocols,
+		ingester:     ingester,
+		logger:       set.Telemetry.Logger,
 		inFlight:     ingest.NewInFlight(set.MaxInFlight, inFlightWait),
 		drainTimeout: drainTimeout,
 		abortTimeout: abortTimeout,
 	}
-	if len(s.encodings) == 0 {
-		s.encodings = ContentEncodings
-	}
-	return s
 }
 
 // Start listens and serves. After an error nothing is left running.
@@ -128,7 +124,6 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	mux.Handle("/", s.handler(Protocol{Path: otherPath}))
 
 	config := s.settings.HTTP
-	config.MaxRequestBodySize = s.bodyLimit
 	config.CompressionAlgorithms = []string{} // decompression happens here, within max_in_flight
 	var err error
 	s.http, err = config.ToServer(ctx, host.GetExtensions(), s.settings.Telemetry, mux, confighttp.WithErrorHandler(s.rejectEarly))
@@ -197,7 +192,7 @@ func (s *Server) handler(p Protocol) http.Handler {
 				panic(fault)
 			default:
 				s.logger.Error("Panic in a request handler", zap.String("endpoint", p.Path), zap.Any("panic", fault), zap.Stack("stack"))
-				s.reject(w, r, p, &Rejection{status: http.StatusInternalServerError, reason: reasonPanic, message: "internal error"})
+				s.reject(w, r, p, &Rejection{status: http.StatusInternalServerError, reason: "panic", message: "internal error"})
 			}
 		}()
 		if err := s.serve(p, w, r); err != nil {
@@ -215,13 +210,19 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error
 		for i := range s.protocols {
 			paths[i] = s.protocols[i].Path
 		}
-		return &Rejection{status: http.StatusNotFound, reason: reasonNotFound, message: "no such endpoint, want one of " + strings.Join(paths, ", ")}
+		return &Rejection{status: http.StatusNotFound, reason: "not_found", message: "no such endpoint, want one of " + strings.Join(paths, ", ")}
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return &Rejection{status: http.StatusMethodNotAllowed, reason: reasonMethod, message: fmt.Sprintf("method is %s: must be POST", r.Method)}
+		return &Rejection{status: http.StatusMethodNotAllowed, reason: "method", message: fmt.Sprintf("method is %s: must be POST", r.Method)}
+	}
+	if limit := s.settings.HTTP.MaxRequestBodySize; r.ContentLength > limit {
+		return &http.MaxBytesError{Limit: limit}
 	}
 	request := s.newRequest(r)
+	if encodings := s.settings.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {
+		return Unsupported("Content-Encoding is %q: must be one of %q", request.encoding, encodings)
+	}
 	defer request.reservation.Release()
 	push, err := p.Read(request)
 	if err != nil {
@@ -257,9 +258,9 @@ func (s *Server) rejectEarly(w http.ResponseWriter, r *http.Request, message str
 	if i := slices.IndexFunc(s.protocols, func(p Protocol) bool { return p.Path == r.URL.Path }); i >= 0 {
 		protocol = s.protocols[i]
 	}
-	reason := reasonHTTPServer
+	reason := "http_server"
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
-		reason = reasonUnauthorized
+		reason = "unauthorized"
 	}
 	s.reject(w, r, protocol, &Rejection{status: status, reason: reason, message: message})
 }

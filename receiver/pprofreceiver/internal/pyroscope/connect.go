@@ -19,8 +19,12 @@ const PushPath = "/push.v1.PusherService/Push"
 var Push = httpserver.Protocol{Path: PushPath, Success: http.StatusOK, Connect: true, Read: readPush}
 
 func readPush(r *httpserver.Request) (push httpserver.Push, err error) {
-	push.ContentType = httpserver.ConnectMediaType(r.Header)
-	if push.ContentType == "" {
+	read, contentType := readPushRequest, r.MediaType
+	switch contentType {
+	case httpserver.MediaTypeConnectProto:
+	case httpserver.MediaTypeJSON:
+		read, push.Response = readPushRequestJSON, []byte("{}")
+	default:
 		return push, httpserver.Unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", httpserver.MediaTypeConnectProto, httpserver.MediaTypeJSON)
 	}
 	if version := r.Header.Get("Connect-Protocol-Version"); version != "" && version != "1" {
@@ -30,14 +34,8 @@ func readPush(r *httpserver.Request) (push httpserver.Push, err error) {
 	if err != nil {
 		return push, err
 	}
-	read := readPushRequest
-	if push.ContentType == httpserver.MediaTypeJSON {
-		read, push.Response = readPushRequestJSON, []byte("{}")
-		if err := r.Reserve(memoryOfJSON(message)); err != nil {
-			return push, err
-		}
-	}
-	all, err := read(message)
+	push.ContentType = contentType
+	all, err := read(message, r.Reserve)
 	if err == nil {
 		push.Profiles, err = profilesOf(all, r.ResourceAttributes)
 	}
@@ -50,7 +48,7 @@ func readPush(r *httpserver.Request) (push httpserver.Push, err error) {
 // profilesOf translates labels. resourceAttributes are those that labels override.
 func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles []httpserver.Profile, err error) {
 	for i, raw := range all {
-		series, err := newSeries(fmt.Sprintf("series[%d].labels", i), raw.labels)
+		series, err := newSeries(fmt.Sprintf("series[%d].labels", i), raw.Labels)
 		if err != nil {
 			return nil, err
 		}
@@ -61,8 +59,8 @@ func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles
 			ProfileType:     profileType,
 			Temporality:     ingest.GoTemporality(profileType, series.deltas),
 		}
-		for j, sample := range raw.samples {
-			payload.Data = sample
+		for j, sample := range raw.Samples {
+			payload.Data = sample.profile()
 			profiles = append(profiles, httpserver.Profile{Name: fmt.Sprintf("series[%d].samples[%d]", i, j), Payload: payload})
 		}
 	}

@@ -4,8 +4,6 @@
 package pyroscope
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // IngestPath is the path of Ingest.
@@ -58,10 +55,6 @@ const (
 	aggregationAverage = "average"
 )
 
-// maxConfigBraces bounds sample_type_config before it is decoded: a pprof has at most
-// 1024 sample types.
-const maxConfigBraces = 1 + 1024
-
 // ingestion is the description of the profile of a request.
 type ingestion struct {
 	series      series
@@ -83,7 +76,7 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	switch format := query.Get("format"); {
 	case format == "jfr":
 		return push, httpserver.Unsupported("format is jfr: must be pprof")
-	case r.IsForm() && (format == "" || format == "pprof"):
+	case r.MediaType == httpserver.MediaTypeForm && (format == "" || format == "pprof"):
 		body, push.Skipped, err = in.readForm(r)
 	case format == "pprof":
 		body, err = r.Profile()
@@ -117,10 +110,10 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 	}
 	resource := in.series.resource
 	for _, known := range []label{{ingest.AttributeServiceName, app}, {attributeSpy, query.Get("spyName")}} {
-		if known.value == "" {
+		if known.Value == "" {
 			continue
 		}
-		name := known.name
+		name := known.Name
 		if name == ingest.AttributeServiceName && resource[name] != "" && resource[name] != app {
 			name = attributeAppName
 		}
@@ -128,7 +121,7 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 			continue
 		}
 		delete(resource, name)
-		if err := httpserver.SetAttribute(resource, "query", name, known.value); err != nil {
+		if err := httpserver.SetAttribute(resource, "query", name, known.Value); err != nil {
 			return in, err
 		}
 	}
@@ -159,8 +152,8 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 			}
 			profile, found = p.Body, true
 		case partConfig:
-			if in.config, err = readConfig(p); err != nil {
-				return nil, nil, err
+			if err := p.JSON(&in.config); err != nil {
+				return nil, nil, fmt.Errorf("body: %w", err)
 			}
 		case partJFR:
 			return nil, nil, httpserver.Unsupported("body: the part \"jfr\" is a JFR recording, want a pprof profile in a part named profile")
@@ -174,20 +167,6 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 		return nil, nil, httpserver.Malformed("body: no part named profile")
 	}
 	return profile, skipped, nil
-}
-
-func readConfig(p *httpserver.Part) (config map[string]sampleTypeConfig, err error) {
-	document, err := p.Document()
-	if err != nil {
-		return nil, err
-	}
-	if n := bytes.Count(document, []byte("{")); n > maxConfigBraces {
-		return nil, &pproftranslator.LimitError{What: "part \"sample_type_config\": braces", Limit: maxConfigBraces, Got: int64(n)}
-	}
-	if err := json.Unmarshal(document, &config); err != nil {
-		return nil, httpserver.Malformed("body: part \"sample_type_config\": %s", httpserver.JSONError(err))
-	}
-	return config, nil
 }
 
 // temporality is that of sample_type_config: cumulative, instant if it is averaged,

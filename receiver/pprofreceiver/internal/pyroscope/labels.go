@@ -11,7 +11,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
-type label struct{ name, value string }
+type label struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
 
 // Labels with a meaning for Pyroscope. It drops others that start with two underscores,
 // and so does this package.
@@ -58,16 +61,16 @@ func newSeries(where string, labels []label) (series, error) {
 	}
 	renamed, private := map[string]string{}, map[string]string{}
 	for _, l := range labels {
-		to, name := s.resource, l.name
-		switch resourceName, scopeName := resourceNames[l.name], scopeNames[l.name]; {
+		to, name := s.resource, l.Name
+		switch resourceName, scopeName := resourceNames[l.Name], scopeNames[l.Name]; {
 		case resourceName != "":
 			to, name = renamed, resourceName
 		case scopeName != "":
 			to, name = s.scope, scopeName
-		case strings.HasPrefix(l.name, prefixPrivate):
+		case strings.HasPrefix(l.Name, prefixPrivate):
 			to = private
 		}
-		if err := httpserver.SetAttribute(to, where, name, l.value); err != nil {
+		if err := httpserver.SetAttribute(to, where, name, l.Value); err != nil {
 			return s, err
 		}
 	}

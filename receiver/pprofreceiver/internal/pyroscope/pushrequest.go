@@ -6,7 +6,6 @@ package pyroscope
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -18,8 +17,21 @@ import (
 // rawSeries is a RawProfileSeries of Pyroscope's push.v1: labels and the profiles that
 // they apply to.
 type rawSeries struct {
-	labels  []label
-	samples [][]byte
+	Labels  []label     `json:"labels"`
+	Samples []rawSample `json:"samples"`
+}
+
+// rawSample is a RawSample of push.v1: a profile.
+type rawSample struct {
+	RawProfile bytesInJSON `json:"rawProfile"`
+	ProtoName  bytesInJSON `json:"raw_profile"` // protobuf's JSON allows both
+}
+
+func (s *rawSample) profile() []byte {
+	if s.RawProfile == nil {
+		return s.ProtoName
+	}
+	return s.RawProfile
 }
 
 // Fields of push.v1.PushRequest, RawProfileSeries and RawSample, and of
@@ -33,103 +45,77 @@ const (
 	labelPairValue      = 2
 )
 
-// counts are those of a PushRequest so far.
-type counts struct {
-	series, samples int
-	description     int // bytes of all labels
-}
-
-// add adds to one of the counts.
-func add(count *int, more, limit int, what string) error {
-	if *count += more; *count > limit {
-		return &pproftranslator.LimitError{What: what, Limit: int64(limit)}
+// checkEntries checks the numbers of series and profiles.
+func checkEntries(all []rawSeries) error {
+	samples := 0
+	for i := range all {
+		samples += len(all[i].Samples)
 	}
-	return nil
+	return errors.Join(httpserver.CheckCount("series", len(all)), httpserver.CheckCount("samples", samples))
 }
 
-func (n *counts) addSeries() error { return add(&n.series, 1, httpserver.MaxProfiles, "series") }
-
-func (n *counts) addSamples(more int) error {
-	return add(&n.samples, more, httpserver.MaxProfiles, "samples")
-}
-
-// readPushRequest reads a PushRequest. It checks each entry before it allocates memory
-// for it; Pyroscope's generated types would not. The profiles are parts of message.
-func readPushRequest(message []byte) (all []rawSeries, err error) {
-	var n counts
+// readPushRequest reads a PushRequest. It checks and reserves each entry before it
+// allocates memory for it; Pyroscope's generated types would not. The profiles are parts
+// of message.
+func readPushRequest(message []byte, reserve func(bytes int64) error) (all []rawSeries, err error) {
 	c := wire.New(message)
 	for c.Next() {
 		if c.Type != wire.BytesType || c.Field != pushRequestSeries {
 			continue
 		}
-		if err := n.addSeries(); err != nil {
-			return nil, err
-		}
-		series, err := n.readSeries(c.Message())
+		series, err := readSeries(c.Message(), reserve)
 		if err != nil {
 			return nil, fmt.Errorf("series[%d]: %w", len(all), err)
 		}
 		all = append(all, series)
+		if err := checkEntries(all); err != nil {
+			return nil, err
+		}
 	}
 	return all, wireError(c)
 }
 
-func (n *counts) readSeries(c wire.Cursor) (series rawSeries, err error) {
+func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSeries, err error) {
 	for c.Next() {
 		if c.Type != wire.BytesType {
 			continue
 		}
 		switch c.Field {
 		case seriesLabels:
-			if err := httpserver.CheckCount("labels", len(series.labels)+1); err != nil {
+			if err := httpserver.CheckCount("labels", len(series.Labels)+1); err != nil {
 				return series, err
 			}
-			l, err := n.readLabel(c.Message())
+			fields, err := readFields(c.Message())
 			if err != nil {
 				return series, err
 			}
-			series.labels = append(series.labels, l)
+			name, value := fields[labelPairName], fields[labelPairValue]
+			if err := reserve(int64(len(name) + len(value))); err != nil {
+				return series, err
+			}
+			series.Labels = append(series.Labels, label{string(name), string(value)})
 		case seriesSamples:
-			if err := n.addSamples(1); err != nil {
+			if err := httpserver.CheckCount("samples", len(series.Samples)+1); err != nil {
 				return series, err
 			}
-			var profile []byte
-			sample := c.Message()
-			for sample.Next() {
-				if sample.Type == wire.BytesType && sample.Field == rawSampleRawProfile {
-					profile = sample.Bytes()
-				}
-			}
-			if err := wireError(sample); err != nil {
+			fields, err := readFields(c.Message())
+			if err != nil {
 				return series, err
 			}
-			series.samples = append(series.samples, profile)
+			series.Samples = append(series.Samples, rawSample{RawProfile: fields[rawSampleRawProfile]})
 		}
 	}
 	return series, wireError(c)
 }
 
-// readLabel checks the size of all labels before it copies this one.
-func (n *counts) readLabel(c wire.Cursor) (label, error) {
-	var name, value []byte
+// readFields returns the fields 1 and 2 of a message, if they are bytes.
+func readFields(c wire.Cursor) (fields [3][]byte, err error) {
 	for c.Next() {
-		switch {
-		case c.Type == wire.BytesType && c.Field == labelPairName:
-			name = c.Bytes()
-		case c.Type == wire.BytesType && c.Field == labelPairValue:
-			value = c.Bytes()
+		if c.Type == wire.BytesType && int(c.Field) < len(fields) {
+			fields[c.Field] = c.Bytes()
 		}
 	}
-	if err := wireError(c); err != nil {
-		return label{}, err
-	}
-	if err := httpserver.CheckLength("labels", name, value); err != nil {
-		return label{}, err
-	}
-	if err := add(&n.description, len(name)+len(value), httpserver.MaxDescription, "size in bytes of all labels"); err != nil {
-		return label{}, err
-	}
-	return label{string(name), string(value)}, nil
+	return fields, wireError(c)
 }
 
 func wireError(c wire.Cursor) error {
@@ -164,72 +150,27 @@ func memoryOfJSON(message []byte) int64 {
 }
 
 // readPushRequestJSON reads the JSON form of a PushRequest.
-func readPushRequestJSON(message []byte) ([]rawSeries, error) {
+func readPushRequestJSON(message []byte, reserve func(bytes int64) error) ([]rawSeries, error) {
 	if n := jsonEntries(message); n > maxJSONEntries {
 		return nil, &pproftranslator.LimitError{What: "braces and commas", Limit: maxJSONEntries, Got: int64(n)}
 	}
+	if err := reserve(memoryOfJSON(message)); err != nil {
+		return nil, err
+	}
 	var request struct {
-		Series []struct {
-			Labels []struct {
-				Name  labelText `json:"name"`
-				Value labelText `json:"value"`
-			} `json:"labels"`
-			Samples []struct {
-				RawProfile base64Bytes `json:"rawProfile"`
-				ProtoName  base64Bytes `json:"raw_profile"` // protobuf's JSON allows both
-			} `json:"samples"`
-		} `json:"series"`
+		Series []rawSeries `json:"series"`
 	}
-	if err := json.Unmarshal(message, &request); err != nil {
-		if limit, tooLong := errors.AsType[*pproftranslator.LimitError](err); tooLong {
-			return nil, limit
-		}
-		if errors.Is(err, errBase64) {
-			return nil, httpserver.Malformed("not a PushRequest in JSON: %v", errBase64)
-		}
-		return nil, httpserver.Malformed("not a PushRequest in JSON: %s", httpserver.JSONError(err))
+	if err := httpserver.DecodeJSON(message, &request); err != nil {
+		return nil, httpserver.Malformed("not a PushRequest in JSON: %v", err)
 	}
-	var n counts
-	all := make([]rawSeries, 0, min(len(request.Series), httpserver.MaxProfiles))
-	for _, from := range request.Series {
-		if err := errors.Join(n.addSeries(), n.addSamples(len(from.Samples))); err != nil {
-			return nil, err
-		}
-		var series rawSeries
-		for _, l := range from.Labels {
-			series.labels = append(series.labels, label{string(l.Name), string(l.Value)})
-		}
-		for _, sample := range from.Samples {
-			profile := sample.RawProfile
-			if profile == nil {
-				profile = sample.ProtoName
-			}
-			series.samples = append(series.samples, profile)
-		}
-		all = append(all, series)
-	}
-	return all, nil
+	return request.Series, checkEntries(request.Series)
 }
 
-// labelText is the name or value of a label, whose length is checked before it is
-// copied.
-type labelText string
-
-func (t *labelText) UnmarshalText(text []byte) error {
-	if len(text) > httpserver.MaxAttributeLength {
-		return &pproftranslator.LimitError{What: "labels: size in bytes of a name or a value", Limit: httpserver.MaxAttributeLength, Got: int64(len(text))}
-	}
-	*t = labelText(text)
-	return nil
-}
-
-var errBase64 = errors.New("a profile is not base64")
-
-// base64Bytes are bytes in protobuf's JSON: in either alphabet of base64, with or
+// bytesInJSON are bytes in protobuf's JSON: in either alphabet of base64, with or
 // without padding.
-type base64Bytes []byte
+type bytesInJSON []byte
 
-func (b *base64Bytes) UnmarshalText(text []byte) error {
+func (b *bytesInJSON) UnmarshalText(text []byte) error {
 	text = bytes.TrimRight(text, "=")
 	encoding := base64.RawStdEncoding
 	if bytes.ContainsAny(text, "-_") {
@@ -238,7 +179,7 @@ func (b *base64Bytes) UnmarshalText(text []byte) error {
 	decoded := make([]byte, encoding.DecodedLen(len(text)))
 	n, err := encoding.Decode(decoded, text)
 	if err != nil {
-		return errBase64
+		return errors.New("a profile is not base64")
 	}
 	*b = decoded[:n:n]
 	return nil

@@ -14,9 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
+
+// unlimited reserves nothing.
+func unlimited(int64) error { return nil }
 
 // The names of fields and the alphabets of base64 that protobuf's JSON takes.
 func TestConnectJSON(t *testing.T) {
@@ -25,17 +29,18 @@ func TestConnectJSON(t *testing.T) {
 		`{"series":[{"samples":[{"raw_profile":"-__-"}]}]}`,
 		`{"series":[{"samples":[{"rawProfile":"+//+","ID":"x"}],"annotations":[{"key":"a"}]}],"unknown":{}}`,
 	} {
-		all, err := readPushRequestJSON([]byte(body))
+		all, err := readPushRequestJSON([]byte(body), unlimited)
 		require.NoError(t, err, body)
-		assert.Equal(t, []rawSeries{{samples: [][]byte{{0xfb, 0xff, 0xfe}}}}, all, body)
+		require.Len(t, all, 1, body)
+		require.Len(t, all[0].Samples, 1, body)
+		assert.Equal(t, []byte{0xfb, 0xff, 0xfe}, all[0].Samples[0].profile(), body)
 	}
-	all, err := readPushRequestJSON([]byte(`{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"YQ"},{"rawProfile":"YQ=="},{}]}]}`))
+	all, err := readPushRequestJSON([]byte(`{"series":[{"labels":[{"name":"a","value":"b"}],"samples":[{"rawProfile":"YQ"},{"rawProfile":"YQ=="},{}]}]}`), unlimited)
 	require.NoError(t, err)
-	assert.Equal(t, []rawSeries{{labels: []label{{"a", "b"}}, samples: [][]byte{[]byte("a"), []byte("a"), nil}}}, all)
+	assert.Equal(t, []rawSeries{{Labels: []label{{"a", "b"}}, Samples: []rawSample{{RawProfile: []byte("a")}, {RawProfile: []byte("a")}, {}}}}, all)
 }
 
-// Entries
-// are bounded before there is memory for them.
+// Entries are bounded before there is memory for them.
 func TestPushRequestChecksEntriesBeforeAllocating_R3(t *testing.T) {
 	for name, message := range map[string][]byte{
 		"series":  bytes.Repeat([]byte{0x0a, 0x00}, 1<<20),
@@ -44,12 +49,24 @@ func TestPushRequestChecksEntriesBeforeAllocating_R3(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := readPushRequest(message)
+		_, err := readPushRequest(message, unlimited)
 		runtime.ReadMemStats(&after)
 		require.ErrorContains(t, err, "limit of 256", name)
 		profiletest.Injected(t, fmt.Sprintf("1 requests of %d KiB of tiny entries", len(message)>>10))
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
 	}
+}
+
+// Labels are reserved before they are copied, whatever their series holds.
+func TestPushRequestReservesLabels_R3(t *testing.T) {
+	message := profiletest.PushRequest(profiletest.RawSeries([]byte("profile"), "name", "value"), profiletest.RawSeries([]byte("profile"), "n", "v"))
+	var reserved int64
+	_, err := readPushRequest(message, func(bytes int64) error { reserved += bytes; return nil })
+	require.NoError(t, err)
+	assert.EqualValues(t, len("name"+"value"+"n"+"v"), reserved)
+	_, err = readPushRequest(message, func(int64) error { return ingest.ErrInFlightLimit })
+	require.ErrorIs(t, err, ingest.ErrInFlightLimit)
+	profiletest.Injected(t, "2 requests with labels")
 }
 
 // The same for JSON: what is allocated is what is reserved before.
@@ -71,7 +88,7 @@ func TestPushRequestJSONAllocatesWhatIsReserved_R3(t *testing.T) {
 		body := []byte(message)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = readPushRequestJSON(body)
+		_, _ = readPushRequestJSON(body, unlimited)
 		runtime.ReadMemStats(&after)
 		allocated := after.TotalAlloc - before.TotalAlloc
 		t.Logf("%s: %d KiB of a message of %d KiB, %d KiB reserved", name, allocated>>10, len(body)>>10, memoryOfJSON(body)>>10)
@@ -92,18 +109,18 @@ func FuzzReadPushRequest(f *testing.F) {
 		if isJSON {
 			read = readPushRequestJSON
 		}
-		all, err := read(message)
+		all, err := read(message, unlimited)
 		if err != nil {
 			return
 		}
 		size, samples := 0, 0
 		for _, series := range all {
-			for _, sample := range series.samples {
-				size += len(sample)
+			for _, sample := range series.Samples {
+				size += len(sample.profile())
 				samples++
 			}
 		}
-		if size > len(message) || samples > httpserver.MaxProfiles {
+		if size > len(message) || samples > httpserver.MaxEntries {
 			t.Errorf("%d samples of %d bytes in a message of %d", samples, size, len(message))
 		}
 	})
