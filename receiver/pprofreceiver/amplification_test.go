@@ -30,7 +30,7 @@ import (
 func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	within, over := strings.Repeat("x", httpserver.MaxAttributeLength), strings.Repeat("x", httpserver.MaxAttributeLength+1)
 	body := plain(t, samplePprof("/bin/app", 1))
-	b := startBench(t, serverYAML, consumertest.NewNop())
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	withLabel := func(name, value string) string {
 		message, err := json.Marshal(map[string]any{"series": []any{map[string]any{
 			"labels":  []any{map[string]any{"name": name, "value": value}},
@@ -83,7 +83,7 @@ func TestAttributesCountForEachProfile_R8(t *testing.T) {
 		}
 		return profiletest.Gzip(t, profiletest.PushRequest(message))
 	}
-	b := startBench(t, serverYAML, consumertest.NewNop())
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	long := strings.Repeat("x", httpserver.MaxAttributeLength)
 	got := b.connect(series(256, "service_name", long), "Content-Encoding", "gzip")
 	assert.Equal(t, 429, got.status)
@@ -103,12 +103,12 @@ func TestAttributesCountForEachProfile_R8(t *testing.T) {
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
 
-// What the refused ones cost
+// What the rejected ones cost
 // is bounded as what is accepted is, and given back. Good ones before are kept.
 func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 	for name, bomb := range bombs(t) {
 		next := newSink(t)
-		b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
+		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
 		good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 3)))
 		parts := []formPart{event("{}"), attached("cpu.pprof", good)}
 		many := min(100, 3<<20/len(bomb)) // within the limit of a body
@@ -130,8 +130,8 @@ func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 
 // A message does not quote the long names of many parts.
 func TestMessagesAreShortDespiteLongNames_R3(t *testing.T) {
-	b := startBench(t, serverYAML, consumertest.NewNop())
-	for _, character := range []string{"\xff", "\x01"} { // that can be quoted, and that is refused
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
+	for _, character := range []string{"\xff", "\x01"} { // that can be quoted, and that is rejected
 		all := []formPart{event("{}")}
 		for range 200 {
 			all = append(all, attached(strings.Repeat(character, 15<<10)+".pprof", []byte("no")))
@@ -170,7 +170,7 @@ func TestExpansionIsReserved_R8(t *testing.T) {
 	small := profiletest.Gzip(t, raw)
 	var consumed atomic.Int32
 	entered, release := make(chan struct{}), make(chan struct{})
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_in_flight: 512MiB}", consumer(t, func(context.Context, pprofile.Profiles) error {
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_in_flight: 512MiB}", consumer(t, func(context.Context, pprofile.Profiles) error {
 		if consumed.Add(1) == int32(parts) {
 			close(entered)
 		}
@@ -195,10 +195,10 @@ func TestExpansionIsReserved_R8(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types in a request", parts))
 }
 
-// A request whose profiles do not fit together is refused from there on.
+// A request whose profiles do not fit together is rejected from there on.
 func TestSmallProfilesOverTheInFlightLimit_R8(t *testing.T) {
 	next := newSink(t)
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 8MiB}", next)
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 8MiB}", next)
 	small := profiletest.Gzip(t, smallPprof(t))
 	var all [][]byte
 	for range 64 {

@@ -119,7 +119,7 @@ func idleTimeout(t *testing.T, config *ServerConfig) time.Duration {
 // The strict pass must not use up what the second one reads.
 func TestKeepAliveCanBeDisabled(t *testing.T) {
 	for config, closes := range map[string]bool{"": false, ", keepalive: {enabled: false}": true} {
-		b := startBench(t, "server: {endpoint: 127.0.0.1:0"+config+"}", consumertest.NewNop())
+		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0"+config+"}", consumertest.NewNop())
 		request, err := http.NewRequest(http.MethodPost, b.url("/v1/pprof"), nil)
 		require.NoError(t, err)
 		response, err := b.client.Do(request)
@@ -197,8 +197,8 @@ func TestWrongValuesAreRejected(t *testing.T) {
 	}
 }
 
-// Fractions that would be cut are refused, in every section.
-func TestFractionsAreRefused(t *testing.T) {
+// Fractions that would be cut are rejected, in every section.
+func TestFractionsAreRejected(t *testing.T) {
 	const whole, duration = "must be a whole number", "must be a duration with a unit, such as 30s"
 	for yaml, want := range map[string]string{
 		"server: {max_request_body_size: 1.5}":                                         "max_request_body_size is 1.5: " + whole,

@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
-func (b *bench) connect(body []byte, headers ...string) answer {
+func (b *testReceiver) connect(body []byte, headers ...string) answer {
 	b.t.Helper()
 	a, err := b.send(http.MethodPost, pyroscope.PushPath, bytes.NewReader(body), append([]string{"Content-Type", "application/proto"}, headers...)...)
 	assert.NoError(b.t, err)
@@ -32,7 +32,7 @@ func (b *bench) connect(body []byte, headers ...string) answer {
 
 func TestConnect(t *testing.T) {
 	next := newSink(t)
-	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
+	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
 	one, two := samplePprof("/bin/app", 3), samplePprof("/bin/other", 4)
 	got := b.connect(profiletest.PushRequest(
 		profiletest.RawSeries(profiletest.Gzip(t, plain(t, one)), "service_name", "checkout", "__name__", "process_cpu", "__delta__", "false", "__session_id__", "s1", "region", "eu", "pyroscope_spy", "pyroscope-rs"),
@@ -75,7 +75,7 @@ func TestConnectTemporality(t *testing.T) {
 		{"custom", "", []string{"things"}, []string{""}},
 	} {
 		next := newSink(t)
-		b := startBench(t, serverYAML, next)
+		b := startTestReceiver(t, serverYAML, next)
 		labels := []string{"__name__", row.name}
 		if row.delta != "" {
 			labels = append(labels, "__delta__", row.delta)
@@ -156,7 +156,7 @@ func TestConnectCodes_R10(t *testing.T) {
 			if row.contentType == "" {
 				row.contentType = "application/proto"
 			}
-			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
+			b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
 			got, err := b.send(row.method, pyroscope.PushPath, bytes.NewReader(row.body), append([]string{"Content-Type", row.contentType}, row.headers...)...)
 			require.NoError(t, err)
 			require.Equal(t, row.status, got.status, got.body)

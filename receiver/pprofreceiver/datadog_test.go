@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
-func (b *bench) sendForm(path string, parts ...formPart) answer {
+func (b *testReceiver) sendForm(path string, parts ...formPart) answer {
 	b.t.Helper()
 	body, headers := form(b.t, parts...)
 	got, err := b.send(http.MethodPost, path, bytes.NewReader(body), headers...)
@@ -51,7 +51,7 @@ const goEvent = `{
 // What dd-trace-go sends: each attachment in its own compression, on one resource.
 func TestDatadog(t *testing.T) {
 	next := newSink(t)
-	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: other, cloud.region: eu}", next)
+	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: other, cloud.region: eu}", next)
 	sent := map[string]*profile.Profile{}
 	for i, kind := range []string{"cpu", "heap", "goroutine", "block", "auto"} {
 		sent[kind] = samplePprof("/bin/app", int64(i+1))
@@ -126,7 +126,7 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 	} {
 		for _, own := range []bool{false, true} {
 			next := newSink(t)
-			b := startBench(t, serverYAML, next)
+			b := startTestReceiver(t, serverYAML, next)
 			p := withTypes(row.types...)
 			if own {
 				p.TimeNanos = start + 5
@@ -160,7 +160,7 @@ func TestDatadogLabels(t *testing.T) {
 		"thread id": {42}, "span id": {0x0102030405060708}, "local root span id": {7}, "end_timestamp_ns": {p.TimeNanos + 1},
 	}
 	next := newSink(t)
-	b := startBench(t, serverYAML, next)
+	b := startTestReceiver(t, serverYAML, next)
 	require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
 	pd := next.only()
 	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
@@ -187,7 +187,7 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 	elsewhere.Function[0].Name = "thread name"
 	for _, p := range []*profile.Profile{both, elsewhere} {
 		next := newSink(t)
-		b := startBench(t, serverYAML, next)
+		b := startTestReceiver(t, serverYAML, next)
 		require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
 		assertHolds(t, p, next.only())
 	}
@@ -224,7 +224,7 @@ func TestDatadogRejections(t *testing.T) {
 		{name: "an empty profile", parts: []formPart{attached("cpu.pprof", nil), event("{}")}, status: 400, says: `attachment "cpu.pprof": empty`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := startBench(t, serverYAML, consumertest.NewNop())
+			b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 			got := b.sendForm(datadog.Path, row.parts...)
 			assert.Equal(t, row.status, got.status, got.body)
 			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
@@ -233,7 +233,7 @@ func TestDatadogRejections(t *testing.T) {
 		})
 	}
 	t.Run("no form", func(t *testing.T) {
-		b := startBench(t, serverYAML, consumertest.NewNop())
+		b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 		for _, contentType := range []string{"", "application/json", "multipart/form-data", "multipart/mixed; boundary=x"} {
 			got, err := b.send(http.MethodPost, datadog.Path, strings.NewReader("x"), "Content-Type", contentType)
 			require.NoError(t, err)
@@ -242,7 +242,7 @@ func TestDatadogRejections(t *testing.T) {
 		}
 	})
 	t.Run("cut off", func(t *testing.T) {
-		b := startBench(t, serverYAML, consumertest.NewNop())
+		b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 		body, headers := form(t, good, event("{}"))
 		for n := range len(body) - 4 {
 			got, err := b.send(http.MethodPost, datadog.Path, bytes.NewReader(body[:n]), headers...)
@@ -252,7 +252,7 @@ func TestDatadogRejections(t *testing.T) {
 	})
 	t.Run("gzipped as a whole", func(t *testing.T) {
 		next := newSink(t)
-		b := startBench(t, serverYAML, next)
+		b := startTestReceiver(t, serverYAML, next)
 		body, headers := form(t, good, event("{}"))
 		got, err := b.send(http.MethodPost, datadog.Path, bytes.NewReader(profiletest.Gzip(t, body)), append(headers, "Content-Encoding", "gzip")...)
 		require.NoError(t, err)
@@ -277,19 +277,19 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := newSink(t)
-			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
+			b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
 			got := b.sendForm(datadog.Path, attached("cpu.pprof", good), attached("heap.pprof", bad.body), attached("block.pprof", good), attached("mutex.pprof", []byte("also bad")), event("{}"))
 			assert.Equal(t, bad.status, got.status, got.body)
 			assert.Contains(t, got.body, "heap.pprof")
 			assert.Contains(t, got.body, "1 more")
 			assert.Len(t, next.AllProfiles(), 2)
 			assert.Equal(t, map[string]int64{http.StatusText(bad.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
-			refusals := b.counts("otelcol_receiver_pprof_rejected_requests", "reason")
+			rejections := b.counts("otelcol_receiver_pprof_rejected_requests", "reason")
 			total := int64(0)
-			for _, n := range refusals {
+			for _, n := range rejections {
 				total += n
 			}
-			assert.EqualValues(t, 2, total, "one for each that was refused: %v", refusals)
+			assert.EqualValues(t, 2, total, "one for each that was rejected: %v", rejections)
 
 			kept := len(next.AllProfiles())
 			next.Reset()
@@ -307,7 +307,7 @@ func TestProfilesOfOneRequestShareTheLimit_R2(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	p.Comments = []string{strings.Repeat("x", 900<<10)}
 	next := newSink(t)
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
 	body := profiletest.Gzip(t, plain(t, p))
 	got := b.sendForm(datadog.Path, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
 	assert.Equal(t, 413, got.status)
@@ -341,7 +341,7 @@ func TestRetryPrecedesOtherRejections(t *testing.T) {
 		}, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := startBench(t, serverYAML, byKind(t, row.consume))
+			b := startTestReceiver(t, serverYAML, byKind(t, row.consume))
 			got := b.sendForm(datadog.Path, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
 			assert.Equal(t, row.status, got.status, got.body)
 			if row.status == 503 {

@@ -40,7 +40,7 @@ const (
 
 // run plays the client until the server has had enough of it, and returns the status
 // that it was told, or 0. profile is whole.
-func (kind drip) run(t *testing.T, b *bench, w wire, profile []byte, pause time.Duration) int {
+func (kind drip) run(t *testing.T, b *testReceiver, w protocol, profile []byte, pause time.Duration) int {
 	time.Sleep(rand.N(pause)) // so that they do not all come at once
 	conn, err := net.Dial("tcp", b.server.Addr().String())
 	if !assert.NoError(t, err) {
@@ -99,7 +99,7 @@ func (kind drip) run(t *testing.T, b *bench, w wire, profile []byte, pause time.
 	return <-answered
 }
 
-// Clients that drip are cut off, and nobody else notices.
+// Clients that drip are cut off, and other clients do not notice.
 func TestDrippingClients_R11(t *testing.T) {
 	full, limit := profiletest.Soak(t)
 	clients, config, pause := 60, "server: {endpoint: 127.0.0.1:0, read_timeout: 1s, read_header_timeout: 1s, keepalive: {idle_timeout: 1s}}", 100*time.Millisecond
@@ -111,7 +111,7 @@ func TestDrippingClients_R11(t *testing.T) {
 			duration = limit
 		}
 	}
-	b := startBench(t, config, consumertest.NewNop())
+	b := startTestReceiver(t, config, consumertest.NewNop())
 	good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	idle := b.pushFor(t, duration/4, good)
 
@@ -119,7 +119,7 @@ func TestDrippingClients_R11(t *testing.T) {
 	profile := plain(t, samplePprof("/bin/app", 1))
 	var dripping sync.WaitGroup
 	for i := range clients {
-		kind, w := drip(i)%dripKinds, wires[i%len(wires)]
+		kind, w := drip(i)%dripKinds, protocols[i%len(protocols)]
 		dripping.Go(func() {
 			start := time.Now()
 			status := kind.run(t, b, w, profile, pause)
@@ -154,14 +154,14 @@ func TestDrippingClients_R11(t *testing.T) {
 
 // pushFor pushes 50 times a second by all ways in turn, all of which must be
 // accepted, and returns the 99th percentile of the time it took.
-func (b *bench) pushFor(t *testing.T, duration time.Duration, profile []byte) time.Duration {
+func (b *testReceiver) pushFor(t *testing.T, duration time.Duration, profile []byte) time.Duration {
 	t.Helper()
 	var took []time.Duration
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for i := range int(duration / (20 * time.Millisecond)) {
 		<-ticker.C
-		w := wires[i%len(wires)]
+		w := protocols[i%len(protocols)]
 		start := time.Now()
 		require.Equal(t, w.success, b.sendBy(w, profile).status)
 		took = append(took, time.Since(start))

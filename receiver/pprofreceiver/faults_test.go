@@ -72,9 +72,9 @@ func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
 func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 	full, _ := profiletest.Soak(t)
 	data := plain(t, numbered(3))
-	for _, w := range wires {
+	for _, w := range protocols {
 		t.Run(w.name, func(t *testing.T) {
-			b := startBench(t, serverYAML, newSink(t))
+			b := startTestReceiver(t, serverYAML, newSink(t))
 			sent := 0
 			answered := func(what string, body []byte) {
 				sent++
@@ -109,7 +109,7 @@ func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 				// A flipped name may make another format, a flipped length a limit.
 				assert.Contains(t, []int{w.success, 400, 413, 415, 429, 501}, got.status, "byte %d: %s", i, got.body)
 			}
-			profiletest.Injected(t, fmt.Sprintf("%d prefixes and flipped bits, %d flipped bits of wires", sent, len(body)))
+			profiletest.Injected(t, fmt.Sprintf("%d prefixes and flipped bits, %d flipped bits of protocols", sent, len(body)))
 			assert.Zero(t, b.server.InFlight().InUse())
 			assert.Empty(t, b.logs.FilterMessage("Panic in a request handler").All())
 		})
@@ -147,11 +147,11 @@ func newBombs(t *testing.T) map[string][]byte {
 	}
 }
 
-// Refused, at the cost of the limit and not of the bomb.
+// Rejected, at the cost of the limit and not of the bomb.
 func TestBombsAreRejected_R2(t *testing.T) {
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", newSink(t))
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", newSink(t))
 	all := bombs(t)
-	for _, w := range wires {
+	for _, w := range protocols {
 		for name, bomb := range all {
 			t.Run(w.name+", "+name, func(t *testing.T) {
 				var before, after runtime.MemStats
@@ -183,7 +183,7 @@ func TestBombsAreRejected_R2(t *testing.T) {
 // memory is measured where the program runs by itself, in e2e.
 func TestGoodPushesAmongBombs_R2(t *testing.T) {
 	next := newSink(t)
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
 	var all [][]byte
 	for _, bomb := range bombs(t) {
 		all = append(all, bomb)
@@ -196,7 +196,7 @@ func TestGoodPushesAmongBombs_R2(t *testing.T) {
 	for client := range clients {
 		wg.Go(func() {
 			for round := range rounds {
-				w := wires[(client+round/2)%len(wires)]
+				w := protocols[(client+round/2)%len(protocols)]
 				if round%2 == 0 {
 					status := b.sendBy(w, all[(client+round)%len(all)]).status
 					assert.Contains(t, []int{http.StatusRequestEntityTooLarge, http.StatusTooManyRequests}, status)
@@ -226,14 +226,14 @@ func TestGoodPushesAmongBombs_R2(t *testing.T) {
 // The collector's contract of receivers (CheckConsumeContract
 // of receivertest, which has no profiles) for each endpoint. The consumer refuses at
 // random, for now or for good; the client sends again what is to be sent again. What
-// was acknowledged has arrived once, and what was refused for good has not.
+// was acknowledged has arrived once, and what was permanently rejected has not.
 func TestConsumeContract_R10(t *testing.T) {
 	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 15, 1000)
 	var (
-		errNow   = errors.New("refused for now")
-		errNever = consumererror.NewPermanent(errors.New("refused for good"))
+		errNow   = errors.New("temporarily rejected")
+		errNever = consumererror.NewPermanent(errors.New("permanently rejected"))
 	)
-	for _, w := range wires {
+	for _, w := range protocols {
 		for name, refuses := range map[string]func(*rand.Rand) error{
 			"always succeeds":   func(*rand.Rand) error { return nil },
 			"refuses for now":   func(r *rand.Rand) error { return oneOf(r, nil, errNow) },
@@ -247,13 +247,13 @@ func TestConsumeContract_R10(t *testing.T) {
 			t.Run(w.name+", "+name, func(t *testing.T) {
 				next := newSink(t)
 				var mu sync.Mutex
-				refused := 0
+				rejected := 0
 				random := rand.New(rand.NewPCG(seed, 0))
-				b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+				b := startTestReceiver(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 					mu.Lock()
 					err := refuses(random)
 					if err != nil {
-						refused++
+						rejected++
 					}
 					mu.Unlock()
 					if err != nil {
@@ -291,7 +291,7 @@ func TestConsumeContract_R10(t *testing.T) {
 					}
 					assert.Equal(t, want, arrived[id], "profile %d", id)
 				}
-				profiletest.Account(t, fmt.Sprintf("%d refusals of the consumer", refused), acknowledged, len(arrived), 0)
+				profiletest.Account(t, fmt.Sprintf("%d rejections by the consumer", rejected), acknowledged, len(arrived), 0)
 			})
 		}
 	}
@@ -305,7 +305,7 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 	pushes := profiletest.Rounds(t, 12, 157) // of each: more than 10,000 together
 	next := newSink(t)
 	var calls atomic.Int64
-	b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+	b := startTestReceiver(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		switch call := calls.Add(1); {
 		case call%5 == 0:
 			return errors.New("not now")
@@ -315,13 +315,13 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 		return next.ConsumeProfiles(ctx, pd)
 	}))
 
-	var accepted, refused, acknowledged atomic.Int64
+	var accepted, rejected, acknowledged atomic.Int64
 	var wg sync.WaitGroup
 	for client := range clients {
 		wg.Go(func() {
 			for push := range pushes {
 				value := int64(1 + client*pushes + push)
-				w := wires[value%int64(len(wires))]
+				w := protocols[value%int64(len(protocols))]
 				body := profiletest.Gzip(t, plain(t, numbered(value)))
 				for {
 					status := b.sendBy(w, body).status
@@ -333,7 +333,7 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 						acknowledged.Add(1)
 					} else {
 						assert.Equal(t, http.StatusInternalServerError, status)
-						refused.Add(value)
+						rejected.Add(value)
 					}
 					break
 				}
@@ -343,8 +343,8 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 	wg.Wait()
 
 	total := int64(clients * pushes)
-	assert.Equal(t, total*(total+1)/2, accepted.Load()+refused.Load())
-	assert.NotZero(t, refused.Load())
+	assert.Equal(t, total*(total+1)/2, accepted.Load()+rejected.Load())
+	assert.NotZero(t, rejected.Load())
 	var arrived int64
 	values := arrivedValues(t, next)
 	for _, value := range values {
@@ -359,15 +359,15 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 // requests of several profiles too, which are handed on by goroutines of their own.
 func TestPanicIsAnswered_R13(t *testing.T) {
 	pushes := profiletest.Rounds(t, 200, 1000)
-	several := wire{"datadog, several", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
+	several := protocol{"datadog, several", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
 	}}
-	for _, w := range append(slices.Clone(wires), several) {
+	for _, w := range append(slices.Clone(protocols), several) {
 		t.Run(w.name, func(t *testing.T) {
 			next := newSink(t)
 			var calls atomic.Int64
-			b := startBench(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+			b := startTestReceiver(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 				if calls.Add(1) == 1 {
 					panic("out of the blue")
 				}
@@ -390,17 +390,17 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 	}
 }
 
-// Secrets are in no log, answer or metric, whatever the wire
+// Secrets are in no log, response or metric, in any protocol
 // and whatever becomes of the request.
 func TestSecretsAreNotShown_R16(t *testing.T) {
 	const secret = "s3cret"
 	good := plain(t, samplePprof("/bin/app", 1))
 	for _, next := range []error{nil, errors.New("not now")} {
-		b := newBench(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", consumertest.NewErr(next))
+		b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", consumertest.NewErr(next))
 		require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
 		headers := []string{"DD-API-KEY", secret, "Authorization", "Bearer " + secret, "Cookie", secret, "X-Scope-OrgID", secret}
 		var answers []answer
-		for _, w := range wires {
+		for _, w := range protocols {
 			for _, profile := range [][]byte{good, good[:20], []byte("FLR\x00"), nil} {
 				for _, password := range []string{"sesame", secret} {
 					join := "?"
@@ -440,7 +440,7 @@ func TestSecretsAreNotShown_R16(t *testing.T) {
 
 // All of a query costs next to nothing, however much of it there is.
 func TestQueryLengthIsBounded_R8(t *testing.T) {
-	b := startBench(t, serverYAML, consumertest.NewNop())
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	body := plain(t, samplePprof("/bin/app", 1))
 	var query strings.Builder
 	for i := range httpserver.MaxEntries {
@@ -463,8 +463,8 @@ func TestLimitsOfAProfile_R8(t *testing.T) {
 	long, longer := samplePprof("/bin/app", 1), samplePprof("/bin/app", 1)
 	long.Comments = []string{strings.Repeat("x", 1<<20)}
 	longer.Comments = []string{strings.Repeat("x", 1<<20+1)}
-	b := startBench(t, serverYAML, consumertest.NewNop())
-	for _, w := range wires {
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
+	for _, w := range protocols {
 		for name, row := range map[string]struct {
 			within, over *profile.Profile
 			says         string
@@ -487,9 +487,9 @@ func TestRepairsAreCounted_R7_R9(t *testing.T) {
 	p.TimeNanos, p.DurationNanos = -5, -6
 	p.Function[0].Name = "bad \xff name"
 	p.Function[0].SystemName = "bad \xff name"
-	for _, w := range wires {
+	for _, w := range protocols {
 		next := newSink(t)
-		b := startBench(t, serverYAML, next)
+		b := startTestReceiver(t, serverYAML, next)
 		require.Equal(t, w.success, b.sendBy(w, plain(t, p)).status)
 		profiletest.Injected(t, "1 profiles to be mended")
 		assert.Equal(t, map[string]int64{"invalid_utf8": 1, "negative_time": 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"), w.name)
@@ -499,12 +499,12 @@ func TestRepairsAreCounted_R7_R9(t *testing.T) {
 
 // Labels of every kind come through.
 func TestGeneratedProfilesComeThrough_R6(t *testing.T) {
-	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 20, 10_000/len(wires))
+	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 20, 10_000/len(protocols))
 	sent := 0
 	random := rand.New(rand.NewPCG(seed, 6))
-	for _, w := range wires {
+	for _, w := range protocols {
 		next := newSink(t)
-		b := startBench(t, serverYAML, next)
+		b := startTestReceiver(t, serverYAML, next)
 		for range count {
 			p := profiletest.GeneratePprof(random)
 			var buf strings.Builder
@@ -527,10 +527,10 @@ func TestGeneratedProfilesComeThrough_R6(t *testing.T) {
 }
 
 func TestRejectionsOfTheHTTPServer(t *testing.T) {
-	b := newBench(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman}}", consumertest.NewNop())
+	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman}}", consumertest.NewNop())
 	require.NoError(t, b.Start(t.Context(), hostWith{doormanID: doorman{}}))
 	defer func() { require.NoError(t, b.Shutdown(context.Background())) }()
-	for _, w := range wires {
+	for _, w := range protocols {
 		got := b.sendBy(w, nil)
 		assert.Equal(t, http.StatusUnauthorized, got.status, w.name)
 		want := `"code":16`
@@ -539,6 +539,6 @@ func TestRejectionsOfTheHTTPServer(t *testing.T) {
 		}
 		assert.Contains(t, got.body, want, w.name)
 	}
-	assert.Equal(t, map[string]int64{"unauthorized": int64(len(wires))}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
+	assert.Equal(t, map[string]int64{"unauthorized": int64(len(protocols))}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
 	assert.Equal(t, map[string]int64{"/v1/pprof": 1, "/ingest": 2, pyroscope.PushPath: 2, datadog.Path: 1}, b.counts("otelcol_receiver_pprof_requests", "endpoint"))
 }

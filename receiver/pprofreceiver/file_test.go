@@ -172,7 +172,7 @@ func values(payloads []pprofile.Profiles) (all []int64) {
 	return all
 }
 
-func (b *bench) fileOutcomes() map[string]int {
+func (b *testReceiver) fileOutcomes() map[string]int {
 	counts := map[string]int{}
 	for _, point := range points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_files").DataPoints {
 		outcome, _ := point.Attributes.Value("outcome")
@@ -182,7 +182,7 @@ func (b *bench) fileOutcomes() map[string]int {
 }
 
 // polled waits until b has looked at the files twice more.
-func (b *bench) polled() {
+func (b *testReceiver) polled() {
 	b.t.Helper()
 	time.Sleep(30 * time.Millisecond) // what is not there cannot be waited for
 }
@@ -202,7 +202,7 @@ func TestFilesInOrderOfModification(t *testing.T) {
 		}
 	}
 	next := newSink(t)
-	b := startBench(t, "resource_attributes: {service.name: shop}\n"+fileYAML(dir, ""), next)
+	b := startTestReceiver(t, "resource_attributes: {service.name: shop}\n"+fileYAML(dir, ""), next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 20 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Equal(t, want, values(next.AllProfiles()), "once each")
@@ -219,14 +219,14 @@ func TestOneFile(t *testing.T) {
 	}
 	for name, want := range map[string]int{"/a.pb": 1, "/[ab].pb": 2, "/.hidden.pb": 1, "/none.pb": 0, "/*.pb": 2, "/none/*": 0} {
 		next := newSink(t)
-		b := startBench(t, "file: {include: ['"+dir+name+"'], exclude: ['"+dir+"/x/**'], poll_interval: 5ms}", next)
+		b := startTestReceiver(t, "file: {include: ['"+dir+name+"'], exclude: ['"+dir+"/x/**'], poll_interval: 5ms}", next)
 		require.Eventually(t, func() bool { return len(next.AllProfiles()) >= want }, time.Minute, time.Millisecond)
 		b.polled()
 		require.NoError(t, b.Shutdown(t.Context()))
 		assert.Len(t, next.AllProfiles(), want, name)
 	}
 	next := newSink(t)
-	b := startBench(t, "file: {include: ['"+dir+"/*.pb'], exclude: ['"+dir+"/a*'], poll_interval: 5ms}", next)
+	b := startTestReceiver(t, "file: {include: ['"+dir+"/*.pb'], exclude: ['"+dir+"/a*'], poll_interval: 5ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 1 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Len(t, next.AllProfiles(), 1)
@@ -236,7 +236,7 @@ func TestFileAttributesFromPaths(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "checkout", "7", "heap.pb.gz"), 1, time.Now().Add(-time.Hour))
 	next := newSink(t)
-	startBench(t, "resource_attributes: {service.name: common, host.name: h}\nfile: {include: ['"+dir+"/**/*.pb.gz'], path_attributes: '/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/(?P<profile_type>[^/]+)[.]pb[.]gz$', poll_interval: 5ms}", next)
+	startTestReceiver(t, "resource_attributes: {service.name: common, host.name: h}\nfile: {include: ['"+dir+"/**/*.pb.gz'], path_attributes: '/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/(?P<profile_type>[^/]+)[.]pb[.]gz$', poll_interval: 5ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) > 0 }, time.Minute, time.Millisecond)
 	resource := next.only().ResourceProfiles().At(0)
 	assert.Equal(t, map[string]any{
@@ -278,7 +278,7 @@ func TestOddFiles_R17(t *testing.T) {
 	}
 	writeProfile(t, filepath.Join(dir, "good.pb.gz"), 1, old)
 	next := newSink(t)
-	b := startBench(t, fileYAML(dir, ", max_decompressed_size: 1MiB"), next)
+	b := startTestReceiver(t, fileYAML(dir, ", max_decompressed_size: 1MiB"), next)
 	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] >= 2 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.ElementsMatch(t, []int64{1, 2}, values(next.AllProfiles()))
@@ -298,7 +298,7 @@ func TestGrowingAndReplacedFiles_R17(t *testing.T) {
 	path := filepath.Join(dir, "a.pb.gz")
 	content := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	next := newSink(t)
-	b := newBench(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
+	b := newTestReceiver(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
 	for n := 10; n < len(content); n += 10 {
 		require.NoError(t, os.WriteFile(path, content[:n], 0o600))
 		b.files.Poll(t.Context())
@@ -334,7 +334,7 @@ func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
 	require.Len(t, plainProfile(1), len(plainProfile(2)))
 	writeFile(t, path, plainProfile(1), old)
 	next := newSink(t)
-	b := newBench(t, fileYAML(dir, ""), next)
+	b := newTestReceiver(t, fileYAML(dir, ""), next)
 	b.files.Poll(t.Context())
 	require.Equal(t, []int64{1}, values(next.AllProfiles()))
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
@@ -362,7 +362,7 @@ func TestDirectoriesInTrouble(t *testing.T) {
 	dir := t.TempDir()
 	late := filepath.Join(dir, "late")
 	next := newSink(t)
-	b := startBench(t, fileYAML(late, ""), next)
+	b := startTestReceiver(t, fileYAML(late, ""), next)
 	troubles := func() int { return b.logs.FilterMessage("Cannot list directory; will retry").Len() }
 	require.Eventually(t, func() bool { return troubles() == 1 }, time.Minute, time.Millisecond)
 	b.polled()
@@ -390,7 +390,7 @@ func TestFilesAndTheirPipeline(t *testing.T) {
 	next := newSink(t)
 	var mu sync.Mutex
 	var offered []int64
-	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		mu.Lock()
 		defer mu.Unlock()
 		value := values([]pprofile.Profiles{pd})[0]
@@ -420,7 +420,7 @@ func TestPipelineWithAnErrorOfFiles_R17(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "1.pb.gz"), 1, time.Now().Add(-time.Hour))
 	offered := 0
-	b := newBench(t, fileYAML(dir, ""), consumer(t, func(context.Context, pprofile.Profiles) error {
+	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(context.Context, pprofile.Profiles) error {
 		offered++
 		return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "/x", Err: syscall.EROFS})
 	}))
@@ -444,7 +444,7 @@ func TestTriedAgain_R17(t *testing.T) {
 	panics := 3
 	gone := filepath.Join(dir, "gone.pb.gz")
 	const removesGone = 100 // values of files that are read before gone
-	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		value := values([]pprofile.Profiles{pd})[0]
 		if value == 2 && panics > 0 {
 			panics--
@@ -490,7 +490,7 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "1.pb.gz"), profiletest.Gzip(t, payload), time.Now().Add(-time.Hour))
 	next := newSink(t)
 	offered := 0
-	b := newBench(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		if offered++; offered < 20 {
 			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("left", "behind")
 			return errors.New("not now")
@@ -515,7 +515,7 @@ func TestFilesStopAtOnce(t *testing.T) {
 	kept := &memoryStorage{}
 	yaml := fileYAML(dir, ", storage: memory")
 	entered := make(chan struct{}, 1)
-	b := newBench(t, yaml, consumer(t, func(context.Context, pprofile.Profiles) error {
+	b := newTestReceiver(t, yaml, consumer(t, func(context.Context, pprofile.Profiles) error {
 		select {
 		case entered <- struct{}{}:
 		default:
@@ -527,7 +527,7 @@ func TestFilesStopAtOnce(t *testing.T) {
 	<-entered
 	require.NoError(t, b.Shutdown(t.Context()))
 	next := newSink(t)
-	b = newBench(t, yaml, next)
+	b = newTestReceiver(t, yaml, next)
 	require.NoError(t, b.Start(t.Context(), kept.host()))
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
@@ -540,9 +540,9 @@ func TestCheckpointIsKept(t *testing.T) {
 	odd := filepath.Join(dir, "odd \xff\".pb.gz")
 	writeProfile(t, odd, 1, old)
 	writeFile(t, filepath.Join(dir, "bad.pb.gz"), []byte("no"), old)
-	run := func(want int) *bench {
+	run := func(want int) *testReceiver {
 		next := newSink(t)
-		b := newBench(t, fileYAML(dir, ", storage: memory"), next)
+		b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
 		require.NoError(t, b.Start(t.Context(), kept.host()))
 		require.Eventually(t, func() bool { return len(next.AllProfiles()) >= want }, time.Minute, time.Millisecond)
 		b.polled()
@@ -564,7 +564,7 @@ func TestStorageFails(t *testing.T) {
 	kept := &memoryStorage{values: map[string][]byte{"files.0": []byte("damaged"), "files.1": []byte(`{"no quotes":{}}`)}}
 	next := newSink(t)
 	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
-	b := newBench(t, fileYAML(dir, ", storage: memory"), next)
+	b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
 	require.NoError(t, b.Start(t.Context(), kept.host()))
 	kept.mu.Lock()
 	kept.err = errors.New("full")
@@ -577,7 +577,7 @@ func TestStorageFails(t *testing.T) {
 	kept.mu.Unlock()
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.NotZero(t, b.logs.FilterMessageSnippet("Cannot load file checkpoints").Len())
-	b = newBench(t, fileYAML(dir, ", storage: memory"), next)
+	b = newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
 	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "extension \"memory\" not found")
 	assert.ErrorContains(t, b.Start(t.Context(), hostWith{storageID: doorman{}}), "extension \"memory\" is not a storage extension")
 }
@@ -592,7 +592,7 @@ func TestManyFiles_R17(t *testing.T) {
 	}
 	kept := &memoryStorage{}
 	next := newSink(t)
-	b := newBench(t, fileYAML(dir, ", storage: memory"), next)
+	b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
 	require.NoError(t, b.Start(t.Context(), kept.host()))
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= n }, 5*time.Minute, 10*time.Millisecond)
 	b.polled()
@@ -656,7 +656,7 @@ func TestReaderToBeKilled(t *testing.T) {
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	kept := &directoryStorage{dir: filepath.Join(dir, "storage")}
-	b := newBench(t, fileYAML(filepath.Join(dir, "files"), ", storage: memory"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
+	b := newTestReceiver(t, fileYAML(filepath.Join(dir, "files"), ", storage: memory"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
 		_, err := fmt.Fprintf(log, "%d %s\n", values([]pprofile.Profiles{pd})[0], profileIDs(t, pd)[0])
 		return err
 	}))

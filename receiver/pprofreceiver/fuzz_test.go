@@ -26,7 +26,7 @@ import (
 func FuzzRequests(f *testing.F) {
 	t := &testing.T{} // of the helpers, which do not fail
 	profile := plain(t, numbered(3))
-	for i, w := range wires {
+	for i, w := range protocols {
 		body, headers := w.wrap(t, profile)
 		contentType := ""
 		if len(headers) > 0 {
@@ -59,7 +59,7 @@ func FuzzRequests(f *testing.F) {
 	})
 	server := sectionOf[*httpserver.Server](r)
 	f.Fuzz(func(t *testing.T, way uint8, query, contentType string, body []byte) {
-		path, _, _ := strings.Cut(wires[int(way)%len(wires)].path, "?")
+		path, _, _ := strings.Cut(protocols[int(way)%len(protocols)].path, "?")
 		request := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 		request.URL = &url.URL{Path: path, RawQuery: query}
 		request.Header.Set("Content-Type", contentType)

@@ -56,8 +56,8 @@ func loadConfig(yaml string) (*Config, error) {
 	return cfg, confmap.Validate(cfg)
 }
 
-// bench is a receiver under test, and what it says.
-type bench struct {
+// testReceiver is a receiver under test with its telemetry and logs.
+type testReceiver struct {
 	*pprofReceiver
 	server    *httpserver.Server // nil if it is not configured, as the others
 	scraper   *scrape.Scraper
@@ -67,11 +67,11 @@ type bench struct {
 	telemetry *componenttest.Telemetry
 	logs      *observer.ObservedLogs
 
-	stopDrips atomic.Bool // clients that would go on for ever stop
+	stopDrips atomic.Bool // clients that would continue indefinitely stop
 }
 
-// newBench makes a receiver that is not started.
-func newBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
+// newTestReceiver makes a receiver that is not started.
+func newTestReceiver(t *testing.T, yaml string, next xconsumer.Profiles) *testReceiver {
 	t.Helper()
 	cfg, err := loadConfig(yaml)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func newBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)
-	b := &bench{pprofReceiver: r, t: t, client: client, telemetry: telemetry, logs: logs}
+	b := &testReceiver{pprofReceiver: r, t: t, client: client, telemetry: telemetry, logs: logs}
 	b.server, b.scraper, b.files = sectionOf[*httpserver.Server](r), sectionOf[*scrape.Scraper](r), sectionOf[*files.Reader](r)
 	return b
 }
@@ -108,15 +108,15 @@ func settings(telemetry *componenttest.Telemetry) receiver.Settings {
 	return set
 }
 
-// startBench makes a receiver, and runs it until the test ends.
-func startBench(t *testing.T, yaml string, next xconsumer.Profiles) *bench {
+// startTestReceiver makes a receiver, and runs it until the test ends.
+func startTestReceiver(t *testing.T, yaml string, next xconsumer.Profiles) *testReceiver {
 	t.Helper()
-	b := newBench(t, yaml, next)
+	b := newTestReceiver(t, yaml, next)
 	b.start()
 	return b
 }
 
-func (b *bench) start() {
+func (b *testReceiver) start() {
 	b.t.Helper()
 	require.NoError(b.t, b.Start(context.Background(), componenttest.NewNopHost()))
 	b.t.Cleanup(func() {
@@ -126,7 +126,7 @@ func (b *bench) start() {
 	})
 }
 
-func (b *bench) url(path string) string {
+func (b *testReceiver) url(path string) string {
 	return "http://" + b.server.Addr().String() + path
 }
 
@@ -138,7 +138,7 @@ type answer struct {
 }
 
 // send makes a request. Headers are name, value, name, value...
-func (b *bench) send(method, path string, body io.Reader, headers ...string) (answer, error) {
+func (b *testReceiver) send(method, path string, body io.Reader, headers ...string) (answer, error) {
 	request, err := http.NewRequest(method, b.url(path), body)
 	if err != nil {
 		return answer{}, err
@@ -156,7 +156,7 @@ func (b *bench) send(method, path string, body io.Reader, headers ...string) (an
 
 // push sends a body to /v1/pprof with this query. It may be called from any
 // goroutine; where there is no answer, the test fails and the status is 0.
-func (b *bench) push(query string, body []byte, headers ...string) answer {
+func (b *testReceiver) push(query string, body []byte, headers ...string) answer {
 	b.t.Helper()
 	a, err := b.send(http.MethodPost, "/v1/pprof"+query, bytes.NewReader(body), headers...)
 	assert.NoError(b.t, err)
@@ -217,7 +217,7 @@ func plain(t *testing.T, p *profile.Profile) []byte {
 }
 
 // counts are the values of a counter, by one of its attributes.
-func (b *bench) counts(metric, by string) map[string]int64 {
+func (b *testReceiver) counts(metric, by string) map[string]int64 {
 	b.t.Helper()
 	counts := map[string]int64{}
 	got, err := b.telemetry.GetMetric(metric)
@@ -231,7 +231,7 @@ func (b *bench) counts(metric, by string) map[string]int64 {
 	return counts
 }
 
-// allocatedBy is how many bytes are allocated meanwhile, by anyone.
+// allocatedBy is how many bytes are allocated meanwhile, in the whole process.
 func allocatedBy(work func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

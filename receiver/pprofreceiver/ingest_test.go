@@ -37,7 +37,7 @@ func withTypes(types ...string) *profile.Profile {
 func TestIngest(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	next := newSink(t)
-	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
+	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test}", next)
 	name := "check out{region=eu,__session_id__=abc,otel.scope.name=com.grafana.pyroscope/go,otel.scope.version=v1.4.3,process.runtime.name=go}"
 	query := url.Values{
 		"name": {name}, "from": {"1700000000000000000"}, "until": {"1700000010000000000"}, "spyName": {"gospy"},
@@ -116,7 +116,7 @@ func TestIngestTemporality(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			next := newSink(t)
-			b := startBench(t, serverYAML, next)
+			b := startTestReceiver(t, serverYAML, next)
 			p := withTypes(row.types...)
 			parts := []formPart{{"profile", "p", plain(t, p)}, {"prev_profile", "p", []byte("whatever")}}
 			if row.config != "" {
@@ -163,7 +163,7 @@ func TestIngestCountsSkippedPartsOfWhatIsAccepted(t *testing.T) {
 		{errors.New("not now"), map[string]int64{}},
 		{nil, map[string]int64{"previous_profile": 1, "other": 1}},
 	} {
-		b := startBench(t, serverYAML, consumertest.NewErr(row.next))
+		b := startTestReceiver(t, serverYAML, consumertest.NewErr(row.next))
 		b.sendForm(pyroscope.IngestPath, parts...)
 		assert.Equal(t, row.want, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
 	}
@@ -210,7 +210,7 @@ func TestIngestRejections(t *testing.T) {
 		{name: "a malformed query", query: "name=%zz", parts: []formPart{profilePart}, status: 400, says: "query: malformed"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := startBench(t, serverYAML, consumertest.NewNop())
+			b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 			body, headers := row.raw, []string(nil)
 			if row.parts != nil {
 				body, headers = form(t, row.parts...)
@@ -244,7 +244,7 @@ func TestIngestNames(t *testing.T) {
 		"":                                            {"service.name": "unknown_service:app"},
 	} {
 		next := newSink(t)
-		b := startBench(t, serverYAML, next)
+		b := startTestReceiver(t, serverYAML, next)
 		got, err := b.send(http.MethodPost, "/ingest?format=pprof&name="+url.QueryEscape(name), bytes.NewReader(plain(t, samplePprof("/bin/app", 1))))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, got.status, "%s: %s", name, got.body)

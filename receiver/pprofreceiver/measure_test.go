@@ -23,8 +23,8 @@ import (
 // What a push takes is measured, by every way to push.
 func TestTranslationIsMeasured(t *testing.T) {
 	profile := plain(t, samplePprof("/bin/app", 1))
-	for _, w := range wires {
-		b := startBench(t, serverYAML, consumertest.NewNop())
+	for _, w := range protocols {
+		b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 		require.Equal(t, w.success, b.sendBy(w, profiletest.Gzip(t, profile)).status)
 		assert.Equal(t, map[string]int64{"http": int64(len(profile))}, b.counts("otelcol_receiver_pprof_payload_size", "transport"), w.name)
 		duration, err := b.telemetry.GetMetric("otelcol_receiver_pprof_translation_duration")
@@ -57,7 +57,7 @@ func TestRejectionsAreCountedByReason(t *testing.T) {
 		{reason: "not_found", path: "/", body: good},
 	} {
 		var next xconsumer.Profiles = consumertest.NewErr(row.next)
-		b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
+		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
 		method, path := row.method, row.path
 		if method == "" {
 			method = http.MethodPost

@@ -115,7 +115,7 @@ func TestStatuses_R10(t *testing.T) {
 			if row.next == nil {
 				row.next = ok
 			}
-			b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
+			b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
 
 			profiletest.Injected(t, "1 requests")
 			got, err := b.send(row.method, row.path, bytes.NewReader(row.body), row.headers...)
@@ -151,7 +151,7 @@ func TestStatuses_R10(t *testing.T) {
 }
 
 func TestProtobufContentTypeIsMirrored(t *testing.T) {
-	b := startBench(t, serverYAML, consumertest.NewNop())
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	got := b.push("", nil, "Content-Type", "application/x-protobuf")
 	assert.Equal(t, http.StatusBadRequest, got.status)
 	assert.Equal(t, "application/x-protobuf", got.header.Get("Content-Type"))
@@ -159,7 +159,7 @@ func TestProtobufContentTypeIsMirrored(t *testing.T) {
 
 func TestCompressionAlgorithmsAreObeyed(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, compression_algorithms: [\"\", zstd]}", consumertest.NewNop())
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, compression_algorithms: [\"\", zstd]}", consumertest.NewNop())
 	assert.Equal(t, 204, b.push("", profiletest.Zstd(t, good), "Content-Encoding", "zstd").status)
 	assert.Equal(t, 415, b.push("", profiletest.Gzip(t, good), "Content-Encoding", "gzip").status)
 	assert.Equal(t, 204, b.push("", profiletest.Gzip(t, good)).status, "pprof's own gzip is not a Content-Encoding")
@@ -167,7 +167,7 @@ func TestCompressionAlgorithmsAreObeyed(t *testing.T) {
 
 func TestBodyLimit(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, max_request_body_size: 1000}", consumertest.NewNop())
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_request_body_size: 1000}", consumertest.NewNop())
 	assert.Equal(t, 204, b.push("", good).status)
 
 	got := b.push("", make([]byte, 1001))
@@ -185,7 +185,7 @@ func TestBodyLimit(t *testing.T) {
 func TestPush(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	next := newSink(t)
-	b := startBench(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
+	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: test, host.name: from-config}", next)
 
 	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&profile_type=cpu", plain(t, p)).status)
 
@@ -222,7 +222,7 @@ func TestCorpusArrivesWhole(t *testing.T) {
 		}
 		t.Run(file.Name, func(t *testing.T) {
 			next := newSink(t)
-			b := startBench(t, serverYAML, next)
+			b := startTestReceiver(t, serverYAML, next)
 			got := b.push("?service.name=x", file.Data)
 			require.Equal(t, 204, got.status, got.body)
 			want, err := profile.ParseData(file.Data)
@@ -246,7 +246,7 @@ func TestServiceName(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			next := newSink(t)
-			b := startBench(t, serverYAML+row.config, next)
+			b := startTestReceiver(t, serverYAML+row.config, next)
 			require.Equal(t, 204, b.push(row.query, plain(t, samplePprof(row.binary, 1))).status)
 			name, _ := next.only().ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 			assert.Equal(t, row.want, name.AsString())
@@ -259,7 +259,7 @@ func TestEmptyProfileIsCounted_R5(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.Sample = nil
 	next := newSink(t)
-	b := startBench(t, serverYAML, next)
+	b := startTestReceiver(t, serverYAML, next)
 	require.Equal(t, 204, b.push("", plain(t, p)).status)
 	assert.Zero(t, next.SampleCount())
 	metadatatest.AssertEqualReceiverPprofEmptyProfiles(t, b.telemetry, []metricdata.DataPoint[int64]{{
@@ -277,7 +277,7 @@ func TestConfiguredLabels(t *testing.T) {
 	}
 	p.Sample[0].NumLabel = map[string][]int64{"at": {p.TimeNanos + 5}}
 	next := newSink(t)
-	b := startBench(t, serverYAML+"links: {trace_id: the trace, span_id: the span}\ntimestamp_label: at", next)
+	b := startTestReceiver(t, serverYAML+"links: {trace_id: the trace, span_id: the span}\ntimestamp_label: at", next)
 	require.Equal(t, 204, b.push("", plain(t, p)).status)
 
 	pd := next.only()
@@ -314,7 +314,7 @@ func TestLinksOfKnownLabels(t *testing.T) {
 			p := samplePprof("/bin/app", 1)
 			p.Sample[0].Label, p.Sample[0].NumLabel = row.labels, row.numbers
 			next := newSink(t)
-			b := startBench(t, serverYAML, next)
+			b := startTestReceiver(t, serverYAML, next)
 			require.Equal(t, 204, b.push("", plain(t, p)).status)
 			pd := next.only()
 			sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
@@ -349,7 +349,7 @@ func TestProfileIDs(t *testing.T) {
 	data := plain(t, samplePprof("/bin/app", 3))
 	idsOf := func(config, query string, body []byte) []pprofile.ProfileID {
 		next := newSink(t)
-		b := startBench(t, serverYAML+config, next)
+		b := startTestReceiver(t, serverYAML+config, next)
 		require.Equal(t, 204, b.push(query, body).status)
 		ids := profileIDs(t, next.only())
 		require.Len(t, ids, 2)
@@ -386,7 +386,7 @@ func TestProfileIDsOfOneSampleType(t *testing.T) {
 	stamped.NumLabel = map[string][]int64{"end_timestamp_ns": {p.TimeNanos + 1}}
 	p.Sample = append(p.Sample, &stamped)
 	next := newSink(t)
-	b := startBench(t, serverYAML, next)
+	b := startTestReceiver(t, serverYAML, next)
 	got := b.push("", plain(t, p))
 	require.Equal(t, 204, got.status, got.body)
 	ids := profileIDs(t, next.only())
@@ -401,7 +401,7 @@ func TestProfileIDsOfOneSampleType(t *testing.T) {
 // A length that a gzip trailer or a zstd header makes up costs nothing.
 func TestLyingSizes(t *testing.T) {
 	data := plain(t, samplePprof("/bin/app", 3))
-	b := startBench(t, serverYAML, newSink(t))
+	b := startTestReceiver(t, serverYAML, newSink(t))
 	big := profiletest.Gzip(t, data)
 	binary.LittleEndian.PutUint32(big[len(big)-4:], 0xffffffff)
 	assert.Equal(t, 400, b.push("", big).status)
@@ -412,7 +412,7 @@ func TestLyingSizes(t *testing.T) {
 }
 
 func TestErrorsAreValidUTF8(t *testing.T) {
-	b := startBench(t, serverYAML, consumertest.NewErr(errors.New("bad \xff bytes")))
+	b := startTestReceiver(t, serverYAML, consumertest.NewErr(errors.New("bad \xff bytes")))
 	got := b.push("", plain(t, samplePprof("/bin/app", 3)))
 	assert.Equal(t, 503, got.status)
 	assert.Contains(t, got.body, "bad \ufffd bytes")

@@ -56,7 +56,7 @@ func TestReadmeConfigurations(t *testing.T) {
 
 // The receiver creator finds out by trying that a receiver has no endpoint of its
 // own at the top.
-func TestEndpointAtTheTopIsRefused(t *testing.T) {
+func TestEndpointAtTheTopIsRejected(t *testing.T) {
 	conf := confmap.NewFromStringMap(map[string]any{"endpoint": "10.1.2.3:6060"})
 	assert.Error(t, conf.Unmarshal(createDefaultConfig()))
 }

@@ -25,7 +25,7 @@ func TestTargetsThatTellOnce(t *testing.T) {
 		begin := time.Now()
 		next := newSink(t)
 		offered := 0
-		b := newBench(t, targetsYAML("profiles: [delta_mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+		b := newTestReceiver(t, targetsYAML("profiles: [delta_mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 			if offered++; offered == 5 {
 				return errors.New("not now")
 			}
@@ -67,7 +67,7 @@ func TestUnusableAnswersOfTargetsThatTellOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				next := newSink(t)
-				b := newBench(t, targetsYAML("profiles: [delta_mutex]", "a"), next)
+				b := newTestReceiver(t, targetsYAML("profiles: [delta_mutex]", "a"), next)
 				scrapes, target := 0, &counters{t: t}
 				defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if scrapes++; scrapes == 2 || scrapes == 3 {

@@ -67,7 +67,7 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 // serveOver serves what the scraper of b asks for, whatever the host. What it
 // returns ends the server, and has to be called in the same bubble.
-func serveOver(t *testing.T, b *bench, handler http.Handler) (stop func()) {
+func serveOver(t *testing.T, b *testReceiver, handler http.Handler) (stop func()) {
 	t.Helper()
 	network := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: handler}
@@ -98,7 +98,7 @@ func targetsYAML(keys string, hosts ...string) string {
 }
 
 // outcomes counts the scrapes of each target, or of all for "", by outcome.
-func (b *bench) outcomes(target string) map[string]int {
+func (b *testReceiver) outcomes(target string) map[string]int {
 	b.t.Helper()
 	counts := map[string]int{}
 	for _, point := range points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_scrapes").DataPoints {
@@ -111,7 +111,7 @@ func (b *bench) outcomes(target string) map[string]int {
 }
 
 // up is the health of each target and kind.
-func (b *bench) up() map[string]int {
+func (b *testReceiver) up() map[string]int {
 	b.t.Helper()
 	health := map[string]int{}
 	for _, point := range points[metricdata.Gauge[int64]](b, "otelcol_receiver_pprof_target_up").DataPoints {
@@ -123,7 +123,7 @@ func (b *bench) up() map[string]int {
 }
 
 // points is the data of a metric, the zero value when there is none.
-func points[T any](b *bench, name string) (data T) {
+func points[T any](b *testReceiver, name string) (data T) {
 	b.t.Helper()
 	found, err := b.telemetry.GetMetric(name)
 	if err != nil {
@@ -257,7 +257,7 @@ func TestBadTargets_R14(t *testing.T) {
 			hosts = append(hosts, host)
 		}
 		next := newSink(t)
-		b := newBench(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 2MiB\nmax_in_flight: 2MiB", hosts...), next)
+		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 2MiB\nmax_in_flight: 2MiB", hosts...), next)
 		var mu sync.Mutex
 		var longest time.Duration
 		elsewhere := false
@@ -313,7 +313,7 @@ func TestBadTargets_R14(t *testing.T) {
 // A scrape that hangs does not end Shutdown later, whatever it waits for.
 func TestScrapeStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, targetsYAML("profiles: [cpu, heap]", "a", "b"), newSink(t))
+		b := newTestReceiver(t, targetsYAML("profiles: [cpu, heap]", "a", "b"), newSink(t))
 		asked := make(chan struct{}, 4)
 		defer serveOver(t, b, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			asked <- struct{}{}
@@ -404,7 +404,7 @@ func arrivals(t *testing.T, payloads []pprofile.Profiles) (all []arrived) {
 func TestScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newSink(t)
-		b := newBench(t, "resource_attributes: {host.name: here, service.name: common}\n"+`
+		b := newTestReceiver(t, "resource_attributes: {host.name: here, service.name: common}\n"+`
 remote:
   profiles: [cpu, heap, mutex]
   cpu_duration: 7s
@@ -456,7 +456,7 @@ func TestScrapeOfOneURL(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			next := newSink(t)
-			b := newBench(t, "remote: {endpoint: 'http://a"+query+"'}", next)
+			b := newTestReceiver(t, "remote: {endpoint: 'http://a"+query+"'}", next)
 			target := &counters{t: t}
 			defer serveOver(t, b, target)()
 			require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
@@ -473,12 +473,12 @@ func TestScrapeOfOneURL(t *testing.T) {
 
 // What the pipeline cannot take now is in the next difference; what it refuses for
 // good is lost. Either way the sum tells.
-func TestRefusedDifferences(t *testing.T) {
+func TestRejectedDeltas(t *testing.T) {
 	for permanent, want := range map[bool]int64{false: 30, true: 20} {
 		synctest.Test(t, func(t *testing.T) {
 			next := newSink(t)
 			calls := 0
-			b := newBench(t, targetsYAML("profiles: [mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+			b := newTestReceiver(t, targetsYAML("profiles: [mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 				calls++
 				switch {
 				case calls > 1:
@@ -507,7 +507,7 @@ func TestRefusedDifferences(t *testing.T) {
 func TestRestartedTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newSink(t)
-		b := newBench(t, targetsYAML("profiles: [mutex]", "a"), next)
+		b := newTestReceiver(t, targetsYAML("profiles: [mutex]", "a"), next)
 		target := &counters{t: t, base: 100}
 		defer serveOver(t, b, target)()
 		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
@@ -530,7 +530,7 @@ func TestScrapeCarriesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newSink(t)
 		calls := 0
-		b := newBench(t, targetsYAML("profiles: [goroutine]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 			if calls++; calls == 1 {
 				panic("out of the blue")
 			}
@@ -554,7 +554,7 @@ func TestLargeBodiesDoNotBlockOthers(t *testing.T) {
 		for i := range 20 {
 			hosts = append(hosts, fmt.Sprintf("large-%d", i))
 		}
-		b := newBench(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 8MiB\nmax_in_flight: 8MiB", hosts...), next)
+		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 8MiB\nmax_in_flight: 8MiB", hosts...), next)
 		good := &counters{t: t}
 		defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Host == "good" {
@@ -599,7 +599,7 @@ func TestCredentialsStay_R15(t *testing.T) {
 	}))
 	defer target.Close()
 	next := newSink(t)
-	b := startBench(t, `
+	b := startTestReceiver(t, `
 remote:
   collection_interval: 20ms
   timeout: 10s
@@ -633,7 +633,7 @@ func TestSecretsOfTargetsAreNotShown_R16(t *testing.T) {
 		yaml += "    - endpoint: " + target.URL + "/" + name + "?token=s3cret\n"
 	}
 	yaml += "    - endpoint: http://127.0.0.1:1/?token=s3cret\n    - endpoint: https://" + target.Listener.Addr().String() + "/?token=s3cret\n"
-	b := startBench(t, yaml, newSink(t))
+	b := startTestReceiver(t, yaml, newSink(t))
 	require.Eventually(t, func() bool {
 		total := 0
 		for _, n := range b.outcomes("") {
@@ -647,7 +647,7 @@ func TestSecretsOfTargetsAreNotShown_R16(t *testing.T) {
 }
 
 // requireNoSecrets looks for a secret in all that b has logged and measured.
-func (b *bench) requireNoSecrets(secret string) {
+func (b *testReceiver) requireNoSecrets(secret string) {
 	b.t.Helper()
 	for _, entry := range b.logs.All() {
 		assert.NotContains(b.t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)

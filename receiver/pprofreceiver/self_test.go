@@ -49,7 +49,7 @@ func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]map[st
 
 func TestSelf(t *testing.T) {
 	next := newSink(t)
-	b := startBench(t, "self: {collection_interval: 200ms, cpu_duration: 50ms}\nresource_attributes: {host.name: here}", next)
+	b := startTestReceiver(t, "self: {collection_interval: 200ms, cpu_duration: 50ms}\nresource_attributes: {host.name: here}", next)
 	want := map[string]map[string]string{
 		"cpu":       {"samples": "delta", "cpu": "delta"},
 		"heap":      {"alloc_objects": "cumulative", "alloc_space": "cumulative", "inuse_objects": "instant", "inuse_space": "instant"},
@@ -83,7 +83,7 @@ func TestSelf(t *testing.T) {
 
 func TestSelfTakesWhatIsAskedFor(t *testing.T) {
 	next := newSink(t)
-	b := startBench(t, "self: {collection_interval: 50ms, profiles: [goroutine]}", next)
+	b := startTestReceiver(t, "self: {collection_interval: 50ms, profiles: [goroutine]}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 3 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Equal(t, map[string]map[string]string{"goroutine": {"goroutine": "instant"}}, temporalities(t, next.AllProfiles()))
@@ -95,7 +95,7 @@ func TestCPUProfilerIsTaken_R18(t *testing.T) {
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
 	defer pprof.StopCPUProfile()
 	next := newSink(t)
-	b := startBench(t, "self: {collection_interval: 50ms, cpu_duration: 10ms}", next)
+	b := startTestReceiver(t, "self: {collection_interval: 50ms, cpu_duration: 10ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 4 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	got := temporalities(t, next.AllProfiles())
@@ -111,11 +111,11 @@ func TestCPUProfilerIsTaken_R18(t *testing.T) {
 func TestReceiversShareTheCPUProfiler(t *testing.T) {
 	const yaml = "self: {collection_interval: 60ms, cpu_duration: 20ms, profiles: [cpu]}"
 	var sinks []*sink
-	var benches []*bench
+	var benches []*testReceiver
 	for range 3 {
 		next := newSink(t)
 		sinks = append(sinks, next)
-		benches = append(benches, startBench(t, yaml, next))
+		benches = append(benches, startTestReceiver(t, yaml, next))
 	}
 	require.Eventually(t, func() bool {
 		for _, s := range sinks {
@@ -141,10 +141,10 @@ func goroutinesIn(t *testing.T, function string) int {
 
 // Shutdown does not wait for a CPU profile to end, nor for a consumer.
 func TestSelfStopsAtOnce(t *testing.T) {
-	b := newBench(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
+	b := newTestReceiver(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	require.Eventually(t, func() bool { return goroutinesIn(t, "runtime/pprof.profileWriter") == 1 }, time.Minute, time.Millisecond, "it profiles")
-	waiting := newBench(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
+	waiting := newTestReceiver(t, "self: {collection_interval: 2h, cpu_duration: 1h, profiles: [cpu]}", newSink(t))
 	require.NoError(t, waiting.Start(t.Context(), componenttest.NewNopHost()))
 	require.Eventually(t, func() bool { return goroutinesIn(t, "internal/self.profileCPU") == 2 }, time.Minute, time.Millisecond, "it waits for the profiler")
 	require.NoError(t, waiting.Shutdown(t.Context()))
@@ -153,7 +153,7 @@ func TestSelfStopsAtOnce(t *testing.T) {
 	pprof.StopCPUProfile()
 
 	stuck := newGate(t, newSink(t), true)
-	b = newBench(t, "self: {profiles: [heap]}", stuck)
+	b = newTestReceiver(t, "self: {profiles: [heap]}", stuck)
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	<-stuck.entered
 	require.NoError(t, b.Shutdown(t.Context()))
@@ -163,7 +163,7 @@ func TestSelfStopsAtOnce(t *testing.T) {
 func TestSelfCarriesOn(t *testing.T) {
 	next := newSink(t)
 	calls := 0
-	b := startBench(t, "self: {collection_interval: 20ms, profiles: [goroutine]}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
+	b := startTestReceiver(t, "self: {collection_interval: 20ms, profiles: [goroutine]}", consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		calls++
 		switch calls {
 		case 1:
@@ -186,13 +186,13 @@ func TestRatesAreRestored_R18(t *testing.T) {
 	defer runtime.SetMutexProfileFraction(before)
 	rate := func() int { return runtime.SetMutexProfileFraction(-1) }
 
-	untouched := startBench(t, "self: {profiles: [mutex, block]}", newSink(t))
+	untouched := startTestReceiver(t, "self: {profiles: [mutex, block]}", newSink(t))
 	assert.Equal(t, outside, rate(), "nobody asked")
 
-	ten := newBench(t, "self: {profiles: [mutex], mutex_profile_fraction: 10, block_profile_fraction: 1000}", newSink(t))
+	ten := newTestReceiver(t, "self: {profiles: [mutex], mutex_profile_fraction: 10, block_profile_fraction: 1000}", newSink(t))
 	require.NoError(t, ten.Start(t.Context(), componenttest.NewNopHost()))
 	assert.Equal(t, 10, rate())
-	five := newBench(t, "self: {profiles: [mutex], mutex_profile_fraction: 5}", newSink(t))
+	five := newTestReceiver(t, "self: {profiles: [mutex], mutex_profile_fraction: 5}", newSink(t))
 	require.NoError(t, five.Start(t.Context(), componenttest.NewNopHost()))
 	assert.Equal(t, 5, rate())
 	require.NoError(t, five.Shutdown(t.Context()))
@@ -206,7 +206,7 @@ func TestRatesAreRestored_R18(t *testing.T) {
 
 func TestSelfMutexBlockAndAllocs(t *testing.T) {
 	next := newSink(t)
-	b := startBench(t, "self: {collection_interval: 20ms, profiles: [allocs, mutex, block], mutex_profile_fraction: 1, block_profile_fraction: 1}", next)
+	b := startTestReceiver(t, "self: {collection_interval: 20ms, profiles: [allocs, mutex, block], mutex_profile_fraction: 1, block_profile_fraction: 1}", next)
 	for range 10 { // a contention, and a wait
 		var mu sync.Mutex
 		var done sync.WaitGroup

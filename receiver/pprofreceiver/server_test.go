@@ -61,7 +61,7 @@ func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
 func TestInFlightLimit(t *testing.T) {
 	next := newSink(t)
 	slow := newGate(t, next, true)
-	b := newBench(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1KiB, max_in_flight: 1KiB}", slow)
+	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1KiB, max_in_flight: 1KiB}", slow)
 	b.start()
 	p := samplePprof("/bin/app", 1)
 	p.Comments = []string{strings.Repeat("x", 500)}
@@ -85,7 +85,7 @@ func TestInFlightLimit(t *testing.T) {
 func TestShutdownFinishesRequests(t *testing.T) {
 	next := newSink(t)
 	slow := newGate(t, next, true)
-	b := newBench(t, serverYAML, slow)
+	b := newTestReceiver(t, serverYAML, slow)
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	answered := make(chan answer)
 	body := plain(t, samplePprof("/bin/app", 1))
@@ -115,25 +115,25 @@ func TestTakenPort(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
 	endpoint := taken.Addr().String()
-	b := newBench(t, fmt.Sprintf("server: {endpoint: %s}\nself:", endpoint), newSink(t))
+	b := newTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}\nself:", endpoint), newSink(t))
 	require.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), endpoint)
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
-	b := newBench(t, serverYAML+"self:", newSink(t))
+	b := newTestReceiver(t, serverYAML+"self:", newSink(t))
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
 func TestStopAndStartAgain(t *testing.T) {
-	first := startBench(t, serverYAML, consumertest.NewNop())
+	first := startTestReceiver(t, serverYAML, consumertest.NewNop())
 	endpoint := first.server.Addr().String()
 	require.NoError(t, first.Shutdown(t.Context()))
-	second := startBench(t, fmt.Sprintf("server: {endpoint: %s}", endpoint), consumertest.NewNop())
+	second := startTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}", endpoint), consumertest.NewNop())
 	assert.Equal(t, 204, second.push("", plain(t, samplePprof("/bin/app", 1))).status)
 }
 
-// doorman is an authenticator that lets nobody in without the password.
+// doorman is an authenticator that rejects requests without the password.
 type doorman struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -155,7 +155,7 @@ func (h hostWith) GetExtensions() map[component.ID]component.Component { return 
 // What confighttp refuses has the same kind of answer.
 func TestUnauthenticated(t *testing.T) {
 	next := newSink(t)
-	b := newBench(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", next)
+	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", next)
 	host := hostWith{component.MustNewID("doorman"): doorman{}}
 	require.NoError(t, b.Start(t.Context(), host))
 	defer func() { require.NoError(t, b.Shutdown(context.Background())) }()
@@ -172,7 +172,7 @@ func TestUnauthenticated(t *testing.T) {
 }
 
 func TestUnknownAuthenticator(t *testing.T) {
-	b := newBench(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: nobody}}", consumertest.NewNop())
+	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: nobody}}", consumertest.NewNop())
 	require.Error(t, b.Start(t.Context(), hostWith{}))
 	require.NoError(t, b.Shutdown(t.Context()))
 }

@@ -40,7 +40,7 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 	strange.TimeNanos = -1
 	empty := samplePprof("/bin/app", 1)
 	empty.Sample = nil
-	var all []*bench
+	var all []*testReceiver
 	for i, name := range []string{"", "other"} {
 		dir := t.TempDir()
 		for n := range 1 + i {
@@ -53,7 +53,7 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 		set.ID = component.NewIDWithName(metadata.Type, name)
 		r, err := newReceiver(set, cfg, newSink(t))
 		require.NoError(t, err)
-		b := &bench{pprofReceiver: r, server: sectionOf[*httpserver.Server](r), t: t, client: &http.Client{Transport: &http.Transport{}}, telemetry: telemetry}
+		b := &testReceiver{pprofReceiver: r, server: sectionOf[*httpserver.Server](r), t: t, client: &http.Client{Transport: &http.Transport{}}, telemetry: telemetry}
 		require.NoError(t, b.Start(context.Background(), componenttest.NewNopHost()))
 		for range 1 + i {
 			require.Equal(t, 204, b.push("", plain(t, strange)).status)
@@ -80,5 +80,5 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 	for _, name := range []string{"payload_size", "translation_duration", "scrapes", "scrape_duration"} {
 		assert.Len(t, got[name], 2, name)
 	}
-	assert.Len(t, got, 10, "all but target_up, which nobody observes any more")
+	assert.Len(t, got, 10, "all but target_up, which is not observed any more")
 }

@@ -51,7 +51,7 @@ func TestTLS(t *testing.T) {
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	next := newSink(t)
-	b := startBench(t, "server: {endpoint: 127.0.0.1:0, tls: {cert_file: "+at("cert.pem")+", key_file: "+at("key.pem")+", client_ca_file: "+at("cert.pem")+"}}", next)
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, tls: {cert_file: "+at("cert.pem")+", key_file: "+at("key.pem")+", client_ca_file: "+at("cert.pem")+"}}", next)
 
 	authorities := x509.NewCertPool()
 	authorities.AddCert(parsed)
@@ -66,7 +66,7 @@ func TestTLS(t *testing.T) {
 	url := "https://" + b.server.Addr().String()
 	profile := plain(t, samplePprof("/bin/app", 1))
 	trusted := clientOf(certificate)
-	for _, w := range wires {
+	for _, w := range protocols {
 		body, headers := w.wrap(t, profile)
 		request, err := http.NewRequest(http.MethodPost, url+w.path, bytes.NewReader(body))
 		require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestTLS(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		assert.Equal(t, w.success, response.StatusCode, w.name)
 	}
-	assert.Equal(t, 2*len(wires), next.SampleCount())
+	assert.Equal(t, 2*len(protocols), next.SampleCount())
 
 	response, err := clientOf().Post(url+"/v1/pprof", "", bytes.NewReader(profile))
 	if err == nil {
@@ -89,5 +89,5 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode, "without TLS")
-	assert.Equal(t, 2*len(wires), next.SampleCount())
+	assert.Equal(t, 2*len(protocols), next.SampleCount())
 }

@@ -21,16 +21,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
-// wire is a way to push one profile.
-type wire struct {
+// protocol is a way to push one profile.
+type protocol struct {
 	name    string
 	success int
 	path    string
 	wrap    func(t *testing.T, profile []byte) (body []byte, headers []string)
 }
 
-// wires are all ways to push, as the clients of each go them.
-var wires = []wire{
+// protocols are all ways to push, as the clients of each go them.
+var protocols = []protocol{
 	{"pprof", http.StatusNoContent, "/v1/pprof?service.name=checkout", func(_ *testing.T, profile []byte) ([]byte, []string) {
 		return profile, nil
 	}},
@@ -61,8 +61,8 @@ var wires = []wire{
 	}},
 }
 
-// send pushes a profile by this wire. It may be called from any goroutine.
-func (b *bench) sendBy(w wire, profile []byte) answer {
+// sendBy pushes a profile in this protocol. It may be called from any goroutine.
+func (b *testReceiver) sendBy(w protocol, profile []byte) answer {
 	b.t.Helper()
 	body, headers := w.wrap(b.t, profile)
 	a, err := b.send(http.MethodPost, w.path, bytes.NewReader(body), headers...)
