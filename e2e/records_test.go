@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -82,7 +83,7 @@ func readFile(t *testing.T, path string) [][]profiletest.Expanded {
 			t.Fatalf("%s: record %d: %v", path, i, err)
 		}
 		if len(violations) > 0 {
-			t.Errorf("%s: record %d does not conform to the format:\n  %s", path, i, strings.Join(violations, "\n  "))
+			t.Errorf("%s: record %d does not conform to the format: %v", path, i, violations)
 		}
 		records = append(records, record)
 	}
@@ -158,13 +159,12 @@ func splitLines(data []byte) ([][]byte, error) {
 	return lines, nil
 }
 
-func readProto(message []byte) (record []profiletest.Expanded, violations []string, err error) {
-	violations, _ = profiletest.ConformanceBytes(message)
+func readProto(message []byte) (record []profiletest.Expanded, violations []conformance.Finding, err error) {
 	record, err = profiletest.ExpandBytes(message)
-	return record, violations, err
+	return record, conformance.CheckBytes(message).Violations(), err
 }
 
-func readJSON(line []byte) (record []profiletest.Expanded, violations []string, err error) {
+func readJSON(line []byte) (record []profiletest.Expanded, violations []conformance.Finding, err error) {
 	if !json.Valid(line) {
 		return nil, nil, fmt.Errorf("encoding/json cannot read it")
 	}
@@ -172,9 +172,8 @@ func readJSON(line []byte) (record []profiletest.Expanded, violations []string, 
 	if err != nil {
 		return nil, nil, err
 	}
-	violations, _ = profiletest.Conformance(pd)
 	record, err = profiletest.Expand(pd)
-	return record, violations, err
+	return record, conformance.Check(pd).Violations(), err
 }
 
 // serviceName returns the service.name of a profile's resource, or "".

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -176,12 +177,12 @@ func (m *model) requireSame(t *testing.T, want []profiletest.Expanded, partition
 	t.Helper()
 	var got []profiletest.Expanded
 	for key, pd := range partitions {
-		violations, _ := profiletest.Conformance(pd)
+		violations := conformance.Check(pd).Violations()
 		hasOriginal := false
 		eachProfile(pd, func(p pprofile.Profile) { hasOriginal = hasOriginal || p.OriginalPayloadFormat() != "" })
-		require.Empty(t, slices.DeleteFunc(violations, func(v string) bool {
+		require.Empty(t, slices.DeleteFunc(violations, func(v conformance.Finding) bool {
 			// Samples that stay as they are may have become equal by their locations.
-			return hasOriginal && strings.HasPrefix(v, "sample identity")
+			return hasOriginal && v.Rule == conformance.SampleIdentity
 		}))
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))

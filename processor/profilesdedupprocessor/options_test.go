@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 )
 
 // snapshot is a reading of one sample.
@@ -47,8 +47,8 @@ func (d *routed) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) erro
 			return consumererror.NewPermanent(errors.New("a resource of another value"))
 		}
 	}
-	if violations, _ := profiletest.Conformance(pd); len(violations) > 0 {
-		return consumererror.NewPermanent(errors.New(violations[0]))
+	if violations := conformance.Check(pd).Violations(); len(violations) > 0 {
+		return consumererror.NewPermanent(errors.New(violations[0].String()))
 	}
 	d.others[values] = strings.Join(metadata.Get("tenant"), ",")
 	eachProfile(pd, func(p pprofile.Profile) { d.accepted[values] += p.Samples().At(0).Values().At(0) })

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -80,7 +81,7 @@ func (s *scenarioSink) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles
 		line += fmt.Sprintf(" %s=%s", key, strings.Join(metadata.Get(key), ","))
 	}
 	s.out.WriteString(line + "\n")
-	if violations, _ := profiletest.Conformance(pd); len(violations) > 0 {
+	if violations := conformance.Check(pd).Violations(); len(violations) > 0 {
 		fmt.Fprintln(&s.out, "does not conform:", violations)
 	}
 	expanded, err := profiletest.Expand(pd)

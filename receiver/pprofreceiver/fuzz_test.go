@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
@@ -44,10 +45,9 @@ func FuzzRequests(f *testing.F) {
 	cfg, err := loadConfig("server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1MiB, max_in_flight: 16MiB}")
 	require.NoError(f, err)
 	telemetry := componenttest.NewTelemetry()
-	var violations []string
+	var violations []conformance.Finding
 	next := consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
-		found, _ := profiletest.Conformance(pd)
-		violations = append(violations, found...)
+		violations = append(violations, conformance.Check(pd).Violations()...)
 		return nil
 	})
 	r, err := newReceiver(settings(telemetry), cfg, next)

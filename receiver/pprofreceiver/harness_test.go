@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -30,7 +29,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
@@ -175,9 +174,8 @@ func newSink(t *testing.T) *sink {
 }
 
 func (s *sink) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	violations, _ := profiletest.Conformance(pd)
-	if len(violations) > 0 {
-		s.t.Errorf("not conforming: %s", strings.Join(violations, "; "))
+	if violations := conformance.Check(pd).Violations(); len(violations) > 0 {
+		s.t.Errorf("not conforming: %v", violations)
 	}
 	return s.ProfilesSink.ConsumeProfiles(ctx, pd)
 }
