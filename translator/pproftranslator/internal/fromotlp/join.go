@@ -23,8 +23,7 @@ type join struct {
 	column     int // of the current Profile
 	identities dictionary.Samples
 	parts      []parts       // by number of an identity
-	aggregates []int         // by number of an identity: its row without a timestamp plus one
-	timed      map[event]int // rows with a timestamp
+	rowOf      map[event]int
 	repeats    map[event]int // how often the current Profile had an event, by its first
 	rows       []event
 	values     []int64 // row by row
@@ -66,7 +65,7 @@ func newJoin(c *Converter, p *profile.Profile, g *group) *join {
 		symbols:   newSymbols(c, p),
 		columns:   len(g.columns),
 		maxValues: freeValues + (maxSparseness+1)*values,
-		timed:     map[event]int{},
+		rowOf:     map[event]int{},
 		repeats:   map[event]int{},
 	}
 }
@@ -84,12 +83,9 @@ func (j *join) addSample(s pprofile.Sample) error {
 	}
 	values, times := s.Values(), s.TimestampsUnixNano()
 	if times.Len() == 0 {
-		row := j.aggregates[identity] - 1
-		if row < 0 {
-			if row, err = j.newRow(event{identity: identity, repeat: -1}); err != nil {
-				return err
-			}
-			j.aggregates[identity] = row + 1
+		row, err := j.row(event{identity: identity, repeat: -1})
+		if err != nil {
+			return err
 		}
 		return addAll(&j.values[row*j.columns+j.column], values.All())
 	}
@@ -98,12 +94,9 @@ func (j *join) addSample(s pprofile.Sample) error {
 		repeat := j.repeats[e]
 		j.repeats[e]++
 		e.repeat = repeat
-		row, ok := j.timed[e]
-		if !ok {
-			if row, err = j.newRow(e); err != nil {
-				return err
-			}
-			j.timed[e] = row
+		row, err := j.row(e)
+		if err != nil {
+			return err
 		}
 		value := int64(1) // of a timestamp without a value
 		if values.Len() > 0 {
@@ -133,16 +126,20 @@ func (j *join) identity(s pprofile.Sample) (int32, error) {
 			return 0, err
 		}
 		j.parts = append(j.parts, parts{stack: stack, labels: j.labelsOf(s, set)})
-		j.aggregates = append(j.aggregates, 0)
 	}
 	return number, nil
 }
 
-func (j *join) newRow(e event) (int, error) {
+// row returns the row of e, which may be new.
+func (j *join) row(e event) (int, error) {
+	if row, ok := j.rowOf[e]; ok {
+		return row, nil
+	}
 	if len(j.values)+j.columns > j.maxValues {
 		return 0, fmt.Errorf("the %d sample types share too few samples for a pprof: it would hold over %d zeros for each value",
 			j.columns, maxSparseness)
 	}
+	j.rowOf[e] = len(j.rows)
 	j.rows = append(j.rows, e)
 	j.values = append(j.values, make([]int64, j.columns)...)
 	return len(j.rows) - 1, nil
