@@ -13,9 +13,11 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"go.opentelemetry.io/collector/confmap"
 )
 
@@ -67,7 +69,7 @@ func Parse(text string) (Size, error) {
 	case isShare && (err != nil || n > 100):
 		return 0, fmt.Errorf("is %q: must be at most 100%%", text)
 	case err != nil || n > math.MaxInt64/int64(unit):
-		return 0, tooLarge(strconv.Quote(text))
+		return 0, fmt.Errorf("is %q: must be at most %d bytes", text, int64(math.MaxInt64))
 	case isShare:
 		high, low := bits.Mul64(uint64(MemoryLimit()), uint64(n))
 		share, _ := bits.Div64(high, low, 100)
@@ -105,10 +107,6 @@ func notASize(found any) error {
 	return fmt.Errorf("is %v: must be a whole number of bytes, a size with a unit (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB) such as 64MiB, or a share of the memory limit such as 25%%", found)
 }
 
-func tooLarge(found any) error {
-	return fmt.Errorf("is %v: must be at most %d bytes", found, int64(math.MaxInt64))
-}
-
 // MarshalText implements encoding.TextMarshaler as String does.
 func (s Size) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
@@ -124,4 +122,16 @@ func (s Size) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(s/best.size), 10) + best.suffix
+}
+
+// MemoryLimit is the memory that this process may use: the least of GOMEMLIMIT,
+// the limit of its cgroup, and the physical memory, as far as each is known.
+func MemoryLimit() Size {
+	limit := uint64(debug.SetMemoryLimit(-1))
+	for _, source := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if found, err := source(); err == nil && found > 0 {
+			limit = min(limit, found)
+		}
+	}
+	return Size(min(limit, math.MaxInt64))
 }

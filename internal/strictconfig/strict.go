@@ -28,9 +28,8 @@ import (
 // to. It is for the Unmarshal method of that struct; the sections in it need none of
 // their own.
 //
-// The error reads on after the name in quotes that confmap puts before it. For a whole
-// component that name is empty: error reading configuration for "pprof": '' is invalid:
-// unknown key server::endpont.
+// The error reads on after the name in quotes that confmap puts before each error, and
+// leaves empty for a whole component: `... is invalid: unknown key server::endpont`.
 func Unmarshal(conf *confmap.Conf, config any) error {
 	if errs := check("", conf.ToStringMap(), reflect.TypeOf(config)); len(errs) > 0 {
 		// Not %w: confmap would announce joined errors with one more line.

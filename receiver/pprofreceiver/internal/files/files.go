@@ -33,8 +33,8 @@ import (
 type Config struct {
 	Watch filewatch.Config `mapstructure:",squash"`
 
-	// MaxDecompressedSize bounds one profile, after decompression through all its
-	// layers, and its file. Default: 64MiB.
+	// MaxDecompressedSize limits the size of a profile, after all layers of compression
+	// are removed, and of its file. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
 }
 

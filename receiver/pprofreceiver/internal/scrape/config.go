@@ -25,19 +25,19 @@ import (
 
 // Config is the remote section: confighttp's client settings and keys of our own.
 type Config struct {
-	// HTTP is how to connect to the targets. Its endpoint is the whole URL of one
-	// profile; for more, use Targets. Its timeout bounds each scrape from the request to
+	// HTTP configures the client. Its endpoint is the whole URL of one profile; for
+	// several profiles, use Targets. Its timeout limits each scrape from the request to
 	// the end of the body. Default: 30s.
 	HTTP confighttp.ClientConfig `mapstructure:",squash"`
 
-	// CollectionInterval is the time between two scrapes of a profile. The first one
-	// comes within it, at a time that depends on the URL. Default: 60s.
+	// CollectionInterval is the time between two scrapes of a profile. The first scrape
+	// is within the first interval, at a time that depends on the URL. Default: 60s.
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 
-	// Targets are scraped for each of their Profiles.
+	// Targets are the processes to scrape.
 	Targets []Target `mapstructure:"targets"`
 
-	// Profiles are the profile types of the Targets that do not list their own.
+	// Profiles are the profile types to scrape from targets that do not list their own.
 	// Default: cpu, heap, goroutine, mutex and block.
 	Profiles []string `mapstructure:"profiles"`
 
@@ -46,16 +46,17 @@ type Config struct {
 	// of the shorter one, and at least 1s.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
-	// Delta replaces values that a target counts from its start (alloc_*, mutex,
-	// block) by their deltas since the scrape before. Default: true.
+	// Delta replaces cumulative values (alloc_*, mutex, block) by their deltas since the
+	// previous scrape. Default: true.
 	Delta bool `mapstructure:"delta"`
 
-	// MaxDecompressedSize bounds one profile, after decompression through all its
-	// layers, and its body. Default: 64MiB.
+	// MaxDecompressedSize limits the size of a profile, after all layers of compression
+	// are removed, and of its body. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
 
-	// MaxInFlight bounds the bytes of large bodies that are arriving, again those of
-	// all profiles being processed, and half of it the baselines of deltas. Default: 256MiB.
+	// MaxInFlight limits three sizes: that of all large bodies being received, that of
+	// all profiles being processed and, to half of it, that of all baselines of deltas.
+	// Default: 256MiB.
 	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 }
 
@@ -65,7 +66,7 @@ type Target struct {
 	// http://localhost:6060/debug/pprof. Without a path, it is /debug/pprof.
 	Endpoint string `mapstructure:"endpoint"`
 
-	// ResourceAttributes override those of the receiver.
+	// ResourceAttributes are attributes of the resource. They override those of the receiver.
 	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
 
 	// Profiles are the profile types to scrape. Default: those of the section.

@@ -19,19 +19,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// deltaMemory is how many times the size of a profile its delta takes, including the
-// OTLP of the profile and of the baseline.
+// deltaMemory is the memory that computing a delta takes, as a multiple of the size of the
+// profile: that of the profile and the baseline as OTLP, and of the result.
 const deltaMemory = 8
 
 // baseline is the scrape that the next delta starts from.
 type baseline struct {
-	body     []byte              // as the target sent it; nil if the target computes deltas
-	reserved *ingest.Reservation // for body
-	target   pcommon.Timestamp   // by the clock of the target
-	at       time.Time           // by ours
+	body   []byte            // as the target sent it; nil if the target computes deltas
+	target pcommon.Timestamp // by the clock of the target
+	at     time.Time         // by the clock of the collector
 }
 
-// deltaScrape is one scrape on its way to a delta.
+// deltaScrape is a scrape from its fetch until the pipeline has answered.
 type deltaScrape struct {
 	*Scraper
 	job  *job
@@ -40,7 +39,7 @@ type deltaScrape struct {
 	body []byte
 	at   time.Time
 
-	next    *baseline // nil if there is nothing to take deltas of
+	next    *baseline // nil if the profile has nothing cumulative
 	isDelta bool
 }
 
@@ -81,26 +80,23 @@ func (d *deltaScrape) ingest(ctx context.Context, data []byte) error {
 	return err
 }
 
-// advance makes the scrape the baseline.
+// advance makes the scrape the baseline. Without room for its body there is none.
 func (d *deltaScrape) advance() error {
-	if d.job.baseline != nil && d.job.baseline.reserved != nil {
-		d.job.baseline.reserved.Release()
-	}
 	d.job.baseline = d.next
 	if !d.job.cumulative {
 		return nil
 	}
-	d.next.reserved = d.baselines.Reserve()
-	if size := int64(len(d.body)); size > d.baselineLimit || d.next.reserved.Resize(d.ctx, size) != nil {
+	if size := int64(len(d.body)); size > d.baselineLimit || d.job.baselineSize.Resize(d.ctx, size) != nil {
 		d.job.baseline = nil
+		d.job.baselineSize.Release()
 		return failed(outcomeTooLarge, "no room for a delta baseline of %d bytes: all baselines take at most half of max_in_flight", size)
 	}
 	d.next.body = slices.Clone(d.body)
 	return nil
 }
 
-// lost notes that the target answered at this time but the answer was lost. The next
-// delta of a target that computes deltas starts there.
+// lost records that the target answered at this time but the answer was lost. If the
+// target computes deltas, its next one starts at this time.
 func (j *job) lost(at time.Time) {
 	if j.of.sinceLast && j.baseline != nil {
 		j.baseline = &baseline{at: at}

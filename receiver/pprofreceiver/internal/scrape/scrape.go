@@ -3,8 +3,8 @@
 
 // Package scrape fetches pprof profiles over HTTP: the remote section of the receiver.
 //
-// Each profile type of each target is scraped independently of the others. What a
-// target counts from the start of its process becomes a delta from the scrape before.
+// Each profile type of each target is scraped independently of the others. Values that a
+// target counts since the start of its process become deltas between two scrapes.
 package scrape
 
 import (
@@ -65,13 +65,15 @@ type job struct {
 	url        *url.URL
 	resource   pcommon.Map
 	of         profileType
-	cumulative bool // deltas are computed here
-	baseline   *baseline
+	cumulative bool // the scraper computes deltas
 	logger     *zap.Logger
 	attributes []attribute.KeyValue // of metrics: target and profile type
 
 	up           atomic.Int64 // 1 and 0, or healthUnknown
 	lastReported string       // outcome that was last logged as a warning
+
+	baseline     *baseline // nil before the first scrape
+	baselineSize *ingest.Reservation
 }
 
 const healthUnknown = -1
@@ -130,6 +132,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, job := range s.jobs {
+		job.baselineSize = s.baselines.Reserve()
 		s.running.Go(func() { s.run(ctx, job) })
 	}
 	return nil
