@@ -91,7 +91,7 @@ func groupNameOf(value pcommon.Value) string {
 		return segment.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
 		// Their text does not tell 1 from "1".
-		exact := dictionary.New(0).AppendPdata(nil, value)
+		exact := dictionary.AppendPdata(nil, value)
 		return segment.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
 	default:
 		return segment.TypedGroupName("null", "")

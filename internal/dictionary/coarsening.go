@@ -127,12 +127,7 @@ func (r *Remap) rebase(i int32) int32 {
 	}
 	m := r.from.MappingTable().At(int(i))
 	start, limit := m.MemoryStart(), m.MemoryLimit()
-	r.mapping.MemoryStart = 0
-	r.mapping.MemoryLimit = (limit - start + pageSize - 1) / pageSize * pageSize
-	r.mapping.FileOffset = m.FileOffset()
-	r.mapping.Filename = r.String(m.FilenameStrindex())
-	r.mapping.Attributes = r.appendAttributes(r.mapping.Attributes[:0], m.AttributeIndices())
-	to := r.to.Mapping(r.mapping)
+	to := r.mappingAt(m, 0, (limit-start+pageSize-1)/pageSize*pageSize)
 	r.rebased.set(i, to)
 	r.bases = append(r.bases, Base{to, start})
 	return to

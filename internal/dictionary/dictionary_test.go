@@ -137,7 +137,7 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 	seen := map[int32]int{}
 	for n, class := range classes {
 		for i, v := range class {
-			index := tables.Attribute(1, 0, tables.AppendPdata(nil, v))
+			index := tables.Attribute(1, 0, AppendPdata(nil, v))
 			if i == 0 {
 				_, taken := seen[index]
 				require.Falsef(t, taken, "class %d is taken for class %d", n, seen[index])
@@ -146,9 +146,9 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 			require.Equalf(t, n, seen[index], "class %d, value %d", n, i)
 
 			got := pcommon.NewValueEmpty()
-			r := reader{tables.AppendPdata(nil, v)}
+			r := reader{AppendPdata(nil, v)}
 			writeValue(&r, got)
-			require.Equal(t, tables.AppendPdata(nil, v), tables.AppendPdata(nil, got), "what is read is what was written")
+			require.Equal(t, AppendPdata(nil, v), AppendPdata(nil, got), "what is read is what was written")
 		}
 	}
 }

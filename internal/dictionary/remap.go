@@ -125,15 +125,19 @@ func (r *Remap) Mapping(i int32) int32 {
 	to, ok := r.mappings.get(i)
 	if !ok {
 		m := r.from.MappingTable().At(int(i))
-		r.mapping.MemoryStart = m.MemoryStart()
-		r.mapping.MemoryLimit = m.MemoryLimit()
-		r.mapping.FileOffset = m.FileOffset()
-		r.mapping.Filename = r.String(m.FilenameStrindex())
-		r.mapping.Attributes = r.appendAttributes(r.mapping.Attributes[:0], m.AttributeIndices())
-		to = r.to.Mapping(r.mapping)
+		to = r.mappingAt(m, m.MemoryStart(), m.MemoryLimit())
 		r.mappings.set(i, to)
 	}
 	return to
+}
+
+// mappingAt interns m with other addresses.
+func (r *Remap) mappingAt(m pprofile.Mapping, start, limit uint64) int32 {
+	r.mapping.MemoryStart, r.mapping.MemoryLimit = start, limit
+	r.mapping.FileOffset = m.FileOffset()
+	r.mapping.Filename = r.String(m.FilenameStrindex())
+	r.mapping.Attributes = r.appendAttributes(r.mapping.Attributes[:0], m.AttributeIndices())
+	return r.to.Mapping(r.mapping)
 }
 
 // Location returns the index in the tables of location i.
@@ -178,7 +182,7 @@ func (r *Remap) Attribute(i int32) int32 {
 	if !ok {
 		a := r.from.AttributeTable().At(int(i))
 		key, unit := r.String(a.KeyStrindex()), r.String(a.UnitStrindex())
-		r.value = r.to.AppendPdata(r.value[:0], a.Value())
+		r.value = AppendPdata(r.value[:0], a.Value())
 		to = r.to.Attribute(key, unit, r.value)
 		r.attributes.set(i, to)
 	}

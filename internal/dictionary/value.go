@@ -5,6 +5,7 @@ package dictionary
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -68,19 +69,19 @@ func (v Value) AppendKey(key string) Value {
 	return append(binary.AppendUvarint(v, uint64(len(key))), key...)
 }
 
-// AppendPdata appends v to dst. Strings are repaired; v must not nest deeper than
-// MaxDepth (see Check).
-func (t *Tables) AppendPdata(dst Value, v pcommon.Value) Value {
+// AppendPdata appends v to dst, with valid strings. v must not nest deeper than MaxDepth
+// (see Check).
+func AppendPdata(dst Value, v pcommon.Value) Value {
 	if v.Type() == pcommon.ValueTypeEmpty {
 		return dst
 	}
-	return t.appendValue(dst, v)
+	return appendValue(dst, v)
 }
 
-func (t *Tables) appendValue(dst Value, v pcommon.Value) Value {
+func appendValue(dst Value, v pcommon.Value) Value {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		return append(dst, tagString).AppendKey(t.valid(v.Str()))
+		return append(dst, tagString).AppendKey(ValidUTF8(v.Str()))
 	case pcommon.ValueTypeBool:
 		return dst.AppendBool(v.Bool())
 	case pcommon.ValueTypeInt:
@@ -97,41 +98,40 @@ func (t *Tables) appendValue(dst Value, v pcommon.Value) Value {
 	case pcommon.ValueTypeSlice:
 		dst = dst.AppendArray(v.Slice().Len())
 		for _, e := range v.Slice().All() {
-			dst = t.appendValue(dst, e)
+			dst = appendValue(dst, e)
 		}
 		return dst
 	case pcommon.ValueTypeMap:
-		return t.AppendMap(dst, v.Map())
+		return AppendMap(dst, v.Map())
 	default:
 		return append(dst, tagEmpty)
 	}
 }
 
 // AppendMap appends the attributes of m, in any order the same bytes.
-func (t *Tables) AppendMap(dst Value, m pcommon.Map) Value {
-	type entry struct{ key, value []byte }
+func AppendMap(dst Value, m pcommon.Map) Value {
+	type entry struct {
+		key   string
+		value []byte
+	}
 	entries := make([]entry, 0, m.Len())
 	for k, e := range m.All() {
-		entries = append(entries, entry{t.Valid([]byte(k)), t.appendValue(nil, e)})
+		entries = append(entries, entry{ValidUTF8(k), appendValue(nil, e)})
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
-		if c := bytes.Compare(a.key, b.key); c != 0 {
-			return c
-		}
-		return bytes.Compare(a.value, b.value)
+		return cmp.Or(cmp.Compare(a.key, b.key), bytes.Compare(a.value, b.value))
 	})
 	dst = dst.AppendList(len(entries))
 	for _, e := range entries {
-		dst = append(binary.AppendUvarint(dst, uint64(len(e.key))), e.key...)
-		dst = append(dst, e.value...)
+		dst = append(dst.AppendKey(e.key), e.value...)
 	}
 	return dst
 }
 
 // CopyMap adds the attributes of src to dst, which must be empty, in the order of
 // their keys and with valid strings. Of attributes with one key the last stays.
-func (t *Tables) CopyMap(dst, src pcommon.Map) {
-	r := reader{t.AppendMap(nil, src)[1:]} // without the tag
+func CopyMap(dst, src pcommon.Map) {
+	r := reader{AppendMap(nil, src)[1:]} // without the tag
 	writeMap(&r, dst)
 }
 

@@ -12,9 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// apply adds what read has interned. It returns the number of merged profiles that it
-// created.
-func (im *importer) apply(w *Window, p *Payload) (created int) {
+// apply adds what read has interned.
+func (im *importer) apply(w *Window, p *Payload) {
 	// Whether the whole payload goes into one partition: then so do all its bases.
 	one := len(w.options.SplitBy) == 0 || p.pd.ResourceProfiles().Len() == 1
 	for i := range im.rows {
@@ -36,13 +35,12 @@ func (im *importer) apply(w *Window, p *Payload) (created int) {
 					w.addBases(to.partition, im.remap.Bases())
 				}
 			}
-			created += im.applyScope(w, to, sp, profiles)
+			im.applyScope(w, to, sp, profiles)
 		}
 		if to != nil && !one && w.options.Coarsening.RebaseMappings {
 			im.applyBases(w, to.partition, im.profiles[first:next])
 		}
 	}
-	return created
 }
 
 // applyBases adds the bases of the rebased mappings of profiles to a partition.
@@ -63,7 +61,7 @@ func (im *importer) applyBases(w *Window, partition string, profiles []incoming)
 	w.addBases(partition, im.bases)
 }
 
-func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfiles, profiles []incoming) (created int) {
+func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfiles, profiles []incoming) {
 	var scopes [2]*scope // of intervals, and of snapshots
 	for i := range profiles {
 		p := &profiles[i]
@@ -81,18 +79,17 @@ func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfile
 				rows[n] = skipped
 			}
 		}
-		created += im.applyProfile(w, w.partitions[to.partition], scopes[kind], p, i, im.rows[kind])
+		im.applyProfile(w, w.partitions[to.partition], scopes[kind], p, i, im.rows[kind])
 	}
-	return created
 }
 
 func (im *importer) resource(w *Window, rp pprofile.ResourceProfiles) *resource {
 	from, schemaURL := rp.Resource(), dictionary.ValidUTF8(rp.SchemaUrl())
 	attributes := w.options.keptAttributes(from.Attributes())
-	im.key = w.tables.AppendMap(im.key[:0], attributes)
+	im.key = dictionary.AppendMap(im.key[:0], attributes)
 	im.key = append(im.key, schemaURL...)
 	if w.options.Snapshots == SnapshotsLatest {
-		im.original = w.tables.AppendMap(im.original[:0], from.Attributes())
+		im.original = dictionary.AppendMap(im.original[:0], from.Attributes())
 		im.original = append(im.original, schemaURL...)
 	}
 	r := w.resources[string(im.key)]
@@ -125,7 +122,7 @@ const (
 )
 
 func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, snapshot bool) *scope {
-	im.key = w.tables.AppendMap(im.key[:0], sp.Scope().Attributes())
+	im.key = dictionary.AppendMap(im.key[:0], sp.Scope().Attributes())
 	name, version, schemaURL := dictionary.ValidUTF8(sp.Scope().Name()), dictionary.ValidUTF8(sp.Scope().Version()), dictionary.ValidUTF8(sp.SchemaUrl())
 	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
 	content := len(im.key)
@@ -156,7 +153,7 @@ func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, sna
 	return s
 }
 
-func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incoming, place int, rows []int32) (created int) {
+func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incoming, place int, rows []int32) {
 	samples := p.profile.Samples()
 	w.counts.Profiles++
 	of.Profiles++
@@ -169,10 +166,11 @@ func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incomin
 		for i, n := range im.samples[p.first : p.first+samples.Len()] {
 			verbatim.add(im.identities[n], samples.At(i))
 		}
-		return target.done()
+		target.done()
+		return
 	}
 	if to.latest != nil && !w.supersede(to, p, of) {
-		return 0
+		return
 	}
 	w.size -= to.samples.Retained()
 	for i, n := range im.samples[p.first : p.first+samples.Len()] {
@@ -203,7 +201,7 @@ func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incomin
 		target.of(shapeValues) // a Profile without samples is kept
 	}
 	w.size += to.samples.Retained()
-	return target.done()
+	target.done()
 }
 
 // target finds the merged profiles, by shape, that an incoming Profile goes into.
@@ -213,7 +211,6 @@ type target struct {
 	profile *incoming
 	place   int
 	found   [shapes]*mergedProfile
-	created int
 }
 
 func (t *target) of(s shape) *mergedProfile {
@@ -225,7 +222,6 @@ func (t *target) of(s shape) *mergedProfile {
 			to = &mergedProfile{key: key, place: t.place}
 			t.scope.profiles[key] = to
 			t.w.size += entrySize
-			t.created++
 		}
 		t.w.size -= to.retained()
 		to.include(t.profile.profile, t.place)
@@ -234,9 +230,8 @@ func (t *target) of(s shape) *mergedProfile {
 	return t.found[s]
 }
 
-// done ends the addition of a Profile, and returns how many merged profiles it created. If
-// it went into several, none of them has its id.
-func (t *target) done() (created int) {
+// done ends the addition of a Profile. If it went into several, none of them has its id.
+func (t *target) done() {
 	parts := 0
 	for _, p := range t.found {
 		if p != nil {
@@ -249,5 +244,4 @@ func (t *target) done() (created int) {
 			p.id = pprofile.ProfileID{}
 		}
 	}
-	return t.created
 }

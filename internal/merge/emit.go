@@ -86,7 +86,7 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.P
 		rp := pd.ResourceProfiles().AppendEmpty()
 		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
 		r.entities.copyTo(rp.Resource())
-		e.w.tables.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
+		dictionary.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
 		for _, s := range r.scopes {
 			e.emitScope(rp.ScopeProfiles().AppendEmpty(), s)
@@ -167,7 +167,7 @@ func (e *emitter) use(s *scope) {
 func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
 	s.scope.CopyTo(sp.Scope())
 	sp.Scope().Attributes().Clear()
-	e.w.tables.CopyMap(sp.Scope().Attributes(), s.scope.Attributes())
+	dictionary.CopyMap(sp.Scope().Attributes(), s.scope.Attributes())
 	sp.SetSchemaUrl(s.schemaURL)
 
 	for _, p := range slices.SortedFunc(maps.Values(s.profiles), e.compareProfiles) {

@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // setIDs gives each Profile that has none an id: a hash of its canonical content.
@@ -20,8 +22,8 @@ func (e *emitter) setIDs(pd pprofile.Profiles, tables []byte) {
 					continue
 				}
 				e.content = append(e.content[:0], tables...)
-				e.content = e.w.tables.AppendMap(e.content, rp.Resource().Attributes())
-				e.content = e.w.tables.AppendMap(e.content, sp.Scope().Attributes())
+				e.content = dictionary.AppendMap(e.content, rp.Resource().Attributes())
+				e.content = dictionary.AppendMap(e.content, sp.Scope().Attributes())
 				e.appendText(rp.SchemaUrl(), sp.SchemaUrl(), sp.Scope().Name(), sp.Scope().Version())
 				e.appendInts(int64(i), int64(j), int64(k))
 				e.appendProfile(p)

@@ -75,12 +75,11 @@ type incoming struct {
 // ErrInvalid, w is unchanged. If it also wraps a *dictionary.OverflowError, a table of w is
 // full and an empty window may have room for p.
 func (w *Window) Add(p *Payload) error {
-	_, err := w.add(p, false)
-	return err
+	return w.add(p, false)
 }
 
-// add merges or subtracts p, and returns the number of merged profiles that it created.
-func (w *Window) add(p *Payload, subtract bool) (created int, err error) {
+// add merges or subtracts p.
+func (w *Window) add(p *Payload, subtract bool) error {
 	w.emitter = nil
 	im := importers.Get().(*importer)
 	defer im.release()
@@ -91,10 +90,11 @@ func (w *Window) add(p *Payload, subtract bool) (created int, err error) {
 	im.resetAttributes(w, p.pd.Dictionary())
 	if err := im.read(w, p); err != nil {
 		w.tables.Rollback(mark)
-		return 0, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	w.counts.Payloads++
-	return im.apply(w, p), nil
+	im.apply(w, p)
+	return nil
 }
 
 // release gives im back without the payload. It keeps its memory if that is not too much.

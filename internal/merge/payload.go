@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -64,47 +63,34 @@ func (p *Payload) Samples() (n int) {
 	return n
 }
 
-// hashers have the memory for keys of resources and scopes.
-var hashers = sync.Pool{New: func() any { return &hasher{tables: dictionary.New(0)} }}
-
-type hasher struct {
-	tables  *dictionary.Tables // only encodes attributes
-	content dictionary.Value
-}
-
 func (p *Payload) describe(options *Options) {
-	h := hashers.Get().(*hasher)
-	defer hashers.Put(h)
 	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
+	var content dictionary.Value // what of a Profile the key is a hash of
 	for _, rp := range p.pd.ResourceProfiles().All() {
 		partition := options.partition(rp.Resource().Attributes())
 		if options.ProfileKeys {
-			h.content = h.tables.AppendMap(h.content[:0], rp.Resource().Attributes()).AppendKey(rp.SchemaUrl())
+			content = dictionary.AppendMap(content[:0], rp.Resource().Attributes()).AppendKey(rp.SchemaUrl())
 		}
-		resource := len(h.content)
+		resource := len(content)
 		for _, sp := range rp.ScopeProfiles().All() {
 			var scope [sha256.Size]byte
 			if options.ProfileKeys {
-				h.content = h.tables.AppendMap(h.content[:resource], sp.Scope().Attributes())
-				h.content = h.content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
-				scope = sha256.Sum256(h.content)
+				content = dictionary.AppendMap(content[:resource], sp.Scope().Attributes())
+				content = content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
+				scope = sha256.Sum256(content)
 			}
 			for _, profile := range sp.Profiles().All() {
 				to := Profile{Partition: partition, Samples: profile.Samples().Len()}
 				if options.ProfileKeys && !profile.ProfileID().IsEmpty() {
-					to.Key = p.key(h, scope, profile)
+					to.Key = p.key(scope, profile)
 				}
 				p.Profiles = append(p.Profiles, to)
 			}
 		}
 	}
-	const most = 1 << 14
-	if cap(h.content) > most {
-		h.content = nil
-	}
 }
 
-func (p *Payload) key(h *hasher, scope [sha256.Size]byte, profile pprofile.Profile) Key {
+func (p *Payload) key(scope [sha256.Size]byte, profile pprofile.Profile) Key {
 	strings := p.pd.Dictionary().StringTable()
 	text := func(i int32) string {
 		if int(i) >= strings.Len() {
@@ -112,12 +98,10 @@ func (p *Payload) key(h *hasher, scope [sha256.Size]byte, profile pprofile.Profi
 		}
 		return strings.At(int(i))
 	}
-	id := profile.ProfileID()
-	start := len(h.content)
-	h.content = append(append(h.content, scope[:]...), id[:]...)
-	h.content = h.content.AppendKey(text(profile.SampleType().TypeStrindex())).AppendKey(text(profile.SampleType().UnitStrindex()))
-	sum := sha256.Sum256(h.content[start:])
-	h.content = h.content[:start]
+	id, sampleType := profile.ProfileID(), profile.SampleType()
+	content := append(dictionary.Value(scope[:]), id[:]...)
+	content = content.AppendKey(text(sampleType.TypeStrindex())).AppendKey(text(sampleType.UnitStrindex()))
+	sum := sha256.Sum256(content)
 	return Key(sum[:16])
 }
 

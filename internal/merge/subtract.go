@@ -30,14 +30,13 @@ func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) 
 			}
 		}
 	}
-	mappings := w.tables.Lengths().Mappings
-	created, err := w.add(p, true)
-	switch {
+	mappings, profiles := w.tables.Lengths().Mappings, w.profiles()
+	switch err := w.add(p, true); {
 	case err != nil:
 		return err
 	case w.tables.Lengths().Mappings > mappings:
 		return fmt.Errorf("%w: a mapping is missing", ErrRestarted)
-	case created > 0:
+	case w.profiles() > profiles:
 		return fmt.Errorf("%w: its sample types changed", ErrRestarted)
 	}
 	for _, r := range w.resources {
@@ -50,4 +49,14 @@ func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) 
 		}
 	}
 	return nil
+}
+
+// profiles is the number of merged profiles.
+func (w *Window) profiles() (n int) {
+	for _, r := range w.resources {
+		for _, s := range r.scopes {
+			n += len(s.profiles)
+		}
+	}
+	return n
 }
