@@ -24,14 +24,12 @@ type importer struct {
 	// By sample of all Profiles: its identity, an index of identities. A sample that is
 	// skipped has the complement of that, or skipped if it is not known.
 	samples []int32
-	sources []source // by sample of all Profiles
 	// By identity: its row in the scope of intervals, and in that of snapshots; or skipped.
 	rows     [2][]int32
 	subtract bool // values are subtracted
 
 	bases    []dictionary.Base
 	dropped  []bool // by source attribute: samples lose it
-	filtered pcommon.Int32Slice
 	indices  []int32
 	singles  []int32 // by source attribute: the set of it alone plus one, 0 for unknown
 	key      dictionary.Value
@@ -46,18 +44,13 @@ type identity struct{ stack, set, link int32 }
 
 const skipped = -1 << 31
 
-// source is the identity of a sample in the payload, with the first of its attributes alone.
-type source struct {
-	stack, link, attributes, attribute int32 // attributes is their number
-}
-
-func sourceOf(s pprofile.Sample) source {
-	attributes := s.AttributeIndices()
-	from := source{stack: s.StackIndex(), link: s.LinkIndex(), attributes: int32(attributes.Len())}
-	if from.attributes > 0 {
-		from.attribute = attributes.At(0)
+// sameIdentity returns whether two samples of one payload have the same identity there.
+func sameIdentity(a, b pprofile.Sample) bool {
+	if a.StackIndex() != b.StackIndex() || a.LinkIndex() != b.LinkIndex() {
+		return false
 	}
-	return from
+	x, y := a.AttributeIndices(), b.AttributeIndices()
+	return x.Len() == y.Len() && (x.Len() == 0 || x.At(0) == y.At(0) && (x.Len() == 1 || x.Equal(y)))
 }
 
 // incoming is a Profile of the payload.
@@ -100,7 +93,7 @@ func (w *Window) add(p *Payload, subtract bool) error {
 // release gives im back without the payload. It keeps its memory if that is not too much.
 func (im *importer) release() {
 	const most = 1 << 20
-	if cap(im.identities)*3+cap(im.samples)*5+cap(im.rows[0])*2+im.remap.Len() > most {
+	if cap(im.identities)*3+cap(im.samples)+cap(im.rows[0])*2+im.remap.Len() > most {
 		return
 	}
 	clear(im.profiles)
@@ -114,7 +107,6 @@ func (im *importer) resetAttributes(w *Window, d pprofile.ProfilesDictionary) {
 	clear(im.singles)
 	im.dropped = im.dropped[:0]
 	if len(w.options.DropSampleAttributes) > 0 {
-		im.filtered = pcommon.NewInt32Slice()
 		for _, a := range d.AttributeTable().All() {
 			key := ""
 			if int(a.KeyStrindex()) < d.StringTable().Len() {
@@ -129,7 +121,6 @@ func (im *importer) resetAttributes(w *Window, d pprofile.ProfilesDictionary) {
 // tables, with the Profile that caused it.
 func (im *importer) read(w *Window, p *Payload) error {
 	im.profiles, im.samples, im.identities = im.profiles[:0], im.samples[:0], im.identities[:0]
-	im.sources = im.sources[:0]
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		for j, sp := range rp.ScopeProfiles().All() {
 			// The Profile before, which usually has the same identities in the same order.
@@ -187,10 +178,7 @@ func (im *importer) readSamples(w *Window, samples pprofile.SampleSlice, sibling
 	for i := range samples.Len() {
 		s := samples.At(i)
 		n := int32(skipped)
-		from := sourceOf(s)
-		im.sources = append(im.sources, from)
-		if i < known && from == im.sources[first+i] &&
-			(from.attributes < 2 || s.AttributeIndices().Equal(old.At(i).AttributeIndices())) {
+		if i < known && sameIdentity(s, old.At(i)) {
 			if n = im.samples[first+i]; n < 0 && n != skipped {
 				n = ^n
 			}
@@ -205,7 +193,7 @@ func (im *importer) readSamples(w *Window, samples pprofile.SampleSlice, sibling
 		if n == skipped {
 			n = int32(len(im.identities))
 			im.identities = append(im.identities, identity{
-				im.remap.Stack(s.StackIndex()), im.set(s.AttributeIndices()), im.remap.Link(s.LinkIndex()),
+				im.remap.Stack(s.StackIndex()), im.set(w, s.AttributeIndices()), im.remap.Link(s.LinkIndex()),
 			})
 		}
 		im.samples = append(im.samples, n)
@@ -227,16 +215,15 @@ func isZeroSample(s pprofile.Sample) bool {
 }
 
 // set returns the attribute set of a sample, without the attributes that samples lose.
-func (im *importer) set(attributes pcommon.Int32Slice) int32 {
+func (im *importer) set(w *Window, attributes pcommon.Int32Slice) int32 {
 	if len(im.dropped) > 0 && attributes.Len() > 0 {
 		im.indices = im.indices[:0]
 		for i := range attributes.Len() {
 			if a := attributes.At(i); !im.dropped[a] {
-				im.indices = append(im.indices, a)
+				im.indices = append(im.indices, im.remap.Attribute(a))
 			}
 		}
-		im.filtered.FromRaw(im.indices)
-		attributes = im.filtered
+		return w.tables.AttributeSet(slices.DeleteFunc(im.indices, func(a int32) bool { return a == 0 }))
 	}
 	if attributes.Len() != 1 || len(im.singles) == 0 {
 		return im.remap.AttributeSet(attributes)

@@ -51,7 +51,6 @@ func (v *verbatim) retained() int {
 func (im *importer) readVerbatim(samples pprofile.SampleSlice) {
 	for i := range samples.Len() {
 		s := samples.At(i)
-		im.sources = append(im.sources, sourceOf(s))
 		im.samples = append(im.samples, int32(len(im.identities)))
 		im.identities = append(im.identities, identity{
 			im.remap.Stack(s.StackIndex()), im.remap.AttributeSet(s.AttributeIndices()), im.remap.Link(s.LinkIndex()),
