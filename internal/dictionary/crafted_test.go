@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -71,6 +72,29 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		require.Less(t, stacks(of), 3*random, name)
 	}
 
+	locations := func(of func(int) []Line) float64 {
+		crafted += n
+		tables := New(0)
+		tables.WriteTo(pprofile.NewProfiles().Dictionary())
+		for i := range n {
+			tables.Location(Location{Lines: of(i)})
+		}
+		return probes(&tables.locations.index)
+	}
+	random = locations(func(int) []Line { return []Line{{Function: 1}, {Function: r.Int32(), Line: r.Int64()}} })
+	for name, of := range map[string]func(int) []Line{
+		"equal xors": func(i int) []Line { return []Line{{Function: 1, Column: int64(i)}, {Line: int64(i ^ 7)}} },
+		"equal sums": func(i int) []Line { return []Line{{Function: 1, Line: int64(i), Column: int64(n - i)}} },
+		"lines as columns": func(i int) (lines []Line) {
+			for bit := range 14 {
+				lines = append(lines, [][]Line{{{Function: 1, Line: 1, Column: 2}}, {{Function: 1, Line: 1}, {Line: 2}}}[i>>bit&1]...)
+			}
+			return lines
+		},
+	} {
+		require.Less(t, locations(of), 3*random, name)
+	}
+
 	samples := func(of func(int) (stack, set, link int32)) float64 {
 		crafted += n
 		var s Samples
@@ -91,5 +115,5 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	} {
 		require.Less(t, samples(of), 3*random, name)
 	}
-	profiletest.Injected(t, fmt.Sprintf("%d strings, stacks and samples, crafted or random", crafted))
+	profiletest.Injected(t, fmt.Sprintf("%d strings, stacks, locations and samples, crafted or random", crafted))
 }

@@ -126,14 +126,18 @@ func (l *Location) decode(key []byte) {
 	l.Attributes = r.indices(l.Attributes[:0])
 }
 
+// hash marks columns and attributes, so that no other location has the same sequence.
 func (l *Location) hash() uint32 {
+	const column, attribute = 1 << 32, 2 << 32
 	h := fold(0, l.Address, uint64(uint32(l.Mapping)))
 	for _, line := range l.Lines {
 		h = fold(h, uint64(line.Line), uint64(uint32(line.Function)))
-		h ^= uint64(line.Column)
+		if line.Column != 0 {
+			h = fold(h, uint64(line.Column), column)
+		}
 	}
 	for _, a := range l.Attributes {
-		h = fold(h, uint64(uint32(a)), 1)
+		h = fold(h, uint64(uint32(a)), attribute)
 	}
 	return uint32(fold(h, 0, 0))
 }
