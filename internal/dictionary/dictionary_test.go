@@ -284,7 +284,7 @@ func eachSample(pd pprofile.Profiles, f func(pprofile.Sample)) {
 func TestRemapKeepsMeaning(t *testing.T) {
 	var r Remap
 	tables := New(0)
-	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
+	for seed := range uint64(profiletest.Rounds(t, 40, 3000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		require.NoError(t, Check(pd))
 		want, err := profiletest.Expand(pd)
@@ -299,10 +299,34 @@ func TestRemapKeepsMeaning(t *testing.T) {
 	}
 }
 
+// Tables that write each entry at once find the same entries as those that keep them.
+func TestWrittenEntriesAreFoundAgain(t *testing.T) {
+	for seed := range uint64(profiletest.Rounds(t, 10, 1000)) {
+		kept, at := New(0), New(0)
+		dst := pprofile.NewProfiles().Dictionary()
+		at.WriteTo(dst)
+		for n := range uint64(3) {
+			pd := profiletest.GenerateProfiles(profiletest.NewRand(seed + n/2))
+			for _, by := range []Granularity{ByAddress, ByLine, ByFunction} {
+				a, b := Remap{Coarsening: Coarsening{Granularity: by}}, Remap{Coarsening: Coarsening{Granularity: by}}
+				a.Reset(pd.Dictionary(), kept)
+				b.Reset(pd.Dictionary(), at)
+				eachSample(pd, func(s pprofile.Sample) {
+					require.Equal(t, a.Stack(s.StackIndex()), b.Stack(s.StackIndex()))
+					require.Equal(t, a.AttributeSet(s.AttributeIndices()), b.AttributeSet(s.AttributeIndices()))
+				})
+			}
+		}
+		require.Equal(t, kept.Lengths(), at.Lengths())
+		at.WriteStrings()
+		require.Equal(t, kept.Lengths(), LengthsOf(dst))
+	}
+}
+
 func TestRollbackRestoresTables(t *testing.T) {
 	var r Remap
 	tables := New(0)
-	for seed := range uint64(profiletest.Rounds(t, 40, 1000)) {
+	for seed := range uint64(profiletest.Rounds(t, 20, 1000)) {
 		first := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		remapped(tables, &r, first)
 		before, mark := written(tables), tables.Mark()
@@ -362,7 +386,7 @@ func (discard) Size() int                   { return 0 }
 func (discard) BlockSize() int              { return 1 }
 
 func TestCanonicalDoesNotDependOnOrder(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 25, 500)) {
+	for seed := range uint64(profiletest.Rounds(t, 12, 500)) {
 		var payloads []pprofile.Profiles
 		for i := range uint64(4) {
 			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*10+i)))
@@ -379,7 +403,7 @@ func TestCanonicalDoesNotDependOnOrder(t *testing.T) {
 
 // Samples agree with a map, whether stacks are dense or not.
 func TestSamplesAgreeWithMap(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 30, 600)) {
+	for seed := range uint64(profiletest.Rounds(t, 12, 600)) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		var s Samples
 		known := map[[3]int32]int32{}
