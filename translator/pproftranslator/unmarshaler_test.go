@@ -63,13 +63,13 @@ func encode(t testing.TB, p *profile.Profile) []byte {
 	return buf.Bytes()
 }
 
-// fewerSamples returns the decompressed data, unless soaking of a profile of 2,000 samples
+// fewerSamples returns the decompressed data, unless soaking of a profile of 500 samples
 // at most.
 func fewerSamples(t *testing.T, data []byte) []byte {
 	t.Helper()
 	data, err := Decompress(data, math.MaxInt)
 	require.NoError(t, err)
-	const most = 2000
+	const most = 500
 	p, err := profile.ParseUncompressed(data)
 	require.NoError(t, err)
 	if full, _ := profiletest.Soak(t); full || len(p.Sample) <= most {

@@ -22,7 +22,7 @@ type join struct {
 
 	column     int // of the current Profile
 	identities dictionary.Samples
-	parts      []parts       // by number of an identity
+	parts      []parts // by number of an identity
 	rowOf      map[event]int
 	repeats    map[event]int // how often the current Profile had an event, by its first
 	rows       []event
