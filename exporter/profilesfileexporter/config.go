@@ -23,29 +23,30 @@ import (
 
 // Config says where and how the exporter writes.
 type Config struct {
-	// Directory of the files. The exporter creates it if it is missing. Required.
+	// Directory is where the files are. The exporter creates it if it is missing. Required.
 	Directory string `mapstructure:"directory"`
 	// Format is "proto", "json" or "pprof".
 	Format string `mapstructure:"format"`
-	// Framing of format proto: "length_prefixed", or "none" for one message per file. JSON
-	// records are lines; leave it out. For pprof it is "none", which is its default then.
+	// Framing is "length_prefixed" or, for one message per file, "none". Leave it out with format
+	// json, whose records are lines. With format pprof it is always "none".
 	Framing string `mapstructure:"framing"`
-	// Compression is "none", "gzip" or "zstd". For pprof it is "gzip", which is its default then.
+	// Compression is "none", "gzip" or "zstd". With format pprof it is always "gzip".
 	Compression string `mapstructure:"compression"`
-	// Sync is "none", "interval" or "record".
+	// Sync says when records are synced to disk: "none" leaves this to the system, "interval" syncs
+	// after SyncInterval, and "record" syncs each record before it is acknowledged.
 	Sync string `mapstructure:"sync"`
-	// SyncInterval is the longest time until a record is synced with sync: interval.
+	// SyncInterval is the longest time until a record is synced, with sync "interval".
 	SyncInterval time.Duration `mapstructure:"sync_interval"`
 	// Rotation says when a file is closed.
 	Rotation RotationConfig `mapstructure:"rotation"`
 	// Retention says which closed files are removed.
 	Retention RetentionConfig `mapstructure:"retention"`
-	// GroupBy holds keys of resource attributes. Each value of the first key has a directory,
-	// with a directory for each value of the second one in it, and so on.
+	// GroupBy lists keys of resource attributes. Each value of the first key gets a directory, and
+	// in it each value of the second key gets one.
 	GroupBy []string `mapstructure:"group_by"`
 	// MaxOpenFiles is how many groups may have an open file.
 	MaxOpenFiles int `mapstructure:"max_open_files"`
-	// SendingQueue is off unless the section is there.
+	// SendingQueue enables a queue. Disabled by default.
 	SendingQueue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	// RetryOnFailure says how file system errors are retried.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
@@ -56,11 +57,12 @@ type Config struct {
 
 // RotationConfig limits one file; 0 is no limit.
 type RotationConfig struct {
-	// MaxSize on disk. Only a single record may exceed it.
+	// MaxSize closes a file at this size on disk. A single larger record gets a file of its own. 0
+	// means no limit.
 	MaxSize bytesize.Size `mapstructure:"max_size"`
-	// MaxAge since the file's first record.
+	// MaxAge closes a file this long after it was created. 0 means no limit.
 	MaxAge time.Duration `mapstructure:"max_age"`
-	// MaxRecords in the file.
+	// MaxRecords closes a file at this number of records. 0 means no limit.
 	MaxRecords int `mapstructure:"max_records"`
 
 	// prevent unkeyed literal initialization
@@ -70,11 +72,12 @@ type RotationConfig struct {
 // RetentionConfig limits all closed files together; 0 is no limit. While a limit is
 // exceeded, the exporter removes the oldest file.
 type RetentionConfig struct {
-	// MaxFiles that are kept.
+	// MaxFiles removes the oldest files beyond this number. 0 means no limit.
 	MaxFiles int `mapstructure:"max_files"`
-	// MaxAge since a file was created.
+	// MaxAge removes a file this long after it was created. 0 means no limit.
 	MaxAge time.Duration `mapstructure:"max_age"`
-	// MaxTotalSize on disk.
+	// MaxTotalSize removes the oldest files while all files take more than this on disk. 0 means no
+	// limit.
 	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
 
 	// prevent unkeyed literal initialization

@@ -4,6 +4,7 @@
 package configtable
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -17,37 +18,39 @@ import (
 type comments map[string]map[string]string
 
 var (
-	statedDefault = regexp.MustCompile(`\bDefaults?: [^.]*\.`)
+	statedDefault = regexp.MustCompile(`\bDefaults?: ([^.]*)\.`)
 	camelCase     = regexp.MustCompile(`\b[A-Z][a-z]+[A-Z]\w*`)
 	// The start of a doc comment after the field's name: of "Window is how long" the
 	// description is "How long", of "Window bounds" it is "Bounds".
 	verb = regexp.MustCompile(`^(?:is |are |([a-z]+s ))`)
 )
 
-// of returns the doc comment of a field as a description: names of fields become keys, and
-// the default, which has its own column, is left out.
-func (c comments) of(t reflect.Type, field string, keys map[string]string) (string, error) {
+// of returns the doc comment of a field as a description, and the default that it states, which
+// has its own column. In the description, names of fields become keys.
+func (c comments) of(t reflect.Type, field string, keys map[string]string) (text, stated string, err error) {
 	if c[t.PkgPath()] == nil {
 		if err := c.parse(t.PkgPath()); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
-	text := strings.Join(strings.Fields(c[t.PkgPath()][t.Name()+"."+field]), " ")
+	text = strings.Join(strings.Fields(c[t.PkgPath()][t.Name()+"."+field]), " ")
+	if m := statedDefault.FindStringSubmatch(text); m != nil {
+		stated = m[1]
+	}
 	text = strings.TrimSpace(statedDefault.ReplaceAllString(text, ""))
-	if rest, ok := strings.CutPrefix(text, field+" "); ok {
-		if verb.MatchString(rest) {
-			text = verb.ReplaceAllString(rest, "$1")
-			text = strings.ToUpper(text[:1]) + text[1:]
-		} else {
-			text = "`" + keys[field] + "` " + rest
-		}
+	rest, named := strings.CutPrefix(text, field+" ")
+	if text != "" && (!named || !verb.MatchString(rest)) {
+		return "", "", fmt.Errorf("the doc comment of %s.%s is %q: must begin with the name and a verb", t.Name(), field, text)
+	}
+	if text = verb.ReplaceAllString(rest, "$1"); text != "" {
+		text = strings.ToUpper(text[:1]) + text[1:]
 	}
 	return camelCase.ReplaceAllStringFunc(text, func(name string) string {
 		if keys[name] == "" {
 			return name
 		}
 		return "`" + keys[name] + "`"
-	}), nil
+	}), stated, nil
 }
 
 func (c comments) parse(pkg string) error {

@@ -21,7 +21,7 @@ type testConfig struct {
 	Window time.Duration `mapstructure:"window"`
 	// MaxSize bounds a | b and *.
 	MaxSize bytesize.Size `mapstructure:"max_size"`
-	// Names, in order.
+	// Names lists them in order. Default: [a, b].
 	Names  []string                             `mapstructure:"names"`
 	Server configoptional.Optional[testSection] `mapstructure:"server"`
 	hidden int
@@ -40,18 +40,23 @@ type testTarget struct {
 func TestReferenceListsKeysOfAllSections(t *testing.T) {
 	t.Chdir("../..")
 	table, err := reference(&testConfig{
-		Window: 5 * time.Minute, MaxSize: bytesize.MiB, Names: []string{"a b", "c"}, hidden: 1,
+		Window: 5 * time.Minute, MaxSize: bytesize.MiB, hidden: 1,
 		Server: configoptional.Default(testSection{Retry: configretry.BackOffConfig{MaxInterval: time.Hour}}),
 	})
 	require.NoError(t, err)
-	assert.Equal(t, `
+	assert.Equal(t, introduction+`
 | Key | Type | Default | Description |
 |---|---|---|---|
 | `+"`window` | duration | `5m`"+` | How long, within `+"`max_size`"+`. |
 | `+"`max_size` | size | `1MiB`"+` | Bounds a \| b and \*. |
-| `+"`names` | list | `[a b, c]`"+` | Names, in order. |
+| `+"`names` | list | `[a, b]`"+` | Lists them in order. |
 | `+"`server`"+` | optional section, extends [configretry.BackOffConfig](https://pkg.go.dev/go.opentelemetry.io/collector/config/configretry#BackOffConfig) |  |  |
-| `+"`server.max_interval` | duration | `1h`"+` |  |
+| `+"`server.enabled` | bool | `false`"+` | Retries after a retryable error. |
+| `+"`server.initial_interval` | duration | `0s`"+` | The wait before the first retry. |
+| `+"`server.max_elapsed_time` | duration | `0s`"+` | Ends retries after this time. 0 means no limit. |
+| `+"`server.max_interval` | duration | `1h`"+` | The longest wait between two attempts. |
+| `+"`server.multiplier` | float | `0`"+` | The factor by which the wait grows after each attempt. |
+| `+"`server.randomization_factor` | float | `0`"+` | The share by which each wait varies at random. |
 | `+"`server.targets` | list | `[]`"+` | Hosts. |
 | `+"`server.targets[].enabled` | bool | `false`"+` |  |
 

@@ -10,9 +10,15 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 )
 
 const module = "github.com/otelcol-profiles/otelcol-profiles/"
+
+// introduction stands above each table.
+const introduction = "\nKeys of a linked type that are not in this table have an empty default; its page describes them.\n" +
+	"Error messages write `::` for the dot in a key.\n"
 
 var markdown = strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;")
 
@@ -28,7 +34,7 @@ func reference(config any) (string, error) {
 		return "", err
 	}
 	var table strings.Builder
-	table.WriteString("\n| Key | Type | Default | Description |\n|---|---|---|---|\n")
+	table.WriteString(introduction + "\n| Key | Type | Default | Description |\n|---|---|---|---|\n")
 	for _, r := range rows {
 		if r.value != "" {
 			r.value = "`" + r.value + "`"
@@ -39,8 +45,8 @@ func reference(config any) (string, error) {
 	return table.String(), nil
 }
 
-// structRows lists the keys of a struct. Of a struct of another module it lists only those
-// that have a default: its own documentation has the others.
+// structRows lists the keys of a struct. Of a struct of another module it lists only those that
+// have a default or one of our descriptions: its own documentation has the others.
 func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err error) {
 	ours := isOurs(v.Type())
 	keys := map[string]string{} // by field
@@ -55,18 +61,23 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 		if !field.IsExported() || key == "-" || key == "" && !tagged {
 			continue
 		}
-		r := row{key: prefix + key}
+		r := row{key: prefix + key, description: descriptions[v.Type().String()+"."+key]}
+		stated := ""
 		if ours {
-			if r.description, err = c.of(v.Type(), field.Name, keys); err != nil {
+			if r.description, stated, err = c.of(v.Type(), field.Name, keys); err != nil {
 				return nil, err
 			}
 		}
-		below, err := c.fieldRows(&r, v.Field(i), ours)
+		listed := ours || r.description != ""
+		below, err := c.fieldRows(&r, v.Field(i), listed)
 		if err != nil {
 			return nil, err
 		}
+		if r.value == "[]" && strings.HasPrefix(stated, "[") { // the code sets this default later
+			r.value = stated
+		}
 		squashed := strings.Contains(options, "squash") || strings.Contains(options, "remain")
-		if !squashed && (ours || r.value != "" && r.value != "[]" || len(below) > 0) {
+		if !squashed && (listed || r.value != "" && r.value != "[]" || len(below) > 0) {
 			rows = append(rows, r)
 		}
 		rows = append(rows, below...)
@@ -127,6 +138,9 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 		if !v.IsZero() || ours {
 			r.value = textOf(v)
 		}
+		if t.Kind() == reflect.Int64 && strings.HasSuffix(r.key, "_size") { // of other modules: bytes
+			r.value = bytesize.Size(v.Int()).String()
+		}
 	default:
 		return nil, fmt.Errorf("%s has the type %s, which configtable cannot describe", r.key, t)
 	}
@@ -153,20 +167,24 @@ func textOf(v reflect.Value) string {
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	}
-	if text, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok {
+	text, ok := reflect.TypeAssert[encoding.TextMarshaler](v)
+	if !ok && v.CanAddr() {
+		text, ok = reflect.TypeAssert[encoding.TextMarshaler](v.Addr())
+	}
+	if ok {
 		if marshaled, err := text.MarshalText(); err == nil {
 			return string(marshaled)
 		}
 	}
-	text := fmt.Sprint(v.Interface())
+	written := fmt.Sprint(v.Interface())
 	if v.Type() == reflect.TypeFor[time.Duration]() { // 5m0s is 5m
-		text = strings.TrimSuffix(text, "0s")
-		if text == "" || text[len(text)-1] >= '0' && text[len(text)-1] <= '9' {
-			text += "0s"
+		written = strings.TrimSuffix(written, "0s")
+		if written == "" || written[len(written)-1] >= '0' && written[len(written)-1] <= '9' {
+			written += "0s"
 		}
-		if strings.HasSuffix(text, "h0m") {
-			text = strings.TrimSuffix(text, "0m")
+		if strings.HasSuffix(written, "h0m") {
+			written = strings.TrimSuffix(written, "0m")
 		}
 	}
-	return text
+	return written
 }

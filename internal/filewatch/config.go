@@ -26,18 +26,17 @@ type Config struct {
 	// Exclude are globs of files to skip.
 	Exclude []string `mapstructure:"exclude"`
 
-	// PathAttributes is a regular expression for paths with slashes. Each of its
-	// named groups that is not empty becomes an attribute of the file, with dots for
-	// the underscores in its name and an underscore for two: (?P<service_name>[^/]+)
-	// sets service.name.
+	// PathAttributes is a regular expression that is matched against the absolute path of a
+	// file, with slashes. Each named group that is not empty sets an attribute. In a group
+	// name, _ becomes . and __ becomes _: service_name sets service.name.
 	PathAttributes string `mapstructure:"path_attributes"`
 
-	// PollInterval is the time between two searches for files. A file is read when
-	// it has not changed for that long. Default: 10s.
+	// PollInterval is the time between two searches for files. A non-empty file is read
+	// when it has not changed for that long. Default: 10s.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
 
-	// Storage is the extension that remembers across restarts which files have been
-	// read. Without it, a restart reads all files again.
+	// Storage is the storage extension for checkpoints of the files that were read. Without
+	// it, a restart reads all files again.
 	Storage *component.ID `mapstructure:"storage"`
 }
 

@@ -44,27 +44,28 @@ const maxOnFlushWindow = 5 * time.Second
 
 // Config of the processor.
 type Config struct {
-	// Window is how long payloads are merged before they are sent as one. 0 sends each payload
-	// immediately, merged with itself.
+	// Window is how long payloads are merged before they are sent as one. 0 merges only within each
+	// payload and sends it at once.
 	Window time.Duration `mapstructure:"window"`
-	// Acknowledge is when the caller gets its answer: on_receive, when the payload is in the
-	// window; on_flush, when the next consumer has accepted the window.
+	// Acknowledge says when the client gets a response: on_receive, when the payload is in the
+	// window; on_flush, when the next consumer has accepted the window. on_flush requires a window
+	// of 5s or less. The key has no effect without a window.
 	Acknowledge string `mapstructure:"acknowledge"`
-	// MemoryLimit bounds the bytes that the open window, the windows being exported and the retry
-	// queue retain. A window is closed early at a third of it.
+	// MemoryLimit bounds the bytes that the open window, the windows being exported, the retry queue
+	// and the duplicate IDs retain. Without a window, it bounds only the duplicate IDs.
 	MemoryLimit bytesize.Size `mapstructure:"memory_limit"`
-	// Snapshots is how snapshots merge: keep does not merge them, latest keeps the last one of
+	// Snapshots says how snapshots merge: keep does not merge them, latest keeps the last one of
 	// each resource, sum adds them like intervals.
 	Snapshots string `mapstructure:"snapshots"`
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
 	// attribute profile.temporality says otherwise.
 	SnapshotSampleTypes []string `mapstructure:"snapshot_sample_types"`
 	// Timestamps says whether samples keep their timestamps: keep, or drop, which replaces
-	// timestamps without values by their number.
+	// timestamps without values by their count.
 	Timestamps string `mapstructure:"timestamps"`
 	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool `mapstructure:"drop_zero_samples"`
-	// Granularity is how finely locations are told apart: address, line, function.
+	// Granularity says which locations are equal: those with the same address, line or function.
 	Granularity string `mapstructure:"granularity"`
 	// RebaseMappings merges the mappings of one binary at several addresses.
 	RebaseMappings bool `mapstructure:"rebase_mappings"`
@@ -74,15 +75,17 @@ type Config struct {
 	// DropResourceAttributes are the keys of attributes to drop from resources, so that more
 	// resources are equal and merge.
 	DropResourceAttributes []string `mapstructure:"drop_resource_attributes"`
-	// SplitBy are keys of resource attributes. A window is sent as one payload for each
+	// SplitBy lists keys of resource attributes. A window is sent as one payload for each
 	// combination of their values, with client metadata of those names.
 	SplitBy []string `mapstructure:"split_by"`
-	// DuplicateTTL is how long a Profile is recognized after it was acknowledged: its duplicates
-	// are dropped. 0 drops none.
+	// DuplicateTTL is how long the ID of an acknowledged Profile is remembered. Within this time,
+	// duplicates are dropped. 0 disables deduplication.
 	DuplicateTTL time.Duration `mapstructure:"duplicate_ttl"`
-	// RetryOnFailure is how a payload that the next consumer did not accept is retried.
+	// RetryOnFailure says how a payload is retried after a retryable error. It has no effect without
+	// a window.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
-	// ShutdownTimeout bounds the time in which Shutdown sends what is left.
+	// ShutdownTimeout is the maximum time to send remaining windows at shutdown. It has no effect
+	// without a window.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 }
 

@@ -38,14 +38,15 @@ type Config struct {
 	// File reads profiles from files.
 	File configoptional.Optional[files.Config] `mapstructure:"file"`
 
-	// Self profiles the collector's own process.
+	// Self profiles the Collector's own process.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
 	// ResourceAttributes are set on the resource of every profile, unless the request,
 	// target or file sets the same attribute.
 	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
 
-	// Links names the pair of pprof labels that a link of samples replaces.
+	// Links names the pprof labels that hold the trace ID and span ID. A valid pair becomes the
+	// sample's link and is removed from the attributes.
 	Links LinksConfig `mapstructure:"links"`
 
 	// TimestampLabel is the numeric pprof label, in nanoseconds since 1970, that
@@ -62,7 +63,7 @@ type ServerConfig struct {
 	// layers of compression are removed. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
 
-	// MaxInFlight limits the memory of all requests that are processed at a time.
+	// MaxInFlight limits the compressed and decompressed bytes of all requests in progress.
 	// Default: 256MiB.
 	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 }
@@ -71,8 +72,10 @@ type ServerConfig struct {
 // and 16 lower-case hexadecimal digits, not all zero. Otherwise the labels stay
 // attributes. The labels of known libraries make links as well, and stay.
 type LinksConfig struct {
+	// TraceID is the label with the trace ID, in 32 lower-case hexadecimal digits.
 	TraceID string `mapstructure:"trace_id"`
-	SpanID  string `mapstructure:"span_id"`
+	// SpanID is the label with the span ID, in 16 lower-case hexadecimal digits.
+	SpanID string `mapstructure:"span_id"`
 }
 
 var (

@@ -38,12 +38,12 @@ type Config struct {
 	Targets []Target `mapstructure:"targets"`
 
 	// Profiles are the profile types to scrape from targets that do not list their own.
-	// Default: cpu, heap, goroutine, mutex and block.
+	// Default: [cpu, heap, goroutine, mutex, block].
 	Profiles []string `mapstructure:"profiles"`
 
-	// CPUDuration is the length of a CPU profile, in whole seconds. It is shorter than
-	// the timeout and CollectionInterval. 0, the default, is the smaller of 10s and half
-	// of the shorter one, and at least 1s.
+	// CPUDuration is the length of a CPU profile, in whole seconds, shorter than the
+	// timeout and CollectionInterval. 0 means half of the shorter of them, but at least
+	// 1s and at most 10s.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
 	// Delta replaces cumulative values (alloc_*, mutex, block) by their deltas since the
@@ -54,8 +54,8 @@ type Config struct {
 	// are removed, and of its body. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
 
-	// MaxInFlight limits three sizes: that of all large bodies being received, that of
-	// all profiles being processed and, to half of it, that of all baselines of deltas.
+	// MaxInFlight limits each of two sizes in bytes: (1) all response bodies being
+	// received, (2) all profiles being processed. Baselines may take half as much.
 	// Default: 256MiB.
 	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 }
@@ -69,7 +69,7 @@ type Target struct {
 	// ResourceAttributes are attributes of the resource. They override those of the receiver.
 	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
 
-	// Profiles are the profile types to scrape. Default: those of the section.
+	// Profiles are the profile types to scrape. If empty, they are those of remote.profiles.
 	Profiles []string `mapstructure:"profiles"`
 }
 

@@ -18,8 +18,7 @@ type Config struct {
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 
 	// CPUDuration is the length of each CPU profile. It must be shorter than
-	// CollectionInterval. 0, the default, is the smaller of 10s and half of
-	// CollectionInterval.
+	// CollectionInterval. 0 means half of CollectionInterval, but at most 10s.
 	CPUDuration time.Duration `mapstructure:"cpu_duration"`
 
 	// Profiles are the profile types to collect: cpu, heap, allocs, goroutine, mutex and
@@ -27,12 +26,12 @@ type Config struct {
 	Profiles []string `mapstructure:"profiles"`
 
 	// MutexProfileFraction makes the runtime report one in so many mutex contentions,
-	// from start to shutdown. 0, the default, leaves its setting alone.
+	// from start to shutdown. 0 keeps the setting of the process.
 	MutexProfileFraction int `mapstructure:"mutex_profile_fraction"`
 
 	// BlockProfileFraction makes the runtime report one blocking event per so many
-	// nanoseconds spent blocked, from start to shutdown; 1 is all of them. 0, the
-	// default, leaves its setting alone.
+	// nanoseconds spent blocked, from start to shutdown. 1 reports all. 0 keeps the
+	// setting of the process.
 	BlockProfileFraction int `mapstructure:"block_profile_fraction"`
 }
 

@@ -1,0 +1,38 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package configtable
+
+// descriptions are of keys of other modules, by type and key. A key with a description is in
+// the table even if its default is empty.
+var descriptions = map[string]string{
+	"confignet.AddrConfig.endpoint":  "The address to listen on: host and port, or the path of a socket.",
+	"confignet.AddrConfig.transport": "The network, such as tcp, tcp4, tcp6 or unix.",
+
+	"confighttp.ServerConfig.max_request_body_size": "The largest body of a request as sent. Write it as a number of bytes.",
+	"confighttp.ServerConfig.read_timeout":          "The maximum time to read a request, from its headers to the end of its body.",
+	"confighttp.ServerConfig.read_header_timeout":   "The maximum time to read the headers of a request.",
+	"confighttp.ServerConfig.write_timeout":         "The maximum time from the end of the headers to the end of the response.",
+	"confighttp.ServerConfig.idle_timeout":          "How long an idle connection stays open. Deprecated: use `keepalive.idle_timeout`.",
+	"confighttp.ServerConfig.keep_alives_enabled":   "Keeps connections open between requests. Deprecated: use `keepalive.enabled`.",
+
+	"confighttp.ClientConfig.endpoint":            "The URL of one profile. It excludes `targets`.",
+	"confighttp.ClientConfig.timeout":             "The maximum time of a scrape, from the request to the end of the body.",
+	"confighttp.ClientConfig.force_attempt_http2": "Tries HTTP/2 over TLS.",
+	"confighttp.ClientConfig.idle_conn_timeout":   "How long an idle connection stays open. Deprecated: use `keepalive.idle_conn_timeout`.",
+	"confighttp.ClientConfig.max_idle_conns":      "The maximum number of idle connections. Deprecated: use `keepalive.max_idle_conns`.",
+
+	"configretry.BackOffConfig.enabled":              "Retries after a retryable error.",
+	"configretry.BackOffConfig.initial_interval":     "The wait before the first retry.",
+	"configretry.BackOffConfig.max_interval":         "The longest wait between two attempts.",
+	"configretry.BackOffConfig.multiplier":           "The factor by which the wait grows after each attempt.",
+	"configretry.BackOffConfig.randomization_factor": "The share by which each wait varies at random.",
+	"configretry.BackOffConfig.max_elapsed_time":     "Ends retries after this time. 0 means no limit.",
+
+	"queuebatch.Config.sizer":             "What `queue_size` counts. It must be bytes.",
+	"queuebatch.Config.queue_size":        "The size of all queued records before compression, in bytes or with a unit.",
+	"queuebatch.Config.num_consumers":     "How many queued payloads are written at a time.",
+	"queuebatch.Config.wait_for_result":   "Clients wait until their records are in the files.",
+	"queuebatch.Config.block_on_overflow": "Clients wait if the queue is full, instead of getting a retryable error.",
+	"queuebatch.Config.storage":           "The storage extension that keeps the queue across restarts. Without it, the queue is in memory.",
+}
