@@ -48,7 +48,7 @@ func TestMetricsTellExportersApart(t *testing.T) {
 		return map[string]int64{"profiles_file": plain, "profiles_file/debug": debug}
 	}
 	for name, want := range map[string]map[string]int64{
-		"records": by(2, 3), "files": by(2, 3), "removed_files": by(1, 2), "repairs": by(1, 1), "errors": by(1, 1),
+		"records": by(2, 3), "files": by(2, 3), "removed_files": by(1, 2), "recovered_files": by(1, 1), "errors": by(1, 1),
 	} {
 		assert.Equal(t, want, got[name], name)
 	}

@@ -78,14 +78,14 @@ func (e *fileExporter) logFileClosed(f segment.ClosedFile) {
 
 func (e *fileExporter) logFileRecovered(f segment.RecoveredFile) {
 	outcome, message := "recovered", "Recovered incomplete file"
-	fields := []zap.Field{zap.String("partial", f.Partial), zap.Int64("cut_bytes", f.Cut)}
+	fields := []zap.Field{zap.String("partial", f.Partial), zap.Int64("truncated_bytes", f.Truncated)}
 	if f.Path == "" {
 		outcome, message = "removed", "Removed incomplete file: no complete record"
 	} else {
 		fields = append(fields, zap.String("path", f.Path), zap.Int("records", f.Records),
 			zap.Int64("bytes", f.Size), zap.Int("damaged_places", f.Damaged))
 	}
-	e.count(e.telemetry.ExporterProfilesFileRepairs, 1, attribute.String("outcome", outcome))
+	e.count(e.telemetry.ExporterProfilesFileRecoveredFiles, 1, attribute.String("outcome", outcome))
 	e.logger.Info(message, fields...)
 }
 

@@ -101,7 +101,7 @@ func TestTelemetry(t *testing.T) {
 	assert.Equal(t, int64(raw), got[prefix+"uncompressed_bytes"])
 	assert.Positive(t, got[prefix+"written_bytes"])
 	assert.Equal(t, int64(4), got[prefix+"files records"])
-	assert.Equal(t, int64(1), got[prefix+"repairs removed"])
+	assert.Equal(t, int64(1), got[prefix+"recovered_files removed"])
 	assert.Equal(t, int64(1), got[prefix+"removed_files"])
 	assert.Positive(t, got[prefix+"errors removed"], "the directory")
 	assert.Equal(t, int64(1), got[prefix+"errors other"], "the record: not a directory")

@@ -15,14 +15,15 @@
 // synced before it got its final name. It is never empty and never changes again; only
 // Retention removes it. A rename never replaces a file.
 //
-// A write is a transaction: after an error of Append, nothing of the record stays in the
-// file. A Writer needs no restart after a fault: files that it cannot close are retried,
-// and a file or directory that another process removed or changed is noticed by the next
-// Append and created again.
+// A write is a transaction: if Append fails, the Writer removes the record, at once or by a
+// later retry. Only if the process dies before that, the record may survive. A bare file is
+// removed even under its final name if its directory cannot be synced. A Writer needs no
+// restart after a fault: files that it cannot close are retried, and the next Append detects
+// and recreates a file or directory that another process removed or changed.
 //
 // OpenWriter closes the incomplete (.partial) files of processes that no longer run: each
-// is cut to its last complete record, or removed if it has none. Several Writers may share
-// a directory on systems with flock.
+// is truncated after its last complete record, or removed if it has none. A bare one is
+// always removed. Several Writers may share a directory on systems with flock.
 //
 // A Reader reports damage with its offset. Damage to a compressed record loses that record
 // only. An uncompressed file is read up to its first damaged record.

@@ -147,7 +147,7 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 	}
 }
 
-// write writes a record after the last one. Until accept is called, cut undoes it.
+// write writes a record after the last one. Until accept is called, truncate undoes it.
 func (f *partialFile) write(record encoded, now time.Time) error {
 	f.torn = true
 	if f.unsynced.IsZero() {
@@ -176,8 +176,8 @@ func (f *partialFile) accept(record Record, size int64) {
 	f.torn = false
 }
 
-// cut removes the bytes after the last accepted record.
-func (f *partialFile) cut() error {
+// truncate removes the bytes after the last accepted record.
+func (f *partialFile) truncate() error {
 	if !f.torn {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (f *partialFile) syncName() error {
 	return nil
 }
 
-// close cuts, syncs, renames and closes the file, or removes it if it has no records.
+// close truncates, syncs, renames and closes the file, or removes it if it has no records.
 // After an error it can be called again and continues; but ErrGone is final, and the file
 // is closed.
 func (f *partialFile) close(names *names) error {
@@ -250,7 +250,7 @@ func (f *partialFile) close(names *names) error {
 // rename gives the file its final name, or the next one that is free. The content is
 // synced before: a closed file is never empty, even after a power loss.
 func (f *partialFile) rename(names *names) error {
-	if err := f.cut(); err != nil {
+	if err := f.truncate(); err != nil {
 		return err
 	}
 	if err := f.syncContent(); err != nil {
@@ -277,6 +277,6 @@ func (f *partialFile) discard() {
 // abandon closes the descriptor, and with it the lock, of a file that cannot be closed. Its
 // name stays .partial, if it has one.
 func (f *partialFile) abandon() {
-	_ = f.cut() // a file that was moved still ends on a record
+	_ = f.truncate() // a file that was moved still ends on a record
 	_ = f.file.Close()
 }

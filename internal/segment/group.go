@@ -17,10 +17,10 @@ const (
 	Unset = "_unset"
 
 	emptyGroup = "_empty"
-	// Longer names are cut and get a hash, so that they stay unique.
-	maxGroupName = 120
-	cutGroupName = 75
-	hashedBytes  = 20
+	// Longer names are truncated and get a hash, so that they stay unique.
+	maxGroupName       = 120
+	truncatedGroupName = 75
+	hashedBytes        = 20
 )
 
 // groupName matches the names that GroupName and TypedGroupName return.
@@ -32,19 +32,19 @@ const foldsCase = runtime.GOOS == "windows" || runtime.GOOS == "darwin" || runti
 // GroupName returns the name of the directory for a text. Different texts have
 // different names, and no name leads out of the directory. Letters, digits, "-", "_" and
 // "." stay as they are; other bytes become "%" and two hex digits, and so do "." and "_"
-// as the first byte and "." as the last. A name of more than 120 bytes is cut and ends in
-// "~" and a hash of the text.
+// as the first byte and "." as the last. A name of more than 120 bytes is truncated and
+// ends in "~" and a hash of the text.
 func GroupName(text string) string {
 	if text == "" {
 		return emptyGroup
 	}
-	return cutName(escape(text, true, foldsCase), text)
+	return truncateName(escape(text, true, foldsCase), text)
 }
 
 // TypedGroupName returns the name for a value that is no string. kind consists of
 // lower-case letters. No string has the same name.
 func TypedGroupName(kind, value string) string {
-	return cutName("_"+kind+"-"+escape(value, false, foldsCase), kind+"\x00"+value)
+	return truncateName("_"+kind+"-"+escape(value, false, foldsCase), kind+"\x00"+value)
 }
 
 // reservedName matches the names that Windows takes for devices.
@@ -71,12 +71,12 @@ func escape(text string, first, foldCase bool) string {
 	return b.String()
 }
 
-// cutName shortens a long name. "~" is in no other name.
-func cutName(name, text string) string {
+// truncateName shortens a long name. "~" is in no other name.
+func truncateName(name, text string) string {
 	if len(name) <= maxGroupName {
 		return name
 	}
-	end := cutGroupName
+	end := truncatedGroupName
 	if i := strings.LastIndexByte(name[:end], '%'); i > end-3 {
 		end = i // not within an escape
 	}

@@ -89,9 +89,9 @@ func TestGroupName(t *testing.T) {
 	assert.Equal(t, "_double-%2D1.5", strings.ReplaceAll(TypedGroupName("double", "-1.5"), "--", "-%2D"))
 	assert.Equal(t, "%43heck", escape("Check", true, true), "where case is folded")
 	long := GroupName(strings.Repeat("a", 5000))
-	assert.Len(t, long, cutGroupName+1+2*hashedBytes)
+	assert.Len(t, long, truncatedGroupName+1+2*hashedBytes)
 	assert.NotEqual(t, long, GroupName(strings.Repeat("a", 5001)))
-	assert.NotContains(t, GroupName(strings.Repeat("é", 5000))[:cutGroupName], "~")
+	assert.NotContains(t, GroupName(strings.Repeat("é", 5000))[:truncatedGroupName], "~")
 }
 
 // malformedValues gives n different values that would like to lead elsewhere, or to be
@@ -328,9 +328,9 @@ func TestFailingCallsInGroups_E1(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d failing calls", failing), acknowledged, readable, 0)
 }
 
-// TestRepairInGroups: leftovers in groups are finished at start, and where the disk
+// TestRecoveryInGroups: leftovers in groups are finished at start, and where the disk
 // fails then, later.
-func TestRepairInGroups(t *testing.T) {
+func TestRecoveryInGroups(t *testing.T) {
 	const size = 30
 	format := allFormats[2]
 	torn := fileOf(t, format, 3, size)

@@ -68,7 +68,7 @@ func (g *groupWriter) prepare(size int64, now time.Time) error {
 			reason = g.options.Rotation.due(f, size, now)
 		}
 		if reason == "" {
-			return f.cut()
+			return f.truncate()
 		}
 		if err := g.closeFile(reason); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (g *groupWriter) write(e encoded, now time.Time) error {
 	if err == nil {
 		return nil
 	}
-	_ = f.cut() // if it fails, prepare and close try again
+	_ = f.truncate() // if it fails, prepare and close try again
 	// After a failed sync, the system may have dropped the data and a second sync would
 	// succeed, so this file gets no more records. The earlier ones were synced.
 	// Other errors may concern this file only, for example a limit of the file size.
@@ -188,7 +188,7 @@ func (g *groupWriter) tick() {
 	if reason == "" {
 		reason = g.options.Rotation.due(f, 1, now)
 	}
-	if reason == "" && f.cut() != nil {
+	if reason == "" && f.truncate() != nil {
 		reason = ByError
 	}
 	if reason != "" {

@@ -78,7 +78,7 @@ func TestKill_E3(t *testing.T) {
 			// One record may have been written and not yet acknowledged.
 			cut := 0
 			w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) {
-				if r.Cut > 0 {
+				if r.Truncated > 0 {
 					cut++
 				}
 			}})

@@ -238,7 +238,7 @@ func TestPowerLoss_E4(t *testing.T) {
 			require.NoError(t, err)
 			dir := filepath.Join(after.mounted, "a", "profiles")
 			if _, err := os.Stat(dir); err == nil {
-				readAll(t, dir, size) // before any repair: no finished file is empty or damaged
+				readAll(t, dir, size) // before any recovery: no finished file is empty or damaged
 			}
 			require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
 			got := readAll(t, dir, size)

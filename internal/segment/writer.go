@@ -64,7 +64,7 @@ type Options struct {
 	Sync      Sync
 	// SyncInterval is for Sync SyncInterval only.
 	SyncInterval time.Duration
-	// Levels is how many subdirectories, one inside the other, a group has. Repair and
+	// Levels is how many subdirectories, one inside the other, a group has. Recovery and
 	// retention look that deep.
 	Levels int
 	// MaxOpen is how many groups may have an open file. Each needs three descriptors.

@@ -29,8 +29,8 @@ type TelemetryBuilder struct {
 	ExporterProfilesFileErrors            metric.Int64Counter
 	ExporterProfilesFileFiles             metric.Int64Counter
 	ExporterProfilesFileRecords           metric.Int64Counter
+	ExporterProfilesFileRecoveredFiles    metric.Int64Counter
 	ExporterProfilesFileRemovedFiles      metric.Int64Counter
-	ExporterProfilesFileRepairs           metric.Int64Counter
 	ExporterProfilesFileUncompressedBytes metric.Int64Counter
 	ExporterProfilesFileWrittenBytes      metric.Int64Counter
 }
@@ -82,15 +82,15 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterProfilesFileRemovedFiles, err = builder.meter.Int64Counter(
-		"otelcol_exporter_profiles_file_removed_files",
-		metric.WithDescription("Closed files that retention removed. [Development]"),
+	builder.ExporterProfilesFileRecoveredFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_recovered_files",
+		metric.WithDescription("Incomplete files that were recovered or removed, by outcome. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ExporterProfilesFileRepairs, err = builder.meter.Int64Counter(
-		"otelcol_exporter_profiles_file_repairs",
-		metric.WithDescription("Incomplete files that were repaired, by outcome. [Development]"),
+	builder.ExporterProfilesFileRemovedFiles, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_removed_files",
+		metric.WithDescription("Closed files that retention removed. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

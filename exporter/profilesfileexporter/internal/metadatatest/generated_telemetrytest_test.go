@@ -22,8 +22,8 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecords.Add(context.Background(), 1)
+	tb.ExporterProfilesFileRecoveredFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
-	tb.ExporterProfilesFileRepairs.Add(context.Background(), 1)
 	tb.ExporterProfilesFileUncompressedBytes.Add(context.Background(), 1)
 	tb.ExporterProfilesFileWrittenBytes.Add(context.Background(), 1)
 	AssertEqualExporterProfilesFileErrors(t, testTel,
@@ -35,10 +35,10 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualExporterProfilesFileRecords(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualExporterProfilesFileRemovedFiles(t, testTel,
+	AssertEqualExporterProfilesFileRecoveredFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualExporterProfilesFileRepairs(t, testTel,
+	AssertEqualExporterProfilesFileRemovedFiles(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileUncompressedBytes(t, testTel,

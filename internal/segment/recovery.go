@@ -16,8 +16,8 @@ type RecoveredFile struct {
 	ClosedFile // zero if the file was removed
 	// Partial is the path that it had.
 	Partial string
-	// Cut is the number of bytes cut off at the end.
-	Cut int64
+	// Truncated is the number of bytes removed from the end.
+	Truncated int64
 	// Damaged is the number of damaged places between the records of a compressed file.
 	Damaged int
 }
@@ -77,6 +77,8 @@ func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
 	return recovered, nil
 }
 
+// recover locks the file, looks for its last complete record, and closes the file after it.
+// A bare file is always removed: its record was not acknowledged.
 func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 	f.torn, f.unsynced = true, time.Now()
 	if err := f.lock(); err != nil {
@@ -88,7 +90,7 @@ func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 			return err
 		}
 	}
-	recovered.Cut = size - f.Size
+	recovered.Truncated = size - f.Size
 	if err := f.close(&names{used: f.name.Sequence}); err != nil {
 		return err
 	}

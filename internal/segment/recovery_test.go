@@ -37,9 +37,9 @@ func fileWithEnds(t testing.TB, format Format, n, size int) (data []byte, ends [
 	return data, ends
 }
 
-// TestRepairAfterCrash cuts a file behind each of its bytes, as a crash may, and
+// TestRecoveryAfterCrash cuts a file behind each of its bytes, as a crash may, and
 // requires that all records before the cut are kept.
-func TestRepairAfterCrash(t *testing.T) {
+func TestRecoveryAfterCrash(t *testing.T) {
 	const size = 60
 	forEachFormat(t, func(t *testing.T, format Format) {
 		t.Parallel()
@@ -69,12 +69,12 @@ func TestRepairAfterCrash(t *testing.T) {
 			path := filepath.Join(dir, name.String())
 			if len(want) == 0 {
 				assert.NoFileExists(t, path)
-				assert.Equal(t, RecoveredFile{Partial: repaired[cut].Partial, Cut: int64(cut)}, repaired[cut])
+				assert.Equal(t, RecoveredFile{Partial: repaired[cut].Partial, Truncated: int64(cut)}, repaired[cut])
 			} else {
 				require.Equal(t, want, readFile(t, path, format.Content, size))
 				assert.Equal(t, RecoveredFile{
 					Partial: repaired[cut].Partial, ClosedFile: ClosedFile{Path: path, Records: len(want), Size: int64(end)},
-					Cut: int64(cut - end),
+					Truncated: int64(cut - end),
 				}, repaired[cut])
 			}
 			assert.NoFileExists(t, repaired[cut].Partial)
@@ -82,9 +82,9 @@ func TestRepairAfterCrash(t *testing.T) {
 	})
 }
 
-// TestRepairOfDamagedFiles: a compressed file keeps the records after the damage, a plain
+// TestRecoveryOfDamagedFiles: a compressed file keeps the records after the damage, a plain
 // one is cut there.
-func TestRepairOfDamagedFiles(t *testing.T) {
+func TestRecoveryOfDamagedFiles(t *testing.T) {
 	const size = 60
 	for _, format := range allFormats[:6] {
 		t.Run(format.testName(), func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestRepairOfDamagedFiles(t *testing.T) {
 			}
 			assert.Equal(t, records, recovered[0].Records)
 			assert.Equal(t, damaged, recovered[0].Damaged)
-			assert.Equal(t, int64(len(data)+10-end), recovered[0].Cut)
+			assert.Equal(t, int64(len(data)+10-end), recovered[0].Truncated)
 			kept, err := os.ReadFile(recovered[0].Path)
 			require.NoError(t, err)
 			assert.Equal(t, data[:end], kept)
@@ -111,7 +111,7 @@ func TestRepairOfDamagedFiles(t *testing.T) {
 	}
 }
 
-func TestRepairTouchesNothingElse(t *testing.T) {
+func TestRecoveryTouchesNothingElse(t *testing.T) {
 	const size = 30
 	dir := t.TempDir()
 	format := allFormats[0]
@@ -149,8 +149,8 @@ func TestRepairTouchesNothingElse(t *testing.T) {
 	assert.Len(t, list(t, dir), len(others)+2)
 }
 
-// TestRepairNeverReplaces: the finished name is taken by another file.
-func TestRepairNeverReplaces(t *testing.T) {
+// TestRecoveryNeverReplaces: the finished name is taken by another file.
+func TestRecoveryNeverReplaces(t *testing.T) {
 	const size = 30
 	dir := t.TempDir()
 	format := allFormats[2]
@@ -165,8 +165,8 @@ func TestRepairNeverReplaces(t *testing.T) {
 	assert.Equal(t, []int{1, 1, 2, 3}, readAll(t, dir, size))
 }
 
-// TestRepairAfterLink: a crash between the two steps of a rename by link.
-func TestRepairAfterLink(t *testing.T) {
+// TestRecoveryAfterLink: a crash between the two steps of a rename by link.
+func TestRecoveryAfterLink(t *testing.T) {
 	const size = 30
 	dir := t.TempDir()
 	format := allFormats[1]
@@ -180,8 +180,8 @@ func TestRepairAfterLink(t *testing.T) {
 	assert.Equal(t, []int{1, 2, 3}, readAll(t, dir, size))
 }
 
-// TestRepairLeavesLiveFiles: what another Writer has open is not a leftover.
-func TestRepairLeavesLiveFiles(t *testing.T) {
+// TestRecoveryLeavesLiveFiles: what another Writer has open is not a leftover.
+func TestRecoveryLeavesLiveFiles(t *testing.T) {
 	const size = 30
 	forEachFormat(t, func(t *testing.T, format Format) {
 		dir := t.TempDir()
@@ -208,7 +208,7 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 	options := Options{Format: allFormats[2], FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
 	require.NoError(t, openTestWriter(t, dir, options).Close())
 	assert.Empty(t, list(t, dir))
-	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Cut: 22}}), fmt.Sprint(repaired))
+	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Truncated: 22}}), fmt.Sprint(repaired))
 }
 
 // TestFlippedBytesInLeftovers_E9 changes each byte of a file that a crash has left,
@@ -248,14 +248,14 @@ func TestFlippedBytesInLeftovers_E9(t *testing.T) {
 						for i := 0; ends[i] <= at; i++ {
 							require.Equal(t, i+1, ids[i], "byte %d xor %#x", at, flip)
 						}
-						require.Equal(t, int64(len(data)-len(kept)), done.Cut)
+						require.Equal(t, int64(len(data)-len(kept)), done.Truncated)
 					} else {
 						// Damage at the end is cut off with the tail.
 						require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
 					}
 					require.True(t, slices.IsSorted(ids))
 					if len(ids) < n && changed == 0 {
-						require.Positive(t, done.Cut+int64(done.Damaged), "byte %d xor %#x", at, flip)
+						require.Positive(t, done.Truncated+int64(done.Damaged), "byte %d xor %#x", at, flip)
 					}
 					require.LessOrEqual(t, done.Damaged, 2)
 					flipped.add(n, ids, changed)
