@@ -1,15 +1,15 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filewatch finds files by globs, waits until they are complete, and remembers
-// which of them have been read.
+// Package filewatch finds non-empty files by globs, waits until they are complete, and
+// remembers which of them have been read.
 //
 // A [Watcher] polls. It passes each new version of a file to a [Handler], oldest first,
 // when the file has not changed for one poll interval, and remembers the version unless
 // the Handler returns a [*RetryError] or [ErrChanged]. A version is handled at least
-// once, also if the process is killed. It is handled once if the process stops in order
-// and the configured storage works.
+// once, also if the process is killed. It is handled exactly once if the process shuts down
+// cleanly and the configured storage works.
 //
-// Only regular files are read. Opening never blocks, links to outside the fixed
-// part of a glob are not followed, and neither are links to directories.
+// Only regular files are read, and opening one never blocks. Links to directories, and
+// links that lead out of the fixed part of a glob, are not followed.
 package filewatch

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ErrChanged means that a file is not the version that was found. It is found again.
+// ErrChanged means that a file is no longer the version that was found. A later poll finds it again.
 var ErrChanged = errors.New("file changed while it was read")
 
 // RetryError is an error after which the file is handled again at the next poll.
@@ -31,9 +31,9 @@ type File struct {
 	version  version
 }
 
-// Read opens the file and calls read with its content. The error is that of read,
-// ErrChanged, or a *RetryError if the file cannot be opened or read.
-func (f *File) Read(read func(content io.Reader) ([]byte, error)) ([]byte, error) {
+// ReadWith opens the file and returns the result of read, which it calls with the content.
+// The error is that of read, ErrChanged, or a *RetryError if the file cannot be opened or read.
+func (f *File) ReadWith(read func(content io.Reader) ([]byte, error)) ([]byte, error) {
 	opened, err := f.root.OpenFile(f.relative, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO without a writer blocks otherwise
 	if err != nil {
 		return nil, &RetryError{err}

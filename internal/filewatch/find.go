@@ -94,8 +94,9 @@ func (f *finder) find() (files []*File, closeRoots func()) {
 	}
 }
 
-// list returns what matches below root, and the first error: the rest is listed anyway.
-// Links to directories are not followed, since they may form circles.
+// list returns the matches below root, and the first error. After an error it runs the glob
+// again: doublestar either stops at the first error, or lists the rest and returns no error.
+// Links to directories are not followed, since they may form cycles.
 func (g glob) list(root *os.Root) ([]string, error) {
 	options := []doublestar.GlobOption{doublestar.WithNoFollow(), doublestar.WithNoHidden()}
 	matches, err := doublestar.Glob(root.FS(), g.pattern, append(options, doublestar.WithFailOnIOErrors())...)

@@ -16,29 +16,29 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// state is what a Watcher knows of a file.
+// state is the progress of a file.
 type state struct {
-	read    version   // the last one that was handled: its checkpoint, which is stored
-	found   version   // at the last poll that found it
-	foundAt time.Time // when that was
-	warned  bool      // it is retried, and that was logged
+	checkpoint version   // the last version that was handled; stored
+	found      version   // the version at the last poll that found the file
+	foundAt    time.Time // the time of that poll
+	warned     bool      // a warning that the file is retried was logged
 }
 
-// states are those of all files, by path, which need not be UTF-8. Checkpoints are stored
-// in parts, by the hash of the path, so that one more file costs one small write.
+// states holds the state of each file by its path, which need not be UTF-8. Checkpoints are
+// stored in parts, by the hash of the path, so that one more file costs one small write.
 type states struct {
 	client storage.Client // nil keeps them in memory only
 	parts  [storedParts]struct {
 		files   map[string]*state
-		changed bool // since it was stored
+		changed bool // since the part was stored
 	}
 }
 
 const (
 	storedParts = 256
 
-	// forgetAfter is how long a file is gone before its checkpoint is dropped. A file
-	// system that is away for a while does not make all its files new.
+	// forgetAfter is how long a file is gone before its checkpoint is dropped. If a
+	// file system is unmounted for a shorter time, its files are not read again.
 	forgetAfter = time.Hour
 )
 
@@ -76,20 +76,20 @@ func (s *states) load(ctx context.Context, now time.Time) error {
 		if len(operation.Value) == 0 {
 			continue
 		}
-		read := map[string]version{}
-		if err := gob.NewDecoder(bytes.NewReader(operation.Value)).Decode(&read); err != nil {
+		checkpoints := map[string]version{}
+		if err := gob.NewDecoder(bytes.NewReader(operation.Value)).Decode(&checkpoints); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", partKey(i), err))
 			continue
 		}
-		for path, v := range read {
-			s.parts[i].files[path] = &state{read: v, foundAt: now}
+		for path, v := range checkpoints {
+			s.parts[i].files[path] = &state{checkpoint: v, foundAt: now}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// of returns the state of a file.
-func (s *states) of(path string) *state {
+// lookup returns the state of a file, and adds one if there is none.
+func (s *states) lookup(path string) *state {
 	files := s.parts[partOf(path)].files
 	if files[path] == nil {
 		files[path] = &state{}
@@ -97,9 +97,10 @@ func (s *states) of(path string) *state {
 	return files[path]
 }
 
-// setRead stores the checkpoint of a file. After an error the next successful save does.
-func (s *states) setRead(ctx context.Context, path string, v version) error {
-	s.of(path).read = v
+// setCheckpoint stores the checkpoint of a file. If that fails, the next successful save
+// stores it.
+func (s *states) setCheckpoint(ctx context.Context, path string, v version) error {
+	s.lookup(path).checkpoint = v
 	s.parts[partOf(path)].changed = true
 	return s.save(ctx)
 }
@@ -111,14 +112,14 @@ func (s *states) save(ctx context.Context) error {
 			continue
 		}
 		if s.client != nil {
-			read := map[string]version{}
+			checkpoints := map[string]version{}
 			for path, file := range part.files {
-				if file.read != (version{}) {
-					read[path] = file.read
+				if file.checkpoint != (version{}) {
+					checkpoints[path] = file.checkpoint
 				}
 			}
 			var data bytes.Buffer
-			if err := gob.NewEncoder(&data).Encode(read); err != nil {
+			if err := gob.NewEncoder(&data).Encode(checkpoints); err != nil {
 				return err
 			}
 			if err := s.client.Set(ctx, partKey(i), data.Bytes()); err != nil {
@@ -130,13 +131,13 @@ func (s *states) save(ctx context.Context) error {
 	return nil
 }
 
-// forget drops the files that the poll at this time did not find: those with a
-// checkpoint when they have been gone for long, the others at once.
+// forget drops the files that the poll at this time did not find: files with a checkpoint
+// after forgetAfter, the others at once.
 func (s *states) forget(ctx context.Context, poll time.Time) error {
 	for i := range s.parts {
 		part := &s.parts[i]
 		for path, file := range part.files {
-			hasCheckpoint := file.read != (version{})
+			hasCheckpoint := file.checkpoint != (version{})
 			if gone := poll.Sub(file.foundAt); gone >= forgetAfter || gone > 0 && !hasCheckpoint {
 				delete(part.files, path)
 				part.changed = part.changed || hasCheckpoint

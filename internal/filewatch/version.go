@@ -9,14 +9,15 @@ import (
 	"syscall"
 )
 
-// version identifies the content of a file without reading it.
+// version identifies the content of a file without reading it. Its fields are exported only
+// for gob, which encodes checkpoints.
 type version struct {
 	Size    int64
 	ModTime int64 // nanoseconds since the epoch
 
 	// 0 on systems that do not have them.
-	Inode   uint64
-	Changed int64 // last status change, in nanoseconds since the epoch
+	Inode      uint64
+	ChangeTime int64 // last status change, in nanoseconds since the epoch
 }
 
 func versionOf(info fs.FileInfo) version {
@@ -31,19 +32,19 @@ func versionOf(info fs.FileInfo) version {
 	for _, name := range []string{"Ctim", "Ctimespec"} { // on Linux, and on macOS and BSD
 		if field := stat.FieldByName(name); field.IsValid() {
 			changed := field.Interface().(syscall.Timespec)
-			v.Changed = changed.Nano()
+			v.ChangeTime = changed.Nano()
 		}
 	}
 	return v
 }
 
 // sameContent reports whether two versions have the same content. A file that replaces
-// another has another inode and another time of change. One of them alone proves
-// nothing: some file systems renumber inodes with each mount, ext4 reuses the inode of a
-// file that was just removed, and a link or new permissions are a change.
+// another has another inode and another change time. One difference alone proves nothing:
+// some file systems renumber inodes with each mount, ext4 reuses the inode of a file that
+// was just removed, and a new link or new permissions set the change time.
 func (v version) sameContent(other version) bool {
 	if v.Size != other.Size || v.ModTime != other.ModTime {
 		return false
 	}
-	return v.Changed == 0 || other.Changed == 0 || v.Changed == other.Changed || v.Inode == other.Inode
+	return v.ChangeTime == 0 || other.ChangeTime == 0 || v.ChangeTime == other.ChangeTime || v.Inode == other.Inode
 }

@@ -103,10 +103,10 @@ func (w *Watcher) Poll(ctx context.Context) {
 	now := time.Now()
 	var ready []*File
 	for _, file := range files {
-		known := w.states.of(file.Path)
+		known := w.states.lookup(file.Path)
 		complete := known.found == file.version || now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval
 		known.found, known.foundAt = file.version, now
-		if complete && file.Size > 0 && !known.read.sameContent(file.version) {
+		if complete && file.Size > 0 && !known.checkpoint.sameContent(file.version) {
 			ready = append(ready, file)
 		}
 	}
@@ -132,7 +132,7 @@ func (w *Watcher) Poll(ctx context.Context) {
 // handled logs the result of handling a file, and saves its checkpoint unless it is
 // handled again.
 func (w *Watcher) handled(ctx context.Context, file *File, err error) {
-	path, known := zap.String("path", file.Path), w.states.of(file.Path)
+	path, known := zap.String("path", file.Path), w.states.lookup(file.Path)
 	_, retry := errors.AsType[*RetryError](err)
 	switch {
 	case errors.Is(err, ErrChanged):
@@ -149,7 +149,7 @@ func (w *Watcher) handled(ctx context.Context, file *File, err error) {
 		w.logger.Debug("Read file", path)
 	}
 	known.warned = false
-	if err := w.states.setRead(ctx, file.Path, file.version); err != nil {
+	if err := w.states.setCheckpoint(ctx, file.Path, file.version); err != nil {
 		w.logger.Warn("Cannot save file checkpoints", zap.Error(err))
 	}
 }

@@ -50,7 +50,7 @@ func write(t *testing.T, path, content string) {
 }
 
 func content(f *File) (string, error) {
-	data, err := f.Read(io.ReadAll)
+	data, err := f.ReadWith(io.ReadAll)
 	return string(data), err
 }
 
@@ -74,11 +74,11 @@ func TestPathAttributes(t *testing.T) {
 }
 
 func TestSameContent(t *testing.T) {
-	now := version{Size: 1, ModTime: 2, Inode: 3, Changed: 4}
-	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2, Inode: 9, Changed: 4}), "after a mount")
+	now := version{Size: 1, ModTime: 2, Inode: 3, ChangeTime: 4}
+	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2, Inode: 9, ChangeTime: 4}), "after a mount")
 	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2}), "stored before inodes were")
-	assert.False(t, now.sameContent(version{Size: 1, ModTime: 3, Inode: 3, Changed: 4}))
-	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, Changed: 4}))
+	assert.False(t, now.sameContent(version{Size: 1, ModTime: 3, Inode: 3, ChangeTime: 4}))
+	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, ChangeTime: 4}))
 }
 
 // A file is handled again after a RetryError, which is logged once, and not after
@@ -128,9 +128,9 @@ func TestReadOfAnotherVersion(t *testing.T) {
 	got, err := content(files[0])
 	require.NoError(t, err)
 	assert.Equal(t, "one", got)
-	_, err = files[0].Read(func(io.Reader) ([]byte, error) { return nil, errors.New("of the reader") })
+	_, err = files[0].ReadWith(func(io.Reader) ([]byte, error) { return nil, errors.New("of the reader") })
 	require.EqualError(t, err, "of the reader")
-	_, err = files[0].Read(func(r io.Reader) ([]byte, error) {
+	_, err = files[0].ReadWith(func(r io.Reader) ([]byte, error) {
 		write(t, path, "longer")
 		return io.ReadAll(r)
 	})
@@ -154,19 +154,19 @@ func TestCheckpointsAreForgotten(t *testing.T) {
 	const odd = "odd \xff\"" // not UTF-8
 	find := func(at time.Time, paths ...string) {
 		for _, path := range paths {
-			c.of(path).foundAt = at
+			c.lookup(path).foundAt = at
 		}
 		require.NoError(t, c.forget(t.Context(), at))
 	}
 	for _, path := range []string{odd, "a", "b"} {
-		c.of(path).foundAt = now
-		require.NoError(t, c.setRead(t.Context(), path, version{Size: 1}))
+		c.lookup(path).foundAt = now
+		require.NoError(t, c.setCheckpoint(t.Context(), path, version{Size: 1}))
 	}
 	known := func() (paths []string) {
 		stored := newStates(kept)
 		require.NoError(t, stored.load(t.Context(), now))
 		for _, path := range []string{odd, "a", "b"} {
-			if stored.of(path).read.sameContent(version{Size: 1}) {
+			if stored.lookup(path).checkpoint.sameContent(version{Size: 1}) {
 				paths = append(paths, path)
 			}
 		}
@@ -201,5 +201,5 @@ func TestWatcherStopsAtOnce(t *testing.T) {
 	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
 	<-entered
 	require.NoError(t, w.Shutdown(t.Context()))
-	assert.Zero(t, w.states.of(filepath.Join(dir, "a")).read)
+	assert.Zero(t, w.states.lookup(filepath.Join(dir, "a")).checkpoint)
 }

@@ -152,7 +152,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	if file.Size > int64(limit) {
 		return &pproftranslator.LimitError{What: "size in bytes", Limit: int64(limit), Got: file.Size}
 	}
-	content, err := file.Read(func(content io.Reader) ([]byte, error) {
+	content, err := file.ReadWith(func(content io.Reader) ([]byte, error) {
 		all, err := ingest.ReadAll(ctx, content, file.Size, held)
 		if err == nil && int64(len(all)) != file.Size {
 			err = filewatch.ErrChanged
