@@ -26,8 +26,8 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// readRecord reads the record at an offset. An error says why there is none, or is that of
-// the file system, which r.source.err has as well.
+// readRecord reads the record at an offset. The error is r.source.err if the file cannot be
+// read; otherwise it says why no complete record starts at the offset.
 func (r *Reader) readRecord(at int64) (record []byte, err error) {
 	r.source.seek(at)
 	switch {
@@ -41,7 +41,8 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 		record, err = r.bytes(r.size - at)
 	default:
 		record, err = r.prefixed(at)
-		if err != nil && at == 0 && r.startsField() { // the name of a bare file is the same
+		// A closed bare file has the same name as a framed one, so both are tried.
+		if err != nil && at == 0 && r.startsField() {
 			if bare, bareErr := r.bytes(r.size); bareErr == nil && r.format.Content.checkRecord(bare) == nil {
 				record, err = bare, nil
 			}
@@ -203,7 +204,7 @@ func (r *Reader) readFrame() error {
 			return fmt.Errorf("zstd frame has more than %d bytes", r.max)
 		}
 	}
-	// The decoder would allocate what the header promises.
+	// The decoder would allocate the size that the header claims.
 	if header.HasFCS && header.FrameContentSize > decoded {
 		return fmt.Errorf("zstd header has a content of %d bytes, its blocks at most %d", header.FrameContentSize, decoded)
 	}
@@ -231,7 +232,7 @@ func (r *Reader) unframe(content []byte) ([]byte, error) {
 		if len(content) >= prefixSize && int64(binary.BigEndian.Uint32(content)) == int64(len(content)-prefixSize) {
 			return content[prefixSize:], nil
 		}
-		if isMessage(content, true) { // the name of a bare file is the same
+		if isMessage(content, true) { // a closed bare file has the same name as a framed one
 			return content, nil
 		}
 		return nil, fmt.Errorf("content of %d bytes is not a length and a record of that length", len(content))

@@ -25,7 +25,7 @@ type Dir interface {
 	// Open opens an existing file to read and write.
 	Open(name string) (File, error)
 	Lstat(name string) (fs.FileInfo, error)
-	// LstatPath is Lstat by the path of the directory, which another one may have by now.
+	// LstatPath is Lstat by path instead of handle, to detect that the directory was replaced.
 	LstatPath(name string) (fs.FileInfo, error)
 	// Rename never replaces anything: the error is fs.ErrExist if the name is taken.
 	Rename(from, to string) error

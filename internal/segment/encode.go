@@ -26,8 +26,8 @@ const (
 
 // encoded is a record as it is written to a file.
 type encoded struct {
-	chunks [3][]byte
-	buffer *buffer // the memory of the chunks, unless that is the record's
+	chunks [3][]byte // prefix, record and suffix, or all of them in the first
+	buffer *buffer   // the memory of the chunks, unless that is the record's
 }
 
 // buffer is memory for encoding one record.
@@ -61,17 +61,17 @@ func encode(format Format, record []byte) (encoded, error) {
 	b.framed, b.compressed = b.framed[:0], b.compressed[:0]
 	e := encoded{buffer: b}
 
-	chunks := [3][]byte{1: record}
+	var prefix, suffix []byte
 	switch {
 	case format.bare():
 	case format.Content == OTLPJSON:
-		chunks[2] = []byte{lineFeed}
+		suffix = []byte{lineFeed}
 	default:
-		chunks[0] = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
+		prefix = binary.BigEndian.AppendUint32(nil, uint32(len(record)))
 	}
 	framed := func() []byte {
 		b.framed = slices.Grow(b.framed, len(record)+prefixSize)
-		b.framed = append(append(append(b.framed, chunks[0]...), chunks[1]...), chunks[2]...)
+		b.framed = append(append(append(b.framed, prefix...), record...), suffix...)
 		return b.framed
 	}
 
@@ -80,7 +80,7 @@ func encode(format Format, record []byte) (encoded, error) {
 		w := gzipWriters.Get().(*gzip.Writer)
 		defer gzipWriters.Put(w)
 		w.Reset(b)
-		for _, chunk := range chunks {
+		for _, chunk := range [][]byte{prefix, record, suffix} {
 			if _, err := w.Write(chunk); err != nil {
 				return e, err
 			}
@@ -99,7 +99,7 @@ func encode(format Format, record []byte) (encoded, error) {
 	case len(record) <= maxCopied:
 		e.chunks[0] = framed()
 	default:
-		e.chunks = chunks
+		e.chunks = [3][]byte{prefix, record, suffix}
 	}
 	return e, nil
 }

@@ -53,10 +53,14 @@ type ClosedFile struct {
 	Size, Raw int64
 }
 
-// partialFile is a file that is being written. It holds the file's lock.
+// partialFile is a file that is being written. It holds the file's lock. Its states:
+//   - open: Reason is "". write adds a record, and accept or truncate follows.
+//   - closing: Reason is set. The file gets no more records. finalize renames it, or removes
+//     it if it has no records, for example after markForRemoval. It is retried after errors.
+//   - renamed: as closing, but only the sync of the directory is left.
+//   - released: finalize returned nil or ErrGone, or leavePartial was called.
 type partialFile struct {
-	// Size ends the last accepted record. A file with a Reason gets no more records.
-	ClosedFile
+	ClosedFile // Size is the end of the last accepted record
 
 	dir     Dir
 	file    File
@@ -64,21 +68,21 @@ type partialFile struct {
 	name    Name
 	created time.Time
 
-	torn     bool      // there may be bytes after Size
-	unsynced time.Time // when the oldest record was written that may not be on the disk
-	unlisted bool      // the directory was not synced since the file got its name
-	renamed  bool
+	torn          bool      // there may be bytes after Size
+	unsyncedSince time.Time // the write of the oldest record that may not be on the disk
+	nameUnsynced  bool      // the directory has not been synced since the file got its name
+	renamed       bool
 }
 
 func newPartial(dir Dir, path string, name Name, file File, created time.Time) *partialFile {
 	return &partialFile{
 		ClosedFile: ClosedFile{Path: filepath.Join(path, name.String())},
-		dir:        dir, file: file, name: name, created: created, unlisted: true,
+		dir:        dir, file: file, name: name, created: created, nameUnsynced: true,
 	}
 }
 
-// createPartial creates a file under the next free name. A file that it returns with an
-// error must be discarded.
+// createPartial creates a file under the next free name. If it cannot lock the file, it
+// returns both the error and the file, which the caller must finalize to remove it.
 func createPartial(dir Dir, path string, names *names, now time.Time) (*partialFile, error) {
 	for range 10_000 {
 		name := names.next(now)
@@ -95,6 +99,9 @@ func createPartial(dir Dir, path string, names *names, now time.Time) (*partialF
 			_ = file.Close() // another Writer, which recovers files, has it
 			continue
 		}
+		if err != nil {
+			f.markForRemoval()
+		}
 		return f, err
 	}
 	return nil, fmt.Errorf("no free file name after %s", names.next(now))
@@ -102,8 +109,8 @@ func createPartial(dir Dir, path string, names *names, now time.Time) (*partialF
 
 var errLocked = errors.New("another process has the lock")
 
-// lock takes the lock of the file, without which a Writer that recovers files takes the
-// file for an incomplete one. It returns ErrGone if that has happened before.
+// lock takes the lock of the file, so that other Writers do not recover it. It returns
+// ErrGone if one already has.
 func (f *partialFile) lock() error {
 	locked, err := f.file.Lock()
 	if err == nil && !locked {
@@ -147,11 +154,11 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 	}
 }
 
-// write writes a record after the last one. Until accept is called, truncate undoes it.
+// write writes a record after the last accepted one. Until accept is called, truncate undoes it.
 func (f *partialFile) write(record encoded, now time.Time) error {
 	f.torn = true
-	if f.unsynced.IsZero() {
-		f.unsynced = now
+	if f.unsyncedSince.IsZero() {
+		f.unsyncedSince = now
 	}
 	at := f.Size
 	for _, chunk := range record.chunks {
@@ -197,36 +204,35 @@ func (f *partialFile) sync() error {
 }
 
 func (f *partialFile) syncContent() error {
-	if f.unsynced.IsZero() {
+	if f.unsyncedSince.IsZero() {
 		return nil
 	}
 	if err := f.file.Sync(); err != nil {
 		return err
 	}
-	f.unsynced = time.Time{}
+	f.unsyncedSince = time.Time{}
 	return nil
 }
 
 func (f *partialFile) syncName() error {
-	if !f.unlisted {
+	if !f.nameUnsynced {
 		return nil
 	}
 	if err := f.dir.Sync(); err != nil {
 		return err
 	}
-	f.unlisted = false
+	f.nameUnsynced = false
 	return nil
 }
 
-// close truncates, syncs, renames and closes the file, or removes it if it has no records.
-// After an error it can be called again and continues; but ErrGone is final, and the file
-// is closed.
-func (f *partialFile) close(names *names) error {
+// finalize truncates, syncs, renames and closes the file, or removes it if it has no records.
+// After an error, another call continues; but ErrGone is final, and the file is closed.
+func (f *partialFile) finalize(names *names) error {
 	if !f.renamed {
 		err := f.check()
 		switch {
 		case errors.Is(err, ErrGone):
-			f.abandon()
+			f.leavePartial()
 			return err
 		case err == nil && f.Records > 0:
 			err = f.rename(names)
@@ -234,7 +240,7 @@ func (f *partialFile) close(names *names) error {
 			if err = f.dir.Remove(f.name.String()); errors.Is(err, fs.ErrNotExist) {
 				err = nil
 			}
-			f.unlisted = false
+			f.nameUnsynced = false
 		}
 		if err != nil {
 			return err
@@ -260,7 +266,7 @@ func (f *partialFile) rename(names *names) error {
 		err := f.dir.Rename(f.name.String(), name.String())
 		if err == nil {
 			f.Path, f.name = filepath.Join(filepath.Dir(f.Path), name.String()), name
-			f.renamed, f.unlisted = true, true
+			f.renamed, f.nameUnsynced = true, true
 			return nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
@@ -269,14 +275,14 @@ func (f *partialFile) rename(names *names) error {
 	}
 }
 
-// discard makes close remove the file, whatever is in it.
-func (f *partialFile) discard() {
+// markForRemoval makes finalize remove the file with all its records.
+func (f *partialFile) markForRemoval() {
 	f.Reason, f.Records, f.Size, f.torn, f.renamed = ByError, 0, 0, true, false
 }
 
-// abandon closes the descriptor, and with it the lock, of a file that cannot be closed. Its
-// name stays .partial, if it has one.
-func (f *partialFile) abandon() {
+// leavePartial closes the descriptor, and releases the lock, of a file that cannot be
+// finalized. The file keeps its .partial name, if it still exists.
+func (f *partialFile) leavePartial() {
 	_ = f.truncate() // a file that was moved still ends on a record
 	_ = f.file.Close()
 }

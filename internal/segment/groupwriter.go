@@ -27,7 +27,7 @@ type groupWriter struct {
 	closed bool
 }
 
-// append writes a record. After an error nothing of it is in the file.
+// append writes a record. After an error, the record is removed at once or by a later call.
 func (g *groupWriter) append(record Record, e encoded) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,12 +46,12 @@ func (g *groupWriter) append(record Record, e encoded) error {
 	if g.names.format.bare() {
 		// The record is accepted when the file has its final name.
 		if err := g.closeFile(BySingleRecord); err != nil {
-			f.discard()
-			g.retire(ByError)
+			f.markForRemoval()
+			g.tryClose(ByError)
 			return err
 		}
-	} else if reason := g.options.Rotation.due(f, 1, now); reason != "" {
-		g.retire(reason)
+	} else if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
+		g.tryClose(reason)
 	}
 	g.options.RecordWritten(int64(len(record.Data)), e.size())
 	return nil
@@ -76,7 +76,7 @@ func (g *groupWriter) prepare(size int64, now time.Time) error {
 	}
 	err := g.create(now)
 	if errors.Is(err, fs.ErrNotExist) && g.file == nil {
-		err = g.create(now) // the empty directory was removed when it had just been opened
+		err = g.create(now) // another process removed the empty directory after it was opened
 	}
 	return err
 }
@@ -92,14 +92,14 @@ func (g *groupWriter) checkPath() error {
 	}
 	g.report(&fs.PathError{Op: "find", Path: g.file.Path, Err: fmt.Errorf("file with %d records: %w; creating another file", g.file.Records, err)})
 	if g.closeFile(ByError) != nil && g.file != nil { // it may be in a directory that was moved
-		g.file.abandon()
-		g.forgetFile()
+		g.file.leavePartial()
+		g.releaseFile()
 	}
 	return nil
 }
 
 // create opens the directory and creates a file in it. After an error, g.file may be a file
-// that must be removed.
+// that is removed later.
 func (g *groupWriter) create(now time.Time) error {
 	dir, err := g.options.OpenDir(g.options.Directory, g.group...)
 	if err != nil {
@@ -109,10 +109,9 @@ func (g *groupWriter) create(now time.Time) error {
 	g.file, err = createPartial(dir, g.path, &g.names, now)
 	switch {
 	case g.file == nil:
-		g.forgetFile()
+		g.releaseFile()
 	case err != nil:
-		g.file.discard()
-		g.retire(ByError)
+		g.tryClose(ByError)
 	}
 	return err
 }
@@ -129,12 +128,12 @@ func (g *groupWriter) write(e encoded, now time.Time) error {
 	if err == nil {
 		return nil
 	}
-	_ = f.truncate() // if it fails, prepare and close try again
+	_ = f.truncate() // if it fails, prepare and finalize retry
 	// After a failed sync, the system may have dropped the data and a second sync would
 	// succeed, so this file gets no more records. The earlier ones were synced.
 	// Other errors may concern this file only, for example a limit of the file size.
 	if f.Records == 0 || !synced || !concernsAllFiles(err) {
-		g.retire(ByError)
+		g.tryClose(ByError)
 	}
 	return err
 }
@@ -144,11 +143,11 @@ func concernsAllFiles(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
-// retire closes the file, now or when the fault is gone.
-func (g *groupWriter) retire(reason Reason) { g.report(g.closeFile(reason)) }
+// tryClose is closeFile, but reports the error, since another call will retry.
+func (g *groupWriter) tryClose(reason Reason) { g.report(g.closeFile(reason)) }
 
-// closeFile closes the file, if there is one. After an error the file gets no more records
-// and is closed later, unless the error is ErrGone.
+// closeFile finalizes the file, if there is one. After an error the file gets no more records
+// and a later call retries, unless the error is ErrGone.
 func (g *groupWriter) closeFile(reason Reason) error {
 	f := g.file
 	if f == nil {
@@ -157,9 +156,9 @@ func (g *groupWriter) closeFile(reason Reason) error {
 	if f.Reason == "" {
 		f.Reason = reason
 	}
-	err := f.close(&g.names)
+	err := f.finalize(&g.names)
 	if err == nil || errors.Is(err, ErrGone) {
-		g.forgetFile()
+		g.releaseFile()
 	}
 	if err != nil {
 		return &fs.PathError{Op: "close", Path: f.Path, Err: err}
@@ -170,7 +169,8 @@ func (g *groupWriter) closeFile(reason Reason) error {
 	return nil
 }
 
-func (g *groupWriter) forgetFile() {
+// releaseFile makes the next append create a file.
+func (g *groupWriter) releaseFile() {
 	_ = g.dir.Close() // everything in it was synced
 	g.dir, g.file = nil, nil
 }
@@ -186,21 +186,21 @@ func (g *groupWriter) tick() {
 	now := g.options.Now()
 	reason := f.Reason
 	if reason == "" {
-		reason = g.options.Rotation.due(f, 1, now)
+		reason = g.options.Rotation.due(f, anyRecord, now)
 	}
 	if reason == "" && f.truncate() != nil {
 		reason = ByError
 	}
 	if reason != "" {
-		g.retire(reason)
+		g.tryClose(reason)
 		return
 	}
-	// The next tick may be as late as this one is early.
+	// Sync now if the record would be overdue at the next tick.
 	due := g.options.SyncInterval - g.options.tickInterval()
-	if g.options.Sync == SyncInterval && !f.unsynced.IsZero() && now.Sub(f.unsynced) >= due {
+	if g.options.Sync == SyncInterval && !f.unsyncedSince.IsZero() && now.Sub(f.unsyncedSince) >= due {
 		if err := f.sync(); err != nil {
 			g.report(&fs.PathError{Op: "sync", Path: f.Path, Err: err})
-			g.retire(ByError)
+			g.tryClose(ByError)
 		}
 	}
 }
@@ -218,8 +218,8 @@ func (g *groupWriter) close(reason Reason, force bool) error {
 	}
 	if force {
 		g.closed = true
-		g.file.abandon()
-		g.forgetFile()
+		g.file.leavePartial()
+		g.releaseFile()
 	}
 	return err
 }

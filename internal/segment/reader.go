@@ -62,7 +62,9 @@ type Reader struct {
 	frame  []byte // memory for one compressed frame
 	gzip   *gzip.Reader
 	zstd   *zstd.Decoder
-	wasted int64 // bytes read in vain while looking for a record, less an allowance
+	// wasted is the bytes read in failed attempts to find a record, minus wastePerByte for
+	// each byte skipped. findRecord makes no attempt unless wasted < freeWaste.
+	wasted int64
 }
 
 // OpenReader opens a file of this package, closed or partial. The Reader must be closed.
@@ -161,18 +163,18 @@ func (r *Reader) All() iter.Seq2[[]byte, error] {
 }
 
 const (
-	// freeWaste is how many bytes findRecord may always read in vain.
+	// freeWaste is how many bytes findRecord may always read in failed attempts.
 	freeWaste = 16 << 20
 	// wastePerByte is how many more it may read for each byte that it skips.
 	wastePerByte = 4
-	// decodedPerRead is how many decompressed bytes count like one that was read.
+	// decodedPerRead is how many decompressed bytes count as one byte read.
 	decodedPerRead = 64
 )
 
 // findRecord finds the next gzip member or zstd frame that is a complete record. Since
-// compressed data may contain the magic number, most places found may be none. What is
-// read in vain is bounded in proportion to the file, but after damage that is no longer
-// than a record the next one is always tried.
+// compressed data may contain the magic number, an attempt to read one there may fail.
+// Failed attempts read at most freeWaste + wastePerByte * (bytes skipped) bytes, plus the last
+// attempt. After damage that is no longer than a record, the next record is always tried.
 func (r *Reader) findRecord(from int64) int64 {
 	magic := zstdMagic
 	if r.format.Compression == Gzip {
@@ -196,8 +198,8 @@ func (r *Reader) findRecord(from int64) int64 {
 	}
 }
 
-// addWaste counts the bytes that were read in vain from a place on, the bytes that they
-// were decompressed to, and those that must be read again.
+// addWaste counts a failed attempt at an offset: the bytes read, the bytes that they were
+// decompressed to, and the bytes that must be read again.
 func (r *Reader) addWaste(at int64) {
 	if read := r.source.offset() - at; read > 0 {
 		r.wasted += read + int64(len(r.record))/decodedPerRead + min(readBuffer, r.size-at)

@@ -80,7 +80,7 @@ func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
 // recover locks the file, looks for its last complete record, and closes the file after it.
 // A bare file is always removed: its record was not acknowledged.
 func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
-	f.torn, f.unsynced = true, time.Now()
+	f.torn, f.unsyncedSince = true, time.Now()
 	if err := f.lock(); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 		}
 	}
 	recovered.Truncated = size - f.Size
-	if err := f.close(&names{used: f.name.Sequence}); err != nil {
+	if err := f.finalize(&names{used: f.name.Sequence}); err != nil {
 		return err
 	}
 	if f.renamed {

@@ -31,6 +31,9 @@ const (
 	ByShutdown  Reason = "shutdown"
 )
 
+// anyRecord is the least size of a record on disk. With it, due tells if a file is full.
+const anyRecord = 1
+
 // due returns why a file must be closed before size more bytes are written to it, or "".
 func (r Rotation) due(f *partialFile, size int64, now time.Time) Reason {
 	switch {

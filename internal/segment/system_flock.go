@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes the flock of the open file. File systems that have none grant it.
+// lockFile takes the flock of the open file. It succeeds without locking where flock is
+// unsupported.
 func lockFile(f *os.File) (bool, error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

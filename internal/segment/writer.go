@@ -174,8 +174,8 @@ func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() 
 // Append writes one record and returns when it is as safe as Options.Sync says. It does
 // not keep the record.
 //
-// With an error the record is not in the file. ErrInvalidRecord and ErrNotDirectory are
-// permanent; all other errors may be retried.
+// After an error the record is removed, at once or later. ErrInvalidRecord and
+// ErrNotDirectory are permanent; all other errors may be retried.
 func (w *Writer) Append(record Record) error {
 	format := w.options.Format
 	if record.Content != "" && record.Content != format.Content {
