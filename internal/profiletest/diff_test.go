@@ -190,7 +190,7 @@ func TestNormalizeBuildID(t *testing.T) {
 func TestCorpusBuilds(t *testing.T) {
 	for _, file := range Corpus(t) {
 		t.Run(file.Name, func(t *testing.T) {
-			if full, _ := Soak(t); !full && len(file.Data) > 1<<20 {
+			if full, _ := Soak(t); !full && len(file.Data) > 64<<10 {
 				t.Skip("it takes long; SOAK is not set")
 			}
 			p, err := profile.ParseData(file.Data)
