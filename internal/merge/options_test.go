@@ -142,9 +142,6 @@ func TestTimestampsDrop(t *testing.T) {
 	})
 	require.Equal(t, want, got)
 }
-func firstProfile(pd pprofile.Profiles) pprofile.Profile {
-	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-}
 
 func TestTablesWithoutZeroValues_P1(t *testing.T) {
 	pd := pprofile.NewProfiles()

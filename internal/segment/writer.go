@@ -22,14 +22,14 @@ var (
 	// ErrClosed is returned by a Writer after Close.
 	ErrClosed = errors.New("writer is closed")
 
-	// ErrGone: another process removed, moved, truncated or replaced a file or directory.
+	// ErrGone means that another process removed, moved, truncated or replaced a file or directory.
 	ErrGone = errors.New("removed, moved, truncated or replaced by another process")
 
-	// ErrNotDirectory: a file or link has the name of a group's directory. A retry does not
-	// help until it is removed.
+	// ErrNotDirectory means that a file or link has the name of a group's directory. A
+	// retry does not help until it is removed.
 	ErrNotDirectory = errors.New("not a directory")
 
-	// ErrInvalidRecord: no file can hold the record. A retry does not help.
+	// ErrInvalidRecord means that no file can hold the record. A retry does not help.
 	ErrInvalidRecord = errors.New("invalid record")
 )
 

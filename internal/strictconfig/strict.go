@@ -96,8 +96,7 @@ func underlying(t reflect.Type) (_ reflect.Type, optional bool) {
 
 // fieldOf returns the type of the field that a key is read into.
 func fieldOf(structure reflect.Type, key string) (reflect.Type, bool) {
-	for i := range structure.NumField() {
-		field := structure.Field(i)
+	for field := range structure.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get(confmap.MapstructureTag), ",")
 		if options == "squash" {
 			if found, ok := fieldOf(field.Type, key); ok {

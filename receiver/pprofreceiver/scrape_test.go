@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,13 +139,6 @@ func respond(w http.ResponseWriter, contentType string, body []byte) {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func parseURL(t *testing.T, text string) *url.URL {
-	t.Helper()
-	at, err := url.Parse(text)
-	require.NoError(t, err)
-	return at
-}
 
 // hijack takes the connection over, writes to it, and closes it.
 func hijack(w http.ResponseWriter, text string) {

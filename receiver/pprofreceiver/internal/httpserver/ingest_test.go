@@ -4,6 +4,7 @@
 package httpserver
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 
 func TestFailedDecompressionReleasesItsBytes_R2(t *testing.T) {
 	s := newTestServer(t, nil)
-	r := s.newRequest(httptest.NewRequest("POST", "/", nil))
+	r := s.newRequest(httptest.NewRequest(http.MethodPost, "/", nil))
 	bomb, bad := Profile{Name: "bomb"}, Profile{Name: "bad"}
 	bomb.Data = profiletest.Gzip(t, make([]byte, 8<<20))
 	bad.Data = profiletest.Gzip(t, []byte("some text that is cut off"))[:20]

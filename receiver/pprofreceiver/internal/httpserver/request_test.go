@@ -6,6 +6,7 @@ package httpserver
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestFormReservesNamesOfParts_R3(t *testing.T) {
 	}
 	body, header := profiletest.Form(t, all...)
 	s := newTestServer(t, nil)
-	post := httptest.NewRequest("POST", "/", bytes.NewReader(body))
+	post := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	post.Header.Set(header[0], header[1])
 	r := s.newRequest(post)
 	read, err := r.Form(func(string, string) bool { return false })
