@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -32,7 +33,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group) error) erro
 		return err
 	}
 	// What was marshalled before, for a call that failed, has references for strings.
-	resolved, err := dictionary.ResolveReferences(pd)
+	resolved, err := stringref.Resolve(pd)
 	if err != nil {
 		return err
 	}

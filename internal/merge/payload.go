@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 )
 
 // ErrInvalid marks a payload that is rejected for its content.
@@ -43,7 +44,7 @@ func Prepare(pd pprofile.Profiles, options *Options) (*Payload, error) {
 	if err := dictionary.Check(pd); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	pd, err := dictionary.ResolveReferences(pd)
+	pd, err := stringref.Resolve(pd)
 	if err == nil {
 		err = checkKeys(pd)
 	}

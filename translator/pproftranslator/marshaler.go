@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
@@ -106,7 +107,7 @@ func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[*profile.Profile, error] 
 			yield(nil, err)
 			return
 		}
-		pd, err := dictionary.ResolveReferences(pd)
+		pd, err := stringref.Resolve(pd)
 		if err != nil {
 			yield(nil, err)
 			return

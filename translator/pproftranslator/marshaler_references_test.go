@@ -87,7 +87,7 @@ func TestProfilesThatHaveBeenMarshalled(t *testing.T) {
 	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(o.Profiles)
 	require.NoError(t, err)
 	_, readable := rp.Resource().Attributes().Get("process.executable.name")
-	require.False(t, readable, "if pdata can read them again, dictionary.ResolveReferences is not needed for resources")
+	require.False(t, readable, "if pdata can read them again, stringref.Resolve is not needed for resources")
 
 	p := convertOne(t, o)
 	require.Equal(t, "/b", p.Mapping[0].File)

@@ -1,7 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dictionary
+// Package stringref makes visible what pdata hides: attribute keys and values that are
+// references into the string table.
+package stringref
 
 import (
 	"encoding/json"
@@ -9,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // Attribute values and keys may be references into the string table. pdata shows these
@@ -16,10 +20,10 @@ import (
 // resources and scopes. Marshalling turns all strings of a resource into references, so
 // that a payload that has been marshalled has them, too.
 
-// ResolveReferences returns pd itself or, if there are string references in it
-// that pdata shows as empty, a copy without them. pd must have passed Check; it is
-// only read. A reference outside the string table is an *IndexError.
-func ResolveReferences(pd pprofile.Profiles) (pprofile.Profiles, error) {
+// Resolve returns pd itself or, if there are string references in it
+// that pdata shows as empty, a copy without them. pd must have passed dictionary.Check; it is
+// only read. A reference outside the string table is a *dictionary.IndexError.
+func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	if !hasReferences(pd) {
 		return pd, nil
 	}
@@ -156,7 +160,7 @@ func (r *resolver) text(index int32) string {
 	}
 	if index < 0 || int(index) >= r.strings.Len() {
 		if r.err == nil {
-			r.err = &IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
+			r.err = &dictionary.IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
 		}
 		return ""
 	}
