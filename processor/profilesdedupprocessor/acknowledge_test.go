@@ -248,14 +248,15 @@ func (l *lockless) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) erro
 // The memory for acknowledged keys is bounded, and released.
 func TestDuplicatesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDuplicates(time.Minute, 100*acknowledgedSize)
+		d := newSeenProfiles(time.Minute, 100*acknowledgedSize)
 		for i := range 1000 {
 			d.acknowledge([]merge.Key{{byte(i), byte(i >> 8), 1}})
 			require.LessOrEqual(t, d.size(), 101*acknowledgedSize+(101/2+64)*removedSize)
 		}
 		known := func(i int) bool {
-			var waits outcomes
-			return !d.skip(&merge.Payload{Profiles: []merge.Profile{{Key: merge.Key{byte(i), byte(i >> 8), 1}}}}, &waits)
+			var waits partitionSet
+			others, _ := d.skip(&merge.Payload{Profiles: []merge.Profile{{Key: merge.Key{byte(i), byte(i >> 8), 1}}}}, &waits)
+			return others == 0
 		}
 		require.False(t, known(899), "the oldest are evicted first")
 		require.True(t, known(900))
@@ -268,12 +269,12 @@ func TestDuplicatesAreBounded(t *testing.T) {
 
 // Removed keys take no memory, though they were acknowledged after keys that are still known.
 func TestRemovedDuplicatesAreBounded(t *testing.T) {
-	d := newDuplicates(24*time.Hour, 10*acknowledgedSize)
+	d := newSeenProfiles(24*time.Hour, 10*acknowledgedSize)
 	d.acknowledge([]merge.Key{{1}})
 	for i := range 100_000 {
 		part := &partition{}
 		part.keys = []merge.Key{{2, byte(i), byte(i >> 8), byte(i >> 16)}}
-		part.acknowledged = d.acknowledge(part.keys)
+		part.acknowledgedAt = d.acknowledge(part.keys)
 		d.remove(part)
 		require.LessOrEqual(t, d.size(), 12*acknowledgedSize+66*removedSize)
 		require.LessOrEqual(t, cap(d.order), 256)

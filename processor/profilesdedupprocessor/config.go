@@ -160,7 +160,7 @@ func (c *Config) Validate() error {
 	keys("split_by", c.SplitBy, "the key of a resource attribute, such as service.name")
 	for i, name := range c.SplitBy {
 		key := fmt.Sprintf("split_by[%d]", i)
-		checks.That(!slices.Contains(c.DropResourceAttributes, name), key, name, "a key that drop_resource_attributes does not have")
+		checks.That(!slices.Contains(c.DropResourceAttributes, name), key, name, "a key that is not listed in drop_resource_attributes")
 		inOtherCase := func(other string) bool { return strings.EqualFold(other, name) && other != name }
 		checks.That(!slices.ContainsFunc(c.SplitBy[:i], inOtherCase), key, name,
 			"different from the others in more than case (client metadata keys are case-insensitive)")

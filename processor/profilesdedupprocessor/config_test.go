@@ -61,7 +61,7 @@ func TestConfigRejects(t *testing.T) {
 		{map[string]any{"drop_resource_attributes": []any{"a", "a"}}, `drop_resource_attributes[1] is "a": must be different from the others`},
 		{map[string]any{"split_by": []any{"a", ""}}, `split_by[1] is "": must be`},
 		{map[string]any{"split_by": []any{"a", "A"}}, `split_by[1] is "A": must be different from the others in more than case`},
-		{map[string]any{"split_by": []any{"a"}, "drop_resource_attributes": []any{"a"}}, `split_by[0] is "a": must be a key that drop_resource_attributes does not have`},
+		{map[string]any{"split_by": []any{"a"}, "drop_resource_attributes": []any{"a"}}, `split_by[0] is "a": must be a key that is not listed in drop_resource_attributes`},
 		{map[string]any{"duplicate_ttl": "-1s"}, "duplicate_ttl is -1s"},
 		{map[string]any{"duplicate_ttl": 300}, "duplicate_ttl is 300: must be a duration with a unit"},
 		{map[string]any{"shutdown_timeout": "0s"}, "shutdown_timeout is 0s"},

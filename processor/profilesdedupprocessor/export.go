@@ -67,7 +67,7 @@ func (p *dedupProcessor) sendPending() (draining bool) {
 func (p *dedupProcessor) nextWindow() (w *window, stopping bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.measure()
+	defer p.updateRetainedMetric()
 	for len(p.pending) > 0 && len(p.pending[0].unsent) == 0 {
 		p.pending[0].merged, p.pending[0].partitions = nil, nil // retries need neither
 		p.pending[0] = nil

@@ -12,35 +12,35 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// errPanicked is the outcome for callers that wait for a payload of another caller, when the next
-// consumer panicked with that.
+// errPanicked is the outcome of a partition in which the next consumer panicked. Other callers
+// that have a duplicate of one of its Profiles wait for this outcome, and then send their own.
 var errPanicked = errors.New("profiles_dedup: next consumer panicked")
 
 // consumeImmediately sends a payload in a window of its own and returns the answer of the next
-// consumer. Profiles whose duplicates are pending wait for their outcome, and are sent if that
-// is a failure.
+// consumer. Duplicates of Profiles that another caller is sending wait for the outcome, and are
+// sent if that is a failure.
 func (p *dedupProcessor) consumeImmediately(ctx context.Context, payload *merge.Payload, bytes int) error {
-	sent := make([]bool, len(payload.Profiles)) // and accepted
+	accepted := make([]bool, len(payload.Profiles)) // by the next consumer
 	succeeded := false
-	defer func() { p.countImmediate(payload, bytes, sent, succeeded) }()
+	defer func() { p.countImmediate(payload, bytes, accepted, succeeded) }()
 	for !succeeded {
-		for i := range sent {
-			payload.Profiles[i].Skip = sent[i]
+		for i := range accepted {
+			payload.Profiles[i].Skip = accepted[i]
 		}
-		var waits outcomes
+		var waits partitionSet
 		w := newWindow(p.options)
 		p.mu.Lock()
 		if p.stopping {
 			p.mu.Unlock()
 			return p.reject(errStopping)
 		}
-		others := p.duplicates.skip(payload, &waits)
+		others, _ := p.seen.skip(payload, &waits)
 		p.register(w, payload)
-		p.measure()
+		p.updateRetainedMetric()
 		p.mu.Unlock()
 
-		if others {
-			if err := p.sendImmediately(ctx, w, payload, sent); err != nil {
+		if others > 0 {
+			if err := p.sendImmediately(ctx, w, payload, accepted); err != nil {
 				return err
 			}
 		}
@@ -59,8 +59,8 @@ func (p *dedupProcessor) consumeImmediately(ctx context.Context, payload *merge.
 }
 
 // sendImmediately sends each partition of payload once, without the Profiles to skip. It sets
-// sent for those that were accepted.
-func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload *merge.Payload, sent []bool) (err error) {
+// accepted for each Profile that the next consumer accepted.
+func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload *merge.Payload, accepted []bool) (err error) {
 	defer func() {
 		for _, part := range w.partitions {
 			select {
@@ -71,7 +71,7 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 		}
 		for i := range payload.Profiles {
 			if profile := &payload.Profiles[i]; !profile.Skip {
-				sent[i] = w.partitions[profile.Partition].err == nil
+				accepted[i] = w.partitions[profile.Partition].err == nil
 			}
 		}
 	}()
@@ -90,20 +90,24 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 			p.telemetry.superseded(part.counts.Superseded)
 		}
 		p.complete(part, failure)
-		err = worse(err, failure)
+		err = preferRetryable(err, failure)
 	}
 	return err
 }
 
-// countImmediate counts a payload after its outcome: all of it, with duplicates, after a
-// success, and otherwise only the Profiles that were accepted.
-func (p *dedupProcessor) countImmediate(payload *merge.Payload, bytes int, sent []bool, succeeded bool) {
-	for i := range sent {
-		payload.Profiles[i].Skip = !sent[i]
+// countImmediate counts a payload after its outcome: after a success all Profiles, as
+// duplicates those that were not sent, and after a failure only the accepted ones.
+func (p *dedupProcessor) countImmediate(payload *merge.Payload, bytes int, accepted []bool, succeeded bool) {
+	profiles, samples := 0, 0
+	for i, ok := range accepted {
+		if ok {
+			profiles++
+			samples += payload.Profiles[i].Samples
+		}
 	}
 	if succeeded {
-		p.telemetry.accepted(payload, bytes)
-	} else if profiles, samples := added(payload); profiles > 0 {
+		p.telemetry.accepted(payload, profiles, samples, bytes)
+	} else if profiles > 0 {
 		p.telemetry.incoming(profiles, samples, bytes)
 	}
 }

@@ -32,22 +32,25 @@ type dedupProcessor struct {
 	logger    *zap.Logger
 	telemetry *telemetry
 
-	mu         sync.Mutex // guards what follows
-	duplicates *duplicates
-	open       *window   // nil if nothing is in it
-	pending    []*window // closed, in order; the export goroutine works on the first
-	retrySize  int       // bytes of the retry queue
-	timer      *time.Timer
-	overdue    bool // the open window is to be closed as soon as there is room
-	stopping   bool
+	mu        sync.Mutex // guards seen to stopping
+	seen      *seenProfiles
+	open      *window   // nil if nothing is in it
+	pending   []*window // closed, in order; the export goroutine works on the first
+	retrySize int       // bytes of the retry queue
+	timer     *time.Timer
+	overdue   bool // the open window is closed as soon as there is room
+	stopping  bool
 
-	retries []*retry      // the export goroutine's
-	wake    chan struct{} // signals the export goroutine that mu's state has changed
-	lost    atomic.Int64  // acknowledged payloads that were dropped because the time for shutdown ended
+	retries []*retry      // used only by the export goroutine
+	wake    chan struct{} // signals the export goroutine that a field guarded by mu has changed
+	lost    atomic.Int64  // partitions with acknowledged payloads, dropped at the end of the shutdown timeout
 	stopped chan struct{} // closed when the export goroutine has ended
 	ctx     context.Context
-	cancel  context.CancelFunc // ends the time for shutdown
+	cancel  context.CancelFunc // ends the shutdown timeout
 }
+
+// abandonTimeout is how long Shutdown waits for the next consumer after it canceled the call.
+const abandonTimeout = time.Second
 
 var (
 	errMemoryLimit = errors.New("profiles_dedup: memory_limit reached: earlier windows are not exported yet; retry later")
@@ -61,9 +64,9 @@ func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profi
 	}
 	p := &dedupProcessor{
 		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger, telemetry: telemetry,
-		duplicates: newDuplicates(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
-		wake:       make(chan struct{}, 1),
-		stopped:    make(chan struct{}),
+		seen:    newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
+		wake:    make(chan struct{}, 1),
+		stopped: make(chan struct{}),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
@@ -127,7 +130,7 @@ func (p *dedupProcessor) reject(err error) error {
 
 // await returns the outcome of all partitions, or the error of ctx. The caller is among their
 // waiters.
-func (p *dedupProcessor) await(ctx context.Context, waits outcomes) (err error) {
+func (p *dedupProcessor) await(ctx context.Context, waits partitionSet) (err error) {
 	if len(waits) == 0 {
 		return nil
 	}
@@ -142,7 +145,7 @@ func (p *dedupProcessor) await(ctx context.Context, waits outcomes) (err error) 
 	for part := range waits {
 		select {
 		case <-part.done:
-			err = worse(err, part.err)
+			err = preferRetryable(err, part.err)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -150,25 +153,27 @@ func (p *dedupProcessor) await(ctx context.Context, waits outcomes) (err error) 
 	return err
 }
 
-// worse returns the error to answer with: of two, one that makes the sender retry.
-func worse(a, b error) error {
+// preferRetryable returns one of two results for the same caller: an error before nil, and a
+// retryable error before a permanent one.
+func preferRetryable(a, b error) error {
 	if a == nil || b != nil && isPermanent(a) {
 		return b
 	}
 	return a
 }
 
-// add merges a payload into the open window, without its duplicates, and returns what its
-// caller waits for.
-func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits outcomes, err error) {
+// add merges a payload into the open window, without its duplicates, and returns the
+// partitions that its caller waits for.
+func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partitionSet, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.measure()
-	defer p.closeOverdue() // evicted duplicates may have made room
+	defer p.updateRetainedMetric() // runs after closeOverdue, whose result it measures
+	defer p.closeOverdue()         // evicted IDs may have made room
 	if p.stopping {
 		return nil, errStopping
 	}
-	if p.duplicates.skip(payload, &waits) {
+	profiles, samples := p.seen.skip(payload, &waits)
+	if profiles > 0 {
 		if err := p.merge(payload); err != nil {
 			return nil, err
 		}
@@ -183,7 +188,7 @@ func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits outcomes,
 			p.closeIfRoom(reasonMemory)
 		}
 	}
-	p.telemetry.accepted(payload, bytes)
+	p.telemetry.accepted(payload, profiles, samples, bytes)
 	for part := range waits {
 		part.waiters++
 	}
@@ -220,10 +225,10 @@ func (p *dedupProcessor) merge(payload *merge.Payload) error {
 	}
 }
 
-// register records in w the Profiles of payload that it does not skip, and makes their
-// duplicates known: as acknowledged, or as pending until the outcome of their partition. It
-// returns the partitions that payload goes into. The caller holds mu.
-func (p *dedupProcessor) register(w *window, payload *merge.Payload) (touched outcomes) {
+// register records in w and in p.seen the Profiles of payload that are not skipped: as
+// acknowledged, or as pending until the outcome of their partition. It returns the partitions
+// that payload goes into. The caller holds mu.
+func (p *dedupProcessor) register(w *window, payload *merge.Payload) (touched partitionSet) {
 	for i := range payload.Profiles {
 		profile := &payload.Profiles[i]
 		if profile.Skip {
@@ -235,11 +240,11 @@ func (p *dedupProcessor) register(w *window, payload *merge.Payload) (touched ou
 		case profile.Key == merge.Key{}:
 			continue
 		case p.acknowledgesLater():
-			p.duplicates.pending[profile.Key] = part
+			p.seen.pending[profile.Key] = part
 			w.addKey(part, profile.Key)
 		default:
 			w.addKey(part, profile.Key)
-			part.acknowledged = p.duplicates.acknowledge(part.keys[len(part.keys)-1:])
+			part.acknowledgedAt = p.seen.acknowledge(part.keys[len(part.keys)-1:])
 		}
 	}
 	return touched
@@ -250,8 +255,8 @@ func (p *dedupProcessor) acknowledgesLater() bool {
 	return p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush
 }
 
-// complete makes the outcome of a partition known to callers that wait. After a failure its
-// Profiles are no duplicates any more.
+// complete passes the outcome of a partition to the callers that wait for it. After a failure
+// its Profiles are removed from p.seen, so that a retry of them is accepted.
 func (p *dedupProcessor) complete(part *partition, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,23 +266,23 @@ func (p *dedupProcessor) complete(part *partition, err error) {
 // completeLocked is complete for a caller that holds mu.
 func (p *dedupProcessor) completeLocked(part *partition, err error) {
 	if err != nil {
-		p.duplicates.remove(part)
+		p.seen.remove(part)
 	} else if p.acknowledgesLater() {
-		p.duplicates.acknowledge(part.keys)
+		p.seen.acknowledge(part.keys)
 	}
 	part.err = err
 	close(part.done)
 }
 
 // maxWindow is the size in bytes from which the open window is closed early: a third of what
-// duplicates and the retry queue leave of memory_limit, for the open window, the one that is
-// exported, and the payload made of that. The caller holds mu.
+// p.seen and the retry queue leave of memory_limit. The other two thirds are for the window
+// being exported and the payload made of it. The caller holds mu.
 func (p *dedupProcessor) maxWindow() int {
-	return (int(p.cfg.MemoryLimit) - p.duplicates.size() - p.retrySize) / 3
+	return (int(p.cfg.MemoryLimit) - p.seen.size() - p.retrySize) / 3
 }
 
-// hasRoom reports whether a payload may be sent, for which the retry queue needs room if it is
-// not accepted. The caller holds mu.
+// hasRoom reports whether a payload may be sent: if it is not accepted, the retry queue needs
+// room for it. The caller holds mu.
 func (p *dedupProcessor) hasRoom() bool { return p.retrySize == 0 || p.retrySize < p.maxWindow() }
 
 // closeIfRoom closes the open window if the export goroutine would start on it now. The
@@ -294,7 +299,7 @@ func (p *dedupProcessor) closeIfRoom(why reason) bool {
 // caller holds mu.
 func (p *dedupProcessor) closeOverdue() {
 	if p.overdue {
-		p.duplicates.evict() // they may take its room
+		p.seen.evict() // expired IDs may take its room
 		p.closeIfRoom(reasonWindow)
 	}
 }
@@ -320,8 +325,8 @@ func (p *dedupProcessor) wakeExport() {
 }
 
 // measure updates the metric of retained bytes. The caller holds mu.
-func (p *dedupProcessor) measure() {
-	size := p.duplicates.size() + p.retrySize
+func (p *dedupProcessor) updateRetainedMetric() {
+	size := p.seen.size() + p.retrySize
 	if p.open != nil {
 		size += p.open.size
 	}
@@ -331,8 +336,8 @@ func (p *dedupProcessor) measure() {
 	p.telemetry.retained.Store(int64(size))
 }
 
-// Shutdown closes the open window and waits until everything is accepted, at most for
-// shutdown_timeout or until ctx ends. The error says what was dropped because that time ended.
+// Shutdown closes the open window and waits until everything is accepted, at most until
+// shutdown_timeout or ctx ends, and abandonTimeout longer. The error says what was dropped.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.shutdown()
 	defer p.cancel()
@@ -348,7 +353,7 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 		return nil
 	}
 
-	limit := "the time that the collector gave"
+	limit := "the Collector's shutdown deadline"
 	timeout, cancel := context.WithTimeout(ctx, p.cfg.ShutdownTimeout)
 	defer cancel()
 	select {
@@ -360,7 +365,7 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 		p.cancel()
 		select {
 		case <-p.stopped:
-		case <-time.After(time.Second):
+		case <-time.After(abandonTimeout):
 			return fmt.Errorf("profiles_dedup: next consumer did not return within %s", limit)
 		}
 	}

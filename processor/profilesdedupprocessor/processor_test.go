@@ -240,7 +240,7 @@ func TestShutdownErrorIsTrue(t *testing.T) {
 		return err
 	}
 	require.NoError(t, shutdown(time.Minute, permanently))
-	require.ErrorContains(t, shutdown(time.Second, unavailable), "1 payloads that the next consumer did not accept within the time that the collector gave")
+	require.ErrorContains(t, shutdown(time.Second, unavailable), "1 payloads that the next consumer did not accept within the Collector's shutdown deadline")
 }
 
 // A window that waits for its next attempt is offered at once when shutdown

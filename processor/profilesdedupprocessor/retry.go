@@ -24,8 +24,8 @@ type retry struct {
 	part    *partition
 	message []byte
 	backoff backoff.ExponentialBackOff
-	first   time.Time     // the first attempt
-	last    time.Time     // the last attempt
+	first   time.Time     // when the first attempt failed
+	last    time.Time     // when the last attempt failed
 	wait    time.Duration // from last to the next
 	err     error         // of the last attempt
 }
@@ -63,7 +63,7 @@ func (p *dedupProcessor) addRetrySize(bytes int) {
 	defer p.mu.Unlock()
 	p.retrySize += bytes
 	p.closeOverdue()
-	p.measure()
+	p.updateRetainedMetric()
 }
 
 // schedule plans the next attempt of r after err, or drops r if there is none.

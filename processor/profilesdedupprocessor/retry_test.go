@@ -190,8 +190,8 @@ func TestOverdueWindowIsSent_P8(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			send("good")
 			dp.mu.Lock()
-			dp.duplicates.acknowledge([]merge.Key{{1}})
-			dp.duplicates.peak = 1 << 20 / acknowledgedSize // as of many, of which one is left
+			dp.seen.acknowledge([]merge.Key{{1}})
+			dp.seen.peak = 1 << 20 / acknowledgedSize // as of many, of which one is left
 			dp.mu.Unlock()
 			time.Sleep(2 * time.Second)
 			synctest.Wait()

@@ -65,7 +65,7 @@ func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOpt
 	return metric.WithAttributeSet(attribute.NewSet(append([]attribute.KeyValue{t.instance}, attributes...)...))
 }
 
-func (t *telemetry) because(r reason) metric.MeasurementOption {
+func (t *telemetry) withReason(r reason) metric.MeasurementOption {
 	return t.with(attribute.String("reason", string(r)))
 }
 
@@ -76,24 +76,13 @@ func (t *telemetry) add(counter metric.Int64Counter, n int) {
 	counter.Add(background, int64(n), t.plain...)
 }
 
-// accepted counts a payload that was accepted. The Profiles to skip are duplicates.
-func (t *telemetry) accepted(payload *merge.Payload, bytes int) {
+// accepted counts an accepted payload, of which profiles with samples are no duplicates.
+func (t *telemetry) accepted(payload *merge.Payload, profiles, samples, bytes int) {
 	t.incoming(len(payload.Profiles), payload.Samples(), bytes)
-	if profiles, samples := added(payload); profiles < len(payload.Profiles) {
+	if profiles < len(payload.Profiles) {
 		t.add(t.builder.ProcessorProfilesDedupDuplicateProfiles, len(payload.Profiles)-profiles)
 		t.add(t.builder.ProcessorProfilesDedupDuplicateSamples, payload.Samples()-samples)
 	}
-}
-
-// added returns the number of Profiles of payload that are not skipped, and of their samples.
-func added(payload *merge.Payload) (profiles, samples int) {
-	for i := range payload.Profiles {
-		if !payload.Profiles[i].Skip {
-			profiles++
-			samples += payload.Profiles[i].Samples
-		}
-	}
-	return profiles, samples
 }
 
 func (t *telemetry) incoming(profiles, samples, bytes int) {
@@ -105,16 +94,16 @@ func (t *telemetry) incoming(profiles, samples, bytes int) {
 // superseded counts snapshots that a later one of their window replaced.
 func (t *telemetry) superseded(profiles int) {
 	if profiles > 0 {
-		t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(profiles), t.because(reasonSuperseded))
+		t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(profiles), t.withReason(reasonSuperseded))
 	}
 }
 
 func (t *telemetry) rejected(r reason) {
-	t.builder.ProcessorProfilesDedupRejectedPayloads.Add(background, 1, t.because(r))
+	t.builder.ProcessorProfilesDedupRejectedPayloads.Add(background, 1, t.withReason(r))
 }
 
 func (t *telemetry) flushed(r reason) {
-	t.builder.ProcessorProfilesDedupFlushes.Add(background, 1, t.because(r))
+	t.builder.ProcessorProfilesDedupFlushes.Add(background, 1, t.withReason(r))
 }
 
 func (t *telemetry) retried() {
@@ -122,8 +111,8 @@ func (t *telemetry) retried() {
 }
 
 func (t *telemetry) dropped(c merge.Counts, r reason) {
-	t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Profiles), t.because(r))
-	t.builder.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.Samples), t.because(r))
+	t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Profiles), t.withReason(r))
+	t.builder.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.Samples), t.withReason(r))
 }
 
 // sizeOf is the size of pd as OTLP protobuf, in bytes.

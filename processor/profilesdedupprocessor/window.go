@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// window is a merge.Window with the callers and the duplicates that depend on its outcome.
+// window is a merge.Window with the callers and the Profiles that depend on its outcome.
 // The processor's mutex guards it while it is open; then it belongs to the goroutine that
 // exports it.
 type window struct {
@@ -28,13 +28,13 @@ type partition struct {
 	key    string
 	window *window
 	counts merge.Counts // set when it is sent
-	// keys are those of its Profiles. A failure removes them from the duplicates.
+	// keys are those of its Profiles. After a failure they are removed from seenProfiles.
 	keys []merge.Key
-	// acknowledged is when, with on_receive, the last of them was: see duplicates.
-	acknowledged time.Duration
-	waiters      int // callers that wait for done; guarded by the processor's mutex
-	done         chan struct{}
-	err          error // valid once done is closed
+	// acknowledgedAt is set with on_receive: the time of the last of keys in seenProfiles.
+	acknowledgedAt time.Duration
+	waiters        int // callers that wait for done; guarded by the processor's mutex
+	done           chan struct{}
+	err            error // valid once done is closed
 }
 
 func newWindow(options *merge.Options) *window {
@@ -67,12 +67,12 @@ func (w *window) close() {
 	}
 }
 
-// outcomes are the partitions that a caller waits for.
-type outcomes map[*partition]bool
+// partitionSet is a set of partitions, such as those that a caller waits for.
+type partitionSet map[*partition]bool
 
-func (o *outcomes) add(part *partition) {
-	if *o == nil {
-		*o = outcomes{}
+func (s *partitionSet) add(part *partition) {
+	if *s == nil {
+		*s = partitionSet{}
 	}
-	(*o)[part] = true
+	(*s)[part] = true
 }
