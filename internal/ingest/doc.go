@@ -9,13 +9,17 @@
 //
 // It promises:
 //
-//   - If Ingest returns nil, the next consumer has accepted the profile.
+//   - If Ingest returns nil, the next consumer has accepted the profile, or it held no
+//     Profiles to pass on.
 //   - A *PipelineError means that the next consumer rejected the profile.
-//     ErrInFlightLimit is temporary. Any other error is the sender's fault.
-//   - The same payload with the same resource and scope gets the same profile IDs, so
-//     that a processor can drop duplicates. Two resources never share an ID.
+//     ErrInFlightLimit is temporary. Other errors: that of ctx, or a payload that could
+//     not be translated.
+//   - The same payload with the same resource, scope and filled-in time range gets the
+//     same profile IDs, so that a processor can drop duplicates. Two resources never
+//     share an ID.
 //   - Every resource has a service.name.
-//   - The times in a payload stay as they are. Only missing ones are filled in.
+//   - A delta without a duration gets both its time and its duration from TimeRange;
+//     otherwise only a missing time is filled in.
 //
 // InFlight bounds the bytes that all payloads hold at a time. ReadAll and Decompress
 // draw on it.

@@ -38,8 +38,9 @@ func (f *InFlight) Reserve() *Reservation { return &Reservation{limit: f} }
 // InUse is how many bytes all reservations hold.
 func (f *InFlight) InUse() int64 { return f.inUse.Load() }
 
-// Reservation is the part of the limit that one request holds. A nil Reservation has no
-// limit. It is not safe for concurrent use.
+// Reservation is the part of the limit that one request holds. Keep and
+// Resize of a nil Reservation do nothing; its other methods must not be called. It is
+// not safe for concurrent use.
 type Reservation struct {
 	limit  *InFlight
 	held   int64 // bytes, including kept

@@ -27,7 +27,8 @@ const format = "pprof"
 
 const attributeProfileType = "profile.type"
 
-// Payload is one pprof profile and what its sender says about it.
+// Payload is one pprof message and what its client says about it; a request can carry
+// several.
 type Payload struct {
 	Data     []byte      // the pprof message, not compressed
 	Resource pcommon.Map // attributes that override those found in Data
@@ -107,21 +108,21 @@ func (in *Ingester) Ingest(ctx context.Context, p Payload, r *Reservation) error
 
 // IngestAll ingests the payloads of one request. It passes them on concurrently, so
 // that a client waits only once for a next consumer that collects payloads for a while
-// before it answers. The errors are in the order of the payloads.
+// before it answers. The errors are in the order of the payloads. r must not be nil.
 func (in *Ingester) IngestAll(ctx context.Context, payloads []Payload, r *Reservation) []error {
 	if len(payloads) == 1 {
 		return []error{in.Ingest(ctx, payloads[0], r)}
 	}
 	errs := make([]error, len(payloads))
 	all := make([]translated, len(payloads))
-	expanded := int64(0)
+	excess := int64(0)
 	for i, p := range payloads {
-		if expanded > r.limit.size {
+		if excess > r.limit.size {
 			errs[i] = &pproftranslator.LimitError{What: "bytes as OTLP of all profiles of the request", Limit: r.limit.size}
 			continue
 		}
 		all[i], errs[i] = in.start(ctx, p, r)
-		expanded += all[i].reserved
+		excess += all[i].excess
 	}
 	panics := make([]any, len(payloads))
 	var running sync.WaitGroup
@@ -148,9 +149,9 @@ const (
 	// reservation. It is that of the translator's limits.
 	expansion = 8
 
-	// smallExpansion is the further size in bytes that the translator allows for any
-	// payload.
-	smallExpansion = 1 << 20
+	// expansionAllowance is the further size in bytes that the translator allows for
+	// any payload.
+	expansionAllowance = 1 << 20
 )
 
 // translated is a translated payload that the next consumer has not got yet.
@@ -159,14 +160,17 @@ type translated struct {
 	profiles    pprofile.Profiles
 	report      pproftranslator.Report
 	transformed bool
-	reserved    int64 // bytes that it takes in excess of expansion times the payload
+	excess      int64 // bytes that it takes beyond expansion times the payload
 }
 
 // start starts the operation that consume ends: it translates the payload and reserves
-// what the result takes.
+// what the result takes beyond expansion (8) times the payload. Up to that size nothing
+// is reserved. The translator allows an excess of at most expansionAllowance (1 MiB):
+// start reserves this maximum before it translates, then shrinks the reservation to the
+// actual excess.
 func (in *Ingester) start(ctx context.Context, p Payload, r *Reservation) (t translated, err error) {
 	r.Keep()
-	if err := r.Resize(ctx, smallExpansion); err != nil {
+	if err := r.Resize(ctx, expansionAllowance); err != nil {
 		return t, err
 	}
 	t.ctx, t.transformed = in.obsreport.StartProfilesOp(ctx), p.Transform != nil
@@ -182,8 +186,8 @@ func (in *Ingester) start(ctx context.Context, p Payload, r *Reservation) (t tra
 	samples := 0
 	if err == nil {
 		samples = t.profiles.SampleCount()
-		t.reserved = max(0, int64(t.report.Bytes)-expansion*int64(len(p.Data)))
-		err = r.Resize(ctx, t.reserved)
+		t.excess = max(0, int64(t.report.Bytes)-expansion*int64(len(p.Data)))
+		err = r.Resize(ctx, t.excess)
 	}
 	if err != nil {
 		in.obsreport.EndProfilesOp(t.ctx, format, samples, err)

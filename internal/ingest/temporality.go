@@ -59,8 +59,9 @@ func IsInUse(sampleType string) bool {
 	return strings.HasPrefix(sampleType, "inuse_") || strings.HasPrefix(sampleType, "inuse-")
 }
 
-// GoTemporality is that of the profiles that Go writes, by profile type, or nil of any
-// other. deltas means that the sender turned cumulative values into deltas.
+// GoTemporality is that of cpu, wall, goroutine, mutex, block and heap profiles; nil for
+// any other type (allocs: use HeapTemporality). deltas means that the sender turned
+// cumulative values into deltas.
 func GoTemporality(profileType string, deltas bool) TemporalityFunc {
 	counted := TemporalityCumulative
 	if deltas {

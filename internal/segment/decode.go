@@ -200,8 +200,8 @@ func (r *Reader) readFrame() error {
 		if err := r.readMore(size); err != nil {
 			return err
 		}
-		if len(r.frame) > r.max+r.max/8+maxBlock {
-			return fmt.Errorf("zstd frame has more than %d bytes", r.max)
+		if maxFrame := r.max + r.max/8 + maxBlock; len(r.frame) > maxFrame {
+			return fmt.Errorf("zstd frame has more than %d bytes", maxFrame)
 		}
 	}
 	// The decoder would allocate the size that the header claims.

@@ -94,14 +94,14 @@ func openPath(path string) (*osDir, error) {
 		defer func() { _ = above.Close() }()
 		return above.openOrCreate(filepath.Base(path))
 	}
-	return newDir(path, root, err)
-}
-
-// newDir takes ownership of the root, and closes it if it fails.
-func newDir(path string, root *os.Root, err error) (*osDir, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newDir(path, root)
+}
+
+// newDir takes ownership of the root, and closes it if it fails.
+func newDir(path string, root *os.Root) (*osDir, error) {
 	self, err := root.Open(".")
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -122,12 +122,12 @@ func (d *osDir) openOrCreate(name string) (*osDir, error) {
 // create creates a subdirectory and syncs this directory. If the sync fails it removes
 // the subdirectory again: an existing one would not be synced later.
 func (d *osDir) create(name string) error {
-	created := d.root.Mkdir(name, dirPermission)
-	err := created
-	if created == nil || errors.Is(created, fs.ErrExist) {
+	mkdirErr := d.root.Mkdir(name, dirPermission)
+	err := mkdirErr
+	if mkdirErr == nil || errors.Is(mkdirErr, fs.ErrExist) {
 		err = d.Sync()
 	}
-	if err != nil && created == nil {
+	if err != nil && mkdirErr == nil {
 		err = errors.Join(err, d.root.Remove(name))
 	}
 	if err != nil {
@@ -146,7 +146,10 @@ func (d *osDir) openChild(name string) (*osDir, error) {
 		return nil, err
 	}
 	root, err := d.root.OpenRoot(name)
-	return newDir(path, root, err)
+	if err != nil {
+		return nil, err
+	}
+	return newDir(path, root)
 }
 
 func (d *osDir) OpenChild(name string) (Dir, error) { return d.openChild(name) }

@@ -12,18 +12,19 @@
 // A name is profiles-<UTC time>-<sequence>.<content>[.gz|.zst], where content is otlp.pb,
 // otlp.jsonl or pprof.pb. The file being written has the suffix .partial as well
 // (.bare.partial if it is bare), and an advisory lock. A closed file was
-// synced before it got its final name. It is never empty and never changes again; only
-// Retention removes it. A rename never replaces a file.
+// synced before it got its final name. It is never empty and never changes again. Only
+// Retention removes it, with one exception: a bare file whose directory cannot be synced is
+// removed again, because its record is not acknowledged. A rename never replaces a file.
 //
 // A write is a transaction: if Append fails, the Writer removes the record, at once or by a
-// later retry. Only if the process dies before that, the record may survive. A bare file is
-// removed even under its final name if its directory cannot be synced. A Writer needs no
-// restart after a fault: files that it cannot close are retried, and the next Append detects
-// and recreates a file or directory that another process removed or changed.
+// later retry. Only if the process dies before that, the record may survive. A Writer needs
+// no restart after a fault: files that it cannot close are retried, and the next Append
+// detects and recreates a file or directory that another process removed or changed.
 //
 // OpenWriter closes the incomplete (.partial) files of processes that no longer run: each
 // is truncated after its last complete record, or removed if it has none. A bare one is
-// always removed. Several Writers may share a directory on systems with flock.
+// always removed. Several Writers may share a directory on systems with flock. File
+// systems that do not support flock do not lock: there, only one Writer may use a directory.
 //
 // A Reader reports damage with its offset. Damage to a compressed record loses that record
 // only. An uncompressed file is read up to its first damaged record.

@@ -240,6 +240,8 @@ func (f *partialFile) finalize(names *names) error {
 			if err = f.dir.Remove(f.name.String()); errors.Is(err, fs.ErrNotExist) {
 				err = nil
 			}
+			// A file that a power loss brings back has no acknowledged record, so the
+			// removal need not be synced.
 			f.nameUnsynced = false
 		}
 		if err != nil {

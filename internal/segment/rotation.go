@@ -9,7 +9,7 @@ import "time"
 type Rotation struct {
 	// MaxSize is the size of a file on disk in bytes. Only a single record may exceed it.
 	MaxSize int64
-	// MaxAge is the time from a file's first record until it is closed.
+	// MaxAge is the time from a file's creation until it is closed.
 	MaxAge time.Duration
 	// MaxRecords is the number of records in a file.
 	MaxRecords int
