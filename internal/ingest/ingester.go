@@ -165,9 +165,9 @@ type translated struct {
 
 // start starts the operation that consume ends: it translates the payload and reserves
 // what the result takes beyond expansion (8) times the payload. Up to that size nothing
-// is reserved. The translator allows an excess of at most expansionAllowance (1 MiB):
-// start reserves this maximum before it translates, then shrinks the reservation to the
-// actual excess.
+// is reserved. The translator allows an excess of at most expansionAllowance (1 MiB),
+// values that are 0 not counted: start reserves this before it translates, then resizes
+// the reservation to the actual excess, which such values can make larger.
 func (in *Ingester) start(ctx context.Context, p Payload, r *Reservation) (t translated, err error) {
 	r.Keep()
 	if err := r.Resize(ctx, expansionAllowance); err != nil {
