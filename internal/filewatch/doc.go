@@ -6,9 +6,9 @@
 //
 // A [Watcher] polls. It passes each new version of a file to a [Handler], oldest first,
 // when the file has not changed for one poll interval, and remembers the version unless
-// the Handler returns a [*RetryError] or [ErrChanged]. A version is handled at least
-// once, also if the process is killed. It is handled exactly once if the process shuts down
-// cleanly and the configured storage works.
+// the Handler returns a [*RetryError] or [ErrChanged]. A version is handled
+// successfully at least once, also if the process is killed, and exactly once if the process
+// shuts down cleanly and the configured storage works.
 //
 // Only regular files are read, and opening one never blocks. Links to directories, and
 // links that lead out of the fixed part of a glob, are not followed.

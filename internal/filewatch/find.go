@@ -53,7 +53,8 @@ func newFinder(config Config, logger *zap.Logger) (*finder, error) {
 	return f, err
 }
 
-// find returns the regular files that match, each once. They can be read until close.
+// find returns the regular files that match, each once. They can be read until
+// closeRoots is called.
 func (f *finder) find() (files []*File, closeRoots func()) {
 	var roots []*os.Root
 	seen := map[string]bool{}

@@ -129,8 +129,9 @@ func (c *Cursor) Varint() uint64 {
 }
 
 // Scalars reads the varint fields at the start of the message into values, indexed by
-// field number, and stops at the first field of another wire type or with a number of
-// len(values) or more (at most 16). Next reads the rest. Most messages of a pprof hold
+// field number, and stops at the first field of another wire type or whose number is not
+// an index of values. len(values) must be at most 16, so that each tag is one byte. Next
+// reads the rest. Most messages of a pprof hold
 // little else, and this is several times as fast as Next.
 func (c *Cursor) Scalars(values []uint64) {
 	data, at := c.Data[:c.End], c.At
