@@ -83,7 +83,7 @@ func TestLatestSnapshotOfCorpus_P14(t *testing.T) {
 	options.Snapshots = SnapshotsLatest
 	out := merged(t, options, series...)
 	require.Equal(t, 4, out.ProfileCount())
-	requireSameSums(t, series[len(series)-1:], out)
+	profiletest.RequireSameSums(t, series[len(series)-1:], out)
 	profiletest.Injected(t, fmt.Sprintf("%d readings", len(series)))
 }
 

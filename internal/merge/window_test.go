@@ -59,21 +59,6 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	return b
 }
 
-// What goes in comes out, summed by identity, whatever merged with what.
-func requireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
-	t.Helper()
-	options := profiletest.Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
-	var want []profiletest.Expanded
-	for _, pd := range in {
-		expanded, err := profiletest.Expand(pd)
-		require.NoError(t, err)
-		want = append(want, expanded...)
-	}
-	got, err := profiletest.Expand(out)
-	require.NoError(t, err)
-	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
-}
-
 func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 	all := 0
 	for seed := range uint64(profiletest.Rounds(t, 40, 4000)) {
@@ -93,7 +78,7 @@ func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 		}
 		all += len(payloads)
 		out := merged(t, options, payloads...)
-		if requireSameSums(t, payloads, out); t.Failed() {
+		if profiletest.RequireSameSums(t, payloads, out); t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 		for i, pd := range payloads {
@@ -138,12 +123,12 @@ func TestWindowMergesCorpus(t *testing.T) {
 			require.Equal(t, 2*total(pd), total(merged(t, defaultOptions(), pd, pd)))
 			continue
 		}
-		requireSameSums(t, []pprofile.Profiles{pd, pd}, merged(t, defaultOptions(), pd, pd))
+		profiletest.RequireSameSums(t, []pprofile.Profiles{pd, pd}, merged(t, defaultOptions(), pd, pd))
 		all = append(all, pd)
 	}
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum
-	requireSameSums(t, all, merged(t, options, all...))
+	profiletest.RequireSameSums(t, all, merged(t, options, all...))
 }
 
 func TestWindowKeepsReadingsApart(t *testing.T) {
@@ -169,7 +154,7 @@ func TestWindowKeepsReadingsApart(t *testing.T) {
 		rp := alone.ResourceProfiles().AppendEmpty()
 		out.ResourceProfiles().At(0).Resource().CopyTo(rp.Resource())
 		sp.CopyTo(rp.ScopeProfiles().AppendEmpty())
-		requireSameSums(t, series[i:i+1], alone)
+		profiletest.RequireSameSums(t, series[i:i+1], alone)
 	}
 
 	options := defaultOptions()
@@ -210,7 +195,7 @@ func TestWindowOfManySeries(t *testing.T) {
 	w := NewWindow(defaultOptions())
 	require.NoError(t, add(w, pd))
 	require.Less(t, w.Size(), n*2000)
-	requireSameSums(t, []pprofile.Profiles{pd}, w.Emit(""))
+	profiletest.RequireSameSums(t, []pprofile.Profiles{pd}, w.Emit(""))
 }
 
 // Attribute values that are references into the string table, which pdata shows as
@@ -234,9 +219,9 @@ func TestWindowResolvesReferences(t *testing.T) {
 func TestCorpusTimestamps_P4(t *testing.T) {
 	payloads := profiletest.CorpusOTLP(t)
 	for _, pd := range payloads {
-		requireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
+		profiletest.RequireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
 	}
-	requireSameSums(t, payloads, merged(t, defaultOptions(), payloads...))
+	profiletest.RequireSameSums(t, payloads, merged(t, defaultOptions(), payloads...))
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with timestamps", len(payloads)))
 }
 

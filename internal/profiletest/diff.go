@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -158,4 +159,26 @@ func shorten(s string, limit int) string {
 	}
 	cut := fmt.Sprintf(" ... (%d bytes) ... ", len(s)-limit)
 	return strings.ToValidUTF8(s[:limit*2/3], "") + cut + strings.ToValidUTF8(s[len(s)-limit/3:], "")
+}
+
+// RequireSameSums compares the samples of in, summed by identity, with those of out,
+// whatever merged with what.
+func RequireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
+	t.Helper()
+	options := Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
+	var want []Expanded
+	for _, pd := range in {
+		expanded, err := Expand(pd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, expanded...)
+	}
+	got, err := Expand(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := Diff(Normalize(want, options), Normalize(got, options)); diff != "" {
+		t.Fatal(diff)
+	}
 }

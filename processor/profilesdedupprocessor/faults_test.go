@@ -113,7 +113,7 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	require.NoError(t, p.ConsumeProfiles(t.Context(), payload()))
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.Len(t, next.windows(), 1)
-	requireSameSums(t, []pprofile.Profiles{payload()}, next.windows()[0])
+	profiletest.RequireSameSums(t, []pprofile.Profiles{payload()}, next.windows()[0])
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with an index to nowhere", faulty))
 }
 

@@ -23,20 +23,6 @@ func marshal(t testing.TB, pd pprofile.Profiles) []byte {
 	return b
 }
 
-func requireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
-	t.Helper()
-	options := profiletest.Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
-	var want []profiletest.Expanded
-	for _, pd := range in {
-		expanded, err := profiletest.Expand(pd)
-		require.NoError(t, err)
-		want = append(want, expanded...)
-	}
-	got, err := profiletest.Expand(out)
-	require.NoError(t, err)
-	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
-}
-
 func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
 	t.Helper()
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data)
