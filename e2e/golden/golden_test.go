@@ -40,11 +40,13 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden.txt")
@@ -64,10 +66,24 @@ func inputs(t *testing.T) (made, corpus []input) {
 	}
 	t.Run("corpus", func(t *testing.T) {
 		for _, file := range profiletest.Corpus(t) {
-			corpus = append(corpus, input{"corpus/" + file.Name, file.Data})
+			corpus = append(corpus, input{"corpus/" + file.Name, withTime(t, file.Data)})
 		}
 	})
 	return made, corpus
+}
+
+// withTime gives a profile without a time one: the receiver would take that of its arrival.
+func withTime(t *testing.T, data []byte) []byte {
+	t.Helper()
+	const timeNanos = 9 // of pprof's Profile
+	parsed, err := profile.ParseData(data)
+	require.NoError(t, err)
+	if parsed.TimeNanos != 0 {
+		return data
+	}
+	data, err = pproftranslator.Decompress(data, 1<<30)
+	require.NoError(t, err)
+	return protowire.AppendVarint(protowire.AppendTag(slices.Clip(data), timeNanos, protowire.VarintType), 1_700_000_000_000_000_000)
 }
 
 // random is a small generator that no library can change.

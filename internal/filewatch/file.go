@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 )
 
 // ErrChanged means that a file is no longer the version that was found. A later poll finds it again.
@@ -22,8 +23,9 @@ func (e *RetryError) Unwrap() error { return e.Err }
 
 // File is a version of a file. It is valid until its Handler returns.
 type File struct {
-	Path       string // absolute
-	Size       int64  // bytes
+	Path       string    // absolute
+	Size       int64     // bytes
+	Modified   time.Time // last change of the content
 	Attributes map[string]string
 
 	root     *os.Root

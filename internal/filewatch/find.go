@@ -81,6 +81,7 @@ func (f *finder) find() (files []*File, closeRoots func()) {
 			files = append(files, &File{
 				Path:       path,
 				Size:       info.Size(),
+				Modified:   info.ModTime(),
 				Attributes: f.attributes(path),
 				root:       root,
 				relative:   filepath.FromSlash(relative),

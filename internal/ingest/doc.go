@@ -14,12 +14,14 @@
 //   - A *PipelineError means that the next consumer rejected the profile.
 //     ErrInFlightLimit is temporary. Other errors: that of ctx, or a payload that could
 //     not be translated.
-//   - The same payload with the same resource, scope and filled-in time range gets the
-//     same profile IDs, so that a processor can drop duplicates. Two resources never
-//     share an ID.
+//   - The same payload with the same resource, scope, time and duration gets the same
+//     profile IDs, so that a processor can drop duplicates. Two resources never share an
+//     ID, nor do equal payloads of one request.
 //   - Every resource has a service.name.
-//   - A delta without a duration gets both its time and its duration from TimeRange;
-//     otherwise only a missing time is filled in.
+//   - Every Profile has a time. A missing one comes from the request, the first timestamp of
+//     a sample, the file's last change, or the arrival minus the duration. A missing duration
+//     comes from the timestamps or, of a delta, from the request. The time and the duration
+//     of a payload never change, and all its Profiles share them.
 //
 // InFlight bounds the bytes that all payloads hold at a time. ReadAll and Decompress
 // draw on it.

@@ -42,13 +42,20 @@ type Payload struct {
 	ScopeAttributes   map[string]string                   // in addition to those that Data yields
 	ProfileAttributes func(sampleType string) []Attribute // of a Profile; may be nil
 	AttributeNames    map[string]string                   // new names of sample attributes, by the old
-	TimeRange         TimeRange                           // for profiles without a time of their own
+
+	// Sources of a time that Data lacks, in this order; timestamps of samples come after the
+	// first. Each may be zero.
+	TimeRange TimeRange         // that the request states
+	Modified  pcommon.Timestamp // last change of the file
+	Arrived   time.Time         // now if it is zero
 
 	// Transform replaces the translated profiles, which it may change; may be nil.
 	// Without any Profile then, nothing is passed on.
 	Transform func(pd pprofile.Profiles) (pprofile.Profiles, error)
 
 	Resent bool // an earlier attempt was measured already
+
+	seen occurrences // of the request
 }
 
 // PipelineError means that the next consumer did not accept the profile.
@@ -115,8 +122,12 @@ func (in *Ingester) IngestAll(ctx context.Context, payloads []Payload, r *Reserv
 	}
 	errs := make([]error, len(payloads))
 	all := make([]translated, len(payloads))
-	excess := int64(0)
+	excess, seen, now := int64(0), occurrences{}, time.Now()
 	for i, p := range payloads {
+		p.seen = seen
+		if p.Arrived.IsZero() {
+			p.Arrived = now
+		}
 		if excess > r.limit.size {
 			errs[i] = &pproftranslator.LimitError{What: "bytes as OTLP of all profiles of the request", Limit: r.limit.size}
 			continue
@@ -159,6 +170,7 @@ type translated struct {
 	ctx         context.Context //nolint:containedctx // obsreport ties it to the operation
 	profiles    pprofile.Profiles
 	report      pproftranslator.Report
+	outside     int // timestamps outside the Profile
 	transformed bool
 	excess      int64 // bytes that it takes beyond expansion times the payload
 }
@@ -175,7 +187,7 @@ func (in *Ingester) start(ctx context.Context, p Payload, r *Reservation) (t tra
 	}
 	t.ctx, t.transformed = in.obsreport.StartProfilesOp(ctx), p.Transform != nil
 	start := time.Now()
-	t.profiles, t.report, err = in.translate(p)
+	t.profiles, t.report, t.outside, err = in.translate(p)
 	if err == nil && t.transformed {
 		t.profiles, err = p.Transform(t.profiles)
 	}
@@ -213,7 +225,9 @@ func (in *Ingester) consume(t translated) error {
 		return nil
 	}
 	metrics := in.settings.Metrics
-	for repair, n := range map[string]int{"invalid_utf8": t.report.InvalidStrings, "negative_time": t.report.NegativeTimes} {
+	for repair, n := range map[string]int{
+		"invalid_utf8": t.report.InvalidStrings, "negative_time": t.report.NegativeTimes, "timestamp_outside": t.outside,
+	} {
 		if n > 0 {
 			metrics.Repairs.Add(t.ctx, int64(n), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair)))
 		}
@@ -227,25 +241,33 @@ func (in *Ingester) consume(t translated) error {
 // Translate returns the profiles that Ingest would pass to the next consumer, before
 // Transform.
 func (in *Ingester) Translate(p Payload) (pprofile.Profiles, error) {
-	pd, _, err := in.translate(p)
+	pd, _, _, err := in.translate(p)
 	return pd, err
 }
 
-func (in *Ingester) translate(p Payload) (pd pprofile.Profiles, report pproftranslator.Report, err error) {
+func (in *Ingester) translate(p Payload) (pd pprofile.Profiles, report pproftranslator.Report, outside int, err error) {
 	switch {
 	case len(p.Data) == 0:
-		return pd, report, errors.New("empty, want a pprof profile")
+		return pd, report, 0, errors.New("empty, want a pprof profile")
 	case bytes.HasPrefix(p.Data, []byte("FLR\x00")):
-		return pd, report, ErrJFR
+		return pd, report, 0, ErrJFR
 	}
 	if pd, report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data); err != nil {
-		return pd, report, err
+		return pd, report, 0, err
 	}
-	return pd, report, in.describe(pd, p)
+	if p.seen == nil {
+		p.seen = occurrences{}
+	}
+	if p.Arrived.IsZero() {
+		p.Arrived = time.Now()
+	}
+	outside, err = in.describe(pd, p)
+	return pd, report, outside, err
 }
 
-// describe writes the sender's information to resources, scopes and Profiles.
-func (in *Ingester) describe(pd pprofile.Profiles, p Payload) error {
+// describe writes the sender's information to resources, scopes and Profiles. It returns how
+// many timestamps of samples are outside their Profile.
+func (in *Ingester) describe(pd pprofile.Profiles, p Payload) (outside int, err error) {
 	dictionary := pd.Dictionary()
 	renameAttributes(pd, p.AttributeNames)
 	for _, resourceProfiles := range pd.ResourceProfiles().All() {
@@ -253,15 +275,17 @@ func (in *Ingester) describe(pd pprofile.Profiles, p Payload) error {
 		putAll(resource, p.Resource)
 		setServiceName(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			if err := in.describeScope(dictionary, resource, scopeProfiles, p); err != nil {
-				return err
+			n, err := in.describeScope(dictionary, resource, scopeProfiles, p)
+			if err != nil {
+				return 0, err
 			}
+			outside += n
 		}
 	}
-	return nil
+	return outside, nil
 }
 
-func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) error {
+func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) (outside int, err error) {
 	scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
 	scope.SetName(in.settings.ScopeName)
 	scope.SetVersion(in.settings.Receiver.BuildInfo.Version)
@@ -278,14 +302,11 @@ func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resour
 	}
 	PutStrings(scope.Attributes(), p.ScopeAttributes)
 	if err := setProfileAttributes(dictionary, profiles, types, p); err != nil {
-		return fmt.Errorf("setting attributes: %w", err)
+		return 0, fmt.Errorf("setting attributes: %w", err)
 	}
-	var given TimeRange
-	if p.TimeRange.fill(profiles, types, p.Temporality) {
-		given = p.TimeRange
+	outside = p.fillTimes(profiles, types)
+	if err := setProfileIDs(resource, scopeProfiles, p.Data, p.seen); err != nil {
+		return 0, fmt.Errorf("setting profile IDs: %w", err)
 	}
-	if err := setProfileIDs(resource, scopeProfiles, p.Data, given); err != nil {
-		return fmt.Errorf("setting profile IDs: %w", err)
-	}
-	return nil
+	return outside, nil
 }

@@ -17,15 +17,19 @@ import (
 
 const attributeSampleTypeOrder = "pprof.scope.sample_type_order"
 
+// occurrences counts the Profiles of a request that are equal in everything but their
+// occurrence number.
+type occurrences map[pprofile.ProfileID]int64
+
 // setProfileIDs sets the profile_id of each Profile of a scope: the first 16 bytes of
-// SHA-256 over resource, scope, payload and the index of the sample type in the
-// payload. So a payload that is sent again gets the same IDs, however compressed.
+// SHA-256 over resource, scope, payload, the index of the sample type in the payload, time,
+// duration and occurrence number. So a payload that is sent again gets the same IDs, however
+// compressed. Equal payloads of one request get different ones, and so do Profiles of one
+// sample type (with and without timestamps).
 //
-// Each part is preceded by its length, 8 bytes big-endian, and attributes are in order
-// of their keys. A time that the payload lacks and the sender gave counts as well:
-// otherwise equal snapshots of two moments would share an ID. Profiles of one sample
-// type (with and without timestamps) are numbered.
-func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payload []byte, given TimeRange) error {
+// Resource, scope and payload are preceded by their lengths, 8 bytes big-endian, and
+// attributes are in order of their keys.
+func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payload []byte, seen occurrences) error {
 	if scopeProfiles.Profiles().Len() == 0 {
 		return nil
 	}
@@ -43,19 +47,17 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 	common := sha256.New()
 	common.Write(head)
 	common.Write(payload)
-	if given != (TimeRange{}) {
-		common.Write(appendNumber(appendNumber(nil, int64(given.Start)), int64(given.End)))
-	}
-	seen := make(map[int64]int64, order.Len())
 	for i, profile := range scopeProfiles.Profiles().All() {
 		sum, err := common.(hash.Cloner).Clone()
 		if err != nil {
 			return err
 		}
 		index := order.At(i % order.Len()).Int()
-		sum.Write(appendNumber(appendNumber(head[:0], index), seen[index]))
-		seen[index]++
-		id := pprofile.ProfileID(sum.Sum(head[:0])[:16])
+		sum.Write(appendNumber(appendNumber(appendNumber(head[:0], index), int64(profile.Time())), int64(profile.DurationNano())))
+		equal := firstBytes(sum)
+		sum.Write(appendNumber(head[:0], seen[equal]))
+		seen[equal]++
+		id := firstBytes(sum)
 		if id.IsEmpty() {
 			id[len(id)-1] = 1 // all zero would mean no ID
 		}
@@ -63,6 +65,8 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 	}
 	return nil
 }
+
+func firstBytes(sum hash.Hash) pprofile.ProfileID { return pprofile.ProfileID(sum.Sum(nil)[:16]) }
 
 // appendAttributes appends attributes in order of their keys.
 func appendAttributes(to []byte, attributes pcommon.Map) []byte {

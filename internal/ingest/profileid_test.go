@@ -4,10 +4,9 @@
 package ingest
 
 import (
-	"bytes"
 	"testing"
+	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -39,31 +38,60 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 	return in
 }
 
-// Equal snapshots without a time differ if the sender states different times. A
-// payload with a time of its own keeps its ID whatever the sender states.
-func TestProfileIDDependsOnGivenTime(t *testing.T) {
-	accepted := func(payloadTime int64, given pcommon.Timestamp) pprofile.Profile {
-		var payload bytes.Buffer
-		require.NoError(t, (&profile.Profile{
-			SampleType: []*profile.ValueType{{Type: "goroutine", Unit: "count"}},
-			Sample:     []*profile.Sample{{Value: []int64{1}}},
-			TimeNanos:  payloadTime,
-		}).WriteUncompressed(&payload))
-		sink := &consumertest.ProfilesSink{}
-		require.NoError(t, newTestIngester(t, sink).Ingest(t.Context(), Payload{
-			Data: payload.Bytes(), Resource: pcommon.NewMap(), TimeRange: TimeRange{Start: given},
-		}, nil))
-		require.Len(t, sink.AllProfiles(), 1)
-		return sink.AllProfiles()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+// ids are the profile IDs of what an Ingester passes on of these payloads of one request, in
+// the order of the payloads.
+func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
+	t.Helper()
+	in, seen := newTestIngester(t, consumertest.NewNop()), occurrences{}
+	for _, p := range payloads {
+		p.seen = seen
+		pd, err := in.Translate(p)
+		require.NoError(t, err)
+		for _, profile := range profilesOf(pd).All() {
+			all = append(all, profile.ProfileID())
+		}
 	}
-	const first, second = pcommon.Timestamp(1.7e18), pcommon.Timestamp(1.8e18)
+	return all
+}
 
-	once, again := accepted(0, first), accepted(0, first)
-	assert.Equal(t, first, once.Time())
-	assert.Equal(t, once.ProfileID(), again.ProfileID())
-	assert.NotEqual(t, accepted(0, first).ProfileID(), accepted(0, second).ProfileID())
-	assert.NotEqual(t, accepted(0, first).ProfileID(), accepted(0, 0).ProfileID())
+func payload(data []byte, given pcommon.Timestamp) Payload {
+	return Payload{Data: data, Resource: pcommon.NewMap(), TimeRange: TimeRange{Start: given}}
+}
 
-	assert.Equal(t, pcommon.Timestamp(1.6e18), accepted(1.6e18, first).Time())
-	assert.Equal(t, accepted(1.6e18, first).ProfileID(), accepted(1.6e18, second).ProfileID())
+// A request that is sent again has the same IDs if the payload or the request states a time,
+// whatever it holds. Nothing else has them.
+func TestProfileIDsOfARequestSentAgain_P13(t *testing.T) {
+	const given = pcommon.Timestamp(1.7e18)
+	timeless, timestamped, own := timed(t, 0, 0, 0), timed(t, 0, 0, 1.6e18, 0), timed(t, 1.6e18, 0, 0)
+	for name, request := range map[string][]Payload{
+		"time of the request":         {payload(timeless, given)},
+		"time of the payload":         {payload(own, 0)},
+		"timestamps":                  {payload(timestamped, 0)},
+		"time of the file":            {{Data: timeless, Resource: pcommon.NewMap(), Modified: given}},
+		"equal payloads of a request": {payload(own, 0), payload(timeless, given), payload(own, 0), payload(timestamped, 0), payload(timestamped, 0)},
+	} {
+		once := ids(t, request...)
+		assert.Equal(t, once, ids(t, request...), name)
+		distinct := map[pprofile.ProfileID]bool{}
+		for _, id := range once {
+			assert.False(t, distinct[id], "%s: two Profiles have one ID", name)
+			distinct[id] = true
+		}
+	}
+	assert.NotEqual(t, ids(t, payload(timeless, given)), ids(t, payload(timeless, given+1)), "two moments")
+	assert.Equal(t, ids(t, payload(own, given)), ids(t, payload(own, given+1)), "the payload's time counts")
+}
+
+// Without any stated time, each push is a profile of its own.
+func TestProfileIDsWithoutATime(t *testing.T) {
+	timeless := timed(t, 0, 0, 0)
+	distinct := map[pprofile.ProfileID]bool{}
+	for i := range 3 {
+		p := payload(timeless, 0)
+		p.Arrived = time.Unix(1.7e9, int64(i))
+		for _, id := range ids(t, p) {
+			distinct[id] = true
+		}
+	}
+	assert.Len(t, distinct, 3*2)
 }

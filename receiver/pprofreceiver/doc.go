@@ -15,7 +15,7 @@
 //     all its layers of compression, and all payloads by max_in_flight. Invalid input
 //     never ends the process.
 //   - A payload that is sent again gets the same profile IDs, so that a processor can
-//     drop it. Two resources never share an ID.
+//     drop it, if it or its request states a time. Two resources never share an ID.
 //   - Each resource has a service.name.
 //   - An invalid profile does not affect the other profiles of its request.
 //   - A scrape ends by its timeout, delays no other scrape, and sends no credentials to

@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -122,8 +124,8 @@ func views(t *testing.T, s *sink, payload int) []profileView {
 	return all
 }
 
-// assertHolds compares what came with a pprof, but for the attributes that the
-// receiver gives Profiles of its own.
+// assertHolds compares what came with a pprof, but for the attributes and missing times that
+// the receiver gives Profiles of its own.
 func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 	t.Helper()
 	bare := pprofile.NewProfiles()
@@ -138,6 +140,13 @@ func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 			}
 		}
 		p.AttributeIndices().FromRaw(kept)
+		if want.TimeNanos < int64(365*24*time.Hour) {
+			assert.NotZero(t, p.Time())
+			p.SetTime(pcommon.Timestamp(max(want.TimeNanos, 0)))
+		}
+		if want.DurationNanos <= 0 {
+			p.SetDurationNano(0)
+		}
 	}
 	assert.Empty(t, profiletest.DiffPprof(want, bare))
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
 )
 
@@ -227,7 +229,7 @@ func TestCorpusArrivesWhole(t *testing.T) {
 			require.Equal(t, 204, got.status, got.body)
 			want, err := profile.ParseData(file.Data)
 			require.NoError(t, err)
-			assert.Empty(t, profiletest.DiffPprof(want, next.only()))
+			assertHolds(t, want, next.only())
 		})
 	}
 }
@@ -416,4 +418,95 @@ func TestErrorsAreValidUTF8(t *testing.T) {
 	got := b.push("", plain(t, samplePprof("/bin/app", 3)))
 	assert.Equal(t, 503, got.status)
 	assert.Contains(t, got.body, "bad \ufffd bytes")
+}
+
+// idsOf are the profile IDs of all payloads that were consumed, each with its count.
+func (s *sink) idsOf() map[pprofile.ProfileID]int {
+	ids := map[pprofile.ProfileID]int{}
+	for _, pd := range s.AllProfiles() {
+		for _, id := range profileIDs(s.t, pd) {
+			ids[id]++
+		}
+	}
+	return ids
+}
+
+// Profiles without a time count each time that they are pushed. A time in the request tells
+// a retry from another profile.
+func TestPushedAgain_P13(t *testing.T) {
+	timeless, own := samplePprof("/bin/app", 3), samplePprof("/bin/app", 3)
+	timeless.TimeNanos = 0
+	stated := []protocol{
+		{"ingest, from", http.StatusOK, "/ingest?name=checkout&format=pprof&from=1700000000", protocols[0].wrap},
+		{"ingest, until", http.StatusOK, "/ingest?name=checkout&format=pprof&until=1700000010", protocols[0].wrap},
+		{"datadog, start", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
+			t.Helper()
+			return form(t, formPart{"cpu.pprof", "cpu.pprof", profile}, event(goEvent))
+		}},
+	}
+	for _, w := range append(slices.Clone(protocols), stated...) {
+		hasTime := slices.ContainsFunc(stated, func(s protocol) bool { return s.name == w.name })
+		for _, p := range []*profile.Profile{timeless, own} {
+			next := newSink(t)
+			b := startTestReceiver(t, serverYAML, next)
+			for range 3 {
+				require.Equal(t, w.success, b.sendBy(w, plain(t, p)).status, w.name)
+			}
+			want := 2 // sample types
+			if p == timeless && !hasTime {
+				want = 3 * 2
+			}
+			assert.Len(t, next.idsOf(), want, "%s, time %d", w.name, p.TimeNanos)
+		}
+	}
+}
+
+// Equal profiles of one request are profiles of their own. Those of a retry are duplicates.
+func TestEqualProfilesInOneRequest_P13(t *testing.T) {
+	data := plain(t, samplePprof("/bin/app", 3))
+	series := profiletest.RawSeries(data, "service_name", "checkout")
+	for name, send := range map[string]func(b *testReceiver) answer{
+		"Connect": func(b *testReceiver) answer { return b.connect(profiletest.PushRequest(series, series)) },
+		"Datadog": func(b *testReceiver) answer {
+			return b.sendForm(datadog.Path, attached("cpu.pprof", data), attached("cpu.pprof", profiletest.Gzip(b.t, data)), event(goEvent))
+		},
+	} {
+		next := newSink(t)
+		b := startTestReceiver(t, serverYAML, next)
+		for range 2 {
+			require.Less(t, send(b).status, 300, name)
+		}
+		ids := next.idsOf()
+		assert.Len(t, ids, 2*2, name)
+		for id, n := range ids {
+			assert.Equal(t, 2, n, "%s: %s", name, id)
+		}
+	}
+}
+
+// Timestamps outside the time that a profile states are kept and counted.
+func TestTimestampsOutside(t *testing.T) {
+	p := samplePprof("/bin/app", 3)
+	at := []int64{p.TimeNanos - 1, p.TimeNanos, p.TimeNanos + p.DurationNanos}
+	sample := p.Sample[0]
+	p.Sample = nil
+	for _, timestamp := range at {
+		stamped := *sample
+		stamped.NumLabel = map[string][]int64{"end_timestamp_ns": {timestamp}}
+		p.Sample = append(p.Sample, &stamped)
+	}
+	next := newSink(t)
+	b := startTestReceiver(t, serverYAML, next)
+	require.Equal(t, 204, b.push("", plain(t, p)).status)
+	for _, p := range next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		assert.EqualValues(t, at[1], p.Time())
+		var kept []int64
+		for _, s := range p.Samples().All() {
+			for _, timestamp := range s.TimestampsUnixNano().All() {
+				kept = append(kept, int64(timestamp))
+			}
+		}
+		assert.ElementsMatch(t, at, kept)
+	}
+	assert.Equal(t, map[string]int64{"timestamp_outside": 2 * 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
@@ -172,6 +173,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 		Data:        payload,
 		Resource:    ingest.NewResource(r.ResourceAttributes, file.Attributes),
 		ProfileType: profileType,
+		Modified:    pcommon.NewTimestampFromTime(file.Modified),
 	})
 }
 

@@ -128,7 +128,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofRepairs, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_repairs",
-		metric.WithDescription("Repairs of accepted profiles, so that they are valid OTLP. [Development]"),
+		metric.WithDescription("Repairs of accepted profiles, and timestamps that they have outside their time. [Development]"),
 		metric.WithUnit("{repair}"),
 	)
 	errs = errors.Join(errs, err)

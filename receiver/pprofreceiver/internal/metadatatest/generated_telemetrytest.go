@@ -104,7 +104,7 @@ func AssertEqualReceiverPprofRejectedRequests(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverPprofRepairs(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_repairs",
-		Description: "Repairs of accepted profiles, so that they are valid OTLP. [Development]",
+		Description: "Repairs of accepted profiles, and timestamps that they have outside their time. [Development]",
 		Unit:        "{repair}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

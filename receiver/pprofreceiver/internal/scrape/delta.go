@@ -50,7 +50,7 @@ func (j *job) payload(data []byte, at time.Time) ingest.Payload {
 		Resource:    j.resource,
 		ProfileType: j.of.profileType,
 		Temporality: j.of.temporality,
-		TimeRange:   ingest.TimeRange{Start: pcommon.NewTimestampFromTime(at)},
+		Arrived:     at,
 	}
 }
 
