@@ -60,9 +60,7 @@ func TestOneDuplicateKeyTakesNoOther(t *testing.T) {
 					spoil(pd, pd.ResourceProfiles().At(i).ScopeProfiles().At(0).Profiles().At(0))
 					want[i] = 0
 				}
-				req, err := e.request(t.Context(), pd)
-				require.NoError(t, err)
-				require.ErrorContains(t, e.consume(t.Context(), req), `two attributes with the key "k"`)
+				require.ErrorContains(t, e.consume(t.Context(), pd), `two attributes with the key "k"`)
 				require.NoError(t, e.shutdown(t.Context()))
 				var written []int64
 				for _, v := range want {

@@ -7,15 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -25,8 +22,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// fileExporter turns payloads into requests and writes their records with a
-// segment.Writer, which it owns.
+// fileExporter turns payloads into records and writes them with a segment.Writer, which
+// it owns.
 type fileExporter struct {
 	config    *Config
 	id        component.ID
@@ -98,62 +95,10 @@ func (e *fileExporter) shutdown(context.Context) error {
 	return err
 }
 
-// request converts a payload to records. An error is permanent, and concerns all of it.
-func (e *fileExporter) request(_ context.Context, pd pprofile.Profiles) (xexporterhelper.Request, error) {
-	r := &request{}
-	err := e.convert(r, pd)
-	if err == nil && len(r.pending) == 0 {
-		err = r.rejected.err("groups")
-	}
-	if err != nil {
-		e.countErrors(reasonConvert, 1)
-		return nil, err
-	}
-	queue := e.config.SendingQueue
-	if !queue.HasValue() {
-		return r, nil
-	}
-	// No queue can ever accept it, but the error of a full queue would make the client retry.
-	if size := queue.Get().QueueSize; int64(r.size) > size {
-		e.countErrors(reasonTooLarge, 1)
-		return nil, fmt.Errorf("payload of %d bytes exceeds sending_queue::queue_size (%d)", r.size, size)
-	}
-	if !queue.Get().WaitForResult {
-		e.reportRejected(r) // the queue stores the other records only
-	}
-	return r, nil
-}
-
-// convert adds the records of pd to the request, and the groups and pprofs that cannot be
-// converted to its rejections. An error concerns all of pd.
-func (e *fileExporter) convert(r *request, pd pprofile.Profiles) error {
-	explain := func(profiles int, err error) error {
-		return fmt.Errorf("convert %d profiles to %s: %w", profiles, e.config.Format, err)
-	}
-	profiles := pd.ProfileCount()
-	err := groupsOf(pd, e.config.GroupBy, func(g group) error {
-		profiles := g.profiles.ProfileCount()
-		err := e.marshal(g.profiles, func(data []byte, summary segment.Summary) {
-			r.add(segment.Record{Data: data, Group: g.names, Content: e.options.Format.Content, Summary: summary})
-		})
-		if err != nil {
-			err = explain(profiles, err)
-			if len(g.names) > 0 {
-				err = fmt.Errorf("group %s: %w", strings.Join(g.names, "/"), err)
-			}
-			r.rejected.add(reasonConvert, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return explain(profiles, err)
-	}
-	return nil
-}
-
-// consume writes the pending records of a request. After a retryable error a record stays
-// pending; after a permanent one it is rejected.
-func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request) error {
+// consume writes the records of a payload. One that fails keeps no other from being
+// written. If some records were written and others can be retried, the error carries the
+// Profiles of the latter, so that a retry does not write the former again.
+func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error {
 	if e.writer == nil {
 		return errors.New("exporter is not started")
 	}
@@ -161,33 +106,40 @@ func (e *fileExporter) consume(ctx context.Context, req xexporterhelper.Request)
 		// The caller retries, and would have its profiles written twice.
 		return fmt.Errorf("not written: caller cancelled: %w", err)
 	}
-	r := req.(*request)
-	var first error
-	all := len(r.pending)
-	r.pending = slices.DeleteFunc(r.pending, func(record segment.Record) bool {
-		err := e.writer.Append(record)
+	profiles := pd.ProfileCount()
+	o := outcome{failed: unwritten{}}
+	if err := groupsOf(pd, e.config.GroupBy, func(g group) { e.writeGroup(g, &o) }); err != nil {
+		o.reject(reasonConvert, e.convertError(profiles, err))
+	}
+	e.reportRejected(&o)
+	return o.err(pd)
+}
+
+// writeGroup writes the records of a group.
+func (e *fileExporter) writeGroup(g group, o *outcome) {
+	profiles := g.profiles.ProfileCount()
+	err := e.marshal(g.profiles, func(r record) {
+		err := e.writer.Append(segment.Record{Data: r.data, Group: g.names, Summary: r.summary})
 		switch {
 		case err == nil:
-			return true
+			o.written++
 		case errors.Is(err, segment.ErrInvalidRecord), errors.Is(err, segment.ErrNotDirectory):
-			r.rejected.add(reasonOf(err), err)
-			return true
+			o.reject(reasonOf(err), err)
+		default:
+			e.countErrors(reasonOf(err), 1)
+			o.fail(g, r, err)
 		}
-		e.countErrors(reasonOf(err), 1)
-		if first == nil {
-			first = err
-		}
-		return false
 	})
-	switch failed := len(r.pending); {
-	case failed > 1:
-		return fmt.Errorf("%d of %d records failed; first error: %w", failed, all, first)
-	case failed == 1:
-		return first
+	if err == nil {
+		return
 	}
-	e.reportRejected(r) // not before: until all is written, the caller may retry the payload
-	if err := r.rejected.err("records or groups"); err != nil {
-		return consumererror.NewPermanent(err)
+	err = e.convertError(profiles, err)
+	if len(g.names) > 0 {
+		err = fmt.Errorf("group %s: %w", strings.Join(g.names, "/"), err)
 	}
-	return nil
+	o.reject(reasonConvert, err)
+}
+
+func (e *fileExporter) convertError(profiles int, err error) error {
+	return fmt.Errorf("convert %d profiles to %s: %w", profiles, e.config.Format, err)
 }

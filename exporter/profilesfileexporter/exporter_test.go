@@ -272,9 +272,9 @@ func TestEmptyProfilesAreARecord(t *testing.T) {
 
 func TestPermanentErrors(t *testing.T) {
 	for want, marshal := range map[string]marshalFunc{
-		"convert 0 profiles to proto: broken": func(pprofile.Profiles, func([]byte, segment.Summary)) error { return errors.New("broken") },
-		"not a protobuf message": func(_ pprofile.Profiles, add func([]byte, segment.Summary)) error {
-			add([]byte("text"), segment.Summary{})
+		"convert 0 profiles to proto: broken": func(pprofile.Profiles, func(record)) error { return errors.New("broken") },
+		"not a protobuf message": func(_ pprofile.Profiles, add func(record)) error {
+			add(record{data: []byte("text")})
 			return nil
 		},
 	} {
@@ -284,11 +284,8 @@ func TestPermanentErrors(t *testing.T) {
 		require.NoError(t, err)
 		e.marshal = marshal
 		require.NoError(t, e.start(t.Context(), nil))
-		req, err := e.request(t.Context(), pprofile.NewProfiles())
-		if err == nil {
-			err = e.consume(t.Context(), req)
-			assert.True(t, consumererror.IsPermanent(err))
-		}
+		err = e.consume(t.Context(), pprofile.NewProfiles())
+		assert.True(t, consumererror.IsPermanent(err))
 		require.ErrorContains(t, err, want)
 		require.NoError(t, e.shutdown(t.Context()))
 		require.NoError(t, e.shutdown(t.Context()))

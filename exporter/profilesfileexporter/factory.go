@@ -35,8 +35,10 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 
 // withHelper puts the queue and the retries of the collector before the exporter.
 func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (xexporter.Profiles, error) {
-	return xexporterhelper.NewProfilesRequest(ctx, set, e.request, e.consume,
-		xexporterhelper.WithQueueBatch(e.config.SendingQueue, xexporterhelper.QueueBatchSettings{Encoding: encoding{e}}),
+	queue := xexporterhelper.NewProfilesQueueBatchSettings()
+	queue.Encoding = encoding{queue.Encoding, e}
+	profiles, err := xexporterhelper.NewProfiles(ctx, set, e.config, e.consume,
+		xexporterhelper.WithQueueBatch(e.config.SendingQueue, queue),
 		exporterhelper.WithRetry(e.config.RetryOnFailure),
 		// Marshalling changes what it marshals, or else must copy it: this way only
 		// what others share is copied.
@@ -46,4 +48,8 @@ func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (x
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),
 	)
+	if err == nil && e.config.SendingQueue.HasValue() {
+		profiles = queueing{profiles, e}
+	}
+	return profiles, err
 }

@@ -17,17 +17,27 @@ import (
 
 // group is what goes into files of one directory.
 type group struct {
-	names    []string // of directories, one inside the other: one for each key
-	profiles pprofile.Profiles
+	names     []string // of directories, one inside the other: one for each key
+	profiles  pprofile.Profiles
+	resources []int // where in the payload its resources are; nil means that they are all of it
+}
+
+// resource returns where in the payload the group's resource i is.
+func (g group) resource(i int) int {
+	if g.resources == nil {
+		return i
+	}
+	return g.resources[i]
 }
 
 // groupsOf takes pd apart by the values of the resource attributes keys, in order of
 // their first appearance. Of several groups each has a copy of what it refers to,
 // with a dictionary of its own; a single one is pd itself. pd is only read. An error
 // says what in pd refers to nothing.
-func groupsOf(pd pprofile.Profiles, keys []string, yield func(group) error) error {
+func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 	if len(keys) == 0 {
-		return yield(group{profiles: pd})
+		yield(group{profiles: pd})
+		return nil
 	}
 	if err := dictionary.Check(pd); err != nil {
 		return err
@@ -56,15 +66,15 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group) error) erro
 	}
 	switch len(all) {
 	case 0:
-		return yield(group{names: groupNames(pcommon.NewMap(), keys), profiles: pd})
+		yield(group{names: groupNames(pcommon.NewMap(), keys), profiles: pd})
+		return nil
 	case 1:
-		return yield(group{names: all[0].names, profiles: pd})
+		yield(group{names: all[0].names, profiles: pd})
+		return nil
 	}
 	s := dictionary.NewSplitter(resolved)
 	for _, m := range all {
-		if err := yield(group{names: m.names, profiles: s.Take(m.resources)}); err != nil {
-			return err
-		}
+		yield(group{names: m.names, profiles: s.Take(m.resources), resources: m.resources})
 	}
 	return nil
 }

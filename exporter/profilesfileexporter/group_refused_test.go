@@ -31,9 +31,7 @@ func TestGroupWithoutDirectory(t *testing.T) {
 			require.NoError(t, stand(filepath.Join(cfg.Directory, "a")))
 			e, telemetry, logs := telling(t, cfg)
 			require.NoError(t, e.start(t.Context(), nil))
-			req, err := e.request(t.Context(), numbered(1, "a", "b"))
-			require.NoError(t, err)
-			err = e.consume(t.Context(), req)
+			err := e.consume(t.Context(), numbered(1, "a", "b"))
 			require.ErrorContains(t, err, "not a directory")
 			assert.True(t, consumererror.IsPermanent(err))
 			assert.EqualValues(t, 1, sums(t, telemetry)["otelcol_exporter_profiles_file_errors other"])
@@ -64,8 +62,8 @@ func TestGroupWithoutDirectoryParksNoConsumer(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestRefusalsAreToldOnce: what is refused of a payload that comes again, because the
-// disk did not take the rest, is counted and logged when the rest was taken.
+// TestRefusalsAreToldOnce: what is refused of a payload is counted and logged once, though
+// the rest comes again because the disk did not take it.
 func TestRefusalsAreToldOnce(t *testing.T) {
 	cfg := pprofConfig(t)
 	cfg.GroupBy = []string{"service.name"}
@@ -78,17 +76,13 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	const refused = "otelcol_exporter_profiles_file_errors convert"
 	unblock := block(t, cfg, "a")
 	for range 3 {
-		req, err := e.request(t.Context(), pd)
-		require.NoError(t, err)
-		err = e.consume(t.Context(), req)
+		var err error
+		pd, err = consume(t.Context(), e, pd)
 		require.Error(t, err)
 		require.False(t, consumererror.IsPermanent(err))
 	}
-	assert.Zero(t, sums(t, telemetry)[refused])
 	unblock()
-	req, err := e.request(t.Context(), pd)
-	require.NoError(t, err)
-	require.True(t, consumererror.IsPermanent(e.consume(t.Context(), req)))
+	require.NoError(t, e.consume(t.Context(), pd))
 	assert.EqualValues(t, 1, sums(t, telemetry)[refused])
 	assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 	require.NoError(t, e.shutdown(t.Context()))

@@ -35,9 +35,7 @@ func TestMetricsTellExportersApart(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, e.start(t.Context(), nil))
 		for n := range 2 + i {
-			request, err := e.request(t.Context(), numbered(n, "a"))
-			require.NoError(t, err)
-			require.NoError(t, e.consume(t.Context(), request))
+			require.NoError(t, e.consume(t.Context(), numbered(n, "a")))
 		}
 		e.countErrors(reasonConvert, 1)
 		require.NoError(t, e.shutdown(t.Context()))

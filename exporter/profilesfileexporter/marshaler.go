@@ -5,6 +5,7 @@ package profilesfileexporter
 
 import (
 	"bytes"
+	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -12,10 +13,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
+// record is what is written at once.
+type record struct {
+	data      []byte
+	summary   segment.Summary
+	converted *pproftranslator.Converted // the pprof that it is; nil means all profiles of the group
+}
+
 // marshalFunc converts profiles to records and calls add for each. It may change the
 // profiles, unless they are read-only, but not their meaning. The error concerns profiles
 // that cannot be converted; the records of the others are added.
-type marshalFunc func(pd pprofile.Profiles, add func(data []byte, summary segment.Summary)) error
+type marshalFunc func(pd pprofile.Profiles, add func(record)) error
 
 func marshalerOf(format string) marshalFunc {
 	switch format {
@@ -30,13 +38,13 @@ func marshalerOf(format string) marshalFunc {
 
 // marshalOTLP makes one record of all profiles.
 func marshalOTLP(m pprofile.Marshaler) marshalFunc {
-	return func(pd pprofile.Profiles, add func([]byte, segment.Summary)) error {
+	return func(pd pprofile.Profiles, add func(record)) error {
 		summary := summarize(pd)
 		data, err := m.MarshalProfiles(withZeroString(pd))
 		if err != nil {
 			return err
 		}
-		add(data, summary)
+		add(record{data: data, summary: summary})
 		return nil
 	}
 }
@@ -58,19 +66,23 @@ func withZeroString(pd pprofile.Profiles) pprofile.Profiles {
 }
 
 // marshalPprof makes a record of each pprof: one for each set of sample types.
-func marshalPprof(pd pprofile.Profiles, add func([]byte, segment.Summary)) error {
+func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 	services := summarize(pd).Services
 	if len(services) > 1 {
 		services = nil // a pprof does not say which of them it is from
 	}
-	var rejected rejections
+	var first error
+	rejected := 0
 	for p, err := range (pproftranslator.Marshaler{}).All(pd) {
 		var data bytes.Buffer
 		if err == nil {
 			err = p.WriteUncompressed(&data)
 		}
 		if err != nil {
-			rejected.add(reasonConvert, err)
+			rejected++
+			if first == nil {
+				first = err
+			}
 			continue
 		}
 		if data.Len() == 0 {
@@ -80,9 +92,12 @@ func marshalPprof(pd pprofile.Profiles, add func([]byte, segment.Summary)) error
 		for _, t := range p.SampleType {
 			summary.SampleTypes = append(summary.SampleTypes, t.Type)
 		}
-		add(data.Bytes(), summary)
+		add(record{data: data.Bytes(), summary: summary, converted: &p})
 	}
-	return rejected.err("pprofs")
+	if rejected > 1 {
+		return fmt.Errorf("%d pprofs rejected; first error: %w", rejected, first)
+	}
+	return first
 }
 
 // summarize describes profiles for the logs.

@@ -4,7 +4,6 @@
 package profilesfileexporter
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -26,7 +25,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // addScope adds a Profile of one sample type in a scope of its own, and a sample for
@@ -97,10 +95,7 @@ func TestOneBadProfileTakesNoOther(t *testing.T) {
 		addScope(pd, "b", 3)
 		addScope(pd, "c", math.MaxInt64, 1)
 		addScope(pd, "c", 4)
-		req, err := e.request(t.Context(), pd)
-		require.NoError(t, err)
-		require.Equal(t, 3, req.ItemsCount())
-		err = e.consume(t.Context(), req)
+		err := e.consume(t.Context(), pd)
 		require.ErrorContains(t, err, "overflows int64")
 		assert.True(t, consumererror.IsPermanent(err))
 		require.NoError(t, e.shutdown(t.Context()))
@@ -133,25 +128,21 @@ func TestAllBadProfilesAreRefusedAtOnce(t *testing.T) {
 }
 
 // TestUndecodableQueueItemIsReported_E14: an item of the queue that cannot be restored is
-// counted and logged, and all others are written as they were encoded.
+// counted and logged.
 func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	addScope(pd, "a", 1)
-	pprof, _, _ := telling(t, pprofConfig(t))
-	req, err := pprof.request(t.Context(), pd)
-	require.NoError(t, err)
-	stored, err := encoding{pprof}.Marshal(t.Context(), req)
-	require.NoError(t, err)
+	stored := storedItem(t, pd)
 	for name, tt := range map[string]struct {
 		item []byte
 		lost int64
 	}{
-		"complete":        {stored, 0},
-		"truncated":       {stored[:20], 1},
-		"not ours":        {append([]byte{9}, stored[1:]...), 1},
-		"unknown content": {bytes.Replace(stored, []byte(segment.Pprof), []byte("x"), 1), 1},
-		"too long":        {append(slices.Clone(stored), 1), 1},
-		"empty":           {nil, 1},
+		"complete":      {stored, 0},
+		"truncated":     {stored[:20], 1},
+		"not ours":      {append([]byte{9}, stored[1:]...), 1},
+		"too long":      {append(slices.Clone(stored), 1), 1},
+		"empty":         {[]byte{}, 1},
+		"older version": {[]byte(`[{"Data":12}]` + "\n"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, telemetry, logs := telling(t, func() *Config {
@@ -159,18 +150,33 @@ func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 				cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name", "host.name"}
 				return cfg
 			}())
-			_, restored, err := encoding{e}.Unmarshal(tt.item)
+			_, restored, err := queueEncoding(e).Unmarshal(tt.item)
 			lost := sums(t, telemetry)["otelcol_exporter_profiles_file_errors convert"]
 			assert.Equal(t, tt.lost, lost)
 			profiletest.Injected(t, fmt.Sprintf("1 stored items of another configuration or cut, %d counted losses", lost))
 			if tt.lost == 0 {
 				require.NoError(t, err)
-				assert.Equal(t, req, restored)
+				again, err := queueEncoding(e).Marshal(t.Context(), restored)
+				require.NoError(t, err)
+				assert.Equal(t, stored, again)
 				assert.Zero(t, logs.Len())
 				return
 			}
-			require.ErrorContains(t, err, "truncated or belongs to another exporter")
+			require.ErrorContains(t, err, "damaged or belongs to another exporter")
 			require.Equal(t, 1, logs.FilterMessage("Dropped queued item").Len())
 		})
 	}
+}
+
+// TestMissingQueueItemIsNoLoss: after a write that failed, the queue counts an item that it does
+// not have. Its sender got an error.
+func TestMissingQueueItemIsNoLoss_E14(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	e, telemetry, logs := telling(t, cfg)
+	_, _, err := queueEncoding(e).Unmarshal(nil)
+	require.ErrorIs(t, err, errNotStored)
+	assert.Empty(t, sums(t, telemetry))
+	assert.Zero(t, logs.Len())
+	profiletest.Injected(t, "1 items that were not stored")
 }

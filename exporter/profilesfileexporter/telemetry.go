@@ -100,17 +100,16 @@ func (e *fileExporter) reportDropped(err error, size int) {
 	e.logger.Error("Dropped queued item", zap.Error(err), zap.Int("bytes", size))
 }
 
-// reportRejected counts and logs the rejections of a request once.
-func (e *fileExporter) reportRejected(r *request) {
-	if len(r.rejected.unreported) == 0 {
+// reportRejected counts and logs the rejections of a payload.
+func (e *fileExporter) reportRejected(o *outcome) {
+	if o.rejections == 0 {
 		return
 	}
-	for reason, n := range r.rejected.unreported {
+	for reason, n := range o.reasons {
 		e.countErrors(reason, n)
 	}
-	r.rejected.unreported = nil
-	e.logger.Error("Rejected profiles permanently", zap.Error(r.rejected.err("records or groups")),
-		zap.String("format", e.config.Format), zap.Int("count", r.rejected.count))
+	e.logger.Error("Rejected profiles permanently", zap.Error(o.rejection()),
+		zap.String("format", e.config.Format), zap.Int("count", o.rejections))
 }
 
 // reportError is for errors that no caller gets.

@@ -30,7 +30,7 @@ var descriptions = map[string]string{
 	"configretry.BackOffConfig.max_elapsed_time":     "Ends retries after this time. 0 means no limit.",
 
 	"queuebatch.Config.sizer":             "What `queue_size` counts. It must be bytes.",
-	"queuebatch.Config.queue_size":        "The size of all queued records before compression, in bytes or with a unit.",
+	"queuebatch.Config.queue_size":        "The size of all queued payloads as OTLP protobuf, in bytes or with a unit.",
 	"queuebatch.Config.num_consumers":     "How many queued payloads are written at a time.",
 	"queuebatch.Config.wait_for_result":   "Clients wait until their records are in the files.",
 	"queuebatch.Config.block_on_overflow": "Clients wait if the queue is full, instead of getting a retryable error.",

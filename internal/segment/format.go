@@ -29,9 +29,6 @@ const (
 
 var contents = []Content{OTLPProto, OTLPJSON, Pprof}
 
-// Known reports whether c is one of the contents of this package.
-func (c Content) Known() bool { return slices.Contains(contents, c) }
-
 // Compression is applied to each record separately, with its framing bytes.
 type Compression int
 
@@ -61,7 +58,7 @@ type Format struct {
 
 func (f Format) validate() error {
 	switch {
-	case !f.Content.Known():
+	case !slices.Contains(contents, f.Content):
 		return fmt.Errorf("content is %q: must be one of %q", f.Content, contents)
 	case f.Bare && f.Content == OTLPJSON:
 		return fmt.Errorf("content is %q: must be a protobuf message in a bare file", f.Content)

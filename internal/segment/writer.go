@@ -115,9 +115,7 @@ func (o *Options) tickInterval() time.Duration {
 type Record struct {
 	Data []byte
 	// Group holds the names of its subdirectories, one inside the other.
-	Group []string
-	// Content "" is that of Options.Format. Other contents go to files of their own.
-	Content Content
+	Group   []string
 	Summary Summary
 }
 
@@ -129,16 +127,11 @@ type Writer struct {
 
 	mu     sync.Mutex // may be held when that of a groupWriter is locked, not vice versa
 	closed bool
-	groups map[groupKey]*groupWriter
+	groups map[string]*groupWriter // by the names of the group, joined with "/"
 	uses   uint64
 
 	maintaining sync.Mutex
 	recovered   bool // all incomplete files were closed
-}
-
-type groupKey struct {
-	path    string // names of the group, joined with "/"
-	content Content
 }
 
 // OpenWriter opens the directory, which it creates if it is missing, and closes the
@@ -163,7 +156,7 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err := dir.Close(); err != nil {
 		return nil, err
 	}
-	w := &Writer{options: options, groups: map[groupKey]*groupWriter{}}
+	w := &Writer{options: options, groups: map[string]*groupWriter{}}
 	w.recoverFiles()
 	return w, nil
 }
@@ -178,9 +171,6 @@ func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() 
 // ErrNotDirectory are permanent; all other errors may be retried.
 func (w *Writer) Append(record Record) error {
 	format := w.options.Format
-	if record.Content != "" && record.Content != format.Content {
-		format = Format{Content: record.Content, Compression: format.Compression}
-	}
 	if err := format.Content.checkRecord(record.Data); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidRecord, err)
 	}
@@ -193,7 +183,7 @@ func (w *Writer) Append(record Record) error {
 		return fmt.Errorf("compress record of %d bytes: %w", len(record.Data), err)
 	}
 	for {
-		g, err := w.groupWriter(format, record.Group)
+		g, err := w.groupWriter(record.Group)
 		if err != nil {
 			return err
 		}
@@ -206,21 +196,21 @@ func (w *Writer) Append(record Record) error {
 
 // groupWriter returns that of a group. If there are too many, it closes one first, and other
 // calls wait.
-func (w *Writer) groupWriter(format Format, group []string) (*groupWriter, error) {
+func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil, ErrClosed
 	}
-	key := groupKey{path: strings.Join(group, "/"), content: format.Content}
+	key := strings.Join(group, "/")
 	g := w.groups[key]
 	if g == nil {
 		if len(w.groups) >= w.options.MaxOpen {
 			if err := w.closeLeastRecentlyUsed(); err != nil {
-				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key.path, len(w.groups), err)
+				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key, len(w.groups), err)
 			}
 		}
-		g = &groupWriter{options: &w.options, group: group, path: w.pathOf(group...), names: names{format: format}}
+		g = &groupWriter{options: &w.options, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}}
 		w.groups[key] = g
 	}
 	w.uses++
@@ -231,7 +221,7 @@ func (w *Writer) groupWriter(format Format, group []string) (*groupWriter, error
 // closeLeastRecentlyUsed closes a groupWriter: the least recently used of those that can be
 // closed.
 func (w *Writer) closeLeastRecentlyUsed() (err error) {
-	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b groupKey) int {
+	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b string) int {
 		return cmp.Compare(w.groups[a].lastUse, w.groups[b].lastUse)
 	})
 	for _, key := range keys {

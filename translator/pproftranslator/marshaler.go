@@ -92,24 +92,32 @@ func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, er
 		if err != nil {
 			return nil, err
 		}
-		converted = append(converted, p)
+		converted = append(converted, p.Profile)
 	}
 	return converted, nil
+}
+
+// Converted is a pprof, and where in the payload the Profiles are that it was made of.
+type Converted struct {
+	*profile.Profile
+	Resource int   // index of the ResourceProfiles
+	Scope    int   // index of the ScopeProfiles in it
+	Profiles []int // indices of the Profiles in that
 }
 
 // All yields each pprof that ConvertProfiles returns. If one cannot be made, it yields
 // the error and continues with the next. A Profile with two attributes of one key is
 // excluded from its pprof, with an error of its own. An index outside its table is a
 // single error for all of pd. pd must not change meanwhile.
-func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[*profile.Profile, error] {
-	return func(yield func(*profile.Profile, error) bool) {
+func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
+	return func(yield func(Converted, error) bool) {
 		if err := dictionary.Check(pd); err != nil {
-			yield(nil, err)
+			yield(Converted{}, err)
 			return
 		}
 		pd, err := stringref.Resolve(pd)
 		if err != nil {
-			yield(nil, err)
+			yield(Converted{}, err)
 			return
 		}
 		labels := semconv.NewLabels(m.TimestampLabel, m.TraceIDLabel, m.SpanIDLabel, LinkLabels{})
@@ -121,7 +129,7 @@ func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[*profile.Profile, error] 
 					if err != nil {
 						err = fmt.Errorf("resource_profiles[%d].scope_profiles[%d].%w", i, j, err)
 					}
-					if !yield(p, err) {
+					if !yield(Converted{Profile: p.Profile, Resource: i, Scope: j, Profiles: p.Profiles}, err) {
 						return
 					}
 				}

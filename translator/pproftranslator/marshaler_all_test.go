@@ -28,10 +28,12 @@ func TestAllGoesOn(t *testing.T) {
 	for p, err := range (Marshaler{}).All(pd) {
 		if err != nil {
 			require.ErrorContains(t, err, "resource_profiles[1].scope_profiles[0].profiles[0].samples[1]: sum of merged values overflows int64")
-			require.Nil(t, p)
+			require.Nil(t, p.Profile)
 			got = append(got, 0)
 			continue
 		}
+		assert.Equal(t, []int{0}, p.Profiles)
+		assert.Equal(t, []int{len(got), 0}, []int{p.Resource, p.Scope})
 		got = append(got, p.Sample[0].Value[0])
 	}
 	assert.Equal(t, []int64{1, 0, 3}, got)

@@ -43,19 +43,30 @@ func New(from pprofile.ProfilesDictionary, names semconv.Labels) *Converter {
 	return c
 }
 
+// Pprof is a pprof and the indices, in their scope, of the Profiles that it was made of.
+type Pprof struct {
+	*profile.Profile
+	Profiles []int
+}
+
 // Scope yields the pprofs of sp, in the order of the first Profile of each. An error
 // stands for a Profile or a pprof that cannot be converted. executable is the base name
 // of the main binary, if it is known.
-func (c *Converter) Scope(sp pprofile.ScopeProfiles, executable string) iter.Seq2[*profile.Profile, error] {
-	return func(yield func(*profile.Profile, error) bool) {
+func (c *Converter) Scope(sp pprofile.ScopeProfiles, executable string) iter.Seq2[Pprof, error] {
+	return func(yield func(Pprof, error) bool) {
 		groups, failed := c.group(sp)
 		for _, err := range failed {
-			if !yield(nil, err) {
+			if !yield(Pprof{}, err) {
 				return
 			}
 		}
 		for _, g := range groups {
-			if !yield(c.convert(g, executable)) {
+			p, err := c.convert(g, executable)
+			made := Pprof{Profile: p}
+			for _, m := range g.members {
+				made.Profiles = append(made.Profiles, m.index)
+			}
+			if !yield(made, err) {
 				return
 			}
 		}

@@ -24,15 +24,19 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata/request"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // numbered gives profiles with a resource for each service, and a number in each.
@@ -105,64 +109,196 @@ func block(t testing.TB, cfg *Config, group string) (unblock func()) {
 	return func() { require.NoError(t, os.Remove(mark)) }
 }
 
-// TestRetryWritesWhatIsLeft: groups and bytes are made once; what is tried again is
-// what was not written.
-func TestRetryWritesWhatIsLeft(t *testing.T) {
+// consume gives e profiles, and returns with the error those that a caller sends again.
+func consume(ctx context.Context, e *fileExporter, pd pprofile.Profiles) (again pprofile.Profiles, err error) {
+	err = e.consume(ctx, pd)
+	if failed, ok := errors.AsType[xconsumererror.Profiles](err); ok {
+		pd = failed.Data()
+	}
+	return pd, err
+}
+
+// servicesOf gives the services in profiles, in order.
+func servicesOf(t testing.TB, pd pprofile.Profiles) (services []string) {
+	pd, err := stringref.Resolve(pd)
+	require.NoError(t, err)
+	for _, rp := range pd.ResourceProfiles().All() {
+		service, _ := rp.Resource().Attributes().Get("service.name")
+		services = append(services, service.Str())
+	}
+	return services
+}
+
+// TestErrorCarriesUnwrittenProfiles: a retry writes what was not written.
+func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
 	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
 	e.options.OpenDir = openUnblocked
-	var made atomic.Int32
+	require.NoError(t, e.start(t.Context(), nil))
+	unblock := []func(){block(t, cfg, "b"), block(t, cfg, "c")}
+	pd, err := consume(t.Context(), e, numbered(7, "a", "b", "c", "b", "d"))
+	require.ErrorContains(t, err, "2 of 4 records failed")
+	require.ErrorIs(t, err, syscall.EROFS)
+	for range 3 {
+		require.False(t, consumererror.IsPermanent(err))
+		require.ElementsMatch(t, []string{"b", "b", "c"}, servicesOf(t, pd))
+		pd, err = consume(t.Context(), e, pd)
+		require.ErrorContains(t, err, "2 of 2 records failed")
+	}
+	unblock[0]()
+	pd, err = consume(t.Context(), e, pd)
+	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "c"))
+	require.Equal(t, []string{"c"}, servicesOf(t, pd))
+	unblock[1]()
+	_, err = consume(t.Context(), e, pd)
+	require.NoError(t, err)
+	require.NoError(t, e.shutdown(t.Context()))
+	assert.Equal(t, map[string][]int{"a": {7}, "b": {7, 7}, "c": {7}, "d": {7}}, numbersIn(t, cfg.Directory))
+}
+
+// TestErrorCarriesUnwrittenPprofs: of the pprofs of a payload, and of a scope, a retry
+// writes those that were not written.
+func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
+	for _, keys := range [][]string{nil, {"service.name"}} {
+		cfg := pprofConfig(t)
+		cfg.GroupBy, cfg.RetryOnFailure.Enabled = keys, false
+		e, _, _ := telling(t, cfg)
+		pd := pprofile.NewProfiles()
+		addScope(pd, "a", 1)
+		addScope(pd, "b", 2)
+		for i := range 2 { // two more pprofs of one scope
+			profiles := pd.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles()
+			profiles.At(0).CopyTo(profiles.AppendEmpty())
+			p := profiles.At(1 + i)
+			p.SetTime(pcommon.Timestamp(i + 1))
+			p.Samples().At(0).Values().FromRaw([]int64{int64(3 + i)})
+		}
+		addScope(pd, "c", 1<<62, 1<<62) // is no pprof
+		var opens []error // what opening directories gives
+		e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
+			if len(opens) > 0 {
+				err := opens[0]
+				if opens = opens[1:]; err != nil {
+					return nil, err
+				}
+			}
+			return segment.OpenDir(path, group...)
+		}
+		require.NoError(t, e.start(t.Context(), nil))
+		opens = []error{nil, syscall.EMFILE, nil, syscall.EMFILE}
+		again, err := consume(t.Context(), e, pd)
+		require.ErrorContains(t, err, "2 of 4 records failed")
+		require.False(t, consumererror.IsPermanent(err))
+		require.Equal(t, []string{"b"}, servicesOf(t, again))
+		require.Equal(t, 2, again.ProfileCount())
+		again, err = consume(t.Context(), e, again)
+		require.NoError(t, err)
+		require.NoError(t, e.shutdown(t.Context()))
+		var sums []int64
+		for _, group := range [][]string{nil, {"a"}, {"b"}} {
+			dir := filepath.Join(append([]string{cfg.Directory}, group...)...)
+			if len(group) == len(keys) {
+				sums = append(sums, pprofValues(t, dir)...)
+			}
+		}
+		assert.ElementsMatch(t, []int64{1, 2, 3, 4}, sums)
+	}
+}
+
+// TestPermanentErrorsAreNotRetried: a record that no file can hold keeps no other from
+// being tried again, and is not tried again itself.
+func TestPermanentErrorsAreNotRetried(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	e, telemetry, logs := telling(t, cfg)
+	e.options.OpenDir = openUnblocked
 	marshal := e.marshal
-	e.marshal = func(pd pprofile.Profiles, add func([]byte, segment.Summary)) error {
-		made.Add(1)
+	e.marshal = func(pd pprofile.Profiles, add func(record)) error {
+		if slices.Contains(servicesOf(t, pd), "c") {
+			add(record{data: []byte("text")})
+			return nil
+		}
 		return marshal(pd, add)
 	}
 	require.NoError(t, e.start(t.Context(), nil))
-	unblock := []func(){block(t, cfg, "b"), block(t, cfg, "c")}
-	req, err := e.request(t.Context(), numbered(7, "a", "b", "c", "d"))
-	require.NoError(t, err)
-	size := req.BytesSize()
-	for range 3 {
-		err = e.consume(t.Context(), req)
-		require.ErrorContains(t, err, "2 of ")
-		require.ErrorIs(t, err, syscall.EROFS)
-		require.False(t, consumererror.IsPermanent(err))
-		require.Equal(t, size, req.BytesSize(), "a queue counts on it")
-	}
-	unblock[0]()
-	err = e.consume(t.Context(), req)
-	require.ErrorContains(t, err, filepath.Join(cfg.Directory, "c"))
-	unblock[1]()
-	require.NoError(t, e.consume(t.Context(), req))
-	require.NoError(t, e.shutdown(t.Context()))
-	assert.Equal(t, map[string][]int{"a": {7}, "b": {7}, "c": {7}, "d": {7}}, numbersIn(t, cfg.Directory))
-	assert.Equal(t, int32(4), made.Load())
-}
-
-// TestPermanentErrorsWaitForTheRest: a record that no file can hold keeps no other
-// from being tried again.
-func TestPermanentErrorsWaitForTheRest(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
-	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
-	e.options.OpenDir = openUnblocked
-	require.NoError(t, e.start(t.Context(), nil))
 	unblock := block(t, cfg, "b")
-	req, err := e.request(t.Context(), numbered(7, "a", "b"))
-	require.NoError(t, err)
-	req.(*request).add(segment.Record{Group: []string{"c"}, Data: []byte("text")})
-	err = e.consume(t.Context(), req)
-	require.Error(t, err)
+	pd, err := consume(t.Context(), e, numbered(7, "a", "b", "c"))
+	require.ErrorIs(t, err, syscall.EROFS)
 	require.False(t, consumererror.IsPermanent(err))
+	require.Equal(t, []string{"b"}, servicesOf(t, pd))
 	unblock()
-	err = e.consume(t.Context(), req)
-	require.ErrorContains(t, err, "not a protobuf message")
-	require.True(t, consumererror.IsPermanent(err))
+	_, err = consume(t.Context(), e, pd)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, sums(t, telemetry)["otelcol_exporter_profiles_file_errors invalid_record"])
+	assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 	require.NoError(t, e.shutdown(t.Context()))
 	assert.Equal(t, map[string][]int{"a": {7}, "b": {7}}, numbersIn(t, cfg.Directory))
+}
+
+// TestRetryWritesNothingTwice: one group fails many times. The others are written once, with
+// the retries of the exporter, of its queue, and of a caller.
+func TestRetryWritesNothingTwice(t *testing.T) {
+	const payloads = 5
+	for name, change := range map[string]func(cfg *Config){
+		"exporter": func(*Config) {},
+		"queue": func(cfg *Config) {
+			cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
+		},
+		"queue that waits": func(cfg *Config) {
+			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
+		},
+		"caller": func(cfg *Config) { cfg.RetryOnFailure.Enabled = false },
+		"caller of a queue": func(cfg *Config) {
+			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
+			cfg.RetryOnFailure.Enabled = false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+			cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = time.Millisecond, time.Millisecond
+			cfg.RetryOnFailure.MaxElapsedTime = 0
+			change(cfg)
+			unblock := block(t, cfg, "bad")
+			e, logs := startExporter(t, cfg)
+			var callers sync.WaitGroup
+			for i := range payloads {
+				callers.Go(func() {
+					pd := numbered(i, "a", "bad", "c")
+					for {
+						err := e.ConsumeProfiles(context.Background(), pd)
+						if err == nil {
+							return
+						}
+						assert.False(t, consumererror.IsPermanent(err))
+						if failed, ok := errors.AsType[xconsumererror.Profiles](err); ok {
+							pd = failed.Data()
+						}
+					}
+				})
+			}
+			require.Eventually(t, func() bool {
+				return logs.FilterMessageSnippet("Exporting failed.").Len() > 20*payloads
+			}, time.Minute, time.Millisecond)
+			unblock()
+			callers.Wait()
+			// With a queue, the callers do not wait for the last retries.
+			require.Eventually(t, func() bool {
+				_, err := os.Stat(filepath.Join(cfg.Directory, "bad"))
+				return err == nil
+			}, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool {
+				n := logs.Len()
+				time.Sleep(100 * time.Millisecond)
+				return logs.Len() == n
+			}, time.Minute, time.Millisecond)
+			require.NoError(t, e.Shutdown(t.Context()))
+			want := []int{0, 1, 2, 3, 4}
+			assert.Equal(t, map[string][]int{"a": want, "bad": want, "c": want}, numbersIn(t, cfg.Directory))
+		})
+	}
 }
 
 // TestRetryOnFailure: the caller waits until the disk is there again.
@@ -245,10 +381,13 @@ func TestTooLargeForTheQueue(t *testing.T) {
 		assert.True(t, consumererror.IsPermanent(err))
 		require.NoError(t, e.Shutdown(t.Context()))
 	}
-	e, telemetry, _ := telling(t, &Config{Directory: "d", Format: formatProto, Framing: framingNone, Compression: compressionNone, Sync: syncNone,
-		MaxOpenFiles: 1, SendingQueue: queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = 1, true })})
-	_, err = e.request(t.Context(), numbered(1, "a"))
-	require.Error(t, err)
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = 1, true })
+	e, telemetry, _ := telling(t, cfg)
+	profiles, err := e.withHelper(t.Context(), exportertest.NewNopSettings(metadata.Type))
+	require.NoError(t, err)
+	require.Error(t, profiles.ConsumeProfiles(t.Context(), numbered(1, "a")))
 	assert.Equal(t, int64(1), sums(t, telemetry)["otelcol_exporter_profiles_file_errors too_large"])
 }
 
@@ -479,79 +618,62 @@ func TestStoredQueueKeepsWhatIsNotSynced_E4(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d deletions from a stored queue", deleted.Load()), payloads, len(got), 0)
 }
 
-func testExporter(t testing.TB, change func(cfg *Config)) *fileExporter {
+// queueEncoding gives the encoding of the items of an exporter's queue.
+func queueEncoding(e *fileExporter) encoding {
+	return encoding{xexporterhelper.NewProfilesQueueBatchSettings().Encoding, e}
+}
+
+// storedItem gives an item that a persistent queue has stored.
+func storedItem(t testing.TB, pd pprofile.Profiles) []byte {
+	item, err := request.MarshalProfiles(t.Context(), pd)
+	require.NoError(t, err)
+	return item
+}
+
+// TestQueuedProfilesFollowConfiguration: a restart with another configuration writes the queue as
+// that says.
+func TestQueuedProfilesFollowConfiguration(t *testing.T) {
+	id := component.MustNewID("file_storage")
+	stored := &memoryStorage{kept: map[string][]byte{}}
+	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: stored}}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = t.TempDir()
-	change(cfg)
-	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
-	return e
-}
+	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id })
+	e, _ := newExporter(t, cfg)
+	require.NoError(t, e.Start(t.Context(), host))
+	away := cfg.Directory + "-away"
+	require.NoError(t, os.Rename(cfg.Directory, away))
+	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
+	require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(3, "a", "b")))
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.NoError(t, os.Remove(cfg.Directory))
 
-func TestEncoding(t *testing.T) {
-	grouped := testExporter(t, func(cfg *Config) { cfg.GroupBy = []string{"service.name"} })
-	req, err := grouped.request(t.Context(), numbered(3, "a", "b", "c"))
-	require.NoError(t, err)
-	encoded, err := encoding{grouped}.Marshal(t.Context(), req)
-	require.NoError(t, err)
-	_, again, err := encoding{grouped}.Unmarshal(encoded)
-	require.NoError(t, err)
-	assert.Equal(t, req, again, "the same bytes")
-
-	// Another configuration leaves them as they are.
-	other := testExporter(t, func(cfg *Config) { cfg.Format, cfg.GroupBy = formatJSON, []string{"number", "service.name"} })
-	_, again, err = encoding{other}.Unmarshal(encoded)
-	require.NoError(t, err)
-	assert.Equal(t, req, again)
-
-	_, err = req.MergeSplit(t.Context(), 0, exporterhelper.RequestSizerTypeBytes, req)
-	require.Error(t, err)
-}
-
-// TestQueuedRecordsAreWrittenAsEncoded after the configuration of the exporter has changed.
-func TestQueuedRecordsAreWrittenAsEncoded(t *testing.T) {
-	grouped := testExporter(t, func(cfg *Config) { cfg.GroupBy = []string{"service.name"} })
-	req, err := grouped.request(t.Context(), numbered(3, "a", "b"))
-	require.NoError(t, err)
-	encoded, err := encoding{grouped}.Marshal(t.Context(), req)
-	require.NoError(t, err)
-	for _, change := range []func(cfg *Config){
-		func(cfg *Config) { cfg.Format, cfg.Compression = formatJSON, compressionGzip },
-		func(cfg *Config) {
-			cfg.Format, cfg.Framing, cfg.Compression = formatPprof, framingNone, compressionGzip
-		},
-		func(cfg *Config) { cfg.GroupBy = []string{"number", "service.name"} },
-	} {
-		e := testExporter(t, change)
-		_, again, err := encoding{e}.Unmarshal(encoded)
-		require.NoError(t, err)
-		require.NoError(t, e.start(t.Context(), nil))
-		require.NoError(t, e.consume(t.Context(), again))
-		require.NoError(t, e.shutdown(t.Context()))
-		assert.Equal(t, map[string][]int{"a": {3}, "b": {3}}, numbersIn(t, e.config.Directory))
-		for _, group := range []string{"a", "b"} {
-			assert.Contains(t, list(t, filepath.Join(e.config.Directory, group))[0], ".otlp.pb")
-		}
-	}
+	cfg.GroupBy, cfg.Compression = []string{"service.name"}, compressionGzip
+	e, _ = newExporter(t, cfg)
+	require.NoError(t, e.Start(t.Context(), host))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(cfg.Directory, "b"))
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.Equal(t, []string{"a", "b"}, list(t, cfg.Directory))
+	assert.Contains(t, list(t, filepath.Join(cfg.Directory, "a"))[0], ".otlp.pb.gz")
+	assert.Equal(t, map[string][]int{"a": {3}, "b": {3}}, numbersIn(t, cfg.Directory))
 }
 
 // TestEncodingOfGarbage: what is stored may be cut or changed.
 func TestEncodingOfGarbage(t *testing.T) {
-	e := testExporter(t, func(cfg *Config) { cfg.GroupBy = []string{"service.name"} })
-	req, err := e.request(t.Context(), numbered(3, "a", "b"))
-	require.NoError(t, err)
-	encoded, err := encoding{e}.Marshal(t.Context(), req)
-	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = t.TempDir()
+	e, _, _ := telling(t, cfg)
+	encoded := storedItem(t, numbered(3, "a", "b"))
 	for cut := range encoded {
-		_, got, err := encoding{e}.Unmarshal(encoded[:cut])
-		if err == nil {
-			require.Less(t, len(got.(*request).pending), 2)
-		}
+		_, _, _ = queueEncoding(e).Unmarshal(encoded[:cut]) // no panic
 	}
 	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
 	for at := range encoded {
 		changed := slices.Clone(encoded)
 		changed[at] ^= byte(1 + random.IntN(255))
-		_, _, _ = encoding{e}.Unmarshal(changed) // no panic
+		_, _, _ = queueEncoding(e).Unmarshal(changed) // no panic
 	}
 }

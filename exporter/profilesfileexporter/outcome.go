@@ -1,0 +1,131 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+)
+
+// outcome collects what became of the records of a payload.
+type outcome struct {
+	written int
+
+	failures   int // records that a retry may write
+	firstError error
+	failed     unwritten
+
+	rejections     int // profiles that cannot be converted, and records that cannot be written
+	firstRejection error
+	reasons        map[string]int // of the rejections
+}
+
+func (o *outcome) fail(g group, r record, err error) {
+	o.failures++
+	if o.firstError == nil {
+		o.firstError = err
+	}
+	o.failed.add(g, r)
+}
+
+func (o *outcome) reject(reason string, err error) {
+	o.rejections++
+	if o.firstRejection == nil {
+		o.firstRejection = err
+	}
+	if o.reasons == nil {
+		o.reasons = map[string]int{}
+	}
+	o.reasons[reason]++
+}
+
+// rejection returns nil if nothing was rejected.
+func (o *outcome) rejection() error {
+	if o.rejections > 1 {
+		return fmt.Errorf("%d records or groups rejected; first error: %w", o.rejections, o.firstRejection)
+	}
+	return o.firstRejection
+}
+
+// err is the answer to the caller who gave pd.
+func (o *outcome) err(pd pprofile.Profiles) error {
+	if o.failures == 0 {
+		if err := o.rejection(); err != nil {
+			return consumererror.NewPermanent(err)
+		}
+		return nil
+	}
+	err := o.firstError
+	if o.failures > 1 {
+		err = fmt.Errorf("%d of %d records failed; first error: %w", o.failures, o.failures+o.written, err)
+	}
+	if o.written+o.rejections == 0 {
+		return err // all of pd
+	}
+	if failed, takeErr := o.failed.of(pd); takeErr == nil {
+		err = xconsumererror.NewProfiles(err, failed)
+	}
+	return err
+}
+
+// unwritten are Profiles of a payload by the indices of their resources. A nil map stands
+// for the whole resource.
+type unwritten map[int]map[position]bool
+
+// position is a Profile's place in its ResourceProfiles.
+type position struct{ scope, profile int }
+
+// add adds the Profiles of a record.
+func (u unwritten) add(g group, r record) {
+	if r.converted == nil {
+		for i := range g.profiles.ResourceProfiles().Len() {
+			u[g.resource(i)] = nil
+		}
+		return
+	}
+	resource := g.resource(r.converted.Resource)
+	if u[resource] == nil {
+		u[resource] = map[position]bool{}
+	}
+	for _, profile := range r.converted.Profiles {
+		u[resource][position{r.converted.Scope, profile}] = true
+	}
+}
+
+// of returns a copy of the unwritten Profiles of pd.
+func (u unwritten) of(pd pprofile.Profiles) (pprofile.Profiles, error) {
+	pd, err := stringref.Resolve(pd)
+	if err != nil {
+		return pd, err
+	}
+	resources := slices.Sorted(maps.Keys(u))
+	taken := dictionary.NewSplitter(pd).Take(resources)
+	for i, resource := range resources {
+		if keep := u[resource]; keep != nil {
+			removeOthers(taken.ResourceProfiles().At(i).ScopeProfiles(), keep)
+		}
+	}
+	return taken, nil
+}
+
+func removeOthers(scopes pprofile.ScopeProfilesSlice, keep map[position]bool) {
+	scope := -1
+	scopes.RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+		scope++
+		profile := -1
+		sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
+			profile++
+			return !keep[position{scope, profile}]
+		})
+		return sp.Profiles().Len() == 0
+	})
+}
