@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -115,11 +116,9 @@ func (in *Ingester) Ingest(ctx context.Context, p Payload, r *Reservation) error
 
 // IngestAll ingests the payloads of one request. It passes them on concurrently, so
 // that a client waits only once for a next consumer that collects payloads for a while
-// before it answers. The errors are in the order of the payloads. r must not be nil.
+// before it answers. A panic concerns its payload only, whose error is then a *PanicError.
+// The errors are in the order of the payloads. r must not be nil.
 func (in *Ingester) IngestAll(ctx context.Context, payloads []Payload, r *Reservation) []error {
-	if len(payloads) == 1 {
-		return []error{in.Ingest(ctx, payloads[0], r)}
-	}
 	errs := make([]error, len(payloads))
 	all := make([]translated, len(payloads))
 	excess, seen, now := int64(0), occurrences{}, time.Now()
@@ -132,27 +131,33 @@ func (in *Ingester) IngestAll(ctx context.Context, payloads []Payload, r *Reserv
 			errs[i] = &pproftranslator.LimitError{What: "bytes as OTLP of all profiles of the request", Limit: r.limit.size}
 			continue
 		}
-		all[i], errs[i] = in.start(ctx, p, r)
+		errs[i] = in.recovering(p, func() (err error) {
+			all[i], err = in.start(ctx, p, r)
+			return err
+		})
 		excess += all[i].excess
 	}
-	panics := make([]any, len(payloads))
 	var running sync.WaitGroup
 	for i := range all {
 		if errs[i] != nil {
 			continue
 		}
 		running.Go(func() {
-			defer func() { panics[i] = recover() }()
-			errs[i] = in.consume(all[i])
+			errs[i] = in.recovering(payloads[i], func() error { return in.consume(all[i]) })
 		})
 	}
 	running.Wait()
-	for _, p := range panics {
-		if p != nil {
-			panic(p) // in the caller's goroutine, which handles it
-		}
-	}
 	return errs
+}
+
+// recovering calls do for a payload and turns a panic into an error.
+func (in *Ingester) recovering(p Payload, do func() error) (err error) {
+	service := ""
+	if name, ok := p.Resource.Get(AttributeServiceName); ok {
+		service = name.AsString()
+	}
+	defer Recover(in.settings.Receiver.Logger, &err, zap.String("service", service), zap.String("profile", p.ProfileType))
+	return do()
 }
 
 const (

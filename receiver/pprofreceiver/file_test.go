@@ -448,7 +448,7 @@ func TestTriedAgain_R17(t *testing.T) {
 		value := values([]pprofile.Profiles{pd})[0]
 		if value == 2 && panics > 0 {
 			panics--
-			panic("for a while")
+			explode()
 		}
 		if value >= removesGone {
 			return os.Remove(gone)
@@ -464,6 +464,7 @@ func TestTriedAgain_R17(t *testing.T) {
 	assert.Equal(t, []int64{1, 3, 2}, values(next.AllProfiles()))
 	assert.Equal(t, map[string]int{"success": 3, "panic": 3}, b.fileOutcomes())
 	assert.Equal(t, 1, warnings())
+	b.assertPanicLogged(3)
 
 	// A file that is gone between find and read.
 	for i := range 3 {

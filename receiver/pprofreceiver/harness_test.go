@@ -229,6 +229,20 @@ func (b *testReceiver) counts(metric, by string) map[string]int64 {
 	return counts
 }
 
+// explode is the function that panics in tests.
+func explode() { panic("out of the blue") }
+
+// assertPanicLogged checks that so many panics were logged, each once, with the stack of the
+// goroutine that panicked.
+func (b *testReceiver) assertPanicLogged(n int) {
+	b.t.Helper()
+	logged := b.logs.FilterMessage("Panic while processing a profile").All()
+	assert.Len(b.t, logged, n)
+	for _, entry := range logged {
+		assert.Contains(b.t, entry.ContextMap()["stack"], "pprofreceiver.explode")
+	}
+}
+
 // allocatedBy is how many bytes are allocated meanwhile, in the whole process.
 func allocatedBy(work func()) uint64 {
 	var before, after runtime.MemStats

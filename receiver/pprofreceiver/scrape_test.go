@@ -524,7 +524,7 @@ func TestScrapeCarriesOn(t *testing.T) {
 		calls := 0
 		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 			if calls++; calls == 1 {
-				panic("out of the blue")
+				explode()
 			}
 			return next.ConsumeProfiles(ctx, pd)
 		}))
@@ -535,6 +535,7 @@ func TestScrapeCarriesOn(t *testing.T) {
 		assert.Len(t, next.AllProfiles(), 1)
 		assert.Equal(t, map[string]int{"success": 1, "panic": 1}, b.outcomes(""))
 		assert.Equal(t, 1, b.logs.FilterMessage("Scrape succeeded again").Len())
+		b.assertPanicLogged(1)
 	})
 }
 

@@ -167,7 +167,7 @@ func TestSelfCarriesOn(t *testing.T) {
 		calls++
 		switch calls {
 		case 1:
-			panic("out of the blue")
+			explode()
 		case 2:
 			return context.DeadlineExceeded
 		}
@@ -176,6 +176,7 @@ func TestSelfCarriesOn(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) > 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Equal(t, 2, b.logs.FilterMessage("Dropped a self profile").Len())
+	b.assertPanicLogged(1)
 }
 
 // R18 of the faults: the runtime's rates are touched on request only, the smallest

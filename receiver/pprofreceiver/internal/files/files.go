@@ -10,7 +10,6 @@ package files
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"time"
@@ -67,9 +66,6 @@ const (
 	outcomeMalformed  = "malformed"
 )
 
-// errPanic is in the error of a file that the pipeline panicked at.
-var errPanic = errors.New("panic")
-
 // Settings are those of a Reader.
 type Settings struct {
 	ID                 component.ID
@@ -115,6 +111,9 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 // handle ingests a file and counts the outcome.
 func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	err := r.ingest(ctx, file)
+	if _, panicked := errors.AsType[*ingest.PanicError](err); panicked {
+		err = &filewatch.RetryError{Err: err}
+	}
 	if err != nil && ctx.Err() != nil || errors.Is(err, filewatch.ErrChanged) {
 		return err
 	}
@@ -123,13 +122,14 @@ func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 }
 
 func outcomeOf(err error) string {
+	_, panicked := errors.AsType[*ingest.PanicError](err)
 	_, retry := errors.AsType[*filewatch.RetryError](err)
 	_, pipeline := errors.AsType[*ingest.PipelineError](err)
 	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
 	switch {
 	case err == nil:
 		return outcomeSuccess
-	case retry && errors.Is(err, errPanic):
+	case panicked:
 		return outcomePanic
 	case retry:
 		return outcomeUnreadable
@@ -142,11 +142,7 @@ func outcomeOf(err error) string {
 }
 
 func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = &filewatch.RetryError{Err: fmt.Errorf("%w: %v", errPanic, cause)}
-		}
-	}()
+	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
 	held := r.inFlight.Reserve()
 	defer held.Release()
 	limit := int(r.Config.MaxDecompressedSize)

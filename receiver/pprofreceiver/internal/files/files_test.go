@@ -25,7 +25,7 @@ func TestOutcomes(t *testing.T) {
 	for want, errs := range map[string][]error{
 		"success":    {nil},
 		"unreadable": {retry(fs.ErrNotExist), retry(&fs.PathError{Op: "read", Err: fs.ErrPermission})},
-		"panic":      {retry(fmt.Errorf("%w: boom", errPanic))},
+		"panic":      {retry(&ingest.PanicError{Value: "boom"})},
 		"too_large":  {&pproftranslator.LimitError{What: "size in bytes", Limit: 1, Got: 2}, fmt.Errorf("gzip: %w", &pproftranslator.LimitError{})},
 		// An error of the pipeline has nothing to do with the file, whatever it wraps.
 		"rejected":  {&ingest.PipelineError{Err: consumererror.NewPermanent(&fs.PathError{Op: "write", Err: fs.ErrPermission})}},

@@ -54,6 +54,11 @@ func Unsupported(format string, arguments ...any) error {
 	return &Rejection{status: http.StatusUnsupportedMediaType, reason: "unsupported", message: fmt.Sprintf(format, arguments...)}
 }
 
+// rejectionOfPanic does not tell the client more: the log has the panic.
+func rejectionOfPanic() *Rejection {
+	return &Rejection{http.StatusInternalServerError, "panic", "internal error"}
+}
+
 // rejectionOf classifies an error of reading or ingesting a request.
 func rejectionOf(err error) *Rejection {
 	var (
@@ -61,6 +66,7 @@ func rejectionOf(err error) *Rejection {
 		bodySize  *http.MaxBytesError
 		limit     *pproftranslator.LimitError
 		pipeline  *ingest.PipelineError
+		panicked  *ingest.PanicError
 	)
 	switch {
 	case errors.As(err, &rejection):
@@ -70,6 +76,8 @@ func rejectionOf(err error) *Rejection {
 			return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
 		}
 		return &Rejection{http.StatusServiceUnavailable, "pipeline_retryable", "pipeline temporarily unavailable, retry: " + err.Error()}
+	case errors.As(err, &panicked):
+		return rejectionOfPanic()
 	case errors.Is(err, ingest.ErrInFlightLimit):
 		return &Rejection{http.StatusTooManyRequests, "in_flight_limit", err.Error()}
 	case errors.As(err, &bodySize):

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -83,4 +85,21 @@ func TestShutdownDoesNotWaitIndefinitely(t *testing.T) {
 	require.Error(t, <-failed)
 	close(release)
 	require.Eventually(t, func() bool { return s.handlers.Load() == 0 }, time.Minute, time.Millisecond)
+}
+
+func explode() { panic("out of the blue") }
+
+// A panic while a request is read is logged with its stack, and answered with 500.
+func TestPanicWhileReading_R13(t *testing.T) {
+	s := newTestServer(t, func(*Request) (Push, error) {
+		explode()
+		return Push{}, nil
+	})
+	core, logs := observer.New(zap.ErrorLevel)
+	s.logger = zap.New(core)
+	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
+	require.EqualError(t, <-post(t, s), "500 Internal Server Error")
+	require.NoError(t, s.Shutdown(context.Background()))
+	require.Equal(t, 1, logs.FilterMessage("Panic in a request handler").Len())
+	require.Contains(t, logs.All()[0].ContextMap()["stack"], "httpserver.explode")
 }

@@ -61,9 +61,12 @@ func outcomeOf(err error) string {
 	if own, ok := errors.AsType[*scrapeError](err); ok {
 		return own.outcome
 	}
+	_, panicked := errors.AsType[*ingest.PanicError](err)
 	_, pipeline := errors.AsType[*ingest.PipelineError](err)
 	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
 	switch {
+	case panicked:
+		return outcomePanic
 	case pipeline:
 		return outcomeRejected
 	case tooLarge:

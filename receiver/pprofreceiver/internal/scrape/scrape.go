@@ -220,11 +220,8 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 // scrape fetches a profile and ingests it. It returns the time at which the target had
 // answered.
 func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			fetched, err = time.Now(), failed(outcomePanic, "panic: %v", cause)
-		}
-	}()
+	defer ingest.Recover(job.logger, &err)
+	fetched = time.Now() // if fetch panics
 	held := s.inFlight.Reserve()
 	defer held.Release()
 	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)

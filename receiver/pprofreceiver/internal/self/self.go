@@ -7,7 +7,6 @@ package self
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"runtime/pprof"
 	"slices"
 	"sync"
@@ -102,11 +101,7 @@ func (p *Profiler) collectAll(ctx context.Context) {
 }
 
 func (p *Profiler) collect(ctx context.Context, profileType string) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("panic: %v", cause)
-		}
-	}()
+	defer ingest.Recover(p.logger, &err, zap.String("profile", profileType))
 	var profile bytes.Buffer
 	if profileType == ingest.ProfileTypeCPU {
 		err = profileCPU(ctx, p.config.cpuDuration(), &profile)
