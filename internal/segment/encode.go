@@ -109,5 +109,9 @@ var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 // zstdEncoder is shared by all Writers: EncodeAll may be called concurrently, and an
 // encoder retains megabytes.
 var zstdEncoder = sync.OnceValues(func() (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+	return zstd.NewWriter(nil, zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)),
+		// With the default of 8 MiB, each of the concurrent encodings retains 16 MiB once it has
+		// seen a large record. Profiles do not get smaller by it: the dictionary leaves no
+		// repetitions that far apart.
+		zstd.WithWindowSize(1<<20))
 })
