@@ -40,9 +40,10 @@ func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (x
 	profiles, err := xexporterhelper.NewProfiles(ctx, set, e.config, e.consume,
 		xexporterhelper.WithQueueBatch(e.config.SendingQueue, queue),
 		exporterhelper.WithRetry(e.config.RetryOnFailure),
-		// Marshalling changes what it marshals, or else must copy it: this way only
-		// what others share is copied.
-		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}),
+		// Marshalling copies only what others share, which is read-only. With MutatesData,
+		// a receiver of two pipelines would make a copy of each payload for this exporter,
+		// even if a processor in between makes profiles of its own.
+		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// A write to a disk cannot be given up half way.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithStart(e.start),
