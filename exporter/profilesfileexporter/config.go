@@ -44,6 +44,8 @@ type Config struct {
 	// GroupBy lists keys of resource attributes. Each value of the first key gets a directory, and
 	// in it each value of the second key gets one.
 	GroupBy []string `mapstructure:"group_by"`
+	// MaxGroups is how many groups may have a directory. Records of further groups go to the directory _other.
+	MaxGroups int `mapstructure:"max_groups"`
 	// MaxOpenFiles is how many groups may have an open file.
 	MaxOpenFiles int `mapstructure:"max_open_files"`
 	// SendingQueue enables a queue. Disabled by default.
@@ -126,6 +128,7 @@ func createDefaultConfig() component.Config {
 			MaxSize: 64 * bytesize.MiB,
 			MaxAge:  time.Minute,
 		},
+		MaxGroups:      1000,
 		MaxOpenFiles:   100,
 		SendingQueue:   configoptional.Default(queue),
 		RetryOnFailure: retry,
@@ -223,6 +226,7 @@ func (c *Config) checkGroups(checks *strictconfig.Checks) {
 		checks.That(key != "", at, key, "the key of a resource attribute, such as service.name")
 		checks.That(key == "" || !slices.Contains(c.GroupBy[:i], key), at, key, "different from the keys before it")
 	}
+	checks.That(c.MaxGroups >= 1, "max_groups", c.MaxGroups, "1 or more")
 	checks.That(c.MaxOpenFiles >= 1, "max_open_files", c.MaxOpenFiles, "1 or more")
 }
 
@@ -272,6 +276,7 @@ func (c *Config) segmentOptions() segment.Options {
 		Sync:         map[string]segment.Sync{syncInterval: segment.SyncInterval, syncRecord: segment.SyncRecord}[c.Sync],
 		SyncInterval: c.SyncInterval,
 		Levels:       len(c.GroupBy),
+		MaxGroups:    c.MaxGroups,
 		MaxOpen:      c.MaxOpenFiles,
 		Retention: segment.Retention{
 			MaxFiles:     c.Retention.MaxFiles,

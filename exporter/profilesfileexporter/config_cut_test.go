@@ -20,6 +20,7 @@ func TestNoNumberIsCut(t *testing.T) {
 		"rotation::max_age":                  0.5,
 		"retention::max_files":               0.9,
 		"retention::max_age":                 0.5,
+		"max_groups":                         1.9,
 		"max_open_files":                     1.9,
 		"sync_interval":                      1500000.7,
 		"sending_queue::num_consumers":       2.5,

@@ -29,8 +29,8 @@ func TestDefaultConfig(t *testing.T) {
 	retry.InitialInterval, retry.MaxInterval, retry.MaxElapsedTime = 200*time.Millisecond, time.Second, 10*time.Second
 	assert.Equal(t, &Config{
 		Format: "proto", Framing: "length_prefixed", Compression: "zstd", Sync: "interval", SyncInterval: time.Second,
-		Rotation:     RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
-		MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
+		Rotation:  RotationConfig{MaxSize: 64 << 20, MaxAge: time.Minute},
+		MaxGroups: 1000, MaxOpenFiles: 100, SendingQueue: config.SendingQueue, RetryOnFailure: retry,
 	}, cfg)
 	require.EqualError(t, confmap.Validate(cfg),
 		`directory is "": must be the path of the directory of the files`)
@@ -55,7 +55,7 @@ func TestLoadConfig(t *testing.T) {
 				Format:    segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
 				Rotation:  segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
 				Sync:      segment.SyncInterval, SyncInterval: time.Second,
-				MaxOpen: 100,
+				MaxGroups: 1000, MaxOpen: 100,
 			},
 		},
 		"profiles_file/all": {
@@ -64,7 +64,7 @@ func TestLoadConfig(t *testing.T) {
 				c.Sync, c.SyncInterval = "record", 5*time.Second
 				c.Rotation = RotationConfig{MaxSize: 128 * bytesize.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000}
 				c.Retention = RetentionConfig{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 * bytesize.GiB}
-				c.GroupBy, c.MaxOpenFiles = []string{"service.name", "host.name"}, 20
+				c.GroupBy, c.MaxGroups, c.MaxOpenFiles = []string{"service.name", "host.name"}, 50, 20
 				queue := exporterhelper.NewDefaultQueueConfig()
 				queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 512<<20
 				queue.WaitForResult, queue.BlockOnOverflow, queue.NumConsumers = true, true, 2
@@ -79,7 +79,7 @@ func TestLoadConfig(t *testing.T) {
 				Format:    segment.Format{Content: segment.OTLPProto, Bare: true, Compression: segment.Gzip},
 				Rotation:  segment.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
 				Sync:      segment.SyncRecord, SyncInterval: 5 * time.Second,
-				Levels: 2, MaxOpen: 20,
+				Levels: 2, MaxGroups: 50, MaxOpen: 20,
 				Retention: segment.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
 			},
 		},
@@ -89,7 +89,7 @@ func TestLoadConfig(t *testing.T) {
 				c.Rotation = RotationConfig{}
 				c.RetryOnFailure.Enabled = false
 			}),
-			segment.Options{Directory: "out", Format: segment.Format{Content: segment.OTLPJSON}, MaxOpen: 100},
+			segment.Options{Directory: "out", Format: segment.Format{Content: segment.OTLPJSON}, MaxGroups: 1000, MaxOpen: 100},
 		},
 		"profiles_file/pprof": {
 			withDefaults(func(c *Config) {
@@ -100,7 +100,7 @@ func TestLoadConfig(t *testing.T) {
 				Format:    segment.Format{Content: segment.Pprof, Bare: true, Compression: segment.Gzip},
 				Rotation:  segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
 				Sync:      segment.SyncInterval, SyncInterval: time.Second,
-				MaxOpen: 100,
+				MaxGroups: 1000, MaxOpen: 100,
 			},
 		},
 	} {
@@ -148,6 +148,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, group_by: [a, a]}":                                                   "group_by[1] is \"a\": must be different",
 		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                              "must be at most 8 keys",
 		"{directory: d, group_by: {a: b}}":                                                   "group_by",
+		"{directory: d, max_groups: 0}":                                                      "max_groups is 0: must be 1 or more",
 		"{directory: d, max_open_files: 0}":                                                  "max_open_files is 0: must be 1 or more",
 		"{directory: d, sending_queue: {batch: {}}}":                                         "sending_queue::batch is \"set\": must be left out",
 		"{directory: d, sending_queue: {sizer: requests}}":                                   "sending_queue::sizer is \"requests\": must be bytes",
@@ -208,7 +209,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 	for _, key := range []string{
 		"directory", "format", "framing", "compression", "sync",
 		"rotation::max_size", "rotation::max_age", "rotation::max_records",
-		"retention::max_files", "retention::max_age", "retention::max_total_size", "group_by[0]", "max_open_files",
+		"retention::max_files", "retention::max_age", "retention::max_total_size", "group_by[0]", "max_groups", "max_open_files",
 	} {
 		assert.ErrorContains(t, err, key+" is ")
 	}

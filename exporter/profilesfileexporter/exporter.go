@@ -32,6 +32,7 @@ type fileExporter struct {
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the id, as an attribute of all metrics
 	marshal   marshalFunc
+	logOther  sync.Once
 
 	writer  *segment.Writer // nil before start and after a failed start
 	stop    context.CancelFunc
@@ -49,6 +50,7 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}
 	e.options.RecordWritten = e.countRecord
+	e.options.OtherWritten = e.countOther
 	e.options.FileClosed = e.logFileClosed
 	e.options.FileRecovered = e.logFileRecovered
 	e.options.FileRemoved = e.logFileRemoved

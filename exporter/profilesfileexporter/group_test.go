@@ -16,10 +16,16 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -233,7 +239,7 @@ func TestManyGroupsInOnePayload_E12(t *testing.T) {
 	}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.GroupBy, cfg.Compression, cfg.Sync = t.TempDir(), []string{"service.name"}, compressionNone, syncNone
-	cfg.MaxOpenFiles = 50
+	cfg.MaxOpenFiles, cfg.MaxGroups = 50, groups
 	e, _ := startExporter(t, cfg)
 	require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 	require.NoError(t, e.Shutdown(t.Context()))
@@ -341,4 +347,29 @@ func convertPprof(t testing.TB, pd pprofile.Profiles) []string {
 		texts = append(texts, read.String())
 	}
 	return texts
+}
+
+// TestMaxGroups: the records of further groups are in one directory, are counted, and are logged once.
+func TestMaxGroups(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.GroupBy, cfg.MaxGroups = t.TempDir(), []string{"service.name"}, 2
+	for restart := range 2 {
+		telemetry := componenttest.NewTelemetry()
+		set := exportertest.NewNopSettings(metadata.Type)
+		set.TelemetrySettings = telemetry.NewTelemetrySettings()
+		core, logs := observer.New(zapcore.WarnLevel)
+		set.Logger = zap.New(core)
+		e, err := newFileExporter(cfg, set)
+		require.NoError(t, err)
+		require.NoError(t, e.start(t.Context(), nil))
+		require.NoError(t, e.consume(t.Context(), numbered(restart, "a", "b", "_other", "d", "a")))
+		assert.EqualValues(t, 2, sums(t, telemetry)["otelcol_exporter_profiles_file_other_records"])
+		require.Equal(t, 1, logs.Len())
+		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": segment.GroupName("_other")}, logs.All()[0].ContextMap())
+		require.NoError(t, e.shutdown(t.Context()))
+		require.NoError(t, telemetry.Shutdown(t.Context()))
+	}
+	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory))
+	assert.Equal(t, map[string][]int{"_other": {0, 1}, "d": {0, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "_other")))
+	assert.Equal(t, map[string][]int{"a": {0, 0, 1, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "a")))
 }

@@ -176,7 +176,7 @@ func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
 			p.Samples().At(0).Values().FromRaw([]int64{int64(3 + i)})
 		}
 		addScope(pd, "c", 1<<62, 1<<62) // is no pprof
-		var opens []error // what opening directories gives
+		var opens []error               // what opening directories gives
 		e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
 			if len(opens) > 0 {
 				err := opens[0]

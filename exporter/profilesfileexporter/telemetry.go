@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -59,6 +60,16 @@ func (e *fileExporter) countRecord(raw, stored int64) {
 	e.count(e.telemetry.ExporterProfilesFileRecords, 1)
 	e.count(e.telemetry.ExporterProfilesFileUncompressedBytes, raw)
 	e.count(e.telemetry.ExporterProfilesFileWrittenBytes, stored)
+}
+
+// countOther is for records of groups beyond max_groups.
+func (e *fileExporter) countOther(group []string) {
+	e.count(e.telemetry.ExporterProfilesFileOtherRecords, 1)
+	e.logOther.Do(func() {
+		e.logger.Warn("Reached max_groups; writing further groups to the directory _other",
+			zap.String("directory", e.config.Directory), zap.Int("max_groups", e.config.MaxGroups),
+			zap.String("group", strings.Join(group, "/")))
+	})
 }
 
 func (e *fileExporter) logFileClosed(f segment.ClosedFile) {

@@ -30,5 +30,6 @@
 // only. An uncompressed file is read up to its first damaged record.
 //
 // Records with a group go to a subdirectory for each of the group's names, which come from
-// GroupName, TypedGroupName and Unset. Links are not followed.
+// GroupName, TypedGroupName and Unset. Groups beyond Options.MaxGroups share the directory
+// Other, which is the name of no group. Links are not followed.
 package segment

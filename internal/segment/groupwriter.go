@@ -17,6 +17,7 @@ type groupWriter struct {
 	options *Options
 	group   []string
 	path    string
+	other   bool // it is that of the directory Other
 
 	lastUse uint64 // guarded by Writer.mu
 

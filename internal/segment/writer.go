@@ -67,12 +67,18 @@ type Options struct {
 	// Levels is how many subdirectories, one inside the other, a group has. Recovery and
 	// retention look that deep.
 	Levels int
+	// MaxGroups is how many groups may have a directory; 0 is no limit. A group that has one
+	// keeps it, also after a restart. The records of the others go to the directory Other.
+	MaxGroups int
 	// MaxOpen is how many groups may have an open file. Each needs three descriptors.
 	MaxOpen   int
 	Retention Retention
 
 	// RecordWritten gets the size of a record in bytes, as it was given and on disk.
 	RecordWritten func(raw, stored int64)
+	// OtherWritten is called for each record in the directory Other, with its group. It may
+	// be nil.
+	OtherWritten  func(group []string)
 	FileClosed    func(ClosedFile)
 	FileRecovered func(RecoveredFile)
 	// FileRemoved is called for each file that Retention removed.
@@ -94,8 +100,8 @@ func (o *Options) validate() error {
 	if o.Sync == SyncInterval && o.SyncInterval <= 0 {
 		return fmt.Errorf("sync interval is %v: must be more than 0", o.SyncInterval)
 	}
-	if o.Levels < 0 || o.MaxOpen < 1 {
-		return fmt.Errorf("levels is %d, open groups is %d: must be 0 or more, and 1 or more", o.Levels, o.MaxOpen)
+	if o.Levels < 0 || o.MaxGroups < 0 || o.MaxOpen < 1 {
+		return fmt.Errorf("levels is %d, groups is %d, open groups is %d: must be 0, 0 and 1 or more", o.Levels, o.MaxGroups, o.MaxOpen)
 	}
 	return nil
 }
@@ -129,6 +135,9 @@ type Writer struct {
 	closed bool
 	groups map[string]*groupWriter // by the names of the group, joined with "/"
 	uses   uint64
+	// For MaxGroups: the directories of groups, and uses at the last count.
+	directories map[string]struct{}
+	countedUses uint64
 
 	maintaining sync.Mutex
 	recovered   bool // all incomplete files were closed
@@ -156,8 +165,11 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err := dir.Close(); err != nil {
 		return nil, err
 	}
-	w := &Writer{options: options, groups: map[string]*groupWriter{}}
+	w := &Writer{options: options, groups: map[string]*groupWriter{}, directories: map[string]struct{}{}}
 	w.recoverFiles()
+	if err := w.countGroups(); err != nil {
+		w.options.Failed(err) // Maintain retries
+	}
 	return w, nil
 }
 
@@ -189,6 +201,9 @@ func (w *Writer) Append(record Record) error {
 		}
 		// It is closed if another Append needed its place.
 		if err := g.append(record, e); !errors.Is(err, ErrClosed) {
+			if err == nil && g.other && w.options.OtherWritten != nil {
+				w.options.OtherWritten(record.Group)
+			}
 			return err
 		}
 	}
@@ -203,6 +218,10 @@ func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 		return nil, ErrClosed
 	}
 	key := strings.Join(group, "/")
+	other := !w.admit(key)
+	if other {
+		group, key = []string{Other}, Other
+	}
 	g := w.groups[key]
 	if g == nil {
 		if len(w.groups) >= w.options.MaxOpen {
@@ -210,7 +229,7 @@ func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key, len(w.groups), err)
 			}
 		}
-		g = &groupWriter{options: &w.options, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}}
+		g = &groupWriter{options: &w.options, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}, other: other}
 		w.groups[key] = g
 	}
 	w.uses++
@@ -246,7 +265,8 @@ func (w *Writer) Tick() {
 	_ = ticks.Wait() // no tick returns an error
 }
 
-// Maintain applies Retention, and retries to recover incomplete files. It may take long.
+// Maintain applies Retention, counts groups, and retries to recover incomplete files. It may
+// take long.
 func (w *Writer) Maintain() {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
@@ -257,6 +277,9 @@ func (w *Writer) Maintain() {
 		if err := w.removeOld(); err != nil {
 			w.options.Failed(err)
 		}
+	}
+	if err := w.countGroups(); err != nil {
+		w.options.Failed(err)
 	}
 }
 

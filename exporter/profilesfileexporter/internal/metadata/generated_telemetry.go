@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	registrations                         []metric.Registration
 	ExporterProfilesFileErrors            metric.Int64Counter
 	ExporterProfilesFileFiles             metric.Int64Counter
+	ExporterProfilesFileOtherRecords      metric.Int64Counter
 	ExporterProfilesFileRecords           metric.Int64Counter
 	ExporterProfilesFileRecoveredFiles    metric.Int64Counter
 	ExporterProfilesFileRemovedFiles      metric.Int64Counter
@@ -74,6 +75,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_profiles_file_files",
 		metric.WithDescription("Closed files, by reason. [Development]"),
 		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesFileOtherRecords, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_file_other_records",
+		metric.WithDescription("Written records of groups beyond max_groups, in the directory _other. [Development]"),
+		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesFileRecords, err = builder.meter.Int64Counter(

@@ -21,6 +21,7 @@ func TestSetupTelemetry(t *testing.T) {
 	defer tb.Shutdown()
 	tb.ExporterProfilesFileErrors.Add(context.Background(), 1)
 	tb.ExporterProfilesFileFiles.Add(context.Background(), 1)
+	tb.ExporterProfilesFileOtherRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecords.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRecoveredFiles.Add(context.Background(), 1)
 	tb.ExporterProfilesFileRemovedFiles.Add(context.Background(), 1)
@@ -30,6 +31,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesFileOtherRecords(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesFileRecords(t, testTel,

@@ -1,0 +1,141 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package segment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestMaxGroups at the limit, one below and one above, and across restarts.
+func TestMaxGroups(t *testing.T) {
+	const size, limit = 20, 3
+	for levels := 1; levels <= 2; levels++ {
+		dir := t.TempDir()
+		var others []string
+		options := Options{
+			Format: allFormats[0], Levels: levels, MaxOpen: 2, MaxGroups: limit, Now: newClock().Now,
+			OtherWritten: func(group []string) { others = append(others, group[0]) },
+		}
+		want, id := map[string][]int{}, 0
+		write := func(s *Writer, group, directory string) {
+			names := []string{group, group + "x"}[:levels]
+			if directory != Other {
+				directory = filepath.Join(names...)
+			}
+			require.NoError(t, s.Append(Record{Group: names, Data: testRecord(OTLPProto, id, size)}))
+			want[directory] = append(want[directory], id)
+			id++
+		}
+		s := openTestWriter(t, dir, options)
+		for _, group := range []string{"a", "b", "c", "a"} {
+			write(s, group, group)
+		}
+		require.Empty(t, others)
+		for _, group := range []string{"d", "e", "d", "b"} {
+			directory := Other
+			if group == "b" {
+				directory = group
+			}
+			write(s, group, directory)
+		}
+		require.Equal(t, []string{"d", "e", "d"}, others)
+		require.NoError(t, s.Close())
+		require.Len(t, list(t, dir), limit+1)
+
+		s = openTestWriter(t, dir, options)
+		write(s, "c", "c")
+		write(s, "f", Other)
+		write(s, "d", Other)
+		require.NoError(t, s.Close())
+
+		// Another process makes a fourth group, and one makes room for a fifth.
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Join([]string{"d", "dx"}[:levels]...)), 0o700))
+		s = openTestWriter(t, dir, options)
+		write(s, "d", "d")
+		write(s, "f", Other)
+		for _, group := range []string{"a", "b", "d"} {
+			closeFiles(t, s)
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, group)))
+			delete(want, filepath.Join([]string{group, group + "x"}[:levels]...))
+		}
+		s.Maintain()
+		s.Maintain() // d was used since the count at the start
+		write(s, "f", "f")
+		write(s, "g", "g")
+		write(s, "h", Other)
+		require.NoError(t, s.Close())
+		assert.Equal(t, want, readTree(t, dir, size))
+	}
+}
+
+// TestMaxGroupsOfMalformedValues_E10_E12: of many values, as many as allowed have directories.
+func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
+	const size, limit = 20, 100
+	n := profiletest.Rounds(t, 300, 10_000)
+	values := malformedValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
+	dir := t.TempDir()
+	others := 0
+	options := Options{
+		Format: allFormats[0], OpenDir: (&faults{noSync: true}).openDir, Levels: 1, MaxOpen: 20, MaxGroups: limit,
+		OtherWritten: func([]string) { others++ },
+	}
+	before := descriptors(t)
+	s := openTestWriter(t, dir, options)
+	most := 0
+	for id, value := range append(values, Other, values[0]) {
+		if id == n/2 {
+			require.NoError(t, s.Close())
+			s = openTestWriter(t, dir, options)
+		}
+		require.NoError(t, s.Append(Record{Group: []string{GroupName(value)}, Data: testRecord(OTLPProto, id, size)}), "%q", value)
+		most = max(most, descriptors(t)-before)
+	}
+	require.NoError(t, s.Close())
+	assert.LessOrEqual(t, most, 3*options.MaxOpen+5)
+	found := readTree(t, dir, size)
+	profiletest.Account(t, fmt.Sprintf("%d malformed values, %d directories", n, limit), n+2, countIn(found), 0)
+	require.Len(t, found, limit+1)
+	for id, value := range values[:limit] {
+		assert.Contains(t, found[GroupName(value)], id, "%q", value)
+	}
+	assert.Contains(t, found[GroupName(values[0])], n+1)
+	slices.Sort(found[Other])
+	assert.Len(t, found[Other], others)
+	assert.Equal(t, n, found[Other][len(found[Other])-1], "of a value that is %s", Other)
+}
+
+// TestOtherIsRecoveredAndRemoved: the directory of the other groups is as that of a group.
+func TestOtherIsRecoveredAndRemoved(t *testing.T) {
+	const size = 20
+	dir := t.TempDir()
+	clock := newClock()
+	options := Options{Format: allFormats[0], Levels: 2, MaxOpen: 5, MaxGroups: 1, Now: clock.Now, Retention: Retention{MaxAge: time.Minute}}
+	s := openTestWriter(t, dir, options)
+	for id, group := range []string{"a", "b"} {
+		require.NoError(t, s.Append(Record{Group: []string{group, group}, Data: testRecord(OTLPProto, id, size)}))
+	}
+	require.NoError(t, s.Close())
+	closed := list(t, filepath.Join(dir, Other))[0]
+	partial := filepath.Join(dir, Other, closed+".partial")
+	require.NoError(t, os.Rename(filepath.Join(dir, Other, closed), partial))
+	s = openTestWriter(t, dir, options)
+	assert.Equal(t, map[string][]int{"a/a": {0}, Other: {1}}, readTree(t, dir, size))
+	clock.step(2 * time.Minute)
+	s.Maintain()
+	assert.Empty(t, list(t, dir))
+	require.NoError(t, s.Append(Record{Group: []string{"b", "b"}, Data: testRecord(OTLPProto, 2, size)}))
+	require.NoError(t, s.Close())
+	assert.Equal(t, map[string][]int{"b/b": {2}}, readTree(t, dir, size))
+}
