@@ -19,7 +19,7 @@ import (
 // layers, apart from those below its own directory. Add a new package here.
 var layers = [][]string{
 	{"internal/bytesize", "internal/wire"},
-	{"internal/dictionary", "internal/segment", "internal/strictconfig"},
+	{"internal/dictionary", "internal/sampletypes", "internal/segment", "internal/strictconfig"},
 	{"internal/merge", "internal/filewatch", "translator/pproftranslator"},
 	{"internal/ingest"},
 	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},

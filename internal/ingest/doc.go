@@ -10,7 +10,7 @@
 // It promises:
 //
 //   - If Ingest returns nil, the next consumer has accepted the profile, or it held no
-//     Profiles to pass on.
+//     Profiles to pass on. Profiles without samples are left out and counted.
 //   - A *PipelineError means that the next consumer rejected the profile.
 //     ErrInFlightLimit is temporary. Other errors: that of ctx, or a payload that could
 //     not be translated.

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -51,8 +52,9 @@ type Payload struct {
 	Arrived   time.Time         // now if it is zero
 
 	// Transform replaces the translated profiles, which it may change; may be nil.
-	// Without any Profile then, nothing is passed on.
-	Transform func(pd pprofile.Profiles) (pprofile.Profiles, error)
+	// Without any Profile then, nothing is passed on. It also returns the number of
+	// Profiles that it left out because they have no samples.
+	Transform func(pd pprofile.Profiles) (pprofile.Profiles, int, error)
 
 	Resent bool // an earlier attempt was measured already
 
@@ -172,12 +174,12 @@ const (
 
 // translated is a translated payload that the next consumer has not got yet.
 type translated struct {
-	ctx         context.Context //nolint:containedctx // obsreport ties it to the operation
-	profiles    pprofile.Profiles
-	report      pproftranslator.Report
-	outside     int // timestamps outside the Profile
-	transformed bool
-	excess      int64 // bytes that it takes beyond expansion times the payload
+	ctx      context.Context //nolint:containedctx // obsreport ties it to the operation
+	profiles pprofile.Profiles
+	report   pproftranslator.Report
+	outside  int   // timestamps outside the Profile
+	empty    int   // Profiles without samples, which are left out
+	excess   int64 // bytes that it takes beyond expansion times the payload
 }
 
 // start starts the operation that consume ends: it translates the payload and reserves
@@ -190,11 +192,17 @@ func (in *Ingester) start(ctx context.Context, p Payload, r *Reservation) (t tra
 	if err := r.Resize(ctx, expansionAllowance); err != nil {
 		return t, err
 	}
-	t.ctx, t.transformed = in.obsreport.StartProfilesOp(ctx), p.Transform != nil
+	t.ctx = in.obsreport.StartProfilesOp(ctx)
 	start := time.Now()
 	t.profiles, t.report, t.outside, err = in.translate(p)
-	if err == nil && t.transformed {
-		t.profiles, err = p.Transform(t.profiles)
+	if err == nil && t.profiles.ProfileCount() == 0 {
+		t.empty = 1 // a pprof without sample types
+	}
+	if err == nil && p.Transform != nil {
+		t.profiles, t.empty, err = p.Transform(t.profiles)
+	}
+	if err == nil {
+		err = t.leaveOutEmpty()
 	}
 	if metrics := in.settings.Metrics; !p.Resent {
 		metrics.PayloadSize.Add(t.ctx, int64(len(p.Data)), metrics.Attributes)
@@ -226,7 +234,7 @@ func (in *Ingester) consume(t translated) error {
 	switch {
 	case err != nil:
 		return &PipelineError{err}
-	case count == 0 && t.transformed: // by intention
+	case count == 0 && t.empty == 0: // by intention of Transform
 		return nil
 	}
 	metrics := in.settings.Metrics
@@ -237,10 +245,35 @@ func (in *Ingester) consume(t translated) error {
 			metrics.Repairs.Add(t.ctx, int64(n), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair)))
 		}
 	}
-	if samples == 0 {
-		metrics.EmptyProfiles.Add(t.ctx, 1, metrics.Attributes)
+	if t.empty > 0 {
+		metrics.EmptyProfiles.Add(t.ctx, int64(t.empty), metrics.Attributes)
 	}
 	return nil
+}
+
+// leaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at
+// least one sample in each.
+func (t *translated) leaveOutEmpty() (err error) {
+	empty := 0
+	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
+		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
+			for _, profile := range scopeProfiles.Profiles().All() {
+				if profile.Samples().Len() == 0 {
+					empty++
+				}
+			}
+		}
+	}
+	t.empty += empty
+	switch empty {
+	case 0:
+	case t.profiles.ProfileCount():
+		t.profiles = pprofile.NewProfiles()
+	default:
+		hasSamples := func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }
+		t.profiles, err = merge.Keep(t.profiles, &merge.Options{}, hasSamples)
+	}
+	return err
 }
 
 // Translate returns the profiles that Ingest would pass to the next consumer, before

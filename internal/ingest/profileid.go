@@ -13,9 +13,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-)
 
-const attributeSampleTypeOrder = "pprof.scope.sample_type_order"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
 
 // occurrences counts the Profiles of a request that are equal in everything but their
 // occurrence number.
@@ -34,9 +34,9 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 		return nil
 	}
 	scope := scopeProfiles.Scope()
-	value, ok := scope.Attributes().Get(attributeSampleTypeOrder) // the translator sets it
-	if !ok || value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == 0 {
-		return fmt.Errorf("%s: want the indices of the sample types", attributeSampleTypeOrder)
+	value, ok := scope.Attributes().Get(sampletypes.OrderAttribute) // the translator sets it
+	if !ok || value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() != scopeProfiles.Profiles().Len() {
+		return fmt.Errorf("%s: want the indices of the sample types", sampletypes.OrderAttribute)
 	}
 	order := value.Slice()
 	head := appendAttributes(nil, resource)
@@ -52,7 +52,7 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 		if err != nil {
 			return err
 		}
-		index := order.At(i % order.Len()).Int()
+		index := order.At(i).Int()
 		sum.Write(appendNumber(appendNumber(appendNumber(head[:0], index), int64(profile.Time())), int64(profile.DurationNano())))
 		equal := firstBytes(sum)
 		sum.Write(appendNumber(head[:0], seen[equal]))

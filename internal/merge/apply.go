@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // apply adds what read has interned.
@@ -35,7 +36,7 @@ func (im *importer) apply(w *Window, p *Payload) {
 					w.addBases(to.partition, im.remap.Bases())
 				}
 			}
-			im.applyScope(w, to, sp, profiles)
+			im.applyScope(w, to, sp, p.sampleTypes(sp), profiles)
 		}
 		if to != nil && !one && w.options.Coarsening.RebaseMappings {
 			im.applyBases(w, to.partition, im.profiles[first:next])
@@ -61,7 +62,7 @@ func (im *importer) applyBases(w *Window, partition string, profiles []incoming)
 	w.addBases(partition, im.bases)
 }
 
-func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfiles, profiles []incoming) {
+func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfiles, types []sampletypes.Type, profiles []incoming) {
 	var scopes [2]*scope // of intervals, and of snapshots
 	for i := range profiles {
 		p := &profiles[i]
@@ -73,7 +74,7 @@ func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfile
 			kind = 1
 		}
 		if scopes[kind] == nil {
-			scopes[kind] = im.scope(w, to, sp, p.snapshot)
+			scopes[kind] = im.scope(w, to, sp, types, p.snapshot)
 			rows := im.rows[kind][profiles[0].firstIdentity:profiles[len(profiles)-1].lastIdentity]
 			for n := range rows {
 				rows[n] = skipped
@@ -121,8 +122,13 @@ const (
 	tagLatest byte = 2
 )
 
-func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, snapshot bool) *scope {
-	im.key = dictionary.AppendMap(im.key[:0], sp.Scope().Attributes())
+func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, types []sampletypes.Type, snapshot bool) *scope {
+	attributes := withoutSampleTypes(sp.Scope().Attributes())
+	im.key = dictionary.AppendMap(im.key[:0], attributes)
+	for _, t := range types {
+		im.key = im.key.AppendKey(t.Type).AppendKey(t.Unit)
+	}
+	im.key = im.key.AppendInt(int64(len(types)))
 	name, version, schemaURL := dictionary.ValidUTF8(sp.Scope().Name()), dictionary.ValidUTF8(sp.Scope().Version()), dictionary.ValidUTF8(sp.SchemaUrl())
 	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
 	content := len(im.key)
@@ -137,13 +143,13 @@ func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, sna
 	s := r.scopes[string(im.key)]
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL,
+			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL, types: types,
 			content: string(im.key[:content]), profiles: map[profileKey]*mergedProfile{},
 		}
 		if latest {
 			s.latest = map[profileKey]latestSnapshot{}
 		}
-		sp.Scope().CopyTo(s.scope)
+		attributes.CopyTo(s.scope.Attributes())
 		s.scope.SetName(name)
 		s.scope.SetVersion(version)
 		r.scopes[string(im.key)] = s

@@ -165,28 +165,31 @@ func (e *emitter) use(s *scope) {
 }
 
 func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
-	s.scope.CopyTo(sp.Scope())
-	sp.Scope().Attributes().Clear()
-	dictionary.CopyMap(sp.Scope().Attributes(), s.scope.Attributes())
+	sp.Scope().SetName(s.scope.Name())
+	sp.Scope().SetVersion(s.scope.Version())
+	sp.Scope().SetDroppedAttributesCount(s.scope.DroppedAttributesCount())
 	sp.SetSchemaUrl(s.schemaURL)
 
+	var order []int // by Profile: the number of its sample type
 	for _, p := range slices.SortedFunc(maps.Values(s.profiles), e.compareProfiles) {
 		to := sp.Profiles().AppendEmpty()
 		e.emitHeader(to, p)
 		if p.sources == 1 {
 			to.SetProfileID(p.id)
 		}
-		if p.key.original != 0 {
+		switch kept := e.samples(s, p); {
+		case p.key.original != 0:
 			e.emitVerbatim(to, &p.verbatim)
-			continue
-		}
-		kept := e.samples(s, p)
-		if p.key.shape == shapeValues {
+		case p.key.shape == shapeValues:
 			e.emitValues(sp.Profiles(), to, p, kept)
-		} else {
+		default:
 			e.emitEvents(to, s, p, kept)
 		}
+		for number := s.number(e.w.tables, p); len(order) < sp.Profiles().Len(); {
+			order = append(order, number)
+		}
 	}
+	dictionary.CopyMap(sp.Scope().Attributes(), s.attributes(order))
 }
 
 // compareProfiles orders by place, which keeps the default sample type first, then by content.

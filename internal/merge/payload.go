@@ -92,18 +92,19 @@ func (p *Payload) describe(options *Options) {
 }
 
 func (p *Payload) key(scope [sha256.Size]byte, profile pprofile.Profile) Key {
-	strings := p.pd.Dictionary().StringTable()
-	text := func(i int32) string {
-		if int(i) >= strings.Len() {
-			return "" // index 0 of an empty table
-		}
-		return strings.At(int(i))
-	}
 	id, sampleType := profile.ProfileID(), profile.SampleType()
 	content := append(dictionary.Value(scope[:]), id[:]...)
-	content = content.AppendKey(text(sampleType.TypeStrindex())).AppendKey(text(sampleType.UnitStrindex()))
+	content = content.AppendKey(p.text(sampleType.TypeStrindex())).AppendKey(p.text(sampleType.UnitStrindex()))
 	sum := sha256.Sum256(content)
 	return Key(sum[:16])
+}
+
+func (p *Payload) text(i int32) string {
+	strings := p.pd.Dictionary().StringTable()
+	if int(i) >= strings.Len() {
+		return "" // index 0 of an empty table
+	}
+	return strings.At(int(i))
 }
 
 // checkKeys rejects resources and scopes with two attributes of one key: readers would

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Window merges payloads: Add takes them in, Emit writes what has been merged.
@@ -53,7 +54,8 @@ type resource struct {
 type scope struct {
 	scope     pcommon.InstrumentationScope
 	schemaURL string
-	content   string // in binary form, without what keeps snapshots apart
+	types     []sampletypes.Type // of the pprofs that the profiles are of; nil if unknown
+	content   string             // in binary form, without what keeps snapshots apart
 	// samples numbers the sample identities of all profiles of the scope, which usually
 	// have the same. The number of an identity is its row.
 	samples  dictionary.Samples

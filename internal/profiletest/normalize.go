@@ -21,7 +21,8 @@ type Options struct {
 	IgnoreTime bool
 	// Merge makes one of all profiles that are equal but for time, duration, id,
 	// dropped attributes and shape: the earliest time that is not 0, to the
-	// latest end. Sums are added, points appended.
+	// latest end. Sums are added, points appended. The scope loses the attributes
+	// that describe which Profiles it has.
 	Merge bool
 	// IgnoreZeroSamples drops the samples of each profile whose sum and points are
 	// 0: what is not there is 0.
@@ -119,6 +120,11 @@ func (n *normalizer) header(e *Expanded) {
 	}
 	if n.IgnoreScope {
 		e.Scope = Entity{}
+	}
+	if n.Merge {
+		e.Scope.Attributes = slices.DeleteFunc(slices.Clone(e.Scope.Attributes), func(a Attribute) bool {
+			return a.Key == "pprof.scope.sample_type_order" || a.Key == "pprof.scope.sample_types"
+		})
 	}
 	if n.IgnoreProfileID {
 		e.ProfileID = ""

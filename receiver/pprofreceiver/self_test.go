@@ -49,13 +49,27 @@ func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]map[st
 
 func TestSelf(t *testing.T) {
 	next := newSink(t)
-	b := startTestReceiver(t, "self: {collection_interval: 200ms, cpu_duration: 50ms}\nresource_attributes: {host.name: here}", next)
+	b := startTestReceiver(t, "self: {collection_interval: 200ms, cpu_duration: 100ms}\nresource_attributes: {host.name: here}", next)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // CPU time, without which there is no profile of it
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
 	want := map[string]map[string]string{
 		"cpu":       {"samples": "delta", "cpu": "delta"},
 		"heap":      {"alloc_objects": "cumulative", "alloc_space": "cumulative", "inuse_objects": "instant", "inuse_space": "instant"},
 		"goroutine": {"goroutine": "instant"},
 	}
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 2*len(want) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		all := next.AllProfiles()
+		return len(all) >= 2*len(want) && len(temporalities(t, all)) == len(want)
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 
 	assert.Equal(t, want, temporalities(t, next.AllProfiles()))

@@ -74,7 +74,7 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 	}
 
 	got := read()
-	for name, n := range map[string]int64{"requests": 4, "rejected_requests": 1, "repairs": 1, "empty_profiles": 1, "skipped_attachments": 1, "files": 1} {
+	for name, n := range map[string]int64{"requests": 4, "rejected_requests": 1, "repairs": 1, "empty_profiles": 2, "skipped_attachments": 1, "files": 1} {
 		assert.Equal(t, by(n), got[name], name)
 	}
 	for _, name := range []string{"payload_size", "translation_duration", "scrapes", "scrape_duration"} {

@@ -559,10 +559,11 @@ func TestSampleTypeOrder(t *testing.T) {
 		{"out of range", "cab", []any{3, 0, 1}, []string{"cab"}},
 		{"negative", "cab", []any{-1, 0, 1}, []string{"cab"}},
 		{"no numbers", "cab", []any{"2", "0", "1"}, []string{"cab"}},
-		{"two pprofs of a scope", "baba", []any{1, 0}, []string{"ab", "ab"}},
-		{"two pprofs, sorted by type", "bbaa", []any{1, 0}, []string{"ab", "ab"}},
+		{"of types, not of Profiles", "baba", []any{1, 0}, []string{"ba", "ba"}},
+		{"two pprofs of a scope", "baba", []any{1, 0, 1, 0}, []string{"ab", "ab"}},
+		{"two pprofs, sorted by type", "bbaa", []any{1, 1, 0, 0}, []string{"ab", "ab"}},
 		{"repeated type without order", "aa", nil, []string{"a", "a"}},
-		{"two pprofs of one type", "aa", []any{0}, []string{"a", "a"}},
+		{"two pprofs of one type", "aa", []any{0, 0}, []string{"a", "a"}},
 		{"repeated type of one pprof", "aba", []any{2, 0, 1}, []string{"baa"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -590,6 +591,27 @@ func TestSampleTypeOrder(t *testing.T) {
 			require.Equal(t, c.want, got)
 			require.EqualValues(t, len(c.types)*(len(c.types)-1)/2, total)
 		})
+	}
+}
+
+// A sample type without a Profile returns as zeros, in each pprof of the scope.
+func TestListedSampleTypesReturnAsZeros(t *testing.T) {
+	o := newOTLP()
+	sp := o.scope()
+	setOrder(sp, 3, 1, 1)
+	require.NoError(t, sp.Scope().Attributes().PutEmptySlice("pprof.scope.sample_types").FromRaw([]any{"a/x", "b/y%2Fz", "c/", "d/x"}))
+	sp.Scope().Attributes().PutStr("pprof.scope.default_sample_type", "c")
+	addValue(o.profile(sp, "d", "x"), 0, 4)
+	addValue(o.profile(sp, "b", "y/z"), 0, 2)
+	addValue(o.profile(sp, "b", "y/z"), 0, 5)
+
+	types := []*profile.ValueType{{Type: "a", Unit: "x"}, {Type: "b", Unit: "y/z"}, {Type: "c"}, {Type: "d", Unit: "x"}}
+	converted := convert(t, o)
+	require.Len(t, converted, 2)
+	for i, want := range [][]int64{{0, 2, 0, 4}, {0, 5, 0, 0}} {
+		require.Equal(t, types, converted[i].SampleType)
+		require.Equal(t, "c", converted[i].DefaultSampleType)
+		require.Equal(t, [][]int64{want}, valuesOf(converted[i]))
 	}
 }
 

@@ -5,11 +5,13 @@ package pproftranslator
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -22,13 +24,12 @@ func (d *decoder) write(pd pprofile.Profiles) {
 	}
 	sp := rp.ScopeProfiles().AppendEmpty()
 	order := d.typeOrder()
-	d.writeScope(sp.Scope().Attributes(), order)
-
 	if len(d.matrices) == 0 && len(d.events.events) == 0 {
 		d.matrices = d.matrices[:1] // an empty one
 	}
 	profiles := sp.Profiles()
 	sets := len(d.matrices) + min(len(d.events.events), 1)
+	d.writeScope(sp.Scope().Attributes(), slices.Repeat(order, sets))
 	d.writeProfiles(profiles, order, sets)
 	omitZeros := d.omitsZeros()
 	for i := range profiles.Len() {
@@ -70,16 +71,11 @@ func (d *decoder) typeOrder() []int {
 // text returns the string that a field of the Profile message refers to.
 func (d *decoder) text(field int) []byte { return d.bytes(d.header.integers[field]) }
 
+// writeScope describes the Profiles, whose sample types have the indices order.
 func (d *decoder) writeScope(scope pcommon.Map, order []int) {
-	if len(order) > 0 {
-		s := scope.PutEmptySlice(semconv.ScopeSampleTypeOrder)
-		s.EnsureCapacity(len(order))
-		for _, i := range order {
-			s.AppendEmpty().SetInt(int64(i))
-		}
-	}
+	sampletypes.WriteOrder(scope, order)
 	if name := d.text(profileDefaultSampleType); len(name) > 0 {
-		scope.PutStr(semconv.ScopeDefaultSampleType, string(d.tables.Valid(name)))
+		scope.PutStr(sampletypes.DefaultAttribute, string(d.tables.Valid(name)))
 	}
 }
 

@@ -104,7 +104,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofEmptyProfiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_empty_profiles",
-		metric.WithDescription("Accepted profiles without samples. [Development]"),
+		metric.WithDescription("Profiles (one for each sample type) without samples, which the receiver leaves out. [Development]"),
 		metric.WithUnit("{profile}"),
 	)
 	errs = errors.Join(errs, err)

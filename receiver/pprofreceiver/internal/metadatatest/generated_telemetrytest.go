@@ -40,7 +40,7 @@ func AssertEqualReceiverPprofBaselineResets(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverPprofEmptyProfiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_empty_profiles",
-		Description: "Accepted profiles without samples. [Development]",
+		Description: "Profiles (one for each sample type) without samples, which the receiver leaves out. [Development]",
 		Unit:        "{profile}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

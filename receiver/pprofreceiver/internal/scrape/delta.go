@@ -108,8 +108,9 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 }
 
 // subtractBaseline replaces the cumulative Profiles of pd by their deltas. Without a
-// baseline of the same process it drops them.
-func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (pprofile.Profiles, error) {
+// baseline of the same process it drops them. empty is the number of Profiles that are
+// left out because nothing has changed.
+func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (result pprofile.Profiles, empty int, err error) {
 	for sampleType, p := range profilesOf(pd) {
 		if !d.isCumulative(sampleType) {
 			continue
@@ -119,27 +120,28 @@ func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (pprofile.Profiles,
 		for _, sample := range p.Samples().All() {
 			for _, v := range sample.Values().All() {
 				if v < 0 {
-					return pd, fmt.Errorf("negative value %d for cumulative sample type %s", v, sampleType)
+					return pd, 0, fmt.Errorf("negative value %d for cumulative sample type %s", v, sampleType)
 				}
 			}
 		}
 	}
 	if d.next == nil {
-		return pd, nil
+		return pd, 0, nil
 	}
 	if d.job.baseline != nil {
 		delta, err := d.delta(pd)
 		if err == nil {
 			d.isDelta = true
-			return delta, nil
+			return delta, max(0, pd.ProfileCount()-delta.ProfileCount()), nil
 		}
 		if !errors.Is(err, merge.ErrRestarted) {
-			return pd, err
+			return pd, 0, err
 		}
 		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
 		d.settings.Metrics.ReceiverPprofBaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
 	}
-	return keepProfiles(pd, func(sampleType string) bool { return !d.isCumulative(sampleType) })
+	result, err = keepProfiles(pd, func(sampleType string) bool { return !d.isCumulative(sampleType) })
+	return result, 0, err
 }
 
 // delta is pd minus the baseline. The error wraps merge.ErrRestarted if they are of
@@ -179,14 +181,15 @@ func (d *deltaScrape) delta(pd pprofile.Profiles) (pprofile.Profiles, error) {
 
 // setInterval sets the interval of deltas that the target computes: it answers with what
 // happened since it was last asked. The first answer has no known start and is dropped.
-func (d *deltaScrape) setInterval(pd pprofile.Profiles) (pprofile.Profiles, error) {
+func (d *deltaScrape) setInterval(pd pprofile.Profiles) (result pprofile.Profiles, empty int, err error) {
 	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == ingest.TemporalityDelta }
 	d.next = &baseline{at: d.at}
 	for _, p := range profilesOf(pd) {
 		d.next.target = p.Time()
 	}
 	if d.job.baseline == nil {
-		return keepProfiles(pd, func(sampleType string) bool { return !isDelta(sampleType) })
+		result, err = keepProfiles(pd, func(sampleType string) bool { return !isDelta(sampleType) })
+		return result, 0, err
 	}
 	start, duration := interval(d.job.baseline, d.next)
 	for sampleType, p := range profilesOf(pd) {
@@ -195,7 +198,7 @@ func (d *deltaScrape) setInterval(pd pprofile.Profiles) (pprofile.Profiles, erro
 			p.SetDurationNano(duration)
 		}
 	}
-	return pd, nil
+	return pd, 0, nil
 }
 
 // interval is the time between two scrapes, by the clock of the target unless that is

@@ -5,16 +5,10 @@ package scrape
 
 import (
 	"iter"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-)
-
-const (
-	attributeSampleTypeOrder   = "pprof.scope.sample_type_order"
-	attributeDefaultSampleType = "pprof.scope.default_sample_type"
 )
 
 // profilesOf are the Profiles of a translated pprof, with their sample types.
@@ -48,41 +42,7 @@ func newWindow(pd pprofile.Profiles) (*merge.Window, error) {
 	return window, window.Add(payload)
 }
 
-// keepProfiles drops the Profiles of other sample types from a translated pprof, as if
-// the pprof did not have them.
+// keepProfiles drops the Profiles of other sample types from a translated pprof.
 func keepProfiles(pd pprofile.Profiles, keep func(sampleType string) bool) (pprofile.Profiles, error) {
-	for _, resource := range pd.ResourceProfiles().All() {
-		for _, scope := range resource.ScopeProfiles().All() {
-			var kept []int64 // places in the pprof
-			attributes := scope.Scope().Attributes()
-			order, _ := attributes.Get(attributeSampleTypeOrder)
-			next := -1
-			scope.Profiles().RemoveIf(func(p pprofile.Profile) bool {
-				next++
-				if !keep(sampleTypeOf(pd, p)) {
-					return true
-				}
-				if next < order.Slice().Len() { // others have the sample type of one before
-					kept = append(kept, order.Slice().At(next).Int())
-				}
-				return false
-			})
-			places := slices.Sorted(slices.Values(kept))
-			to := attributes.PutEmptySlice(attributeSampleTypeOrder)
-			for _, place := range kept {
-				to.AppendEmpty().SetInt(int64(slices.Index(places, place)))
-			}
-			if name, found := attributes.Get(attributeDefaultSampleType); found && !keep(name.Str()) {
-				attributes.Remove(attributeDefaultSampleType)
-			}
-		}
-	}
-	if pd.ProfileCount() == 0 {
-		return pprofile.NewProfiles(), nil
-	}
-	window, err := newWindow(pd) // drops what only the others referred to
-	if err != nil {
-		return pd, err
-	}
-	return window.Emit(""), nil
+	return merge.Keep(pd, mergeOptions, func(p pprofile.Profile) bool { return keep(sampleTypeOf(pd, p)) })
 }

@@ -75,7 +75,7 @@ func (c *Converter) Scope(sp pprofile.ScopeProfiles, executable string) iter.Seq
 
 func (c *Converter) convert(g *group, executable string) (*profile.Profile, error) {
 	p := g.header
-	for _, column := range g.columns {
+	for _, column := range g.sortColumns() {
 		p.SampleType = append(p.SampleType, &column.sampleType)
 	}
 	j := newJoin(c, p, g)

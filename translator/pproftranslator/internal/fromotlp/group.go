@@ -4,8 +4,8 @@
 package fromotlp
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -14,22 +14,23 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
 // group is the Profiles of a scope that become one pprof.
 type group struct {
-	header  *profile.Profile // without sample types and samples
-	columns []*column        // in the order of the pprof's sample types
-	members []member         // in the order of the scope
+	header  *profile.Profile   // without sample types and samples
+	columns map[int]*column    // by their number
+	members []member           // in the order of the scope
+	types   []sampletypes.Type // of the scope
+	listed  bool               // the pprof has all types, also those without a Profile
 }
 
 // column is a sample type of a group.
 type column struct {
 	sampleType profile.ValueType
-	typeNumber int // of its {type, unit} in the scope, in order of appearance
-	rank       int
-	index      int // in group.columns
+	index      int // in the pprof
 }
 
 // member is a Profile, which has values for one column of its group.
@@ -39,9 +40,9 @@ type member struct {
 	column  *column
 }
 
-// group sorts the Profiles of a scope into groups: the n-th Profile of a header,
-// {type, unit} and shape belongs to the n-th group of that header. It returns an error
-// for each Profile that belongs to none.
+// group sorts the Profiles of a scope into groups: the n-th Profile of a header, sample
+// type and shape belongs to the n-th group of that header. It returns an error for each
+// Profile that belongs to none.
 func (c *Converter) group(sp pprofile.ScopeProfiles) (groups []*group, failed []error) {
 	type groupKey struct {
 		header string
@@ -52,84 +53,80 @@ func (c *Converter) group(sp pprofile.ScopeProfiles) (groups []*group, failed []
 		typeNumber int
 		timed      bool
 	}
-	type columnKey struct {
-		group      *group
-		typeNumber int
-	}
-	var columns []*column // of all groups
-	types, headers, counts := map[[2]int32]int{}, map[string]bool{}, map[shapeKey]int{}
-	byKey, columnOf := map[groupKey]*group{}, map[columnKey]*column{}
+	types, order, listed := c.sampleTypes(sp)
+	counts, byKey := map[shapeKey]int{}, map[groupKey]*group{}
 	for i, p := range sp.Profiles().All() {
 		header, err := c.header(p)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("profiles[%d]: %w", i, err))
 			continue
 		}
-		key := headerKey(header)
-		headers[key] = true
-		sampleType := [2]int32{c.remap.String(p.SampleType().TypeStrindex()), c.remap.String(p.SampleType().UnitStrindex())}
-		typeNumber, ok := types[sampleType]
-		if !ok {
-			typeNumber = len(types)
-			types[sampleType] = typeNumber
-		}
-
-		number, shapes := 0, shapesOf(p)
+		key, number, shapes := headerKey(header), 0, shapesOf(p)
 		for _, timed := range shapes {
-			number = max(number, counts[shapeKey{key, typeNumber, timed}])
+			number = max(number, counts[shapeKey{key, order[i], timed}])
 		}
 		for _, timed := range shapes {
-			counts[shapeKey{key, typeNumber, timed}] = number + 1
+			counts[shapeKey{key, order[i], timed}] = number + 1
 		}
 		g := byKey[groupKey{key, number}]
 		if g == nil {
-			g = &group{header: header}
-			g.header.DefaultSampleType = TextOf(sp.Scope().Attributes(), semconv.ScopeDefaultSampleType)
+			g = &group{header: header, types: types, listed: listed, columns: map[int]*column{}}
+			g.header.DefaultSampleType = TextOf(sp.Scope().Attributes(), sampletypes.DefaultAttribute)
 			byKey[groupKey{key, number}] = g
 			groups = append(groups, g)
 		}
-		col := columnOf[columnKey{g, typeNumber}]
-		if col == nil {
-			col = &column{typeNumber: typeNumber, sampleType: profile.ValueType{
-				Type: c.text(p.SampleType().TypeStrindex()), Unit: c.text(p.SampleType().UnitStrindex()),
-			}}
-			columnOf[columnKey{g, typeNumber}] = col
-			g.columns = append(g.columns, col)
-			columns = append(columns, col)
-		}
-		g.members = append(g.members, member{profile: p, index: i, column: col})
-	}
-
-	// An order of as many numbers as there are different types applies to each group.
-	// One of as many as there are columns means that all are of one pprof, whose types
-	// repeat. Any other is ignored.
-	switch order := sampleTypeOrder(sp.Scope().Attributes()); {
-	case len(order) == len(types):
-		for _, column := range columns {
-			column.rank = order[column.typeNumber]
-		}
-	case len(order) == len(columns) && len(headers) == 1:
-		for i, column := range columns {
-			column.rank = order[i]
-		}
-		groups = []*group{joinGroups(groups, columns)}
-	}
-	for _, g := range groups {
-		slices.SortStableFunc(g.columns, func(a, b *column) int { return cmp.Compare(a.rank, b.rank) })
-		for i, column := range g.columns {
-			column.index = i
-		}
+		g.members = append(g.members, member{profile: p, index: i, column: g.column(order[i])})
 	}
 	return groups, failed
 }
 
-func joinGroups(groups []*group, columns []*column) *group {
-	all := &group{header: groups[0].header, columns: columns}
-	for _, g := range groups {
-		all.members = append(all.members, g.members...)
+// sampleTypes returns the sample types of a scope, and for each Profile the number of
+// its own. They are those of the pprof, if listed, or else those of the Profiles, each
+// once, in order of appearance.
+func (c *Converter) sampleTypes(sp pprofile.ScopeProfiles) (types []sampletypes.Type, order []int, listed bool) {
+	var own []sampletypes.Type
+	for _, p := range sp.Profiles().All() {
+		own = append(own, sampletypes.Type{Type: c.text(p.SampleType().TypeStrindex()), Unit: c.text(p.SampleType().UnitStrindex())})
 	}
-	slices.SortFunc(all.members, func(a, b member) int { return cmp.Compare(a.index, b.index) })
-	return all
+	if types, order = sampletypes.Read(sp.Scope().Attributes(), own); types != nil {
+		return types, order, true
+	}
+	numbers := map[sampletypes.Type]int{}
+	for _, t := range own {
+		number, known := numbers[t]
+		if !known {
+			number = len(types)
+			numbers[t] = number
+			types = append(types, t)
+		}
+		order = append(order, number)
+	}
+	return types, order, false
+}
+
+// column returns the column of a sample type, which may be new.
+func (g *group) column(number int) *column {
+	if g.columns[number] == nil {
+		t := g.types[number]
+		g.columns[number] = &column{sampleType: profile.ValueType{Type: t.Type, Unit: t.Unit}}
+	}
+	return g.columns[number]
+}
+
+// sortColumns returns the columns in the order of the sample types. A listed type without
+// a Profile gets one, too.
+func (g *group) sortColumns() (sorted []*column) {
+	if g.listed {
+		for number := range g.types {
+			g.column(number)
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(g.columns)) {
+		column := g.columns[number]
+		column.index = len(sorted)
+		sorted = append(sorted, column)
+	}
+	return sorted
 }
 
 // shapesOf reports for the samples of p whether they have timestamps: false, true or
@@ -189,22 +186,3 @@ func textsOf(v pcommon.Value) []string {
 }
 
 func clampToInt64(v uint64) int64 { return int64(min(v, math.MaxInt64)) }
-
-// sampleTypeOrder reads pprof.scope.sample_type_order; nil if it is missing or not a
-// permutation.
-func sampleTypeOrder(scope pcommon.Map) []int {
-	v, ok := scope.Get(semconv.ScopeSampleTypeOrder)
-	if !ok || v.Type() != pcommon.ValueTypeSlice {
-		return nil
-	}
-	n := v.Slice().Len()
-	order, seen := make([]int, n), make([]bool, n)
-	for i, e := range v.Slice().All() {
-		at := e.Int()
-		if e.Type() != pcommon.ValueTypeInt || at < 0 || at >= int64(n) || seen[at] {
-			return nil
-		}
-		order[i], seen[at] = int(at), true
-	}
-	return order
-}

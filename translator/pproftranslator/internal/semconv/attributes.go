@@ -9,17 +9,15 @@ import "strings"
 
 // Attribute keys of the semantic conventions (v1.41.0, namespaces pprof and process).
 const (
-	ScopeSampleTypeOrder   = "pprof.scope.sample_type_order"
-	ScopeDefaultSampleType = "pprof.scope.default_sample_type"
-	ProfileComment         = "pprof.profile.comment"
-	ProfileDropFrames      = "pprof.profile.drop_frames"
-	ProfileKeepFrames      = "pprof.profile.keep_frames"
-	ProfileDocURL          = "pprof.profile.doc_url"
-	LocationIsFolded       = "pprof.location.is_folded"
-	BuildIDGNU             = "process.executable.build_id.gnu"
-	BuildIDGo              = "process.executable.build_id.go"
-	BuildIDHTLHash         = "process.executable.build_id.htlhash"
-	ExecutableName         = "process.executable.name"
+	ProfileComment    = "pprof.profile.comment"
+	ProfileDropFrames = "pprof.profile.drop_frames"
+	ProfileKeepFrames = "pprof.profile.keep_frames"
+	ProfileDocURL     = "pprof.profile.doc_url"
+	LocationIsFolded  = "pprof.location.is_folded"
+	BuildIDGNU        = "process.executable.build_id.gnu"
+	BuildIDGo         = "process.executable.build_id.go"
+	BuildIDHTLHash    = "process.executable.build_id.htlhash"
+	ExecutableName    = "process.executable.name"
 )
 
 // MappingFlags are the keys for has_functions, has_filenames, has_line_numbers and

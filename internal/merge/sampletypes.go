@@ -1,0 +1,66 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
+
+// The output of a scope may have other Profiles than its sources: snapshots are apart,
+// and those without samples are left out. So the attributes that restore the sample types
+// of a pprof are read from each source and written again. All sources with the same
+// sample types are of one scope, whichever of them have Profiles.
+
+// sampleTypes returns the sample types of the pprof that the Profiles of sp are of, each
+// once, or nil if they are unknown.
+func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
+	var own []sampletypes.Type
+	for _, profile := range sp.Profiles().All() {
+		t := profile.SampleType()
+		own = append(own, sampletypes.Type{
+			Type: dictionary.ValidUTF8(p.text(t.TypeStrindex())), Unit: dictionary.ValidUTF8(p.text(t.UnitStrindex())),
+		})
+	}
+	all, _ := sampletypes.Read(sp.Scope().Attributes(), own)
+	var distinct []sampletypes.Type
+	for _, t := range all {
+		if !slices.Contains(distinct, t) {
+			distinct = append(distinct, t)
+		}
+	}
+	return distinct
+}
+
+// withoutSampleTypes returns the other attributes of a scope. It does not change m.
+func withoutSampleTypes(m pcommon.Map) pcommon.Map {
+	others := pcommon.NewMap()
+	m.CopyTo(others)
+	others.RemoveIf(func(key string, _ pcommon.Value) bool {
+		return key == sampletypes.OrderAttribute || key == sampletypes.ListAttribute
+	})
+	return others
+}
+
+// number returns the index of the sample type of p in s.types, or -1.
+func (s *scope) number(tables *dictionary.Tables, p *mergedProfile) int {
+	return slices.Index(s.types, sampletypes.Type{
+		Type: tables.StringAt(p.key.sampleType), Unit: tables.StringAt(p.key.sampleUnit),
+	})
+}
+
+// attributes returns the attributes of s for Profiles with the numbers order.
+func (s *scope) attributes(order []int) pcommon.Map {
+	attributes := pcommon.NewMap()
+	s.scope.Attributes().CopyTo(attributes)
+	if s.types != nil {
+		sampletypes.Write(attributes, s.types, order)
+	}
+	return attributes
+}

@@ -1,0 +1,136 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sampletypes reads and writes the scope attributes that restore the sample
+// types of a pprof from the Profiles of a ScopeProfiles.
+//
+// pprof.scope.sample_type_order holds, for each Profile of its own ScopeProfiles, the
+// index of its sample type in the pprof. If a sample type has no Profile, because its
+// values were all zero or because its Profile is in another ScopeProfiles,
+// pprof.scope.sample_types lists all sample types as "type/unit", in the order of the
+// pprof. A package that removes or adds Profiles writes both again.
+package sampletypes
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Attributes of a scope. DefaultAttribute holds the name of the default sample type.
+const (
+	OrderAttribute   = "pprof.scope.sample_type_order"
+	ListAttribute    = "pprof.scope.sample_types"
+	DefaultAttribute = "pprof.scope.default_sample_type"
+)
+
+// maxTypes is how many sample types pproftranslator reads. Each pprof of a scope gets
+// all of them.
+const maxTypes = 1024
+
+// Type is a sample type.
+type Type struct{ Type, Unit string }
+
+// Read returns the sample types of the pprof that Profiles with the types profiles are
+// of, and for each Profile the index of its type. It returns nil if scope does not say
+// so, or if what it says does not fit the Profiles.
+func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
+	order, ok := readOrder(scope)
+	if !ok || len(order) != len(profiles) || len(order) == 0 {
+		return nil, nil
+	}
+	if list, found := scope.Get(ListAttribute); found {
+		all, ok = parseList(list)
+	} else {
+		all = make([]Type, min(slices.Max(order)+1, len(profiles)))
+		ok = isOnto(order, len(all))
+		for i, at := range order {
+			if ok {
+				all[at] = profiles[i]
+			}
+		}
+	}
+	ok = ok && len(all) <= maxTypes
+	for i, at := range order {
+		if !ok || at >= len(all) || all[at] != profiles[i] {
+			return nil, nil
+		}
+	}
+	return all, order
+}
+
+func readOrder(scope pcommon.Map) (order []int, ok bool) {
+	v, found := scope.Get(OrderAttribute)
+	if !found || v.Type() != pcommon.ValueTypeSlice {
+		return nil, false
+	}
+	for _, e := range v.Slice().All() {
+		at := int(e.Int())
+		if e.Type() != pcommon.ValueTypeInt || at < 0 {
+			return nil, false
+		}
+		order = append(order, at)
+	}
+	return order, true
+}
+
+func parseList(list pcommon.Value) (all []Type, ok bool) {
+	if list.Type() != pcommon.ValueTypeSlice {
+		return nil, false
+	}
+	for _, e := range list.Slice().All() {
+		slash := strings.LastIndexByte(e.Str(), '/')
+		if slash < 0 {
+			return nil, false
+		}
+		all = append(all, Type{e.Str()[:slash], unescape.Replace(e.Str()[slash+1:])})
+	}
+	return all, true
+}
+
+// A unit may contain a slash; the last slash of an element ends the type.
+var (
+	escape   = strings.NewReplacer("%", "%25", "/", "%2F")
+	unescape = strings.NewReplacer("%25", "%", "%2F", "/")
+)
+
+// isOnto reports whether order has each of the numbers below n, and no other.
+func isOnto(order []int, n int) bool {
+	seen := make([]bool, n)
+	for _, at := range order {
+		if at >= n {
+			return false
+		}
+		seen[at] = true
+	}
+	return !slices.Contains(seen, false)
+}
+
+// Write sets the attributes of a scope whose Profiles have the indices order in all. It
+// lists the sample types only if one has no Profile. Without Profiles it removes both.
+func Write(scope pcommon.Map, all []Type, order []int) {
+	WriteOrder(scope, order)
+	if len(order) == 0 || isOnto(order, len(all)) {
+		return
+	}
+	list := scope.PutEmptySlice(ListAttribute)
+	list.EnsureCapacity(len(all))
+	for _, t := range all {
+		list.AppendEmpty().SetStr(t.Type + "/" + escape.Replace(t.Unit))
+	}
+}
+
+// WriteOrder is Write for Profiles of all sample types.
+func WriteOrder(scope pcommon.Map, order []int) {
+	scope.Remove(OrderAttribute)
+	scope.Remove(ListAttribute)
+	if len(order) == 0 {
+		return
+	}
+	numbers := scope.PutEmptySlice(OrderAttribute)
+	numbers.EnsureCapacity(len(order))
+	for _, at := range order {
+		numbers.AppendEmpty().SetInt(int64(at))
+	}
+}
