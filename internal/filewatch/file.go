@@ -15,8 +15,11 @@ import (
 // ErrChanged means that a file is no longer the version that was found. A later poll finds it again.
 var ErrChanged = errors.New("file changed while it was read")
 
-// RetryError is an error after which the file is handled again at the next poll.
-type RetryError struct{ Err error }
+// RetryError is an error after which the file is handled again at a later poll.
+type RetryError struct {
+	Err      error
+	Rejected bool // by the pipeline, which may reject other files, too
+}
 
 func (e *RetryError) Error() string { return e.Err.Error() }
 func (e *RetryError) Unwrap() error { return e.Err }
@@ -27,6 +30,8 @@ type File struct {
 	Size       int64     // bytes
 	Modified   time.Time // last change of the content
 	Attributes map[string]string
+	Matches    bool // PathAttributes, which sets no attributes otherwise
+	Resent     bool // the pipeline rejected an earlier attempt
 
 	root     *os.Root
 	relative string // to root
@@ -38,7 +43,7 @@ type File struct {
 func (f *File) ReadWith(read func(content io.Reader) ([]byte, error)) ([]byte, error) {
 	opened, err := f.root.OpenFile(f.relative, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO without a writer blocks otherwise
 	if err != nil {
-		return nil, &RetryError{err}
+		return nil, &RetryError{Err: err}
 	}
 	defer opened.Close()
 	if err := f.unchanged(opened); err != nil {
@@ -46,7 +51,7 @@ func (f *File) ReadWith(read func(content io.Reader) ([]byte, error)) ([]byte, e
 	}
 	content, err := read(opened)
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
-		return nil, &RetryError{err}
+		return nil, &RetryError{Err: err}
 	}
 	if err != nil {
 		return nil, err
@@ -61,7 +66,7 @@ func (f *File) unchanged(opened *os.File) error {
 	info, err := opened.Stat()
 	switch {
 	case err != nil:
-		return &RetryError{err}
+		return &RetryError{Err: err}
 	case !info.Mode().IsRegular() || versionOf(info) != f.version:
 		return ErrChanged
 	}

@@ -78,11 +78,13 @@ func (f *finder) find() (files []*File, closeRoots func()) {
 				continue
 			}
 			seen[path] = true
+			attributes, matches := f.attributes(path)
 			files = append(files, &File{
 				Path:       path,
 				Size:       info.Size(),
 				Modified:   info.ModTime(),
-				Attributes: f.attributes(path),
+				Attributes: attributes,
+				Matches:    matches,
 				root:       root,
 				relative:   filepath.FromSlash(relative),
 				version:    versionOf(info),
@@ -123,13 +125,15 @@ func (f *finder) excluded(path string) bool {
 	})
 }
 
-// attributes returns what the named groups of the expression match in a path.
-func (f *finder) attributes(path string) map[string]string {
-	attributes := map[string]string{}
-	for i, value := range f.expression.FindStringSubmatch(filepath.ToSlash(path)) {
+// attributes returns what the named groups of the expression match in a path, and whether
+// the expression matches at all.
+func (f *finder) attributes(path string) (attributes map[string]string, matches bool) {
+	attributes = map[string]string{}
+	groups := f.expression.FindStringSubmatch(filepath.ToSlash(path))
+	for i, value := range groups {
 		if name := f.expression.SubexpNames()[i]; name != "" && value != "" {
 			attributes[attributeName(name)] = strings.ToValidUTF8(value, "\ufffd")
 		}
 	}
-	return attributes
+	return attributes, groups != nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -21,7 +22,15 @@ type state struct {
 	checkpoint version   // the last version that was handled; stored
 	found      version   // the version at the last poll that found the file
 	foundAt    time.Time // the time of that poll
-	warned     bool      // a warning that the file is retried was logged
+	retry      retry
+}
+
+// retry is the progress of a file that could not be handled.
+type retry struct {
+	failures int           // in a row
+	delay    time.Duration // from the last failure to at
+	at       time.Time     // of the next attempt
+	rejected bool          // by the pipeline, at least once
 }
 
 // states holds the state of each file by its path, which need not be UTF-8. Checkpoints are
@@ -40,6 +49,9 @@ const (
 	// forgetAfter is how long a file is gone before its checkpoint is dropped. If a
 	// file system is unmounted for a shorter time, its files are not read again.
 	forgetAfter = time.Hour
+
+	// replacedMark follows the path in the key of a replaced file. No path contains it.
+	replacedMark = "\x00"
 )
 
 func newStates(client storage.Client) *states {
@@ -97,12 +109,57 @@ func (s *states) lookup(path string) *state {
 	return files[path]
 }
 
+// adoptRenamed gives each file without a checkpoint that of a file of the same identity,
+// which it was before it was renamed. It returns how many it found.
+func (s *states) adoptRenamed(files []*File, poll time.Time) (renamed int) {
+	var byIdentity map[identity]bool
+	for _, file := range files {
+		known := s.lookup(file.Path)
+		if file.version.Inode == 0 || known.checkpoint.sameContent(file.version) {
+			continue
+		}
+		if byIdentity == nil { // before any checkpoint is replaced
+			byIdentity = s.identities()
+		}
+		if byIdentity[file.version.identity()] {
+			known.foundAt = poll
+			s.replaceCheckpoint(file.Path, file.version)
+			renamed++
+		}
+	}
+	return renamed
+}
+
+// identities are those of all checkpoints.
+func (s *states) identities() map[identity]bool {
+	all := map[identity]bool{}
+	for i := range s.parts {
+		for _, file := range s.parts[i].files {
+			if file.checkpoint.Inode != 0 {
+				all[file.checkpoint.identity()] = true
+			}
+		}
+	}
+	return all
+}
+
 // setCheckpoint stores the checkpoint of a file. If that fails, the next successful save
 // stores it.
 func (s *states) setCheckpoint(ctx context.Context, path string, v version) error {
-	s.lookup(path).checkpoint = v
-	s.parts[partOf(path)].changed = true
+	s.replaceCheckpoint(path, v)
 	return s.save(ctx)
+}
+
+// replaceCheckpoint sets the checkpoint of a file that was found. If another file had its
+// path, that file's checkpoint is kept until the next poll: it may have been renamed after
+// its new directory was listed.
+func (s *states) replaceCheckpoint(path string, v version) {
+	part, known := &s.parts[partOf(path)], s.lookup(path)
+	if old := known.checkpoint; old.Inode != 0 && old.Inode != v.Inode {
+		part.files[path+replacedMark+strconv.FormatUint(old.Inode, 10)] = &state{checkpoint: old, foundAt: known.foundAt}
+	}
+	known.checkpoint = v
+	part.changed = true
 }
 
 func (s *states) save(ctx context.Context) error {
@@ -132,15 +189,16 @@ func (s *states) save(ctx context.Context) error {
 }
 
 // forget drops the files that the poll at this time did not find: files with a checkpoint
-// after forgetAfter, the others at once.
+// after forgetAfter, replaced files and those without a checkpoint at once.
 func (s *states) forget(ctx context.Context, poll time.Time) error {
 	for i := range s.parts {
 		part := &s.parts[i]
 		for path, file := range part.files {
 			hasCheckpoint := file.checkpoint != (version{})
-			if gone := poll.Sub(file.foundAt); gone >= forgetAfter || gone > 0 && !hasCheckpoint {
+			replaced := strings.Contains(path, replacedMark)
+			if gone := poll.Sub(file.foundAt); gone >= forgetAfter || gone > 0 && (replaced || !hasCheckpoint) {
 				delete(part.files, path)
-				part.changed = part.changed || hasCheckpoint
+				part.changed = part.changed || hasCheckpoint && !replaced // that can wait
 			}
 		}
 	}

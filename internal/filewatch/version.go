@@ -16,6 +16,7 @@ type version struct {
 	ModTime int64 // nanoseconds since the epoch
 
 	// 0 on systems that do not have them.
+	Device     uint64
 	Inode      uint64
 	ChangeTime int64 // last status change, in nanoseconds since the epoch
 }
@@ -29,6 +30,13 @@ func versionOf(info fs.FileInfo) version {
 	if inode := stat.FieldByName("Ino"); inode.IsValid() {
 		v.Inode = inode.Uint()
 	}
+	switch device := stat.FieldByName("Dev"); {
+	case !device.IsValid():
+	case device.CanInt(): // on macOS
+		v.Device = uint64(device.Int())
+	default:
+		v.Device = device.Uint()
+	}
 	for _, name := range []string{"Ctim", "Ctimespec"} { // on Linux, and on macOS and BSD
 		if field := stat.FieldByName(name); field.IsValid() {
 			changed := field.Interface().(syscall.Timespec)
@@ -37,6 +45,14 @@ func versionOf(info fs.FileInfo) version {
 	}
 	return v
 }
+
+// identity is what a version keeps when its file is renamed. A rename sets the change time.
+type identity struct {
+	device, inode uint64
+	size, modTime int64
+}
+
+func (v version) identity() identity { return identity{v.Device, v.Inode, v.Size, v.ModTime} }
 
 // sameContent reports whether two versions have the same content. A file that replaces
 // another has another inode and another change time. One difference alone proves nothing:

@@ -22,14 +22,21 @@ import (
 // file is skipped until it changes.
 type Handler func(ctx context.Context, file *File) error
 
+const minRetryDelay = time.Second
+
 // Watcher passes files to a Handler, one after the other, from Start to Shutdown.
 type Watcher struct {
+	// MaxRetryDelay is the most time until a file is due for a retry. The first retry is due
+	// after a second, and each further one after twice the time. Default: 30s.
+	MaxRetryDelay time.Duration
+
 	config Config
 	finder *finder
 	handle Handler
 	logger *zap.Logger
 
-	states *states
+	states       *states
+	warnedOfPath bool // that path_attributes does not match
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -41,7 +48,10 @@ func New(config Config, handle Handler, logger *zap.Logger) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{config: config, finder: finder, handle: handle, logger: logger, states: newStates(nil)}, nil
+	return &Watcher{
+		MaxRetryDelay: 30 * time.Second,
+		config:        config, finder: finder, handle: handle, logger: logger, states: newStates(nil),
+	}, nil
 }
 
 // Start loads the checkpoints of the receiver with this ID and starts to poll.
@@ -96,24 +106,23 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 	return w.states.close(ctx)
 }
 
-// Poll finds files once, and handles those that are complete and new. Start calls it.
+// maxRejected is how many files the pipeline may reject in a row before the others wait for
+// the next poll.
+const maxRejected = 10
+
+// Poll finds files once, and handles those that are complete and new, or due for a retry.
+// Start calls it.
 func (w *Watcher) Poll(ctx context.Context) {
 	files, closeRoots := w.finder.find()
 	defer closeRoots()
 	now := time.Now()
-	var ready []*File
-	for _, file := range files {
-		known := w.states.lookup(file.Path)
-		complete := known.found == file.version || now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval
-		known.found, known.foundAt = file.version, now
-		if complete && file.Size > 0 && !known.checkpoint.sameContent(file.version) {
-			ready = append(ready, file)
-		}
+	if w.states.adoptRenamed(files, now) > 0 {
+		// Before a checkpoint is replaced by that of another file with the old name.
+		w.report(w.states.save(ctx))
 	}
-	slices.SortFunc(ready, func(a, b *File) int {
-		return cmp.Or(cmp.Compare(a.version.ModTime, b.version.ModTime), strings.Compare(a.Path, b.Path))
-	})
-	for _, file := range ready {
+	rejected := 0
+	for _, file := range w.due(files, now) {
+		w.checkPath(file)
 		err := w.handle(ctx, file)
 		if err != nil && ctx.Err() != nil {
 			return
@@ -123,9 +132,58 @@ func (w *Watcher) Poll(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if again, ok := errors.AsType[*RetryError](err); ok && again.Rejected {
+			rejected++
+		} else {
+			rejected = 0
+		}
+		if rejected == maxRejected {
+			break
+		}
 	}
-	if err := w.states.forget(ctx, now); err != nil && ctx.Err() == nil {
-		w.logger.Warn("Cannot save file checkpoints", zap.Error(err))
+	if err := w.states.forget(ctx, now); ctx.Err() == nil {
+		w.report(err)
+	}
+}
+
+// due returns the files to handle at this poll: those that were never tried, oldest first,
+// then those whose retry is due.
+func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
+	for _, file := range files {
+		known := w.states.lookup(file.Path)
+		complete := known.found == file.version || now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval
+		if known.found != file.version {
+			known.retry = retry{failures: known.retry.failures}
+		}
+		known.found, known.foundAt = file.version, now
+		file.Resent = known.retry.rejected
+		if complete && file.Size > 0 && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
+			due = append(due, file)
+		}
+	}
+	slices.SortFunc(due, func(a, b *File) int {
+		return cmp.Or(
+			w.states.lookup(a.Path).retry.at.Compare(w.states.lookup(b.Path).retry.at), // zero if never tried
+			cmp.Compare(a.version.ModTime, b.version.ModTime),
+			strings.Compare(a.Path, b.Path),
+		)
+	})
+	return due
+}
+
+// checkPath warns of a file that the expression of the attributes does not match, once.
+func (w *Watcher) checkPath(file *File) {
+	if file.Matches || w.warnedOfPath {
+		return
+	}
+	w.warnedOfPath = true
+	w.logger.Warn("File path does not match path_attributes; reading it without these attributes",
+		zap.String("path", file.Path), zap.String("path_attributes", w.config.PathAttributes))
+}
+
+func (w *Watcher) report(saveError error) {
+	if saveError != nil {
+		w.logger.Warn("Cannot save file checkpoints", zap.Error(saveError))
 	}
 }
 
@@ -133,23 +191,33 @@ func (w *Watcher) Poll(ctx context.Context) {
 // handled again.
 func (w *Watcher) handled(ctx context.Context, file *File, err error) {
 	path, known := zap.String("path", file.Path), w.states.lookup(file.Path)
-	_, retry := errors.AsType[*RetryError](err)
+	again, ok := errors.AsType[*RetryError](err)
 	switch {
 	case errors.Is(err, ErrChanged):
 		return
-	case retry && known.warned:
-		return
-	case retry:
-		known.warned = true
-		w.logger.Warn("Cannot process file; will retry", path, zap.Error(err))
+	case ok:
+		w.retryLater(known, again, path)
 		return
 	case err != nil:
 		w.logger.Warn("Skipping file until it changes", path, zap.Error(err))
 	default:
 		w.logger.Debug("Read file", path)
 	}
-	known.warned = false
-	if err := w.states.setCheckpoint(ctx, file.Path, file.version); err != nil {
-		w.logger.Warn("Cannot save file checkpoints", zap.Error(err))
+	known.retry = retry{}
+	w.report(w.states.setCheckpoint(ctx, file.Path, file.version))
+}
+
+// retryLater sets the time of the next attempt. The second failure in a row is logged as a
+// warning: the first may be a short one that concerns all files.
+func (w *Watcher) retryLater(known *state, err *RetryError, path zap.Field) {
+	r := &known.retry
+	r.failures++
+	r.delay = min(max(2*r.delay, minRetryDelay), w.MaxRetryDelay)
+	r.at = time.Now().Add(r.delay)
+	r.rejected = r.rejected || err.Rejected
+	if r.failures == 2 {
+		w.logger.Warn("Cannot process file; will retry", path, zap.Error(err))
+	} else {
+		w.logger.Debug("Cannot process file", path, zap.Duration("retry_after", r.delay), zap.Error(err))
 	}
 }

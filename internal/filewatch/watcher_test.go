@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +70,9 @@ func TestPathAttributes(t *testing.T) {
 	} {
 		f, err := newFinder(Config{PathAttributes: test.expression}, zap.NewNop())
 		require.NoError(t, err)
-		assert.Equal(t, test.want, f.attributes(test.path), test.expression)
+		got, matches := f.attributes(test.path)
+		assert.Equal(t, test.want, got, test.expression)
+		assert.Equal(t, !strings.HasPrefix(test.expression, "^/y"), matches, test.expression)
 	}
 }
 
@@ -95,21 +98,22 @@ func TestPollRetries(t *testing.T) {
 		return answers[text]
 	}, zap.New(core))
 	require.NoError(t, err)
+	w.MaxRetryDelay = 0
 	poll := func() []string {
 		handled = nil
 		w.Poll(t.Context())
 		return handled
 	}
-	answers["a"], answers["b"], answers["c"] = &RetryError{errors.New("later")}, errors.New("never"), ErrChanged
+	answers["a"], answers["b"], answers["c"] = &RetryError{Err: errors.New("later")}, errors.New("never"), ErrChanged
 	for _, name := range []string{"a", "b", "c", "d"} {
 		write(t, filepath.Join(dir, name+".pb"), name)
 	}
 	assert.Equal(t, []string{"a", "b", "c", "d"}, poll())
-	assert.Equal(t, []string{"a", "c"}, poll())
+	assert.Equal(t, []string{"c", "a"}, poll(), "retries come last")
 	assert.Equal(t, 1, logs.FilterMessage("Cannot process file; will retry").Len())
 	assert.Equal(t, 1, logs.FilterMessage("Skipping file until it changes").Len())
 	clear(answers)
-	assert.Equal(t, []string{"a", "c"}, poll())
+	assert.Equal(t, []string{"c", "a"}, poll())
 	write(t, filepath.Join(dir, "b.pb"), "bb")
 	assert.Equal(t, []string{"bb"}, poll())
 	assert.Empty(t, poll())
@@ -185,6 +189,41 @@ func TestCheckpointsAreForgotten(t *testing.T) {
 
 	kept[partKey(0)] = []byte("damaged")
 	require.ErrorContains(t, newStates(kept).load(t.Context(), now), "files.0: ")
+}
+
+// A listing may miss the new name of a file whose old name another file already has.
+func TestRenamedFileThatAListingMisses(t *testing.T) {
+	kept := memoryClient{}
+	s := newStates(kept)
+	first, second := version{Size: 1, ModTime: 1, Inode: 1, ChangeTime: 1}, version{Size: 1, ModTime: 2, Inode: 2, ChangeTime: 2}
+	start := time.Now()
+	polls := 0
+	poll := func(found ...*File) {
+		t.Helper()
+		polls++
+		at := start.Add(time.Duration(polls) * time.Second)
+		s.adoptRenamed(found, at)
+		for _, file := range found {
+			s.lookup(file.Path).foundAt = at
+		}
+		require.NoError(t, s.forget(t.Context(), at))
+		s = newStates(kept) // a restart
+		require.NoError(t, s.load(t.Context(), at))
+	}
+	require.NoError(t, s.setCheckpoint(t.Context(), "a.1", first))
+	require.NoError(t, s.setCheckpoint(t.Context(), "a", second))
+	second.ChangeTime++
+	first.ChangeTime++
+	poll(&File{Path: "a.1", version: second})
+	poll(&File{Path: "a.1", version: second}, &File{Path: "a.2", version: first})
+	assert.Equal(t, second, s.lookup("a.1").checkpoint)
+	assert.Equal(t, first, s.lookup("a.2").checkpoint)
+	require.NoError(t, s.forget(t.Context(), start.Add(time.Minute)))
+	for i := range s.parts {
+		for path := range s.parts[i].files {
+			assert.NotContains(t, path, replacedMark)
+		}
+	}
 }
 
 func TestWatcherStopsAtOnce(t *testing.T) {

@@ -379,39 +379,169 @@ func TestDirectoriesInTrouble(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 && troubles() == 2 }, time.Minute, time.Millisecond)
 }
 
-// What the pipeline cannot take now is offered again, and the next file waits; what
-// it refuses for good is left out.
-func TestFilesAndTheirPipeline(t *testing.T) {
+// A file that the pipeline rejects temporarily is retried while others are read. A file that
+// it rejects permanently is skipped.
+func TestFilesAndTheirPipeline_R17(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
-	for i := range 3 {
+	const poison, rejected, n = 1, 2, 6
+	for i := range n {
 		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
 	}
 	next := newSink(t)
-	var mu sync.Mutex
-	var offered []int64
+	var refuse bool
+	offered := map[int64]int{}
 	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		mu.Lock()
-		defer mu.Unlock()
 		value := values([]pprofile.Profiles{pd})[0]
-		offered = append(offered, value)
+		offered[value]++
 		switch {
-		case len(offered) < 4:
+		case value == poison && refuse:
 			return errors.New("not now")
-		case value == 2:
+		case value == rejected:
 			return consumererror.NewPermanent(errors.New("never"))
 		}
 		return next.ConsumeProfiles(ctx, pd)
 	}))
-	b.files.Retry.InitialInterval = time.Millisecond
-	b.start()
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, time.Millisecond)
-	b.polled()
-	assert.Equal(t, []int64{1, 3}, values(next.AllProfiles()))
-	mu.Lock()
-	assert.Equal(t, []int64{1, 1, 1, 1, 2, 3}, offered)
-	mu.Unlock()
-	assert.Equal(t, map[string]int{"success": 2, "rejected": 1}, b.fileOutcomes())
+	b.files.MaxRetryDelay = 0
+	refuse = true
+	for range 5 {
+		b.files.Poll(t.Context())
+	}
+	assert.Equal(t, []int64{3, 4, 5, 6}, values(next.AllProfiles()))
+	assert.Equal(t, map[int64]int{poison: 5, rejected: 1, 3: 1, 4: 1, 5: 1, 6: 1}, offered)
+	assert.Equal(t, 1, b.logs.FilterMessage("Cannot process file; will retry").Len())
+
+	// With a delay, it waits for its turn.
+	b.files.MaxRetryDelay = time.Hour
+	b.files.Poll(t.Context())
+	b.files.Poll(t.Context())
+	assert.Equal(t, 6, offered[poison])
+	refuse = false
+	b.files.Poll(t.Context())
+	assert.Equal(t, 6, offered[poison])
+	assert.Equal(t, map[string]int{"success": 4, "rejected": 1}, b.fileOutcomes())
+	profiletest.Injected(t, "1 files that the pipeline keeps rejecting")
+}
+
+// While the pipeline rejects all files, a poll offers a few of them. Each gets its turn.
+func TestPipelineThatIsAway_R17(t *testing.T) {
+	const n = 35
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for i := range n {
+		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
+	}
+	kept := &memoryStorage{}
+	offered := map[int64]int{}
+	away := newTestReceiver(t, fileYAML(dir, ", storage: memory"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
+		offered[values([]pprofile.Profiles{pd})[0]]++
+		return errors.New("not now")
+	}))
+	away.files.MaxRetryDelay = 0
+	for poll := range 4 {
+		away.files.Poll(t.Context())
+		assert.Len(t, offered, min(10*(poll+1), n))
+	}
+	for range 3 {
+		away.files.Poll(t.Context())
+	}
+	for value, times := range offered {
+		assert.LessOrEqual(t, times, 2, "file %d", value)
+	}
+	assert.Empty(t, away.fileOutcomes())
+
+	// None of them counts as read, also after a restart.
+	next := newSink(t)
+	b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
+	require.NoError(t, b.Start(t.Context(), kept.host()))
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= n }, time.Minute, time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+	assert.Len(t, next.AllProfiles(), n)
+	profiletest.Account(t, "7 polls of a pipeline that is away, 1 restart", n, len(next.AllProfiles()), 0)
+}
+
+// A file is the same after a rename, also if the receiver was stopped meanwhile and another
+// file has its old name. Links to it are, too.
+func TestRenamedFiles_R17(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("this system has no inodes")
+	}
+	for _, stopped := range []bool{false, true} {
+		dir := t.TempDir()
+		old := time.Now().Add(-time.Hour)
+		at := func(name string) string { return filepath.Join(dir, name) }
+		kept := &memoryStorage{}
+		next := newSink(t)
+		yaml := "file: {include: ['" + filepath.ToSlash(dir) + "/**'], poll_interval: 5ms, storage: memory}\n"
+		var b *testReceiver
+		start := func() {
+			b = newTestReceiver(t, yaml, next)
+			require.NoError(t, b.Start(t.Context(), kept.host()))
+		}
+		stop := func() {
+			if b != nil {
+				require.NoError(t, b.Shutdown(t.Context()))
+			}
+			b = nil
+		}
+		arrived := func(want ...int64) {
+			t.Helper()
+			if b == nil {
+				start()
+			}
+			require.Eventually(t, func() bool { return len(next.AllProfiles()) >= len(want) }, time.Minute, time.Millisecond)
+			b.polled()
+			stop()
+			start() // from the stored checkpoints alone
+			b.polled()
+			require.Equal(t, want, values(next.AllProfiles()), "stopped: %t", stopped)
+			if stopped {
+				stop()
+			}
+		}
+		writeProfile(t, at("a.pprof"), 1, old)
+		arrived(1)
+
+		// Rotation: each name is that of another file now. Moved between directories, too.
+		require.NoError(t, os.Rename(at("a.pprof"), at("a.pprof.1")))
+		writeProfile(t, at("a.pprof"), 2, old.Add(time.Second))
+		arrived(1, 2)
+		require.NoError(t, os.Rename(at("a.pprof.1"), at("a.pprof.2")))
+		require.NoError(t, os.Rename(at("a.pprof"), at("a.pprof.1")))
+		writeProfile(t, at("a.pprof"), 3, old.Add(2*time.Second))
+		arrived(1, 2, 3)
+		require.NoError(t, os.Mkdir(at("done"), 0o700))
+		require.NoError(t, os.Rename(at("a.pprof"), at("done/a.pprof")))
+		require.NoError(t, os.Link(at("a.pprof.1"), at("done/link")))
+		arrived(1, 2, 3)
+		stop()
+		profiletest.Injected(t, "4 renamed files, 4 restarts")
+	}
+}
+
+// A file whose path path_attributes does not match is read without these attributes, with
+// one warning for all, and counted.
+func TestPathAttributesDoNotMatch(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for i, name := range []string{"services/checkout/1.gz", "2.gz", "other/3.gz"} {
+		writeProfile(t, filepath.Join(dir, name), int64(i+1), old.Add(time.Duration(i)*time.Second))
+	}
+	next := newSink(t)
+	const expression = "/services/(?P<service_name>[^/]+)/"
+	b := newTestReceiver(t, "resource_attributes: {service.name: common}\n"+fileYAML(dir, ", path_attributes: '"+expression+"'"), next)
+	b.files.Poll(t.Context())
+	b.files.Poll(t.Context())
+	var services []string
+	for _, pd := range next.AllProfiles() {
+		name, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+		services = append(services, name.Str())
+	}
+	assert.Equal(t, []string{"checkout", "common", "common"}, services)
+	warnings := b.logs.FilterMessage("File path does not match path_attributes; reading it without these attributes").All()
+	require.Len(t, warnings, 1)
+	assert.Equal(t, map[string]any{"path": filepath.Join(dir, "2.gz"), "path_attributes": expression}, warnings[0].ContextMap())
+	assert.EqualValues(t, 2, points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_unmatched_files").DataPoints[0].Value)
 }
 
 // Row R17 of the faults: a pipeline that refuses a file for good may do so with an
@@ -456,6 +586,7 @@ func TestTriedAgain_R17(t *testing.T) {
 		return next.ConsumeProfiles(ctx, pd)
 	}))
 	warnings := func() int { return b.logs.FilterMessage("Cannot process file; will retry").Len() }
+	b.files.MaxRetryDelay = 0
 	b.files.Poll(t.Context())
 	assert.Equal(t, []int64{1, 3}, values(next.AllProfiles()))
 	for range 5 {
@@ -498,8 +629,10 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 		}
 		return next.ConsumeProfiles(ctx, pd)
 	}))
-	b.files.Retry.InitialInterval, b.files.Retry.MaxInterval = time.Millisecond, time.Millisecond
-	b.files.Poll(t.Context())
+	b.files.MaxRetryDelay = 0
+	for range 20 {
+		b.files.Poll(t.Context())
+	}
 	resource, _ := next.attributesOf()
 	assert.NotContains(t, resource, "left")
 	assert.Equal(t, map[string]int64{"file": int64(len(payload))}, b.counts("otelcol_receiver_pprof_payload_size", "transport"))
@@ -523,7 +656,6 @@ func TestFilesStopAtOnce(t *testing.T) {
 		}
 		return errors.New("not now")
 	}))
-	b.files.Retry.InitialInterval = time.Hour
 	require.NoError(t, b.Start(t.Context(), kept.host()))
 	<-entered
 	require.NoError(t, b.Shutdown(t.Context()))

@@ -3,8 +3,8 @@
 
 // Package files reads pprof profiles from files: the file section of the receiver.
 //
-// A file that the next consumer rejects temporarily is retried until it is accepted, and
-// the following files wait.
+// A file that the next consumer rejects temporarily is retried until it is accepted, while
+// others are read.
 package files
 
 import (
@@ -12,9 +12,7 @@ import (
 	"errors"
 	"io"
 	"math"
-	"time"
 
-	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -80,9 +78,6 @@ type Reader struct {
 	*filewatch.Watcher
 	Settings
 
-	// Retry is the backoff while the next consumer rejects a file temporarily.
-	Retry backoff.ExponentialBackOff
-
 	ingester *ingest.Ingester
 	inFlight *ingest.InFlight
 }
@@ -91,10 +86,6 @@ type Reader struct {
 func New(set Settings, ingester *ingest.Ingester) (_ *Reader, err error) {
 	r := &Reader{
 		Settings: set,
-		Retry: backoff.ExponentialBackOff{
-			InitialInterval: time.Second, MaxInterval: 30 * time.Second,
-			RandomizationFactor: backoff.DefaultRandomizationFactor, Multiplier: backoff.DefaultMultiplier,
-		},
 		ingester: ingester,
 		// Files are read one at a time, so none waits for another.
 		inFlight: ingest.NewInFlight(math.MaxInt64, 0),
@@ -108,16 +99,25 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 	return r.Watcher.Start(ctx, host, r.ID)
 }
 
-// handle ingests a file and counts the outcome.
+// handle ingests a file and counts the outcome, unless the next consumer rejected it
+// temporarily.
 func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	err := r.ingest(ctx, file)
-	if _, panicked := errors.AsType[*ingest.PanicError](err); panicked {
+	rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
+	_, panicked := errors.AsType[*ingest.PanicError](err)
+	switch {
+	case err != nil && ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged):
+		return err
+	case pipeline && !consumererror.IsPermanent(rejected):
+		return &filewatch.RetryError{Err: err, Rejected: true}
+	case panicked:
 		err = &filewatch.RetryError{Err: err}
 	}
-	if err != nil && ctx.Err() != nil || errors.Is(err, filewatch.ErrChanged) {
-		return err
+	ctx = context.WithoutCancel(ctx)
+	r.Metrics.ReceiverPprofFiles.Add(ctx, 1, r.Metrics.Attributes(attribute.String("outcome", outcomeOf(err))))
+	if err == nil && !file.Matches {
+		r.Metrics.ReceiverPprofUnmatchedFiles.Add(ctx, 1, r.Metrics.Attributes())
 	}
-	r.Metrics.ReceiverPprofFiles.Add(context.WithoutCancel(ctx), 1, r.Metrics.Attributes(attribute.String("outcome", outcomeOf(err))))
 	return err
 }
 
@@ -165,31 +165,11 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	}
 	profileType := file.Attributes[profileTypeGroup]
 	delete(file.Attributes, profileTypeGroup)
-	return r.send(ctx, file.Path, ingest.Payload{
+	return r.ingester.Ingest(ctx, ingest.Payload{
 		Data:        payload,
 		Resource:    ingest.NewResource(r.ResourceAttributes, file.Attributes),
 		ProfileType: profileType,
 		Modified:    pcommon.NewTimestampFromTime(file.Modified),
-	})
-}
-
-// send retries until the next consumer accepts the payload or rejects it permanently.
-func (r *Reader) send(ctx context.Context, path string, payload ingest.Payload) error {
-	retry := r.Retry
-	retry.Reset()
-	for {
-		err := r.ingester.Ingest(ctx, payload, nil)
-		rejected, ok := errors.AsType[*ingest.PipelineError](err)
-		if !ok || consumererror.IsPermanent(rejected) {
-			return err
-		}
-		payload.Resent = true // and is translated again, since its consumer may have changed it
-		after := retry.NextBackOff()
-		r.Logger.Debug("Pipeline temporarily unavailable; will retry", zap.String("path", path), zap.Duration("after", after), zap.Error(err))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(after):
-		}
-	}
+		Resent:      file.Resent,
+	}, nil)
 }

@@ -40,6 +40,7 @@ type TelemetryBuilder struct {
 	ReceiverPprofSkippedAttachments  metric.Int64Counter
 	ReceiverPprofTargetUp            metric.Int64ObservableGauge
 	ReceiverPprofTranslationDuration metric.Float64Histogram
+	ReceiverPprofUnmatchedFiles      metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -168,6 +169,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithDescription("Time to translate a decompressed profile to OTLP. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofUnmatchedFiles, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_unmatched_files",
+		metric.WithDescription("Files that were read without attributes because path_attributes does not match their path. [Development]"),
+		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -35,6 +35,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverPprofScrapes.Add(context.Background(), 1)
 	tb.ReceiverPprofSkippedAttachments.Add(context.Background(), 1)
 	tb.ReceiverPprofTranslationDuration.Record(context.Background(), 1)
+	tb.ReceiverPprofUnmatchedFiles.Add(context.Background(), 1)
 	AssertEqualReceiverPprofBaselineResets(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -70,6 +71,9 @@ func TestSetupTelemetry(t *testing.T) {
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofTranslationDuration(t, testTel,
 		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofUnmatchedFiles(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
 	require.NoError(t, testTel.Shutdown(context.Background()))
