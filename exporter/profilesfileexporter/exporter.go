@@ -121,6 +121,10 @@ func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error 
 func (e *fileExporter) writeGroup(g group, o *outcome) {
 	profiles := g.profiles.ProfileCount()
 	err := e.marshal(g.profiles, func(r record) {
+		if r.data == nil {
+			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
+			return
+		}
 		err := e.writer.Append(segment.Record{Data: r.data, Group: g.names, Summary: r.summary})
 		switch {
 		case err == nil:

@@ -293,8 +293,7 @@ func TestPprof(t *testing.T) {
 			if random.IntN(2) == 0 {
 				pd.MarkReadOnly()
 			}
-			converted := convertPprof(t, pd)
-			for _, p := range converted {
+			for _, p := range convertPprof(t, pd) {
 				want[p]++
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
@@ -334,14 +333,35 @@ func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
 	return pd
 }
 
-// convertPprof gives the text of each pprof that pd makes.
+// Nothing is written for a pprof without samples, such as the mutex profile of a process
+// without contention.
+func TestPprofWithoutSamplesIsNotWritten(t *testing.T) {
+	cfg := pprofConfig(t)
+	e, telemetry, _ := telling(t, cfg)
+	require.NoError(t, e.start(t.Context(), nil))
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "contentions", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}},
+		PeriodType: &profile.ValueType{Type: "contentions", Unit: "count"}, Period: 1, TimeNanos: 1,
+	}
+	var encoded bytes.Buffer
+	require.NoError(t, p.WriteUncompressed(&encoded))
+	require.NoError(t, e.consume(t.Context(), unmarshalPprof(t, encoded.Bytes())))
+	require.NoError(t, e.shutdown(t.Context()))
+	assert.Empty(t, list(t, cfg.Directory))
+	assert.Equal(t, map[string]int64{"otelcol_exporter_profiles_file_empty_profiles": 2}, sums(t, telemetry))
+}
+
+// convertPprof gives the text of each pprof with samples that pd makes.
 func convertPprof(t testing.TB, pd pprofile.Profiles) []string {
 	converted, err := pproftranslator.Marshaler{}.ConvertProfiles(pd)
 	require.NoError(t, err)
 	var texts []string
 	for _, p := range converted {
+		if len(p.Sample) == 0 {
+			continue
+		}
 		var encoded bytes.Buffer
-		require.NoError(t, p.WriteUncompressed(&encoded))
+		require.NoError(t, pproftranslator.WritePprof(&encoded, p))
 		read, err := profile.ParseUncompressed(encoded.Bytes())
 		require.NoError(t, err)
 		texts = append(texts, read.String())

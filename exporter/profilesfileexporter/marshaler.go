@@ -15,7 +15,7 @@ import (
 
 // record is what is written at once.
 type record struct {
-	data      []byte
+	data      []byte // nil for a pprof without samples, which is not written
 	summary   segment.Summary
 	converted *pproftranslator.Converted // the pprof that it is; nil means all profiles of the group
 }
@@ -74,18 +74,19 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 	var first error
 	rejected := 0
 	for p, err := range (pproftranslator.Marshaler{}).All(pd) {
+		if err == nil && len(p.Sample) == 0 {
+			add(record{converted: &p})
+			continue
+		}
 		var data bytes.Buffer
 		if err == nil {
-			err = p.WriteUncompressed(&data)
+			err = pproftranslator.WritePprof(&data, p.Profile)
 		}
 		if err != nil {
 			rejected++
 			if first == nil {
 				first = err
 			}
-			continue
-		}
-		if data.Len() == 0 {
 			continue
 		}
 		summary := segment.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services}

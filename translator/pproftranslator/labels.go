@@ -118,6 +118,9 @@ func (d *decoder) checkLabel(l *label) error {
 		if err := d.checkStrings(l.unit); err != nil {
 			return fmt.Errorf("num_unit: %w", err)
 		}
+		if len(d.bytes(l.unit)) == 0 { // WritePprof writes 0 without a unit so
+			l.unit = 0
+		}
 		return nil
 	}
 	if err := d.checkStrings(l.text); err != nil {

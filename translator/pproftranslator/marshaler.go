@@ -70,14 +70,14 @@ func (m Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 		return nil, fmt.Errorf("the profiles make %d pprofs, want exactly one", len(converted))
 	}
 	var buf bytes.Buffer
-	if err := converted[0].WriteUncompressed(&buf); err != nil {
-		return nil, fmt.Errorf("writing a pprof: %w", err)
+	if err := WritePprof(&buf, converted[0]); err != nil {
+		return nil, err
 	}
 	return buf.Bytes(), nil
 }
 
 // ConvertProfiles returns the pprofs that pd holds, in the order of the first Profile of
-// each. They pass CheckValid, and equal input gives equal pprofs.
+// each. WritePprof writes one without loss. They pass CheckValid, and equal input gives equal pprofs.
 //
 // It does not change pd, which may be read-only and shared. The result belongs to the
 // caller and refers to nothing of pd but its strings.

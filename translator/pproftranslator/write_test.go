@@ -1,0 +1,77 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// Integers of 0 without a unit and empty strings survive google/pprof's reader and ours,
+// alone and beside others.
+func TestEmptyLabelsSurvive(t *testing.T) {
+	o := newOTLP()
+	sp := o.scope()
+	p := o.profile(sp, "a", "u")
+	addValue(p, 0, 1, o.attr("zero", int64(0), ""))
+	addValue(p, 0, 2, o.attr("zeros", []any{int64(0), int64(5), int64(0)}, ""))
+	addValue(p, 0, 3, o.attr("unit", []any{int64(0), int64(7)}, "bytes"))
+	addValue(p, 0, 4, o.attr("units", []any{
+		"", "text", map[string]any{"value": int64(0)}, map[string]any{"value": int64(3), "unit": "bytes"},
+	}, ""))
+	addValue(p, 0, 5, o.attr("zero", int64(0), ""), o.attr("one", int64(1), ""), o.attr("text", "", ""))
+
+	data, err := Marshaler{}.MarshalProfiles(o.Profiles)
+	require.NoError(t, err)
+	read, err := profile.ParseUncompressed(data)
+	require.NoError(t, err)
+	require.NoError(t, read.CheckValid())
+	var numbers []map[string][]int64
+	for _, s := range read.Sample {
+		numbers = append(numbers, s.NumLabel)
+	}
+	require.Equal(t, []map[string][]int64{
+		{"zero": {0}}, {"zeros": {0, 5, 0}}, {"unit": {0, 7}}, {"units": {0, 3}}, {"zero": {0}, "one": {1}},
+	}, numbers)
+	require.Equal(t, []string{"", "bytes"}, read.Sample[3].NumUnit["units"])
+	require.Equal(t, []string{"", "text"}, read.Sample[3].Label["units"])
+	require.Equal(t, map[string][]string{"text": {""}}, read.Sample[4].Label)
+
+	back, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+	require.NoError(t, err)
+	want, err := profiletest.Expand(o.Profiles)
+	require.NoError(t, err)
+	got, err := profiletest.Expand(back)
+	require.NoError(t, err)
+	options := profiletest.Options{IgnoreScope: true, IgnoreResource: true}
+	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
+}
+
+// WritePprof leaves the profile as it was, and without zeros writes what google/pprof does.
+func TestWritePprofDoesNotChangeTheProfile(t *testing.T) {
+	r := rand.New(rand.NewPCG(profiletest.Seed(t), 5))
+	zeros := 0
+	for range profiletest.Rounds(t, 200, 5000) {
+		p := profiletest.GeneratePprof(r)
+		var plain, written bytes.Buffer
+		require.NoError(t, p.WriteUncompressed(&plain))
+		require.NoError(t, WritePprof(&written, p))
+		if marked, restore := markEmpty(p); marked {
+			zeros++
+			restore()
+		} else {
+			require.Equal(t, plain.Bytes(), written.Bytes())
+		}
+		var again bytes.Buffer
+		require.NoError(t, p.WriteUncompressed(&again))
+		require.Equal(t, plain.Bytes(), again.Bytes())
+	}
+	require.NotZero(t, zeros)
+}
