@@ -19,6 +19,7 @@ func (im *importer) apply(w *Window, p *Payload) {
 	one := len(w.options.SplitBy) == 0 || p.pd.ResourceProfiles().Len() == 1
 	for i := range im.rows {
 		im.rows[i] = slices.Grow(im.rows[i][:0], len(im.identities))[:len(im.identities)]
+		clear(im.rows[i])
 	}
 	next := 0
 	for _, rp := range p.pd.ResourceProfiles().All() {
@@ -63,7 +64,8 @@ func (im *importer) applyBases(w *Window, partition string, profiles []incoming)
 }
 
 func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfiles, types []sampletypes.Type, profiles []incoming) {
-	var scopes [2]*scope // of intervals, and of snapshots
+	clear(im.scopes)
+	var last [2]numberedScope // of intervals, and of snapshots
 	for i := range profiles {
 		p := &profiles[i]
 		if p.skip {
@@ -73,14 +75,16 @@ func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfile
 		if p.snapshot {
 			kind = 1
 		}
-		if scopes[kind] == nil {
-			scopes[kind] = im.scope(w, to, sp, types, p.snapshot)
-			rows := im.rows[kind][profiles[0].firstIdentity:profiles[len(profiles)-1].lastIdentity]
-			for n := range rows {
-				rows[n] = skipped
+		if last[kind].scope == nil || last[kind].slot != p.slot {
+			key := scopeKey{p.snapshot, p.slot}
+			s, found := im.scopes[key]
+			if !found {
+				s = numberedScope{im.scope(w, to, sp, types, key), int32(len(im.scopes) + 1)}
+				im.scopes[key] = s
 			}
+			last[kind] = s
 		}
-		im.applyProfile(w, w.partitions[to.partition], scopes[kind], p, i, im.rows[kind])
+		im.applyProfile(w, w.partitions[to.partition], last[kind], p, i, im.rows[kind])
 	}
 }
 
@@ -122,7 +126,7 @@ const (
 	tagLatest byte = 2
 )
 
-func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, types []sampletypes.Type, snapshot bool) *scope {
+func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, types []sampletypes.Type, of scopeKey) *scope {
 	attributes := withoutSampleTypes(sp.Scope().Attributes())
 	im.key = dictionary.AppendMap(im.key[:0], attributes)
 	for _, t := range types {
@@ -131,19 +135,21 @@ func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, typ
 	im.key = im.key.AppendInt(int64(len(types)))
 	name, version, schemaURL := dictionary.ValidUTF8(sp.Scope().Name()), dictionary.ValidUTF8(sp.Scope().Version()), dictionary.ValidUTF8(sp.SchemaUrl())
 	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
+	im.key = im.key.AppendInt(int64(of.slot.length)).AppendInt(int64(of.slot.number))
 	content := len(im.key)
-	latest := snapshot && w.options.Snapshots == SnapshotsLatest
+	latest := of.snapshot && w.options.Snapshots == SnapshotsLatest
+	kept := of.snapshot && w.options.Snapshots == SnapshotsKeep
 	switch {
 	case latest:
 		im.key = append(append(im.key, tagLatest), im.original...)
-	case snapshot && w.options.Snapshots == SnapshotsKeep:
+	case kept:
 		w.kept++
 		im.key = append(im.key, tagKept).AppendInt(int64(w.kept))
 	}
 	s := r.scopes[string(im.key)]
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL, types: types,
+			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL, types: types, slot: of.slot,
 			content: string(im.key[:content]), profiles: map[profileKey]*mergedProfile{},
 		}
 		if latest {
@@ -155,17 +161,21 @@ func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, typ
 		r.scopes[string(im.key)] = s
 		w.size += entrySize + 5*len(im.key)
 	}
+	if _, known := w.slots[of.slot]; !known && !kept {
+		w.slots[of.slot] = struct{}{}
+		w.size += slotSize
+	}
 	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), sp.Scope().DroppedAttributesCount()))
 	return s
 }
 
-func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incoming, place int, rows []int32) {
+func (im *importer) applyProfile(w *Window, of *partition, to numberedScope, p *incoming, place int, rows []row) {
 	samples := p.profile.Samples()
 	w.counts.Profiles++
 	of.Profiles++
 	w.counts.Samples += samples.Len()
 	of.Samples += samples.Len()
-	target := target{w: w, scope: to, profile: p, place: place}
+	target := target{w: w, scope: to.scope, profile: p, place: place}
 	if isVerbatim(p.profile) {
 		p.key.original = w.counts.Profiles
 		verbatim := &target.of(shapeValues).verbatim
@@ -175,7 +185,7 @@ func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incomin
 		target.done()
 		return
 	}
-	if to.latest != nil && !w.supersede(to, p, of) {
+	if to.latest != nil && !w.supersede(to.scope, p, of) {
 		return
 	}
 	w.size -= to.samples.Retained()
@@ -183,24 +193,25 @@ func (im *importer) applyProfile(w *Window, of *partition, to *scope, p *incomin
 		if n < 0 {
 			continue
 		}
-		if rows[n] == skipped {
+		if rows[n].scope != to.number {
 			identity := im.identities[n]
-			rows[n] = to.samples.Number(identity.stack, identity.set, identity.link)
+			rows[n] = row{to.number, to.samples.Number(identity.stack, identity.set, identity.link)}
 		}
+		at := rows[n].row
 		s := samples.At(i)
 		values, times := s.Values(), s.TimestampsUnixNano()
 		switch {
 		case times.Len() == 0 && values.Len() == 0: // it says nothing
 		case im.subtract:
-			target.of(shapeValues).subtractValues(rows[n], values)
+			target.of(shapeValues).subtractValues(at, values)
 		case times.Len() == 0 || w.options.DropTimestamps && values.Len() > 0:
-			target.of(shapeValues).addValues(rows[n], values)
+			target.of(shapeValues).addValues(at, values)
 		case w.options.DropTimestamps:
-			target.of(shapeValues).column.add(rows[n], int64(times.Len()))
+			target.of(shapeValues).column.add(at, int64(times.Len()))
 		case values.Len() == 0:
-			target.of(shapeTimes).addTimes(rows[n], values, times)
+			target.of(shapeTimes).addTimes(at, values, times)
 		default:
-			target.of(shapeBoth).addTimes(rows[n], values, times)
+			target.of(shapeBoth).addTimes(at, values, times)
 		}
 	}
 	if target.found == [shapes]*mergedProfile{} {

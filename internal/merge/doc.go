@@ -9,8 +9,9 @@
 // payload for each partition of [Options.SplitBy]. A Window is not safe for concurrent
 // use.
 //
-// Profiles merge when resource, scope, sample type, period type, period, attributes and
-// sample shape (values, timestamps or both) are equal. A merged Profile covers the time
+// Profiles merge when slot, resource, scope, sample type, period type, period, attributes and
+// sample shape (values, timestamps or both) are equal. A slot is the span of the clock in
+// which a Profile ends, see [Options.SlotLength]. A merged Profile covers the time
 // of all its sources. Values are summed exactly by sample identity, which is {stack, set
 // of attributes, link}; a sum beyond int64 is split over further Profiles. Timestamps and
 // their values are appended. [Snapshots] says how snapshots merge. A Profile with an

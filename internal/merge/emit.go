@@ -29,11 +29,13 @@ func (w *Window) Emit(partition string) pprofile.Profiles {
 	if len(w.partitions) < 2 {
 		w.emitter = nil // its memory is not needed while the payload is passed on
 	}
-	var bases map[int32]uint64
-	if p := w.partitions[partition]; p != nil {
-		bases = p.bases
+	p := w.partitions[partition]
+	if p == nil {
+		return pprofile.NewProfiles()
 	}
-	return e.emit(e.resources[partition], bases)
+	pd, empty := e.emit(e.resources[partition], p.bases)
+	p.Empty = empty
+	return pd
 }
 
 // emitter writes what a window has merged. It keeps its memory from partition to partition.
@@ -45,15 +47,22 @@ type emitter struct {
 	attribute []int32
 	kept      []sample
 	orders    []order
-	ordered   []sample
+	ranks     []int32 // by row of the scope: its place in the order of samples
 	parts     []int64
-	positions []int32
 	content   []byte
 }
 
+// sortedResource is a resource with its scopes in the order of the output.
 type sortedResource struct {
 	*resource
-	scopes []*scope // in the order of the output
+	scopes []sortedScope
+}
+
+// sortedScope is a scope with the Profiles that are written. They are in the order of the output
+// once the dictionary is ranked.
+type sortedScope struct {
+	*scope
+	profiles []*mergedProfile
 }
 
 func newEmitter(w *Window) *emitter {
@@ -65,8 +74,9 @@ func newEmitter(w *Window) *emitter {
 	return e
 }
 
-// emit writes resources. bases are where rebased mappings start.
-func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.Profiles {
+// emit writes resources. bases are where rebased mappings start. empty is the number of Profiles
+// that are left out because they have no samples.
+func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofile.Profiles, empty int) {
 	if e.canonical == nil {
 		e.canonical = dictionary.NewCanonical(e.w.tables)
 	} else {
@@ -74,14 +84,21 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.P
 	}
 	e.sorted = e.sorted[:0]
 	for _, r := range resources {
-		to := sortedResource{r, scopesOf(r)}
-		for _, s := range to.scopes {
-			e.use(s)
+		to := sortedResource{resource: r}
+		for _, s := range scopesOf(r) {
+			profiles := e.use(s)
+			empty += len(s.profiles) - len(profiles)
+			if len(profiles) > 0 {
+				to.scopes = append(to.scopes, sortedScope{s, profiles})
+			}
 		}
-		e.sorted = append(e.sorted, to)
+		slices.SortStableFunc(to.scopes, sortedScope.compare)
+		if len(to.scopes) > 0 {
+			e.sorted = append(e.sorted, to)
+		}
 	}
 	e.canonical.Rank()
-	pd := pprofile.NewProfiles()
+	pd = pprofile.NewProfiles()
 	for _, r := range e.sorted {
 		rp := pd.ResourceProfiles().AppendEmpty()
 		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
@@ -101,11 +118,11 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) pprofile.P
 		}
 	}
 	e.setIDs(pd, tables.Sum(nil))
-	return pd
+	return pd, empty
 }
 
-// scopesOf orders the scopes of a resource: by the lowest place of their profiles, snapshots by
-// time, then by content. The latest snapshots of resources that have become equal are summed.
+// scopesOf orders the scopes of a resource by content. The latest snapshots of resources that
+// have become equal are summed.
 func scopesOf(r *resource) []*scope {
 	var scopes []*scope
 	latest := map[string][]*scope{} // by content
@@ -120,14 +137,16 @@ func scopesOf(r *resource) []*scope {
 	for _, key := range slices.Sorted(maps.Keys(latest)) {
 		scopes = append(scopes, sumOf(latest[key]))
 	}
-	slices.SortStableFunc(scopes, func(a, b *scope) int {
-		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.snapshotTime(), b.snapshotTime()))
-	})
 	return scopes
 }
 
+// compare orders by the lowest place of the profiles, then by time.
+func (s sortedScope) compare(other sortedScope) int {
+	return cmp.Or(cmp.Compare(s.place(), other.place()), cmp.Compare(s.time(), other.time()))
+}
+
 // place is the lowest place of a profile in s.
-func (s *scope) place() int {
+func (s sortedScope) place() int {
 	least := math.MaxInt
 	for _, p := range s.profiles {
 		least = min(least, p.place)
@@ -135,26 +154,32 @@ func (s *scope) place() int {
 	return least
 }
 
-// snapshotTime is the earliest time of the snapshots in s, 0 if it has none.
-func (s *scope) snapshotTime() uint64 {
-	time := uint64(0)
-	for key := range s.profiles {
-		if key.time != 0 && (time == 0 || key.time < time) {
-			time = key.time
+// time is the start of the slot of s or, without one, the earliest time of the snapshots in s.
+func (s sortedScope) time() uint64 {
+	time := s.slot.start()
+	for _, p := range s.profiles {
+		if p.key.time != 0 && (time == 0 || p.key.time < time) {
+			time = p.key.time
 		}
 	}
 	return time
 }
 
-// use marks everything in the tables that the output of s refers to.
-func (e *emitter) use(s *scope) {
+// use marks everything in the tables that the output of s refers to. It returns the profiles of
+// s that are written.
+func (e *emitter) use(s *scope) (profiles []*mergedProfile) {
 	c := e.canonical
 	for key, p := range s.profiles {
+		kept := e.keep(s, p)
+		if e.w.options.DropEmptyProfiles && len(kept) == 0 && key.original == 0 {
+			continue
+		}
+		profiles = append(profiles, p)
 		for _, v := range p.verbatim.samples {
 			c.UseSample(v.stack, v.set, v.link)
 		}
-		for _, kept := range e.keep(s, p) {
-			c.UseSample(kept.stack, kept.set, kept.link)
+		for _, k := range kept {
+			c.UseSample(k.stack, k.set, k.link)
 		}
 		c.UseString(key.sampleType)
 		c.UseString(key.sampleUnit)
@@ -162,28 +187,31 @@ func (e *emitter) use(s *scope) {
 		c.UseString(key.periodUnit)
 		c.UseSet(key.attributes)
 	}
+	return profiles
 }
 
-func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s *scope) {
-	sp.Scope().SetName(s.scope.Name())
-	sp.Scope().SetVersion(s.scope.Version())
-	sp.Scope().SetDroppedAttributesCount(s.scope.DroppedAttributesCount())
+func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s sortedScope) {
+	sp.Scope().SetName(s.scope.scope.Name())
+	sp.Scope().SetVersion(s.scope.scope.Version())
+	sp.Scope().SetDroppedAttributesCount(s.scope.scope.DroppedAttributesCount())
 	sp.SetSchemaUrl(s.schemaURL)
 
+	slices.SortFunc(s.profiles, e.compareProfiles)
+	e.rankSamples(s)
 	var order []int // by Profile: the number of its sample type
-	for _, p := range slices.SortedFunc(maps.Values(s.profiles), e.compareProfiles) {
+	for _, p := range s.profiles {
 		to := sp.Profiles().AppendEmpty()
 		e.emitHeader(to, p)
 		if p.sources == 1 {
 			to.SetProfileID(p.id)
 		}
-		switch kept := e.samples(s, p); {
+		switch {
 		case p.key.original != 0:
 			e.emitVerbatim(to, &p.verbatim)
 		case p.key.shape == shapeValues:
-			e.emitValues(sp.Profiles(), to, p, kept)
+			e.emitValues(sp.Profiles(), to, p, e.samples(s.scope, p))
 		default:
-			e.emitEvents(to, s, p, kept)
+			e.emitEvents(to, s.scope, p)
 		}
 		for number := s.number(e.w.tables, p); len(order) < sp.Profiles().Len(); {
 			order = append(order, number)

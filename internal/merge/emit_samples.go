@@ -12,7 +12,10 @@ import (
 
 // sample is a sample to be written: its identity, its row and, for shapeValues, its position
 // in the column.
-type sample struct{ row, position, stack, set, link int32 }
+type sample struct {
+	identity
+	row, position int32
+}
 
 // keep returns the samples of p without those that are dropped for being zero, in memory that
 // the next call overwrites.
@@ -20,7 +23,7 @@ func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
 	e.kept = e.kept[:0]
 	add := func(row, position int32) {
 		stack, set, link := s.samples.Identity(row)
-		e.kept = append(e.kept, sample{row, position, stack, set, link})
+		e.kept = append(e.kept, sample{identity{stack, set, link}, row, position})
 	}
 	if p.key.shape == shapeValues {
 		for i, row := range p.column.rows {
@@ -38,11 +41,11 @@ func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
 	return e.kept
 }
 
-// order is the place of a sample in the output: by attribute set, sum, stack and link, all but
-// the sum by rank. at is its index among those kept.
+// order is the place of a row in the output: by attribute set, sum, stack and link. The sum is that
+// of the first Profile of the scope that has the row, the others are ranks.
 type order struct {
-	carry, sum           int64
-	set, stack, link, at int32
+	carry, sum            int64
+	set, stack, link, row int32
 }
 
 func (a order) compare(b order) int {
@@ -59,29 +62,41 @@ func (a order) compare(b order) int {
 	return cmp.Compare(a.link, b.link)
 }
 
-// samples returns the samples of p in the order that compressed best of those tried: by
-// attribute set, then value, then stack. gzip finds equal neighbours, and sample types that
-// are multiples of each other get the same order. The next call overwrites the memory.
-func (e *emitter) samples(s *scope, p *mergedProfile) []sample {
-	kept := e.keep(s, p)
+// rankSamples ranks the samples of all profiles of s, which list equal identities in one order:
+// some consumers pair the samples of siblings by their index. Of the orders tried this one
+// compressed best: gzip finds equal neighbours, also in siblings whose values are multiples.
+func (e *emitter) rankSamples(s sortedScope) {
 	e.orders = e.orders[:0]
-	for n, k := range kept {
-		o := order{at: int32(n)}
-		o.stack, o.set, o.link = e.canonical.Ranks(k.stack, k.set, k.link)
-		if p.key.shape == shapeValues {
-			o.carry, o.sum = p.column.sum(k.position)
+	e.ranks = slices.Grow(e.ranks[:0], s.samples.Len())[:s.samples.Len()]
+	clear(e.ranks)
+	for _, p := range s.profiles {
+		for _, k := range e.keep(s.scope, p) {
+			if e.ranks[k.row] != 0 {
+				continue
+			}
+			e.ranks[k.row] = 1 // not yet its rank
+			o := order{row: k.row}
+			o.stack, o.set, o.link = e.canonical.Ranks(k.stack, k.set, k.link)
+			if p.key.shape == shapeValues {
+				o.carry, o.sum = p.column.sum(k.position)
+			}
+			e.orders = append(e.orders, o)
 		}
-		e.orders = append(e.orders, o)
 	}
 	slices.SortFunc(e.orders, order.compare)
-	e.ordered = slices.Grow(e.ordered[:0], len(kept))
-	for _, o := range e.orders {
-		e.ordered = append(e.ordered, kept[o.at])
+	for rank, o := range e.orders {
+		e.ranks[o.row] = int32(rank)
 	}
-	return e.ordered
 }
 
-func (e *emitter) emitIdentity(to pprofile.Sample, from sample) {
+// samples returns the samples of p in their order. The next call overwrites the memory.
+func (e *emitter) samples(s *scope, p *mergedProfile) []sample {
+	kept := e.keep(s, p)
+	slices.SortFunc(kept, func(a, b sample) int { return cmp.Compare(e.ranks[a.row], e.ranks[b.row]) })
+	return kept
+}
+
+func (e *emitter) emitIdentity(to pprofile.Sample, from identity) {
 	to.SetStackIndex(e.canonical.Stack(from.stack))
 	to.SetLinkIndex(e.canonical.Link(from.link))
 	if from.set != 0 {
@@ -109,25 +124,18 @@ func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, first pprofile.Pro
 				to = further[n-1].Samples()
 			}
 			sample := to.AppendEmpty()
-			e.emitIdentity(sample, from)
+			e.emitIdentity(sample, from.identity)
 			sample.Values().Append(part)
 		}
 	}
 }
 
 // emitEvents writes the samples with timestamps, each in the order of time.
-func (e *emitter) emitEvents(to pprofile.Profile, s *scope, p *mergedProfile, kept []sample) {
-	// By row. Only the rows of kept are written and read, so that many small profiles of a large
-	// scope cost no more than their samples.
-	e.positions = slices.Grow(e.positions[:0], s.samples.Len())
-	position := e.positions[:s.samples.Len()]
-	for n, from := range kept {
-		position[from.row] = int32(n)
-	}
+func (e *emitter) emitEvents(to pprofile.Profile, s *scope, p *mergedProfile) {
 	events := slices.Clone(p.events)
 	slices.SortFunc(events, func(a, b event) int {
 		return cmp.Or(
-			cmp.Compare(position[a.row], position[b.row]),
+			cmp.Compare(e.ranks[a.row], e.ranks[b.row]),
 			cmp.Compare(a.time, b.time),
 			cmp.Compare(a.value, b.value),
 		)
@@ -137,8 +145,9 @@ func (e *emitter) emitEvents(to pprofile.Profile, s *scope, p *mergedProfile, ke
 		for stop < len(events) && events[stop].row == row {
 			stop++
 		}
+		stack, set, link := s.samples.Identity(row)
 		sample := to.Samples().AppendEmpty()
-		e.emitIdentity(sample, kept[position[row]])
+		e.emitIdentity(sample, identity{stack, set, link})
 		sample.TimestampsUnixNano().EnsureCapacity(stop - start)
 		for _, event := range events[start:stop] {
 			sample.TimestampsUnixNano().Append(event.time)

@@ -24,9 +24,10 @@ type importer struct {
 	// By sample of all Profiles: its identity, an index of identities. A sample that is
 	// skipped has the complement of that, or skipped if it is not known.
 	samples []int32
-	// By identity: its row in the scope of intervals, and in that of snapshots; or skipped.
-	rows     [2][]int32
-	subtract bool // values are subtracted
+	// By identity: its row in the last scope of intervals that had it, and of snapshots.
+	rows     [2][]row
+	scopes   map[scopeKey]numberedScope // of the ScopeProfiles that is being added
+	subtract bool                       // values are subtracted
 
 	bases    []dictionary.Base
 	dropped  []bool // by source attribute: samples lose it
@@ -37,12 +38,27 @@ type importer struct {
 }
 
 // importers keep their memory from payload to payload.
-var importers = sync.Pool{New: func() any { return new(importer) }}
+var importers = sync.Pool{New: func() any { return &importer{scopes: map[scopeKey]numberedScope{}} }}
 
 // identity is a sample identity in the tables of the window.
 type identity struct{ stack, set, link int32 }
 
 const skipped = -1 << 31
+
+// row is the row of an identity in a numberedScope.
+type row struct{ scope, row int32 }
+
+// scopeKey tells apart the scopes that the Profiles of one ScopeProfiles go into.
+type scopeKey struct {
+	snapshot bool
+	slot     slot
+}
+
+// numberedScope is one of these scopes. The first has number 1.
+type numberedScope struct {
+	*scope
+	number int32
+}
 
 // sameIdentity returns whether two samples of one payload have the same identity there.
 func sameIdentity(a, b pprofile.Sample) bool {
@@ -57,11 +73,10 @@ func sameIdentity(a, b pprofile.Sample) bool {
 type incoming struct {
 	profile  pprofile.Profile
 	key      profileKey // in the tables of the window
+	slot     slot
 	snapshot bool
 	skip     bool
 	first    int // its first sample, in importer.samples
-	// The identities that none of the Profiles of its scope before it has.
-	firstIdentity, lastIdentity int
 }
 
 // Add merges p, without the Profiles that p says to skip. On an error, which wraps
@@ -93,10 +108,11 @@ func (w *Window) add(p *Payload, subtract bool) error {
 // release gives im back without the payload. It keeps its memory if that is not too much.
 func (im *importer) release() {
 	const most = 1 << 20
-	if cap(im.identities)*3+cap(im.samples)+cap(im.rows[0])*2+im.remap.Len() > most {
+	if cap(im.identities)*3+cap(im.samples)+cap(im.rows[0])*4+im.remap.Len() > most {
 		return
 	}
 	clear(im.profiles)
+	clear(im.scopes)
 	im.remap.Reset(pprofile.NewProfilesDictionary(), nil)
 	importers.Put(im)
 }
@@ -129,7 +145,6 @@ func (im *importer) read(w *Window, p *Payload) error {
 				n := len(im.profiles)
 				im.profiles = append(im.profiles, incoming{
 					profile: from, first: len(im.samples), skip: p.Profiles[n].Skip,
-					firstIdentity: len(im.identities), lastIdentity: len(im.identities),
 				})
 				if im.profiles[n].skip {
 					continue
@@ -141,7 +156,6 @@ func (im *importer) read(w *Window, p *Payload) error {
 					im.readSamples(w, from.Samples(), sibling)
 					sibling = &incoming{profile: from, first: im.profiles[n].first}
 				}
-				im.profiles[n].lastIdentity = len(im.identities)
 				if err := w.tables.Err(); err != nil {
 					return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].profiles[%d]: %w", i, j, k, err)
 				}
@@ -164,6 +178,8 @@ func (im *importer) readHeader(w *Window, to *incoming) {
 	to.snapshot = w.isSnapshot(p, key)
 	if to.snapshot && w.options.Snapshots == SnapshotsKeep {
 		key.time, key.duration = uint64(p.Time()), p.DurationNano()
+	} else {
+		to.slot = slotOf(p, uint64(w.options.SlotLength))
 	}
 	to.key = key
 }

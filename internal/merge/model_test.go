@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -58,6 +59,35 @@ func header(e profiletest.Expanded) string {
 	return fmt.Sprintf("%q %#v", all, all) // neither of these alone tells all values apart
 }
 
+// slot is the slot of e. Its length is told by the period: see inSlots.
+func (m *model) slot(e *profiletest.Expanded) string {
+	if m.options.SlotLength == 0 || e.Time == 0 {
+		return ""
+	}
+	length := new(big.Int).Lsh(big.NewInt(int64(m.options.SlotLength)), uint(e.Period))
+	end := new(big.Int).Add(new(big.Int).SetUint64(e.Time), new(big.Int).SetUint64(e.Duration))
+	return fmt.Sprint(length, " ", end.Div(end, length))
+}
+
+// inSlots gives all Profiles times of a few slots, and durations for slots of several lengths:
+// for 2^n times the shortest their period is n.
+func inSlots(r *rand.Rand, window time.Duration, all []profiletest.Expanded) []profiletest.Expanded {
+	for i := range all {
+		e, shift := &all[i], r.Uint64N(3)
+		length := uint64(window) << shift
+		e.Period = int64(shift)
+		e.Duration = length - r.Uint64N(length/2)
+		if shift == 0 {
+			e.Duration = r.Uint64N(3) * length / 2
+		}
+		e.Time = 1_700_000_000_000_000_000 + r.Uint64N(5)*length/2
+		if r.IntN(6) == 0 {
+			e.Time = 0
+		}
+	}
+	return all
+}
+
 // flush returns what is to come out, of all partitions together.
 func (m *model) flush() []profiletest.Expanded {
 	type last struct {
@@ -68,7 +98,7 @@ func (m *model) flush() []profiletest.Expanded {
 	if m.options.Snapshots == SnapshotsLatest {
 		for _, e := range m.added {
 			if m.isSnapshot(&e.Expanded) && e.PayloadFormat == "" {
-				key, l := header(e.Expanded), last{e.Time, e.payload}
+				key, l := m.slot(&e.Expanded)+header(e.Expanded), last{e.Time, e.payload}
 				if old, ok := latest[key]; !ok || l.time > old.time || l.time == old.time && l.payload > old.payload {
 					latest[key] = l
 				}
@@ -77,7 +107,7 @@ func (m *model) flush() []profiletest.Expanded {
 	}
 	var out []profiletest.Expanded
 	for _, e := range m.added {
-		if l, ok := latest[header(e.Expanded)]; ok && m.isSnapshot(&e.Expanded) && e.PayloadFormat == "" &&
+		if l, ok := latest[m.slot(&e.Expanded)+header(e.Expanded)]; ok && m.isSnapshot(&e.Expanded) && e.PayloadFormat == "" &&
 			l != (last{e.Time, e.payload}) {
 			continue
 		}
@@ -96,6 +126,15 @@ func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
 	}
 	if e.PayloadFormat != "" { // its samples stay as they are
 		s.DropSampleAttributes, s.DropTimestamps = nil, false
+	}
+	if !m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep {
+		if slot := m.slot(&e); slot != "" {
+			e.Attributes = append(slices.Clone(e.Attributes), profiletest.Attribute{Key: "~slot", Value: slot})
+		}
+	}
+	merges := !m.isSnapshot(&e) || s.Snapshots == SnapshotsSum
+	if m.options.DropEmptyProfiles && e.PayloadFormat == "" && merges {
+		e.Time, e.Duration = 0, 1 // those of an empty one may be missing
 	}
 	if m.isSnapshot(&e) {
 		time := "latest"
@@ -167,8 +206,11 @@ func (m *model) frame(f profiletest.Frame, out bool) *profiletest.Frame {
 }
 
 func (m *model) normalize(all []profiletest.Expanded) []profiletest.Expanded {
-	return profiletest.Normalize(all, profiletest.Options{
+	all = profiletest.Normalize(all, profiletest.Options{
 		Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: m.options.DropZeroSamples,
+	})
+	return slices.DeleteFunc(all, func(e profiletest.Expanded) bool {
+		return m.options.DropEmptyProfiles && len(e.Samples) == 0 && e.PayloadFormat == ""
 	})
 }
 
@@ -208,8 +250,10 @@ func randomOptions(r *rand.Rand) *Options {
 	s := &Options{
 		Snapshots:           []Snapshots{SnapshotsKeep, SnapshotsLatest, SnapshotsSum}[r.IntN(3)],
 		SnapshotSampleTypes: []string{"alloc_space"},
+		SlotLength:          time.Duration(r.IntN(2)) * 10 * time.Second,
 		DropTimestamps:      r.IntN(3) == 0,
 		DropZeroSamples:     r.IntN(2) == 0,
+		DropEmptyProfiles:   r.IntN(2) == 0,
 		Coarsening: dictionary.Coarsening{
 			Granularity:    dictionary.Granularity(r.IntN(3)),
 			RebaseMappings: r.IntN(2) == 0,
@@ -272,6 +316,9 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12, round%3 == 0)
 				if round%2 == 0 {
 					expanded = alike(expanded)
+				}
+				if options.SlotLength > 0 {
+					expanded = inSlots(r, options.SlotLength, expanded)
 				}
 				pd, err := profiletest.Build(expanded)
 				require.NoError(t, err)

@@ -6,6 +6,7 @@ package merge
 import (
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -19,7 +20,7 @@ type Snapshots string
 const (
 	// SnapshotsKeep keeps those of each payload in a ScopeProfiles of their own.
 	SnapshotsKeep Snapshots = "keep"
-	// SnapshotsLatest keeps the last one of each resource.
+	// SnapshotsLatest keeps the last one of each resource in each slot.
 	SnapshotsLatest Snapshots = "latest"
 	// SnapshotsSum adds them like intervals.
 	SnapshotsSum Snapshots = "sum"
@@ -28,6 +29,9 @@ const (
 // Options decide which Profiles merge, and how. They must not change while they are in
 // use. The zero value changes nothing but what merging must, and adds snapshots.
 type Options struct {
+	// SlotLength divides the time into slots: only Profiles of one slot merge. 0 means that there
+	// are no slots.
+	SlotLength time.Duration
 	// Snapshots is how snapshots merge; "" is SnapshotsSum.
 	Snapshots Snapshots
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless
@@ -37,6 +41,8 @@ type Options struct {
 	DropTimestamps bool
 	// DropZeroSamples drops samples without timestamps whose value is 0.
 	DropZeroSamples bool
+	// DropEmptyProfiles drops merged Profiles without samples, except those with an original payload.
+	DropEmptyProfiles bool
 	// Coarsening is how finely locations are told apart.
 	Coarsening dictionary.Coarsening
 	// Keys of the attributes to drop. Samples and resources that become equal merge.

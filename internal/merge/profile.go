@@ -58,11 +58,7 @@ func (p *mergedProfile) include(from pprofile.Profile, place int) {
 		if p.start == 0 || start < p.start {
 			p.start = start
 		}
-		end := start + from.DurationNano()
-		if end < start {
-			end = math.MaxUint64
-		}
-		p.end = max(p.end, end)
+		p.end = max(p.end, endOf(start, from.DurationNano()))
 	}
 	p.dropped += min(from.DroppedAttributesCount(), math.MaxUint32-p.dropped)
 	if p.key.original != 0 {

@@ -75,7 +75,10 @@ func sumOf(scopes []*scope) *scope {
 	if len(scopes) == 1 {
 		return scopes[0]
 	}
-	sum := &scope{scope: scopes[0].scope, schemaURL: scopes[0].schemaURL, types: scopes[0].types, profiles: map[profileKey]*mergedProfile{}}
+	sum := &scope{
+		scope: scopes[0].scope, schemaURL: scopes[0].schemaURL, types: scopes[0].types, slot: scopes[0].slot,
+		profiles: map[profileKey]*mergedProfile{},
+	}
 	for _, s := range scopes {
 		rows := make([]int32, s.samples.Len())
 		for row := range rows {

@@ -64,7 +64,7 @@ func (e *emitter) emitVerbatim(p pprofile.Profile, v *verbatim) {
 	p.Samples().EnsureCapacity(len(v.samples))
 	for _, from := range v.samples {
 		to := p.Samples().AppendEmpty()
-		e.emitIdentity(to, sample{stack: from.stack, set: from.set, link: from.link})
+		e.emitIdentity(to, from.identity)
 		to.Values().FromRaw(values[:from.values])
 		to.TimestampsUnixNano().FromRaw(times[:from.times])
 		values, times = values[from.values:], times[from.times:]

@@ -21,6 +21,7 @@ type Window struct {
 	resources  map[string]*resource
 	partitions map[string]*partition
 	counts     Counts
+	slots      map[slot]struct{}
 	kept       int      // scopes of snapshots that must not merge with others
 	size       int      // bytes retained, without tables: an estimate
 	emitter    *emitter // since the last Add
@@ -33,6 +34,9 @@ type Counts struct {
 	// Superseded Profiles were replaced by a later snapshot. The counts of a partition do
 	// not include them in Profiles, nor their samples.
 	Superseded int
+	// Empty is the number of merged Profiles that Emit left out because they have no samples. It is
+	// only in the counts of a partition, after Emit.
+	Empty int
 }
 
 // partition is what is emitted as one payload.
@@ -55,7 +59,8 @@ type scope struct {
 	scope     pcommon.InstrumentationScope
 	schemaURL string
 	types     []sampletypes.Type // of the pprofs that the profiles are of; nil if unknown
-	content   string             // in binary form, without what keeps snapshots apart
+	slot      slot
+	content   string // with the slot, in binary form, without what keeps snapshots apart
 	// samples numbers the sample identities of all profiles of the scope, which usually
 	// have the same. The number of an identity is its row.
 	samples  dictionary.Samples
@@ -82,20 +87,24 @@ type profileKey struct {
 func NewWindow(options *Options) *Window {
 	return &Window{
 		options: options, tables: dictionary.New(0),
-		resources: map[string]*resource{}, partitions: map[string]*partition{},
+		resources: map[string]*resource{}, partitions: map[string]*partition{}, slots: map[slot]struct{}{},
 	}
 }
 
-// Estimates of the bytes that a resource, a scope or a profile, the base of a mapping and
-// a partition take besides their content.
+// Estimates of the bytes that a resource, a scope or a profile, the base of a mapping, a slot
+// and a partition take besides their content.
 const (
 	entrySize     = 512
 	baseSize      = 32
+	slotSize      = 32
 	partitionSize = 256
 )
 
 // Size returns an estimate of the bytes that w retains.
 func (w *Window) Size() int { return w.tables.Retained() + w.size }
+
+// Slots returns the number of slots that the merged Profiles are in.
+func (w *Window) Slots() int { return len(w.slots) }
 
 // Counts returns the counts of the whole window.
 func (w *Window) Counts() Counts { return w.counts }

@@ -282,6 +282,9 @@ func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
 			if round%2 == 0 {
 				expanded = alike(expanded)
 			}
+			if options.SlotLength > 0 {
+				expanded = inSlots(r, options.SlotLength, expanded)
+			}
 			pd, err := profiletest.Build(expanded)
 			require.NoError(t, err)
 			payloads = append(payloads, asIntervals(pd))
@@ -339,7 +342,7 @@ func TestWindowRetained(t *testing.T) {
 	w := NewWindow(defaultOptions())
 	for seed := range uint64(60) {
 		require.NoError(t, add(w, profiletest.GenerateProfiles(profiletest.NewRand(seed%20))))
-		size := w.tables.Retained() + partitionSize
+		size := w.tables.Retained() + partitionSize + slotSize*w.Slots()
 		for key, r := range w.resources {
 			size += entrySize + 4*len(key)
 			for key, s := range r.scopes {

@@ -44,8 +44,9 @@ const maxOnFlushWindow = 5 * time.Second
 
 // Config of the processor.
 type Config struct {
-	// Window is how long payloads are merged before they are sent as one. 0 merges only within each
-	// payload and sends it at once.
+	// Window is how long payloads are merged before they are sent as one. Profiles of one window merge
+	// only if they are of one slot of about this length. 0 merges only within each payload, without
+	// slots, and sends it at once.
 	Window time.Duration `mapstructure:"window"`
 	// Acknowledge says when the client gets a response: on_receive, when the payload is in the
 	// window; on_flush, when the next consumer has accepted the window. on_flush requires a window
@@ -55,7 +56,7 @@ type Config struct {
 	// and the duplicate IDs retain. Without a window, it bounds only the duplicate IDs.
 	MemoryLimit bytesize.Size `mapstructure:"memory_limit"`
 	// Snapshots says how snapshots merge: keep does not merge them, latest keeps the last one of
-	// each resource, sum adds them like intervals.
+	// each resource in each slot, sum adds them like intervals.
 	Snapshots string `mapstructure:"snapshots"`
 	// SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
 	// attribute profile.temporality says otherwise.
@@ -178,10 +179,12 @@ func (c *Config) Validate() error {
 
 func (c *Config) mergeOptions() *merge.Options {
 	return &merge.Options{
+		SlotLength:             c.Window,
 		Snapshots:              merge.Snapshots(c.Snapshots),
 		SnapshotSampleTypes:    c.SnapshotSampleTypes,
 		DropTimestamps:         c.Timestamps == timestampsDrop,
 		DropZeroSamples:        c.DropZeroSamples,
+		DropEmptyProfiles:      true,
 		Coarsening:             dictionary.Coarsening{Granularity: granularities[c.Granularity], RebaseMappings: c.RebaseMappings},
 		DropSampleAttributes:   c.DropSampleAttributes,
 		DropResourceAttributes: c.DropResourceAttributes,

@@ -34,6 +34,7 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, time.Second, cfg.RetryOnFailure.InitialInterval)
 	require.Equal(t, time.Minute, cfg.DuplicateTTL)
 	require.Equal(t, &merge.Options{
+		SlotLength: 2 * time.Second, DropEmptyProfiles: true,
 		Snapshots: merge.SnapshotsSum, SnapshotSampleTypes: []string{"live"}, DropTimestamps: true,
 		Coarsening:           dictionary.Coarsening{Granularity: dictionary.ByLine, RebaseMappings: true},
 		DropSampleAttributes: []string{"thread.id"}, DropResourceAttributes: []string{"service.instance.id"},

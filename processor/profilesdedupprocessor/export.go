@@ -87,7 +87,13 @@ func (p *dedupProcessor) sendPartition(part *partition) {
 		p.drop(part, reasonShutdown, err)
 		return
 	}
-	switch err := p.send(p.ctx, part, part.window.merged.Emit(part.key)); {
+	pd := part.window.merged.Emit(part.key)
+	p.telemetry.empty(part.window.merged.PartitionCounts(part.key).Empty)
+	if pd.ProfileCount() == 0 {
+		p.complete(part, nil) // no Profile has samples
+		return
+	}
+	switch err := p.send(p.ctx, part, pd); {
 	case err == nil:
 		p.complete(part, nil)
 	case isPermanent(err):

@@ -85,9 +85,14 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 		return consumererror.NewPermanent(err)
 	}
 	for _, part := range w.unsent {
-		failure := p.send(ctx, part, w.merged.Emit(part.key))
+		var failure error
+		pd := w.merged.Emit(part.key)
+		if pd.ProfileCount() > 0 { // otherwise no Profile has samples
+			failure = p.send(ctx, part, pd)
+		}
 		if failure == nil {
 			p.telemetry.superseded(part.counts.Superseded)
+			p.telemetry.empty(w.merged.PartitionCounts(part.key).Empty)
 		}
 		p.complete(part, failure)
 		err = preferRetryable(err, failure)

@@ -32,13 +32,12 @@ type dedupProcessor struct {
 	logger    *zap.Logger
 	telemetry *telemetry
 
-	mu        sync.Mutex // guards seen to stopping
+	mu        sync.Mutex // guards all until stopping
 	seen      *seenProfiles
 	open      *window   // nil if nothing is in it
 	pending   []*window // closed, in order; the export goroutine works on the first
 	retrySize int       // bytes of the retry queue
-	timer     *time.Timer
-	overdue   bool // the open window is closed as soon as there is room
+	started   bool
 	stopping  bool
 
 	retries []*retry      // used only by the export goroutine
@@ -48,6 +47,9 @@ type dedupProcessor struct {
 	ctx     context.Context
 	cancel  context.CancelFunc // ends the shutdown timeout
 }
+
+// maxSlots is the number of slots with which the open window is closed early.
+const maxSlots = 64
 
 // abandonTimeout is how long Shutdown waits for the next consumer after it canceled the call.
 const abandonTimeout = time.Second
@@ -82,15 +84,19 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 	if p.cfg.Window == 0 {
 		return nil
 	}
-	p.timer = time.AfterFunc(p.cfg.Window, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.overdue = p.open != nil
-		p.closeOverdue()
-	})
-	p.timer.Stop()
+	p.started = true
 	go p.export()
 	return nil
+}
+
+// expire closes w, whose time has ended, unless it is closed already.
+func (p *dedupProcessor) expire(w *window) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == w {
+		w.overdue = reasonWindow
+		p.closeOverdue()
+	}
 }
 
 // ConsumeProfiles merges pd, which it only reads. An error is permanent if pd itself is
@@ -184,8 +190,11 @@ func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partition
 			}
 		}
 		p.open.measure()
-		if p.open.size >= p.maxWindow() {
+		switch {
+		case p.open.size >= p.maxWindow():
 			p.closeIfRoom(reasonMemory)
+		case p.open.merged.Slots() >= maxSlots && p.open.overdue == "":
+			p.open.overdue = reasonSlots // closeOverdue follows
 		}
 	}
 	p.telemetry.accepted(payload, profiles, samples, bytes)
@@ -219,7 +228,7 @@ func (p *dedupProcessor) merge(payload *merge.Payload) error {
 		p.telemetry.superseded(w.merged.Counts().Superseded - superseded)
 		if p.open == nil {
 			p.open = w
-			p.timer.Reset(p.cfg.Window)
+			w.timer = time.AfterFunc(p.cfg.Window, func() { p.expire(w) })
 		}
 		return nil
 	}
@@ -295,12 +304,11 @@ func (p *dedupProcessor) closeIfRoom(why reason) bool {
 	return true
 }
 
-// closeOverdue closes the open window if its time has ended before and there is room now. The
-// caller holds mu.
+// closeOverdue closes the open window if it is overdue and there is room now. The caller holds mu.
 func (p *dedupProcessor) closeOverdue() {
-	if p.overdue {
+	if p.open != nil && p.open.overdue != "" {
 		p.seen.evict() // expired IDs may take its room
-		p.closeIfRoom(reasonWindow)
+		p.closeIfRoom(p.open.overdue)
 	}
 }
 
@@ -309,11 +317,11 @@ func (p *dedupProcessor) closeWindow(why reason) {
 	if p.open == nil {
 		return
 	}
-	p.timer.Stop()
+	p.open.timer.Stop()
 	p.telemetry.flushed(why)
 	p.open.close()
 	p.pending = append(p.pending, p.open)
-	p.open, p.overdue = nil, false
+	p.open = nil
 	p.wakeExport()
 }
 
@@ -342,7 +350,7 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.shutdown()
 	defer p.cancel()
 	p.mu.Lock()
-	started := p.timer != nil && !p.stopping
+	started := p.started && !p.stopping
 	p.stopping = true
 	if started {
 		p.closeWindow(reasonShutdown)

@@ -197,7 +197,7 @@ func TestOverdueWindowIsSent_P8(t *testing.T) {
 			synctest.Wait()
 			require.Zero(t, next.total("good"))
 			dp.mu.Lock()
-			overdue := dp.overdue
+			overdue := dp.open.overdue != ""
 			dp.mu.Unlock()
 			require.True(t, overdue)
 			time.Sleep(10 * time.Second)

@@ -23,6 +23,7 @@ const (
 	reasonWindow           reason = "window"
 	reasonMemory           reason = "memory"
 	reasonOverflow         reason = "overflow"
+	reasonSlots            reason = "slots"
 	reasonShutdown         reason = "shutdown"
 	reasonPermanent        reason = "permanent"
 	reasonRetriesExhausted reason = "retries_exhausted"
@@ -96,6 +97,11 @@ func (t *telemetry) superseded(profiles int) {
 	if profiles > 0 {
 		t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(profiles), t.withReason(reasonSuperseded))
 	}
+}
+
+// empty counts merged Profiles that are not sent because they have no samples.
+func (t *telemetry) empty(profiles int) {
+	t.add(t.builder.ProcessorProfilesDedupEmptyProfiles, profiles)
 }
 
 func (t *telemetry) rejected(r reason) {

@@ -18,6 +18,8 @@ import (
 type window struct {
 	merged     *merge.Window // nil after its last partition has been sent
 	size       int           // bytes retained, when last measured
+	timer      *time.Timer   // fires when the time of the window ends
+	overdue    reason        // if it is set, the window is closed as soon as there is room
 	keysSize   int           // bytes of the keys of all partitions
 	partitions map[string]*partition
 	unsent     []*partition // after the window was closed, in the order of their keys

@@ -1,0 +1,256 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func TestSlotOf(t *testing.T) {
+	const s = uint64(time.Second)
+	for _, test := range []struct {
+		name                    string
+		start, duration, window uint64
+		want                    slot
+	}{
+		{"no slots", 100 * s, s, 0, slot{}},
+		{"no time", 0, 5 * s, 10 * s, slot{}},
+		{"in a slot", 101 * s, 5 * s, 10 * s, slot{10 * s, 10}},
+		{"the end decides", 108 * s, 2 * s, 10 * s, slot{10 * s, 11}},
+		{"no duration", 109 * s, 0, 10 * s, slot{10 * s, 10}},
+		{"as long as a slot", 100 * s, 10 * s, 10 * s, slot{10 * s, 11}},
+		{"longer than a slot", 100 * s, 10*s + 1, 10 * s, slot{20 * s, 5}},
+		{"an hour", 3600 * s, 3600 * s, 10 * s, slot{5120 * s, 1}},
+		{"the end of the clock", math.MaxUint64, 0, 10 * s, slot{10 * s, math.MaxUint64 / (10 * s)}},
+		{"an end after that of the clock", math.MaxUint64 - 1, 5, 10 * s, slot{10 * s, math.MaxUint64 / (10 * s)}},
+		{"the longest duration", 1, math.MaxUint64, 10 * s, slot{math.MaxUint64, 1}},
+		{"a duration that just fits", 1, 1 << 63, 1, slot{1 << 63, 1}},
+		{"a duration that does not fit", 1, 1<<63 + 1, 1, slot{math.MaxUint64, 0}},
+	} {
+		p := onlyProfile(t, interval(test.start, test.duration, 1))
+		require.Equal(t, test.want, slotOf(p, test.window), test.name)
+	}
+}
+
+// slotted returns the options of a processor with this window.
+func slotted(window time.Duration) *Options {
+	options := defaultOptions()
+	options.SlotLength, options.DropEmptyProfiles = window, true
+	return options
+}
+
+// ranges are the intervals of the Profiles of pd, in order, with their sums.
+func ranges(pd pprofile.Profiles) (all []string) {
+	eachProfile(pd, func(p pprofile.Profile) {
+		sum := int64(0)
+		for _, s := range p.Samples().All() {
+			sum += s.Values().At(0)
+		}
+		start := time.Duration(p.Time())
+		all = append(all, fmt.Sprintf("%v-%v: %d", start, start+time.Duration(p.DurationNano()), sum))
+	})
+	return all
+}
+
+func between(start, end time.Duration, value int64) pprofile.Profiles {
+	return interval(uint64(start), uint64(end-start), value)
+}
+
+// What a collector that catches up receives at once keeps its intervals, in any order.
+func TestSlotsKeepIntervals_P15(t *testing.T) {
+	const windows, each = 24, 3
+	r := rand.New(rand.NewPCG(1, 1))
+	var payloads []pprofile.Profiles
+	var want []string
+	for i := range windows {
+		start := time.Hour + time.Duration(i)*time.Second
+		for n := range each {
+			payloads = append(payloads, between(start+time.Duration(n), start+999*time.Millisecond, int64(i+1)))
+		}
+		want = append(want, fmt.Sprintf("%v-%v: %d", start, start+999*time.Millisecond, each*(i+1)))
+	}
+	var bytes []byte
+	for range 10 {
+		w := NewWindow(slotted(time.Second))
+		for _, pd := range payloads {
+			require.NoError(t, add(w, pd))
+		}
+		require.Equal(t, windows, w.Slots())
+		out := w.Emit("")
+		profiletest.RequireConforms(t, out)
+		require.Equal(t, want, ranges(out))
+		require.Equal(t, windows, out.ResourceProfiles().At(0).ScopeProfiles().Len(), "siblings of one interval are a ScopeProfiles")
+		if bytes != nil {
+			require.Equal(t, bytes, marshal(t, out))
+		}
+		bytes = marshal(t, out)
+		r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
+	}
+	joined := append([]pprofile.Profiles{inOne(t, payloads[0], payloads[1])}, payloads[2:]...)
+	require.Equal(t, bytes, marshal(t, merged(t, slotted(time.Second), joined...)), "another split")
+
+	options := slotted(time.Second)
+	options.SlotLength = 0
+	require.Len(t, ranges(merged(t, options, payloads...)), 1)
+	profiletest.Injected(t, fmt.Sprintf("%d payloads of %d seconds at once", len(payloads), windows))
+}
+
+func TestSlotsOfLongProfiles(t *testing.T) {
+	payloads := []pprofile.Profiles{between(time.Hour, 2*time.Hour, 1000), between(0, 10*time.Second, 7), between(0, 10*time.Second, 7)}
+	for i := range time.Duration(360) {
+		start := time.Hour + i*10*time.Second
+		payloads = append(payloads, between(start, start+9*time.Second, 1))
+	}
+	got := ranges(merged(t, slotted(10*time.Second), payloads...))
+	require.Len(t, got, 362)
+	require.Contains(t, got, "1h0m0s-2h0m0s: 1000", "an hour's recording does not smear the others")
+	require.Contains(t, got, "0s-10s: 14", "Profiles without a time share a slot")
+	require.Contains(t, got, "1h0m10s-1h0m19s: 1")
+}
+
+func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
+	options := slotted(10 * time.Second)
+	options.Snapshots = SnapshotsLatest
+	options.DropResourceAttributes = []string{"service.instance.id"}
+	var payloads []pprofile.Profiles
+	for i := range time.Duration(30) {
+		at := time.Hour + i*time.Second
+		for n, instance := range []string{"a", "b"} {
+			payloads = append(payloads, of(between(at, at, int64(i)+int64(100*n)+1), "service.instance.id", instance))
+		}
+	}
+	require.Equal(t, []string{"1h0m9s-1h0m9s: 120", "1h0m19s-1h0m19s: 140", "1h0m29s-1h0m29s: 160"},
+		ranges(merged(t, options, payloads...)), "of each resource the last one of each slot")
+	options.Snapshots = SnapshotsSum
+	require.Len(t, ranges(merged(t, options, payloads...)), 3)
+	options.Snapshots = SnapshotsKeep
+	w := NewWindow(options)
+	for _, pd := range payloads {
+		require.NoError(t, add(w, pd))
+	}
+	require.Zero(t, w.Slots(), "snapshots that do not merge have no slots")
+	require.Len(t, ranges(w.Emit("")), 60)
+}
+
+// Profiles of one ScopeProfiles that alternate between slots go into few scopes.
+func TestSlotsOfOneScopeProfiles(t *testing.T) {
+	pd := manyStacks(50, 0)
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	profiles.At(0).SetTime(pcommon.Timestamp(time.Hour))
+	for i := range 9 {
+		p := profiles.AppendEmpty()
+		profiles.At(0).CopyTo(p)
+		p.SetTime(pcommon.Timestamp(time.Hour) + pcommon.Timestamp(i%2)*pcommon.Timestamp(time.Minute))
+	}
+	out := merged(t, slotted(time.Second), pd)
+	require.Equal(t, 2, out.ProfileCount())
+	require.Equal(t, 2, out.ResourceProfiles().At(0).ScopeProfiles().Len())
+	profiletest.RequireSameSums(t, []pprofile.Profiles{pd}, out)
+}
+
+// All Profiles of a ScopeProfiles list equal identities in one order.
+func TestSiblingsHaveOneOrder(t *testing.T) {
+	identities := func(p pprofile.Profile) (all []string) {
+		for _, s := range p.Samples().All() {
+			all = append(all, fmt.Sprint(s.StackIndex(), s.AttributeIndices().AsRaw(), s.LinkIndex()))
+		}
+		return all
+	}
+	pairs := 0
+	check := func(pd pprofile.Profiles) {
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				var siblings [][]string
+				for _, p := range sp.Profiles().All() {
+					if p.OriginalPayloadFormat() == "" { // otherwise its samples stay as they are
+						siblings = append(siblings, identities(p))
+					}
+				}
+				for i, a := range siblings {
+					for _, b := range siblings[:i] {
+						require.Equal(t, common(a, b), common(b, a))
+						pairs++
+					}
+				}
+			}
+		}
+	}
+	for _, keepZeros := range []bool{false, true} {
+		options := slotted(10 * time.Second)
+		options.DropZeroSamples = !keepZeros
+		for seed := range uint64(100) {
+			pd := asIntervals(profiletest.GenerateProfiles(profiletest.NewRand(seed)))
+			check(merged(t, options, pd, pd))
+		}
+		for _, workload := range profiletest.Workloads()[:1] {
+			check(merged(t, options, unmarshalPprof(t, encodePprof(workload.Pprof(1)))))
+		}
+	}
+	// With zeros kept, siblings of a pprof can be paired by their index.
+	series := 0
+	for _, file := range profiletest.Corpus(t) {
+		if len(file.Data) > 256<<10 {
+			continue
+		}
+		options := slotted(10 * time.Second)
+		options.DropZeroSamples = false
+		for _, sp := range merged(t, options, unmarshalPprof(t, file.Data)).ResourceProfiles().At(0).ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				require.Equal(t, identities(sp.Profiles().At(0)), identities(p), file.Name)
+				series++
+			}
+		}
+	}
+	require.Greater(t, pairs, 40)
+	require.Greater(t, series, 40)
+}
+
+// common returns the elements of a that are in b.
+func common(a, b []string) []string {
+	in := map[string]bool{}
+	for _, s := range b {
+		in[s] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !in[s] })
+}
+
+// Profiles in which nothing happened are left out, with what they alone refer to.
+func TestEmptyProfilesAreDropped(t *testing.T) {
+	options := slotted(10 * time.Second)
+	empty := of(interval(5, 7, 0), "service.name", "idle")
+	noSamples := interval(5, 7, 1)
+	onlyProfile(t, noSamples).Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+	noSamples.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().SetName("idle")
+	busy := of(interval(5, 7, 3), "service.name", "busy")
+
+	w := NewWindow(options)
+	for _, pd := range []pprofile.Profiles{empty, noSamples, busy} {
+		require.NoError(t, add(w, pd))
+	}
+	out := w.Emit("")
+	require.Equal(t, 2, w.PartitionCounts("").Empty)
+	require.Equal(t, marshal(t, merged(t, options, busy)), marshal(t, out))
+
+	w = NewWindow(options)
+	require.NoError(t, add(w, empty))
+	require.Zero(t, w.Emit("").ResourceProfiles().Len())
+	require.Equal(t, 1, w.PartitionCounts("").Empty)
+
+	options.DropZeroSamples = false
+	require.Equal(t, 1, merged(t, options, empty).ProfileCount(), "it has a sample, of 0")
+	onlyProfile(t, noSamples).SetOriginalPayloadFormat("jfr")
+	onlyProfile(t, noSamples).OriginalPayload().FromRaw([]byte("payload"))
+	require.Equal(t, 1, merged(t, options, noSamples).ProfileCount(), "the original payload is more than samples")
+}

@@ -1,0 +1,166 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// second is a CPU profile of the n-th second of an hour.
+func second(n int, value int64) pprofile.Profiles {
+	return interval(uint64(time.Hour)+uint64(n)*uint64(time.Second), uint64(time.Second)-1, value)
+}
+
+// times are the starts and sums of the Profiles that were accepted.
+func (d *downstream) times() map[time.Duration]int64 {
+	sums := map[time.Duration]int64{}
+	for _, pd := range d.windows() {
+		eachProfile(pd, func(p pprofile.Profile) {
+			sums[time.Duration(p.Time())-time.Hour] += p.Samples().At(0).Values().At(0)
+		})
+	}
+	return sums
+}
+
+// A collector that catches up receives old profiles at once, restarts amid them, and receives
+// the last ones late: each interval stays what it was.
+func TestCatchingUpKeepsIntervals_P15(t *testing.T) {
+	const seconds, each = 24, 5
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		change := func(c *Config) { c.Window = time.Second }
+		p := newTestProcessor(t, &next, change)
+		want := map[time.Duration]int64{}
+		for i := range each {
+			for n := range seconds {
+				pd := second(n, int64(n+1))
+				want[time.Duration(n)*time.Second] += int64(n + 1)
+				require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+			}
+			switch i {
+			case 1: // a restart
+				require.NoError(t, p.Shutdown(t.Context()))
+				p = newTestProcessor(t, &next, change)
+			case 3:
+				time.Sleep(time.Minute)
+			}
+		}
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, want, next.times())
+		require.Len(t, next.windows(), 3)
+		for _, pd := range next.windows() {
+			require.Equal(t, seconds, pd.ProfileCount())
+		}
+	})
+	profiletest.Injected(t, fmt.Sprintf("%d seconds at once, %d times", seconds, each))
+}
+
+func TestManySlotsCloseWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p, metric := newCounted(t, &next, func(c *Config) { c.Window = time.Second })
+		for n := range maxSlots - 1 {
+			for range 2 {
+				require.NoError(t, p.ConsumeProfiles(t.Context(), second(n, 1)))
+			}
+		}
+		synctest.Wait()
+		require.Empty(t, next.windows())
+		require.NoError(t, p.ConsumeProfiles(t.Context(), second(1000, 1)))
+		synctest.Wait()
+		require.Len(t, next.windows(), 1)
+		require.Equal(t, maxSlots, next.windows()[0].ProfileCount())
+		require.EqualValues(t, 1, metric("flushes", string(reasonSlots)))
+
+		// While another window is being exported, it closes as soon as there is room.
+		release := make(chan struct{})
+		next.answers(func(int) error { <-release; return nil })
+		for n := range 3 * maxSlots {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), second(n, 1)))
+		}
+		close(release)
+		synctest.Wait()
+		require.Len(t, next.windows(), 3)
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Len(t, next.windows(), 3)
+		require.EqualValues(t, 2*maxSlots-1+3*maxSlots, next.total())
+	})
+}
+
+// Without a window there are no slots.
+func TestNoSlotsWithoutWindow(t *testing.T) {
+	var next downstream
+	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
+	require.NoError(t, p.ConsumeProfiles(t.Context(), inOne(t, second(0, 1), second(100, 1))))
+	require.EqualValues(t, 101*time.Second-1, onlyProfile(t, next.windows()[0]).DurationNano())
+	require.NoError(t, p.Shutdown(t.Context()))
+}
+
+// Profiles without samples are not sent, and a payload of none other is not either.
+func TestEmptyProfilesAreCounted(t *testing.T) {
+	for _, window := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var next downstream
+			p, metric := newCounted(t, &next, func(c *Config) { c.Window = window })
+			require.NoError(t, p.ConsumeProfiles(t.Context(), inOne(t, second(0, 0), second(100, 0))))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Zero(t, next.attempts)
+			empty := metric("empty_profiles", "")
+			require.Positive(t, empty)
+
+			require.NoError(t, p.ConsumeProfiles(t.Context(), inOne(t, of(second(0, 0), "service.name", "idle"), of(second(100, 1), "service.name", "busy"))))
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.Equal(t, 1, next.attempts)
+			require.Equal(t, 1, onlyProfile(t, next.windows()[0]).Samples().Len())
+			require.Equal(t, empty+1, metric("empty_profiles", ""))
+			require.False(t, bytes.Contains(marshal(t, next.windows()[0]), []byte("idle")))
+		})
+	}
+}
+
+// With on_flush the caller of a payload without samples is answered as others are.
+func TestEmptyProfilesAreAcknowledgedOnFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{answer: unavailable}
+		p := newTestProcessor(t, &next, onFlush)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), second(0, 0)))
+		require.Zero(t, next.attempts)
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}
+
+// The mark of a timer that fired belongs to the window that it was set for.
+func TestTimerOfClosedWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
+		dp := p.(*dedupProcessor)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		dp.mu.Lock()
+		closed := dp.open
+		dp.closeWindow(reasonMemory)
+		dp.mu.Unlock()
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		dp.expire(closed) // its timer had fired, and waited for mu
+		synctest.Wait()
+		require.Len(t, next.windows(), 1)
+		time.Sleep(999 * time.Millisecond)
+		synctest.Wait()
+		require.Len(t, next.windows(), 1, "the second window has its own time")
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		require.Len(t, next.windows(), 2)
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}
