@@ -12,7 +12,7 @@
 //
 // A file that is retried has a backoff of its own and comes after files that were never
 // tried, so that it does not hold up others. Once the pipeline has rejected several files in
-// a row, the others wait for the next poll.
+// a row, the others wait for the next poll. A poll comes early if a retry is due.
 //
 // A file that was renamed within the globs is the same file, on systems with inodes: it is
 // not handled again.

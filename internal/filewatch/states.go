@@ -143,6 +143,18 @@ func (s *states) identities() map[identity]bool {
 	return all
 }
 
+// nextRetry is the time of the first retry, if files wait for one.
+func (s *states) nextRetry() (at time.Time, waiting bool) {
+	for i := range s.parts {
+		for _, file := range s.parts[i].files {
+			if next := file.retry.at; !next.IsZero() && (!waiting || next.Before(at)) {
+				at, waiting = next, true
+			}
+		}
+	}
+	return at, waiting
+}
+
 // setCheckpoint stores the checkpoint of a file. If that fails, the next successful save
 // stores it.
 func (s *states) setCheckpoint(ctx context.Context, path string, v version) error {
@@ -196,7 +208,11 @@ func (s *states) forget(ctx context.Context, poll time.Time) error {
 		for path, file := range part.files {
 			hasCheckpoint := file.checkpoint != (version{})
 			replaced := strings.Contains(path, replacedMark)
-			if gone := poll.Sub(file.foundAt); gone >= forgetAfter || gone > 0 && (replaced || !hasCheckpoint) {
+			gone := poll.Sub(file.foundAt)
+			if gone > 0 {
+				file.retry = retry{}
+			}
+			if gone >= forgetAfter || gone > 0 && (replaced || !hasCheckpoint) {
 				delete(part.files, path)
 				part.changed = part.changed || hasCheckpoint && !replaced // that can wait
 			}

@@ -36,7 +36,8 @@ type Watcher struct {
 	logger *zap.Logger
 
 	states       *states
-	warnedOfPath bool // that path_attributes does not match
+	warnedOfPath bool          // that path_attributes does not match
+	pause        time.Duration // until the next poll, after maxRejected
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -66,14 +67,12 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 	}
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.running.Go(func() {
-		ticker := time.NewTicker(w.config.PollInterval)
-		defer ticker.Stop()
 		for {
 			w.Poll(ctx)
 			select {
 			case <-ctx.Done():
 				return
-			case <-ticker.C:
+			case <-time.After(w.untilNextPoll(time.Now())):
 			}
 		}
 	})
@@ -107,7 +106,7 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 }
 
 // maxRejected is how many files the pipeline may reject in a row before the others wait for
-// the next poll.
+// the next poll, which then has a backoff.
 const maxRejected = 10
 
 // Poll finds files once, and handles those that are complete and new, or due for a retry.
@@ -141,9 +140,32 @@ func (w *Watcher) Poll(ctx context.Context) {
 			break
 		}
 	}
+	if rejected == maxRejected {
+		w.pause = w.nextDelay(w.pause)
+	} else {
+		w.pause = 0
+	}
 	if err := w.states.forget(ctx, now); ctx.Err() == nil {
 		w.report(err)
 	}
+}
+
+// untilNextPoll is the time until the next poll: the poll interval, or less if files are to
+// be retried before.
+func (w *Watcher) untilNextPoll(now time.Time) time.Duration {
+	retry := w.pause
+	if at, waiting := w.states.nextRetry(); waiting && retry == 0 {
+		retry = max(at.Sub(now), minRetryDelay)
+	}
+	if retry == 0 {
+		return w.config.PollInterval
+	}
+	return min(retry, w.config.PollInterval)
+}
+
+// nextDelay is the delay of a retry that follows one after this delay.
+func (w *Watcher) nextDelay(delay time.Duration) time.Duration {
+	return min(max(2*delay, minRetryDelay), w.MaxRetryDelay)
 }
 
 // due returns the files to handle at this poll: those that were never tried, oldest first,
@@ -212,7 +234,7 @@ func (w *Watcher) handled(ctx context.Context, file *File, err error) {
 func (w *Watcher) retryLater(known *state, err *RetryError, path zap.Field) {
 	r := &known.retry
 	r.failures++
-	r.delay = min(max(2*r.delay, minRetryDelay), w.MaxRetryDelay)
+	r.delay = w.nextDelay(r.delay)
 	r.at = time.Now().Add(r.delay)
 	r.rejected = r.rejected || err.Rejected
 	if r.failures == 2 {

@@ -10,8 +10,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -241,4 +243,49 @@ func TestWatcherStopsAtOnce(t *testing.T) {
 	<-entered
 	require.NoError(t, w.Shutdown(t.Context()))
 	assert.Zero(t, w.states.lookup(filepath.Join(dir, "a")).checkpoint)
+}
+
+// The next poll comes after the poll interval, or when a retry is due. If the pipeline
+// rejects everything, polls have a backoff.
+func TestTimeOfTheNextPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		answer := error(nil)
+		w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: 10 * time.Second}, func(context.Context, *File) error {
+			return answer
+		}, zap.NewNop())
+		require.NoError(t, err)
+		next := func() time.Duration {
+			w.Poll(t.Context())
+			return w.untilNextPoll(time.Now()).Round(time.Second)
+		}
+		seconds := func(want ...int) {
+			t.Helper()
+			for _, s := range want {
+				assert.Equal(t, time.Duration(s)*time.Second, next())
+				time.Sleep(time.Duration(s) * time.Second)
+			}
+		}
+		seconds(10)
+		write(t, filepath.Join(dir, "poison"), "x")
+		answer = &RetryError{Err: errors.New("later"), Rejected: true}
+		seconds(1, 2, 4, 8, 10, 6) // the last two for 16 s
+		answer = nil
+		seconds(10)
+		for i := range maxRejected {
+			write(t, filepath.Join(dir, strconv.Itoa(i)), "x")
+		}
+		answer = &RetryError{Err: errors.New("later"), Rejected: true}
+		seconds(1, 2, 4, 8)
+		answer = nil
+		time.Sleep(time.Minute)
+		seconds(10)
+
+		// A rejected version of a file that was read before, and that is gone.
+		write(t, filepath.Join(dir, "0"), "xx")
+		answer = &RetryError{Err: errors.New("later"), Rejected: true}
+		seconds(1)
+		require.NoError(t, os.Remove(filepath.Join(dir, "0")))
+		seconds(10)
+	})
 }

@@ -4,6 +4,10 @@
 package ingest
 
 import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -80,6 +85,33 @@ func TestProfileIDsOfARequestSentAgain_P13(t *testing.T) {
 	}
 	assert.NotEqual(t, ids(t, payload(timeless, given)), ids(t, payload(timeless, given+1)), "two moments")
 	assert.Equal(t, ids(t, payload(own, given)), ids(t, payload(own, given+1)), "the payload's time counts")
+	profiletest.Injected(t, "5 requests sent again")
+}
+
+// So has any request of any profiles with a time, however many of them are equal.
+func TestProfileIDsOfRandomRequests_P13(t *testing.T) {
+	random := rand.New(rand.NewPCG(profiletest.Seed(t), 13))
+	rounds := profiletest.Rounds(t, 50, 5000)
+	for range rounds {
+		var request []Payload
+		for range 1 + random.IntN(4) {
+			p := profiletest.GeneratePprof(random)
+			var data bytes.Buffer
+			require.NoError(t, p.WriteUncompressed(&data))
+			if data.Len() == 0 {
+				continue
+			}
+			given := pcommon.Timestamp(1.7e18 + random.Int64N(2))
+			for range 1 + random.IntN(3) {
+				request = append(request, payload(data.Bytes(), given))
+			}
+		}
+		once, again := ids(t, request...), ids(t, request...)
+		require.Equal(t, once, again)
+		slices.SortFunc(once, func(a, b pprofile.ProfileID) int { return bytes.Compare(a[:], b[:]) })
+		require.Len(t, slices.Compact(once), len(again))
+	}
+	profiletest.Injected(t, fmt.Sprintf("%d requests sent again", rounds))
 }
 
 // Without any stated time, each push is a profile of its own.

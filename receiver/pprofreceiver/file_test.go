@@ -519,6 +519,26 @@ func TestRenamedFiles_R17(t *testing.T) {
 	}
 }
 
+// The time of modification is that of a profile without one, so that a file that is read
+// again has the same profile IDs.
+func TestFileWithoutATime_R17(t *testing.T) {
+	dir := t.TempDir()
+	p := samplePprof("/bin/app", 1)
+	p.TimeNanos = 0
+	modified := time.Now().Add(-time.Hour).Truncate(time.Second)
+	writeFile(t, filepath.Join(dir, "a.gz"), plain(t, p), modified)
+	next := newSink(t)
+	for range 2 { // without checkpoints
+		newTestReceiver(t, fileYAML(dir, ""), next).files.Poll(t.Context())
+	}
+	assert.Len(t, next.AllProfiles(), 2)
+	assert.Len(t, next.idsOf(), 2, "sample types")
+	for _, v := range views(t, next, 0) {
+		assert.EqualValues(t, modified.UnixNano(), v.time)
+	}
+	profiletest.Injected(t, "1 files read twice")
+}
+
 // A file whose path path_attributes does not match is read without these attributes, with
 // one warning for all, and counted.
 func TestPathAttributesDoNotMatch(t *testing.T) {

@@ -459,6 +459,7 @@ func TestPushedAgain_P13(t *testing.T) {
 				want = 3 * 2
 			}
 			assert.Len(t, next.idsOf(), want, "%s, time %d", w.name, p.TimeNanos)
+			profiletest.Injected(t, "1 profiles sent again twice")
 		}
 	}
 }
@@ -483,6 +484,7 @@ func TestEqualProfilesInOneRequest_P13(t *testing.T) {
 		for id, n := range ids {
 			assert.Equal(t, 2, n, "%s: %s", name, id)
 		}
+		profiletest.Injected(t, "1 requests of equal profiles sent again")
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -102,4 +103,5 @@ func TestPanicWhileReading_R13(t *testing.T) {
 	require.NoError(t, s.Shutdown(context.Background()))
 	require.Equal(t, 1, logs.FilterMessage("Panic in a request handler").Len())
 	require.Contains(t, logs.All()[0].ContextMap()["stack"], "httpserver.explode")
+	profiletest.Injected(t, "1 panics")
 }

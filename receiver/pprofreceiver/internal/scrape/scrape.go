@@ -194,6 +194,9 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 	if ctx.Err() != nil {
 		return
 	}
+	if fetched.IsZero() { // a panic before the target had answered
+		fetched = time.Now()
+	}
 	metrics, outcome := s.settings.Metrics, outcomeOf(err)
 	metrics.ReceiverPprofScrapes.Add(ctx, 1, metrics.Attributes(append(slices.Clone(job.attributes), attribute.String("outcome", outcome))...))
 	metrics.ReceiverPprofScrapeDuration.Record(ctx, fetched.Sub(start).Seconds(), metrics.Attributes(
@@ -221,7 +224,6 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 // answered.
 func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err error) {
 	defer ingest.Recover(job.logger, &err)
-	fetched = time.Now() // if fetch panics
 	held := s.inFlight.Reserve()
 	defer held.Release()
 	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
