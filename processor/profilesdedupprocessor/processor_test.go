@@ -412,6 +412,47 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 // 32 producers and windows of 5 ms: the sums are exact (P12).
+// A large payload does not go into a window that it may make too large: the window closes before.
+// If it cannot, because another is being exported, the client retries. Small payloads still go in.
+func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := downstream{}
+		p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 4 << 20 })
+		dp := p.(*dedupProcessor)
+		requireSmallWindow := func() {
+			t.Helper()
+			dp.mu.Lock()
+			defer dp.mu.Unlock()
+			require.NotNil(t, dp.open, "the payload is in the window that it is too large for")
+			require.LessOrEqual(t, dp.open.size, dp.maxWindow())
+		}
+		accepted := int64(0)
+		for n := range 50 {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), large(n)))
+			accepted += 2001
+			requireSmallWindow()
+			synctest.Wait()
+		}
+		require.Greater(t, len(next.windows()), 2)
+		require.Less(t, len(next.windows()), 25, "several payloads in each")
+
+		next.mu.Lock() // the next consumer hangs
+		var err error
+		for n := 100; err == nil; n++ {
+			if err = p.ConsumeProfiles(t.Context(), large(n)); err == nil {
+				accepted += 2001
+			}
+			requireSmallWindow()
+		}
+		require.ErrorIs(t, err, errMemoryLimit)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(2, 2, 2)))
+		accepted += 2
+		next.mu.Unlock()
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, accepted, next.total())
+	})
+}
+
 func TestConcurrentProducers_P12(t *testing.T) {
 	failures := 0
 	next := downstream{answer: func(attempt int) error {
