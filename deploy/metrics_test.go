@@ -29,7 +29,7 @@ type metric struct {
 }
 
 // ours are the components, whose metrics must all be in the dashboard.
-var ours = []string{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"}
+var ours = []string{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension"}
 
 // collectors are the modules of the Collector whose metrics our pages and alerts name.
 var collectors = []string{
@@ -105,7 +105,7 @@ var (
 	// ofHistogram ends the names of the series of a histogram.
 	ofHistogram = regexp.MustCompile(`_(bucket|sum|count)$`)
 	// everywhere are labels that Prometheus or the Collector's helpers add.
-	everywhere = []string{"__name__", "job", "instance", "exporter", "receiver", "data_type"}
+	everywhere = []string{"__name__", "job", "instance", "exporter", "receiver", "extension", "data_type"}
 	words      = regexp.MustCompile(`[A-Za-z0-9_]+`)
 )
 

@@ -18,11 +18,11 @@ import (
 // layers are our packages from the bottom up. A package imports only packages of lower
 // layers, apart from those below its own directory. Add a new package here.
 var layers = [][]string{
-	{"internal/bytesize", "internal/wire"},
+	{"internal/bytesize", "internal/filelock", "internal/wire"},
 	{"internal/dictionary", "internal/sampletypes", "internal/segment", "internal/strictconfig"},
 	{"internal/merge", "internal/filewatch", "translator/pproftranslator"},
 	{"internal/ingest"},
-	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"},
+	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension"},
 	{"cmd/otelcol-profiles", "internal/configtable"},
 }
 

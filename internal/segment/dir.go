@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 )
 
 const (
@@ -209,4 +211,4 @@ func (d *osDir) Close() error { return errors.Join(d.self.Close(), d.root.Close(
 
 type osFile struct{ *os.File }
 
-func (f osFile) Lock() (bool, error) { return lockFile(f.File) }
+func (f osFile) Lock() (bool, error) { return filelock.Try(f.File) }
