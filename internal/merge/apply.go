@@ -114,7 +114,7 @@ func (im *importer) resource(w *Window, rp pprofile.ResourceProfiles) *resource 
 	w.addEntities(r, from)
 	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
 	if p := w.partitions[r.partition]; p.last != w.counts.Payloads {
-		p.last = w.counts.Payloads
+		p.last, p.before = w.counts.Payloads, p.Counts
 		p.Payloads++
 	}
 	return r

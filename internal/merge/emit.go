@@ -22,19 +22,20 @@ import (
 // own, in canonical order. Without Options.SplitBy there is one partition, "". Emit may be
 // called again and returns the same.
 func (w *Window) Emit(partition string) pprofile.Profiles {
-	if w.emitter == nil {
-		w.emitter = newEmitter(w)
-	}
-	e := w.emitter
-	if len(w.partitions) < 2 {
-		w.emitter = nil // its memory is not needed while the payload is passed on
-	}
 	p := w.partitions[partition]
 	if p == nil {
 		return pprofile.NewProfiles()
 	}
+	e := w.emitter
+	if e == nil {
+		e = newEmitter(w)
+	}
+	w.emitter = nil
 	pd, empty := e.emit(e.resources[partition], p.bases)
 	p.Empty = empty
+	if len(w.partitions) > 1 { // otherwise its memory is not needed while the payload is passed on
+		w.emitter = e
+	}
 	return pd
 }
 

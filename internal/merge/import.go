@@ -81,16 +81,26 @@ type incoming struct {
 
 // Add merges p, without the Profiles that p says to skip. On an error, which wraps
 // ErrInvalid, w is unchanged. If it also wraps a *dictionary.OverflowError, a table of w is
-// full and an empty window may have room for p.
+// full and an empty window may have room for p. If Add panics, w is only good for its counts, which
+// are without p.
 func (w *Window) Add(p *Payload) error {
-	return w.add(p, false)
+	payloads, returned := w.counts.Payloads, false
+	defer func() {
+		for _, part := range w.partitions {
+			if !returned && part.last > payloads {
+				part.Counts = part.before
+			}
+		}
+	}()
+	err := w.add(p, false)
+	returned = true
+	return err
 }
 
 // add merges or subtracts p.
 func (w *Window) add(p *Payload, subtract bool) error {
 	w.emitter = nil
 	im := importers.Get().(*importer)
-	defer im.release()
 	im.subtract = subtract
 	mark := w.tables.Mark()
 	im.remap.Coarsening = w.options.Coarsening
@@ -98,10 +108,12 @@ func (w *Window) add(p *Payload, subtract bool) error {
 	im.resetAttributes(w, p.pd.Dictionary())
 	if err := im.read(w, p); err != nil {
 		w.tables.Rollback(mark)
+		im.release()
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	w.counts.Payloads++
 	im.apply(w, p)
+	im.release() // not after a panic
 	return nil
 }
 

@@ -42,7 +42,8 @@ type Counts struct {
 // partition is what is emitted as one payload.
 type partition struct {
 	Counts
-	last int // number of its last payload in the window
+	last   int    // number of its last payload in the window
+	before Counts // those before its last payload
 	// bases are where rebased mappings started, by mapping: the lowest address in the partition.
 	bases map[int32]uint64
 }

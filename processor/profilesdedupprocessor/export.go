@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
 // export is the export goroutine. It sends pending windows, and retries when that is due, until
@@ -87,28 +89,43 @@ func (p *dedupProcessor) sendPartition(part *partition) {
 		p.drop(part, reasonShutdown, err)
 		return
 	}
-	pd := part.window.merged.Emit(part.key)
-	p.telemetry.empty(part.window.merged.PartitionCounts(part.key).Empty)
-	if pd.ProfileCount() == 0 {
-		p.complete(part, nil) // no Profile has samples
-		return
+	pd, err := p.emit(part)
+	if err == nil {
+		p.telemetry.empty(part.window.merged.PartitionCounts(part.key).Empty)
+		err = p.sendInBackground(part, pd)
 	}
-	switch err := p.send(p.ctx, part, pd); {
+	switch {
 	case err == nil:
 		p.complete(part, nil)
 	case isPermanent(err):
-		p.drop(part, reasonPermanent, err)
+		p.drop(part, dropReason(err), err)
 	default:
 		p.queueRetry(part, err)
 	}
 }
 
-// send sends pd, the payload of a partition, to the next consumer.
+// sendInBackground is send for the export goroutine, which outlives panics of the next consumer.
+func (p *dedupProcessor) sendInBackground(part *partition, pd pprofile.Profiles) (err error) {
+	defer p.recoverTo(&err, errNextPanicked)
+	return p.send(p.ctx, part, pd)
+}
+
+// send sends pd, the payload of a partition or the rest of it, to the next consumer, unless pd has
+// no Profiles.
 func (p *dedupProcessor) send(ctx context.Context, part *partition, pd pprofile.Profiles) error {
 	profiles, samples, bytes := pd.ProfileCount(), pd.SampleCount(), sizeOf(pd) // the next consumer may change pd
+	if profiles == 0 {
+		return nil
+	}
 	err := p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
-	if err == nil {
+	rest, partial := failedPart(err)
+	switch {
+	case err == nil:
 		p.telemetry.outgoing(profiles, samples, bytes)
+	case partial:
+		part.partial = true
+		part.counts = merge.Counts{Payloads: part.counts.Payloads, Profiles: rest.ProfileCount(), Samples: rest.SampleCount()}
+		p.telemetry.outgoing(max(0, profiles-part.counts.Profiles), max(0, samples-part.counts.Samples), max(0, bytes-sizeOf(rest)))
 	}
 	return err
 }

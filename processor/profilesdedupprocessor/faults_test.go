@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
@@ -121,7 +122,7 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 // zero values, or empty ones.
 // Values, timestamps, both and neither in one Profile: split by shape, nothing lost,
 // whatever the time of the Profile says.
-func newCounted(t *testing.T, next *downstream, change func(*Config)) (xprocessor.Profiles, func(name, reason string) int64) {
+func newCounted(t *testing.T, next xconsumer.Profiles, change func(*Config)) (xprocessor.Profiles, func(name, reason string) int64) {
 	tel := componenttest.NewTelemetry()
 	cfg := createDefaultConfig().(*Config)
 	cfg.RetryOnFailure.RandomizationFactor = 0

@@ -5,16 +5,9 @@ package profilesdedupprocessor
 
 import (
 	"context"
-	"errors"
-
-	"go.opentelemetry.io/collector/consumer/consumererror"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
-
-// errPanicked is the outcome of a partition in which the next consumer panicked. Other callers
-// that have a duplicate of one of its Profiles wait for this outcome, and then send their own.
-var errPanicked = errors.New("profiles_dedup: next consumer panicked")
 
 // consumeImmediately sends a payload in a window of its own and returns the answer of the next
 // consumer. Duplicates of Profiles that another caller is sending wait for the outcome, and are
@@ -66,7 +59,7 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 			select {
 			case <-part.done:
 			default: // the next consumer panicked
-				p.complete(part, errPanicked)
+				p.complete(part, errNextPanicked)
 			}
 		}
 		for i := range payload.Profiles {
@@ -75,20 +68,21 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 			}
 		}
 	}()
-	err = w.merged.Add(payload)
+	err = p.addTo(w, payload)
 	w.close()
 	if err != nil {
 		for _, part := range w.unsent {
 			p.complete(part, err)
 		}
-		p.telemetry.rejected(reasonInvalid)
-		return consumererror.NewPermanent(err)
+		return p.reject(err)
 	}
 	for _, part := range w.unsent {
-		var failure error
-		pd := w.merged.Emit(part.key)
-		if pd.ProfileCount() > 0 { // otherwise no Profile has samples
+		pd, failure := p.emit(part)
+		if failure == nil {
 			failure = p.send(ctx, part, pd)
+		}
+		if _, partial := failedPart(failure); partial && len(w.unsent) > 1 {
+			failure = withoutPart{failure}
 		}
 		if failure == nil {
 			p.telemetry.superseded(part.counts.Superseded)

@@ -51,8 +51,9 @@ type dedupProcessor struct {
 // maxSlots is the number of slots with which the open window is closed early.
 const maxSlots = 64
 
-// abandonTimeout is how long Shutdown waits for the next consumer after it canceled the call.
-const abandonTimeout = time.Second
+// patience is how long a canceled call of the next consumer may take without a warning and, if the
+// Collector's shutdown deadline has passed, at all.
+const patience = time.Second
 
 var (
 	errMemoryLimit = errors.New("profiles_dedup: memory_limit reached: earlier windows are not exported yet; retry later")
@@ -102,7 +103,7 @@ func (p *dedupProcessor) expire(w *window) {
 // ConsumeProfiles merges pd, which it only reads. An error is permanent if pd itself is
 // invalid. Without a window it returns the answer of the next consumer.
 func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	payload, err := merge.Prepare(pd, p.options)
+	payload, err := p.prepare(pd)
 	if err != nil {
 		return p.reject(err)
 	}
@@ -127,6 +128,9 @@ func (p *dedupProcessor) reject(err error) error {
 		p.telemetry.rejected(reasonShutdown)
 	case errors.Is(err, errMemoryLimit):
 		p.telemetry.rejected(reasonMemory)
+	case errors.Is(err, errMergePanicked):
+		p.telemetry.rejected(reasonPanic)
+		return consumererror.NewPermanent(err)
 	default:
 		p.telemetry.rejected(reasonInvalid)
 		return consumererror.NewPermanent(err)
@@ -216,7 +220,10 @@ func (p *dedupProcessor) merge(payload *merge.Payload, bytes int) error {
 			w = newWindow(p.options)
 		}
 		superseded := w.merged.Counts().Superseded
-		err := w.merged.Add(payload)
+		err := p.addTo(w, payload)
+		if errors.Is(err, errMergePanicked) && p.open != nil {
+			p.dropOpen()
+		}
 		if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.open != nil {
 			if !p.closeIfRoom(reasonOverflow) {
 				return errMemoryLimit
@@ -355,7 +362,9 @@ func (p *dedupProcessor) updateRetainedMetric() {
 }
 
 // Shutdown closes the open window and waits until everything is accepted, at most until
-// shutdown_timeout or ctx ends, and abandonTimeout longer. The error says what was dropped.
+// shutdown_timeout or ctx ends. Then it cancels the call of the next consumer and drops the rest.
+// It does not return before the next consumer has, unless ctx ends: the Collector shuts down the
+// next consumer after it. The error says what was dropped.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.shutdown()
 	defer p.cancel()
@@ -381,14 +390,29 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 			limit = fmt.Sprintf("shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
 		}
 		p.cancel()
-		select {
-		case <-p.stopped:
-		case <-time.After(abandonTimeout):
-			return fmt.Errorf("profiles_dedup: next consumer did not return within %s", limit)
+		if !p.awaitStopped(ctx) {
+			return fmt.Errorf("profiles_dedup: next consumer did not return within %s and is still running", limit)
 		}
 	}
 	if lost := p.lost.Load(); lost > 0 {
 		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", lost, limit)
 	}
 	return nil
+}
+
+// awaitStopped waits until the export goroutine has ended. It returns false if ctx ended before,
+// and patience has passed.
+func (p *dedupProcessor) awaitStopped(ctx context.Context) bool {
+	select {
+	case <-p.stopped:
+		return true
+	case <-time.After(patience):
+	}
+	p.logger.Warn("Waiting for the next consumer to return")
+	select {
+	case <-p.stopped:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

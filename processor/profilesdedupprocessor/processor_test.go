@@ -291,7 +291,8 @@ func TestOneWindowWaits(t *testing.T) {
 	})
 }
 
-// A next component that hangs does not keep Shutdown for long.
+// Shutdown does not return while the next component works, which is shut down next, unless the
+// Collector sets a deadline.
 func TestShutdownOfAHangingNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released := make(chan struct{})
@@ -299,8 +300,21 @@ func TestShutdownOfAHangingNext(t *testing.T) {
 		p := newTestProcessor(t, &next, nil)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
 		start := time.Now()
-		require.ErrorContains(t, p.Shutdown(t.Context()), "did not return")
-		require.Equal(t, 11*time.Second, time.Since(start))
+		time.AfterFunc(time.Hour, func() { close(released) })
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.Equal(t, time.Hour, time.Since(start))
+		require.EqualValues(t, 1, next.total())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		released := make(chan struct{})
+		next := downstream{answer: func(int) error { <-released; return nil }}
+		p := newTestProcessor(t, &next, nil)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		require.ErrorContains(t, p.Shutdown(ctx), "next consumer did not return within shutdown_timeout (10s) and is still running")
+		require.Equal(t, time.Minute, time.Since(start))
 		close(released)
 	})
 }

@@ -42,12 +42,28 @@ func (p *dedupProcessor) queueRetry(part *partition, err error) {
 	if !p.schedule(r, err) {
 		return
 	}
-	if r.message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(part.window.merged.Emit(part.key)); err != nil {
+	pd, partial := failedPart(err)
+	if !partial {
+		pd, err = p.emit(part)
+	}
+	if err != nil && !partial {
+		p.drop(part, dropReason(err), err)
+		return
+	}
+	if err := r.setPayload(pd); err != nil {
 		p.drop(part, reasonPermanent, err)
 		return
 	}
 	p.retries = append(p.retries, r)
 	p.addRetrySize(r.size())
+}
+
+// setPayload sets what is sent next.
+func (r *retry) setPayload(pd pprofile.Profiles) (err error) {
+	own := pprofile.NewProfiles() // marshaling changes it
+	pd.CopyTo(own)
+	r.message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(own)
+	return err
 }
 
 // size returns an estimate of the bytes that r retains.
@@ -104,17 +120,32 @@ func (p *dedupProcessor) retry(r *retry) {
 	if err != nil {
 		err = consumererror.NewPermanent(err)
 	} else {
-		err = p.send(p.ctx, r.part, pd)
+		err = p.sendInBackground(r.part, pd)
 	}
 	switch {
 	case err == nil:
 		p.complete(r.part, nil)
 	case isPermanent(err):
-		p.drop(r.part, reasonPermanent, err)
-	case p.schedule(r, err):
+		p.drop(r.part, dropReason(err), err)
+	case p.schedule(r, err) && p.reduce(r, err):
 		return
 	}
 	p.removeRetries(func(other *retry) bool { return other == r })
+}
+
+// reduce takes from r what the next consumer accepted before it returned err.
+func (p *dedupProcessor) reduce(r *retry, err error) bool {
+	rest, partial := failedPart(err)
+	if !partial {
+		return true
+	}
+	size := r.size()
+	if err := r.setPayload(rest); err != nil {
+		p.drop(r.part, reasonPermanent, err)
+		return false
+	}
+	p.addRetrySize(r.size() - size)
+	return true
 }
 
 // removeRetries removes completed retries.
@@ -133,7 +164,8 @@ func (p *dedupProcessor) removeRetries(completed func(*retry) bool) {
 }
 
 // dropRetries drops what will not be sent again: everything if the time for shutdown has ended
-// and, with on_flush, retries that no caller waits for. Those callers have retried or will.
+// and, with on_flush, retries that no caller waits for. Those callers have retried or will. It does
+// not drop the rest of a payload: a retry would send again what was accepted.
 func (p *dedupProcessor) dropRetries() {
 	if p.ctx.Err() == nil && p.cfg.Acknowledge != acknowledgeOnFlush {
 		return
@@ -144,7 +176,7 @@ func (p *dedupProcessor) dropRetries() {
 			return true
 		}
 		p.mu.Lock()
-		abandoned := r.part.waiters == 0
+		abandoned := r.part.waiters == 0 && !r.part.partial
 		if abandoned { // in one step, so that no duplicate waits for it
 			p.completeLocked(r.part, r.err)
 		}

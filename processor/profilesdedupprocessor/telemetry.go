@@ -30,6 +30,7 @@ const (
 	reasonAbandoned        reason = "abandoned"
 	reasonSuperseded       reason = "superseded"
 	reasonInvalid          reason = "invalid"
+	reasonPanic            reason = "panic"
 )
 
 // telemetry has the metrics of one processor. It is safe for concurrent use.

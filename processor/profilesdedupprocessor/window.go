@@ -34,7 +34,8 @@ type partition struct {
 	keys []merge.Key
 	// acknowledgedAt is set with on_receive: the time of the last of keys in seenProfiles.
 	acknowledgedAt time.Duration
-	waiters        int // callers that wait for done; guarded by the processor's mutex
+	partial        bool // the next consumer has accepted a part; counts are those of the rest
+	waiters        int  // callers that wait for done; guarded by the processor's mutex
 	done           chan struct{}
 	err            error // valid once done is closed
 }

@@ -1,0 +1,28 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A panic in Add leaves the counts of what was added before.
+func TestCountsAfterPanic(t *testing.T) {
+	options := defaultOptions()
+	options.SplitBy = []string{"service.name"}
+	w := NewWindow(options)
+	first := of(interval(1, 1, 1), "service.name", "a")
+	require.NoError(t, add(w, first))
+	require.NoError(t, add(w, first))
+	partition := w.Partitions()[0]
+	want := w.PartitionCounts(partition)
+
+	second := of(interval(1, 1, 1), "service.name", "b")
+	require.NoError(t, add(w, second))
+	delete(w.partitions, w.Partitions()[1])
+	require.Panics(t, func() { _ = add(w, inOne(t, first, second)) })
+	require.Equal(t, want, w.PartitionCounts(partition))
+}

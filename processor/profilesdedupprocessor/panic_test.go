@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// changed is a payload that has been changed after its check, so that merging it panics.
+func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
+	t.Helper()
+	pd := inOne(t, of(interval(1, 1, 1), "service.name", "other"), of(interval(1, 1, 1), "service.name", "checkout"))
+	payload, err := merge.Prepare(pd, p.options)
+	require.NoError(t, err)
+	pd.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(-1)
+	return payload
+}
+
+// A panic in the check of a payload rejects it alone; one in the merge drops the window, which may
+// be half-changed, with all that was acknowledged in it. The processor goes on.
+func TestPanicInMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		processor, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
+		p := processor.(*dedupProcessor)
+		consume := func(id byte) {
+			require.NoError(t, p.ConsumeProfiles(t.Context(), of(identified(id, 10), "service.name", "checkout")))
+		}
+
+		consume(1)
+		options := p.options
+		p.options = nil
+		err := p.ConsumeProfiles(t.Context(), interval(1, 1, 1))
+		p.options = options
+		require.ErrorIs(t, err, errMergePanicked)
+		require.True(t, consumererror.IsPermanent(err))
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 10, next.total(), "the window is untouched")
+
+		_, err = p.add(changed(t, p), 1)
+		require.ErrorIs(t, err, errMergePanicked)
+		require.Nil(t, p.open, "nothing else was in the window")
+		require.Zero(t, metric("dropped_samples", ""))
+
+		consume(2)
+		consume(3)
+		_, err = p.add(changed(t, p), 1)
+		require.ErrorIs(t, err, errMergePanicked)
+		require.EqualValues(t, 2, metric("dropped_samples", string(reasonPanic)))
+		require.EqualValues(t, 2, metric("dropped_profiles", string(reasonPanic)))
+		consume(3) // it is not known any more
+		consume(4)
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 30, next.total())
+		require.EqualValues(t, 1, metric("rejected_payloads", string(reasonPanic)))
+		profiletest.Account(t, "3 panics in a merge", 5, int(next.total()/10), 2)
+	})
+}
+
+// With on_flush, callers in the window that a panic dropped are to send again.
+func TestPanicInMergeAnswersCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		p := newTestProcessor(t, &next, onFlush).(*dedupProcessor)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := p.ConsumeProfiles(t.Context(), identified(1, 1))
+			assert.ErrorIs(t, err, errWindowPanicked)
+			assert.False(t, consumererror.IsPermanent(err))
+			assert.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 1)))
+		})
+		synctest.Wait()
+		_, err := p.add(changed(t, p), 1)
+		require.ErrorIs(t, err, errMergePanicked)
+		wg.Wait()
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 1, next.total())
+	})
+}
+
+// A panic of the next component costs the payload that it had, and no other.
+func TestPanicOfNextConsumer(t *testing.T) {
+	for _, retried := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var next downstream
+			p, metric := newCounted(t, &next, func(c *Config) { c.Window = time.Second })
+			next.answers(func(attempt int) error {
+				if retried && attempt == 1 {
+					return unavailable(1)
+				}
+				panic("next component")
+			})
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			time.Sleep(time.Minute)
+			next.answers(nil)
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 10)))
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.EqualValues(t, 10, next.total())
+			require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))
+			profiletest.Account(t, "1 panics of the next component", 2, 1, 1)
+		})
+	}
+}
+
+// A window that cannot be written is dropped, and the next one is sent.
+func TestPanicInEmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var next downstream
+		processor, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
+		p := processor.(*dedupProcessor)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", "a")))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 10), "service.name", "b")))
+		next.answers(func(int) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.pending[0].merged = nil
+			return nil
+		})
+		time.Sleep(time.Minute)
+		next.answers(nil)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 100), "service.name", "b")))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 101, next.total())
+		require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))
+	})
+}

@@ -1,0 +1,160 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// half is a next component that accepts the first half of the resources, at most all but one, and
+// returns the rest with what asks for a retry or permanently rejects.
+type half struct {
+	accepted downstream
+	fail     func(error) error
+	attempts int
+}
+
+func (*half) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (h *half) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	h.attempts++
+	n := pd.ResourceProfiles().Len()
+	if n < 2 {
+		return h.accepted.ConsumeProfiles(ctx, pd)
+	}
+	rest := pprofile.NewProfiles()
+	pd.CopyTo(rest)
+	keep := func(pd pprofile.Profiles, from, to int) {
+		i := -1
+		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { i++; return i < from || i >= to })
+	}
+	keep(pd, 0, n/2)
+	keep(rest, n/2, n)
+	if err := h.accepted.ConsumeProfiles(ctx, pd); err != nil {
+		return err
+	}
+	return h.fail(xconsumererror.NewProfiles(errors.New("unavailable"), rest))
+}
+
+func same(err error) error { return err }
+
+// What the next component accepted of a payload is not sent again.
+func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
+	const services = 8
+	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
+		synctest.Test(t, func(t *testing.T) {
+			next := half{fail: same}
+			p, metric := newCounted(t, &next, func(c *Config) { c.Window, c.Acknowledge = time.Second, acknowledge })
+			var payload pprofile.Profiles
+			for i := range services {
+				pd := of(interval(1, 1, 1<<i), "service.name", fmt.Sprint("service-", i))
+				if i > 0 {
+					pd = inOne(t, payload, pd)
+				}
+				payload = pd
+			}
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
+			time.Sleep(time.Minute)
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.Equal(t, 4, next.attempts)
+			require.EqualValues(t, 1<<services-1, next.accepted.total())
+			require.EqualValues(t, services, metric("outgoing_samples", ""))
+			require.Zero(t, metric("dropped_samples", ""))
+			require.Zero(t, p.(*dedupProcessor).retrySize)
+			profiletest.Account(t, "3 errors of the next component, with a part", 1<<services-1, int(next.accepted.total()), 0)
+		})
+	}
+}
+
+// A permanent error of a part drops that part.
+func TestPermanentErrorDropsOnlyTheFailedPart_P8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := half{fail: consumererror.NewPermanent}
+		p, metric := newCounted(t, &next, func(c *Config) { c.Window = time.Second })
+		payload := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 1, next.accepted.total())
+		require.EqualValues(t, 1, metric("dropped_samples", string(reasonPermanent)))
+		profiletest.Account(t, "1 permanent errors of a part", 2, 1, 1)
+	})
+}
+
+// The part that one of two consumers did not accept is not that of the other.
+func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := 0
+		next := half{fail: func(err error) error {
+			if failed++; failed == 1 {
+				return errors.Join(err, errors.New("the other is away"))
+			}
+			return nil
+		}}
+		p := newTestProcessor(t, &next, nil)
+		payload := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 2, next.accepted.total(), "all of it came again, of which this one accepts half")
+	})
+}
+
+// With on_flush the rest of a payload is not abandoned with its callers: their retry would add to
+// what was accepted.
+func TestPartOfPayloadIsNotAbandoned_P13(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := half{fail: same}
+		p := newTestProcessor(t, &next, onFlush)
+		payload := func() pprofile.Profiles {
+			pd := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+			id := byte(0)
+			eachProfile(pd, func(p pprofile.Profile) { id++; p.SetProfileID(pprofile.ProfileID{id}) })
+			return pd
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		next.accepted.answers(func(attempt int) error {
+			if attempt > 1 && attempt < 5 {
+				return errors.New("unavailable")
+			}
+			return nil
+		})
+		require.ErrorIs(t, p.ConsumeProfiles(ctx, payload()), context.DeadlineExceeded)
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payload()), "the client sends again")
+		require.NoError(t, p.Shutdown(t.Context()))
+		require.EqualValues(t, 11, next.accepted.total())
+	})
+}
+
+// Without a window, the failed part of one of several payloads is not that of the caller's.
+func TestErrorOfSeveralPartitionsHasNoPart(t *testing.T) {
+	for _, split := range []bool{false, true} {
+		next := half{fail: same}
+		p := newTestProcessor(t, &next, func(c *Config) {
+			c.Window = 0
+			if split {
+				c.SplitBy = []string{"tenant"}
+			}
+		})
+		pd := inOne(t, of(interval(1, 1, 1), "service.name", "a", "tenant", "1"), of(interval(1, 1, 10), "service.name", "b", "tenant", "1"))
+		err := p.ConsumeProfiles(t.Context(), inOne(t, pd, of(interval(1, 1, 100), "tenant", "2")))
+		_, partial := errors.AsType[xconsumererror.Profiles](err)
+		require.Equal(t, !split, partial)
+		require.ErrorContains(t, err, "unavailable")
+		require.False(t, consumererror.IsPermanent(err))
+		require.NoError(t, p.Shutdown(t.Context()))
+	}
+}
