@@ -1,0 +1,114 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package foldedtranslator
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// Unmarshaler turns folded stacks into OTLP profiles: one Profile, which has a sample for
+// each stack. Values of equal stacks are summed. The caller sets resource, time and
+// profile_id. The zero value is ready for use; it is safe for concurrent use.
+type Unmarshaler struct {
+	// SampleType and Unit are what the values count. Defaults: samples, count.
+	SampleType, Unit string
+}
+
+var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
+
+// UnmarshalProfiles translates buf. The error names the line that is not a stack and a
+// value.
+func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
+	pd := pprofile.NewProfiles()
+	w := newWriter(pd)
+	number := 0
+	for line := range bytes.Lines(buf) {
+		number++
+		line = bytes.TrimRight(line, " \t\r\n")
+		if len(line) == 0 {
+			continue
+		}
+		if err := w.line(line); err != nil {
+			return pprofile.NewProfiles(), fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	w.write(pd, cmp.Or(u.SampleType, "samples"), cmp.Or(u.Unit, "count"))
+	return pd, nil
+}
+
+// writer interns frames and sums values by stack.
+type writer struct {
+	tables    *dictionary.Tables
+	locations []int32 // of the current stack, leaf first
+	samples   dictionary.Samples
+	values    []int64 // by number in samples
+}
+
+func newWriter(pd pprofile.Profiles) *writer {
+	w := &writer{tables: dictionary.New(0)}
+	w.tables.WriteTo(pd.Dictionary())
+	return w
+}
+
+func (w *writer) line(line []byte) error {
+	space := bytes.LastIndexAny(line, " \t")
+	if space <= 0 {
+		return fmt.Errorf("%q: must be a stack, a space and a value", shorten(line))
+	}
+	value, err := strconv.ParseInt(string(line[space+1:]), 10, 64)
+	if err != nil {
+		return fmt.Errorf("value is %q: must be a whole number", shorten(line[space+1:]))
+	}
+	stack := line[:space]
+	w.locations = w.locations[:0]
+	for more := true; more; {
+		var frame []byte
+		// The leaf is the last frame of the line, and the first of the stack.
+		i := bytes.LastIndexByte(stack, ';')
+		frame, more = stack[i+1:], i >= 0
+		stack = stack[:max(i, 0)]
+		if len(frame) == 0 && (more || len(w.locations) > 0) {
+			continue // an empty frame, as in a;;b
+		}
+		name := w.tables.String(unescape.Replace(string(frame)))
+		function := w.tables.Function(dictionary.Function{Name: name})
+		w.locations = append(w.locations, w.tables.Location(dictionary.Location{Lines: []dictionary.Line{{Function: function}}}))
+	}
+	row := w.samples.Number(w.tables.Stack(w.locations), 0, 0)
+	if int(row) == len(w.values) {
+		w.values = append(w.values, 0)
+	}
+	if sum := w.values[row]; (value > 0 && sum > math.MaxInt64-value) || (value < 0 && sum < math.MinInt64-value) {
+		return errors.New("the sum of the values of this stack overflows int64")
+	}
+	w.values[row] += value
+	return w.tables.Err()
+}
+
+func (w *writer) write(pd pprofile.Profiles, sampleType, unit string) {
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(w.tables.String(sampleType))
+	p.SampleType().SetUnitStrindex(w.tables.String(unit))
+	p.Samples().EnsureCapacity(len(w.values))
+	for row, value := range w.values {
+		stack, _, _ := w.samples.Identity(int32(row))
+		s := p.Samples().AppendEmpty()
+		s.SetStackIndex(stack)
+		s.Values().Append(value)
+	}
+	w.tables.WriteStrings()
+	w.tables.Release()
+}
+
+// shorten bounds what an error quotes.
+func shorten(text []byte) []byte { return text[:min(len(text), 80)] }
