@@ -128,7 +128,9 @@ func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
 	for i := range time.Duration(30) {
 		at := time.Hour + i*time.Second
 		for n, instance := range []string{"a", "b"} {
-			payloads = append(payloads, of(between(at, at, int64(i)+int64(100*n)+1), "service.instance.id", instance))
+			pd := of(between(at, at, int64(i)+int64(100*n)+1), "service.instance.id", instance)
+			pd.Dictionary().StringTable().SetAt(1, "objects") // the sample type
+			payloads = append(payloads, pd)
 		}
 	}
 	require.Equal(t, []string{"1h0m9s-1h0m9s: 120", "1h0m19s-1h0m19s: 140", "1h0m29s-1h0m29s: 160"},

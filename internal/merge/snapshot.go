@@ -23,9 +23,14 @@ func (w *Window) isSnapshot(p pprofile.Profile, key profileKey) bool {
 	case "cumulative", "instant":
 		return true
 	}
-	return p.DurationNano() == 0 ||
-		slices.Contains(w.options.SnapshotSampleTypes, w.tables.StringAt(key.sampleType))
+	sampleType := w.tables.StringAt(key.sampleType)
+	return p.DurationNano() == 0 && !isTime(sampleType) && !isTime(w.tables.StringAt(key.periodType)) ||
+		slices.Contains(w.options.SnapshotSampleTypes, sampleType)
 }
+
+// isTime reports whether values of a type add up as time passes, also if no duration is
+// stated.
+func isTime(typ string) bool { return typ == "cpu" || typ == "wall" }
 
 // latestSnapshot is the snapshot that a scope holds of one profileKey.
 type latestSnapshot struct {

@@ -516,9 +516,12 @@ func TestWindowProfileIDs(t *testing.T) {
 
 // The temporality of a Profile goes before its duration and type.
 func TestWindowTemporality(t *testing.T) {
-	with := func(temporality string, duration uint64) pprofile.Profiles {
+	with := func(temporality, sampleType, periodType string, duration uint64) pprofile.Profiles {
 		pd := interval(1, duration, 3)
 		d := pd.Dictionary()
+		d.StringTable().SetAt(1, sampleType)
+		d.StringTable().SetAt(2, periodType)
+		onlyProfile(t, pd).PeriodType().SetTypeStrindex(2)
 		d.StringTable().Append(attrTemporality)
 		d.AttributeTable().AppendEmpty()
 		a := d.AttributeTable().AppendEmpty()
@@ -528,13 +531,24 @@ func TestWindowTemporality(t *testing.T) {
 		return pd
 	}
 	for _, test := range []struct {
-		temporality string
-		duration    uint64
-		profiles    int
+		temporality            string
+		sampleType, periodType string
+		duration               uint64
+		profiles               int
 	}{
-		{"delta", 0, 1}, {"delta", 5, 1}, {"cumulative", 5, 2}, {"instant", 5, 2}, {"other", 5, 1}, {"other", 0, 2},
+		{"delta", "objects", "space", 0, 1},
+		{"delta", "objects", "space", 5, 1},
+		{"cumulative", "cpu", "cpu", 5, 2},
+		{"instant", "cpu", "cpu", 5, 2},
+		{"other", "objects", "space", 5, 1},
+		{"other", "objects", "space", 0, 2},
+		{"other", "cpu", "space", 0, 1},
+		{"other", "wall", "space", 0, 1},
+		{"other", "samples", "cpu", 0, 1},
+		{"other", "samples", "wall", 0, 1},
 	} {
-		out := merged(t, defaultOptions(), with(test.temporality, test.duration), with(test.temporality, test.duration))
+		payload := func() pprofile.Profiles { return with(test.temporality, test.sampleType, test.periodType, test.duration) }
+		out := merged(t, defaultOptions(), payload(), payload())
 		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
 	}
 }
@@ -571,7 +585,7 @@ func TestSizeIsWhatTheHeapShows(t *testing.T) {
 	for i := range 1000 {
 		payloads["many services"] = append(payloads["many services"],
 			of(interval(uint64(i), 1, 1), "service.name", "service-"+string(rune('a'+i%26)), "service.instance.id", time.Duration(i).String()))
-		payloads["snapshots"] = append(payloads["snapshots"], interval(uint64(i), 0, 1))
+		payloads["snapshots"] = append(payloads["snapshots"], snapshot("a", uint64(i), 1))
 		if i < 20 {
 			pd := manyStacks(2000, 0)
 			for _, l := range pd.Dictionary().LocationTable().All() {

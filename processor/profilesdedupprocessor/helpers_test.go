@@ -79,7 +79,9 @@ func of(pd pprofile.Profiles, attributes ...string) pprofile.Profiles {
 }
 
 func snapshot(process string, time uint64, value int64) pprofile.Profiles {
-	return of(interval(time, 0, value), "service.name", "checkout", "service.instance.id", process)
+	pd := of(interval(time, 0, value), "service.name", "checkout", "service.instance.id", process)
+	pd.Dictionary().StringTable().SetAt(1, "objects") // the sample type
+	return pd
 }
 
 func firstProfile(pd pprofile.Profiles) pprofile.Profile {
