@@ -8,13 +8,14 @@ SHELL := /bin/bash
 # Builds must work without git, and in a repository of another owner.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-ROOT    := $(CURDIR)
-BIN     := bin/otelcol-profiles
-KAFKA   := bin/otelcol-profiles-kafka
-LINT    := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
-MODULES := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod))
+ROOT     := $(CURDIR)
+BIN      := bin/otelcol-profiles
+KAFKA    := bin/otelcol-profiles-kafka
+OTELPROF := bin/otelprof
+LINT     := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
+MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod))
 # The race detector needs cgo, which go enables if it finds a C compiler.
-RACE    := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+RACE     := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # A collector has about 2,000 packages. Every command that compiles the program uses the
 # same flags, so that they are compiled once.
@@ -44,7 +45,8 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 	exec $(BIN) $(ARGS)
 
 .PHONY: build
-build: ## Build bin/otelcol-profiles
+build: ## Build bin/otelcol-profiles and bin/otelprof
+	@$(AS_PROGRAM) && go build -ldflags='-s -w' -o $(OTELPROF) ./cmd/otelprof
 	@$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
 
 .PHONY: build-kafka

@@ -19,8 +19,8 @@ import (
 // Rule is the name of a rule.
 type Rule string
 
-// The rules. Duplicate, Unreferenced and SampleShape are advice of the format, and
-// violations here: no output of this project may break them.
+// The rules that no output of this project may break, also those that the format only
+// recommends: see Required.
 const (
 	Decode         Rule = "decode"           // protobuf-go reads the message
 	UTF8           Rule = "utf-8"            // each string is valid UTF-8
@@ -38,7 +38,7 @@ const (
 	SampleIdentity Rule = "sample identity"  // {stack, set of attributes, link} is unique in a profile
 )
 
-// Advice, whose findings are warnings. FunctionNames is a rule of the format that pprof
+// The rules that it may break, if its input does. FunctionNames is a rule of the format that pprof
 // cannot always keep: a function may have a start line alone.
 const (
 	FunctionNames Rule = "function names" // a function has a name, a system name or a file name
@@ -48,6 +48,19 @@ const (
 	NullAttribute Rule = "null attribute" // attribute_indices do not hold 0
 	HiddenValue   Rule = "hidden value"   // pdata shows a string reference in attribute_table as empty
 )
+
+// Format is the version of the format that the rules are from.
+const Format = "opentelemetry-proto v1.11.0 (profiles v1development)"
+
+// Required reports whether the format says that producers MUST keep the rule. It recommends the
+// others (SHOULD), or readers have trouble with payloads that break them.
+func (r Rule) Required() bool {
+	switch r {
+	case Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue:
+		return false
+	}
+	return true
+}
 
 // Finding is one violation of a rule, or a warning.
 type Finding struct {
@@ -59,7 +72,7 @@ type Finding struct {
 	Found, Wanted string
 }
 
-// IsWarning reports whether the rule is advice.
+// IsWarning reports whether output of this project may break the rule.
 func (f Finding) IsWarning() bool {
 	switch f.Rule {
 	case FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue:

@@ -77,7 +77,7 @@ func (r *Reader) prefixed(at int64) ([]byte, error) {
 	}
 	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-at-prefixSize
 	if length > left && length <= int64(r.max) {
-		return nil, fmt.Errorf("file ends after %d of %d bytes", left, length)
+		return nil, incomplete("file ends after %d of %d bytes", left, length)
 	}
 	return r.bytes(length)
 }
@@ -91,9 +91,20 @@ func (r *Reader) bytes(n int64) ([]byte, error) {
 	return r.record, r.readFull(r.record)
 }
 
+// incompleteError is an io.ErrUnexpectedEOF: the record may still be being written.
+type incompleteError struct{ text string }
+
+func incomplete(format string, args ...any) error {
+	return incompleteError{fmt.Sprintf(format, args...)}
+}
+
+func (e incompleteError) Error() string { return e.text }
+
+func (e incompleteError) Unwrap() error { return io.ErrUnexpectedEOF }
+
 func (r *Reader) readFull(p []byte) error {
 	if n, err := io.ReadFull(r.source, p); err != nil {
-		return fmt.Errorf("file ends after %d of %d bytes", n, len(p))
+		return incomplete("file ends after %d of %d bytes", n, len(p))
 	}
 	return nil
 }
@@ -111,7 +122,7 @@ func (r *Reader) line() ([]byte, error) {
 			return r.record[:len(r.record)-1], nil
 		}
 		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("file ends after %d bytes of a line", len(r.record))
+			return nil, incomplete("file ends after %d bytes of a line", len(r.record))
 		}
 	}
 }

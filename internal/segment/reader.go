@@ -31,7 +31,8 @@ type DamageError struct {
 	// Offset is where the damage starts. Length is the number of bytes from there to the
 	// next complete record of a compressed file, else to the end.
 	Offset, Length int64
-	Reason         error
+	// Reason wraps io.ErrUnexpectedEOF if the file ends inside a record.
+	Reason error
 }
 
 func (e *DamageError) Error() string {

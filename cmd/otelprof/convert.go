@@ -1,0 +1,201 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+var formats = []string{"pprof", "otlp", "json", "folded"}
+
+func (a *app) convert() *cobra.Command {
+	var compared comparison
+	var to []string
+	var output string
+	c := &cobra.Command{
+		Use:   "convert PATH... --to FORMAT [-o FILE]",
+		Short: "Write the sum of the profiles as pprof, OTLP or folded stacks",
+		Long: `Write the sum of the profiles, or a difference, into one file:
+
+  pprof   for go tool pprof and other pprof tools
+  otlp    a ProfilesData message in protobuf, with a resource for each service
+  json    the same in OTLP/JSON
+  folded  folded stacks, for flamegraph.pl, speedscope and inferno
+
+Give --to a second time for the end of the time range: --from -2h --to -1h --to pprof.
+
+pprof holds one profile type and folded stacks one sample type: select it with --type.`,
+		Example: `  otelprof convert --to pprof -o cpu.pb.gz --service checkout --type cpu ./profiles
+  otelprof convert --to folded --type inuse_space ./profiles | flamegraph.pl > heap.svg
+  otelprof convert --to otlp -o checkout.otlp cpu.pb.gz`,
+		Args: paths,
+		RunE: func(c *cobra.Command, args []string) error {
+			format, err := compared.formatAndEnd(to)
+			if err != nil {
+				return err
+			}
+			if err := compared.parse(); err != nil {
+				return err
+			}
+			data, err := a.converted(c.Context(), args, &compared, format)
+			if err != nil {
+				return err
+			}
+			if output == archive.Stdin {
+				_, err = a.stdout.Write(data)
+				return err
+			}
+			return os.WriteFile(output, data, 0o666) // #nosec G306 -- the umask decides, as for all tools
+		},
+	}
+	compared.addWithoutEnd(c.Flags())
+	compared.addBase(c.Flags())
+	c.Flags().StringArrayVar(&to, "to", nil, "format to write ("+strings.Join(formats, ", ")+"); also the end of the time range, which it does not include")
+	c.Flags().StringVarP(&output, "output", "o", archive.Stdin, "file to write, - for standard output")
+	_ = c.MarkFlagRequired("to")
+	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// formatAndEnd tells the values of --to apart: a format and, maybe, the end of the time range.
+func (c *comparison) formatAndEnd(to []string) (format string, err error) {
+	for _, value := range to {
+		switch isFormat := slices.Contains(formats, value); {
+		case isFormat && format == "":
+			format = value
+		case !isFormat && c.to == "":
+			c.to = value
+		default:
+			return "", usage("--to is %q: must be given once for the format and once for the end of the time range", to)
+		}
+	}
+	if format == "" {
+		return "", usage("--to is %q: must be one of %s", to, strings.Join(formats, ", "))
+	}
+	return format, nil
+}
+
+func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {
+	if format == "pprof" {
+		p, _, err := a.pprof(ctx, paths, c)
+		if err != nil {
+			return nil, err
+		}
+		var data bytes.Buffer
+		err = p.Write(&data)
+		return data.Bytes(), err
+	}
+	pd, err := a.profiles(ctx, paths, c, format == "folded")
+	if err != nil {
+		return nil, err
+	}
+	switch format {
+	case "folded":
+		return foldedtranslator.Marshaler{}.MarshalProfiles(pd)
+	case "json":
+		return jsonLine(pd)
+	default:
+		return (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	}
+}
+
+// profiles returns the sum of the selected profiles or, with a base, the difference.
+func (a *app) profiles(ctx context.Context, paths []string, c *comparison, total bool) (pprofile.Profiles, error) {
+	if !c.hasBase() {
+		result, err := a.merge(ctx, paths, c.sel, total)
+		if err != nil {
+			return pprofile.Profiles{}, err
+		}
+		return result.Profiles, nil
+	}
+	p, result, err := a.pprof(ctx, paths, c)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	return toProfiles(p, result)
+}
+
+// toProfiles translates a difference, which is of the resource of the result if that has one only.
+func toProfiles(p *profile.Profile, result *query.Result) (pprofile.Profiles, error) {
+	var message bytes.Buffer
+	if err := p.WriteUncompressed(&message); err != nil {
+		return pprofile.Profiles{}, err
+	}
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message.Bytes())
+	if from := result.Profiles.ResourceProfiles(); err == nil && from.Len() == 1 {
+		from.At(0).Resource().CopyTo(pd.ResourceProfiles().At(0).Resource())
+	}
+	return pd, err
+}
+
+// jsonLine returns pd as one line of OTLP/JSON. Its resources and scopes have strings, not
+// references into the string table, because pdata makes these only of what it may change.
+func jsonLine(pd pprofile.Profiles) ([]byte, error) {
+	pd.MarkReadOnly()
+	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+	return append(line, '\n'), err
+}
+
+func (a *app) cat() *cobra.Command {
+	var sel selection
+	c := &cobra.Command{
+		Use:   "cat PATH...",
+		Short: "Write each payload as a line of OTLP/JSON",
+		Long:  `Write what is selected of each payload as a line of OTLP/JSON, for jq.`,
+		Example: `  otelprof cat ./profiles | jq '.dictionary.functionTable | length'
+  otelprof cat --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
+		Args: paths,
+		RunE: func(c *cobra.Command, args []string) error {
+			selected, err := sel.parse(time.Now())
+			if err != nil {
+				return err
+			}
+			source, finish, err := a.source(args)
+			if err != nil {
+				return err
+			}
+			defer finish()
+			return source.Each(c.Context(), selected, func(record *archive.Record, pd pprofile.Profiles) error {
+				line, err := catLine(pd)
+				if err != nil {
+					return &archive.Error{File: record.File, Record: record.Number, Offset: record.Offset, Err: err}
+				}
+				_, err = a.stdout.Write(line)
+				return err
+			})
+		},
+	}
+	sel.addTo(c.Flags())
+	return c
+}
+
+// catLine drops the entries of the dictionary that the selection does not refer to.
+func catLine(pd pprofile.Profiles) ([]byte, error) {
+	if err := dictionary.Check(pd); err != nil {
+		return nil, err
+	}
+	resources := make([]int, pd.ResourceProfiles().Len())
+	for i := range resources {
+		resources[i] = i
+	}
+	return jsonLine(dictionary.NewSplitter(pd).Take(resources))
+}
+
+func baseError(err error) error { return fmt.Errorf("base: %w", err) }

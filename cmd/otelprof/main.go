@@ -1,0 +1,163 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command otelprof lists, checks, converts, compares and shows profile files: OTLP, pprof and
+// folded stacks.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+)
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitWrong = 1 // something is wrong with the files, or nothing is selected
+	exitUsage = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// app is one run of the program.
+type app struct {
+	stdout, stderr io.Writer
+	maxMemory      string
+	strict         bool
+	started        bool // the command line was right
+	wrong          bool // an error was reported, or a rule is violated
+}
+
+// errUsage marks errors of the command line that are found after its flags were read.
+var errUsage = errors.New("")
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err != nil:
+		a.report(err)
+		if !a.started || isUsage(err) {
+			return exitUsage
+		}
+		return exitWrong
+	case a.wrong:
+		return exitWrong
+	default:
+		return exitOK
+	}
+}
+
+// isUsage reports whether another command line would help.
+func isUsage(err error) bool {
+	_, profileTypes := errors.AsType[*query.TypesError](err)
+	_, sampleTypes := errors.AsType[*foldedtranslator.SampleTypesError](err)
+	return profileTypes || sampleTypes || errors.Is(err, errUsage)
+}
+
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w"+format, append([]any{errUsage}, args...)...)
+}
+
+// report prints an error, with a hint if another selection helps.
+func (a *app) report(err error) {
+	a.wrong = true
+	a.note("%v", err)
+	switch {
+	case errors.Is(err, query.ErrEmpty):
+		a.note("otelprof ls lists the services, types and times that there are")
+	case isUsage(err) && !errors.Is(err, errUsage):
+		a.note("select one with --type")
+	}
+}
+
+// note prints a remark that is not part of the output.
+func (a *app) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, "otelprof: "+format+"\n", args...)
+}
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "otelprof",
+		Short: "Read, check, convert and compare profile files",
+		Long: `otelprof reads profile files, whoever wrote them: OTLP protobuf and OTLP/JSON, as the
+profiles_file exporter, contrib's file exporter and SDKs write them, pprof, and folded
+stacks; plain, gzip or zstd. It recognizes them by content. A directory stands for all
+files below it, and - for standard input.
+
+Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is selected; 2 for a
+wrong command line.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.started = true
+		},
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, such as 512MiB, or a share of the memory of this computer")
+	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
+	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat())
+	return root
+}
+
+// source finds the files of paths, which the caller reads. finish ends the progress bar.
+func (a *app) source(paths []string) (source *query.Source, finish func(), err error) {
+	limit, err := bytesize.Parse(a.maxMemory)
+	if err != nil {
+		return nil, nil, usage("--max-memory %w", err)
+	}
+	const least = 16 << 20
+	if limit < least {
+		return nil, nil, usage("--max-memory is %s: must be at least 16MiB", limit)
+	}
+	debug.SetMemoryLimit(int64(limit)) // so that garbage is collected in time
+	files, failed := archive.Find(paths)
+	for _, err := range failed {
+		if err := a.failed(err); err != nil {
+			return nil, nil, err
+		}
+	}
+	bar := newProgress(a.stderr, files)
+	return &query.Source{
+		Files:   files,
+		Options: archive.Options{MaxMemory: int64(limit), Progress: bar.add},
+		Failed:  func(err error) error { bar.clear(); return a.failed(err) },
+	}, bar.clear, nil
+}
+
+// failed reports what cannot be read. It returns the error if reading must stop.
+func (a *app) failed(err error) error {
+	if a.strict {
+		return err
+	}
+	a.report(err)
+	return nil
+}
+
+// paths accepts one or more arguments.
+func paths(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("no PATH: name files or directories, or - for standard input")
+	}
+	return nil
+}

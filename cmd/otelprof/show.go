@@ -1,0 +1,121 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+)
+
+func (a *app) top() *cobra.Command {
+	var compared comparison
+	var options webui.TopOptions
+	c := &cobra.Command{
+		Use:   "top PATH...",
+		Short: "Print the functions by flat or cumulative value",
+		Long: `Print the functions by flat or cumulative value, as go tool pprof -top does. Profiles of
+all selected services are summed. Without --type, the default sample type is shown.`,
+		Example: `  otelprof top --service checkout --type cpu ./profiles
+  otelprof top --type inuse_space --cum ./profiles
+  otelprof top --type cpu --base-from -2h --base-to -1h --from -1h ./profiles
+  otelprof top --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
+		Args: paths,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := compared.parse(); err != nil {
+				return err
+			}
+			p, _, err := a.pprof(c.Context(), args, &compared)
+			if err != nil {
+				return err
+			}
+			return webui.Top(a.stdout, p, options)
+		},
+	}
+	compared.addTo(c.Flags())
+	c.Flags().BoolVar(&options.Cumulative, "cum", false, "sort by cumulative value")
+	c.Flags().IntVarP(&options.Nodes, "nodes", "n", 0, "functions to print (default: all that matter)")
+	return c
+}
+
+func (a *app) view() *cobra.Command {
+	var compared comparison
+	var address string
+	var noBrowser bool
+	c := &cobra.Command{
+		Use:   "view PATH...",
+		Short: "Show flame graph, graph and tables in a browser",
+		Long: `Show the profiles in pprof's web UI: flame graph, graph, tables. The page is for this
+computer only, unless --http names another address.`,
+		Example: `  otelprof view --service checkout --type cpu ./profiles
+  otelprof view --type cpu --no-browser --http localhost:8080 ./profiles`,
+		Args: paths,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := compared.parse(); err != nil {
+				return err
+			}
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return usage("--http is %q: must be HOST:PORT", address)
+			}
+			p, _, err := a.pprof(c.Context(), args, &compared)
+			if err != nil {
+				return err
+			}
+			handler, err := webui.Handler(p)
+			if err != nil {
+				return err
+			}
+			return a.serve(c.Context(), address, webui.Protect(handler, host), !noBrowser)
+		},
+	}
+	compared.addTo(c.Flags())
+	c.Flags().StringVar(&address, "http", "localhost:0", "address to listen at")
+	c.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open a browser")
+	return c
+}
+
+// serve runs an HTTP server until ctx ends.
+func (a *app) serve(ctx context.Context, address string, handler http.Handler, openPage bool) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	url := "http://" + listener.Addr().String()
+	if _, err := fmt.Fprintln(a.stdout, "Serving at "+url+" (stop with Ctrl-C)"); err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if openPage {
+		if err := openBrowser(ctx, url); err != nil {
+			a.note("cannot open a browser: %v", err)
+		}
+	}
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func openBrowser(ctx context.Context, url string) error {
+	switch runtime.GOOS {
+	case "darwin":
+		return exec.CommandContext(ctx, "open", url).Start()
+	case "windows":
+		return exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", url).Start()
+	default:
+		return exec.CommandContext(ctx, "xdg-open", url).Start()
+	}
+}

@@ -1,0 +1,337 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archive_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+var options = &archive.Options{MaxMemory: 64 << 20}
+
+// read returns what the file holds, and the texts of the errors.
+func read(t *testing.T, path string) (read []pprofile.Profiles, failed []string) {
+	t.Helper()
+	for record, err := range options.Records(archive.File{Path: path}) {
+		if err == nil {
+			var pd pprofile.Profiles
+			if pd, err = record.Profiles(); err == nil {
+				read = append(read, pd)
+			}
+		}
+		if err != nil {
+			require.ErrorAs(t, err, new(*archive.Error))
+			failed = append(failed, strings.ReplaceAll(err.Error(), path, "FILE"))
+		}
+	}
+	return read, failed
+}
+
+func write(t *testing.T, name string, parts ...[]byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, bytes.Join(parts, nil), 0o600))
+	return path
+}
+
+func proto(t *testing.T, pd pprofile.Profiles) []byte {
+	t.Helper()
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	return data
+}
+
+func jsonOf(t *testing.T, pd pprofile.Profiles) []byte {
+	t.Helper()
+	data, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	return data
+}
+
+func prefixed(record []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(record))), record...)
+}
+
+func line(record []byte) []byte { return append(slices.Clone(record), '\n') }
+
+func pprofData(t *testing.T) []byte {
+	t.Helper()
+	var data bytes.Buffer
+	require.NoError(t, profiletest.HeapPprof(1, 2, 3, 4).WriteUncompressed(&data))
+	return data.Bytes()
+}
+
+func TestRecordsRecognizesFormatsByContent(t *testing.T) {
+	one, two := profiletest.Small(t), profiletest.GenerateProfiles(profiletest.NewRand(1))
+	protoOne, protoTwo := proto(t, one), proto(t, two)
+	jsonOne, jsonTwo := jsonOf(t, one), jsonOf(t, two)
+	zstd := func(data []byte) []byte { return profiletest.Zstd(t, data) }
+	gzip := func(data []byte) []byte { return profiletest.Gzip(t, data) }
+	indented := bytes.ReplaceAll(jsonOne, []byte(","), []byte(",\n  "))
+	for name, test := range map[string]struct {
+		content []byte
+		want    []pprofile.Profiles
+	}{
+		"length-prefixed":                {slices.Concat(prefixed(protoOne), prefixed(protoTwo)), []pprofile.Profiles{one, two}},
+		"length-prefixed, zstd records":  {slices.Concat(zstd(prefixed(protoOne)), zstd(prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed, gzip records":  {slices.Concat(gzip(prefixed(protoOne)), gzip(prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed, zstd as whole": {zstd(slices.Concat(prefixed(protoOne), prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed, gzip as whole": {gzip(slices.Concat(prefixed(protoOne), prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"contrib, compressed proto":      {slices.Concat(prefixed(zstd(protoOne)), prefixed(zstd(protoTwo))), []pprofile.Profiles{one, two}},
+		"contrib, compressed JSON":       {slices.Concat(prefixed(zstd(jsonOne)), prefixed(zstd(jsonTwo))), []pprofile.Profiles{one, two}},
+		"bare":                           {protoOne, []pprofile.Profiles{one}},
+		"bare, gzip":                     {gzip(protoOne), []pprofile.Profiles{one}},
+		"JSON lines":                     {slices.Concat(line(jsonOne), line(jsonTwo)), []pprofile.Profiles{one, two}},
+		"JSON lines, last without end":   {slices.Concat(line(jsonOne), jsonTwo), []pprofile.Profiles{one, two}},
+		"JSON lines, zstd records":       {slices.Concat(zstd(line(jsonOne)), zstd(line(jsonTwo))), []pprofile.Profiles{one, two}},
+		"JSON lines, gzip as whole":      {gzip(slices.Concat(line(jsonOne), line(jsonTwo))), []pprofile.Profiles{one, two}},
+		"one JSON object":                {jsonOne, []pprofile.Profiles{one}},
+		"indented JSON":                  {indented, []pprofile.Profiles{one}},
+		"empty":                          {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, failed := read(t, write(t, "any.name", test.content))
+			require.Empty(t, failed)
+			require.Len(t, got, len(test.want))
+			for i := range got {
+				requireEqual(t, test.want[i], got[i])
+			}
+		})
+	}
+}
+
+func requireEqual(t *testing.T, want, got pprofile.Profiles) {
+	t.Helper()
+	expandedWant, err := profiletest.Expand(want)
+	require.NoError(t, err)
+	expandedGot, err := profiletest.Expand(got)
+	require.NoError(t, err)
+	require.Empty(t, profiletest.Diff(expandedWant, expandedGot))
+}
+
+func TestRecordsReadsPprofAndText(t *testing.T) {
+	legacy := "heap profile: 1: 2 [3: 4] @ heapprofile\n 1: 2 [3: 4] @ 0x1 0x2\n"
+	for name, content := range map[string][]byte{
+		"pprof":        pprofData(t),
+		"pprof, gzip":  profiletest.Gzip(t, pprofData(t)),
+		"pprof, zstd":  profiletest.Zstd(t, pprofData(t)),
+		"folded":       []byte("\nmain;a 1\nmain;b 2\n"),
+		"legacy pprof": []byte(legacy),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, failed := read(t, write(t, "any.name", content))
+			require.Empty(t, failed)
+			require.Len(t, got, 1)
+			assert.Positive(t, got[0].SampleCount())
+		})
+	}
+}
+
+func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
+	for content, want := range map[string]string{
+		"FLR\x00\x00\x02\x00\x00":         "FILE: JFR recordings are not supported: convert it to pprof or folded stacks",
+		"<html>\n</html>\n":               `FILE: record 1 at byte 0: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
+		"\x7fELF\x02\x01\x01\x00\x00":     `FILE: is not a profile: must be`,
+		`{"traceEvents": [1]}` + "\n":     "FILE: record 1 at byte 0: is JSON without resourceProfiles",
+		"\x1f\x8bnot gzip at all":         "FILE: gzip: gzip: invalid header",
+		"a;b 1\nno value at the end\n":    `FILE: record 1 at byte 0: line 2: value is "end"`,
+		"\x28\xb5\x2f\xfdnot zstd at all": "FILE: ",
+	} {
+		got, failed := read(t, write(t, "any.name", []byte(content)))
+		assert.Empty(t, got)
+		require.Len(t, failed, 1, "%q", content)
+		assert.True(t, strings.HasPrefix(failed[0], want), failed[0])
+	}
+	_, failed := read(t, filepath.Join(t.TempDir(), "missing"))
+	assert.Equal(t, []string{"FILE: no such file or directory"}, failed)
+}
+
+func TestRecordsContinuesAfterDamage(t *testing.T) {
+	record := func() []byte { return profiletest.Zstd(t, prefixed(proto(t, profiletest.Small(t)))) }
+	damaged := record()
+	damaged[len(damaged)/2] ^= 0xff
+	got, failed := read(t, write(t, "any.name", record(), damaged, record()))
+	assert.Len(t, got, 2)
+	require.Len(t, failed, 1)
+	assert.Contains(t, failed[0], fmt.Sprintf("FILE: record 2 at byte %d: ", len(record())))
+	assert.Contains(t, failed[0], fmt.Sprintf("skipped %d bytes", len(record())))
+
+	lines := line(jsonOf(t, profiletest.Small(t)))
+	got, failed = read(t, write(t, "any.name", lines, []byte("{damaged\n"), lines))
+	assert.Len(t, got, 1, "an uncompressed file is read up to the damage")
+	assert.Len(t, failed, 1)
+}
+
+func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {
+	record := prefixed(proto(t, profiletest.Small(t)))
+	lines := line(jsonOf(t, profiletest.Small(t)))
+	for name, test := range map[string]struct{ complete, next []byte }{
+		"profiles-20261121T102330.123Z-000001.otlp.pb":        {record, record},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.zst":    {profiletest.Zstd(t, record), profiletest.Zstd(t, record)},
+		"profiles-20261121T102330.123Z-000001.otlp.pb.gz":     {profiletest.Gzip(t, record), profiletest.Gzip(t, record)},
+		"profiles-20261121T102330.123Z-000001.otlp.jsonl":     {lines, lines},
+		"profiles-20261121T102330.123Z-000001.otlp.jsonl.zst": {profiletest.Zstd(t, lines), profiletest.Zstd(t, lines)},
+		"contrib.json": {lines, lines},
+	} {
+		for _, cut := range []int{1, 3, 5, len(test.next) / 2, len(test.next) - 2} {
+			t.Run(fmt.Sprintf("%s, %d bytes", name, cut), func(t *testing.T) {
+				got, failed := read(t, write(t, name+".partial", test.complete, test.next[:cut]))
+				assert.Len(t, got, 1)
+				assert.Empty(t, failed)
+
+				got, failed = read(t, write(t, name, test.complete, test.next[:cut]))
+				assert.Len(t, got, 1)
+				assert.Len(t, failed, 1, "a closed file is damaged")
+			})
+		}
+	}
+}
+
+func TestRecordsFollowsARename_V1(t *testing.T) {
+	record := prefixed(proto(t, profiletest.Small(t)))
+	name := "profiles-20261121T102330.123Z-000001.otlp.pb"
+	path := write(t, name+".partial", record)
+	files, failed := archive.Find([]string{filepath.Dir(path)})
+	require.Empty(t, failed)
+	require.Equal(t, []archive.File{{Path: path, Size: int64(len(record))}}, files)
+	require.NoError(t, os.Rename(path, filepath.Join(filepath.Dir(path), name)))
+	got, texts := read(t, path)
+	assert.Len(t, got, 1)
+	assert.Empty(t, texts)
+}
+
+func TestFindListsFilesOnce(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.pb", "a.pb.index", ".hidden", "b/c.otlp", "d.pb", "d.pb.partial", "e.pb.bare.partial", ".git/x"} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
+	}
+	named := filepath.Join(dir, ".hidden")
+	files, failed := archive.Find([]string{dir, filepath.Join(dir, "a.pb"), named, archive.Stdin, filepath.Join(dir, "none")})
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, strings.TrimPrefix(f.Path, dir+"/"))
+	}
+	assert.Equal(t, []string{".hidden", "a.pb", "b/c.otlp", "d.pb", "e.pb.bare.partial", archive.Stdin}, paths)
+	require.Len(t, failed, 1)
+	assert.ErrorIs(t, failed[0], os.ErrNotExist)
+}
+
+func TestRecordsReadsAPipe(t *testing.T) {
+	record := prefixed(proto(t, profiletest.Small(t)))
+	for name, content := range map[string][]byte{
+		"plain":        slices.Concat(record, record),
+		"zstd records": slices.Concat(profiletest.Zstd(t, record), profiletest.Zstd(t, record)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to, err := os.Pipe()
+			require.NoError(t, err)
+			stdin := os.Stdin
+			os.Stdin = from
+			defer func() { os.Stdin = stdin }()
+			go func() {
+				_, _ = to.Write(content)
+				_ = to.Close()
+			}()
+			got, failed := read(t, archive.Stdin)
+			assert.Empty(t, failed)
+			assert.Len(t, got, 2)
+		})
+	}
+}
+
+// TestRecordsDoesNotTrustLengths reads files that state more than they hold, and records that are
+// small and take much memory when they are decoded.
+func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
+	small := proto(t, profiletest.Small(t))
+	huge := binary.BigEndian.AppendUint32(nil, 1<<24-1)
+	// 2 Mi samples of two bytes.
+	samples := bytes.Repeat([]byte{2<<3 | 2, 0}, 2<<20)
+	nest := func(field byte, content []byte) []byte {
+		return append(binary.AppendUvarint([]byte{field<<3 | 2}, uint64(len(content))), content...)
+	}
+	bomb := nest(1, nest(2, nest(2, samples)))
+	deep := []byte{1<<3 | 0, 1}
+	for range 5_000 {
+		deep = nest(5, nest(1, deep))
+	}
+	deep = nest(2, nest(6, nest(2, deep)))
+	deepJSON := []byte(`{"resourceProfiles":` + strings.Repeat(`[`, 1<<20) + "}\n")
+	for name, test := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"length":                  {slices.Concat(huge, small), "must be between 1 and"},
+		"length, zstd as whole":   {profiletest.Zstd(t, slices.Concat(prefixed(small), huge, small)), "length of a record is 16777215"},
+		"samples of two bytes":    {prefixed(bomb), "takes about 240.0 MiB of memory, more than 16.0 MiB"},
+		"lists in lists":          {prefixed(deep), "nest deeper than 64 levels"},
+		"zstd that expands":       {profiletest.Zstd(t, make([]byte, 32<<20)), "more than 8.0 MiB"},
+		"JSON lists in lists":     {deepJSON, ""},
+		"JSON objects":            {line([]byte(`{"resourceProfiles":[` + strings.Repeat("{},", 1<<20) + "{}]}")), "takes about"},
+		"folded stacks":           {[]byte(strings.Repeat("a;b 1\n", 1<<17)), "takes about"},
+		"pprof of tiny locations": {slices.Concat(pprofData(t), bytes.Repeat([]byte{4<<3 | 2, 0}, 2<<20)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, "any.name", test.content)
+			test.content = nil
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, failed := read(t, path)
+			runtime.ReadMemStats(&after)
+			require.NotEmpty(t, failed)
+			assert.Contains(t, failed[len(failed)-1], test.want)
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, 2*uint64(options.MaxMemory))
+		})
+	}
+}
+
+func TestDecodedSizeIsThatOfMemory(t *testing.T) {
+	for seed := range uint64(4) {
+		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
+		if seed == 0 {
+			pd = largePayload(t)
+		}
+		path := write(t, "any.name", prefixed(proto(t, pd)))
+		for record, err := range (&archive.Options{MaxMemory: 1 << 30}).Records(archive.File{Path: path}) {
+			require.NoError(t, err)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := record.Profiles()
+			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
+			allocated, estimate := float64(after.TotalAlloc-before.TotalAlloc), float64(archive.DecodedSize(record))
+			t.Logf("%d bytes: estimate %.0f, allocated %.0f", len(record.Data), estimate, allocated)
+			assert.Greater(t, estimate, 0.5*allocated)
+			assert.Less(t, estimate, 2.5*allocated)
+		}
+	}
+}
+
+// largePayload returns the largest profile of the benchmarks.
+func largePayload(t *testing.T) pprofile.Profiles {
+	t.Helper()
+	var data bytes.Buffer
+	workloads := profiletest.Workloads()
+	require.NoError(t, workloads[len(workloads)-1].Pprof(1).WriteUncompressed(&data))
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+	require.NoError(t, err)
+	return pd
+}

@@ -1,0 +1,183 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// Profiles decodes the record. The result refers to nothing of the record. The error is an
+// *Error.
+func (r *Record) Profiles() (pprofile.Profiles, error) {
+	pd, err := r.decode()
+	if err != nil {
+		return pprofile.NewProfiles(), r.fail(err)
+	}
+	return pd, nil
+}
+
+func (r *Record) decode() (pprofile.Profiles, error) {
+	if err := r.fits(1); err != nil {
+		return pprofile.Profiles{}, err
+	}
+	switch r.Encoding {
+	case OTLPJSON:
+		if len(r.Data) > len("{}") && !bytes.Contains(r.Data, []byte(`"resource`)) && !bytes.Contains(r.Data, []byte(`"dictionary"`)) {
+			return pprofile.Profiles{}, errors.New("is JSON without resourceProfiles: must be OTLP/JSON profiles")
+		}
+		return (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(r.Data)
+	case Folded:
+		return (&foldedtranslator.Unmarshaler{}).UnmarshalProfiles(r.Data)
+	case Pprof:
+		return r.decodePprof(r.Data)
+	case legacyPprof:
+		return r.decodeLegacy()
+	default:
+		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(r.Data)
+	}
+}
+
+// Fits returns an *Error if work on the record that takes the given multiple of its decoded size
+// could exceed the memory limit.
+func (r *Record) Fits(multiple int64) error {
+	if err := r.fits(multiple); err != nil {
+		return r.fail(err)
+	}
+	return nil
+}
+
+func (r *Record) fits(multiple int64) error {
+	size, err := r.decodedSize()
+	if err != nil {
+		return err
+	}
+	if limit := r.options.maxDecoded(); size > limit/multiple {
+		return fmt.Errorf("the record takes about %s of memory, more than %s: raise the memory limit, which is %s",
+			mebibytes(size*multiple), mebibytes(limit), mebibytes(r.options.MaxMemory))
+	}
+	return nil
+}
+
+func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
+	limits := pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord())}
+	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
+}
+
+// legacyShare is what part of a record's size a profile in a format from before protobuf may have:
+// google/pprof reads these, and takes more memory.
+const legacyShare = 16
+
+func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
+	if limit := r.options.maxRecord() / legacyShare; int64(len(r.Data)) > limit {
+		return pprofile.Profiles{}, fmt.Errorf("is text of more than %s: must be OTLP, pprof or folded stacks", mebibytes(limit))
+	}
+	p, err := profile.ParseData(r.Data)
+	if err != nil {
+		return pprofile.Profiles{}, fmt.Errorf("%w, and starts with %q", errUnknown, r.Data[:min(len(r.Data), 16)])
+	}
+	var message bytes.Buffer
+	if err := p.WriteUncompressed(&message); err != nil {
+		return pprofile.Profiles{}, err
+	}
+	return r.decodePprof(message.Bytes())
+}
+
+// decodedSize estimates the memory that the decoded record takes, before it is decoded. Of
+// pprofs the translator limits it.
+func (r *Record) decodedSize() (int64, error) {
+	const element = 128 // bytes of an object, at least
+	switch r.Encoding {
+	case OTLPProto:
+		var s sizer
+		s.add(profilesData, wire.New(r.Data), 0)
+		if s.tooDeep {
+			return 0, errors.New("lists in attribute values nest deeper than 64 levels")
+		}
+		return s.size, nil
+	case OTLPJSON:
+		return int64(len(r.Data) + element*bytes.Count(r.Data, []byte("{")) + 8*bytes.Count(r.Data, []byte(","))), nil
+	case Folded:
+		return int64(len(r.Data) + element*bytes.Count(r.Data, []byte("\n")) + 32*bytes.Count(r.Data, []byte(";"))), nil
+	default:
+		return 2 * int64(len(r.Data)), nil
+	}
+}
+
+// message describes how pdata holds a message in memory.
+type message struct {
+	size   int64               // bytes without its fields of variable length
+	nested map[uint64]*message // by field number
+	// packed are numbers of packed varints, which take 8 bytes each or, for indices, 4.
+	packed map[uint64]int64
+}
+
+// maxDepth bounds how deep messages nest: pdata decodes them by recursion, without a bound.
+// Attribute values take two levels for each list.
+const maxDepth = 2*64 + 8
+
+// sizer adds up what a message takes.
+type sizer struct {
+	size    int64
+	tooDeep bool
+}
+
+func (s *sizer) add(m *message, fields wire.Cursor, depth int) {
+	const header = 16 // of a string, or the rounding of a slice
+	if depth > maxDepth {
+		s.tooDeep = true
+		return
+	}
+	s.size += m.size
+	for fields.Next() {
+		switch nested := m.nested[fields.Field]; {
+		case fields.Type != wire.BytesType:
+			s.size += m.packed[fields.Field] // a repeated number that is not packed
+		case nested != nil:
+			s.add(nested, fields.Message(), depth+1)
+		default:
+			s.size += header + int64(fields.Stop-fields.Start)*max(1, m.packed[fields.Field])
+		}
+	}
+}
+
+// The messages of OTLP profiles, with the size of their types in pdata and of the pointer to them.
+var (
+	anyValue         = &message{size: 24}
+	keyValue         = &message{size: 64, nested: map[uint64]*message{2: anyValue}}
+	entityRef        = &message{size: 88}
+	resource         = &message{size: 64, nested: map[uint64]*message{1: keyValue, 3: entityRef}}
+	scope            = &message{size: 96, nested: map[uint64]*message{3: keyValue}}
+	sample           = &message{size: 120, packed: map[uint64]int64{2: 4, 4: 8, 5: 1}}
+	profileMessage   = &message{size: 280, nested: map[uint64]*message{2: sample}, packed: map[uint64]int64{11: 4}}
+	scopeProfiles    = &message{size: 180, nested: map[uint64]*message{1: scope, 2: profileMessage}}
+	resourceProfiles = &message{size: 140, nested: map[uint64]*message{1: resource, 2: scopeProfiles}}
+	tables           = &message{size: 200, nested: map[uint64]*message{
+		1: {size: 80, packed: map[uint64]int64{5: 4}},                                             // mapping
+		2: {size: 88, nested: map[uint64]*message{3: {size: 32}}, packed: map[uint64]int64{4: 4}}, // location, line
+		3: {size: 40},                                                                             // function
+		4: {size: 32},                                                                             // link
+		6: {size: 64, nested: map[uint64]*message{2: anyValue}},                                   // attribute
+		7: {size: 32, packed: map[uint64]int64{1: 4}},                                             // stack
+	}}
+	profilesData = &message{size: 64, nested: map[uint64]*message{1: resourceProfiles, 2: tables}}
+)
+
+func init() {
+	// Lists of values and of pairs nest.
+	anyValue.nested = map[uint64]*message{
+		5: {size: 32, nested: map[uint64]*message{1: anyValue}},
+		6: {size: 32, nested: map[uint64]*message{1: keyValue}},
+	}
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -1,0 +1,178 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+)
+
+// Encoding is that of a record.
+type Encoding string
+
+const (
+	OTLPProto Encoding = "otlp"
+	OTLPJSON  Encoding = "json"
+	Pprof     Encoding = "pprof"
+	Folded    Encoding = "folded"
+	// legacyPprof is a format of pprof from before protobuf.
+	legacyPprof Encoding = "legacy pprof"
+)
+
+// layout is how the records of a file follow each other.
+type layout int
+
+const (
+	single   layout = iota // one record
+	prefixed               // each record is preceded by its length: 4 bytes, big-endian
+	lines                  // one record a line
+)
+
+// headSize is how many bytes layoutOf may look at.
+const headSize = 4096
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+	jfrMagic  = []byte("FLR\x00")
+)
+
+var errJFR = errors.New("JFR recordings are not supported: convert it to pprof or folded stacks, for example with async-profiler's jfrconv")
+
+// decompress returns the content of from, which is one file, and how it is compressed. Members
+// and frames that follow each other are one content.
+func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, segment.Compression, error) {
+	head, err := from.Peek(len(zstdMagic))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, segment.None, err
+	}
+	switch {
+	case bytes.HasPrefix(head, gzipMagic):
+		decoder, err := gzip.NewReader(from)
+		if err != nil {
+			return nil, segment.Gzip, fmt.Errorf("gzip: %w", err)
+		}
+		return bufio.NewReaderSize(decoder, headSize), segment.Gzip, nil
+	case bytes.Equal(head, zstdMagic):
+		decoder, err := newZstdDecoder(from, maxRecord)
+		if err != nil {
+			return nil, segment.Zstd, err
+		}
+		return bufio.NewReaderSize(decoder, headSize), segment.Zstd, nil
+	}
+	return from, segment.None, nil
+}
+
+// newZstdDecoder returns a decoder that starts no goroutine, and so needs no Close.
+func newZstdDecoder(from io.Reader, maxRecord int64) (*zstd.Decoder, error) {
+	const minWindow = 8 << 20 // as the format recommends that decoders support
+	return zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(uint64(max(minWindow, min(maxRecord, 512<<20)))), zstd.WithDecoderMaxMemory(uint64(max(minWindow, maxRecord))))
+}
+
+// layoutOf recognizes the layout by the first bytes of the content. size is that of the
+// content, or 0 if it is not known.
+func layoutOf(head []byte, size int64) (layout, error) {
+	switch first := bytes.TrimLeft(head, " \t\r\n"); {
+	case bytes.HasPrefix(head, jfrMagic):
+		return single, errJFR
+	case bytes.HasPrefix(first, []byte("{")):
+		line, _, found := bytes.Cut(first, []byte("\n"))
+		if found && !json.Valid(line) {
+			return single, nil // indented
+		}
+		return lines, nil
+	case isPrefixed(head, size):
+		return prefixed, nil
+	}
+	return single, nil
+}
+
+// isPrefixed reports whether content starts with a length and a record of contrib's file exporter or
+// of ours. The first byte of a message is never 0, that of a length up to 16 MiB always.
+func isPrefixed(head []byte, size int64) bool {
+	const prefix = 4
+	if len(head) <= prefix {
+		return false
+	}
+	length, record := int64(binary.BigEndian.Uint32(head)), head[prefix:]
+	switch {
+	case length == 0:
+		return false
+	case head[0] != 0 && length+prefix > size:
+		return false
+	}
+	return startsProfilesData(record) || bytes.HasPrefix(record, zstdMagic)
+}
+
+// startsProfilesData reports whether the tag of a field of ProfilesData comes first:
+// resource_profiles or dictionary.
+func startsProfilesData(record []byte) bool {
+	return len(record) > 0 && (record[0] == 1<<3|wire.BytesType || record[0] == 2<<3|wire.BytesType)
+}
+
+// encodingOf recognizes the encoding of a whole record.
+func encodingOf(record []byte) (Encoding, error) {
+	trimmed := bytes.TrimLeft(record, " \t\r\n")
+	switch {
+	case bytes.HasPrefix(record, jfrMagic):
+		return "", errJFR
+	case bytes.HasPrefix(trimmed, []byte("{")):
+		return OTLPJSON, nil
+	case isText(record):
+		if isFolded(trimmed) {
+			return Folded, nil
+		}
+		return legacyPprof, nil
+	}
+	fields, otlp := wire.New(record), true
+	for fields.Next() {
+		otlp = otlp && fields.Type == wire.BytesType && (fields.Field == 1 || fields.Field == 2)
+	}
+	switch {
+	case fields.Err != nil && (len(record) < 8 || binary.LittleEndian.Uint32(record) != 0):
+		return "", fmt.Errorf("%w, and starts with %q", errUnknown, record[:min(len(record), 16)])
+	case fields.Err != nil:
+		return legacyPprof, nil // a CPU profile of gperftools starts with a word of zeros
+	case otlp:
+		return OTLPProto, nil
+	default:
+		return Pprof, nil
+	}
+}
+
+var errUnknown = errors.New("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd")
+
+// isText reports whether record is text; protobuf messages have control characters.
+func isText(record []byte) bool {
+	return utf8.Valid(record) && bytes.IndexFunc(record, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r'
+	}) < 0
+}
+
+// isFolded reports whether the first line is a stack and a value.
+func isFolded(text []byte) bool {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	line = bytes.TrimRight(line, " \t\r")
+	space := bytes.LastIndexByte(line, ' ')
+	if space <= 0 {
+		return false
+	}
+	_, err := strconv.ParseInt(string(line[space+1:]), 10, 64)
+	return err == nil && !bytes.Contains(line, []byte("profile: "))
+}

@@ -1,0 +1,86 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Stdin is the path that stands for standard input.
+const Stdin = "-"
+
+// IndexSuffix is the suffix of indexes, which Find leaves out.
+const IndexSuffix = ".index"
+
+// File is a file to read.
+type File struct {
+	Path string
+	// Size is in bytes when the file was found, 0 if it has none, as standard input.
+	Size int64
+}
+
+// Find lists the files that paths name, each once. A directory stands for the regular files
+// below it, sorted by name, apart from indexes and hidden files. Paths that cannot be read are in
+// failed.
+func Find(paths []string) (files []File, failed []error) {
+	for _, path := range paths {
+		if path == Stdin {
+			files = append(files, File{Path: Stdin})
+			continue
+		}
+		_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				failed = append(failed, err)
+				return nil
+			}
+			hidden := strings.HasPrefix(entry.Name(), ".")
+			switch {
+			case entry.IsDir() && hidden && !slices.Contains(paths, path):
+				return fs.SkipDir
+			case entry.IsDir():
+			case slices.Contains(paths, path):
+				// Also a link, a pipe or a file with any name.
+				info, err := os.Stat(path)
+				if err != nil {
+					failed = append(failed, err)
+					return nil
+				}
+				files = append(files, File{Path: path, Size: info.Size()})
+			case entry.Type().IsRegular() && !hidden && !strings.HasSuffix(path, IndexSuffix):
+				if info, err := entry.Info(); err == nil { // else it has just been removed
+					files = append(files, File{Path: path, Size: info.Size()})
+				}
+			}
+			return nil
+		})
+	}
+	return withoutRenamed(files), failed
+}
+
+// withoutRenamed drops repeated files, and incomplete files that were closed, and so got
+// their final name, while the directory was listed.
+func withoutRenamed(files []File) []File {
+	closed, seen := make(map[string]bool, len(files)), make(map[string]bool, len(files))
+	for _, f := range files {
+		closed[f.Path] = !isPartial(f.Path)
+	}
+	return slices.DeleteFunc(files, func(f File) bool {
+		repeated := seen[f.Path]
+		seen[f.Path] = true
+		return repeated || isPartial(f.Path) && closed[closedPath(f.Path)]
+	})
+}
+
+const partialSuffix = ".partial"
+
+func isPartial(path string) bool { return strings.HasSuffix(path, partialSuffix) }
+
+// closedPath is the path that an incomplete file gets when it is closed.
+func closedPath(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, partialSuffix), ".bare")
+}

@@ -1,0 +1,343 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// Options say how to read files.
+type Options struct {
+	// MaxMemory bounds the memory in bytes that reading takes: a record may have an eighth of it
+	// and take a quarter when it is decoded.
+	MaxMemory int64
+	// Progress is called with the number of bytes of files that were read; nil is none.
+	Progress func(n int)
+}
+
+func (o *Options) maxRecord() int64  { return min(o.MaxMemory/8, segment.MaxRecordSize) }
+func (o *Options) maxDecoded() int64 { return o.MaxMemory / 4 }
+
+// Record is one payload of a file.
+type Record struct {
+	File     string
+	Number   int   // from 1
+	Offset   int64 // where it starts in the file, or -1
+	Encoding Encoding
+	// Data is valid until the next record is read.
+	Data []byte
+
+	options *Options
+}
+
+// fail returns err as an error of the record.
+func (r *Record) fail(err error) error {
+	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
+}
+
+// Records yields the records of a file, and an *Error for each part of it that cannot be read.
+func (o *Options) Records(file File) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		from, size, err := o.open(file.Path)
+		if err != nil {
+			yield(nil, &Error{File: file.Path, Err: withoutPath(err)})
+			return
+		}
+		defer func() { _ = from.Close() }()
+		r := &recordReader{options: o, path: file.Path, yield: yield}
+		if err := r.read(from, size); err != nil {
+			r.fail(err)
+		}
+	}
+}
+
+// open opens a file. An incomplete file may have been closed, and so renamed, after it was
+// found. size is negative for what is no regular file, such as a pipe.
+func (o *Options) open(path string) (*countedFile, int64, error) {
+	counted := func(f *os.File) *countedFile { return &countedFile{File: f, progress: o.Progress} }
+	if path == Stdin {
+		return counted(os.Stdin), -1, nil
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
+		f, err = os.Open(closedPath(path))
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return counted(f), -1, nil
+	}
+	return counted(f), info.Size(), nil
+}
+
+// withoutPath removes what Error repeats.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// countedFile reports how much of a file was read.
+type countedFile struct {
+	*os.File
+	progress func(n int)
+}
+
+func (f *countedFile) count(n int) {
+	if f.progress != nil && n > 0 {
+		f.progress(n)
+	}
+}
+
+func (f *countedFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	f.count(n)
+	return n, err
+}
+
+func (f *countedFile) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := f.File.ReadAt(p, offset)
+	f.count(n)
+	return n, err
+}
+
+// recordReader reads one file.
+type recordReader struct {
+	options *Options
+	path    string
+	yield   func(*Record, error) bool
+	number  int // of the records read
+	ended   bool
+}
+
+// emit yields a record. It returns false if the caller wants no more.
+func (r *recordReader) emit(encoding Encoding, offset int64, data []byte) bool {
+	r.number++
+	r.ended = !r.yield(&Record{
+		File: r.path, Number: r.number, Offset: offset, Encoding: encoding, Data: data, options: r.options,
+	}, nil)
+	return !r.ended
+}
+
+// fail yields an error of the next record, or of the file if it has none yet.
+func (r *recordReader) fail(err error) bool {
+	return r.failAt(-1, err)
+}
+
+func (r *recordReader) failAt(offset int64, err error) bool {
+	failed := &Error{File: r.path, Offset: offset, Err: withoutPath(err)}
+	if r.number++; r.number > 1 || offset >= 0 {
+		failed.Record = r.number
+	}
+	r.ended = !r.yield(nil, failed)
+	return !r.ended
+}
+
+// read yields the records of a file. An error concerns the rest of it.
+func (r *recordReader) read(from *countedFile, size int64) error {
+	if name, ok := segment.ParseName(filepath.Base(r.path)); ok && size >= 0 {
+		return r.readSegment(from, size, name.Format, nil)
+	}
+	content, compression, err := decompress(bufio.NewReaderSize(from, headSize), r.options.maxRecord())
+	if err != nil {
+		return err
+	}
+	head, err := content.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
+		return err
+	}
+	contentSize := size
+	if compression != segment.None {
+		contentSize = 0
+	}
+	switch found, err := layoutOf(head, contentSize); {
+	case err != nil:
+		return err
+	case found == single:
+		return r.readSingle(content)
+	case size < 0:
+		return r.readStream(content, found)
+	default:
+		format := segment.Format{Content: segment.OTLPProto, Compression: compression}
+		if found == lines {
+			format.Content = segment.OTLPJSON
+		}
+		return r.readSegment(from, size, format, func() error { return r.readStream(content, found) })
+	}
+}
+
+// readSegment reads records with the reader of the exporter's files, which finds the next
+// record after a damaged one. If the first is none of its records, otherwise reads the
+// file: it may be compressed as a whole, or be contrib's, which compresses behind the length.
+func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format, otherwise func() error) error {
+	reader, err := segment.NewReader(from, size, format, segment.ReaderOptions{MaxRecordSize: int(r.options.maxRecord())})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reader.Close() }()
+	encoding := map[segment.Content]Encoding{segment.OTLPProto: OTLPProto, segment.OTLPJSON: OTLPJSON, segment.Pprof: Pprof}[format.Content]
+	for !r.ended {
+		offset := reader.Offset()
+		data, err := reader.Next()
+		damage, damaged := errors.AsType[*segment.DamageError](err)
+		switch {
+		case err == nil:
+			r.emit(encoding, offset, data)
+		case errors.Is(err, io.EOF):
+			return nil
+		case !damaged:
+			return err
+		case otherwise != nil && r.number == 0:
+			return otherwise()
+		case isPartial(r.path) && reader.Offset() == size && errors.Is(damage, io.ErrUnexpectedEOF):
+			return nil // the last record is still being written
+		case format.Content == segment.OTLPJSON && format.Compression == segment.None && reader.Offset() == size:
+			return r.readLine(bufio.NewReader(io.NewSectionReader(from, offset, size-offset)), offset)
+		default:
+			r.failAt(offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length))
+		}
+	}
+	return nil
+}
+
+// readSingle reads a file of one record.
+func (r *recordReader) readSingle(content *bufio.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(content, r.options.maxRecord()+1))
+	switch {
+	case isPartial(r.path) && errors.Is(err, io.ErrUnexpectedEOF):
+		return nil // it is still being written
+	case err != nil:
+		return err
+	case len(data) == 0:
+		return nil
+	case int64(len(data)) > r.options.maxRecord():
+		return r.tooLong("the file has")
+	}
+	encoding, err := encodingOf(data)
+	if err != nil {
+		return err
+	}
+	r.emit(encoding, 0, data)
+	return nil
+}
+
+func (r *recordReader) tooLong(what string) error {
+	return fmt.Errorf("%s more than %s, an eighth of the memory limit", what, mebibytes(r.options.maxRecord()))
+}
+
+// readStream reads records that follow each other in a pipe or in a file that is compressed as a
+// whole. It cannot continue after damage.
+func (r *recordReader) readStream(content *bufio.Reader, found layout) error {
+	var buffer bytes.Buffer
+	for !r.ended {
+		if _, err := content.Peek(1); errors.Is(err, io.EOF) {
+			return nil
+		}
+		if found == lines {
+			if err := r.readLine(content, -1); err != nil {
+				return err
+			}
+			continue
+		}
+		var prefix [4]byte
+		if _, err := io.ReadFull(content, prefix[:]); err != nil {
+			return r.incomplete(err)
+		}
+		length := int64(binary.BigEndian.Uint32(prefix[:]))
+		if length == 0 || length > r.options.maxRecord() {
+			return fmt.Errorf("length of a record is %d: must be between 1 and %d, an eighth of the memory limit", length, r.options.maxRecord())
+		}
+		buffer.Reset()
+		if _, err := io.CopyN(&buffer, content, length); err != nil {
+			return r.incomplete(err)
+		}
+		if err := r.emitContrib(buffer.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// incomplete returns the error for a record that ends early: none if the file is still being written.
+func (r *recordReader) incomplete(err error) error {
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return err
+	case isPartial(r.path):
+		return nil
+	}
+	return errors.New("the file ends inside a record: it is damaged or still being written")
+}
+
+// emitContrib yields a record, which contrib's file exporter may have compressed.
+func (r *recordReader) emitContrib(data []byte) error {
+	if bytes.HasPrefix(data, zstdMagic) {
+		decoder, err := newZstdDecoder(bytes.NewReader(data), r.options.maxRecord())
+		if err != nil {
+			return err
+		}
+		data, err = io.ReadAll(io.LimitReader(decoder, r.options.maxRecord()+1))
+		switch {
+		case err != nil:
+			r.fail(fmt.Errorf("zstd: %w", err))
+			return nil
+		case int64(len(data)) > r.options.maxRecord():
+			r.fail(r.tooLong("the record has"))
+			return nil
+		}
+	}
+	encoding := OTLPProto
+	if bytes.HasPrefix(data, []byte("{")) {
+		encoding = OTLPJSON
+	}
+	r.emit(encoding, -1, data)
+	return nil
+}
+
+// readLine reads a line. The last one may lack its line feed.
+func (r *recordReader) readLine(content *bufio.Reader, offset int64) error {
+	var line []byte
+	for {
+		part, err := content.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case int64(len(line)) > r.options.maxRecord():
+			return r.tooLong("a line has")
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		}
+		switch record := bytes.TrimSpace(line); {
+		case json.Valid(record):
+			r.emit(OTLPJSON, offset, record)
+		case len(record) == 0:
+		case errors.Is(err, io.EOF):
+			if err := r.incomplete(err); err != nil {
+				r.failAt(offset, err)
+			}
+		default:
+			r.failAt(offset, errors.New("the line is not valid JSON"))
+		}
+		return nil
+	}
+}

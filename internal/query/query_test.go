@@ -1,0 +1,373 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+)
+
+// epoch is the start of time in these tests, in seconds.
+const epoch = 1_700_000_000
+
+func at(second int) time.Time { return time.Unix(epoch+int64(second), 0) }
+
+func nano(second int) uint64 { return uint64(at(second).UnixNano()) }
+
+// profileOf describes a Profile with one sample.
+type profileOf struct {
+	pod, typ, sampleType, unit string
+	start, duration            int // seconds
+	value                      int64
+	temporality                string
+	link                       string
+	label                      string
+	timestamps                 []int // seconds
+}
+
+// payload builds the profiles, which are of the service checkout unless pod is "".
+func payload(t *testing.T, profiles ...profileOf) pprofile.Profiles {
+	t.Helper()
+	var expanded []profiletest.Expanded
+	for _, p := range profiles {
+		e := profiletest.Expanded{
+			Scope: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "profile.type", Value: p.typ}}},
+			Type:  p.sampleType, Unit: p.unit, Time: nano(p.start), Duration: uint64(p.duration) * 1e9,
+		}
+		if p.pod != "" {
+			e.Resource.Attributes = []profiletest.Attribute{{Key: "k8s.pod.name", Value: p.pod}, {Key: "service.name", Value: "checkout"}}
+		}
+		if p.temporality != "" {
+			e.Attributes = []profiletest.Attribute{{Key: "profile.temporality", Value: p.temporality}}
+		}
+		sample := &profiletest.Sample{
+			Stack: []*profiletest.Frame{{Lines: []profiletest.Line{{Function: "main"}}}},
+			Sum:   big.NewInt(p.value), Link: p.link,
+		}
+		if p.label != "" {
+			sample.Attributes = []profiletest.Attribute{{Key: "thread", Value: p.label}}
+		}
+		for _, second := range p.timestamps {
+			e.Shape = profiletest.ShapeBoth
+			sample.Points = append(sample.Points, profiletest.Point{Timestamp: nano(second), Value: p.value})
+		}
+		e.Samples = append(e.Samples, sample)
+		expanded = append(expanded, e)
+	}
+	pd, err := profiletest.Build(expanded)
+	require.NoError(t, err)
+	return pd
+}
+
+// source has a file with a record for each payload.
+func source(t testing.TB, payloads ...pprofile.Profiles) *query.Source {
+	t.Helper()
+	var content []byte
+	for _, pd := range payloads {
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		content = append(binary.BigEndian.AppendUint32(content, uint32(len(data))), data...)
+	}
+	path := filepath.Join(t.TempDir(), "profiles")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return &query.Source{
+		Files:   []archive.File{{Path: path, Size: int64(len(content))}},
+		Options: archive.Options{MaxMemory: 1 << 30},
+		Failed:  func(err error) error { return err },
+	}
+}
+
+// sums returns the sums of the selection by sample type, of all resources, and checks that List
+// says the same.
+func sums(t *testing.T, s *query.Source, sel query.Selection) map[string]int64 {
+	t.Helper()
+	got := map[string]int64{}
+	for _, total := range []bool{false, true} {
+		result, err := s.Merge(t.Context(), &sel, total)
+		if err != nil {
+			require.ErrorIs(t, err, query.ErrEmpty)
+			return nil
+		}
+		profiletest.RequireConforms(t, result.Profiles)
+		expanded, err := profiletest.Expand(result.Profiles)
+		require.NoError(t, err)
+		merged := map[string]int64{}
+		for _, p := range expanded {
+			for _, sample := range p.Samples {
+				merged[p.Type] += sample.Sum.Int64()
+			}
+		}
+		if total {
+			assert.Equal(t, got, merged, "the total is that of all resources")
+		}
+		got = merged
+	}
+	rows, err := s.List(t.Context(), &sel)
+	require.NoError(t, err)
+	listed := map[string]int64{}
+	for _, row := range rows {
+		listed[row.SampleType] += row.Sum
+	}
+	assert.Equal(t, got, listed, "List")
+	return got
+}
+
+func cpu(start int, value int64) profileOf {
+	return profileOf{pod: "a", typ: "cpu", sampleType: "cpu", unit: "nanoseconds", start: start, duration: 10, value: value}
+}
+
+func heap(pod string, start int, value int64) profileOf {
+	return profileOf{pod: pod, typ: "heap", sampleType: "inuse_space", unit: "bytes", start: start, value: value}
+}
+
+func TestProfilesAreSelectedByStart(t *testing.T) {
+	s := source(t, payload(t, cpu(0, 1), cpu(10, 2)), payload(t, cpu(20, 4), cpu(30, 8)))
+	assert.Equal(t, map[string]int64{"cpu": 6}, sums(t, s, query.Selection{From: at(10), To: at(30)}), "[from, to)")
+	assert.Equal(t, map[string]int64{"cpu": 15}, sums(t, s, query.Selection{}))
+	assert.Nil(t, sums(t, s, query.Selection{From: at(31)}))
+	for cut := range 40 { // adjacent ranges add up
+		before, after := sums(t, s, query.Selection{To: at(cut)}), sums(t, s, query.Selection{From: at(cut)})
+		assert.EqualValues(t, 15, before["cpu"]+after["cpu"])
+	}
+}
+
+func TestSamplesAreSelectedByTimestamp(t *testing.T) {
+	p := cpu(0, 1)
+	p.timestamps = []int{0, 3, 5, 9}
+	s := source(t, payload(t, p, cpu(0, 10)))
+	assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, s, query.Selection{From: at(3), To: at(9)}),
+		"the Profile without timestamps starts before the range")
+	for cut := range 12 {
+		before, after := sums(t, s, query.Selection{To: at(cut)}), sums(t, s, query.Selection{From: at(cut)})
+		assert.EqualValues(t, 14, before["cpu"]+after["cpu"])
+	}
+	result, err := s.Merge(t.Context(), &query.Selection{From: at(3), To: at(9)}, false)
+	require.NoError(t, err)
+	merged := result.Profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	assert.Equal(t, nano(3), uint64(merged.Time()), "the Profile covers the range only")
+	assert.Equal(t, uint64(6e9), merged.DurationNano())
+}
+
+func TestIntervalsAreSummed(t *testing.T) {
+	other := cpu(10, 4)
+	other.pod = "b"
+	s := source(t, payload(t, cpu(0, 1)), payload(t, cpu(10, 2), other))
+	assert.Equal(t, map[string]int64{"cpu": 7}, sums(t, s, query.Selection{}))
+	result, err := s.Merge(t.Context(), &query.Selection{}, false)
+	require.NoError(t, err)
+	assert.Equal(t, 2, result.Profiles.ResourceProfiles().Len())
+	assert.True(t, result.Intervals())
+	p, err := result.Pprof()
+	require.NoError(t, err)
+	assert.Equal(t, at(0).UnixNano(), p.TimeNanos)
+	assert.EqualValues(t, 20e9, p.DurationNanos, "the range, not the sum of the durations of two pods")
+}
+
+func TestTheLastSnapshotOfEachResourceCounts(t *testing.T) {
+	s := source(t, payload(t, heap("a", 0, 1), heap("b", 0, 10)), payload(t, heap("a", 20, 2)), payload(t, heap("a", 10, 4), heap("b", 30, 20)))
+	assert.Equal(t, map[string]int64{"inuse_space": 22}, sums(t, s, query.Selection{}))
+	assert.Equal(t, map[string]int64{"inuse_space": 14}, sums(t, s, query.Selection{To: at(20)}))
+	result, err := s.Merge(t.Context(), &query.Selection{}, true)
+	require.NoError(t, err)
+	assert.Equal(t, 3, result.Superseded)
+	assert.False(t, result.Intervals())
+}
+
+func TestOfCumulativeProfilesTheLastOneCounts(t *testing.T) {
+	allocations := func(start int, value int64) profileOf {
+		return profileOf{pod: "a", typ: "heap", sampleType: "alloc_space", unit: "bytes", start: start, duration: 5, value: value, temporality: "cumulative"}
+	}
+	s := source(t, payload(t, allocations(0, 100)), payload(t, allocations(10, 130)))
+	assert.Equal(t, map[string]int64{"alloc_space": 130}, sums(t, s, query.Selection{}))
+	result, err := s.Merge(t.Context(), &query.Selection{}, true)
+	require.NoError(t, err)
+	assert.True(t, result.Cumulative())
+}
+
+func TestTemporalityIsThatOfTheProcessor(t *testing.T) {
+	for name, test := range map[string]struct {
+		profile  profileOf
+		snapshot bool
+	}{
+		"with a duration":           {profileOf{sampleType: "alloc_space", duration: 10}, false},
+		"without a duration":        {profileOf{sampleType: "alloc_space"}, true},
+		"cpu without a duration":    {profileOf{sampleType: "cpu"}, false},
+		"wall without a duration":   {profileOf{sampleType: "wall"}, false},
+		"a state":                   {profileOf{sampleType: "goroutine", duration: 10}, true},
+		"delta without a duration":  {profileOf{sampleType: "inuse_space", temporality: "delta"}, false},
+		"instant with a duration":   {profileOf{sampleType: "cpu", temporality: "instant", duration: 10}, true},
+		"cumulative":                {profileOf{sampleType: "contentions", temporality: "cumulative", duration: 10}, true},
+		"an unknown word: as unset": {profileOf{sampleType: "contentions", temporality: "?", duration: 10}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := test.profile, test.profile
+			first.value, second.value, second.start = 1, 2, 20
+			want := int64(3)
+			if test.snapshot {
+				want = 2
+			}
+			assert.Equal(t, map[string]int64{first.sampleType: want}, sums(t, source(t, payload(t, first), payload(t, second)), query.Selection{}))
+		})
+	}
+}
+
+func TestSelectionByService(t *testing.T) {
+	other := cpu(0, 2)
+	other.pod = ""
+	s := source(t, payload(t, cpu(0, 1), other))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Services: []string{"checkout"}}))
+	assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, s, query.Selection{Services: []string{""}}))
+	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{Services: []string{"checkout", ""}}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Resource: map[string]string{"k8s.pod.name": "a"}}))
+	assert.Nil(t, sums(t, s, query.Selection{Resource: map[string]string{"k8s.pod.name": "a", "service.name": "other"}}))
+}
+
+func TestSelectionByType(t *testing.T) {
+	mutex := profileOf{pod: "a", typ: "mutex", sampleType: "delay", unit: "nanoseconds", duration: 10, value: 1}
+	block := mutex
+	block.typ, block.value = "block", 2
+	contentions := mutex
+	contentions.sampleType, contentions.unit, contentions.value = "contentions", "count", 4
+	s := source(t, payload(t, mutex, contentions, block))
+	for want, types := range map[string][]string{
+		"map[contentions:4 delay:1]": {"mutex"},
+		"map[delay:3]":               {"delay"},
+		"map[delay:1]":               {"mutex:delay"},
+		"map[contentions:4 delay:2]": {"block", "contentions"},
+		"map[]":                      {"cpu"},
+	} {
+		assert.Equal(t, want, fmt.Sprint(sums(t, s, query.Selection{Types: types})))
+	}
+}
+
+func TestSelectionByTraceAndSpan(t *testing.T) {
+	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	linked, other := cpu(0, 1), cpu(0, 2)
+	linked.link, other.link = trace+"/"+span, trace+"/1111111111111111"
+	s := source(t, payload(t, linked, other, cpu(0, 4)))
+	traceID := pcommon.TraceID{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36}
+	spanID := pcommon.SpanID{0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}
+	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{TraceID: traceID}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{TraceID: traceID, SpanID: spanID}))
+	assert.Nil(t, sums(t, s, query.Selection{TraceID: pcommon.TraceID{1}}))
+
+	// Labels of profilers that know one ID only.
+	for key, value := range map[string]string{"span_id": span, "span id": "67667974448284343", "local root span id": "67667974448284343", "profile_id": span} {
+		labelled := payload(t, cpu(0, 1), cpu(0, 2))
+		dict := labelled.Dictionary()
+		dict.StringTable().Append(key)
+		attribute := dict.AttributeTable().AppendEmpty()
+		attribute.SetKeyStrindex(int32(dict.StringTable().Len() - 1))
+		attribute.Value().SetStr(value)
+		profiles := labelled.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+		profiles.At(1).Samples().At(0).AttributeIndices().Append(int32(dict.AttributeTable().Len() - 1))
+		assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, source(t, labelled), query.Selection{SpanID: spanID}), key)
+	}
+}
+
+func TestSelectionByAttribute(t *testing.T) {
+	worker, other := cpu(0, 1), cpu(0, 2)
+	worker.label, other.label = "worker", "other"
+	s := source(t, payload(t, worker, other, cpu(0, 4)))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{Attributes: map[string]string{"thread": "worker"}}))
+	assert.Nil(t, sums(t, s, query.Selection{Attributes: map[string]string{"thread": "worker", "more": "1"}}))
+	delta := cpu(0, 8)
+	delta.temporality = "delta"
+	assert.Equal(t, map[string]int64{"cpu": 8}, sums(t, source(t, payload(t, delta, worker)),
+		query.Selection{Attributes: map[string]string{"profile.temporality": "delta"}}), "an attribute of the Profile")
+}
+
+func TestPprofNamesSeveralProfileTypes(t *testing.T) {
+	s := source(t, payload(t, cpu(0, 1), heap("a", 0, 2)))
+	result, err := s.Merge(t.Context(), &query.Selection{}, true)
+	require.NoError(t, err)
+	_, err = result.Pprof()
+	var types *query.TypesError
+	require.ErrorAs(t, err, &types)
+	assert.Equal(t, []string{"cpu (cpu)", "heap (inuse_space)"}, types.Types)
+}
+
+func TestPprofUnitesDeltasAndSnapshots(t *testing.T) {
+	allocated := profileOf{pod: "a", typ: "heap", sampleType: "alloc_space", unit: "bytes", duration: 10, temporality: "delta"}
+	var payloads []pprofile.Profiles
+	for i := range 3 {
+		allocated.start, allocated.value = 10*i, 5
+		payloads = append(payloads, payload(t, allocated, heap("a", 10*i, int64(i+1))))
+	}
+	result, err := source(t, payloads...).Merge(t.Context(), &query.Selection{}, true)
+	require.NoError(t, err)
+	p, err := result.Pprof()
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int64{"alloc_space": 15, "inuse_space": 3}, pprofSums(p))
+}
+
+func pprofSums(p *profile.Profile) map[string]int64 {
+	total := map[string]int64{}
+	for _, s := range p.Sample {
+		for i, v := range s.Value {
+			total[p.SampleType[i].Type] += v
+		}
+	}
+	return total
+}
+
+func TestDifferenceScalesTheBase(t *testing.T) {
+	s := source(t, payload(t, cpu(0, 100)), payload(t, cpu(10, 30)))
+	pprofOf := func(sel query.Selection) *profile.Profile {
+		result, err := s.Merge(t.Context(), &sel, true)
+		require.NoError(t, err)
+		p, err := result.Pprof()
+		require.NoError(t, err)
+		return p
+	}
+	first, second := pprofOf(query.Selection{To: at(10)}), pprofOf(query.Selection{From: at(10)})
+	difference, err := query.Difference(second, first, 0.5)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int64{"cpu": -20}, pprofSums(difference))
+	assert.Equal(t, second.TimeNanos, difference.TimeNanos)
+	none, err := query.Difference(first, first, 1)
+	require.NoError(t, err)
+	assert.Empty(t, none.Sample)
+}
+
+func TestMergeIsBounded_V2(t *testing.T) {
+	var payloads []pprofile.Profiles
+	for seed := range uint64(60) {
+		payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
+	}
+	s := source(t, payloads...)
+	s.Options.MaxMemory = 1 << 20
+	_, err := s.Merge(t.Context(), &query.Selection{}, false)
+	assert.ErrorContains(t, err, "the selection takes more than 0 MiB of memory, a quarter of the memory limit; select less, by service, type or time")
+}
+
+func TestFailedRecordsAreLeftOut_V1(t *testing.T) {
+	broken := payload(t, cpu(0, 1))
+	broken.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(99)
+	s := source(t, payload(t, cpu(0, 1)), broken, payload(t, cpu(10, 2)))
+	var failed []error
+	s.Failed = func(err error) error { failed = append(failed, err); return nil }
+	result, err := s.Merge(t.Context(), &query.Selection{}, true)
+	require.NoError(t, err)
+	p, err := result.Pprof()
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int64{"cpu": 3}, pprofSums(p))
+	require.Len(t, failed, 1)
+	assert.ErrorContains(t, failed[0], "record 2 at byte")
+}

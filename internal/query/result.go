@@ -1,0 +1,194 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// Result is the sum of a selection.
+type Result struct {
+	Profiles pprofile.Profiles
+	// Superseded is the number of Profiles that a later snapshot replaced.
+	Superseded int
+}
+
+// Cumulative reports whether values of the result count since the start of a process.
+func (r *Result) Cumulative() bool {
+	for _, rp := range r.Profiles.ResourceProfiles().All() {
+		for p := range profilesOf(rp) {
+			if archive.Temporality(r.Profiles.Dictionary(), p) == "cumulative" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Intervals reports whether no Profile of the result is a snapshot.
+func (r *Result) Intervals() bool {
+	for _, rp := range r.Profiles.ResourceProfiles().All() {
+		for p := range profilesOf(rp) {
+			if archive.Snapshot(r.Profiles.Dictionary(), p) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// TypesError says that a result has profiles that one pprof cannot hold.
+type TypesError struct {
+	Types []string // each a profile type, if it is known, with its sample types
+}
+
+func (e *TypesError) Error() string {
+	return "the selection has several profile types: " + strings.Join(e.Types, "; ")
+}
+
+// Pprof returns the result as one pprof: the sum of all resources, by sample type. The error is a
+// *TypesError if the result has several profile types, or profiles with different period types.
+func (r *Result) Pprof() (*profile.Profile, error) {
+	groups := map[string][]string{} // sample types by profile type
+	for _, rp := range r.Profiles.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			typ := textOf(sp.Scope().Attributes(), profileType)
+			for _, p := range sp.Profiles().All() {
+				if name := textAt(r.Profiles.Dictionary(), p.SampleType().TypeStrindex()); !slices.Contains(groups[typ], name) {
+					groups[typ] = append(groups[typ], name)
+				}
+			}
+		}
+	}
+	if len(groups) > 1 {
+		return nil, typesError(groups)
+	}
+	pprofs, err := pproftranslator.Marshaler{}.ConvertProfiles(r.Profiles)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(pprofs) == 0:
+		return nil, ErrEmpty
+	case len(pprofs) == 1:
+		return pprofs[0], nil
+	}
+	for _, p := range pprofs[1:] {
+		if samePeriodType(p, pprofs[0]) {
+			continue
+		}
+		groups = map[string][]string{}
+		for _, p := range pprofs {
+			for _, t := range p.SampleType {
+				if p.PeriodType != nil && !slices.Contains(groups[p.PeriodType.Type], t.Type) {
+					groups[p.PeriodType.Type] = append(groups[p.PeriodType.Type], t.Type)
+				}
+			}
+		}
+		return nil, typesError(groups)
+	}
+	unite(pprofs)
+	start, end := span(pprofs)
+	merged, err := profile.Merge(pprofs)
+	if err == nil {
+		merged.TimeNanos, merged.DurationNanos = start, end-start // Merge adds durations
+	}
+	return merged, err
+}
+
+// span returns the range that the pprofs cover: the earliest start and the latest end.
+func span(pprofs []*profile.Profile) (start, end int64) {
+	for _, p := range pprofs {
+		if p.TimeNanos != 0 && (start == 0 || p.TimeNanos < start) {
+			start = p.TimeNanos
+		}
+	}
+	end = start
+	for _, p := range pprofs {
+		if p.DurationNanos > 0 && p.DurationNanos <= math.MaxInt64-p.TimeNanos {
+			end = max(end, p.TimeNanos+p.DurationNanos)
+		}
+	}
+	return start, end
+}
+
+func typesError(groups map[string][]string) error {
+	e := &TypesError{}
+	for typ, samples := range groups {
+		e.Types = append(e.Types, fmt.Sprintf("%s (%s)", typ, strings.Join(samples, ", ")))
+	}
+	slices.Sort(e.Types)
+	return e
+}
+
+func samePeriodType(a, b *profile.Profile) bool {
+	return a.PeriodType == nil && b.PeriodType == nil ||
+		a.PeriodType != nil && b.PeriodType != nil && *a.PeriodType == *b.PeriodType
+}
+
+// unite gives all pprofs the sample types of all, in one order. What a pprof does not have is 0.
+func unite(pprofs []*profile.Profile) {
+	var types []*profile.ValueType
+	place := func(t *profile.ValueType) int {
+		return slices.IndexFunc(types, func(have *profile.ValueType) bool { return *have == *t })
+	}
+	for _, p := range pprofs {
+		for _, t := range p.SampleType {
+			if place(t) < 0 {
+				types = append(types, t)
+			}
+		}
+	}
+	for _, p := range pprofs {
+		if slices.EqualFunc(p.SampleType, types, func(a, b *profile.ValueType) bool { return *a == *b }) {
+			continue
+		}
+		for _, s := range p.Sample {
+			values := make([]int64, len(types))
+			for i, v := range s.Value {
+				values[place(p.SampleType[i])] += v
+			}
+			s.Value = values
+		}
+		p.SampleType = types
+	}
+}
+
+// Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out.
+func Difference(p, base *profile.Profile, factor float64) (*profile.Profile, error) {
+	if !samePeriodType(p, base) {
+		return nil, errors.New("the base has another profile type than the selection")
+	}
+	p, base = p.Copy(), base.Copy()
+	unite([]*profile.Profile{p, base})
+	base.Scale(-factor)
+	start, duration := p.TimeNanos, p.DurationNanos
+	merged, err := profile.Merge([]*profile.Profile{p, base})
+	if err == nil {
+		merged.TimeNanos, merged.DurationNanos = start, duration
+	}
+	return merged, err
+}
+
+func profilesOf(rp pprofile.ResourceProfiles) iter.Seq[pprofile.Profile] {
+	return func(yield func(pprofile.Profile) bool) {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}

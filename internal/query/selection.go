@@ -1,0 +1,277 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
+
+// Selection says which profiles and samples count. The zero value selects all.
+type Selection struct {
+	// Services are values of the resource attribute service.name, of which one must match.
+	Services []string
+	// Types are a profile type (heap), a sample type (alloc_space) or both (mutex:delay), of
+	// which one must match.
+	Types []string
+	// From and To are the time range [From, To); a zero time is no bound.
+	From, To time.Time
+	// TraceID and SpanID are those of a sample's link, or of its attributes.
+	TraceID pcommon.TraceID
+	SpanID  pcommon.SpanID
+	// Resource are attributes of the resource, Attributes those of a sample or its Profile.
+	Resource, Attributes map[string]string
+}
+
+const (
+	serviceName = "service.name"
+	profileType = "profile.type"
+)
+
+// Attributes with the IDs of a span and a trace: those that pprof labels become if the other ID
+// of a link is missing or the ID is that of a root span.
+var (
+	spanAttributes  = []string{"span_id", "span id", "local root span id", "profile_id"}
+	traceAttributes = []string{"trace_id", "trace id", "otel_traceid", "otel.traceid"}
+)
+
+// selectsSamples reports whether parts of a Profile may be selected for more than their time.
+func (s *Selection) selectsSamples() bool {
+	return !s.TraceID.IsEmpty() || !s.SpanID.IsEmpty() || len(s.Attributes) > 0
+}
+
+// Filter removes from pd what is not selected. Indices of pd that lead nowhere match nothing.
+func (s *Selection) Filter(pd pprofile.Profiles) {
+	f := newFilter(s, pd)
+	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+		if !s.matchesResource(rp.Resource().Attributes()) {
+			return true
+		}
+		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			f.filterScope(sp)
+			return sp.Profiles().Len() == 0
+		})
+		return rp.ScopeProfiles().Len() == 0
+	})
+}
+
+func (s *Selection) matchesResource(attributes pcommon.Map) bool {
+	if len(s.Services) > 0 && !slices.Contains(s.Services, textOf(attributes, serviceName)) {
+		return false
+	}
+	for key, want := range s.Resource {
+		if value, ok := attributes.Get(key); !ok || value.AsString() != want {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Selection) matchesType(profile, sample string) bool {
+	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(want string) bool {
+		return want == profile || want == sample || want == profile+":"+sample
+	})
+}
+
+// contains reports whether the range contains a time in nanoseconds since the epoch.
+func (s *Selection) contains(t uint64) bool {
+	return (s.From.IsZero() || int64(t) >= s.From.UnixNano()) && (s.To.IsZero() || int64(t) < s.To.UnixNano())
+}
+
+func textOf(attributes pcommon.Map, key string) string {
+	if value, ok := attributes.Get(key); ok {
+		return value.AsString()
+	}
+	return ""
+}
+
+// filter applies a Selection to one payload.
+type filter struct {
+	*Selection
+	dict pprofile.ProfilesDictionary
+	// links are those that match, by index. Each of attributes is a requirement: the
+	// attributes of which a sample must have one, by index.
+	links      []bool
+	byID       []bool // attributes that match TraceID or SpanID
+	attributes [][]bool
+}
+
+func newFilter(s *Selection, pd pprofile.Profiles) *filter {
+	f := &filter{Selection: s, dict: pd.Dictionary()}
+	if !s.selectsSamples() {
+		return f
+	}
+	for _, l := range f.dict.LinkTable().All() {
+		f.links = append(f.links, (s.TraceID.IsEmpty() || l.TraceID() == s.TraceID) && (s.SpanID.IsEmpty() || l.SpanID() == s.SpanID))
+	}
+	if !s.SpanID.IsEmpty() {
+		f.byID = f.attributesWith(spanAttributes, hex.EncodeToString(s.SpanID[:]), strconv.FormatUint(binary.BigEndian.Uint64(s.SpanID[:]), 10))
+	} else if !s.TraceID.IsEmpty() {
+		f.byID = f.attributesWith(traceAttributes, hex.EncodeToString(s.TraceID[:]))
+	}
+	for key := range maps.Keys(s.Attributes) {
+		f.attributes = append(f.attributes, f.attributesWith([]string{key}, s.Attributes[key]))
+	}
+	return f
+}
+
+// attributesWith returns the attributes with one of the keys and values, by index.
+func (f *filter) attributesWith(keys []string, values ...string) (found []bool) {
+	for _, a := range f.dict.AttributeTable().All() {
+		found = append(found, slices.Contains(keys, textAt(f.dict, a.KeyStrindex())) && slices.Contains(values, a.Value().AsString()))
+	}
+	return found
+}
+
+func textAt(dict pprofile.ProfilesDictionary, i int32) string {
+	if i < 0 || int(i) >= dict.StringTable().Len() {
+		return ""
+	}
+	return dict.StringTable().At(int(i))
+}
+
+func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
+	scope, profiles := sp.Scope().Attributes(), make([]sampletypes.Type, 0, sp.Profiles().Len())
+	for _, p := range sp.Profiles().All() {
+		t := p.SampleType()
+		profiles = append(profiles, sampletypes.Type{Type: textAt(f.dict, t.TypeStrindex()), Unit: textAt(f.dict, t.UnitStrindex())})
+	}
+	ofScope := textOf(scope, profileType)
+	all, order := sampletypes.Read(scope, profiles)
+	i, kept := -1, make([]int, 0, len(order))
+	sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
+		i++
+		if !f.matchesType(ofScope, profiles[i].Type) || !f.filterProfile(p) {
+			return true
+		}
+		if all != nil {
+			kept = append(kept, order[i])
+		}
+		return false
+	})
+	if all != nil && (len(f.Types) > 0 || len(kept) < len(order)) {
+		f.writeTypes(scope, ofScope, all, kept)
+	}
+}
+
+// writeTypes describes the sample types of a scope again: those that are selected, and of the Profiles
+// that are left their indices in all.
+func (f *filter) writeTypes(scope pcommon.Map, ofScope string, all []sampletypes.Type, profiles []int) {
+	var selected []sampletypes.Type
+	index, hasDefault := make([]int, len(all)), false
+	for i, t := range all {
+		if f.matchesType(ofScope, t.Type) {
+			index[i] = len(selected)
+			selected = append(selected, t)
+			hasDefault = hasDefault || t.Type == textOf(scope, sampletypes.DefaultAttribute)
+		}
+	}
+	for i := range profiles {
+		profiles[i] = index[profiles[i]]
+	}
+	sampletypes.Write(scope, selected, profiles)
+	if !hasDefault {
+		scope.Remove(sampletypes.DefaultAttribute)
+	}
+}
+
+// filterProfile removes the samples that are not selected, and reports whether p is.
+func (f *filter) filterProfile(p pprofile.Profile) bool {
+	if len(f.byID) > 0 || f.links != nil || f.attributes != nil {
+		p.Samples().RemoveIf(func(s pprofile.Sample) bool { return !f.matchesSample(p, s) })
+		if p.Samples().Len() == 0 {
+			return false
+		}
+	}
+	if f.From.IsZero() && f.To.IsZero() {
+		return true
+	}
+	inRange, timestamps := f.contains(uint64(p.Time())), false
+	p.Samples().RemoveIf(func(s pprofile.Sample) bool {
+		if s.TimestampsUnixNano().Len() == 0 {
+			return !inRange
+		}
+		timestamps = true
+		return !f.filterTimestamps(s)
+	})
+	if timestamps {
+		f.clip(p)
+		return p.Samples().Len() > 0
+	}
+	return inRange
+}
+
+func (f *filter) matchesSample(p pprofile.Profile, s pprofile.Sample) bool {
+	has := func(found []bool) bool {
+		return containsAny(found, s.AttributeIndices()) || containsAny(found, p.AttributeIndices())
+	}
+	for _, found := range f.attributes {
+		if !has(found) {
+			return false
+		}
+	}
+	if f.TraceID.IsEmpty() && f.SpanID.IsEmpty() {
+		return true
+	}
+	i := int(s.LinkIndex())
+	return i > 0 && i < len(f.links) && f.links[i] || has(f.byID)
+}
+
+func containsAny(found []bool, indices pcommon.Int32Slice) bool {
+	for _, i := range indices.All() {
+		if i > 0 && int(i) < len(found) && found[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// filterTimestamps removes the timestamps out of range, with their values, and reports
+// whether any is left.
+func (f *filter) filterTimestamps(s pprofile.Sample) bool {
+	timestamps, values, kept := s.TimestampsUnixNano(), s.Values(), 0
+	hasValues := values.Len() == timestamps.Len()
+	for i := range timestamps.Len() {
+		if !f.contains(timestamps.At(i)) {
+			continue
+		}
+		timestamps.SetAt(kept, timestamps.At(i))
+		if hasValues {
+			values.SetAt(kept, values.At(i))
+		}
+		kept++
+	}
+	if kept < timestamps.Len() {
+		timestamps.FromRaw(timestamps.AsRaw()[:kept])
+		if hasValues {
+			values.FromRaw(values.AsRaw()[:kept])
+		}
+	}
+	return kept > 0
+}
+
+// clip limits the time of a Profile with timestamps to the range.
+func (f *filter) clip(p pprofile.Profile) {
+	start, end := uint64(p.Time()), uint64(p.Time())+p.DurationNano()
+	if start == 0 || end < start {
+		return
+	}
+	if !f.From.IsZero() {
+		start = max(start, uint64(f.From.UnixNano()))
+	}
+	if !f.To.IsZero() {
+		end = min(end, uint64(f.To.UnixNano()))
+	}
+	p.SetTime(pcommon.Timestamp(start))
+	p.SetDurationNano(max(end, start) - start)
+}

@@ -1,0 +1,152 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+)
+
+// Source is the files that queries read.
+type Source struct {
+	Files   []archive.File
+	Options archive.Options
+	// Failed gets each *archive.Error. Reading continues after it if it returns nil.
+	Failed func(error) error
+}
+
+// Each calls visit with the selected part of each payload, in the order of the files. visit may
+// change it. If it returns an *archive.Error, that goes to Failed; any other error ends Each.
+func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+	for _, file := range s.Files {
+		for record, err := range s.Options.Records(file) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err == nil {
+				err = s.visit(record, sel, visit)
+			}
+			if _, isRecord := errors.AsType[*archive.Error](err); isRecord {
+				err = s.Failed(err)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+	pd, err := record.Profiles()
+	if err != nil {
+		return err
+	}
+	if sel.selectsSamples() { // attributes must show their values
+		if err := dictionary.Check(pd); err != nil {
+			return failed(record, err)
+		}
+		if pd, err = stringref.Resolve(pd); err != nil {
+			return failed(record, err)
+		}
+	}
+	sel.Filter(pd)
+	if pd.ProfileCount() == 0 {
+		return nil
+	}
+	return visit(record, pd)
+}
+
+func failed(record *archive.Record, err error) error {
+	return &archive.Error{File: record.File, Record: record.Number, Offset: record.Offset, Err: err}
+}
+
+// ErrEmpty says that nothing is selected.
+var ErrEmpty = errors.New("no profiles match the selection")
+
+// windowShare is the part of MaxMemory that the sum may take; reading and the result take the rest.
+const windowShare = 4
+
+// Merge returns the sum of what is selected, with a ResourceProfiles for each resource. If total is
+// set, intervals of all resources are summed: what is left of their resources is the name of the
+// executable. The error is ErrEmpty if nothing is selected.
+func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
+	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: archive.SnapshotSampleTypes}
+	window := merge.NewWindow(options)
+	type prepared struct {
+		payload *merge.Payload
+		// place is the error of its record without a reason.
+		place archive.Error
+	}
+	payloads := make(chan prepared) // a payload is decoded while the one before it is merged
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(payloads)
+		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+			if total {
+				dropResources(pd)
+			}
+			payload, err := merge.Prepare(pd, options)
+			if err != nil {
+				return failed(record, err)
+			}
+			select {
+			case payloads <- prepared{payload, archive.Error{File: record.File, Record: record.Number, Offset: record.Offset}}:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	group.Go(func() error {
+		for p := range payloads {
+			if err := window.Add(p.payload); err != nil {
+				if _, full := errors.AsType[*dictionary.OverflowError](err); full {
+					return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
+				}
+				p.place.Err = err
+				if err := s.Failed(&p.place); err != nil {
+					return err
+				}
+			}
+			if limit := s.Options.MaxMemory / windowShare; int64(window.Size()) > limit {
+				return fmt.Errorf("the selection takes more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if window.Counts().Profiles == 0 {
+		return nil, ErrEmpty
+	}
+	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded}, nil
+}
+
+const narrow = "select less, by service, type or time"
+
+// dropResources removes the attributes of resources without snapshots, apart from the name of
+// the executable.
+func dropResources(pd pprofile.Profiles) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		if slices.ContainsFunc(slices.Collect(profilesOf(rp)), func(p pprofile.Profile) bool { return archive.Snapshot(pd.Dictionary(), p) }) {
+			continue
+		}
+		rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return key != "process.executable.name" })
+		rp.Resource().SetDroppedAttributesCount(0)
+		rp.SetSchemaUrl("")
+	}
+}

@@ -1,0 +1,142 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/pprof/driver"
+	"github.com/google/pprof/profile"
+)
+
+// driverMutex guards driver.PProf, which keeps its settings in variables of the process.
+var driverMutex sync.Mutex
+
+// TopOptions select what Top prints.
+type TopOptions struct {
+	// Nodes is how many functions to print; 0 is pprof's default.
+	Nodes int
+	// Cumulative sorts by cumulative value.
+	Cumulative bool
+}
+
+// Top writes the functions of p by flat or cumulative value, as go tool pprof -top does.
+func Top(w io.Writer, p *profile.Profile, options TopOptions) error {
+	flags := []string{"-top", "-output=top"}
+	if options.Cumulative {
+		flags = append(flags, "-cum")
+	}
+	if options.Nodes > 0 {
+		flags = append(flags, "-nodecount="+strconv.Itoa(options.Nodes))
+	}
+	return run(p, flags, &driver.Options{Writer: writer{w}})
+}
+
+// run calls pprof with flags.
+func run(p *profile.Profile, flags []string, options *driver.Options) error {
+	driverMutex.Lock()
+	defer driverMutex.Unlock()
+	if err := setConfigDirectory(); err != nil {
+		return err
+	}
+	ui := &messages{}
+	options.Flagset = newFlagSet(append(flags, "-symbolize=none", "profile"))
+	options.Fetch, options.Obj, options.UI = fetcher{p}, noBinaries{}, ui
+	err := driver.PProf(options)
+	if err != nil && len(ui.errors) > 0 {
+		err = fmt.Errorf("%w: %s", err, strings.Join(ui.errors, "; "))
+	}
+	return err
+}
+
+// setConfigDirectory makes pprof start without a home directory. It reads its settings there.
+func setConfigDirectory() error {
+	if _, err := os.UserConfigDir(); err != nil {
+		return os.Setenv("XDG_CONFIG_HOME", os.TempDir())
+	}
+	return nil
+}
+
+// flagSet passes fixed arguments to pprof.
+type flagSet struct {
+	*flag.FlagSet
+	args []string
+}
+
+func newFlagSet(args []string) *flagSet {
+	f := &flagSet{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
+	f.SetOutput(io.Discard)
+	return f
+}
+
+func (f *flagSet) StringList(name, value, usage string) *[]*string {
+	return &[]*string{f.String(name, value, usage)}
+}
+
+func (*flagSet) ExtraUsage() string   { return "" }
+func (*flagSet) AddExtraUsage(string) {}
+
+func (f *flagSet) Parse(usage func()) []string {
+	if err := f.FlagSet.Parse(f.args); err != nil {
+		usage()
+		return nil
+	}
+	return f.Args()
+}
+
+// fetcher returns the profile for any source. It names none: pprof would save a copy.
+type fetcher struct{ p *profile.Profile }
+
+func (f fetcher) Fetch(string, time.Duration, time.Duration) (*profile.Profile, string, error) {
+	return f.p.Copy(), "", nil
+}
+
+// noBinaries opens no file.
+type noBinaries struct{}
+
+var errNoBinaries = errors.New("binaries are not opened")
+
+func (noBinaries) Open(string, uint64, uint64, uint64, string) (driver.ObjFile, error) {
+	return nil, errNoBinaries
+}
+
+func (noBinaries) Disasm(string, uint64, uint64, bool) ([]driver.Inst, error) {
+	return nil, errNoBinaries
+}
+
+// messages is a UI without a user.
+type messages struct {
+	mu     sync.Mutex
+	errors []string
+}
+
+func (*messages) ReadLine(string) (string, error) { return "", io.EOF }
+func (*messages) Print(...any)                    {}
+
+func (m *messages) PrintErr(args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	const most = 10
+	if len(m.errors) < most {
+		m.errors = append(m.errors, strings.TrimSpace(fmt.Sprintln(args...)))
+	}
+}
+
+func (*messages) IsTerminal() bool                    { return false }
+func (*messages) WantBrowser() bool                   { return false }
+func (*messages) SetAutoComplete(func(string) string) {}
+
+// writer writes the output of pprof, whatever its name.
+type writer struct{ io.Writer }
+
+func (w writer) Open(string) (io.WriteCloser, error) { return w, nil }
+func (writer) Close() error                          { return nil }
