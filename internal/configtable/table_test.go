@@ -73,7 +73,8 @@ func (c comments) structRows(prefix string, v reflect.Value) (rows []row, err er
 		if err != nil {
 			return nil, err
 		}
-		if r.value == "[]" && strings.HasPrefix(stated, "[") { // the code sets this default later
+		// The code sets a list later. A share depends on the memory of the machine.
+		if r.value == "[]" && strings.HasPrefix(stated, "[") || r.kind == "size" && strings.HasSuffix(stated, "%") {
 			r.value = stated
 		}
 		squashed := strings.Contains(options, "squash") || strings.Contains(options, "remain")

@@ -17,10 +17,7 @@ import (
 func (im *importer) apply(w *Window, p *Payload) {
 	// Whether the whole payload goes into one partition: then so do all its bases.
 	one := len(w.options.SplitBy) == 0 || p.pd.ResourceProfiles().Len() == 1
-	for i := range im.rows {
-		im.rows[i] = slices.Grow(im.rows[i][:0], len(im.identities))[:len(im.identities)]
-		clear(im.rows[i])
-	}
+	im.rows[0], im.rows[1] = im.rows[0][:0], im.rows[1][:0]
 	next := 0
 	for _, rp := range p.pd.ResourceProfiles().All() {
 		first := next
@@ -74,6 +71,10 @@ func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfile
 		kind := 0
 		if p.snapshot {
 			kind = 1
+		}
+		if len(im.rows[kind]) < len(im.identities) { // none of this kind before
+			im.rows[kind] = slices.Grow(im.rows[kind], len(im.identities))[:len(im.identities)]
+			clear(im.rows[kind])
 		}
 		if last[kind].scope == nil || last[kind].slot != p.slot {
 			key := scopeKey{p.snapshot, p.slot}
@@ -159,7 +160,7 @@ func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, typ
 		s.scope.SetName(name)
 		s.scope.SetVersion(version)
 		r.scopes[string(im.key)] = s
-		w.size += entrySize + 5*len(im.key)
+		w.size += scopeSize(im.key)
 	}
 	if _, known := w.slots[of.slot]; !known && !kept {
 		w.slots[of.slot] = struct{}{}

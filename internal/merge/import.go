@@ -120,7 +120,7 @@ func (w *Window) add(p *Payload, subtract bool) error {
 // release gives im back without the payload. It keeps its memory if that is not too much.
 func (im *importer) release() {
 	const most = 1 << 20
-	if cap(im.identities)*3+cap(im.samples)+cap(im.rows[0])*4+im.remap.Len() > most {
+	if cap(im.identities)*3+cap(im.samples)+(cap(im.rows[0])+cap(im.rows[1]))*2+im.remap.Len() > most {
 		return
 	}
 	clear(im.profiles)
@@ -148,7 +148,7 @@ func (im *importer) resetAttributes(w *Window, d pprofile.ProfilesDictionary) {
 // read interns all that p refers to. Only the tables of w change. The error is that of the
 // tables, with the Profile that caused it.
 func (im *importer) read(w *Window, p *Payload) error {
-	im.profiles, im.samples, im.identities = im.profiles[:0], im.samples[:0], im.identities[:0]
+	im.profiles, im.samples, im.identities = im.profiles[:0], slices.Grow(im.samples[:0], p.Samples()), im.identities[:0]
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		for j, sp := range rp.ScopeProfiles().All() {
 			// The Profile before, which usually has the same identities in the same order.

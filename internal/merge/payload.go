@@ -23,6 +23,9 @@ var ErrInvalid = errors.New("invalid profiles: payload rejected")
 type Payload struct {
 	// Profiles describes the Profiles of all scopes, in their order.
 	Profiles []Profile
+	// Repeated estimates the bytes that a window retains because Profiles of one scope are in several
+	// slots: each slot has the attributes of the scope.
+	Repeated int
 	pd       pprofile.Profiles // references are resolved; it is only read
 }
 
@@ -80,6 +83,9 @@ func (p *Payload) describe(options *Options) {
 				content = content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
 				scope = sha256.Sum256(content)
 			}
+			if options.SlotLength > 0 {
+				p.Repeated += repeated(sp, uint64(options.SlotLength))
+			}
 			for _, profile := range sp.Profiles().All() {
 				to := Profile{Partition: partition, Samples: profile.Samples().Len()}
 				if options.ProfileKeys && !profile.ProfileID().IsEmpty() {
@@ -89,6 +95,27 @@ func (p *Payload) describe(options *Options) {
 			}
 		}
 	}
+}
+
+// repeated is Payload.Repeated of one scope.
+func repeated(sp pprofile.ScopeProfiles, slotLength uint64) int {
+	var last slot
+	var slots map[slot]bool
+	for i, profile := range sp.Profiles().All() {
+		switch s := slotOf(profile, slotLength); {
+		case i == 0:
+			last = s
+		case s != last:
+			if slots == nil {
+				slots = map[slot]bool{last: true}
+			}
+			slots[s], last = true, s
+		}
+	}
+	if slots == nil {
+		return 0
+	}
+	return (len(slots) - 1) * scopeSize(dictionary.AppendMap(nil, sp.Scope().Attributes()))
 }
 
 func (p *Payload) key(scope [sha256.Size]byte, profile pprofile.Profile) Key {

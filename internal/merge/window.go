@@ -101,6 +101,9 @@ const (
 	partitionSize = 256
 )
 
+// scopeSize estimates the bytes that a scope with this key takes.
+func scopeSize(key dictionary.Value) int { return entrySize + 5*len(key) }
+
 // Size returns an estimate of the bytes that w retains.
 func (w *Window) Size() int { return w.tables.Retained() + w.size }
 

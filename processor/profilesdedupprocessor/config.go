@@ -42,6 +42,8 @@ var granularities = map[string]dictionary.Granularity{
 // clients, of which many are 10 s.
 const maxOnFlushWindow = 5 * time.Second
 
+const minMemoryLimit = bytesize.MiB
+
 // Config of the processor.
 type Config struct {
 	// Window is how long payloads are merged before they are sent as one. Profiles of one window merge
@@ -53,7 +55,8 @@ type Config struct {
 	// of 5s or less. The key has no effect without a window.
 	Acknowledge string `mapstructure:"acknowledge"`
 	// MemoryLimit bounds the bytes that the open window, the windows being exported, the retry queue
-	// and the duplicate IDs retain. Without a window, it bounds only the duplicate IDs.
+	// and the duplicate IDs retain. Without a window, it bounds only the duplicate IDs. A share is that
+	// of the memory limit of the process. Default: 25%.
 	MemoryLimit bytesize.Size `mapstructure:"memory_limit"`
 	// Snapshots says how snapshots merge: keep does not merge them, latest keeps the last one of
 	// each resource in each slot, sum adds them like intervals.
@@ -104,7 +107,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Window:      10 * time.Second,
 		Acknowledge: acknowledgeOnReceive,
-		MemoryLimit: 256 * bytesize.MiB,
+		MemoryLimit: max(bytesize.MemoryLimit()/4, minMemoryLimit),
 		Snapshots:   string(merge.SnapshotsKeep),
 		SnapshotSampleTypes: []string{
 			"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate",
@@ -151,7 +154,7 @@ func (c *Config) Validate() error {
 	oneOf("acknowledge", c.Acknowledge, acknowledgeOnReceive, acknowledgeOnFlush)
 	checks.That(c.Acknowledge != acknowledgeOnFlush || c.Window <= maxOnFlushWindow, "window", c.Window,
 		"at most %v with acknowledge on_flush, as callers wait for it", maxOnFlushWindow)
-	checks.That(c.MemoryLimit >= bytesize.MiB, "memory_limit", c.MemoryLimit, "at least 1MiB")
+	checks.That(c.MemoryLimit >= minMemoryLimit, "memory_limit", c.MemoryLimit, "at least %v", minMemoryLimit)
 	oneOf("snapshots", c.Snapshots, string(merge.SnapshotsKeep), string(merge.SnapshotsLatest), string(merge.SnapshotsSum))
 	keys("snapshot_sample_types", c.SnapshotSampleTypes, "a sample type, such as inuse_space")
 	oneOf("timestamps", c.Timestamps, timestampsKeep, timestampsDrop)

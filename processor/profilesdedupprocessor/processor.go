@@ -57,6 +57,7 @@ const patience = time.Second
 
 var (
 	errMemoryLimit = errors.New("profiles_dedup: memory_limit reached: earlier windows are not exported yet; retry later")
+	errTooLarge    = errors.New("profiles_dedup: payload exceeds memory_limit")
 	errStopping    = errors.New("profiles_dedup: shutting down")
 )
 
@@ -128,6 +129,9 @@ func (p *dedupProcessor) reject(err error) error {
 		p.telemetry.rejected(reasonShutdown)
 	case errors.Is(err, errMemoryLimit):
 		p.telemetry.rejected(reasonMemory)
+	case errors.Is(err, errTooLarge):
+		p.telemetry.rejected(reasonTooLarge)
+		return consumererror.NewPermanent(err)
 	case errors.Is(err, errMergePanicked):
 		p.telemetry.rejected(reasonPanic)
 		return consumererror.NewPermanent(err)
@@ -182,9 +186,13 @@ func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partition
 	if p.stopping {
 		return nil, errStopping
 	}
+	needed := maxRetained*bytes + payload.Repeated
+	if limit := p.cfg.MemoryLimit; needed > int(limit) {
+		return nil, fmt.Errorf("%w (%v): it has %d bytes of OTLP and may need %d bytes", errTooLarge, limit, bytes, needed)
+	}
 	profiles, samples := p.seen.skip(payload, &waits)
 	if profiles > 0 {
-		if err := p.merge(payload, bytes); err != nil {
+		if err := p.merge(payload, needed); err != nil {
 			return nil, err
 		}
 		touched := p.register(p.open, payload)
@@ -208,10 +216,10 @@ func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partition
 	return waits, nil
 }
 
-// merge adds payload, of so many bytes, to the open window, which it opens or, if the window may
-// become too large, replaces.
-func (p *dedupProcessor) merge(payload *merge.Payload, bytes int) error {
-	if p.open != nil && p.open.size+maxRetained*bytes > p.maxWindow() && !p.closeIfRoom(reasonMemory) {
+// merge adds payload to the open window, which it opens or, if the window may become too large with
+// needed more bytes, replaces.
+func (p *dedupProcessor) merge(payload *merge.Payload, needed int) error {
+	if p.open != nil && p.open.size+needed > p.maxWindow() && !p.closeIfRoom(reasonMemory) {
 		return errMemoryLimit
 	}
 	for {

@@ -140,7 +140,7 @@ func TestRetryQueueIsBounded_P8(t *testing.T) {
 // partition: many of them over one dictionary stay within the limit, and all arrive.
 func TestRetryQueueOfManyPartitionsIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const limit, partitions = 4 << 20, 100
+		const limit, partitions = 4 << 20, 80
 		pd := of(large(1), "service.name", "0")
 		for i := 1; i < partitions; i++ {
 			to := pd.ResourceProfiles().AppendEmpty()

@@ -31,6 +31,7 @@ const (
 	reasonSuperseded       reason = "superseded"
 	reasonInvalid          reason = "invalid"
 	reasonPanic            reason = "panic"
+	reasonTooLarge         reason = "too_large"
 )
 
 // telemetry has the metrics of one processor. It is safe for concurrent use.

@@ -1,0 +1,82 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesdedupprocessor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// A payload that is larger than the share of a window is accepted, alone in its window; one that
+// is larger than memory_limit is rejected permanently. No client retries either indefinitely.
+func TestLargestPayload_P5(t *testing.T) {
+	large := manyStacks(20_000, 0)
+	needed := maxRetained * sizeOf(large)
+	for _, test := range []struct {
+		name     string
+		limit    int
+		accepted bool
+		windows  int
+	}{
+		{"with others within the share of a window", 3 * (needed + 1<<20), true, 1},
+		{"alone, larger than the share of a window", 3*needed - 3, true, 2},
+		{"alone, as large as memory_limit", needed, true, 2},
+		{"larger than memory_limit", needed - 1, false, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var next downstream
+			p, metric := newCounted(t, &next, func(c *Config) { c.MemoryLimit = bytesize.Size(test.limit) })
+			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			want := int64(1)
+			err := p.ConsumeProfiles(t.Context(), large)
+			if test.accepted {
+				require.NoError(t, err, test.name)
+				want += 20_000
+			} else {
+				require.True(t, consumererror.IsPermanent(err), test.name)
+				require.ErrorContains(t, err, fmt.Sprintf("payload exceeds memory_limit (%v): it has %d bytes", bytesize.Size(test.limit), sizeOf(large)))
+				require.EqualValues(t, 1, metric("rejected_payloads", string(reasonTooLarge)))
+			}
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.EqualValues(t, want, next.total(), test.name)
+			require.Len(t, next.windows(), test.windows, test.name)
+			profiletest.Account(t, test.name, int(want), int(next.total()), 0)
+		})
+	}
+}
+
+// A small payload may need much memory: each slot has the attributes of its scope.
+func TestScopesOfManySlotsAreBounded_P5(t *testing.T) {
+	var next downstream
+	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * bytesize.MiB })
+	pd := interval(uint64(time.Hour), 1, 1)
+	scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
+	scope.Scope().Attributes().PutStr("long", strings.Repeat("x", 1<<20))
+	for i := range 1000 {
+		more := scope.Profiles().AppendEmpty()
+		scope.Profiles().At(0).CopyTo(more)
+		more.SetTime(pcommon.Timestamp(i+1) * pcommon.Timestamp(time.Hour))
+	}
+	require.ErrorIs(t, p.ConsumeProfiles(t.Context(), pd), errTooLarge)
+	require.NoError(t, p.Shutdown(t.Context()))
+	require.Zero(t, next.attempts)
+	profiletest.Injected(t, "1 payloads of 1000 slots with a scope of 1 MiB")
+}
+
+// The default is a quarter of what the process may use: with two processors and the receiver's
+// quarter, a quarter is left.
+func TestDefaultMemoryLimit(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	require.Equal(t, bytesize.MemoryLimit()/4, cfg.MemoryLimit)
+}
