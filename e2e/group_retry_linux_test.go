@@ -24,7 +24,7 @@ func TestUnwritableGroupIsRetriedAlone_E6_P8(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not run: a file system cannot be mounted here")
 	}
-	for name, queue := range map[string]string{"with a queue": "    sending_queue: {}\n"} {
+	for name, queue := range map[string]string{"without a queue": "", "with a queue": "    sending_queue: {}\n"} {
 		t.Run(name, func(t *testing.T) {
 			files := filepath.Join(t.TempDir(), "profiles")
 			blocked := filepath.Join(files, "blocked")

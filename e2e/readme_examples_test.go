@@ -20,6 +20,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 		"receiver/pprofreceiver":           5,
 		"processor/profilesdedupprocessor": 3,
 		"exporter/profilesfileexporter":    1,
+		"extension/filestorageextension":   1,
 	} {
 		readme, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(component), "README.md"))
 		if err != nil {
