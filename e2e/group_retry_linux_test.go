@@ -54,6 +54,8 @@ exporters:
     retry_on_failure: { initial_interval: 10ms, max_interval: 20ms, max_elapsed_time: %s }
 %sservice:
   telemetry:
+    logs:
+      sampling: { enabled: false }
     metrics:
       level: none
   pipelines:

@@ -98,8 +98,8 @@ func (e *fileExporter) shutdown(context.Context) error {
 }
 
 // consume writes the records of a payload. One that fails keeps no other from being
-// written. If some records were written and others can be retried, the error carries the
-// Profiles of the latter, so that a retry does not write the former again.
+// written. A retryable error carries the Profiles that are not written, so that a retry does not
+// write the others again.
 func (e *fileExporter) consume(ctx context.Context, pd pprofile.Profiles) error {
 	if e.writer == nil {
 		return errors.New("exporter is not started")

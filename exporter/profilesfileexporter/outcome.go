@@ -20,9 +20,10 @@ import (
 type outcome struct {
 	written int
 
-	failures   int // records that a retry may write
-	firstError error
-	failed     unwritten
+	failures    int // records that a retry may write
+	firstError  error
+	failed      unwritten
+	indivisible bool // the failed record is all of any payload: there are no groups and no pprofs
 
 	rejections     int // profiles that cannot be converted, and records that cannot be written
 	firstRejection error
@@ -35,6 +36,7 @@ func (o *outcome) fail(g group, r record, err error) {
 		o.firstError = err
 	}
 	o.failed.add(g, r)
+	o.indivisible = len(g.names) == 0 && r.converted == nil
 }
 
 func (o *outcome) reject(reason string, err error) {
@@ -68,13 +70,15 @@ func (o *outcome) err(pd pprofile.Profiles) error {
 	if o.failures > 1 {
 		err = fmt.Errorf("%d of %d records failed; first error: %w", o.failures, o.failures+o.written, err)
 	}
-	if o.written+o.rejections == 0 {
-		return err // all of pd
+	if o.indivisible {
+		return err
 	}
-	if failed, takeErr := o.failed.of(pd); takeErr == nil {
-		err = xconsumererror.NewProfiles(err, failed)
+	// Also if pd is all that failed: after retries, it can be a part of what the caller gave.
+	failed, takeErr := o.failed.of(pd, o.written+o.rejections == 0)
+	if takeErr != nil {
+		return err
 	}
-	return err
+	return xconsumererror.NewProfiles(err, failed)
 }
 
 // unwritten are Profiles of a payload by the indices of their resources. A nil map stands
@@ -101,10 +105,11 @@ func (u unwritten) add(g group, r record) {
 	}
 }
 
-// of returns a copy of the unwritten Profiles of pd.
-func (u unwritten) of(pd pprofile.Profiles) (pprofile.Profiles, error) {
+// of returns the unwritten Profiles of pd: pd itself if that is all, or else a copy. Marshalling
+// has made references of strings, which a caller does not expect.
+func (u unwritten) of(pd pprofile.Profiles, all bool) (pprofile.Profiles, error) {
 	pd, err := stringref.Resolve(pd)
-	if err != nil {
+	if err != nil || all {
 		return pd, err
 	}
 	resources := slices.Sorted(maps.Keys(u))

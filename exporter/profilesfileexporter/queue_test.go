@@ -250,6 +250,7 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
 		},
 		"caller": func(cfg *Config) { cfg.RetryOnFailure.Enabled = false },
+		"exporter and caller": func(cfg *Config) { cfg.RetryOnFailure.MaxElapsedTime = 5 * time.Millisecond },
 		"caller of a queue": func(cfg *Config) {
 			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
 			cfg.RetryOnFailure.Enabled = false
@@ -676,4 +677,25 @@ func TestEncodingOfGarbage(t *testing.T) {
 		changed[at] ^= byte(1 + random.IntN(255))
 		_, _, _ = queueEncoding(e).Unmarshal(changed) // no panic
 	}
+}
+
+// TestErrorOfWholePayload: without groups and pprofs there are no parts, and a payload that refers to
+// nothing is not looked into.
+func TestErrorOfWholePayload(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory = filepath.Join(t.TempDir(), "profiles")
+	e, _, _ := telling(t, cfg)
+	require.NoError(t, e.start(t.Context(), nil))
+	require.NoError(t, os.Remove(cfg.Directory))
+	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
+	pd := numbered(1, "a")
+	pd.Dictionary().AttributeTable().AppendEmpty().SetKeyStrindex(77)
+	for range 2 {
+		err := e.consume(t.Context(), pd)
+		require.Error(t, err)
+		require.False(t, consumererror.IsPermanent(err))
+		_, partial := errors.AsType[xconsumererror.Profiles](err)
+		require.False(t, partial)
+	}
+	require.NoError(t, e.shutdown(t.Context()))
 }
