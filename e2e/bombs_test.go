@@ -38,7 +38,8 @@ func TestGoodPushesSucceedAmongBombs_R2(t *testing.T) {
 	err := os.WriteFile(config, fmt.Appendf(nil, `
 receivers:
   pprof:
-    server: {endpoint: %s, max_decompressed_size: 4MiB, max_in_flight: 24MiB}
+    max_in_flight: 24MiB
+    server: {endpoint: %s, max_decompressed_size: 4MiB}
 exporters:
   profiles_file: {directory: %s}
 service:

@@ -49,7 +49,8 @@ func chaos(t *testing.T, seed uint64, steps int) {
 	config := fmt.Sprintf(`
 receivers:
   pprof:
-    server: {endpoint: %s, max_decompressed_size: 4MiB, max_in_flight: 32MiB}
+    max_in_flight: 32MiB
+    server: {endpoint: %s, max_decompressed_size: 4MiB}
     remote:
       collection_interval: 500ms
       timeout: 400ms

@@ -207,11 +207,19 @@ const (
 	lineSize      = 40
 	stackSize     = 32
 	attributeSize = 88
+	stringSize    = 16
+	linkSize      = 40
 )
 
 // OutputSize is about the memory, in bytes, that the entries beyond the strings, links
 // and zero values take in pdata.
 func (t *Tables) OutputSize() int { return t.outputSize }
+
+// StringsOutputSize is about the memory, in bytes, that the strings and links take in
+// pdata.
+func (t *Tables) StringsOutputSize() int {
+	return t.strings.size() + stringSize*t.strings.len() + linkSize*t.links.len()
+}
 
 // intern returns the index of the entry that has been appended to the content of table,
 // and whether it is to be written. Its size in pdata is given.

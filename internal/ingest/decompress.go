@@ -12,6 +12,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
@@ -34,6 +35,11 @@ const (
 	// maxDeflateRatio is the most bytes that one byte of gzip can become.
 	maxDeflateRatio = 1032
 
+	// workFactor is how many times the size of the decompressed bytes the work on them
+	// usually takes: these, the translator's tables and the result. Profiles of the
+	// corpus take 6 to 15 times as much, large ones 8.
+	workFactor = 8
+
 	// blockSlack is what decompression may allocate in excess of its limit before it
 	// notices, in bytes: a block of zstd.
 	blockSlack = 128 << 10
@@ -51,17 +57,27 @@ const (
 // It reserves bytes before it allocates them, and as they arrive: a client that
 // announces much and sends nothing holds next to nothing.
 func ReadAll(ctx context.Context, body io.Reader, expected int64, r *Reservation) ([]byte, error) {
+	if err := r.limit.CheckBody(expected); err != nil {
+		return nil, err
+	}
+	most := r.limit.MaxBody()
 	var buf []byte
 	for {
 		if len(buf) == cap(buf) {
-			size := max(2*int64(cap(buf)), minBuffer)
-			if expected >= int64(len(buf)) {
-				size = min(size, expected+1) // one byte more, to see the end without growing
+			if err := r.limit.CheckBody(int64(len(buf))); err != nil {
+				return nil, err
 			}
-			if err := r.Resize(ctx, size); err != nil {
+			size := min(max(2*int64(cap(buf)), minBuffer), most+1) // one byte more, to see the end without growing
+			if expected >= int64(len(buf)) {
+				size = min(size, expected+1)
+			}
+			if err := r.Body(ctx, min(int64(cap(buf))+size, 2*most)); err != nil {
 				return nil, err
 			}
 			buf = append(make([]byte, 0, size), buf...)
+			if err := r.Body(ctx, size); err != nil {
+				return nil, err
+			}
 		}
 		n, err := body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -83,12 +99,12 @@ type compression struct {
 	slack    int64                // bytes that decompress may allocate in addition to its output
 
 	// decompress returns at most limit bytes or a *pproftranslator.LimitError. It
-	// allocates in proportion to limit.
+	// allocates limit and slack.
 	decompress func(buf []byte, limit int) ([]byte, error)
 }
 
 var compressions = []compression{
-	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: estimateGzip, slack: blockSlack, decompress: pproftranslator.Decompress},
+	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: estimateGzip, slack: blockSlack, decompress: decompressGzip},
 	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, slack: blockSlack, decompress: decompressZstd},
 	// The header of lz4 seldom states the size.
 	{name: "lz4", magic: []byte{0x04, 0x22, 0x4d, 0x18}, estimate: func(buf []byte) int { return 4 * len(buf) }, slack: lz4Slack, decompress: decompressLZ4},
@@ -111,11 +127,22 @@ func Compression(buf []byte) string {
 	return ""
 }
 
+// ExpectedWork is how many bytes the work on a payload is expected to take: its
+// decompressed bytes, the translation and the result.
+func ExpectedWork(payload []byte) int64 {
+	c := compressionOf(payload)
+	if c == nil {
+		return workFactor * int64(len(payload))
+	}
+	return workFactor*int64(c.estimate(payload)) + c.slack
+}
+
 // Decompress removes all layers of compression. The result has at most limit bytes;
-// otherwise the error is a *pproftranslator.LimitError. The reservation holds buf at
-// the start and the result at the end. In between it holds what each layer needs,
-// reserved before it is allocated.
-func Decompress(ctx context.Context, buf []byte, limit int, r *Reservation) ([]byte, error) {
+// otherwise the error is a *pproftranslator.LimitError. It calls reserve with the bytes
+// that it holds in total, before it allocates them and at the end. buf is not among them;
+// it is the result if it is not compressed.
+func Decompress(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
+	before := int64(0) // bytes of buf, if they are reserved
 	for layer := 1; ; layer++ {
 		c := compressionOf(buf)
 		if c == nil {
@@ -127,23 +154,23 @@ func Decompress(ctx context.Context, buf []byte, limit int, r *Reservation) ([]b
 		if layer > maxLayers {
 			return nil, fmt.Errorf("more than %d layers of compression", maxLayers)
 		}
-		plain, err := c.removeLayer(ctx, buf, limit, r)
+		plain, err := c.removeLayer(buf, limit, func(bytes int64) error { return reserve(before + bytes) })
 		if err != nil {
 			return nil, err
 		}
-		if err := r.Resize(ctx, int64(cap(plain))); err != nil {
+		buf, before = plain, int64(cap(plain))
+		if err := reserve(before); err != nil {
 			return nil, err
 		}
-		buf = plain
 	}
 }
 
 // removeLayer starts with the estimated size. If that is too small, it starts again
 // with four times as much, which costs a third more than knowing the size.
-func (c *compression) removeLayer(ctx context.Context, buf []byte, limit int, r *Reservation) ([]byte, error) {
+func (c *compression) removeLayer(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
 	size := min(max(c.estimate(buf), minBuffer), limit)
 	for {
-		if err := r.Resize(ctx, int64(cap(buf))+int64(size)+c.slack); err != nil {
+		if err := reserve(int64(size) + c.slack); err != nil {
 			return nil, err
 		}
 		plain, err := c.decompress(buf, size)
@@ -205,12 +232,32 @@ func decompressZstd(buf []byte, limit int) ([]byte, error) {
 	return plain, nil
 }
 
+var gzipReaders sync.Pool
+
+// decompressGzip reads all gzip members of buf.
+func decompressGzip(buf []byte, limit int) ([]byte, error) {
+	z, _ := gzipReaders.Get().(*gzip.Reader)
+	if z == nil {
+		z = new(gzip.Reader)
+	}
+	defer gzipReaders.Put(z)
+	if err := z.Reset(bytes.NewReader(buf)); err != nil {
+		return nil, fmt.Errorf("gzip: %w", err)
+	}
+	return readLimited("gzip", z, limit)
+}
+
 // decompressLZ4 reads all lz4 frames of buf.
 func decompressLZ4(buf []byte, limit int) ([]byte, error) {
-	plain := bytes.NewBuffer(make([]byte, 0, limit+1+bytes.MinRead))
-	n, err := plain.ReadFrom(io.LimitReader(lz4.NewReader(bytes.NewReader(buf)), int64(limit)+1))
+	return readLimited("lz4", lz4.NewReader(bytes.NewReader(buf)), limit)
+}
+
+// readLimited reads to the end of a stream, into memory for limit bytes.
+func readLimited(format string, from io.Reader, limit int) ([]byte, error) {
+	plain := bytes.NewBuffer(make([]byte, 0, limit+1+bytes.MinRead)) // so that it never grows
+	n, err := plain.ReadFrom(io.LimitReader(from, int64(limit)+1))
 	if err != nil {
-		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %w", n, err)
+		return nil, fmt.Errorf("%s: after %d decompressed bytes: %w", format, n, err)
 	}
 	if n > int64(limit) {
 		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}

@@ -5,6 +5,8 @@ package ingest
 
 import (
 	"bytes"
+	"io"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,28 +17,64 @@ import (
 )
 
 func TestReadAllReservesWhatArrives(t *testing.T) {
-	limit := NewInFlight(1<<20, 0)
+	limit := NewInFlight(4 << 20)
 	data := bytes.Repeat([]byte("0123456789"), 10_000)
-	for _, expected := range []int64{-1, int64(len(data)), 5, 1 << 40} {
-		held := limit.Reserve()
+	for _, expected := range []int64{-1, int64(len(data)), 5} {
+		held := limit.Reserve(0)
 		got, err := ReadAll(t.Context(), bytes.NewReader(data), expected, held)
 		require.NoError(t, err)
 		assert.Equal(t, data, got)
-		assert.GreaterOrEqual(t, held.Held(), int64(cap(got)))
-		assert.Less(t, held.Held(), int64(3*len(data)))
+		assert.EqualValues(t, cap(got), limit.InUse())
 		held.Release()
 	}
 
 	// Announced, but never sent.
-	held := limit.Reserve()
-	_, err := ReadAll(t.Context(), bytes.NewReader(data[:10]), 1<<40, held)
+	held := limit.Reserve(0)
+	_, err := ReadAll(t.Context(), bytes.NewReader(data[:10]), int64(len(data)), held)
 	require.NoError(t, err)
-	assert.EqualValues(t, minBuffer, held.Held())
+	assert.EqualValues(t, minBuffer, limit.InUse())
 	held.Release()
 
-	held = NewInFlight(50_000, 0).Reserve()
-	_, err = ReadAll(t.Context(), bytes.NewReader(data), -1, held)
-	require.NoError(t, err, "alone it may exceed the limit")
+	// A body may have a sixteenth of the limit. Otherwise it is rejected, at once if its length is known.
+	for _, size := range []int64{256 << 10, 256<<10 + 1} {
+		for _, expected := range []int64{-1, size} {
+			held := limit.Reserve(0)
+			read := &io.LimitedReader{R: zeros{}, N: size}
+			_, err := ReadAll(t.Context(), read, expected, held)
+			if size == limit.MaxBody() {
+				require.NoError(t, err)
+			} else {
+				requireTooLarge(t, err)
+				assert.Equal(t, expected > 0, read.N == size)
+			}
+			held.Release()
+		}
+	}
+}
+
+// zeros is a body without an end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// The memory of an endless body is bounded, with that of its old and new buffer.
+func TestReadAllOfAnEndlessBody_M1(t *testing.T) {
+	limit := NewInFlight(64 << 20)
+	held := limit.Reserve(0)
+	before := allocated()
+	_, err := ReadAll(t.Context(), zeros{}, -1, held)
+	requireTooLarge(t, err)
+	assert.LessOrEqual(t, limit.InUse(), int64(8<<20))
+	assert.Less(t, allocated()-before, uint64(20<<20), "all buffers in turn")
+}
+
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
 }
 
 func TestDecompressReservesTheResult(t *testing.T) {
@@ -47,12 +85,18 @@ func TestDecompressReservesTheResult(t *testing.T) {
 		"zstd":  profiletest.Zstd(t, data),
 		"both":  profiletest.Gzip(t, profiletest.Zstd(t, data)),
 	} {
-		held := NewInFlight(1<<20, 0).Reserve()
-		require.NoError(t, held.Resize(t.Context(), int64(cap(body))))
-		got, err := Decompress(t.Context(), body, 1<<20, held)
+		held := int64(0)
+		got, err := Decompress(body, 1<<20, func(bytes int64) error {
+			held = bytes
+			return nil
+		})
 		require.NoError(t, err, name)
 		assert.Equal(t, data, got, name)
-		assert.EqualValues(t, cap(got), held.Held(), name)
+		if name == "plain" {
+			assert.Zero(t, held)
+		} else {
+			assert.EqualValues(t, cap(got), held, name)
+		}
 	}
 }
 
@@ -65,12 +109,13 @@ func TestDecompressLimitIsExact(t *testing.T) {
 		"zstd":        profiletest.Zstd(t, data),
 		"zstd stream": profiletest.ZstdStream(t, data),
 	} {
-		held := NewInFlight(1<<30, 0).Reserve()
-		got, err := Decompress(t.Context(), body, len(data), held)
+		got, err := Decompress(body, len(data), reserveAny)
 		require.NoError(t, err, name)
 		assert.Equal(t, data, got, name)
-		_, err = Decompress(t.Context(), body, len(data)-1, held)
+		_, err = Decompress(body, len(data)-1, reserveAny)
 		var tooLarge *pproftranslator.LimitError
 		assert.ErrorAs(t, err, &tooLarge, name)
 	}
 }
+
+func reserveAny(int64) error { return nil }

@@ -32,7 +32,7 @@ const attributeProfileType = "profile.type"
 // Payload is one pprof message and what its client says about it; a request can carry
 // several.
 type Payload struct {
-	Data     []byte      // the pprof message, not compressed
+	Data     []byte      // the pprof message; may be compressed
 	Resource pcommon.Map // attributes that override those found in Data
 
 	// ProfileType is the value of profile.type. If it is empty, ProfileTypeOf
@@ -105,47 +105,75 @@ func New(set Settings, next xconsumer.Profiles) (*Ingester, error) {
 	return &Ingester{settings: set, next: next, obsreport: obsreport}, err
 }
 
-// Ingest translates the payload and passes it to the next consumer. If that rejects it,
-// the error is a *PipelineError. Other errors are those of the reservation, which may be
-// nil, and of payloads that cannot be translated.
-func (in *Ingester) Ingest(ctx context.Context, p Payload, r *Reservation) error {
-	t, err := in.start(ctx, p, r)
+// Ingest prepares a payload, frees its body and passes it on.
+func (in *Ingester) Ingest(ctx context.Context, p Payload, limit int, r *Reservation) error {
+	prepared, err := in.Prepare(ctx, p, limit, r)
 	if err != nil {
 		return err
 	}
-	return in.consume(t)
+	r.FreeBody()
+	return in.Pass(ctx, prepared)
 }
 
-// IngestAll ingests the payloads of one request. It passes them on concurrently, so
-// that a client waits only once for a next consumer that collects payloads for a while
-// before it answers. A panic concerns its payload only, whose error is then a *PanicError.
-// The errors are in the order of the payloads. r must not be nil.
-func (in *Ingester) IngestAll(ctx context.Context, payloads []Payload, r *Reservation) []error {
-	errs := make([]error, len(payloads))
-	all := make([]translated, len(payloads))
-	excess, seen, now := int64(0), occurrences{}, time.Now()
-	for i, p := range payloads {
-		p.seen = seen
-		if p.Arrived.IsZero() {
-			p.Arrived = now
-		}
-		if excess > r.limit.size {
-			errs[i] = &pproftranslator.LimitError{What: "bytes as OTLP of all profiles of the request", Limit: r.limit.size}
-			continue
-		}
-		errs[i] = in.recovering(p, func() (err error) {
-			all[i], err = in.start(ctx, p, r)
-			return err
-		})
-		excess += all[i].excess
+// Prepare waits for the memory that the payload needs, then decompresses it to at most
+// limit bytes and translates it. The reservation keeps the result.
+func (in *Ingester) Prepare(ctx context.Context, p Payload, limit int, r *Reservation) (prepared *Prepared, err error) {
+	expected := ExpectedWork(p.Data)
+	if p.Transform != nil {
+		expected *= transformWork
 	}
+	err = r.Work(ctx, expected, func() (err error) {
+		prepared, err = in.prepare(ctx, p, limit, r)
+		return err
+	})
+	return prepared, err
+}
+
+// Batch are the payloads of one request.
+type Batch struct {
+	in       *Ingester
+	arrived  time.Time
+	seen     occurrences
+	payloads []Payload
+	prepared []*Prepared
+}
+
+// NewBatch returns a Batch without payloads.
+func (in *Ingester) NewBatch() *Batch {
+	return &Batch{in: in, arrived: time.Now(), seen: occurrences{}}
+}
+
+// Prepare decompresses a payload to at most limit bytes, translates it and adds it to the
+// batch. It is for use within Reservation.Work. A panic is a *PanicError. Prepare returns
+// the decompressed size in bytes.
+func (b *Batch) Prepare(ctx context.Context, p Payload, limit int, r *Reservation) (size int, err error) {
+	p.seen = b.seen
+	if p.Arrived.IsZero() {
+		p.Arrived = b.arrived
+	}
+	var prepared *Prepared
+	err = b.in.recovering(p, func() (err error) {
+		prepared, err = b.in.prepare(ctx, p, limit, r)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	p.Data = nil
+	b.payloads, b.prepared = append(b.payloads, p), append(b.prepared, prepared)
+	return prepared.size, nil
+}
+
+// Pass passes all payloads to the next consumer. It does so concurrently, so that a client
+// waits only once for a next consumer that collects payloads for a while before it
+// answers. A panic concerns its payload only, whose error is then a *PanicError. The
+// errors are in the order of the payloads.
+func (b *Batch) Pass(ctx context.Context) []error {
+	errs := make([]error, len(b.prepared))
 	var running sync.WaitGroup
-	for i := range all {
-		if errs[i] != nil {
-			continue
-		}
+	for i := range b.prepared {
 		running.Go(func() {
-			errs[i] = in.recovering(payloads[i], func() error { return in.consume(all[i]) })
+			errs[i] = b.in.recovering(b.payloads[i], func() error { return b.in.Pass(ctx, b.prepared[i]) })
 		})
 	}
 	running.Wait()
@@ -162,75 +190,62 @@ func (in *Ingester) recovering(p Payload, do func() error) (err error) {
 	return do()
 }
 
-const (
-	// expansion is how many times its own size a payload may take as OTLP without a
-	// reservation. It is that of the translator's limits.
-	expansion = 8
+// keepMemory is the memory that leaving out Profiles takes, as a multiple of all of them:
+// a window, and the result.
+const keepMemory = 2
 
-	// expansionAllowance is the further size in bytes that the translator allows for
-	// any payload.
-	expansionAllowance = 1 << 20
-)
+// transformWork is how many times the work on a payload that of its Transform is expected
+// to take in addition.
+const transformWork = 3
 
-// translated is a translated payload that the next consumer has not got yet.
-type translated struct {
-	ctx      context.Context //nolint:containedctx // obsreport ties it to the operation
+// Prepared is a translated payload that the next consumer has not got yet.
+type Prepared struct {
+	size     int // of the payload in bytes, decompressed
 	profiles pprofile.Profiles
 	report   pproftranslator.Report
-	outside  int   // timestamps outside the Profile
-	empty    int   // Profiles without samples, which are left out
-	excess   int64 // bytes that it takes beyond expansion times the payload
+	outside  int // timestamps outside the Profile
+	empty    int // Profiles without samples, which are left out
 }
 
-// start starts the operation that consume ends: it translates the payload and reserves
-// what the result takes beyond expansion (8) times the payload. Up to that size nothing
-// is reserved. The translator allows an excess of at most expansionAllowance (1 MiB),
-// values that are 0 not counted: start reserves this before it translates, then resizes
-// the reservation to the actual excess, which such values can make larger.
-func (in *Ingester) start(ctx context.Context, p Payload, r *Reservation) (t translated, err error) {
-	r.Keep()
-	if err := r.Resize(ctx, expansionAllowance); err != nil {
+func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reservation) (*Prepared, error) {
+	start := time.Now()
+	t, err := in.translate(p, limit, r)
+	if err == nil {
+		r.Keep()
+		if t.profiles.ProfileCount() == 0 {
+			t.empty = 1 // a pprof without sample types
+		}
+		if p.Transform != nil {
+			t.profiles, t.empty, err = p.Transform(t.profiles)
+		}
+	}
+	if err == nil {
+		err = t.leaveOutEmpty(r)
+	}
+	if errors.Is(err, errTaken) {
 		return t, err
 	}
-	t.ctx = in.obsreport.StartProfilesOp(ctx)
-	start := time.Now()
-	t.profiles, t.report, t.outside, err = in.translate(p)
-	if err == nil && t.profiles.ProfileCount() == 0 {
-		t.empty = 1 // a pprof without sample types
-	}
-	if err == nil && p.Transform != nil {
-		t.profiles, t.empty, err = p.Transform(t.profiles)
-	}
-	if err == nil {
-		err = t.leaveOutEmpty()
-	}
-	if metrics := in.settings.Metrics; !p.Resent {
-		metrics.PayloadSize.Add(t.ctx, int64(len(p.Data)), metrics.Attributes)
-		metrics.TranslationDuration.Record(t.ctx, time.Since(start).Seconds(), metrics.Attributes)
-	}
-	samples := 0
-	if err == nil {
-		samples = t.profiles.SampleCount()
-		t.excess = max(0, int64(t.report.Bytes)-expansion*int64(len(p.Data)))
-		err = r.Resize(ctx, t.excess)
+	_ = r.Resize(0) // shrinking never fails
+	if metrics := in.settings.Metrics; t.size > 0 && !p.Resent {
+		metrics.PayloadSize.Add(ctx, int64(t.size), metrics.Attributes)
+		metrics.TranslationDuration.Record(ctx, time.Since(start).Seconds(), metrics.Attributes)
 	}
 	if err != nil {
-		in.obsreport.EndProfilesOp(t.ctx, format, samples, err)
-		_ = r.Resize(ctx, 0) // shrinking never fails
-		return translated{}, err
+		in.obsreport.EndProfilesOp(in.obsreport.StartProfilesOp(ctx), format, 0, err)
 	}
-	r.Keep()
-	return t, nil
+	return t, err
 }
 
-// consume calls the next consumer. The error is a *PipelineError.
-func (in *Ingester) consume(t translated) error {
+// Pass calls the next consumer. If that rejects the payload, the error is a
+// *PipelineError.
+func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
+	ctx = in.obsreport.StartProfilesOp(ctx)
 	samples, count := t.profiles.SampleCount(), t.profiles.ProfileCount()
 	var err error
 	if count > 0 {
-		err = in.next.ConsumeProfiles(t.ctx, t.profiles)
+		err = in.next.ConsumeProfiles(ctx, t.profiles)
 	}
-	in.obsreport.EndProfilesOp(t.ctx, format, samples, err)
+	in.obsreport.EndProfilesOp(ctx, format, samples, err)
 	switch {
 	case err != nil:
 		return &PipelineError{err}
@@ -242,18 +257,18 @@ func (in *Ingester) consume(t translated) error {
 		"invalid_utf8": t.report.InvalidStrings, "negative_time": t.report.NegativeTimes, "timestamp_outside": t.outside,
 	} {
 		if n > 0 {
-			metrics.Repairs.Add(t.ctx, int64(n), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair)))
+			metrics.Repairs.Add(ctx, int64(n), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair)))
 		}
 	}
 	if t.empty > 0 {
-		metrics.EmptyProfiles.Add(t.ctx, int64(t.empty), metrics.Attributes)
+		metrics.EmptyProfiles.Add(ctx, int64(t.empty), metrics.Attributes)
 	}
 	return nil
 }
 
 // leaveOutEmpty leaves out the Profiles without samples, and counts them. OTLP wants at
 // least one sample in each.
-func (t *translated) leaveOutEmpty() (err error) {
+func (t *Prepared) leaveOutEmpty(r *Reservation) (err error) {
 	empty := 0
 	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
@@ -270,28 +285,41 @@ func (t *translated) leaveOutEmpty() (err error) {
 	case t.profiles.ProfileCount():
 		t.profiles = pprofile.NewProfiles()
 	default:
+		if err := r.Resize(keepMemory * int64(t.report.Bytes)); err != nil {
+			return err
+		}
 		hasSamples := func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }
 		t.profiles, err = merge.Keep(t.profiles, &merge.Options{}, hasSamples)
 	}
 	return err
 }
 
-// Translate returns the profiles that Ingest would pass to the next consumer, before
-// Transform.
-func (in *Ingester) Translate(p Payload) (pprofile.Profiles, error) {
-	pd, _, _, err := in.translate(p)
-	return pd, err
+// Translate returns what Prepare passes to Transform, and its size in bytes, to which it
+// resizes the reservation.
+func (in *Ingester) Translate(p Payload, limit int, r *Reservation) (pprofile.Profiles, int, error) {
+	t, err := in.translate(p, limit, r)
+	return t.profiles, t.report.Bytes, err
 }
 
-func (in *Ingester) translate(p Payload) (pd pprofile.Profiles, report pproftranslator.Report, outside int, err error) {
+func (in *Ingester) translate(p Payload, limit int, r *Reservation) (t *Prepared, err error) {
+	t = &Prepared{}
+	decompressed := int64(0) // bytes of p.Data, in addition to the body
+	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
+		decompressed = bytes
+		return r.Resize(bytes)
+	})
+	t.size = len(p.Data)
 	switch {
+	case err != nil:
+		return t, err
 	case len(p.Data) == 0:
-		return pd, report, 0, errors.New("empty, want a pprof profile")
+		return t, errors.New("empty, want a pprof profile")
 	case bytes.HasPrefix(p.Data, []byte("FLR\x00")):
-		return pd, report, 0, ErrJFR
+		return t, ErrJFR
 	}
-	if pd, report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data); err != nil {
-		return pd, report, 0, err
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data, func(bytes int64) error { return r.Resize(decompressed + bytes) })
+	if err != nil {
+		return t, err
 	}
 	if p.seen == nil {
 		p.seen = occurrences{}
@@ -299,8 +327,10 @@ func (in *Ingester) translate(p Payload) (pd pprofile.Profiles, report pproftran
 	if p.Arrived.IsZero() {
 		p.Arrived = time.Now()
 	}
-	outside, err = in.describe(pd, p)
-	return pd, report, outside, err
+	if t.outside, err = in.describe(t.profiles, p); err != nil {
+		return t, err
+	}
+	return t, r.Resize(int64(t.report.Bytes))
 }
 
 // describe writes the sender's information to resources, scopes and Profiles. It returns how

@@ -86,16 +86,16 @@ func TestMissingTimesAreFilledIn(t *testing.T) {
 		{name: "a time in 1970", at: 5, wantAt: arrived},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			pd, _, outside, err := newTestIngester(t, consumertest.NewNop()).translate(Payload{
+			translated, err := newTestIngester(t, consumertest.NewNop()).translate(Payload{
 				Data: timed(t, row.at, row.duration, append(row.timestamps, 0)...), Resource: pcommon.NewMap(),
 				TimeRange: row.given, Temporality: row.temporality, Modified: pcommon.Timestamp(row.modified), Arrived: time.Unix(0, arrived),
-			})
+			}, 1<<20, NewInFlight(64<<20).Reserve(0))
 			require.NoError(t, err)
-			for _, p := range profilesOf(pd).All() {
+			for _, p := range profilesOf(translated.profiles).All() {
 				assert.EqualValues(t, row.wantAt, p.Time(), "time")
 				assert.EqualValues(t, row.wantLength, p.DurationNano(), "duration")
 			}
-			assert.Equal(t, row.outside, outside)
+			assert.Equal(t, row.outside, translated.outside)
 		})
 	}
 }

@@ -69,7 +69,7 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	}
 	assert.Equal(t, 413, b.sendForm(datadog.Path, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
 	assert.Equal(t, 413, b.push("?profile_type="+over, body).status)
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 }
 
 // What a request says once and is put on each of its profiles counts for each.
@@ -99,7 +99,7 @@ func TestAttributesCountForEachProfile_R8(t *testing.T) {
 	got = b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(raw, labels...), profiletest.RawSeries(raw, labels...))), "Content-Encoding", "gzip")
 	assert.Equal(t, 429, got.status)
 	assert.Contains(t, got.body, "size in bytes of the attributes of all profiles")
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
 
@@ -108,7 +108,7 @@ func TestAttributesCountForEachProfile_R8(t *testing.T) {
 func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 	for name, bomb := range bombs(t) {
 		next := newSink(t)
-		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
+		b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 64MiB", next)
 		good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 3)))
 		parts := []formPart{event("{}"), attached("cpu.pprof", good)}
 		many := min(100, 3<<20/len(bomb)) // within the limit of a body
@@ -123,7 +123,7 @@ func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 		assert.Less(t, allocated, uint64(120<<20)+8*uint64(many*len(bomb)), name)
 		assert.Len(t, next.AllProfiles(), 1, name)
 		assert.Equal(t, map[string]int64{"limit": int64(many)}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"), name)
-		assert.Zero(t, b.server.InFlight().InUse(), name)
+		assert.Zero(t, b.inFlight.InUse(), name)
 		profiletest.Account(t, fmt.Sprintf("%d bombs beside a good profile", many), 1, len(next.AllProfiles()), 0)
 	}
 }
@@ -140,7 +140,7 @@ func TestMessagesAreShortDespiteLongNames_R3(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, got.status)
 		assert.Less(t, len(got.body), 4<<10)
 	}
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 	profiletest.Injected(t, "400 parts with long names")
 }
 
@@ -170,7 +170,7 @@ func TestExpansionIsReserved_R8(t *testing.T) {
 	small := profiletest.Gzip(t, raw)
 	var consumed atomic.Int32
 	entered, release := make(chan struct{}), make(chan struct{})
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_in_flight: 512MiB}", consumer(t, func(context.Context, pprofile.Profiles) error {
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0}\nmax_in_flight: 512MiB", consumer(t, func(context.Context, pprofile.Profiles) error {
 		if consumed.Add(1) == int32(parts) {
 			close(entered)
 		}
@@ -186,7 +186,7 @@ func TestExpansionIsReserved_R8(t *testing.T) {
 	done := make(chan answer)
 	go func() { done <- b.connect(request) }()
 	<-entered
-	alive, counted := heapInUse()-before, b.server.InFlight().InUse()
+	alive, counted := heapInUse()-before, b.inFlight.InUse()
 	close(release)
 	assert.Equal(t, 200, (<-done).status)
 	t.Logf("%d profiles of %d bytes: %d KiB alive, %d KiB counted", parts, len(raw), alive>>10, counted>>10)
@@ -198,7 +198,7 @@ func TestExpansionIsReserved_R8(t *testing.T) {
 // A request whose profiles do not fit together is rejected from there on.
 func TestSmallProfilesOverTheInFlightLimit_R8(t *testing.T) {
 	next := newSink(t)
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 8MiB}", next)
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 8MiB", next)
 	small := profiletest.Gzip(t, smallPprof(t))
 	var all [][]byte
 	for range 64 {
@@ -206,9 +206,9 @@ func TestSmallProfilesOverTheInFlightLimit_R8(t *testing.T) {
 	}
 	got := b.connect(profiletest.PushRequest(all...))
 	assert.Equal(t, 429, got.status)
-	assert.Contains(t, got.body, "as OTLP of all profiles of the request")
+	assert.Contains(t, got.body, "half of max_in_flight")
 	assert.Less(t, len(next.AllProfiles()), 16)
 	assert.NotEmpty(t, next.AllProfiles())
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types for a small budget, %d taken", len(all), len(next.AllProfiles())))
 }

@@ -41,6 +41,12 @@ type Config struct {
 	// Self profiles the Collector's own process.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
+	// MaxInFlight limits the memory of all profiles in progress, in all sections, from the
+	// first byte of a profile until the next component has answered. One request, scrape or
+	// file may take half of it. A share is that of the memory limit of the process.
+	// Default: 25%.
+	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+
 	// ResourceAttributes are set on the resource of every profile, unless the request,
 	// target or file sets the same attribute.
 	ResourceAttributes map[string]string `mapstructure:"resource_attributes"`
@@ -62,10 +68,6 @@ type ServerConfig struct {
 	// MaxDecompressedSize limits the size of the profiles of one request, after all
 	// layers of compression are removed. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
-
-	// MaxInFlight limits the compressed and decompressed bytes of all requests in progress.
-	// Default: 256MiB.
-	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 }
 
 // LinksConfig names the pair of labels that a link replaces. Both must be valid IDs: 32
@@ -85,12 +87,16 @@ var (
 	_ confmap.Validator   = (*LinksConfig)(nil)
 )
 
+// minInFlight is the least for max_in_flight: profiles of a few hundred KiB fit.
+const minInFlight = 4 * bytesize.MiB
+
 func createDefaultConfig() component.Config {
 	return &Config{
 		Server:         configoptional.Default(defaultServerConfig()),
 		Remote:         configoptional.Default(scrape.DefaultConfig()),
 		File:           configoptional.Default(files.DefaultConfig()),
 		Self:           configoptional.Default(self.DefaultConfig()),
+		MaxInFlight:    max(bytesize.MemoryLimit()/4, minInFlight),
 		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
 		TimestampLabel: "end_timestamp_ns",
 	}
@@ -108,7 +114,6 @@ func defaultServerConfig() ServerConfig {
 	return ServerConfig{
 		HTTP:                server,
 		MaxDecompressedSize: 64 * bytesize.MiB,
-		MaxInFlight:         256 * bytesize.MiB,
 	}
 }
 
@@ -121,6 +126,7 @@ func (c *Config) Validate() error {
 	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
 		checks.Add(errors.New("at least one of server, remote, file or self is required (an empty section such as \"server:\" enables it with defaults)"))
 	}
+	checks.That(c.MaxInFlight >= minInFlight && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight, "at least %v and at most %v", minInFlight, bytesize.TiB)
 	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
 		checks.That(name != "", "resource_attributes: name", name, "the name of an attribute")
 		checks.That(utf8.ValidString(name) && utf8.ValidString(c.ResourceAttributes[name]), "resource_attributes: name", name, "valid UTF-8, as its value")
@@ -139,8 +145,6 @@ func (sc *ServerConfig) Validate() error {
 	checks.That(sc.HTTP.NetAddr.Endpoint != "", "endpoint", sc.HTTP.NetAddr.Endpoint, "an address such as localhost:4040")
 	checks.That(sc.HTTP.MaxRequestBodySize > 0, "max_request_body_size", sc.HTTP.MaxRequestBodySize, "above 0")
 	checks.That(sc.MaxDecompressedSize > 0 && sc.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", sc.MaxDecompressedSize, "above 0 and at most %v", ingest.MaxPayload)
-	checks.That(sc.MaxInFlight <= bytesize.TiB, "max_in_flight", sc.MaxInFlight, "at most %v", bytesize.TiB)
-	checks.That(sc.MaxInFlight >= sc.MaxDecompressedSize, "max_in_flight", sc.MaxInFlight, "at least max_decompressed_size (%v)", sc.MaxDecompressedSize)
 	for i, algorithm := range sc.HTTP.CompressionAlgorithms {
 		checks.That(slices.Contains(httpserver.ContentEncodings, algorithm), fmt.Sprintf("compression_algorithms[%d]", i), algorithm, "one of %q", httpserver.ContentEncodings)
 	}

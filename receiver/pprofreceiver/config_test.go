@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 )
 
 func TestEmptySectionsHaveDefaults(t *testing.T) {
@@ -31,7 +33,7 @@ func TestEmptySectionsHaveDefaults(t *testing.T) {
 	assert.Equal(t, time.Minute, idleTimeout(t, server))
 	assert.EqualValues(t, 67108864, server.HTTP.MaxRequestBodySize)
 	assert.EqualValues(t, 64<<20, server.MaxDecompressedSize)
-	assert.EqualValues(t, 256<<20, server.MaxInFlight)
+	assert.Equal(t, max(bytesize.MemoryLimit()/4, 4<<20), cfg.MaxInFlight)
 
 	self := cfg.Self.Get()
 	require.NotNil(t, self)
@@ -72,7 +74,7 @@ server:
   cors: {allowed_origins: [http://one]}
   auth: {authenticator: basicauth, request_params: [token]}
   max_decompressed_size: 2MiB
-  max_in_flight: 4194304
+max_in_flight: 4194304
 self:
   collection_interval: 8s
   cpu_duration: 2s
@@ -98,7 +100,7 @@ timestamp_label: at
 	assert.Equal(t, []string{"http://one"}, server.HTTP.CORS.Get().AllowedOrigins)
 	assert.Equal(t, []string{"token"}, server.HTTP.Auth.Get().RequestParameters)
 	assert.EqualValues(t, 2<<20, server.MaxDecompressedSize)
-	assert.EqualValues(t, 4<<20, server.MaxInFlight)
+	assert.EqualValues(t, 4<<20, cfg.MaxInFlight)
 	assert.Equal(t, 2*time.Second, cfg.Self.Get().CPUDuration)
 	assert.Equal(t, []string{"heap"}, cfg.Self.Get().Profiles)
 	assert.Equal(t, map[string]string{"service.name": "checkout", "deployment.environment.name": "test"}, cfg.ResourceAttributes)
@@ -160,10 +162,12 @@ func TestWrongValuesAreRejected(t *testing.T) {
 		"server: {max_request_body_size: 64MiB}":            {"max_request_body_size"},
 		"server: {max_decompressed_size: 0}":                {"server: max_decompressed_size is 0", "above 0"},
 		"server: {max_decompressed_size: 4GiB}":             {"server: max_decompressed_size is 4GiB", "at most"},
-		"server: {max_in_flight: 9223372036854775807}":      {"server: max_in_flight", "at most 1TiB"},
+		serverYAML + "max_in_flight: 9223372036854775807":   {"max_in_flight", "at most 1TiB"},
 		"server: {max_decompressed_size: 1.5}":              {"max_decompressed_size", "1.5"},
 		"server: {max_decompressed_size: 10 potatoes}":      {"max_decompressed_size", "10 potatoes"},
-		"server: {max_in_flight: 63MiB}":                    {"server: max_in_flight is 63MiB", "max_decompressed_size (64MiB)"},
+		serverYAML + "max_in_flight: 4095KiB":               {"max_in_flight is 4095KiB: must be at least 4MiB"},
+		serverYAML + "max_in_flight: 101%":                  {"max_in_flight", "at most 100%"},
+		"server: {max_in_flight: 63MiB}":                    {"server", "max_in_flight"},
 		"server: {read_timeout: -1s}":                       {"server: read_timeout is -1s", "at least 1ms"},
 		"server: {read_timeout: 30}":                        {"server::read_timeout is 30:", "with a unit"},
 		"server: {compression_algorithms: [lzma]}":          {"compression_algorithms[0] is \"lzma\": must be", "zstd"},
@@ -229,7 +233,7 @@ func TestConfigMarshals(t *testing.T) {
 	require.NoError(t, conf.Marshal(cfg))
 	again := createDefaultConfig().(*Config)
 	require.NoError(t, conf.Unmarshal(again))
-	assert.Equal(t, cfg.Server.Get().MaxInFlight, again.Server.Get().MaxInFlight)
+	assert.Equal(t, cfg.MaxInFlight, again.MaxInFlight)
 	assert.Equal(t, cfg.Server.Get().HTTP.NetAddr, again.Server.Get().HTTP.NetAddr)
 	assert.Equal(t, cfg.Self, again.Self)
 	assert.Equal(t, cfg.ResourceAttributes, again.ResourceAttributes)

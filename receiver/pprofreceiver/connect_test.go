@@ -160,7 +160,7 @@ func TestConnectCodes_R10(t *testing.T) {
 			got, err := b.send(row.method, pyroscope.PushPath, bytes.NewReader(row.body), append([]string{"Content-Type", row.contentType}, row.headers...)...)
 			require.NoError(t, err)
 			require.Equal(t, row.status, got.status, got.body)
-			assert.Zero(t, b.server.InFlight().InUse())
+			assert.Zero(t, b.inFlight.InUse())
 			profiletest.Injected(t, "1 requests")
 			assert.Equal(t, map[string]int64{http.StatusText(row.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
 			if row.status == 200 {

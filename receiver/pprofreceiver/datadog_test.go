@@ -230,7 +230,7 @@ func TestDatadogRejections(t *testing.T) {
 			assert.Equal(t, row.status, got.status, got.body)
 			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
 			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.server.InFlight().InUse())
+			assert.Zero(t, b.inFlight.InUse())
 		})
 	}
 	t.Run("no form", func(t *testing.T) {

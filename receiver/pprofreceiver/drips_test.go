@@ -146,7 +146,7 @@ func TestDrippingClients_R11(t *testing.T) {
 		assert.Less(t, busy, 2*max(idle, 5*time.Millisecond))
 	}
 	// The client of a running handler may be gone.
-	assert.Eventually(t, func() bool { return b.server.InFlight().InUse() == 0 }, time.Minute, time.Millisecond)
+	assert.Eventually(t, func() bool { return b.inFlight.InUse() == 0 }, time.Minute, time.Millisecond)
 	b.client.CloseIdleConnections()
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines && openFiles() <= files }, time.Minute, 50*time.Millisecond,
 		"goroutines were %d, open files %d", goroutines, files)

@@ -111,7 +111,7 @@ func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 				assert.Contains(t, []int{w.success, 400, 413, 415, 429, 501}, got.status, "byte %d: %s", i, got.body)
 			}
 			profiletest.Injected(t, fmt.Sprintf("%d prefixes and flipped bits, %d flipped bits of protocols", sent, len(body)))
-			assert.Zero(t, b.server.InFlight().InUse())
+			assert.Zero(t, b.inFlight.InUse())
 			assert.Empty(t, b.logs.FilterMessageSnippet("Panic").All())
 		})
 	}
@@ -150,7 +150,7 @@ func newBombs(t *testing.T) map[string][]byte {
 
 // Rejected, at the cost of the limit and not of the bomb.
 func TestBombsAreRejected_R2(t *testing.T) {
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", newSink(t))
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 32MiB", newSink(t))
 	all := bombs(t)
 	for _, w := range protocols {
 		for name, bomb := range all {
@@ -167,7 +167,7 @@ func TestBombsAreRejected_R2(t *testing.T) {
 			})
 		}
 	}
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 
 	for name, bomb := range all {
 		encoding := ingest.Compression(bomb)
@@ -184,7 +184,7 @@ func TestBombsAreRejected_R2(t *testing.T) {
 // memory is measured where the program runs by itself, in e2e.
 func TestGoodPushesAmongBombs_R2(t *testing.T) {
 	next := newSink(t)
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB, max_in_flight: 24MiB}", next)
+	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 24MiB", next)
 	var all [][]byte
 	for _, bomb := range bombs(t) {
 		all = append(all, bomb)
@@ -221,7 +221,7 @@ func TestGoodPushesAmongBombs_R2(t *testing.T) {
 	// Each is of two samples.
 	profiletest.Account(t, fmt.Sprintf("%d bombs", bombed.Load()), int(2*accepted.Load()), next.SampleCount(), 0)
 	assert.Equal(t, clients*rounds/2*2, next.SampleCount())
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 }
 
 // The collector's contract of receivers (CheckConsumeContract
@@ -353,7 +353,7 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 	}
 	profiletest.Account(t, fmt.Sprintf("%d clients, %d calls of the consumer of which some fail", clients, calls.Load()), int(acknowledged.Load()), len(values), 0)
 	assert.Equal(t, accepted.Load(), arrived)
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 }
 
 // A panic is answered, and is the end of nothing else, in
@@ -383,7 +383,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 			}
 			assert.Contains(t, got.body, "internal error")
 			assert.NotContains(t, got.body, "out of the blue")
-			assert.Zero(t, b.server.InFlight().InUse())
+			assert.Zero(t, b.inFlight.InUse())
 			for range pushes {
 				require.Equal(t, w.success, b.sendBy(w, body).status)
 			}

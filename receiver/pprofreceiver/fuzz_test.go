@@ -42,7 +42,7 @@ func FuzzRequests(f *testing.F) {
 	body, headers = form(t, attached("delta-heap.pprof", profiletest.LZ4(t, profile)), attached("metrics.json", nil), event(goEvent))
 	f.Add(uint8(5), "", headers[1], body)
 
-	cfg, err := loadConfig("server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1MiB, max_in_flight: 16MiB}")
+	cfg, err := loadConfig("server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1MiB}\nmax_in_flight: 16MiB")
 	require.NoError(f, err)
 	telemetry := componenttest.NewTelemetry()
 	var violations []conformance.Finding
@@ -72,7 +72,7 @@ func FuzzRequests(f *testing.F) {
 		if len(violations) > 0 {
 			t.Errorf("not conforming: %q", violations)
 		}
-		if held := server.InFlight().InUse(); held != 0 {
+		if held := r.inFlight.InUse(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})

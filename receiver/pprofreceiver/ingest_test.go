@@ -222,7 +222,7 @@ func TestIngestRejections(t *testing.T) {
 			assert.Equal(t, row.status, got.status, got.body)
 			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
 			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.server.InFlight().InUse())
+			assert.Zero(t, b.inFlight.InUse())
 		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -43,7 +44,7 @@ func BenchmarkPush(b *testing.B) {
 		require.NoError(b, err)
 		body := profiletest.Gzip(b, plain)
 		b.Run(file.Name, func(b *testing.B) {
-			server := benchServer(b, consumertest.NewNop())
+			server, _ := benchServer(b, consumertest.NewNop())
 			client := dialBench(b, server, body)
 			var unmarshaler pproftranslator.Unmarshaler
 			runs := []func() error{
@@ -113,7 +114,7 @@ func BenchmarkInFlight(b *testing.B) {
 					return nil
 				})
 				require.NoError(b, err)
-				server := benchServer(b, next)
+				server, limit := benchServer(b, next)
 				before := heapInUse()
 				var clients sync.WaitGroup
 				for range requests {
@@ -121,7 +122,7 @@ func BenchmarkInFlight(b *testing.B) {
 					clients.Go(func() { _ = client.push() })
 					<-entered
 				}
-				inFlight := server.InFlight().InUse()
+				inFlight := limit.InUse()
 				grown := heapInUse() - before
 				close(held)
 				clients.Wait()
@@ -142,7 +143,7 @@ func heapInUse() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-func benchServer(b *testing.B, next xconsumer.Profiles) *httpserver.Server {
+func benchServer(b *testing.B, next xconsumer.Profiles) (*httpserver.Server, *ingest.InFlight) {
 	b.Helper()
 	cfg, err := loadConfig(serverYAML)
 	require.NoError(b, err)
@@ -156,7 +157,7 @@ func benchServer(b *testing.B, next xconsumer.Profiles) *httpserver.Server {
 		require.NoError(b, r.Shutdown(context.Background()))
 		require.NoError(b, telemetry.Shutdown(context.Background()))
 	})
-	return sectionOf[*httpserver.Server](r)
+	return sectionOf[*httpserver.Server](r), r.inFlight
 }
 
 // benchClient is the least of an HTTP client: one connection, one request written

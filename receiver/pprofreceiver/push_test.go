@@ -409,7 +409,7 @@ func TestLyingSizes(t *testing.T) {
 	big := profiletest.Gzip(t, data)
 	binary.LittleEndian.PutUint32(big[len(big)-4:], 0xffffffff)
 	assert.Equal(t, 400, b.push("", big).status)
-	assert.Zero(t, b.server.InFlight().InUse())
+	assert.Zero(t, b.inFlight.InUse())
 
 	small := append(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)...) // the trailer says 0
 	assert.Equal(t, 204, b.push("", small).status)

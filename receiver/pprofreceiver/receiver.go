@@ -30,6 +30,7 @@ import (
 // pprofReceiver is the component.
 type pprofReceiver struct {
 	sections  []section // in the order of their start
+	inFlight  *ingest.InFlight
 	telemetry *metadata.Telemetry
 }
 
@@ -44,7 +45,8 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &pprofReceiver{telemetry: telemetry}
+	inFlight := ingest.NewInFlight(int64(cfg.MaxInFlight)) // for all sections
+	r := &pprofReceiver{telemetry: telemetry, inFlight: inFlight}
 	var errs []error
 	add := func(key string, c component.Component, err error) {
 		r.sections = append(r.sections, section{key, c})
@@ -78,7 +80,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		add("server", httpserver.New(httpserver.Settings{
 			HTTP:                config.HTTP,
 			MaxDecompressedSize: int64(config.MaxDecompressedSize),
-			MaxInFlight:         int64(config.MaxInFlight),
+			InFlight:            inFlight,
 			ResourceAttributes:  cfg.ResourceAttributes,
 			Telemetry:           set.TelemetrySettings,
 			Metrics:             telemetry,
@@ -87,6 +89,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	if config := cfg.Remote.Get(); config != nil {
 		scraper, err := scrape.New(scrape.Settings{
 			Config:             *config,
+			InFlight:           inFlight,
 			ResourceAttributes: cfg.ResourceAttributes,
 			Telemetry:          set.TelemetrySettings,
 			Metrics:            telemetry,
@@ -97,6 +100,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		reader, err := files.New(files.Settings{
 			ID:                 set.ID,
 			Config:             *config,
+			InFlight:           inFlight,
 			ResourceAttributes: cfg.ResourceAttributes,
 			Logger:             set.Logger,
 			Metrics:            telemetry,
@@ -104,7 +108,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		add("file", reader, err)
 	}
 	if config := cfg.Self.Get(); config != nil {
-		add("self", self.New(*config, set.Resource, cfg.ResourceAttributes, ingester("self", self.MaxProfile), set.Logger), nil)
+		add("self", self.New(*config, set.Resource, cfg.ResourceAttributes, ingester("self", self.MaxProfile), inFlight, set.Logger), nil)
 	}
 	return r, errors.Join(errs...)
 }

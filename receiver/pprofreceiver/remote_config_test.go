@@ -20,7 +20,6 @@ func TestRemoteDefaults(t *testing.T) {
 	assert.Equal(t, 30*time.Second, remote.HTTP.Timeout)
 	assert.True(t, remote.Delta)
 	assert.EqualValues(t, 64<<20, remote.MaxDecompressedSize)
-	assert.EqualValues(t, 256<<20, remote.MaxInFlight)
 	assert.False(t, cfg.Server.HasValue())
 }
 
@@ -42,7 +41,6 @@ remote:
   cpu_duration: 5s
   delta: false
   max_decompressed_size: 1MiB
-  max_in_flight: 2MiB
 `)
 	require.NoError(t, err)
 	remote := cfg.Remote.Get()
@@ -100,7 +98,7 @@ func TestWrongRemoteValuesAreRejected(t *testing.T) {
 		"remote: {" + heap + ", timeout: 0}":                                                                     {"remote: timeout is 0s: must be", "at least 1ms"},
 		"remote: {" + heap + ", collection_interval: 60}":                                                        {"remote::collection_interval is 60:", "with a unit"},
 		"remote: {" + heap + ", max_decompressed_size: 0}":                                                       {"remote: max_decompressed_size is 0B: must be", "above 0"},
-		"remote: {" + heap + ", max_in_flight: 1MiB}":                                                            {"remote: max_in_flight is 1MiB: must be", "64MiB"},
+		"remote: {" + heap + ", max_in_flight: 8MiB}":                                                            {"remote", "max_in_flight"},
 		"remote: {" + cpu + ", cpu_duration: 500ms}":                                                             {"cpu_duration is 500ms: must be", "whole number of seconds"},
 		"remote: {" + cpu + ", cpu_duration: 30s}":                                                               {"cpu_duration is 30s: must be shorter than timeout (30s)"},
 		"remote: {" + cpu + ", timeout: 1s}":                                                                     {"cpu_duration is 1s: must be shorter than timeout (1s)"},

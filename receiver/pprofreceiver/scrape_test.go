@@ -249,7 +249,7 @@ func TestBadTargets_R14(t *testing.T) {
 			hosts = append(hosts, host)
 		}
 		next := newSink(t)
-		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 2MiB\nmax_in_flight: 2MiB", hosts...), next)
+		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 2MiB", hosts...)+"\nmax_in_flight: 4MiB", next)
 		var mu sync.Mutex
 		var longest time.Duration
 		elsewhere := false
@@ -288,7 +288,7 @@ func TestBadTargets_R14(t *testing.T) {
 		assert.LessOrEqual(t, longest, timeout+100*time.Millisecond, "the longest scrape")
 		mu.Unlock()
 		assert.False(t, elsewhere, "a redirect to another host was followed")
-		assert.Zero(t, b.scraper.InUse())
+		assert.Zero(t, b.inFlight.InUse())
 
 		perInstance := map[string]int{}
 		for _, pd := range next.AllProfiles() {
@@ -547,7 +547,7 @@ func TestLargeBodiesDoNotBlockOthers(t *testing.T) {
 		for i := range 20 {
 			hosts = append(hosts, fmt.Sprintf("large-%d", i))
 		}
-		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 8MiB\nmax_in_flight: 8MiB", hosts...), next)
+		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 8MiB", hosts...)+"\nmax_in_flight: 64MiB", next)
 		good := &counters{t: t}
 		defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Host == "good" {

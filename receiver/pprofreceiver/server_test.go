@@ -23,6 +23,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func consumer(t *testing.T, consume xconsumer.ConsumeProfilesFunc) xconsumer.Profiles {
@@ -61,15 +63,22 @@ func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
 func TestInFlightLimit(t *testing.T) {
 	next := newSink(t)
 	slow := newGate(t, next, true)
-	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 1KiB, max_in_flight: 1KiB}", slow)
+	b := newTestReceiver(t, serverYAML+"max_in_flight: 4MiB", slow)
 	b.start()
 	p := samplePprof("/bin/app", 1)
-	p.Comments = []string{strings.Repeat("x", 500)}
-	body := plain(t, p)
+	p.Comments = []string{strings.Repeat("x", 300<<10)}
+	body := profiletest.Gzip(t, plain(t, p))
 
 	first := make(chan answer)
 	go func() { first <- b.push("", body) }()
 	<-slow.entered
+	assert.Greater(t, b.inFlight.InUse(), int64(300<<10))
+	for range 2 {
+		other := b.inFlight.Reserve(0)
+		defer other.Release()
+		bytes := min(b.inFlight.MaxPayload(), 3<<20-b.inFlight.InUse())
+		require.NoError(t, other.Work(t.Context(), bytes, func() error { return other.Resize(bytes) }))
+	}
 
 	got := b.push("", body)
 	assert.Equal(t, http.StatusTooManyRequests, got.status)
@@ -78,7 +87,7 @@ func TestInFlightLimit(t *testing.T) {
 
 	close(slow.open)
 	assert.Equal(t, 204, (<-first).status)
-	assert.Equal(t, 204, b.push("", body).status)
+	assert.Equal(t, 204, b.push("", plain(t, samplePprof("/bin/app", 1))).status)
 	assert.Equal(t, 4, next.SampleCount())
 }
 

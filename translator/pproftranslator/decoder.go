@@ -40,6 +40,7 @@ type decoder struct {
 	matrices   []valueMatrix // of samples without a timestamp
 	events     eventList     // of samples with one
 	negative   int           // times and durations below 0
+	memory     memory
 
 	integers  []uint64 // of the current repeated field
 	values    []uint64 // of the current sample
@@ -87,33 +88,41 @@ func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 		return errEmpty
 	}
 	for _, step := range []func() error{
-		d.readHeader, d.readStrings, d.checkHeader, d.readMappings, d.readFunctions, d.readLocations,
+		d.readHeader, d.reserveEntries, d.readStrings, d.checkHeader, d.readMappings, d.readFunctions, d.readLocations,
 	} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	d.tables.WriteTo(dst)
-	d.grow()
+	if err := d.grow(); err != nil {
+		return err
+	}
 	return d.readSamples()
 }
 
 // grow makes room for everything that an ordinary payload of this size holds, but not
 // for as many entries as fit if each takes two bytes.
-func (d *decoder) grow() {
+func (d *decoder) grow() error {
 	const (
 		minEntry  = 12 // bytes of a string, location or function
 		minSample = 24
 	)
 	count := func(field, size int) int { return min(d.header.entries[field].count, len(d.data)/size) }
 	samples := count(profileSample, minSample)
-	d.tables.Grow(dictionary.Room{
+	values := min(d.header.entries[profileSample].count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
+	room := dictionary.Room{
 		Strings: count(profileString, minEntry), StringBytes: d.stringBytes,
 		Functions: count(profileFunction, minEntry), Locations: count(profileLocation, minEntry), Stacks: samples,
-	})
+	}
+	if err := d.reserve(room.StringBytes + roomSize*(room.Strings+room.Functions+room.Locations+room.Stacks+samples) + 8*values); err != nil {
+		return err
+	}
+	d.tables.Grow(room)
 	d.identities.Grow(samples)
 	d.matrices = slices.Grow(d.matrices, 1)
-	d.matrices[:1][0].grow(samples, min(d.header.entries[profileSample].count*len(d.header.sampleTypes), d.expansionLimit()/valueSize))
+	d.matrices[:1][0].grow(samples, values)
+	return nil
 }
 
 // each calls read with each entry of a field of the Profile message.

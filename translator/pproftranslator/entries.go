@@ -35,6 +35,11 @@ func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.
 			return err
 		}
 		e.contents = append(e.contents, content)
+		if id >= uint64(len(e.dense)) && e.sparse == nil {
+			if err := d.reserveMore(sparseSize * (count - len(e.contents) + 1)); err != nil {
+				return err
+			}
+		}
 		return e.add(id)
 	})
 }
@@ -203,7 +208,11 @@ func (d *decoder) readLine(c *wire.Cursor) error {
 		return fmt.Errorf("no function with id %d", f[lineFunction])
 	}
 	if len(d.lines) == cap(d.lines) { // growing step by step takes several times as much memory
-		d.lines = append(make([]dictionary.Line, 0, max(d.countLines(), len(d.lines)+1)), d.lines...)
+		n := max(d.countLines(), len(d.lines)+1)
+		if err := d.reserve(lineSize * n); err != nil {
+			return err
+		}
+		d.lines = append(make([]dictionary.Line, 0, n), d.lines...)
 	}
 	d.lines = append(d.lines, dictionary.Line{Function: function, Line: int64(f[lineLine]), Column: int64(f[lineColumn])})
 	return nil

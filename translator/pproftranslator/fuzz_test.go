@@ -52,7 +52,7 @@ func FuzzUnmarshal(f *testing.F) {
 func FuzzRoundTrip(f *testing.F) {
 	addPprofSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data)
+		pd, report, err := (&Unmarshaler{}).UnmarshalReport(data, nil)
 		if err != nil {
 			return // FuzzUnmarshal's
 		}

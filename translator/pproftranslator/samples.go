@@ -6,8 +6,6 @@ package pproftranslator
 import (
 	"fmt"
 
-	"go.opentelemetry.io/collector/pdata/pprofile"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
@@ -66,7 +64,7 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 	} else if err := d.addValues(identity, values); err != nil {
 		return err
 	}
-	return d.checkExpansion()
+	return d.checkSize()
 }
 
 // maxMatrices limits how often the values of one identity may overflow int64.
@@ -126,18 +124,22 @@ func (d *decoder) size(samples int) int {
 
 func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
 
-// checkExpansion rejects a payload that takes too much memory as OTLP even if zeros are
-// omitted.
-func (d *decoder) checkExpansion() error {
+// checkSize rejects a payload that takes too much memory as OTLP even if zeros are
+// omitted, and reserves this memory from time to time.
+func (d *decoder) checkSize() error {
 	kept, values := 0, 0
 	for i := range d.matrices {
 		kept += d.matrices[i].kept
 		values += len(d.matrices[i].values)
 	}
-	if limit := d.expansionLimit(); d.size(kept)+valueSize*values > limit {
+	size := d.size(kept)
+	if limit := d.expansionLimit(); size+valueSize*values > limit {
 		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
 	}
-	return nil
+	if size < d.memory.checkAt {
+		return nil
+	}
+	return d.reserveSamples(size)
 }
 
 // zerosAllowance is how many times over the limit a payload may be because of zeros: a
@@ -146,15 +148,13 @@ const zerosAllowance = 2
 
 // omitsZeros reports whether zeros take so much memory that they must be omitted.
 func (d *decoder) omitsZeros() bool {
-	values := 0
-	for i := range d.matrices {
-		values += len(d.matrices[i].values)
-	}
-	return d.size(values) > zerosAllowance*d.expansionLimit()
+	return d.memory.omitZeros || d.size(d.valueCount()) > zerosAllowance*d.expansionLimit()
 }
 
-// sizeOf returns about the memory that pd takes, with its events.
-func (d *decoder) sizeOf(pd pprofile.Profiles) int {
-	timed := len(d.header.sampleTypes) * len(d.events.identities)
-	return d.size(pd.SampleCount()-timed) + profileSize*pd.ProfileCount()
+// valueCount is the number of values without a timestamp.
+func (d *decoder) valueCount() (n int) {
+	for i := range d.matrices {
+		n += len(d.matrices[i].values)
+	}
+	return n
 }

@@ -49,12 +49,12 @@ type Report struct {
 	InvalidStrings int
 	// NegativeTimes are times and durations below zero, which became 0.
 	NegativeTimes int
-	// Bytes is about the memory that the result takes.
+	// Bytes is about the memory that the result takes, rather more than less.
 	Bytes int
 }
 
 // maxPooled is how much memory, in bytes, a decoder may keep for the next payload.
-const maxPooled = 16 << 20
+const maxPooled = 2 << 20
 
 var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.New(0)} }}
 
@@ -62,19 +62,22 @@ var decoders = sync.Pool{New: func() any { return &decoder{tables: dictionary.Ne
 // holds no reference to buf. The error is a *LimitError if buf exceeds one of the
 // Limits; any other names the malformed field and its index.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
-	pd, _, err := u.UnmarshalReport(buf)
+	pd, _, err := u.UnmarshalReport(buf, nil)
 	return pd, err
 }
 
-// UnmarshalReport is UnmarshalProfiles with a Report.
-func (u *Unmarshaler) UnmarshalReport(buf []byte) (pprofile.Profiles, Report, error) {
+// UnmarshalReport is UnmarshalProfiles with a Report. Unless reserve is nil, it calls
+// reserve with the bytes of memory that the translation takes so far in total, except for
+// those of buf, before it takes them. An error of reserve ends the translation. If that
+// is a *LimitError because of values that are 0, it leaves these out instead.
+func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
 	limits := u.Limits.withDefaults()
 	data, err := Decompress(buf, limits.DecompressedSize)
 	if err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	d := decoders.Get().(*decoder)
-	d.limits = limits
+	d.limits, d.memory = limits, memory{reserve: reserve, before: d.retained()}
 	d.names = semconv.NewLabels(u.TimestampLabel, u.TraceIDLabel, u.SpanIDLabel, u.LinkLabels)
 	d.reset(data)
 	pd, report, err := d.translate()
@@ -90,8 +93,12 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 		}
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
-	d.write(pd)
-	if err := d.tables.Err(); err != nil {
+	err := d.reserveResult()
+	if err == nil {
+		d.write(pd)
+		err = d.tables.Err()
+	}
+	if err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.negative, Bytes: d.sizeOf(pd)}, nil
@@ -116,7 +123,7 @@ func isLegacy(data []byte) bool {
 }
 
 func (d *decoder) release() {
-	d.data = nil
+	d.data, d.memory = nil, memory{}
 	d.tables.Release()
 	if d.retained() <= maxPooled {
 		decoders.Put(d)

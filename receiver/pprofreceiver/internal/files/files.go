@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -68,6 +67,7 @@ const (
 type Settings struct {
 	ID                 component.ID
 	Config             Config
+	InFlight           *ingest.InFlight
 	ResourceAttributes map[string]string
 	Logger             *zap.Logger
 	Metrics            *metadata.Telemetry
@@ -79,7 +79,6 @@ type Reader struct {
 	Settings
 
 	ingester *ingest.Ingester
-	inFlight *ingest.InFlight
 }
 
 // New returns a Reader that passes profiles to the ingester.
@@ -87,8 +86,6 @@ func New(set Settings, ingester *ingest.Ingester) (_ *Reader, err error) {
 	r := &Reader{
 		Settings: set,
 		ingester: ingester,
-		// Files are read one at a time, so none waits for another.
-		inFlight: ingest.NewInFlight(math.MaxInt64, 0),
 	}
 	r.Watcher, err = filewatch.New(set.Config.Watch, r.handle, set.Logger)
 	return r, err
@@ -143,7 +140,7 @@ func outcomeOf(err error) string {
 
 func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
-	held := r.inFlight.Reserve()
+	held := r.InFlight.Reserve(-1) // a file waits as long as it must
 	defer held.Release()
 	limit := int(r.Config.MaxDecompressedSize)
 	if file.Size > int64(limit) {
@@ -159,17 +156,13 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	if err != nil {
 		return err
 	}
-	payload, err := ingest.Decompress(ctx, content, limit, held)
-	if err != nil {
-		return err
-	}
 	profileType := file.Attributes[profileTypeGroup]
 	delete(file.Attributes, profileTypeGroup)
 	return r.ingester.Ingest(ctx, ingest.Payload{
-		Data:        payload,
+		Data:        content,
 		Resource:    ingest.NewResource(r.ResourceAttributes, file.Attributes),
 		ProfileType: profileType,
 		Modified:    pcommon.NewTimestampFromTime(file.Modified),
 		Resent:      file.Resent,
-	}, nil)
+	}, limit, held)
 }

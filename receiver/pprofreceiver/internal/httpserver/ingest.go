@@ -27,19 +27,26 @@ func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 	if description > maxDescription {
 		return &pproftranslator.LimitError{What: "body: size in bytes of the attributes of all profiles", Limit: maxDescription, Got: description}
 	}
-	payloads, names, failures, err := r.decompress(profiles)
+	expected := description
+	for i := range profiles {
+		expected += ingest.ExpectedWork(profiles[i].Data)
+	}
+	var all prepared
+	err := r.reservation.Work(ctx, expected, func() (err error) {
+		all, err = s.prepare(r, description, profiles)
+		return err
+	})
 	if err != nil {
 		return bodyError(ctx, err)
 	}
-	if err := r.Reserve(description); err != nil {
-		return err
-	}
-	for i, err := range s.ingester.IngestAll(ctx, payloads, r.reservation) {
+	clear(profiles)
+	r.reservation.FreeBody()
+	for i, err := range all.batch.Pass(ctx) {
 		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", names[i], err))
+			all.failures = append(all.failures, fmt.Errorf("%s: %w", all.names[i], err))
 		}
 	}
-	return s.combine(ctx, path, failures)
+	return s.combine(ctx, path, all.failures)
 }
 
 // descriptionSize is the size of all attributes in bytes. Each profile gets a copy of
@@ -59,49 +66,58 @@ func descriptionSize(profiles []Profile) int64 {
 	return int64(total)
 }
 
-// decompress removes the compression of profiles, which have at most the limit of
-// bytes in total. The reservation keeps the results. failures are those of single
-// profiles; err concerns the request.
-func (r *Request) decompress(profiles []Profile) (payloads []ingest.Payload, names []string, failures []error, err error) {
-	ctx, left, wasted := r.Context(), r.limit, int64(0)
+// prepared are the valid profiles of a request, and the failures of the others.
+type prepared struct {
+	batch    *ingest.Batch
+	names    []string
+	failures []error
+}
+
+// prepare decompresses and translates profiles, which have at most the limit of bytes in
+// total. The error concerns the request.
+func (s *Server) prepare(r *Request, description int64, profiles []Profile) (all prepared, err error) {
+	if err := r.reservation.Resize(description); err != nil {
+		return all, err
+	}
+	r.reservation.Keep()
+	all.batch = s.ingester.NewBatch()
+	left, wasted := r.limit, int64(0)
 	for i := range profiles {
 		p := &profiles[i]
 		if wasted > r.limit {
-			failures = append(failures, fmt.Errorf("%s: %w", p.Name, &pproftranslator.LimitError{
+			all.failures = append(all.failures, fmt.Errorf("%s: %w", p.Name, &pproftranslator.LimitError{
 				What: "decompressed size in bytes of the rejected profiles before it", Limit: r.limit,
 			}))
 			continue
 		}
-		data, err := r.decompressOne(p.Data, left)
+		size, err := r.prepareOne(all.batch, p, left)
 		switch {
-		case errors.Is(err, ingest.ErrInFlightLimit) || ctx.Err() != nil:
-			return nil, nil, nil, errors.Join(err, ctx.Err())
+		case ingest.MustRestart(err) || r.Context().Err() != nil:
+			return all, errors.Join(err, r.Context().Err())
 		case err != nil:
-			failures = append(failures, fmt.Errorf("%s: %w", p.Name, err))
+			all.failures = append(all.failures, fmt.Errorf("%s: %w", p.Name, err))
 			wasted += min(r.reservation.Peak(), left)
-			if err := r.reservation.Resize(ctx, 0); err != nil {
-				return nil, nil, nil, err
+			if err := r.reservation.Resize(0); err != nil {
+				return all, err
 			}
 			continue
 		}
-		r.reservation.Keep()
-		left -= int64(len(data))
-		p.Data = data
-		payloads, names = append(payloads, p.Payload), append(names, p.Name)
+		left -= int64(size)
+		all.names = append(all.names, p.Name)
 	}
-	return payloads, names, failures, nil
+	return all, nil
 }
 
-// decompressOne returns at most limit bytes: the rest of the request's limit.
-func (r *Request) decompressOne(body []byte, limit int64) ([]byte, error) {
-	if len(body) == 0 {
-		return nil, Malformed("empty, want a pprof profile")
+// prepareOne takes at most limit bytes: the rest of the request's limit.
+func (r *Request) prepareOne(batch *ingest.Batch, p *Profile, limit int64) (size int, err error) {
+	if len(p.Data) == 0 {
+		return 0, Malformed("empty, want a pprof profile")
 	}
-	data, err := ingest.Decompress(r.Context(), body[:len(body):len(body)], int(limit), r.reservation)
-	if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); tooLarge && limit < r.limit {
-		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes of all profiles of the request", Limit: r.limit}
+	size, err = batch.Prepare(r.Context(), p.Payload, int(limit), r.reservation)
+	if _, tooLarge := err.(*pproftranslator.LimitError); tooLarge && limit < r.limit { //nolint:errorlint // those of max_in_flight are wrapped
+		return 0, &pproftranslator.LimitError{What: "decompressed size in bytes of all profiles of the request", Limit: r.limit}
 	}
-	return data, err
+	return size, err
 }
 
 // combine returns the failure that decides what the client does, and counts the others.

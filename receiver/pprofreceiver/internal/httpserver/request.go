@@ -72,7 +72,7 @@ func (s *Server) newRequest(r *http.Request) *Request {
 		ResourceAttributes: s.settings.ResourceAttributes,
 		encoding:           strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))),
 		limit:              s.settings.MaxDecompressedSize,
-		reservation:        s.inFlight.Reserve(),
+		reservation:        s.settings.InFlight.Reserve(inFlightWait),
 	}
 	if mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
 		request.MediaType, request.boundary = mediaType, parameters["boundary"]
@@ -122,22 +122,28 @@ func (r *Request) Message() ([]byte, error) {
 		return nil, err
 	}
 	if r.encoding != "" {
-		body, err = ingest.Decompress(r.Context(), body, int(r.limit), r.reservation)
+		r.reservation.KeepBody()
+		body, err = ingest.Decompress(body, int(r.limit), func(bytes int64) error { return r.reservation.Body(r.Context(), bytes) })
 		if err != nil {
 			return nil, bodyError(r.Context(), err)
 		}
+		// The compressed body is no longer needed.
+		r.reservation.FreeBody()
+		if err := r.reservation.Body(r.Context(), int64(cap(body))); err != nil {
+			return nil, bodyError(r.Context(), err)
+		}
 	}
-	r.reservation.Keep()
+	r.reservation.KeepBody()
 	return body, nil
 }
 
 // Reserve reserves bytes for a copy of parts of the body, for as long as the request
 // takes.
 func (r *Request) Reserve(bytes int64) error {
-	if err := r.reservation.Resize(r.Context(), bytes); err != nil {
+	if err := r.reservation.Body(r.Context(), bytes); err != nil {
 		return bodyError(r.Context(), err)
 	}
-	r.reservation.Keep()
+	r.reservation.KeepBody()
 	return nil
 }
 
@@ -197,14 +203,14 @@ func (r *Request) Form(wants func(name, file string) bool) ([]Part, error) {
 func (r *Request) readPart(from *multipart.Part, wants func(name, file string) bool) (Part, error) {
 	// Copies, since FormName and FileName refer to the whole header.
 	part := Part{Name: strings.Clone(from.FormName()), File: strings.Clone(from.FileName())}
-	err := r.reservation.Resize(r.Context(), int64(len(part.Name)+len(part.File)))
+	err := r.reservation.Body(r.Context(), int64(len(part.Name)+len(part.File)))
 	if err != nil {
 		return part, err
 	}
-	r.reservation.Keep()
+	r.reservation.KeepBody()
 	if wants(part.Name, part.File) {
 		part.Body, err = ingest.ReadAll(r.Context(), from, -1, r.reservation)
-		r.reservation.Keep()
+		r.reservation.KeepBody()
 	} else {
 		_, err = io.Copy(io.Discard, from)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -26,12 +27,13 @@ func TestFormReservesNamesOfParts_R3(t *testing.T) {
 	}
 	body, header := profiletest.Form(t, all...)
 	s := newTestServer(t, nil)
+	s.settings.InFlight = ingest.NewInFlight(256 << 20)
 	post := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	post.Header.Set(header[0], header[1])
 	r := s.newRequest(post)
 	read, err := r.Form(func(string, string) bool { return false })
 	require.NoError(t, err)
 	require.Len(t, read, parts)
-	assert.GreaterOrEqual(t, r.reservation.Held(), int64(parts*2*length))
+	assert.GreaterOrEqual(t, s.settings.InFlight.InUse(), int64(parts*2*length))
 	profiletest.Injected(t, fmt.Sprintf("%d parts with long names", parts))
 }

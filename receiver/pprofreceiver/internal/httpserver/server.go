@@ -73,7 +73,7 @@ type Profile struct {
 type Settings struct {
 	HTTP                confighttp.ServerConfig
 	MaxDecompressedSize int64 // bytes of all profiles of a request
-	MaxInFlight         int64 // bytes of all requests
+	InFlight            *ingest.InFlight
 	ResourceAttributes  map[string]string
 	Telemetry           component.TelemetrySettings
 	Metrics             *metadata.Telemetry
@@ -85,7 +85,6 @@ type Server struct {
 	protocols []Protocol
 	ingester  *ingest.Ingester
 	logger    *zap.Logger
-	inFlight  *ingest.InFlight
 
 	drainTimeout, abortTimeout time.Duration
 
@@ -109,7 +108,6 @@ func New(set Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server
 		protocols:    protocols,
 		ingester:     ingester,
 		logger:       set.Telemetry.Logger,
-		inFlight:     ingest.NewInFlight(set.MaxInFlight, inFlightWait),
 		drainTimeout: drainTimeout,
 		abortTimeout: abortTimeout,
 	}
@@ -177,9 +175,6 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Handler serves all paths, after Start.
 func (s *Server) Handler() http.Handler { return s.http.Handler }
 
-// InFlight is the limit that the requests share.
-func (s *Server) InFlight() *ingest.InFlight { return s.inFlight }
-
 // handler answers the requests of one protocol.
 func (s *Server) handler(p Protocol) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,6 +213,9 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error
 	}
 	if limit := s.settings.HTTP.MaxRequestBodySize; r.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
+	}
+	if err := s.settings.InFlight.CheckBody(r.ContentLength); err != nil {
+		return err
 	}
 	request := s.newRequest(r)
 	if encodings := s.settings.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {

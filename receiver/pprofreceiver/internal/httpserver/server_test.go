@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -32,7 +33,7 @@ func newTestServer(t *testing.T, read func(*Request) (Push, error)) *Server {
 	return New(Settings{
 		HTTP:                config,
 		MaxDecompressedSize: 4 << 20,
-		MaxInFlight:         24 << 20,
+		InFlight:            ingest.NewInFlight(64 << 20),
 		Telemetry:           telemetry,
 		Metrics:             metrics,
 	}, nil, Protocol{Path: "/push", Success: http.StatusNoContent, Read: read})

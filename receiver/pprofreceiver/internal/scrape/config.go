@@ -53,11 +53,6 @@ type Config struct {
 	// MaxDecompressedSize limits the size of a profile, after all layers of compression
 	// are removed, and of its body. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
-
-	// MaxInFlight limits each of two sizes in bytes: (1) all response bodies being
-	// received, (2) all profiles being processed. Baselines may take half as much.
-	// Default: 256MiB.
-	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 }
 
 // Target is a process that serves profiles over HTTP.
@@ -97,7 +92,6 @@ func DefaultConfig() Config {
 		CollectionInterval:  time.Minute,
 		Delta:               true,
 		MaxDecompressedSize: 64 * bytesize.MiB,
-		MaxInFlight:         256 * bytesize.MiB,
 	}
 }
 
@@ -108,8 +102,6 @@ func (c *Config) Validate() error {
 	checks.That(c.HTTP.Timeout >= time.Millisecond, "timeout", c.HTTP.Timeout, "at least 1ms")
 	checks.That(c.MaxDecompressedSize > 0 && c.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", c.MaxDecompressedSize,
 		"above 0 and at most %v", ingest.MaxPayload)
-	checks.That(c.MaxInFlight >= c.MaxDecompressedSize && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight,
-		"at least max_decompressed_size (%v) and at most %v", c.MaxDecompressedSize, bytesize.TiB)
 	sources := c.sources(&checks)
 	if c.CPUDuration < 0 || c.CPUDuration%time.Second != 0 {
 		checks.That(false, "cpu_duration", c.CPUDuration, "a whole number of seconds (net/http/pprof accepts no fractions)")

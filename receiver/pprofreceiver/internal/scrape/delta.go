@@ -19,9 +19,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// deltaMemory is the memory that computing a delta takes, as a multiple of the size of the
-// profile: that of the profile and the baseline as OTLP, and of the result.
-const deltaMemory = 8
+// deltaMemory is the memory that computing a delta takes in addition to the profile, as a
+// multiple of the baseline as OTLP: that, a window of each, and the result.
+const deltaMemory = 3
 
 // baseline is the scrape that the next delta starts from.
 type baseline struct {
@@ -56,42 +56,50 @@ func (j *job) payload(data []byte, at time.Time) ingest.Payload {
 
 // ingest passes a scrape on. If the next consumer rejects a delta temporarily, the next
 // delta includes it; everything else is lost with an error.
-func (d *deltaScrape) ingest(ctx context.Context, data []byte) error {
-	payload := d.job.payload(data, d.at)
+func (d *deltaScrape) ingest(ctx context.Context) error {
+	payload := d.job.payload(d.body, d.at)
 	switch {
 	case d.job.cumulative:
-		if err := d.held.Resize(d.ctx, deltaMemory*int64(len(data))); err != nil {
-			return err
-		}
 		payload.Temporality = deltas(d.job.of.temporality)
 		payload.Transform = d.subtractBaseline
 	case d.job.of.sinceLast:
 		payload.Transform = d.setInterval
 	}
-	err := d.ingester.Ingest(ctx, payload, nil)
+	prepared, err := d.ingester.Prepare(d.ctx, payload, d.limit, d.held)
+	if err == nil {
+		err = d.ingester.Pass(ctx, prepared)
+	}
 	rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
 	switch {
 	case err != nil && !pipeline:
 		d.job.lost(d.at)
 	case d.job.cumulative && d.isDelta && pipeline && !consumererror.IsPermanent(rejected):
 	case d.next != nil:
-		return errors.Join(err, d.advance())
+		d.held.FreeWork()
+		return errors.Join(err, d.advance(ctx))
 	}
 	return err
 }
 
 // advance makes the scrape the baseline. Without room for its body there is none.
-func (d *deltaScrape) advance() error {
+func (d *deltaScrape) advance(ctx context.Context) error {
+	inFlight := d.settings.InFlight
+	if last := d.job.baseline; last != nil {
+		inFlight.FreeBaseline(int64(len(last.body)))
+	}
+	d.job.baseline = nil
+	if d.job.cumulative {
+		size := int64(len(d.body))
+		err := inFlight.Baseline(ctx, size)
+		if errors.Is(err, ingest.ErrInFlightLimit) {
+			return failed(outcomeTooLarge, "no room for a delta baseline of %d bytes: all baselines take at most a quarter of max_in_flight", size)
+		}
+		if err != nil {
+			return err
+		}
+		d.next.body = slices.Clone(d.body)
+	}
 	d.job.baseline = d.next
-	if !d.job.cumulative {
-		return nil
-	}
-	if size := int64(len(d.body)); size > d.baselineLimit || d.job.baselineSize.Resize(d.ctx, size) != nil {
-		d.job.baseline = nil
-		d.job.baselineSize.Release()
-		return failed(outcomeTooLarge, "no room for a delta baseline of %d bytes: all baselines take at most half of max_in_flight", size)
-	}
-	d.next.body = slices.Clone(d.body)
 	return nil
 }
 
@@ -147,14 +155,12 @@ func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (result pprofile.Pr
 // delta is pd minus the baseline. The error wraps merge.ErrRestarted if they are of
 // different processes.
 func (d *deltaScrape) delta(pd pprofile.Profiles) (pprofile.Profiles, error) {
-	d.held.Keep()
-	data, err := ingest.Decompress(d.ctx, d.job.baseline.body, d.limit, d.held)
-	if err != nil {
-		return pd, err
-	}
-	payload := d.job.payload(data, d.job.baseline.at)
+	payload := d.job.payload(d.job.baseline.body, d.job.baseline.at)
 	payload.Temporality = deltas(payload.Temporality)
-	before, err := d.ingester.Translate(payload)
+	before, size, err := d.ingester.Translate(payload, d.limit, d.held)
+	if err == nil {
+		err = d.held.Resize(deltaMemory * int64(size))
+	}
 	if err != nil {
 		return pd, err
 	}

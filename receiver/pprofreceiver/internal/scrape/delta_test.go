@@ -87,7 +87,7 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 	telemetry.Logger = zap.New(core)
 	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
-	s.scraper, err = New(Settings{Config: config, Telemetry: telemetry, Metrics: metrics}, ingester)
+	s.scraper, err = New(Settings{Config: config, InFlight: ingest.NewInFlight(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
 	require.NoError(t, err)
 	require.NoError(t, s.scraper.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, s.scraper.Shutdown(t.Context())) // only what Start makes is needed
@@ -99,12 +99,10 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 func (s *series) try(payload []byte, at time.Time) error {
 	s.t.Helper()
 	s.received = nil
-	held := s.scraper.inFlight.Reserve()
+	held := s.scraper.settings.InFlight.Reserve(-1)
 	defer held.Release()
 	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], ctx: s.t.Context(), held: held, body: payload, at: at}
-	data, err := ingest.Decompress(s.t.Context(), payload, s.scraper.limit, held)
-	require.NoError(s.t, err)
-	return d.ingest(s.t.Context(), data)
+	return d.ingest(s.t.Context())
 }
 
 func (s *series) scrape(payload []byte, at time.Time) []received {
@@ -575,20 +573,20 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// All baselines take at most half of max_in_flight. Without room for one there is no
+// All baselines take at most a quarter of max_in_flight. Without room for one there is no
 // delta, and the scrape says so.
 func TestBaselinesAreBounded(t *testing.T) {
 	payload := plain(t, profiletest.HeapPprof(10, 1000, 2, 200))
-	s := newSeries(t, "heap", func(c *Config) { c.MaxInFlight = 1000 * 1000; c.MaxDecompressedSize = 1000 * 1000 })
+	s := newSeries(t, "heap", nil)
+	inFlight := s.scraper.settings.InFlight
 	s.scrape(payload, time.Now())
-	assert.EqualValues(t, len(payload), s.scraper.baselines.InUse())
+	assert.EqualValues(t, len(payload), inFlight.InUse())
 	s.scrape(payload, time.Now())
-	assert.EqualValues(t, len(payload), s.scraper.baselines.InUse(), "the next one replaces it")
-	assert.Zero(t, s.scraper.inFlight.InUse())
+	assert.EqualValues(t, len(payload), inFlight.InUse(), "the next one replaces it")
 
 	more := func(n int64) []byte { return plain(t, profiletest.HeapPprof(10+n, 1000+n, 2, 200)) }
-	other := s.scraper.baselines.Reserve()
-	require.NoError(t, other.Resize(t.Context(), s.scraper.baselineLimit-int64(len(payload))))
+	others := int64(64<<20 - len(payload))
+	require.NoError(t, inFlight.Baseline(t.Context(), others))
 	require.NoError(t, s.try(payload, time.Now()))
 	larger := profiletest.HeapPprof(11, 1001, 2, 200)
 	larger.Mapping = append(larger.Mapping, &profile.Mapping{ID: 2, Start: 1 << 40, Limit: 2 << 40, File: "/lib/x"})
@@ -596,7 +594,7 @@ func TestBaselinesAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "no room for a delta baseline")
 	assert.Equal(t, "too_large", outcomeOf(err))
 	assert.Len(t, s.all(), 4, "what was fetched is passed on")
-	other.Release()
+	inFlight.FreeBaseline(others)
 	assert.Len(t, s.scrape(more(2), time.Now()), 2)
 	assert.Len(t, s.scrape(more(3), time.Now()), 4)
 }

@@ -4,7 +4,6 @@
 package scrape
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -80,10 +79,6 @@ func outcomeOf(err error) string {
 const (
 	// maxRedirects is how many redirects a scrape follows, on the same host.
 	maxRedirects = 3
-
-	// freeBody is how much of a body, in bytes, arrives whatever other targets send.
-	// Only larger ones wait for them.
-	freeBody = 1 << 20
 )
 
 // stayOnHost allows redirects only to the scheme, host and port of the request: the
@@ -99,8 +94,8 @@ func stayOnHost(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// fetch gets the body of one profile, for which it takes over the reservation. Errors
-// never hold the query of the URL.
+// fetch gets the body of one profile, which the reservation holds. Errors never hold the
+// query of the URL.
 func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reservation) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), http.NoBody)
 	if err != nil {
@@ -119,9 +114,7 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 	case response.ContentLength > int64(s.limit):
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: int64(s.limit), Got: response.ContentLength}
 	}
-	arriving := s.arriving.Reserve()
-	defer arriving.Release()
-	body, err := s.readBody(ctx, response, arriving)
+	body, err := ingest.ReadAll(ctx, io.LimitReader(response.Body, int64(s.limit)+1), response.ContentLength, held)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("the body did not end in time: %w", ctx.Err())
@@ -132,18 +125,7 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 	case len(body) > s.limit:
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: int64(s.limit)}
 	}
-	return body, held.Resize(ctx, int64(cap(body)))
-}
-
-// readBody reads a body of at most one byte more than the limit. It reserves bytes beyond
-// freeBody as they arrive.
-func (s *Scraper) readBody(ctx context.Context, response *http.Response, held *ingest.Reservation) ([]byte, error) {
-	limited := io.LimitReader(response.Body, int64(s.limit)+1)
-	start, err := io.ReadAll(io.LimitReader(limited, freeBody))
-	if err != nil || len(start) < freeBody {
-		return start, err
-	}
-	return ingest.ReadAll(ctx, io.MultiReader(bytes.NewReader(start), limited), response.ContentLength, held)
+	return body, nil
 }
 
 // withoutURL unwraps the errors of net/http that hold the URL: its query may be secret.

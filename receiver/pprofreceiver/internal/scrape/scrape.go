@@ -34,6 +34,7 @@ import (
 // Settings are those of a Scraper.
 type Settings struct {
 	Config             Config
+	InFlight           *ingest.InFlight
 	ResourceAttributes map[string]string
 	Telemetry          component.TelemetrySettings
 	Metrics            *metadata.Telemetry
@@ -49,12 +50,8 @@ type Scraper struct {
 	ingester *ingest.Ingester
 	jobs     []*job
 
-	client        *http.Client
-	limit         int              // bytes of a body, and of a payload
-	arriving      *ingest.InFlight // large bodies
-	inFlight      *ingest.InFlight // profiles being processed
-	baselines     *ingest.InFlight
-	baselineLimit int64 // bytes
+	client *http.Client
+	limit  int // bytes of a body, and of a payload
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -72,8 +69,7 @@ type job struct {
 	up           atomic.Int64 // 1 and 0, or healthUnknown
 	lastReported string       // outcome that was last logged as a warning
 
-	baseline     *baseline // nil before the first scrape
-	baselineSize *ingest.Reservation
+	baseline *baseline // nil before the first scrape
 }
 
 const healthUnknown = -1
@@ -123,16 +119,11 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 	}
 	s.client.CheckRedirect = stayOnHost
 	s.limit = int(s.config.MaxDecompressedSize)
-	s.arriving = ingest.NewInFlight(int64(s.config.MaxInFlight), s.config.HTTP.Timeout)
-	s.inFlight = ingest.NewInFlight(int64(s.config.MaxInFlight), s.config.HTTP.Timeout)
-	s.baselineLimit = int64(s.config.MaxInFlight) / 2
-	s.baselines = ingest.NewInFlight(s.baselineLimit, 0)
 	if err := s.settings.Metrics.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return err
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, job := range s.jobs {
-		job.baselineSize = s.baselines.Reserve()
 		s.running.Go(func() { s.run(ctx, job) })
 	}
 	return nil
@@ -148,10 +139,6 @@ func (s *Scraper) Shutdown(context.Context) error {
 	s.client.CloseIdleConnections()
 	return nil
 }
-
-// InUse is how many bytes arriving bodies and profiles being processed hold. It is for
-// tests.
-func (s *Scraper) InUse() int64 { return s.arriving.InUse() + s.inFlight.InUse() }
 
 func (s *Scraper) observeHealth(_ context.Context, observer metric.Int64Observer) error {
 	for _, job := range s.jobs {
@@ -224,7 +211,7 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 // answered.
 func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err error) {
 	defer ingest.Recover(job.logger, &err)
-	held := s.inFlight.Reserve()
+	held := s.settings.InFlight.Reserve(-1) // within timeout
 	defer held.Release()
 	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
 	defer cancel()
@@ -233,14 +220,10 @@ func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err 
 	if outcomeOf(err) == outcomeUnreachable {
 		return fetched, err
 	}
-	var data []byte
-	if err == nil {
-		data, err = ingest.Decompress(within, body, s.limit, held)
-	}
 	if err != nil {
 		job.lost(fetched)
 		return fetched, err
 	}
 	d := deltaScrape{Scraper: s, job: job, ctx: within, held: held, body: body, at: fetched}
-	return fetched, d.ingest(ctx, data)
+	return fetched, d.ingest(ctx)
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // profileTypes are the profile types that the collector can collect of itself. All but
@@ -34,6 +33,7 @@ type Profiler struct {
 	config   Config
 	resource pcommon.Map
 	ingester *ingest.Ingester
+	inFlight *ingest.InFlight
 	logger   *zap.Logger
 
 	cancel       context.CancelFunc
@@ -43,7 +43,7 @@ type Profiler struct {
 
 // New returns a Profiler whose profiles have the collector's own resource, overridden by
 // resourceAttributes.
-func New(config Config, collector pcommon.Resource, resourceAttributes map[string]string, ingester *ingest.Ingester, logger *zap.Logger) *Profiler {
+func New(config Config, collector pcommon.Resource, resourceAttributes map[string]string, ingester *ingest.Ingester, inFlight *ingest.InFlight, logger *zap.Logger) *Profiler {
 	resource := pcommon.NewMap()
 	collector.Attributes().CopyTo(resource)
 	ingest.PutStrings(resource, resourceAttributes)
@@ -52,7 +52,7 @@ func New(config Config, collector pcommon.Resource, resourceAttributes map[strin
 	if i := slices.Index(config.Profiles, ingest.ProfileTypeCPU); i >= 0 {
 		config.Profiles = append(slices.Delete(config.Profiles, i, i+1), ingest.ProfileTypeCPU)
 	}
-	return &Profiler{config: config, resource: resource, ingester: ingester, logger: logger}
+	return &Profiler{config: config, resource: resource, ingester: ingester, inFlight: inFlight, logger: logger}
 }
 
 // Start starts the first collection immediately.
@@ -111,15 +111,16 @@ func (p *Profiler) collect(ctx context.Context, profileType string) (err error) 
 	if err != nil {
 		return err
 	}
-	payload, err := pproftranslator.Decompress(profile.Bytes(), int(MaxProfile))
-	if err != nil {
-		return err
-	}
 	temporality := ingest.GoTemporality(profileType, false)
 	if profileType == ingest.ProfileTypeAllocs {
 		temporality = ingest.HeapTemporality
 	}
-	return p.ingester.Ingest(ctx, ingest.Payload{Data: payload, Resource: p.resource, ProfileType: profileType, Temporality: temporality}, nil)
+	held := p.inFlight.Reserve(-1)
+	defer held.Release()
+	if err := held.Body(ctx, int64(profile.Cap())); err != nil {
+		return err
+	}
+	return p.ingester.Ingest(ctx, ingest.Payload{Data: profile.Bytes(), Resource: p.resource, ProfileType: profileType, Temporality: temporality}, int(MaxProfile), held)
 }
 
 // cpuProfiler is held by the receiver that takes a CPU profile: Go has one CPU profiler

@@ -1,0 +1,101 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// memory accounts for what a translation takes: the decoder as it grows, and the result.
+type memory struct {
+	reserve   func(bytes int64) error // may be nil
+	before    int                     // bytes that the decoder kept from earlier payloads
+	reserved  int                     // bytes
+	sparse    int                     // bytes of maps by id
+	checkAt   int                     // the size of the result in bytes at which to reserve more
+	omitZeros bool                    // there is no memory for zeros
+}
+
+// About what an entry takes in the decoder, in bytes.
+const (
+	stringEntrySize   = 12 + 1 // with its role as a key
+	mappingEntrySize  = 16
+	functionEntrySize = 32
+	locationEntrySize = 24
+	lineSize          = 24
+	sparseSize        = 40
+	roomSize          = 32 // in tables
+)
+
+// minStep is the least by which the result grows between two reservations, in bytes.
+const minStep = 64 << 10
+
+// reserve reserves bytes in addition to those by which the decoder has grown.
+func (d *decoder) reserve(bytes int) error {
+	m := &d.memory
+	if m.reserve == nil {
+		return nil
+	}
+	if bytes += d.retained() - m.before + m.sparse; bytes > m.reserved {
+		if err := m.reserve(int64(bytes)); err != nil {
+			return err
+		}
+		m.reserved = bytes
+	}
+	return nil
+}
+
+// reserveMore is reserve for memory that retained does not count.
+func (d *decoder) reserveMore(bytes int) error {
+	d.memory.sparse += bytes
+	return d.reserve(0)
+}
+
+// reserveEntries reserves memory for the entries of the header.
+func (d *decoder) reserveEntries() error {
+	count := func(field int) int { return d.header.entries[field].count }
+	return d.reserve(stringEntrySize*count(profileString) + mappingEntrySize*count(profileMapping) +
+		functionEntrySize*count(profileFunction) + locationEntrySize*count(profileLocation))
+}
+
+// reserveSamples reserves memory for a result of this size, for one step of its growth,
+// and for the growth of the decoder meanwhile.
+func (d *decoder) reserveSamples(size int) error {
+	step := max(minStep, size/8)
+	d.memory.checkAt = size + step
+	return d.reserve(d.resultSize(size+step) + d.retained()/4)
+}
+
+// reserveResult reserves the memory of the result. If only zeros make it too large, they
+// are omitted.
+func (d *decoder) reserveResult() error {
+	if d.memory.reserve == nil {
+		return nil
+	}
+	if !d.omitsZeros() {
+		err := d.reserve(d.resultSize(d.size(d.valueCount())))
+		if _, tooLarge := errors.AsType[*LimitError](err); !tooLarge {
+			return err
+		}
+		d.memory.omitZeros = true
+	}
+	kept := 0
+	for i := range d.matrices {
+		kept += d.matrices[i].kept
+	}
+	return d.reserve(d.resultSize(d.size(kept)))
+}
+
+// resultSize returns about the memory that a result takes for which d.size returns size.
+func (d *decoder) resultSize(size int) int {
+	return size + size/8 + d.tables.StringsOutputSize() + profileSize*(len(d.matrices)+1)*(len(d.header.sampleTypes)+1)
+}
+
+// sizeOf returns about the memory that pd takes, with its events.
+func (d *decoder) sizeOf(pd pprofile.Profiles) int {
+	timed := len(d.header.sampleTypes) * len(d.events.identities)
+	return d.resultSize(d.size(pd.SampleCount() - timed))
+}
