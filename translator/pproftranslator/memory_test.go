@@ -1,72 +1,159 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package pproftranslator
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
+	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-func live() (int64, int64) {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc), int64(m.TotalAlloc)
-}
-
-func distinct(n int) []byte {
-	m := base().strings("cpu2")
-	inner := make(message, 0, 2000)
+// ofTinySamples is a profile of so many distinct samples of about 14 bytes, with so many
+// sample types.
+func ofTinySamples(n, types int, value uint64) message {
+	m := message(nil).strings("", "cpu", "nanoseconds")
+	for range types {
+		m = m.bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
+	}
+	inner, values := make(message, 0, 100), make([]uint64, types)
+	for i := range values {
+		values[i] = value
+	}
 	for i := range 1000 {
-		m = m.bytes(profileLocation, inner.varint(1, uint64(i+100)).varint(3, uint64(0x1000+16*i)))
+		m = m.bytes(profileLocation, inner.varint(1, uint64(i+1)).varint(3, uint64(0x1000+16*i)))
 	}
 	for i := range n {
-		m = m.bytes(profileSample, inner.packed(1, uint64(100+i%1000), uint64(100+i/1000), uint64(100+i%7)).packed(2, uint64(i)))
+		m = m.bytes(profileSample, inner.packed(1, uint64(1+i%1000), uint64(1+i/1000)).packed(2, values...))
 	}
 	return m
 }
 
-func TestZZ(t *testing.T) {
-	debug.SetGCPercent(100)
-	m := map[string][]byte{}
-	var names []string
-	for _, f := range profiletest.Corpus(t) {
-		data, _ := Decompress(f.Data, 1<<30)
-		m[f.Name] = data
-		names = append(names, f.Name)
+// ofSparseFunctions is a profile of so many functions with large IDs.
+func ofSparseFunctions(n int) message {
+	m, inner := message(nil).strings(""), make(message, 0, 100)
+	for i := range n {
+		m = m.bytes(profileFunction, inner.varint(functionID, uint64(i+1)<<30))
 	}
-	for _, n := range []int{5000, 20000, 200000} {
-		k := fmt.Sprint("distinct", n)
-		m[k] = distinct(n)
-		names = append(names, k)
-		k = fmt.Sprint("labels", n)
-		m[k] = ofLabels(n, func(i int) string { return fmt.Sprint("request ", i) })
-		names = append(names, k)
+	return m
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// measured is what a translation with a new decoder reserves, and what is alive at its
+// end, in bytes.
+type measured struct {
+	reserved, alive         int64 // at most, with the decoder
+	reservedOutput, profile int64 // of the result
+}
+
+func measure(t *testing.T, data []byte, limits Limits) (m measured) {
+	t.Helper()
+	before := heap()
+	d := &decoder{tables: dictionary.New(0), limits: limits.withDefaults()}
+	d.memory.reserve = func(bytes int64) error {
+		m.reserved = max(m.reserved, bytes)
+		return nil
 	}
-	for _, k := range names {
-		data := m[k]
-		h0, t0 := live()
-		d := &decoder{tables: dictionary.New(0), limits: Limits{}.withDefaults()}
-		d.reset(data)
-		var reserved int64
-		d.memory.reserve = func(b int64) error { reserved = max(b, reserved); return nil }
-		pd, rep, err := d.translate()
-		if err != nil {
-			t.Log(k, err)
-			continue
-		}
-		h1, t1 := live()
-		ret := d.retained()
-		runtime.KeepAlive(d)
-		d = nil
-		h2, _ := live()
-		n := float64(len(data))
-		t.Logf("%-20s %9d samples %7d  reserved/live %.2f report/pd %.2f total %.2f live+decoder %.2f pd %.2f report %.2f retained %.2f total %.2f outputsize", k, len(data), pd.SampleCount(), float64(reserved)/float64(h1-h0), float64(rep.Bytes)/float64(h2-h0), float64(reserved)/n, float64(h1-h0)/n, float64(h2-h0)/n, float64(rep.Bytes)/n, float64(ret)/n, float64(t1-t0)/n)
-		runtime.KeepAlive(pd)
-		runtime.KeepAlive(data)
+	d.reset(data)
+	pd, report, err := d.translate()
+	require.NoError(t, err)
+	m.alive = heap() - before
+	runtime.KeepAlive(d)
+	d = nil
+	m.reservedOutput, m.profile = int64(report.Bytes), heap()-before
+	runtime.KeepAlive(pd)
+	runtime.KeepAlive(data)
+	return m
+}
+
+// What is reserved is what a translation takes, and up to half as much again: of the
+// files of the corpus, of profiles of distinct samples, and of tiny entries.
+func TestTranslationReservesItsMemory_M1(t *testing.T) {
+	profiles := map[string][]byte{}
+	for _, file := range profiletest.Corpus(t) {
+		data, err := Decompress(file.Data, 1<<30)
+		require.NoError(t, err)
+		profiles[file.Name] = data
 	}
+	for _, n := range []int{5_000, 20_000, profiletest.Rounds(t, 50_000, 200_000)} {
+		profiles[fmt.Sprint(n, " labels")] = ofLabels(n, func(i int) string { return fmt.Sprint("request ", i) })
+		profiles[fmt.Sprint(n, " tiny")] = ofTinySamples(n, 2, 1)
+		profiles[fmt.Sprint(n, " zeros")] = ofTinySamples(n, 8, 0)
+		profiles[fmt.Sprint(n, " locations")] = ofLocations(n)
+	}
+	for name, data := range profiles {
+		m := measure(t, data, Limits{Expansion: 100})
+		t.Logf("%s: %d bytes, times reserved %.2f, alive %.2f, result reserved %.2f, alive %.2f", name, len(data),
+			float64(m.reserved)/float64(len(data)), float64(m.alive)/float64(len(data)),
+			float64(m.reservedOutput)/float64(len(data)), float64(m.profile)/float64(len(data)))
+		const noise = 16 << 10
+		assert.GreaterOrEqual(t, m.reserved+noise, m.alive, name)
+		assert.GreaterOrEqual(t, m.reservedOutput+noise, m.profile, name)
+		assert.LessOrEqual(t, m.reserved, m.alive*3/2+2*minStep, name)
+		assert.LessOrEqual(t, m.reservedOutput, m.profile*3/2+noise, name)
+	}
+}
+
+// A translation ends where it gets no more memory, and holds no more by then.
+func TestTranslationEndsWithoutMemory_M3(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"tiny samples":     ofTinySamples(100_000, 2, 1),
+		"empty strings":    slices.Repeat(message(nil).strings(""), 1<<20),
+		"ids of functions": ofSparseFunctions(1 << 17),
+	} {
+		const limit = 4 << 20
+		taken, full := int64(0), errors.New("full")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := (&Unmarshaler{Limits: Limits{Expansion: 100}}).UnmarshalReport(data, func(bytes int64) error {
+			assert.Greater(t, bytes, taken)
+			if bytes > limit {
+				return full
+			}
+			taken = bytes
+			return nil
+		})
+		runtime.ReadMemStats(&after)
+		require.ErrorIs(t, err, full, name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(3*limit), name)
+		profiletest.Injected(t, "1 profiles of tiny entries")
+	}
+}
+
+// Zeros are omitted if only they are too much. The error of any other reservation stays.
+func TestTranslationOmitsZerosWithoutMemory_M3(t *testing.T) {
+	data := ofTinySamples(10_000, 8, 0)
+	translate := func(limit int64) (pprofile.Profiles, error) {
+		pd, _, err := (&Unmarshaler{Limits: Limits{Expansion: 100}}).UnmarshalReport(data, func(bytes int64) error {
+			if bytes > limit {
+				return fmt.Errorf("%w: wrapped", &LimitError{What: "memory", Limit: limit, Got: bytes})
+			}
+			return nil
+		})
+		return pd, err
+	}
+	pd, err := translate(1 << 30)
+	require.NoError(t, err)
+	require.Equal(t, 8*10_000, pd.SampleCount())
+	pd, err = translate(6 << 20)
+	require.NoError(t, err)
+	require.Equal(t, 10_000, pd.SampleCount(), "each sample is there once")
+	_, err = translate(1 << 20)
+	require.True(t, isLimit(err), "%v", err)
 }
