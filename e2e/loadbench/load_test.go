@@ -134,7 +134,7 @@ func BenchmarkSidecar(b *testing.B) {
 		}
 		b.Run("rate="+speed, func(b *testing.B) {
 			c := start(b, config{
-				window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_in_flight: 16MiB, max_decompressed_size: 16MiB",
+				window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
 				environment: []string{"GOMAXPROCS=1", "GOMEMLIMIT=200MiB"},
 			})
 			result := push(b, c, []load.Body{one}, services, rate)

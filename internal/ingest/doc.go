@@ -23,6 +23,6 @@
 //     comes from the timestamps or, of a delta, from the request. The time and the duration
 //     of a payload never change, and all its Profiles share them.
 //
-// InFlight bounds the bytes that all payloads hold at a time. ReadAll and Decompress
-// draw on it.
+// InFlight bounds the memory of all payloads, from the first byte of a body until the
+// next consumer has answered.
 package ingest

@@ -17,7 +17,7 @@ import (
 
 var (
 	// The rows that a test covers end its name.
-	rowSuffix = regexp.MustCompile(`^Test(\w+?)((?:_[RPED][0-9]+)+)$`)
+	rowSuffix = regexp.MustCompile(`^Test(\w+?)((?:_[RPEDM][0-9]+)+)$`)
 
 	rounds   = regexp.MustCompile(`: (\d+) rounds$`)
 	seeds    = regexp.MustCompile(`: seed (\d+)$`)
