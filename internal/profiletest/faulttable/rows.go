@@ -17,7 +17,7 @@ import (
 
 var (
 	// The rows that a test covers end its name.
-	rowSuffix = regexp.MustCompile(`^Test(\w+?)((?:_[RPEDM][0-9]+)+)$`)
+	rowSuffix = regexp.MustCompile(`^Test(\w+?)((?:_[RPEMVD][0-9]+)+)$`)
 
 	rounds   = regexp.MustCompile(`: (\d+) rounds$`)
 	seeds    = regexp.MustCompile(`: seed (\d+)$`)
@@ -141,7 +141,7 @@ func (t tests) write(out io.Writer) {
 
 // compareRows orders rows as docs/reliability.md does.
 func compareRows(a, b string) int {
-	const letters = "RPED"
+	const letters = "RPEMVD"
 	return cmp.Or(
 		cmp.Compare(strings.IndexByte(letters, a[0]), strings.IndexByte(letters, b[0])),
 		cmp.Compare(number(a[1:]), number(b[1:])))
