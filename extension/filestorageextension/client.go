@@ -22,8 +22,9 @@ type client struct {
 
 	mu      sync.Mutex
 	failing map[string]bool // operations whose last one failed
-	// Keys whose deletion could not be written. The queue does not repeat a deletion.
+	// Keys whose deletion was not written yet. The queue does not repeat a deletion that failed.
 	undeleted map[string]struct{}
+	isQueue   bool
 }
 
 // maxRepeated is how many deletions are repeated with a batch.
@@ -41,8 +42,13 @@ func (c *client) Set(ctx context.Context, key string, value []byte) error {
 	return c.Batch(ctx, storage.SetOperation(key, value))
 }
 
+// Delete is not for the queue, which deletes in batches.
 func (c *client) Delete(ctx context.Context, key string) error {
-	return c.Batch(ctx, storage.DeleteOperation(key))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.batch(ctx, []*storage.Operation{storage.DeleteOperation(key)})
+	c.report(ctx, operationWrite, err)
+	return err
 }
 
 // unanswered is the value of a read that was not executed.
@@ -67,6 +73,14 @@ func (c *client) Batch(ctx context.Context, operations ...*storage.Operation) er
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.isQueue && !slices.ContainsFunc(operations, isNotDelete) {
+		// At its start, the queue deletes items that were being sent, and then stores them
+		// again. Killed in between, it would lose them. It reads the first item after that.
+		for _, operation := range operations {
+			c.undeleted[operation.Key] = struct{}{}
+		}
+		return nil
+	}
 	err := c.batch(ctx, operations)
 	c.report(ctx, kind, err)
 	if err == nil {
@@ -82,12 +96,15 @@ func (c *client) Batch(ctx context.Context, operations ...*storage.Operation) er
 	return err
 }
 
-// batch executes the operations, and before them some deletions that failed before. c.mu is
-// held.
+func isNotDelete(operation *storage.Operation) bool { return operation.Type != storage.Delete }
+func isNotSet(operation *storage.Operation) bool    { return operation.Type != storage.Set }
+
+// batch executes the operations, and before them some deletions that were not written, unless
+// all operations store something. c.mu is held.
 func (c *client) batch(ctx context.Context, operations []*storage.Operation) error {
 	var repeated []*storage.Operation
 	for key := range c.undeleted {
-		if len(repeated) < maxRepeated {
+		if len(repeated) < maxRepeated && slices.ContainsFunc(operations, isNotSet) {
 			repeated = append(repeated, storage.DeleteOperation(key))
 		}
 	}
@@ -97,8 +114,13 @@ func (c *client) batch(ctx context.Context, operations []*storage.Operation) err
 		err = c.Client.Batch(ctx, operations...)
 	}
 	for _, operation := range append(repeated, operations...) {
+		_, undeleted := c.undeleted[operation.Key]
 		switch {
-		case operation.Type != storage.Get && err == nil:
+		case operation.Type == storage.Get:
+			if undeleted {
+				operation.Value = nil
+			}
+		case err == nil:
 			delete(c.undeleted, operation.Key)
 		case operation.Type == storage.Delete:
 			c.undeleted[operation.Key] = struct{}{}
@@ -107,14 +129,25 @@ func (c *client) batch(ctx context.Context, operations []*storage.Operation) err
 	return err
 }
 
-// Close repeats the deletions that failed, and closes the file.
+// deleteAll writes the deletions that were not written. c.mu is held.
+func (c *client) deleteAll(ctx context.Context) {
+	if len(c.undeleted) == 0 {
+		return
+	}
+	var operations []*storage.Operation
+	for key := range c.undeleted {
+		operations = append(operations, storage.DeleteOperation(key))
+	}
+	if c.Client.Batch(ctx, operations...) == nil { // what is left takes space only
+		clear(c.undeleted)
+	}
+}
+
+// Close closes the file after the last deletions.
 func (c *client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for before := len(c.undeleted) + 1; len(c.undeleted) > 0 && len(c.undeleted) < before; {
-		before = len(c.undeleted)
-		_ = c.batch(ctx, nil) // what is left takes space only
-	}
+	c.deleteAll(ctx)
 	return c.Client.Close(ctx)
 }
 
@@ -131,6 +164,7 @@ func (c *client) Walk(ctx context.Context, walk storage.WalkFunc) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.deleteAll(ctx)
 	err := walker.Walk(ctx, walk)
 	c.report(ctx, operationRead, err)
 	return err

@@ -50,7 +50,10 @@ func (s *fileStorage) GetClient(ctx context.Context, kind component.Kind, id com
 		s.countFailed(ctx, operationOpen)
 		return nil, fmt.Errorf("cannot open storage %s: %w", path, err)
 	}
-	return &client{Client: opened, storage: s, path: path, failing: map[string]bool{}, undeleted: map[string]struct{}{}}, nil
+	return &client{
+		Client: opened, storage: s, path: path, isQueue: kind == component.KindExporter,
+		failing: map[string]bool{}, undeleted: map[string]struct{}{},
+	}, nil
 }
 
 func (s *fileStorage) open(ctx context.Context, path string, kind component.Kind, id component.ID, name string) (storage.Client, error) {

@@ -87,7 +87,7 @@ func (g *gateway) count() int {
 }
 
 // startQueue starts an exporter with the Collector's own queue.
-func startQueue(t *testing.T, e *tested, g *gateway) (xexporter.Profiles, *observer.ObservedLogs) {
+func startQueue(t *testing.T, e component.Component, g *gateway) (xexporter.Profiles, *observer.ObservedLogs) {
 	id := component.MustNewID("file_storage")
 	config := exporterhelper.NewDefaultQueueConfig()
 	config.Batch = configoptional.None[exporterhelper.BatchConfig]()
