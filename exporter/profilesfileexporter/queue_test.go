@@ -193,8 +193,7 @@ func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
 		require.False(t, consumererror.IsPermanent(err))
 		require.Equal(t, []string{"b"}, servicesOf(t, again))
 		require.Equal(t, 2, again.ProfileCount())
-		again, err = consume(t.Context(), e, again)
-		require.NoError(t, err)
+		require.NoError(t, e.consume(t.Context(), again))
 		require.NoError(t, e.shutdown(t.Context()))
 		var sums []int64
 		for _, group := range [][]string{nil, {"a"}, {"b"}} {
@@ -249,7 +248,7 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 		"queue that waits": func(cfg *Config) {
 			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })
 		},
-		"caller": func(cfg *Config) { cfg.RetryOnFailure.Enabled = false },
+		"caller":              func(cfg *Config) { cfg.RetryOnFailure.Enabled = false },
 		"exporter and caller": func(cfg *Config) { cfg.RetryOnFailure.MaxElapsedTime = 5 * time.Millisecond },
 		"caller of a queue": func(cfg *Config) {
 			cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.WaitForResult = true })

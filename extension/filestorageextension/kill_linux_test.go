@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func TestKilledQueue_E14(t *testing.T) {
 	kills := 0
 	e := start(t, directory)
 	g := &gateway{away: true, got: map[int64]int{}}
-	accepted := 0
+	var accepted atomic.Int64
 	type state struct {
 		accepted int
 		got      map[int64]int
@@ -68,19 +69,19 @@ func TestKilledQueue_E14(t *testing.T) {
 		kills++
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		states = append(states, state{accepted, maps.Clone(g.got)})
+		states = append(states, state{int(accepted.Load()), maps.Clone(g.got)})
 	}
 	for range 2 {
 		x, _ := startQueue(t, copyingStorage{e, copied}, g)
 		for range items {
-			require.NoError(t, x.ConsumeProfiles(t.Context(), payload(accepted, 100)))
-			accepted++
+			require.NoError(t, x.ConsumeProfiles(t.Context(), payload(int(accepted.Load()), 100)))
+			accepted.Add(1)
 		}
 		require.NoError(t, x.Shutdown(t.Context())) // while two items are being sent
 	}
 	x, _ := startQueue(t, copyingStorage{e, copied}, g)
 	g.set(false)
-	require.Eventually(t, func() bool { return g.count() == accepted }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.count() == int(accepted.Load()) }, 30*time.Second, time.Millisecond)
 	require.NoError(t, x.Shutdown(t.Context()))
 
 	acknowledged, received := 0, 0

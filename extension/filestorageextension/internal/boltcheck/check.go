@@ -102,15 +102,13 @@ type meta struct {
 // meta returns the newer one of the two metas. One may be damaged: then that transaction
 // was not completed.
 func (c *checker) meta() (newest meta, err error) {
-	pageSize := int64(0)
 	first, found, err := c.metaAt(0)
 	if err != nil {
 		return meta{}, err
 	}
+	pageSize := int64(minPageSize)
 	if found {
 		newest, pageSize = first, int64(first.pageSize)
-	} else {
-		pageSize = minPageSize
 	}
 	for ; pageSize <= maxPageSize; pageSize *= 2 {
 		second, secondFound, err := c.metaAt(pageSize)
