@@ -76,6 +76,10 @@ func (p *dedupProcessor) nextWindow() (w *window, stopping bool) {
 		p.pending = p.pending[1:]
 	}
 	p.closeOverdue()
+	if p.room != nil && (len(p.pending) == 0 || p.stopping) {
+		close(p.room)
+		p.room = nil
+	}
 	if len(p.pending) > 0 && (p.stopping || p.hasRoom()) {
 		w = p.pending[0]
 	}

@@ -34,9 +34,10 @@ type dedupProcessor struct {
 
 	mu        sync.Mutex // guards all until stopping
 	seen      *seenProfiles
-	open      *window   // nil if nothing is in it
-	pending   []*window // closed, in order; the export goroutine works on the first
-	retrySize int       // bytes of the retry queue
+	open      *window       // nil if nothing is in it
+	pending   []*window     // closed, in order; the export goroutine works on the first
+	retrySize int           // bytes of the retry queue
+	room      chan struct{} // closed when a window has been exported; nil unless payloads wait for it
 	started   bool
 	stopping  bool
 
@@ -50,6 +51,9 @@ type dedupProcessor struct {
 
 // maxSlots is the number of slots with which the open window is closed early.
 const maxSlots = 64
+
+// roomTimeout is how long a payload waits for room in the open window.
+const roomTimeout = time.Second
 
 // patience is how long a canceled call of the next consumer may take without a warning and, if the
 // Collector's shutdown deadline has passed, at all.
@@ -115,11 +119,38 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	if p.cfg.Window == 0 {
 		return p.consumeImmediately(ctx, payload, bytes)
 	}
-	waits, err := p.add(payload, bytes)
+	waits, err := p.addWhenRoom(ctx, payload, bytes)
 	if err != nil {
 		return p.reject(err)
 	}
 	return p.await(ctx, waits)
+}
+
+// addWhenRoom is add. If the open window has no room, it waits for at most roomTimeout until the
+// window before it is exported: a client that retries has to send everything again.
+func (p *dedupProcessor) addWhenRoom(ctx context.Context, payload *merge.Payload, bytes int) (partitionSet, error) {
+	var timeout <-chan time.Time
+	for {
+		waits, room, err := p.add(payload, bytes)
+		if room == nil {
+			return waits, err
+		}
+		if timeout == nil {
+			timer := time.NewTimer(roomTimeout)
+			defer timer.Stop()
+			timeout = timer.C
+		}
+		select {
+		case <-room:
+		case <-timeout:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+		for i := range payload.Profiles {
+			payload.Profiles[i].Skip = false // what was pending may have failed
+		}
+	}
 }
 
 // reject counts a payload that is not accepted, and returns the error for its sender.
@@ -177,23 +208,31 @@ func preferRetryable(a, b error) error {
 }
 
 // add merges a payload into the open window, without its duplicates, and returns the
-// partitions that its caller waits for.
-func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partitionSet, err error) {
+// partitions that its caller waits for. If there is no room, it returns errMemoryLimit and a
+// channel that is closed when there may be.
+func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partitionSet, room <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.updateRetainedMetric() // runs after closeOverdue, whose result it measures
 	defer p.closeOverdue()         // evicted IDs may have made room
 	if p.stopping {
-		return nil, errStopping
+		return nil, nil, errStopping
 	}
 	needed := maxRetained*bytes + payload.Repeated
 	if limit := p.cfg.MemoryLimit; needed > int(limit) {
-		return nil, fmt.Errorf("%w (%v): it has %d bytes of OTLP and may need %d bytes", errTooLarge, limit, bytes, needed)
+		return nil, nil, fmt.Errorf("%w (%v): it has %d bytes of OTLP and may need %d bytes", errTooLarge, limit, bytes, needed)
 	}
 	profiles, samples := p.seen.skip(payload, &waits)
 	if profiles > 0 {
-		if err := p.merge(payload, needed); err != nil {
-			return nil, err
+		err := p.merge(payload, needed)
+		if errors.Is(err, errMemoryLimit) {
+			if p.room == nil {
+				p.room = make(chan struct{})
+			}
+			return nil, p.room, err
+		}
+		if err != nil {
+			return nil, nil, err
 		}
 		touched := p.register(p.open, payload)
 		if p.cfg.Acknowledge == acknowledgeOnFlush {
@@ -213,7 +252,7 @@ func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partition
 	for part := range waits {
 		part.waiters++
 	}
-	return waits, nil
+	return waits, nil, nil
 }
 
 // merge adds payload to the open window, which it opens or, if the window may become too large with

@@ -430,7 +430,13 @@ func TestMemoryLimit(t *testing.T) {
 // If it cannot, because another is being exported, the client retries. Small payloads still go in.
 func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{}
+		var hang chan struct{}
+		next := downstream{answer: func(int) error {
+			if hang != nil {
+				<-hang
+			}
+			return nil
+		}}
 		p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 4 << 20 })
 		dp := p.(*dedupProcessor)
 		requireSmallWindow := func() {
@@ -450,7 +456,7 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 		require.Greater(t, len(next.windows()), 2)
 		require.Less(t, len(next.windows()), 25, "several payloads in each")
 
-		next.mu.Lock() // the next consumer hangs
+		hang = make(chan struct{})
 		var err error
 		for n := 100; err == nil; n++ {
 			if err = p.ConsumeProfiles(t.Context(), large(n)); err == nil {
@@ -461,7 +467,14 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 		require.ErrorIs(t, err, errMemoryLimit)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(2, 2, 2)))
 		accepted += 2
-		next.mu.Unlock()
+
+		// A payload that waits goes into the next window.
+		var waiting sync.WaitGroup
+		waiting.Go(func() { assert.NoError(t, p.ConsumeProfiles(t.Context(), large(1000))) })
+		accepted += 2001
+		time.Sleep(roomTimeout / 2)
+		close(hang)
+		waiting.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Equal(t, accepted, next.total())
 	})
