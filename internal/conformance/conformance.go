@@ -39,8 +39,12 @@ const (
 )
 
 // The rules that it may break, if its input does. FunctionNames is a rule of the format that pprof
-// cannot always keep: a function may have a start line alone.
+// cannot always keep: a function may have a start line alone. Backends refuse or misread
+// payloads that break EmptyProfile, SampleOrder or TimeRange: see docs/backends.md.
 const (
+	EmptyProfile  Rule = "empty profile"  // a profile has samples
+	SampleOrder   Rule = "sample order"   // profiles of a scope have their common sample identities in the same order
+	SampleTypes   Rule = "sample types"   // pprof.scope.sample_type_order describes the profiles of its scope
 	FunctionNames Rule = "function names" // a function has a name, a system name or a file name
 	TimeRange     Rule = "time range"     // timestamps are inside the profile
 	AddressRange  Rule = "address range"  // addresses are inside their mapping
@@ -56,7 +60,7 @@ const Format = "opentelemetry-proto v1.11.0 (profiles v1development)"
 // others (SHOULD), or readers have trouble with payloads that break them.
 func (r Rule) Required() bool {
 	switch r {
-	case Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue:
+	case EmptyProfile, SampleOrder, SampleTypes, Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue:
 		return false
 	}
 	return true
@@ -75,7 +79,7 @@ type Finding struct {
 // IsWarning reports whether output of this project may break the rule.
 func (f Finding) IsWarning() bool {
 	switch f.Rule {
-	case FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue:
+	case EmptyProfile, SampleOrder, SampleTypes, FunctionNames, TimeRange, AddressRange, EmptyKey, NullAttribute, HiddenValue:
 		return true
 	}
 	return false

@@ -20,14 +20,18 @@ func (c *checker) checkProfiles(data *profilespb.ProfilesData) {
 		for s, sp := range rp.GetScopeProfiles() {
 			path := fmt.Sprintf("%s.scope_profiles[%d]", path, s)
 			c.keyValues(path+".scope.attributes", sp.GetScope().GetAttributes())
+			var order siblings
 			for p, profile := range sp.GetProfiles() {
-				c.checkProfile(fmt.Sprintf("%s.profiles[%d]", path, p), profile)
+				path := fmt.Sprintf("%s.profiles[%d]", path, p)
+				c.checkOrder(path, &order, c.checkProfile(path, profile))
 			}
+			c.checkSampleTypes(path, sp)
 		}
 	}
 }
 
-func (c *checker) checkProfile(path string, p *profilespb.Profile) {
+// checkProfile returns the identities of the samples.
+func (c *checker) checkProfile(path string, p *profilespb.Profile) (identities []string) {
 	c.checkType(path+".sample_type", p.GetSampleType())
 	c.checkType(path+".period_type", p.GetPeriodType())
 	c.attributeSet(path, p.GetAttributeIndices())
@@ -38,7 +42,10 @@ func (c *checker) checkProfile(path string, p *profilespb.Profile) {
 		c.report(Payload, path+".original_payload", fmt.Sprintf("%s with the format %q", count(len(p.GetOriginalPayload()), "byte"), p.GetOriginalPayloadFormat()),
 			"set together with original_payload_format")
 	}
-	c.checkSamples(path, p)
+	if len(p.GetSamples()) == 0 {
+		c.report(EmptyProfile, path, "without samples", "a profile with samples")
+	}
+	return c.checkSamples(path, p)
 }
 
 func (c *checker) checkType(path string, t *profilespb.ValueType) {
@@ -46,7 +53,7 @@ func (c *checker) checkType(path string, t *profilespb.ValueType) {
 	c.ref(&c.strings, t.GetUnitStrindex(), path, ".unit_strindex")
 }
 
-func (c *checker) checkSamples(profilePath string, p *profilespb.Profile) {
+func (c *checker) checkSamples(profilePath string, p *profilespb.Profile) (identities []string) {
 	first := make(map[string]int, len(p.GetSamples()))
 	profileShape, shapeOf := "", 0
 	for i, s := range p.GetSamples() {
@@ -54,6 +61,7 @@ func (c *checker) checkSamples(profilePath string, p *profilespb.Profile) {
 		identity := c.ref(&c.stacks, s.GetStackIndex(), path, ".stack_index") + "|" +
 			c.attributeSet(path, s.GetAttributeIndices()) + "|" +
 			c.ref(&c.links, s.GetLinkIndex(), path, ".link_index")
+		identities = append(identities, identity)
 
 		if j, ok := first[identity]; ok {
 			c.report(SampleIdentity, path, fmt.Sprintf("stack %d, attributes %v, link %d, as samples[%d] is", s.GetStackIndex(), s.GetAttributeIndices(), s.GetLinkIndex(), j),
@@ -86,6 +94,7 @@ func (c *checker) checkSamples(profilePath string, p *profilespb.Profile) {
 		}
 		c.checkTimestamps(path, p, s)
 	}
+	return identities
 }
 
 func (c *checker) checkTimestamps(path string, p *profilespb.Profile, s *profilespb.Sample) {
