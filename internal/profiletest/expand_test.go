@@ -179,7 +179,7 @@ func TestBuildRefuses(t *testing.T) {
 
 // pprofOf is a pprof of one sample type and one sample of value 1.
 func pprofOf(edit func(p *profile.Profile, s *profile.Sample)) *profile.Profile {
-	fn := &profile.Function{ID: 1, Name: "f", SystemName: "_f", Filename: "f.c", StartLine: 2}
+	fn := &profile.Function{ID: 1, Name: "f", SystemName: "_f", Filename: "f.x", StartLine: 2}
 	m := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x2000, Offset: 0x10, File: "/bin/f"}
 	l := &profile.Location{ID: 1, Address: 0x1234, Mapping: m, Line: []profile.Line{{Function: fn, Line: 3, Column: 4}}}
 	s := &profile.Sample{Location: []*profile.Location{l}, Value: []int64{1}}
@@ -197,7 +197,7 @@ func pprofOf(edit func(p *profile.Profile, s *profile.Sample)) *profile.Profile 
 // TestExpandPprof holds each rule of the translation against what is written
 // here by hand.
 func TestExpandPprof(t *testing.T) {
-	const frame = `0x1234 "f"/"_f"@"f.c":3:4(start 2) in (0x1000-0x2000+0x10 "/bin/f")`
+	const frame = `0x1234 "f"/"_f"@"f.x":3:4(start 2) in (0x1000-0x2000+0x10 "/bin/f")`
 	// with is frame with attributes of its mapping.
 	with := func(attributes string) string { return strings.TrimSuffix(frame, ")") + " " + attributes + ")" }
 	num := func(key string, values ...int64) func(*profile.Profile, *profile.Sample) {
@@ -242,9 +242,9 @@ func TestExpandPprof(t *testing.T) {
 		{"folded", func(p *profile.Profile, _ *profile.Sample) { p.Location[0].IsFolded = true },
 			frame + " {\"pprof.location.is_folded\"=true}\nattributes {}"},
 		{"empty mapping", func(p *profile.Profile, _ *profile.Sample) { *p.Mapping[0] = profile.Mapping{ID: 1} },
-			`0x1234 "f"/"_f"@"f.c":3:4(start 2)` + "\nattributes {}"},
+			`0x1234 "f"/"_f"@"f.x":3:4(start 2)` + "\nattributes {}"},
 		{"no mapping", func(p *profile.Profile, _ *profile.Sample) { p.Location[0].Mapping = nil },
-			`0x1234 "f"/"_f"@"f.c":3:4(start 2)` + "\nattributes {}"},
+			`0x1234 "f"/"_f"@"f.x":3:4(start 2)` + "\nattributes {}"},
 		{"empty function", func(p *profile.Profile, _ *profile.Sample) { *p.Function[0] = profile.Function{ID: 1} },
 			`0x1234 ""@"":3:4 in (0x1000-0x2000+0x10 "/bin/f")` + "\nattributes {}"},
 		{"GNU build id and flags", func(p *profile.Profile, _ *profile.Sample) {
@@ -256,9 +256,9 @@ func TestExpandPprof(t *testing.T) {
 		{"a build id with slashes that is not Go's", func(p *profile.Profile, _ *profile.Sample) { p.Mapping[0].BuildID = "a/b/c/d" },
 			with(`{"process.executable.build_id.gnu"="a/b/c/d"}`) + "\nattributes {}"},
 		{"inlined lines keep their order", func(p *profile.Profile, _ *profile.Sample) {
-			other := &profile.Function{ID: 2, Name: "g", SystemName: "g", Filename: "g.c"}
+			other := &profile.Function{ID: 2, Name: "g", SystemName: "g", Filename: "g.x"}
 			p.Location[0].Line = append(p.Location[0].Line, profile.Line{Function: other, Line: 1})
-		}, `0x1234 "f"/"_f"@"f.c":3:4(start 2) < "g"@"g.c":1 in (0x1000-0x2000+0x10 "/bin/f")` + "\nattributes {}"},
+		}, `0x1234 "f"/"_f"@"f.x":3:4(start 2) < "g"@"g.x":1 in (0x1000-0x2000+0x10 "/bin/f")` + "\nattributes {}"},
 		{"not UTF-8", func(p *profile.Profile, s *profile.Sample) {
 			p.Function[0].Name = "f\xff"
 			s.Label = map[string][]string{"k\xff": {"\xff"}}

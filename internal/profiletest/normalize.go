@@ -29,6 +29,8 @@ type Options struct {
 	IgnoreZeroSamples bool
 	// AnyBuildID takes the attributes of a mapping that hold a build id for one.
 	AnyBuildID bool
+	// IgnoreFrameType takes the attribute profile.frame.type off frames.
+	IgnoreFrameType bool
 	// Labels reduces the attributes of samples to what google/pprof's labels
 	// carry: lists of strings, then of numbers with a unit each. A string has no
 	// unit, and a number that is 0 and has no unit is dropped, as google/pprof
@@ -44,6 +46,7 @@ var AsPprof = Options{
 	IgnoreProfileID: true,
 	Merge:           true,
 	AnyBuildID:      true,
+	IgnoreFrameType: true,
 	Labels:          true,
 }
 
@@ -143,7 +146,7 @@ func (n *normalizer) sample(s *Sample) *Sample {
 		Sum:        new(big.Int).Set(s.Sum),
 		Points:     slices.Clone(s.Points),
 	}
-	if n.AnyBuildID {
+	if n.AnyBuildID || n.IgnoreFrameType {
 		out.Stack = make([]*Frame, len(s.Stack))
 		for i, f := range s.Stack {
 			out.Stack[i] = n.frame(f)
@@ -160,14 +163,19 @@ func (n *normalizer) frame(f *Frame) *Frame {
 		return have
 	}
 	out := *f
-	out.Mapping.Attributes = slices.Clone(f.Mapping.Attributes)
-	for i, a := range out.Mapping.Attributes {
-		switch a.Key {
-		case keyBuildIDGNU, keyBuildIDGo, keyBuildIDHTLHash:
-			out.Mapping.Attributes[i].Key = "build_id"
-		}
+	if n.IgnoreFrameType {
+		out.Attributes = slices.DeleteFunc(slices.Clone(f.Attributes), func(a Attribute) bool { return a.Key == keyFrameType })
 	}
-	out.Mapping.Attributes = attributeSet(out.Mapping.Attributes)
+	if n.AnyBuildID {
+		out.Mapping.Attributes = slices.Clone(f.Mapping.Attributes)
+		for i, a := range out.Mapping.Attributes {
+			switch a.Key {
+			case keyBuildIDGNU, keyBuildIDGo, keyBuildIDHTLHash:
+				out.Mapping.Attributes[i].Key = "build_id"
+			}
+		}
+		out.Mapping.Attributes = attributeSet(out.Mapping.Attributes)
+	}
 	n.frames[f] = &out
 	return &out
 }

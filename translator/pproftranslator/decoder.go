@@ -34,6 +34,8 @@ type decoder struct {
 	functions     entries[dictionary.Function]
 	locations     entries[location]
 	lines         []dictionary.Line // of all locations, one after the other
+	mappingFrames []mappingFrames   // by number of the mapping
+	frameTypes    [frameTypes]int32 // by type: the index of its attribute plus one
 
 	tables     *dictionary.Tables
 	identities dictionary.Samples
@@ -62,6 +64,7 @@ func (d *decoder) reset(data []byte) {
 	d.matrices = d.matrices[:0]
 	d.events.reset()
 	d.labels.roles = d.labels.roles[:0]
+	d.frameTypes = [frameTypes]int32{}
 	d.negative = 0
 }
 
@@ -69,7 +72,7 @@ func (d *decoder) reset(data []byte) {
 // whose size has a small limit.
 func (d *decoder) retained() int {
 	size := d.tables.Retained() + d.identities.Retained() +
-		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.integers) + sizeOf(d.stack) + sizeOf(d.labels.roles) +
+		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.integers) + sizeOf(d.stack) + sizeOf(d.labels.roles) +
 		d.mappings.retained() + d.functions.retained() + d.locations.retained() +
 		d.events.rowIndex.retained() + sizeOf(d.events.counts) + sizeOf(d.events.events) + sizeOf(d.events.times) + sizeOf(d.events.values)
 	for _, m := range d.matrices[:cap(d.matrices)] {

@@ -92,6 +92,7 @@ type mappingMessage [mappingHasInlineFrames + 1]uint64
 // readMappings keeps the positions of the mappings, which are few, except in a malicious
 // profile. A sample that reaches one reads it again.
 func (d *decoder) readMappings() error {
+	d.mappingFrames = zeroed(d.mappingFrames, d.header.entries[profileMapping].count)
 	return readEntries(d, profileMapping, &d.mappings, func(c *wire.Cursor) (uint64, position, error) {
 		at := position{uint32(c.At), uint32(c.End)}
 		var m mappingMessage
@@ -239,13 +240,17 @@ func (d *decoder) locationIndex(number int32) int32 {
 	if number > 0 {
 		first = d.locations.contents[number-1].lines
 	}
-	to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(int32(from.mapping>>1) - 1), Lines: d.lines[first:from.lines]}
+	mapping := int32(from.mapping>>1) - 1
+	to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(mapping), Lines: d.lines[first:from.lines]}
+	frameType := d.frameTypeOf(mapping, to.Lines, to.Mapping != 0 && to.Address != 0)
+	to.Attributes = d.appendFrameType(d.attribute[:0], frameType)
 	for i := range to.Lines { // each location comes here once
 		to.Lines[i].Function = d.functionIndex(to.Lines[i].Function)
 	}
 	if from.mapping&1 != 0 {
 		to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
 	}
+	d.attribute = to.Attributes
 	n := d.tables.Location(to)
 	d.locations.indices[number] = n + 1
 	return n

@@ -7,12 +7,13 @@ package semconv
 
 import "strings"
 
-// Attribute keys of the semantic conventions (v1.41.0, namespaces pprof and process).
+// Attribute keys of the semantic conventions (v1.41.0, namespaces pprof, process and profile).
 const (
 	ProfileComment    = "pprof.profile.comment"
 	ProfileDropFrames = "pprof.profile.drop_frames"
 	ProfileKeepFrames = "pprof.profile.keep_frames"
 	ProfileDocURL     = "pprof.profile.doc_url"
+	LocationFrameType = "profile.frame.type"
 	LocationIsFolded  = "pprof.location.is_folded"
 	BuildIDGNU        = "process.executable.build_id.gnu"
 	BuildIDGo         = "process.executable.build_id.go"
