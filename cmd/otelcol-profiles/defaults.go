@@ -8,12 +8,18 @@ import (
 	"os"
 	"testing"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"go.opentelemetry.io/collector/featuregate"
 )
 
 // profilesGate guards pipelines of the profiles signal in the collector, where
 // it is off by default.
 const profilesGate = "service.profilesSupport"
+
+// memoryRatio is the share of a container's memory limit that becomes GOMEMLIMIT. The rest
+// is for stacks of threads, buffers of the kernel, and what the garbage collector has not
+// freed yet.
+const memoryRatio = 0.8
 
 //go:embed default-config.yaml
 var defaultConfig string
@@ -24,7 +30,16 @@ func init() {
 	if err := featuregate.GlobalRegistry().Set(profilesGate, true); err != nil {
 		panic("feature gate " + profilesGate + ": " + err.Error())
 	}
+	setMemoryLimit(memlimit.FromCgroup)
 	if !testing.Testing() { // a test binary has a command line of its own
 		os.Args = withDefaultConfig(os.Args)
+	}
+}
+
+// setMemoryLimit sets Go's memory limit, unless GOMEMLIMIT is set or the container has no
+// limit. The defaults of max_in_flight and memory_limit are shares of it.
+func setMemoryLimit(container memlimit.Provider) {
+	if limit, err := container(); err == nil && limit > 0 {
+		_, _ = memlimit.Set(memlimit.WithProvider(container), memlimit.WithRatio(memoryRatio)) // an error leaves it as it is
 	}
 }
