@@ -22,6 +22,7 @@ type state struct {
 	checkpoint version   // the last version that was handled; stored
 	found      version   // the version at the last poll that found the file
 	foundAt    time.Time // the time of that poll
+	since      time.Time // the time of the first poll that found that version
 	retry      retry
 }
 

@@ -173,11 +173,12 @@ func (w *Watcher) nextDelay(delay time.Duration) time.Duration {
 func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 	for _, file := range files {
 		known := w.states.lookup(file.Path)
-		complete := known.found == file.version || now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval
 		if known.found != file.version {
-			known.retry = retry{failures: known.retry.failures}
+			known.found, known.since, known.retry = file.version, now, retry{failures: known.retry.failures}
 		}
-		known.found, known.foundAt = file.version, now
+		known.foundAt = now
+		// A poll may come early.
+		complete := now.Sub(known.since) >= w.config.PollInterval || now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval
 		file.Resent = known.retry.rejected
 		if complete && file.Size > 0 && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
 			due = append(due, file)

@@ -23,6 +23,8 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // memoryClient is a storage client in memory.
@@ -119,6 +121,39 @@ func TestPollRetries(t *testing.T) {
 	write(t, filepath.Join(dir, "b.pb"), "bb")
 	assert.Equal(t, []string{"bb"}, poll())
 	assert.Empty(t, poll())
+}
+
+// A poll that comes early for a retry does not make a file complete that is still written.
+func TestEarlyPollOfAGrowingFile_R17(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		growing := filepath.Join(dir, "growing")
+		var handled []string
+		w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: 10 * time.Second}, func(_ context.Context, f *File) error {
+			if f.Path != growing {
+				return &RetryError{Err: errors.New("later")}
+			}
+			text, err := content(f)
+			handled = append(handled, text)
+			return err
+		}, zap.NewNop())
+		require.NoError(t, err)
+		w.MaxRetryDelay = 2 * time.Second
+		write(t, filepath.Join(dir, "poison"), "x")
+		for _, text := range []string{"half", "whole"} {
+			write(t, growing, text)
+			require.NoError(t, os.Chtimes(growing, time.Now(), time.Now()))
+			for written := time.Now(); time.Since(written) < 9*time.Second; {
+				w.Poll(t.Context())
+				time.Sleep(min(w.untilNextPoll(time.Now()), time.Until(written.Add(9*time.Second))))
+			}
+		}
+		assert.Empty(t, handled)
+		time.Sleep(time.Second)
+		w.Poll(t.Context())
+		assert.Equal(t, []string{"whole"}, handled)
+		profiletest.Injected(t, "1 file that grows while another is retried")
+	})
 }
 
 // A file that goes away, or becomes another, after it was found is not what was found.

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -294,33 +295,40 @@ func TestOddFiles_R17(t *testing.T) {
 
 // A file is not read while it grows; one that is replaced is read again.
 func TestGrowingAndReplacedFiles_R17(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.pb.gz")
-	content := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
-	next := newSink(t)
-	b := newTestReceiver(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
-	for n := 10; n < len(content); n += 10 {
-		require.NoError(t, os.WriteFile(path, content[:n], 0o600))
-		b.files.Poll(t.Context())
-	}
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	b.files.Poll(t.Context())
-	assert.Empty(t, next.AllProfiles())
-	b.files.Poll(t.Context())
-	assert.Equal(t, []int64{1}, values(next.AllProfiles()))
-	b.files.Poll(t.Context())
-	assert.Len(t, next.AllProfiles(), 1)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "a.pb.gz")
+		content := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
+		next := newSink(t)
+		b := newTestReceiver(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
+		poll := func() {
+			time.Sleep(time.Hour)
+			b.files.Poll(t.Context())
+		}
+		for n := 10; n < len(content); n += 10 {
+			require.NoError(t, os.WriteFile(path, content[:n], 0o600))
+			poll()
+		}
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		poll()
+		assert.Empty(t, next.AllProfiles())
+		poll()
+		assert.Equal(t, []int64{1}, values(next.AllProfiles()))
+		poll()
+		assert.Len(t, next.AllProfiles(), 1)
 
-	writeProfile(t, path+"2", 2, time.Now())
-	require.NoError(t, os.Rename(path+"2", path))
-	b.files.Poll(t.Context())
-	b.files.Poll(t.Context())
-	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
-	require.NoError(t, os.Truncate(path, 20))
-	b.files.Poll(t.Context())
-	b.files.Poll(t.Context())
-	assert.Equal(t, map[string]int{"success": 2, "malformed": 1}, b.fileOutcomes())
-	profiletest.Injected(t, fmt.Sprintf("%d states of a growing file, 1 replaced, 1 truncated", len(content)/10))
+		time.Sleep(time.Hour)
+		writeProfile(t, path+"2", 2, time.Now())
+		require.NoError(t, os.Rename(path+"2", path))
+		b.files.Poll(t.Context())
+		poll()
+		assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
+		require.NoError(t, os.Truncate(path, 20))
+		poll()
+		poll()
+		assert.Equal(t, map[string]int{"success": 2, "malformed": 1}, b.fileOutcomes())
+		profiletest.Injected(t, fmt.Sprintf("%d states of a growing file, 1 replaced, 1 truncated", len(content)/10))
+	})
 }
 
 // Row R17 of the faults: a file that takes the place of another is read, whatever
