@@ -24,12 +24,17 @@ import (
 // that pdata shows as empty, a copy without them. pd must have passed dictionary.Check; it is
 // only read. A reference outside the string table is a *dictionary.IndexError.
 func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
-	if !hasReferences(pd) {
+	hidden := collect(pd)
+	if sizeOf(hidden) == sizeOf(emptyValues(hidden.Len())) {
 		return pd, nil
+	}
+	r := resolver{strings: pd.Dictionary().StringTable()}
+	var err error
+	if r.references, err = read(hidden); err != nil {
+		return pd, err
 	}
 	resolved := pprofile.NewProfiles()
 	pd.CopyTo(resolved)
-	r := resolver{strings: pd.Dictionary().StringTable()}
 	for i, a := range resolved.Dictionary().AttributeTable().All() {
 		r.place = fmt.Sprintf("attribute_table[%d].value", i)
 		v := pcommon.NewValueEmpty()
@@ -47,74 +52,139 @@ func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	return resolved, r.err
 }
 
-// hasReferences returns whether pd has a reference, or an empty key, which may be one.
-func hasReferences(pd pprofile.Profiles) bool {
+// collect copies what may be or hold a reference: values that read as empty, and maps with
+// an empty key. They are in the order in which a resolver comes to them.
+func collect(pd pprofile.Profiles) pcommon.Slice {
+	hidden := pcommon.NewSlice()
 	for _, a := range pd.Dictionary().AttributeTable().All() {
-		if hasReference(a.Value()) {
-			return true
-		}
+		collectValue(hidden, a.Value())
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
-		if mapHasReference(rp.Resource().Attributes()) {
-			return true
-		}
+		collectMap(hidden, rp.Resource().Attributes())
 		for _, sp := range rp.ScopeProfiles().All() {
-			if mapHasReference(sp.Scope().Attributes()) {
-				return true
-			}
+			collectMap(hidden, sp.Scope().Attributes())
 		}
 	}
-	return false
+	return hidden
 }
 
-func hasReference(v pcommon.Value) bool {
+func collectValue(hidden pcommon.Slice, v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:
-		return isReference(v)
+		v.CopyTo(hidden.AppendEmpty())
 	case pcommon.ValueTypeSlice:
 		for _, e := range v.Slice().All() {
-			if hasReference(e) {
-				return true
-			}
+			collectValue(hidden, e)
 		}
 	case pcommon.ValueTypeMap:
-		return mapHasReference(v.Map())
+		collectMap(hidden, v.Map())
 	}
-	return false
 }
 
-func mapHasReference(m pcommon.Map) bool {
-	for key, v := range m.All() {
-		if key == "" || hasReference(v) {
+func collectMap(hidden pcommon.Slice, m pcommon.Map) {
+	if hasEmptyKey(m) {
+		keys := hidden.AppendEmpty().SetEmptyMap()
+		m.CopyTo(keys)
+		for _, v := range keys.All() {
+			v.SetBool(false) // only the keys matter
+		}
+	}
+	for _, v := range m.All() {
+		collectValue(hidden, v)
+	}
+}
+
+func hasEmptyKey(m pcommon.Map) bool {
+	for key := range m.All() {
+		if key == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// isReference returns whether v, which reads as the empty value, is larger than that.
-func isReference(v pcommon.Value) bool { return sizeOfValue(v) > sizeOfEmpty }
+// reference is a value of collect in OTLP/JSON.
+type reference struct {
+	Value  *int32 `json:"stringValueStrindex"` // nil if it is empty
+	KVList struct {
+		Values []struct {
+			Key int32 `json:"keyStrindex"`
+		} `json:"values"`
+	} `json:"kvlistValue"`
+}
 
-var sizeOfEmpty = sizeOfValue(pcommon.NewValueEmpty())
-
-// sizeOfValue is the size of a message that holds v alone, in bytes.
-func sizeOfValue(v pcommon.Value) int {
+// holderOf returns a payload with these values alone, which it takes over.
+func holderOf(values pcommon.Slice) (pprofile.Profiles, pcommon.Slice) {
 	holder := pprofile.NewProfiles()
-	v.CopyTo(holder.ResourceProfiles().AppendEmpty().Resource().Attributes().PutEmpty("v"))
+	list := holder.ResourceProfiles().AppendEmpty().Resource().Attributes().PutEmptySlice("v")
+	values.MoveAndAppendTo(list)
+	return holder, list
+}
+
+// sizeOf is the size of values in protobuf, in bytes.
+func sizeOf(values pcommon.Slice) int {
+	holder, list := holderOf(values)
+	defer list.MoveAndAppendTo(values)
 	return (&pprofile.ProtoMarshaler{}).ProfilesSize(holder)
+}
+
+func emptyValues(n int) pcommon.Slice {
+	values := pcommon.NewSlice()
+	values.EnsureCapacity(n)
+	for range n {
+		values.AppendEmpty()
+	}
+	return values
+}
+
+// read returns the references of values, all at once: pdata shows them in JSON only.
+func read(values pcommon.Slice) ([]reference, error) {
+	n := values.Len()
+	holder, _ := holderOf(values)
+	text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(holder)
+	var all struct {
+		ResourceProfiles []struct {
+			Resource struct {
+				Attributes []struct {
+					Value struct {
+						Array struct {
+							Values []reference `json:"values"`
+						} `json:"arrayValue"`
+					} `json:"value"`
+				} `json:"attributes"`
+			} `json:"resource"`
+		} `json:"resourceProfiles"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err == nil && len(all.ResourceProfiles) == 1 && len(all.ResourceProfiles[0].Resource.Attributes) == 1 {
+		if found := all.ResourceProfiles[0].Resource.Attributes[0].Value.Array.Values; len(found) == n {
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("string references cannot be read: %w", err)
 }
 
 // resolver copies values with strings in place of references.
 type resolver struct {
-	strings pcommon.StringSlice
-	place   string
-	err     error
+	strings    pcommon.StringSlice
+	references []reference // that are still to come
+	place      string
+	err        error
+}
+
+func (r *resolver) next() reference {
+	n := r.references[0]
+	r.references = r.references[1:]
+	return n
 }
 
 func (r *resolver) replace(m pcommon.Map) {
-	if mapHasReference(m) {
-		resolved := pcommon.NewMap()
-		r.attributes(resolved, m)
+	before := len(r.references)
+	resolved := pcommon.NewMap()
+	r.attributes(resolved, m)
+	if len(r.references) < before {
 		resolved.CopyTo(m)
 	}
 }
@@ -122,10 +192,8 @@ func (r *resolver) replace(m pcommon.Map) {
 func (r *resolver) value(dst, v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:
-		if isReference(v) {
-			holder := pcommon.NewMap()
-			v.CopyTo(holder.PutEmpty("v"))
-			dst.SetStr(r.text(r.indices(holder)[0].Value.StringValueStrindex))
+		if index := r.next().Value; index != nil {
+			dst.SetStr(r.text(*index))
 		}
 	case pcommon.ValueTypeSlice:
 		s := dst.SetEmptySlice()
@@ -140,14 +208,14 @@ func (r *resolver) value(dst, v pcommon.Value) {
 }
 
 func (r *resolver) attributes(dst, m pcommon.Map) {
-	var indices []keyValueIndices
+	var keys reference
+	if hasEmptyKey(m) {
+		keys = r.next()
+	}
 	i := 0
 	for key, v := range m.All() {
 		if key == "" {
-			if indices == nil {
-				indices = r.indices(m)
-			}
-			key = r.text(indices[i].KeyStrindex)
+			key = r.text(keys.KVList.Values[i].Key)
 		}
 		r.value(dst.PutEmpty(key), v)
 		i++
@@ -165,37 +233,4 @@ func (r *resolver) text(index int32) string {
 		return ""
 	}
 	return r.strings.At(int(index))
-}
-
-// keyValueIndices are the references of an attribute in OTLP/JSON.
-type keyValueIndices struct {
-	KeyStrindex int32 `json:"keyStrindex"`
-	Value       struct {
-		StringValueStrindex int32 `json:"stringValueStrindex"`
-	} `json:"value"`
-}
-
-// indices returns the references of m, entry by entry. Only those of entries without a
-// key or a value matter: marshalling turns the others into references, too.
-func (r *resolver) indices(m pcommon.Map) []keyValueIndices {
-	var read struct {
-		ResourceProfiles []struct {
-			Resource struct {
-				Attributes []keyValueIndices `json:"attributes"`
-			} `json:"resource"`
-		} `json:"resourceProfiles"`
-	}
-	holder := pprofile.NewProfiles()
-	m.CopyTo(holder.ResourceProfiles().AppendEmpty().Resource().Attributes())
-	text, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(holder)
-	if err == nil {
-		err = json.Unmarshal(text, &read)
-	}
-	if err == nil && len(read.ResourceProfiles) == 1 && len(read.ResourceProfiles[0].Resource.Attributes) == m.Len() {
-		return read.ResourceProfiles[0].Resource.Attributes
-	}
-	if r.err == nil {
-		r.err = fmt.Errorf("%s: its string references cannot be read: %w", r.place, err)
-	}
-	return make([]keyValueIndices, m.Len())
 }

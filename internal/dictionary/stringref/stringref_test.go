@@ -1,0 +1,32 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stringref
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Many references cost a few allocations each, and little memory.
+func TestManyReferencesAreCheap_M3(t *testing.T) {
+	const references = 10_000
+	text := `{"dictionary": {"stringTable": ["", "text"], "attributeTable": [{}` +
+		strings.Repeat(`, {"value": {"stringValueStrindex": 1}}`, references) + `]}}`
+	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
+	require.NoError(t, err)
+	resolve := func() pprofile.Profiles {
+		resolved, err := Resolve(pd)
+		require.NoError(t, err)
+		return resolved
+	}
+	table := resolve().Dictionary().AttributeTable()
+	require.Equal(t, references+1, table.Len())
+	for i := range references {
+		require.Equal(t, "text", table.At(i+1).Value().Str())
+	}
+	require.Less(t, testing.AllocsPerRun(1, func() { resolve() }), float64(15*references))
+}
