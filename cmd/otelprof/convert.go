@@ -69,7 +69,6 @@ pprof holds one profile type and folded stacks one sample type: select it with -
 	compared.addBase(c.Flags())
 	c.Flags().StringArrayVar(&to, "to", nil, "format to write ("+strings.Join(formats, ", ")+"); also the end of the time range, which it does not include")
 	c.Flags().StringVarP(&output, "output", "o", archive.Stdin, "file to write, - for standard output")
-	_ = c.MarkFlagRequired("to")
 	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -145,10 +144,8 @@ func toProfiles(p *profile.Profile, result *query.Result) (pprofile.Profiles, er
 	return pd, err
 }
 
-// jsonLine returns pd as one line of OTLP/JSON. Its resources and scopes have strings, not
-// references into the string table, because pdata makes these only of what it may change.
+// jsonLine returns pd as one line of OTLP/JSON.
 func jsonLine(pd pprofile.Profiles) ([]byte, error) {
-	pd.MarkReadOnly()
 	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
 	return append(line, '\n'), err
 }
@@ -158,7 +155,8 @@ func (a *app) cat() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cat PATH...",
 		Short: "Write each payload as a line of OTLP/JSON",
-		Long:  `Write what is selected of each payload as a line of OTLP/JSON, for jq.`,
+		Long: `Write what is selected of each payload as a line of OTLP/JSON, for jq. Strings are in
+.dictionary.stringTable, and the fields whose names end in Strindex refer to them.`,
 		Example: `  otelprof cat ./profiles | jq '.dictionary.functionTable | length'
   otelprof cat --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
 		Args: paths,

@@ -86,7 +86,7 @@ func (a *app) report(err error) {
 	case errors.Is(err, query.ErrEmpty):
 		a.note("otelprof ls lists the services, types and times that there are")
 	case isUsage(err) && !errors.Is(err, errUsage):
-		a.note("select one with --type")
+		a.note("select one with --type, by profile type, sample type, or both, such as mutex:delay")
 	}
 }
 

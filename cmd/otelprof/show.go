@@ -29,7 +29,7 @@ all selected services are summed. Without --type, the default sample type is sho
 		Example: `  otelprof top --service checkout --type cpu ./profiles
   otelprof top --type inuse_space --cum ./profiles
   otelprof top --type cpu --base-from -2h --base-to -1h --from -1h ./profiles
-  otelprof top --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
+  otelprof top --type cpu --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
 		Args: paths,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := compared.parse(); err != nil {

@@ -272,7 +272,7 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 	for range 5_000 {
 		deep = nest(5, nest(1, deep))
 	}
-	deep = nest(2, nest(6, nest(2, deep)))
+	deep = nest(2, append(nest(6, nest(2, deep)), nest(5, make([]byte, 256<<10))...))
 	deepJSON := []byte(`{"resourceProfiles":` + strings.Repeat(`[`, 1<<20) + "}\n")
 	for name, test := range map[string]struct {
 		content []byte

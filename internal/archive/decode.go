@@ -57,6 +57,11 @@ func (r *Record) Fits(multiple int64) error {
 }
 
 func (r *Record) fits(multiple int64) error {
+	// No message takes more for each of its bytes, and small ones cannot nest too deep for the stack.
+	const maxPerByte, small = 64, 256 << 10
+	if n := int64(len(r.Data)); n <= small && n*maxPerByte*multiple <= r.options.maxDecoded() {
+		return nil
+	}
 	size, err := r.decodedSize()
 	if err != nil {
 		return err

@@ -79,9 +79,9 @@ var ErrEmpty = errors.New("no profiles match the selection")
 // windowShare is the part of MaxMemory that the sum may take; reading and the result take the rest.
 const windowShare = 4
 
-// Merge returns the sum of what is selected, with a ResourceProfiles for each resource. If total is
-// set, intervals of all resources are summed: what is left of their resources is the name of the
-// executable. The error is ErrEmpty if nothing is selected.
+// Merge returns the sum of what is selected, with a ResourceProfiles for each resource or, if total is
+// set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
+// selected.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: archive.SnapshotSampleTypes}
 	window := merge.NewWindow(options)
@@ -138,14 +138,17 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 
 const narrow = "select less, by service, type or time"
 
-// dropResources removes the attributes of resources without snapshots, apart from the name of
-// the executable.
+// keptAttributes are those of a resource in a total: of a service, and of the main binary, whose mapping is
+// the first in a pprof.
+var keptAttributes = []string{"service.name", "process.executable.name"}
+
+// dropResources removes the other attributes of resources without snapshots.
 func dropResources(pd pprofile.Profiles) {
 	for _, rp := range pd.ResourceProfiles().All() {
 		if slices.ContainsFunc(slices.Collect(profilesOf(rp)), func(p pprofile.Profile) bool { return archive.Snapshot(pd.Dictionary(), p) }) {
 			continue
 		}
-		rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return key != "process.executable.name" })
+		rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return !slices.Contains(keptAttributes, key) })
 		rp.Resource().SetDroppedAttributesCount(0)
 		rp.SetSchemaUrl("")
 	}

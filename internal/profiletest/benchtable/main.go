@@ -72,6 +72,10 @@ var tables = map[string]struct{ title, metrics string }{
 		"Windows that grow in profiles, distinct stacks and services: add one profile, and flush",
 		"add-µs flush-ms flush/profile-µs window-B out-B window/out",
 	},
+	"Query": {
+		"Sum and list 1,000 windows of one service, compared with reading and unmarshalling them",
+		"file-B read-ms query-ms list-ms query/read list/read",
+	},
 	"Retained": {
 		"Memory of a window, estimated and on the heap, compared with its OTLP output",
 		"otlp-B estimate-B heap-B heap-objects heap/otlp estimate/heap",

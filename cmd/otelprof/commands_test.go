@@ -1,0 +1,374 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+const exampleTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+// typed translates a pprof as of a profile type of the service checkout that starts some time ago.
+func typed(t testing.TB, p *profile.Profile, typ string, ago time.Duration) pprofile.Profiles {
+	t.Helper()
+	p.TimeNanos = time.Now().Add(-ago).UnixNano()
+	for _, s := range p.Sample {
+		s.Label = map[string][]string{"trace_id": {exampleTrace}, "span_id": {"00f067aa0ba902b7"}}
+	}
+	var data bytes.Buffer
+	require.NoError(t, p.WriteUncompressed(&data))
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+	require.NoError(t, err)
+	rp := pd.ResourceProfiles().At(0)
+	rp.Resource().Attributes().PutStr("service.name", "checkout")
+	rp.ScopeProfiles().At(0).Scope().Attributes().PutStr("profile.type", typ)
+	return pd
+}
+
+func cpuPprof(nanoseconds int64) *profile.Profile {
+	f := &profile.Function{ID: 1, Name: "main.encode"}
+	l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f}}}
+	return &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+		PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}, Period: 1e7, DurationNanos: 10e9,
+		Sample:   []*profile.Sample{{Location: []*profile.Location{l}, Value: []int64{nanoseconds / 1e7, nanoseconds}}},
+		Location: []*profile.Location{l}, Function: []*profile.Function{f},
+	}
+}
+
+// exampleDirectory has the files that the examples of the help name.
+func exampleDirectory(t testing.TB) string {
+	t.Helper()
+	payloads := []pprofile.Profiles{
+		typed(t, cpuPprof(4e9), "cpu", 90*time.Minute), typed(t, cpuPprof(2e9), "cpu", 30*time.Minute),
+		typed(t, profiletest.HeapPprof(1, 2, 3, 4096), "heap", 20*time.Minute),
+	}
+	dir := filepath.Dir(written(t, "", payloads))
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payloads[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "payload.otlp.pb"), message, 0o600))
+	var cpu bytes.Buffer
+	require.NoError(t, cpuPprof(1e9).Write(&cpu))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cpu.pb.gz"), cpu.Bytes(), 0o600))
+	return dir
+}
+
+// TestExamplesOfTheHelpRun runs each example up to a pipe. Those of view run until they serve.
+func TestExamplesOfTheHelpRun(t *testing.T) {
+	t.Chdir(exampleDirectory(t))
+	examples := 0
+	for _, command := range (&app{}).command().Commands() {
+		for line := range strings.Lines(command.Example) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
+			arguments := strings.Fields(line)
+			if len(arguments) == 0 {
+				continue
+			}
+			require.Equal(t, "otelprof", arguments[0], line)
+			examples++
+			t.Run(line, func(t *testing.T) {
+				if command.Name() == "view" {
+					_, stop := serving(t, strings.Fields(strings.TrimPrefix(strings.Replace(line, "localhost:8080", "localhost:0", 1), "otelprof "))...)
+					stop()
+					return
+				}
+				code, stdout, stderr := otelprof(t, arguments[1:]...)
+				assert.Equal(t, exitOK, code, stderr)
+				assert.True(t, stdout != "" || strings.Contains(line, " -o "), "no output")
+			})
+		}
+	}
+	assert.GreaterOrEqual(t, examples, 12)
+}
+
+// serving runs otelprof view and returns the address of the page. stop ends it.
+func serving(t *testing.T, args ...string) (url string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	from, to := io.Pipe()
+	ended := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		ended <- run(ctx, append(args, "--no-browser"), to, &stderr)
+		_ = to.Close()
+	}()
+	first := make([]byte, 200)
+	n, err := from.Read(first)
+	require.NoError(t, err, &stderr)
+	url = regexp.MustCompile(`http://\S+`).FindString(string(first[:n]))
+	require.NotEmpty(t, url)
+	return url, func() {
+		cancel()
+		require.Equal(t, exitOK, <-ended, &stderr)
+	}
+}
+
+func TestViewServesThePagesOfPprofReadOnly(t *testing.T) {
+	dir := exampleDirectory(t)
+	url, stop := serving(t, "view", "--type", "cpu", filepath.Join(dir, "profiles"))
+	defer stop()
+	request := func(method, path, host string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, url+path, nil)
+		require.NoError(t, err)
+		if host != "" {
+			r.Host = host
+		}
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		if response.StatusCode == http.StatusOK {
+			assert.Contains(t, response.Header.Get("Content-Security-Policy"), "default-src 'none'")
+		}
+		return response.StatusCode, string(body)
+	}
+	for _, path := range []string{"/", "/flamegraph", "/top", "/peek?f=main"} {
+		status, body := request(http.MethodGet, path, "")
+		assert.Equal(t, http.StatusOK, status, path)
+		assert.Contains(t, body, "main.encode", path)
+		assert.Contains(t, body, "#list, #disasm", "entries of what is not there are hidden")
+	}
+	status, body := request(http.MethodGet, "/download", "")
+	assert.Equal(t, http.StatusOK, status)
+	assert.EqualValues(t, 6e9, sumsOf(parse(t, []byte(body)))["cpu"])
+	for _, path := range []string{"/source?f=.*", "/disasm?f=.*", "/saveconfig?config=x", "/deleteconfig?config=x", "/../etc/passwd"} {
+		status, _ := request(http.MethodGet, path, "")
+		assert.Equal(t, http.StatusNotFound, status, path)
+	}
+	status, _ = request(http.MethodPost, "/top", "")
+	assert.Equal(t, http.StatusMethodNotAllowed, status)
+	status, _ = request(http.MethodGet, "/top", "attacker.example:80")
+	assert.Equal(t, http.StatusMisdirectedRequest, status)
+	for _, host := range []string{"localhost:1", "127.0.0.1", "[::1]:80"} {
+		status, _ = request(http.MethodGet, "/top", host)
+		assert.Equal(t, http.StatusOK, status, host)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	dir := exampleDirectory(t)
+	profiles, cpu := filepath.Join(dir, "profiles"), filepath.Join(dir, "cpu.pb.gz")
+	for _, test := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"ls " + cpu, exitOK, ""},
+		{"ls", exitUsage, "no PATH: name files or directories, or - for standard input"},
+		{"list " + cpu, exitUsage, `unknown command "list"`},
+		{"ls --nothing " + cpu, exitUsage, "unknown flag: --nothing"},
+		{"ls --from yesterday " + cpu, exitUsage, `--from is "yesterday": must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m`},
+		{"ls --from -1h --to -2h " + cpu, exitUsage, "--from is -1h: must be before --to, which is -2h"},
+		{"ls --trace-id 12 " + cpu, exitUsage, `--trace-id is "12": must be 32 hex digits`},
+		{"ls --attribute a " + cpu, exitUsage, `--attribute is "a": must be KEY=VALUE`},
+		{"ls --max-memory 64mib " + cpu, exitUsage, `--max-memory is "64mib": must be`},
+		{"ls --max-memory 1MiB " + cpu, exitUsage, "--max-memory is 1MiB: must be at least 16MiB"},
+		{"convert " + cpu, exitUsage, "--to is []: must be one of pprof, otlp, json, folded"},
+		{"convert --to svg " + cpu, exitUsage, "must be one of pprof, otlp, json, folded"},
+		{"convert --to pprof --to otlp " + cpu, exitUsage, "must be given once for the format and once for the end"},
+		{"convert --to folded " + cpu, exitUsage, "folded stacks hold one sample type, these profiles have cpu/nanoseconds, samples/count"},
+		{"top " + profiles, exitUsage, "the selection has several profile types: cpu (cpu, samples); heap (inuse_space"},
+		{"view --http 8080 " + cpu, exitUsage, `--http is "8080": must be HOST:PORT`},
+		{"ls --service other " + profiles, exitWrong, "no profiles match the selection"},
+		{"top --base " + profiles + " --base-from -48h --base-to -47h --type cpu " + profiles, exitWrong, "base: no profiles match the selection"},
+		{"ls " + filepath.Join(dir, "none"), exitWrong, "no such file or directory"},
+		{"convert --to pprof -o " + dir + " " + cpu, exitWrong, "is a directory"},
+	} {
+		code, _, stderr := otelprof(t, strings.Fields(test.args)...)
+		assert.Equal(t, test.code, code, test.args)
+		assert.Contains(t, stderr, test.says, test.args)
+	}
+}
+
+func TestConvertTakesTheFormatAndTheEndOfTheRange(t *testing.T) {
+	profiles := filepath.Join(exampleDirectory(t), "profiles")
+	p := parse(t, []byte(succeed(t, "convert", "--type", "cpu", "--from", "-2h", "--to", "-1h", "--to", "pprof", profiles)))
+	assert.EqualValues(t, 4e9, sumsOf(p)["cpu"])
+}
+
+func TestDifferenceOfRangesIsScaled(t *testing.T) {
+	profiles := filepath.Join(exampleDirectory(t), "profiles")
+	code, folded, stderr := otelprof(t, "convert", "--to", "folded", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-3h", "--base-to", "-1h", profiles)
+	require.Equal(t, exitOK, code, stderr)
+	assert.Equal(t, "", folded, "2 s in one hour are as much as 4 s in two")
+	assert.Contains(t, stderr, "the base is multiplied by 0.5, the ratio of the lengths of the time ranges")
+
+	difference := succeed(t, "convert", "--to", "json", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-2h", "--base-to", "-1h", profiles)
+	assert.Contains(t, difference, `"checkout"`, "the resource of the selection")
+	assert.Contains(t, difference, `"-2000000000"`)
+}
+
+func TestSnapshotsThatDoNotCountAreSaid(t *testing.T) {
+	first, second := typed(t, profiletest.HeapPprof(1, 2, 3, 4096), "heap", time.Hour), typed(t, profiletest.HeapPprof(1, 2, 3, 1024), "heap", time.Minute)
+	dir := written(t, "", []pprofile.Profiles{first, second})
+	code, stdout, stderr := otelprof(t, "top", "--type", "inuse_space", dir)
+	require.Equal(t, exitOK, code)
+	assert.Contains(t, stdout, "1kB")
+	assert.Contains(t, stderr, "1 earlier snapshots are left out: the last one of each resource counts")
+}
+
+func TestCatWritesAPayloadALine(t *testing.T) {
+	dir := exampleDirectory(t)
+	lines := strings.Split(strings.TrimSpace(succeed(t, "cat", "--type", "cpu", filepath.Join(dir, "profiles"))), "\n")
+	require.Len(t, lines, 2)
+	for _, line := range lines {
+		pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(line))
+		require.NoError(t, err)
+		profiletest.RequireConforms(t, pd)
+	}
+}
+
+func TestConvertReadsBackWhatItWrites(t *testing.T) {
+	dir := exampleDirectory(t)
+	for _, format := range []string{"otlp", "json", "pprof"} {
+		path := filepath.Join(t.TempDir(), "converted")
+		succeed(t, "convert", "--to", format, "-o", path, filepath.Join(dir, "cpu.pb.gz"))
+		assert.Equal(t, listedWithoutTime(t, filepath.Join(dir, "cpu.pb.gz")), listedWithoutTime(t, path), format)
+	}
+	folded := succeed(t, "convert", "--to", "folded", "--type", "cpu:cpu", filepath.Join(dir, "payload.otlp.pb"))
+	path := filepath.Join(t.TempDir(), "folded")
+	require.NoError(t, os.WriteFile(path, []byte(folded), 0o600))
+	assert.Equal(t, folded, succeed(t, "convert", "--to", "folded", path))
+	assert.Contains(t, succeed(t, "top", path), "main.encode")
+}
+
+func listedWithoutTime(t *testing.T, path string) map[string]int64 {
+	t.Helper()
+	sums := map[string]int64{}
+	for line := range strings.Lines(succeed(t, "ls", "--json", path)) {
+		var row struct {
+			SampleType string `json:"sample_type"`
+			Sum        int64  `json:"sum"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &row))
+		sums[row.SampleType] += row.Sum
+	}
+	return sums
+}
+
+func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {
+	pd := profiletest.Small(t)
+	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).Samples().At(0).SetStackIndex(99)
+	pd.Dictionary().StringTable().Append("nobody refers to it")
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "payload.otlp.pb")
+	require.NoError(t, os.WriteFile(path, message, 0o600))
+
+	code, stdout, stderr := otelprof(t, "check", path)
+	assert.Equal(t, exitWrong, code)
+	assert.Empty(t, stderr)
+	assert.Contains(t, stdout, path+": record 1: violation: index range: resource_profiles[0].scope_profiles[0].profiles[1].samples[0].stack_index is 99: must be an index of dictionary.stack_table")
+	assert.Regexp(t, `: warning: unreferenced: dictionary.string_table\[\d+\] is "nobody refers to it": must be`, stdout)
+	assert.Regexp(t, `(?m)^index range +violation +1$`, stdout)
+	assert.Contains(t, stdout, "Checked 1 records in 1 files against opentelemetry-proto v1.11.0")
+
+	code, stdout, _ = otelprof(t, "check", "--json", path)
+	assert.Equal(t, exitWrong, code)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	var found finding
+	require.NoError(t, json.Unmarshal([]byte(lines[0]), &found))
+	assert.Equal(t, path, found.File)
+	assert.NotEmpty(t, found.Wanted)
+	var last map[string]summary
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+	assert.Equal(t, 1, last["summary"].Violations["index range"])
+	assert.NotEmpty(t, last["summary"].Warnings)
+}
+
+func TestWarningsAloneAreNoError(t *testing.T) {
+	pd := profiletest.Small(t)
+	pd.Dictionary().StringTable().Append("nobody refers to it")
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "payload.otlp.pb")
+	require.NoError(t, os.WriteFile(path, message, 0o600))
+	assert.Contains(t, succeed(t, "check", path), "0 violations, 1 warnings")
+}
+
+func TestDamagedFilesAreNamedAndTheOthersShown_V1(t *testing.T) {
+	dir := exampleDirectory(t)
+	profiles := filepath.Join(dir, "profiles")
+	want := listed(t, profiles)
+	for name, content := range map[string]string{
+		"garbage":                  "\x00\x01\x02\x03garbage",
+		"lies.otlp.pb":             "\x00\x7f\xff\xff\x0a\x00",
+		"truncated.json":           `{"resourceProfiles":[{"sc`,
+		"empty":                    "",
+		"recording.jfr":            "FLR\x00\x00\x02\x00\x01",
+		"damaged.pb.gz":            "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00damage",
+		"is.being.written.partial": "\x00\x00\x00\x7f\x0a\x7d",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(profiles, name), []byte(content), 0o600))
+	}
+	code, stdout, stderr := otelprof(t, "ls", "--json", profiles)
+	assert.Equal(t, exitWrong, code)
+	sums := map[string]int64{}
+	for line := range strings.Lines(stdout) {
+		var row struct {
+			SampleType string `json:"sample_type"`
+			Sum        int64  `json:"sum"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &row))
+		sums[row.SampleType] += row.Sum
+	}
+	assert.Equal(t, want, sums)
+	for _, name := range []string{"garbage", "lies.otlp.pb", "truncated.json", "recording.jfr", "damaged.pb.gz"} {
+		assert.Regexp(t, `(?m)^otelprof: `+regexp.QuoteMeta(filepath.Join(profiles, name))+`: .+`, stderr)
+	}
+	assert.Equal(t, 5, strings.Count(stderr, "\n"), stderr)
+
+	code, stdout, stderr = otelprof(t, "ls", "--strict", profiles)
+	assert.Equal(t, exitWrong, code)
+	assert.Empty(t, stdout, "--strict stops")
+	assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+}
+
+func TestManyFiles_V1(t *testing.T) {
+	dir := t.TempDir()
+	files := profiletest.Rounds(t, 1000, 10_000)
+	var data bytes.Buffer
+	require.NoError(t, cpuPprof(1e9).Write(&data))
+	for i := range files {
+		name := filepath.Join(dir, fmt.Sprintf("%02d", i%50), fmt.Sprintf("%d.pb.gz", i))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, data.Bytes(), 0o600))
+	}
+	assert.EqualValues(t, int64(files)*1e9, listedWithoutTime(t, dir)["cpu"])
+	profiletest.Injected(t, fmt.Sprintf("%d files", files))
+}
+
+func TestProgressIsShownOnATerminalOnly(t *testing.T) {
+	p := newProgress(new(bytes.Buffer), nil)
+	p.started = p.started.Add(-time.Hour)
+	p.add(100)
+	p.clear()
+	assert.Nil(t, p.bar)
+	assert.EqualValues(t, 100, p.read)
+}
+
+func TestCompletionKnowsTheFormats(t *testing.T) {
+	assert.Contains(t, succeed(t, "__complete", "convert", "--to", ""), "folded")
+	assert.Contains(t, succeed(t, "completion", "bash"), "otelprof")
+}

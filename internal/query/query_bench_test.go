@@ -1,0 +1,84 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// BenchmarkQuery sums 1,000 windows of one service, and lists them. It compares that with the least
+// that they take: reading and unmarshalling the windows.
+func BenchmarkQuery(b *testing.B) {
+	const windows = 1000
+	w := profiletest.Workloads()[0]
+	w.Samples, w.Functions = 200, 300
+	var payloads []pprofile.Profiles
+	for i := range windows {
+		var data bytes.Buffer
+		// The code is that of one program, the samples differ.
+		p := w.Pprof(uint64(i % 20))
+		require.NoError(b, p.WriteUncompressed(&data))
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
+		require.NoError(b, err)
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", "checkout")
+		for _, profile := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+			profile.SetTime(pcommon.Timestamp(nano(10 * i)))
+			profile.SetDurationNano(10e9)
+		}
+		payloads = append(payloads, pd)
+	}
+	s := source(b, payloads...)
+	runs := []func(){
+		func() {
+			for record, err := range s.Options.Records(s.Files[0]) {
+				require.NoError(b, err)
+				_, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record.Data)
+				require.NoError(b, err)
+			}
+		},
+		func() {
+			result, err := s.Merge(context.Background(), &query.Selection{Services: []string{"checkout"}}, true)
+			require.NoError(b, err)
+			_, err = result.Pprof()
+			require.NoError(b, err)
+		},
+		func() {
+			_, err := s.List(context.Background(), &query.Selection{})
+			require.NoError(b, err)
+		},
+	}
+	// They take turns, so that what else the machine does meets all alike.
+	times := make([][]time.Duration, len(runs))
+	for b.Loop() {
+		for i, run := range runs {
+			start := time.Now()
+			run()
+			times[i] = append(times[i], time.Since(start))
+		}
+	}
+	var medians [3]float64
+	for i, t := range times {
+		slices.Sort(t)
+		medians[i] = t[len(t)/2].Seconds() * 1000
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(s.Files[0].Size), "file-B")
+	for i, name := range []string{"read", "query", "list"} {
+		b.ReportMetric(medians[i], name+"-ms")
+	}
+	b.ReportMetric(medians[1]/medians[0], "query/read")
+	b.ReportMetric(medians[2]/medians[0], "list/read")
+}
