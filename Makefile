@@ -64,7 +64,7 @@ suite    = (cd $(2) && $(ROOT)/bin/gotestsum --format=$(FORMAT) --format-hide-em
 SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
 UNIT     = $(call suite,unit,.,-timeout=20m $(RACE))
 PROGRAM  = ($(AS_PROGRAM); failed=0; $(call suite,program,cmd/otelcol-profiles); exit $$failed) || failed=1
-E2E      = $(AS_PROGRAM); export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA); \
+E2E      = $(AS_PROGRAM); export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) OTELPROF_BIN=$(ROOT)/$(OTELPROF); \
 	$(call suite,e2e,e2e,-timeout=30m -count=1 -parallel=4); $(call suite,deploy,deploy,-timeout=30m -count=1)
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
@@ -91,7 +91,7 @@ cover: ## Print the coverage of each package by the tests of all packages, and w
 .PHONY: soak
 soak: FORMAT = testname
 soak: build bin/gotestsum ## Run the fault-injection tests in full, for hours; SOAK=10m bounds the rows that run for a given time, ROWS='P8|E[0-9]+' selects rows
-	@export SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); rows='_($(ROWS))(_|$$)'; \
+	@export SOAK=$(SOAK) OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELPROF_BIN=$(ROOT)/$(OTELPROF); rows='_($(ROWS))(_|$$)'; \
 	$(SUITES); $(call suite,unit,.,-timeout=24h -count=1 -p=1 -run="$$rows"); $(call suite,e2e,e2e,-timeout=24h -count=1 -run="$$rows"); $(REPORT)
 	$(if $(filter file,$(origin ROWS)),$(MAKE) fuzz FUZZTIME=$(if $(filter 1,$(SOAK)),1h,$(SOAK)))
 

@@ -9,6 +9,6 @@
 // a broker in the test's process.
 //
 // The tests run bin/otelcol-profiles and bin/otelcol-profiles-kafka, or the programs in
-// OTELCOL_PROFILES_BIN and OTELCOL_PROFILES_KAFKA_BIN. If there is none they are skipped, or fail
+// OTELCOL_PROFILES_BIN, OTELCOL_PROFILES_KAFKA_BIN and OTELPROF_BIN. If there is none they are skipped, or fail
 // if CI or E2E_REQUIRE is set.
 package e2e

@@ -43,6 +43,9 @@ const (
 	lines                  // one record a line
 )
 
+// prefixSize is the number of bytes of a length.
+const prefixSize = 4
+
 // headSize is how many bytes layoutOf may look at.
 const headSize = 4096
 
@@ -106,15 +109,14 @@ func layoutOf(head []byte, size int64) (layout, error) {
 // isPrefixed reports whether content starts with a length and a record of contrib's file exporter or
 // of ours. The first byte of a message is never 0, that of a length up to 16 MiB always.
 func isPrefixed(head []byte, size int64) bool {
-	const prefix = 4
-	if len(head) <= prefix {
+	if len(head) <= prefixSize {
 		return false
 	}
-	length, record := int64(binary.BigEndian.Uint32(head)), head[prefix:]
+	length, record := int64(binary.BigEndian.Uint32(head)), head[prefixSize:]
 	switch {
 	case length == 0:
 		return false
-	case head[0] != 0 && length+prefix > size:
+	case head[0] != 0 && length+prefixSize > size:
 		return false
 	}
 	return startsProfilesData(record) || bytes.HasPrefix(record, zstdMagic)

@@ -127,6 +127,8 @@ type recordReader struct {
 	yield   func(*Record, error) bool
 	number  int // of the records read
 	ended   bool
+	// streaming: errors of the file concern its next record.
+	streaming bool
 }
 
 // emit yields a record. It returns false if the caller wants no more.
@@ -145,7 +147,7 @@ func (r *recordReader) fail(err error) bool {
 
 func (r *recordReader) failAt(offset int64, err error) bool {
 	failed := &Error{File: r.path, Offset: offset, Err: withoutPath(err)}
-	if r.number++; r.number > 1 || offset >= 0 {
+	if r.number++; r.number > 1 || offset >= 0 || r.streaming {
 		failed.Record = r.number
 	}
 	r.ended = !r.yield(nil, failed)
@@ -181,14 +183,18 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 		if found == lines {
 			format.Content = segment.OTLPJSON
 		}
-		return r.readSegment(from, size, format, func() error { return r.readStream(content, found) })
+		stream := func() error { return r.readStream(content, found) }
+		if compression == segment.None && !bytes.HasPrefix(head[min(len(head), prefixSize):], zstdMagic) {
+			stream = nil
+		}
+		return r.readSegment(from, size, format, stream)
 	}
 }
 
 // readSegment reads records with the reader of the exporter's files, which finds the next
-// record after a damaged one. If the first is none of its records, otherwise reads the
-// file: it may be compressed as a whole, or be contrib's, which compresses behind the length.
-func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format, otherwise func() error) error {
+// record after a damaged one. If the first is none of its records, stream reads the file: it may
+// be compressed as a whole, or be contrib's, which compresses what follows the length.
+func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format, stream func() error) error {
 	reader, err := segment.NewReader(from, size, format, segment.ReaderOptions{MaxRecordSize: int(r.options.maxRecord())})
 	if err != nil {
 		return err
@@ -206,8 +212,8 @@ func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.
 			return nil
 		case !damaged:
 			return err
-		case otherwise != nil && r.number == 0:
-			return otherwise()
+		case stream != nil && r.number == 0:
+			return stream()
 		case isPartial(r.path) && reader.Offset() == size && errors.Is(damage, io.ErrUnexpectedEOF):
 			return nil // the last record is still being written
 		case format.Content == segment.OTLPJSON && format.Compression == segment.None && reader.Offset() == size:
@@ -248,6 +254,7 @@ func (r *recordReader) tooLong(what string) error {
 // whole. It cannot continue after damage.
 func (r *recordReader) readStream(content *bufio.Reader, found layout) error {
 	var buffer bytes.Buffer
+	r.streaming = true
 	for !r.ended {
 		if _, err := content.Peek(1); errors.Is(err, io.EOF) {
 			return nil
@@ -258,7 +265,7 @@ func (r *recordReader) readStream(content *bufio.Reader, found layout) error {
 			}
 			continue
 		}
-		var prefix [4]byte
+		var prefix [prefixSize]byte
 		if _, err := io.ReadFull(content, prefix[:]); err != nil {
 			return r.incomplete(err)
 		}
