@@ -109,8 +109,8 @@ func TestSlotsKeepIntervals_P15(t *testing.T) {
 
 func TestSlotsOfLongProfiles(t *testing.T) {
 	payloads := []pprofile.Profiles{between(time.Hour, 2*time.Hour, 1000), between(0, 10*time.Second, 7), between(0, 10*time.Second, 7)}
-	for i := range time.Duration(360) {
-		start := time.Hour + i*10*time.Second
+	for i := range 360 {
+		start := time.Hour + time.Duration(i)*10*time.Second
 		payloads = append(payloads, between(start, start+9*time.Second, 1))
 	}
 	got := ranges(merged(t, slotted(10*time.Second), payloads...))
@@ -125,8 +125,8 @@ func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
 	options.Snapshots = SnapshotsLatest
 	options.DropResourceAttributes = []string{"service.instance.id"}
 	var payloads []pprofile.Profiles
-	for i := range time.Duration(30) {
-		at := time.Hour + i*time.Second
+	for i := range 30 {
+		at := time.Hour + time.Duration(i)*time.Second
 		for n, instance := range []string{"a", "b"} {
 			pd := of(between(at, at, int64(i)+int64(100*n)+1), "service.instance.id", instance)
 			pd.Dictionary().StringTable().SetAt(1, "objects") // the sample type
@@ -255,4 +255,35 @@ func TestEmptyProfilesAreDropped(t *testing.T) {
 	onlyProfile(t, noSamples).SetOriginalPayloadFormat("jfr")
 	onlyProfile(t, noSamples).OriginalPayload().FromRaw([]byte("payload"))
 	require.Equal(t, 1, merged(t, options, noSamples).ProfileCount(), "the original payload is more than samples")
+}
+
+// BenchmarkSlots is what slots cost in a live window: ten-second profiles of several instances of a
+// service, not aligned with the clock, in windows of ten seconds.
+func BenchmarkSlots(b *testing.B) {
+	const windows = 12
+	profile := func(seed int) pprofile.Profiles {
+		w := profiletest.Workload{Name: "service", Samples: 300, MinDepth: 10, MaxDepth: 40, Functions: 400}
+		return unmarshalPprof(b, encodePprof(w.Pprof(uint64(seed))))
+	}
+	for _, instances := range []int{1, 5, 10} {
+		sizes := map[time.Duration]float64{}
+		for _, window := range []time.Duration{0, 10 * time.Second} {
+			r := rand.New(rand.NewPCG(1, 1))
+			for n := range windows {
+				w := NewWindow(slotted(window))
+				for i := range instances {
+					pd := profile(1 + (n+i)%3)
+					end := time.Unix(1_700_000_005+int64(10*n), r.Int64N(int64(10*time.Second)))
+					eachProfile(pd, func(p pprofile.Profile) {
+						p.SetTime(pcommon.NewTimestampFromTime(end.Add(-10 * time.Second)))
+						p.SetDurationNano(uint64(10 * time.Second))
+					})
+					require.NoError(b, add(w, pd))
+				}
+				sizes[window] += float64(gzipSize(b, marshal(b, w.Emit("")))) / windows
+			}
+		}
+		without, with := sizes[0], sizes[10*time.Second]
+		report(b, fmt.Sprintf("instances=%d", instances), "without-B", without, "with-B", with, "with/without", with/without)
+	}
 }

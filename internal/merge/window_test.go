@@ -547,7 +547,9 @@ func TestWindowTemporality(t *testing.T) {
 		{"other", "samples", "cpu", 0, 1},
 		{"other", "samples", "wall", 0, 1},
 	} {
-		payload := func() pprofile.Profiles { return with(test.temporality, test.sampleType, test.periodType, test.duration) }
+		payload := func() pprofile.Profiles {
+			return with(test.temporality, test.sampleType, test.periodType, test.duration)
+		}
 		out := merged(t, defaultOptions(), payload(), payload())
 		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
 	}

@@ -49,7 +49,7 @@ func TestLargestPayload_P5(t *testing.T) {
 				require.EqualValues(t, 1, metric("rejected_payloads", string(reasonTooLarge)))
 			}
 			require.NoError(t, p.Shutdown(t.Context()))
-			require.EqualValues(t, want, next.total(), test.name)
+			require.Equal(t, want, next.total(), test.name)
 			require.Len(t, next.windows(), test.windows, test.name)
 			profiletest.Account(t, test.name, int(want), int(next.total()), 0)
 		})
