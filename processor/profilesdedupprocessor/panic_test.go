@@ -39,10 +39,8 @@ func TestPanicInMerge(t *testing.T) {
 		}
 
 		consume(1)
-		options := p.options
-		p.options = nil
-		err := p.ConsumeProfiles(t.Context(), interval(1, 1, 1))
-		p.options = options
+		withoutOptions := &dedupProcessor{cfg: p.cfg, logger: p.logger, telemetry: p.telemetry}
+		err := withoutOptions.ConsumeProfiles(t.Context(), interval(1, 1, 1))
 		require.ErrorIs(t, err, errMergePanicked)
 		require.True(t, consumererror.IsPermanent(err))
 		time.Sleep(time.Minute)
