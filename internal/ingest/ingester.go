@@ -372,6 +372,9 @@ func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resour
 	if err := setProfileAttributes(dictionary, profiles, types, p); err != nil {
 		return 0, fmt.Errorf("setting attributes: %w", err)
 	}
+	if err := setPeriodType(dictionary, profiles, profileType); err != nil {
+		return 0, fmt.Errorf("setting the period type: %w", err)
+	}
 	outside = p.fillTimes(profiles, types)
 	if err := setProfileIDs(resource, scopeProfiles, p.Data, p.seen); err != nil {
 		return 0, fmt.Errorf("setting profile IDs: %w", err)

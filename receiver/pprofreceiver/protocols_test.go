@@ -124,8 +124,8 @@ func views(t *testing.T, s *sink, payload int) []profileView {
 	return all
 }
 
-// assertHolds compares what came with a pprof, but for the attributes and missing times that
-// the receiver gives Profiles of its own.
+// assertHolds compares what came with a pprof, but for the attributes and the missing times and
+// periods that the receiver gives Profiles of its own.
 func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 	t.Helper()
 	bare := pprofile.NewProfiles()
@@ -146,6 +146,12 @@ func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 		}
 		if want.DurationNanos <= 0 {
 			p.SetDurationNano(0)
+		}
+		if want.PeriodType == nil || *want.PeriodType == (profile.ValueType{}) {
+			pprofile.NewValueType().CopyTo(p.PeriodType())
+		}
+		if want.Period == 0 {
+			p.SetPeriod(0)
 		}
 	}
 	assert.Empty(t, profiletest.DiffPprof(want, bare))
