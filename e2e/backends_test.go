@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 )
 
 // TestBackendsPage validates the configurations in docs/backends.md for our own components.
@@ -42,6 +44,74 @@ func TestBackendsPage(t *testing.T) {
 			t.Errorf("%v\n%s\n%s", err, out, text)
 		}
 	}
+}
+
+// TestBackendConfigurations runs each configuration of config/backends, pushes profiles, and
+// checks what the backend gets by the rules of that backend.
+func TestBackendConfigurations(t *testing.T) {
+	parallel(t)
+	files, err := filepath.Glob(filepath.Join(configs, "backends", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	backends := map[string]*backend{
+		"pyroscope.yaml": {refuses: refusedByPyroscope},
+		"parca.yaml":     {rules: []conformance.Rule{conformance.TimeRange}},
+		"devfiler.yaml":  {},
+		"otlp.yaml":      {refuses: refusedByPosition},
+	}
+	if len(files) != len(backends) {
+		t.Errorf("config/backends has the files %q, want %d", files, len(backends))
+	}
+	for _, path := range files {
+		name := filepath.Base(path)
+		t.Run(name, func(t *testing.T) {
+			parallel(t)
+			b := startBackend(t, backends[name])
+			m := runConfig(t, program(t), "backends/"+name, env{
+				"PPROF_LISTEN": freeAddress(t), "BACKEND_ENDPOINT": b.address, "WINDOW": "300ms",
+			})
+			expected := map[string]bool{} // services that Pyroscope does not accept
+			for _, p := range payloads(t) {
+				m.push(t, p.service, p.data)
+				parsed, err := profile.ParseData(p.data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				expected[p.service] = name == "pyroscope.yaml" && (parsed.Period == 0 || hasIntegers(parsed, "bytes"))
+				if len(parsed.Sample) == 0 {
+					expected[p.service] = false
+				}
+			}
+			m.stop(t)
+			found := b.check(t)
+			for service, faults := range found {
+				if !expected[service] && len(faults) > 0 {
+					t.Errorf("%s: %q", service, faults[:min(len(faults), 3)])
+				}
+			}
+			for service, refused := range expected {
+				if refused != (len(found[service]) > 0) {
+					t.Errorf("%s: faults %q, want some: %t", service, found[service], refused)
+				}
+			}
+			if len(b.received) == 0 {
+				t.Error("the backend got no profile")
+			}
+		})
+	}
+}
+
+// hasIntegers reports whether a sample of p has a numeric label other than the given one.
+func hasIntegers(p *profile.Profile, except string) bool {
+	for _, s := range p.Sample {
+		for key := range s.NumLabel {
+			if key != except {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // TestOTLPBackend exports profiles to another collector by gRPC and HTTP, and compares its files

@@ -1,0 +1,147 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // the compression of the OTLP exporter
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+)
+
+// everyBackend are the rules that the format does not enforce, and that all output keeps:
+// backends reject or misread payloads that break them.
+var everyBackend = []conformance.Rule{conformance.EmptyProfile, conformance.SampleOrder, conformance.SampleTypes}
+
+// faults returns how a payload breaks the format or one of the rules.
+func faults(message []byte, rules ...conformance.Rule) (found []string) {
+	report := conformance.CheckBytes(message)
+	for _, f := range report.Findings {
+		if !f.IsWarning() || slices.Contains(rules, f.Rule) {
+			found = append(found, f.String())
+		}
+	}
+	return found
+}
+
+// backend is a receiver of OTLP that stands for one backend. It accepts everything, and check
+// says what the backend would not.
+type backend struct {
+	pprofileotlp.UnimplementedGRPCServer
+	address string
+	rules   []conformance.Rule // besides everyBackend
+	// refuses returns why the backend would reject a Profile, or "".
+	refuses func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, p pprofile.Profile) string
+
+	mu       sync.Mutex
+	received []pprofile.Profiles
+}
+
+// startBackend listens until the test ends.
+func startBackend(t *testing.T, b *backend) *backend {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.address = listener.Addr().String()
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(256 << 20))
+	pprofileotlp.RegisterGRPCServer(server, b)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() {
+		server.Stop()
+		serving.Wait()
+	})
+	return b
+}
+
+// Export takes a payload.
+func (b *backend) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.received = append(b.received, request.Profiles())
+	return pprofileotlp.NewExportResponse(), nil
+}
+
+// check returns the faults of each service, and of payloads as a whole under "".
+func (b *backend) check(t *testing.T) map[string][]string {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := map[string][]string{}
+	for _, pd := range b.received {
+		for _, rp := range pd.ResourceProfiles().All() {
+			service := ""
+			if name, ok := rp.Resource().Attributes().Get("service.name"); ok {
+				service = name.AsString()
+			}
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					if b.refuses == nil {
+						continue
+					}
+					if why := b.refuses(pd, sp, p); why != "" {
+						found[service] = append(found[service], why)
+					}
+				}
+			}
+		}
+		message, err := conformance.Marshal(pd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[""] = append(found[""], faults(message, append(b.rules, everyBackend...)...)...)
+	}
+	return found
+}
+
+// refusedByPyroscope: Pyroscope makes the name of a metric from the period type, wants one
+// value for each sample, and makes a series of each integer attribute.
+func refusedByPyroscope(pd pprofile.Profiles, _ pprofile.ScopeProfiles, p pprofile.Profile) string {
+	names := pd.Dictionary().StringTable()
+	if p.Period() == 0 || names.At(int(p.PeriodType().TypeStrindex())) == "" {
+		return "invalid metric name: no period"
+	}
+	for _, s := range p.Samples().All() {
+		if s.Values().Len() != 1 {
+			return fmt.Sprintf("%d values of a sample", s.Values().Len())
+		}
+		for _, i := range s.AttributeIndices().All() {
+			if a := pd.Dictionary().AttributeTable().At(int(i)); a.Value().Type() == pcommon.ValueTypeInt {
+				return "integer label " + names.At(int(a.KeyStrindex()))
+			}
+		}
+	}
+	return ""
+}
+
+// refusedByPosition: the translator of the Contrib repository joins the Profiles of a scope by
+// the positions of their samples.
+func refusedByPosition(_ pprofile.Profiles, sp pprofile.ScopeProfiles, p pprofile.Profile) string {
+	first := sp.Profiles().At(0).Samples()
+	if p.Samples().Len() != first.Len() {
+		return fmt.Sprintf("profiles hold varying number of samples: %d and %d", p.Samples().Len(), first.Len())
+	}
+	for i, s := range p.Samples().All() {
+		if s.Values().Len() != 1 {
+			return "invalid number of values per sample"
+		}
+		other := first.At(i)
+		if s.StackIndex() != other.StackIndex() || s.LinkIndex() != other.LinkIndex() || !s.AttributeIndices().Equal(other.AttributeIndices()) {
+			return fmt.Sprintf("sample %d is another one than in the first profile", i)
+		}
+	}
+	return ""
+}
