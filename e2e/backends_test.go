@@ -14,6 +14,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // TestBackendsPage validates the configurations in docs/backends.md for our own components.
@@ -73,6 +74,9 @@ func TestBackendConfigurations(t *testing.T) {
 			})
 			expected := map[string]bool{} // services that Pyroscope does not accept
 			for _, p := range payloads(t) {
+				if full, _ := profiletest.Soak(t); !full && len(p.data) > 256<<10 {
+					continue // a large one takes long to check
+				}
 				m.push(t, p.service, p.data)
 				parsed, err := profile.ParseData(p.data)
 				if err != nil {

@@ -78,12 +78,12 @@ func readFile(t *testing.T, path string) [][]profiletest.Expanded {
 	}
 	var records [][]profiletest.Expanded
 	for i, message := range messages {
-		record, violations, err := read(message)
+		record, found, err := read(message)
 		if err != nil {
 			t.Fatalf("%s: record %d: %v", path, i, err)
 		}
-		if len(violations) > 0 {
-			t.Errorf("%s: record %d does not conform to the format: %v", path, i, violations)
+		if len(found) > 0 {
+			t.Errorf("%s: record %d breaks the format, or rules of all backends: %v", path, i, found)
 		}
 		records = append(records, record)
 	}
@@ -159,12 +159,12 @@ func splitLines(data []byte) ([][]byte, error) {
 	return lines, nil
 }
 
-func readProto(message []byte) (record []profiletest.Expanded, violations []conformance.Finding, err error) {
+func readProto(message []byte) (record []profiletest.Expanded, found []string, err error) {
 	record, err = profiletest.ExpandBytes(message)
-	return record, conformance.CheckBytes(message).Violations(), err
+	return record, faults(conformance.CheckBytes(message), everyBackend...), err
 }
 
-func readJSON(line []byte) (record []profiletest.Expanded, violations []conformance.Finding, err error) {
+func readJSON(line []byte) (record []profiletest.Expanded, found []string, err error) {
 	if !json.Valid(line) {
 		return nil, nil, fmt.Errorf("encoding/json cannot read it")
 	}
@@ -173,7 +173,7 @@ func readJSON(line []byte) (record []profiletest.Expanded, violations []conforma
 		return nil, nil, err
 	}
 	record, err = profiletest.Expand(pd)
-	return record, conformance.Check(pd).Violations(), err
+	return record, faults(conformance.Check(pd), everyBackend...), err
 }
 
 // serviceName returns the service.name of a profile's resource, or "".
