@@ -29,13 +29,12 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 		})
 	}
 	all, _ := sampletypes.Read(sp.Scope().Attributes(), own)
-	var distinct []sampletypes.Type
-	for _, t := range all {
-		if !slices.Contains(distinct, t) {
-			distinct = append(distinct, t)
-		}
-	}
-	return distinct
+	seen := make(map[sampletypes.Type]bool, len(all))
+	return slices.DeleteFunc(all, func(t sampletypes.Type) bool {
+		repeated := seen[t]
+		seen[t] = true
+		return repeated
+	})
 }
 
 // withoutSampleTypes returns the other attributes of a scope. It does not change m.

@@ -5,7 +5,9 @@ package merge
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
@@ -108,4 +110,38 @@ func TestFurtherProfilesAreInTheOrder(t *testing.T) {
 	order, list := orderAndList(out.ResourceProfiles().At(0).ScopeProfiles().At(0))
 	require.Equal(t, []any{int64(3), int64(0), int64(1), int64(1), int64(2)}, order)
 	require.Empty(t, list)
+}
+
+// The cost of listed sample types adds up; each is not compared with all others.
+func TestManyListedSampleTypes(t *testing.T) {
+	payload := func(list string) *Payload {
+		pd := pprofile.NewProfiles()
+		pd.Dictionary().StringTable().Append("", "a")
+		scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
+		for range 100 {
+			sp := scopes.AppendEmpty()
+			sp.Profiles().AppendEmpty().SampleType().SetTypeStrindex(1)
+			sp.Scope().Attributes().PutEmptySlice(sampletypes.OrderAttribute).AppendEmpty().SetInt(0)
+			types := sp.Scope().Attributes().PutEmptySlice(list)
+			types.AppendEmpty().SetStr("a/")
+			for i := range 1023 {
+				types.AppendEmpty().SetStr(fmt.Sprintf("%03x/", i))
+			}
+		}
+		p, err := Prepare(pd, &Options{})
+		require.NoError(t, err)
+		return p
+	}
+	took := func(list string) time.Duration {
+		p, best := payload(list), time.Hour
+		for range 5 {
+			start := time.Now()
+			require.NoError(t, NewWindow(&Options{}).Add(p))
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	other, listed := took("other"), took(sampletypes.ListAttribute)
+	t.Logf("listed sample types took %.1f times as long as any other attribute", float64(listed)/float64(other))
+	require.Less(t, listed, 6*other)
 }
