@@ -122,6 +122,7 @@ func (e *fileExporter) writeGroup(g group, o *outcome) {
 	profiles := g.profiles.ProfileCount()
 	err := e.marshal(g.profiles, func(r record) {
 		if r.data == nil {
+			o.empty++
 			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
 			return
 		}

@@ -10,15 +10,18 @@ import (
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // outcome collects what became of the records of a payload.
 type outcome struct {
 	written int
+	empty   int // pprofs without samples, which are counted and not written
 
 	failures    int // records that a retry may write
 	firstError  error
@@ -74,7 +77,7 @@ func (o *outcome) err(pd pprofile.Profiles) error {
 		return err
 	}
 	// Also if pd is all that failed: after retries, it can be a part of what the caller gave.
-	failed, takeErr := o.failed.of(pd, o.written+o.rejections == 0)
+	failed, takeErr := o.failed.of(pd, o.written+o.empty+o.rejections == 0)
 	if takeErr != nil {
 		return err
 	}
@@ -116,21 +119,41 @@ func (u unwritten) of(pd pprofile.Profiles, all bool) (pprofile.Profiles, error)
 	taken := dictionary.NewSplitter(pd).Take(resources)
 	for i, resource := range resources {
 		if keep := u[resource]; keep != nil {
-			removeOthers(taken.ResourceProfiles().At(i).ScopeProfiles(), keep)
+			removeOthers(taken.ResourceProfiles().At(i).ScopeProfiles(), keep, taken.Dictionary().StringTable())
 		}
 	}
 	return taken, nil
 }
 
-func removeOthers(scopes pprofile.ScopeProfilesSlice, keep map[position]bool) {
+// removeOthers removes the Profiles that keep does not have, and describes the rest in the
+// attributes of their scope.
+func removeOthers(scopes pprofile.ScopeProfilesSlice, keep map[position]bool, texts pcommon.StringSlice) {
 	scope := -1
 	scopes.RemoveIf(func(sp pprofile.ScopeProfiles) bool {
 		scope++
+		var own []sampletypes.Type
+		for _, p := range sp.Profiles().All() {
+			own = append(own, sampletypes.Type{
+				Type: dictionary.ValidUTF8(texts.At(int(p.SampleType().TypeStrindex()))),
+				Unit: dictionary.ValidUTF8(texts.At(int(p.SampleType().UnitStrindex()))),
+			})
+		}
+		all, order := sampletypes.Read(sp.Scope().Attributes(), own)
+		var kept []int // the part of order
 		profile := -1
 		sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
 			profile++
-			return !keep[position{scope, profile}]
+			if !keep[position{scope, profile}] {
+				return true
+			}
+			if all != nil {
+				kept = append(kept, order[profile])
+			}
+			return false
 		})
+		if all != nil {
+			sampletypes.Write(sp.Scope().Attributes(), all, kept)
+		}
 		return sp.Profiles().Len() == 0
 	})
 }

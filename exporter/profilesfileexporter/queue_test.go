@@ -4,6 +4,7 @@
 package profilesfileexporter
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -36,6 +38,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -203,6 +206,61 @@ func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
 			}
 		}
 		assert.ElementsMatch(t, []int64{1, 2, 3, 4}, sums)
+	}
+}
+
+// TestRetriedPprof: of two pprofs of a scope, the one that a retry writes has the sample types that
+// it would have had at first. One without samples is counted once.
+func TestRetriedPprof(t *testing.T) {
+	var encoded bytes.Buffer
+	require.NoError(t, profiletest.HeapPprof(1, 10, 2, 20).WriteUncompressed(&encoded))
+	pd := unmarshalPprof(t, encoded.Bytes())
+	sp := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
+	order, _ := sp.Scope().Attributes().Get(sampletypes.OrderAttribute)
+	for i := range 2 * 4 {
+		later := sp.Profiles().AppendEmpty()
+		sp.Profiles().At(i).CopyTo(later)
+		later.SetTime(later.Time() + 1)
+		order.Slice().AppendEmpty().SetInt(order.Slice().At(i).Int())
+		if i >= 4 {
+			later.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+		}
+	}
+	for _, written := range []int{0, 1} { // at the first attempt
+		cfg := pprofConfig(t)
+		e, telemetry, _ := telling(t, cfg)
+		failing := false
+		e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
+			if failing {
+				if written--; written < 0 {
+					return nil, syscall.EMFILE
+				}
+			}
+			return segment.OpenDir(path, group...)
+		}
+		require.NoError(t, e.start(t.Context(), nil))
+		own := pprofile.NewProfiles()
+		pd.CopyTo(own)
+		failing = true
+		again, err := consume(t.Context(), e, own)
+		require.ErrorIs(t, err, syscall.EMFILE)
+		failing = false
+		require.NoError(t, e.consume(t.Context(), again))
+		require.NoError(t, e.shutdown(t.Context()))
+		files := list(t, cfg.Directory)
+		require.Len(t, files, 2)
+		for _, name := range files {
+			data, err := os.ReadFile(filepath.Join(cfg.Directory, name))
+			require.NoError(t, err)
+			p, err := profile.ParseData(data)
+			require.NoError(t, err)
+			var types []string
+			for _, st := range p.SampleType {
+				types = append(types, st.Type)
+			}
+			assert.Equal(t, []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"}, types)
+		}
+		assert.EqualValues(t, 4, sums(t, telemetry)["otelcol_exporter_profiles_file_empty_profiles"])
 	}
 }
 
