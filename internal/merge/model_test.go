@@ -50,7 +50,9 @@ func (m *model) isSnapshot(e *profiletest.Expanded) bool {
 			}
 		}
 	}
-	return e.Duration == 0 || slices.Contains(m.options.SnapshotSampleTypes, e.Type)
+	time := []string{"cpu", "wall"}
+	return e.Duration == 0 && !slices.Contains(time, e.Type) && !slices.Contains(time, e.PeriodType) ||
+		slices.Contains(m.options.SnapshotSampleTypes, e.Type)
 }
 
 // header is what must be equal for two Profiles to be the same reading.
