@@ -81,15 +81,15 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 		if failure == nil {
 			failure = p.send(ctx, part, pd)
 		}
-		if _, partial := failedPart(failure); partial && len(w.unsent) > 1 {
-			failure = withoutPart{failure}
-		}
 		if failure == nil {
 			p.telemetry.superseded(part.counts.Superseded)
 			p.telemetry.empty(w.merged.PartitionCounts(part.key).Empty)
 		}
 		p.complete(part, failure)
 		err = preferRetryable(err, failure)
+	}
+	if len(w.unsent) > 1 {
+		err = withoutPart(err)
 	}
 	return err
 }

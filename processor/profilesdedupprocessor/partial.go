@@ -22,13 +22,20 @@ func failedPart(err error) (pprofile.Profiles, bool) {
 	return pprofile.Profiles{}, false
 }
 
-// withoutPart hides the failed part of an error from the caller of ConsumeProfiles: it is not all
-// that failed of the caller's payload.
-type withoutPart struct{ error }
+// withoutPart hides the failed part of err, if there is one, from the caller of ConsumeProfiles: it
+// is not what failed of the caller's payload.
+func withoutPart(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errorWithoutPart{err}
+}
 
-func (e withoutPart) Is(target error) bool { return errors.Is(e.error, target) }
+type errorWithoutPart struct{ error }
 
-func (e withoutPart) As(target any) bool {
+func (e errorWithoutPart) Is(target error) bool { return errors.Is(e.error, target) }
+
+func (e errorWithoutPart) As(target any) bool {
 	if _, partial := target.(*xconsumererror.Profiles); partial {
 		return false
 	}

@@ -158,3 +158,26 @@ func TestErrorOfSeveralPartitionsHasNoPart(t *testing.T) {
 		require.NoError(t, p.Shutdown(t.Context()))
 	}
 }
+
+// With on_flush, the failed part of a window is not that of a caller's payload.
+func TestErrorOfWindowHasNoPart(t *testing.T) {
+	for _, permanent := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			next := half{fail: same}
+			if permanent {
+				next.fail = consumererror.NewPermanent
+			}
+			p := newTestProcessor(t, &next, func(c *Config) {
+				onFlush(c)
+				c.RetryOnFailure.Enabled = false
+			})
+			payload := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+			err := p.ConsumeProfiles(t.Context(), payload)
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.ErrorContains(t, err, "unavailable")
+			require.Equal(t, permanent, consumererror.IsPermanent(err))
+			_, partial := errors.AsType[xconsumererror.Profiles](err)
+			require.False(t, partial)
+		})
+	}
+}

@@ -195,7 +195,7 @@ func (p *dedupProcessor) await(ctx context.Context, waits partitionSet) (err err
 			return ctx.Err()
 		}
 	}
-	return err
+	return withoutPart(err)
 }
 
 // preferRetryable returns one of two results for the same caller: an error before nil, and a
