@@ -128,7 +128,9 @@ func bombs(t *testing.T) [][]byte {
 type wayToPush struct {
 	path    string
 	success int
-	wrap    func(t *testing.T, profile []byte) (contentType string, body []byte)
+	// tooLarge is the status of a profile that is never accepted.
+	tooLarge int
+	wrap     func(t *testing.T, profile []byte) (contentType string, body []byte)
 }
 
 func waysToPush(t *testing.T) []wayToPush {
@@ -155,10 +157,11 @@ func waysToPush(t *testing.T) []wayToPush {
 		}
 	}
 	return []wayToPush{
-		{"/v1/pprof", http.StatusNoContent, func(_ *testing.T, profile []byte) (string, []byte) { return "", profile }},
-		{"/ingest?name=app", http.StatusOK, form("profile")},
-		{"/profiling/v1/input", http.StatusAccepted, form("cpu.pprof", "event", "{}")},
-		{"/push.v1.PusherService/Push", http.StatusOK, func(t *testing.T, profile []byte) (string, []byte) {
+		{"/v1/pprof", http.StatusNoContent, http.StatusRequestEntityTooLarge, func(_ *testing.T, profile []byte) (string, []byte) { return "", profile }},
+		{"/ingest?name=app", http.StatusOK, http.StatusRequestEntityTooLarge, form("profile")},
+		{"/profiling/v1/input", http.StatusAccepted, http.StatusRequestEntityTooLarge, form("cpu.pprof", "event", "{}")},
+		// The status of Connect's resource_exhausted. It asks for no retry.
+		{"/push.v1.PusherService/Push", http.StatusOK, http.StatusTooManyRequests, func(t *testing.T, profile []byte) (string, []byte) {
 			t.Helper()
 			body, err := proto.Marshal(&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{Samples: []*pushv1.RawSample{{RawProfile: profile}}}}})
 			if err != nil {
@@ -172,11 +175,18 @@ func waysToPush(t *testing.T) []wayToPush {
 // send pushes a profile and returns the status. It is safe for concurrent use.
 func (way wayToPush) send(t *testing.T, url string, profile []byte) int {
 	t.Helper()
+	status, _ := way.post(t, url, profile)
+	return status
+}
+
+// post is send that also returns whether the response asks for a retry.
+func (way wayToPush) post(t *testing.T, url string, profile []byte) (status int, retry bool) {
+	t.Helper()
 	contentType, body := way.wrap(t, profile)
 	response, err := http.Post(url+way.path, contentType, bytes.NewReader(body))
 	if err != nil {
 		t.Error(err)
-		return 0
+		return 0, false
 	}
 	_, err = io.Copy(io.Discard, response.Body)
 	if err != nil {
@@ -185,7 +195,7 @@ func (way wayToPush) send(t *testing.T, url string, profile []byte) int {
 	if err := response.Body.Close(); err != nil {
 		t.Error(err)
 	}
-	return response.StatusCode
+	return response.StatusCode, response.Header.Get("Retry-After") != ""
 }
 
 // memory returns a value in bytes of a process's status, such as "VmHWM:" for its peak RSS.

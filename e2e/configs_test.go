@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -242,8 +243,8 @@ func TestConfigsAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	variables := map[string][]string{
-		"sidecar.yaml":                {"GATEWAY_INSECURE=false", "MEMORY_LIMIT_MIB=100", "HOSTNAME=1234"},
-		"agent.yaml":                  {"GATEWAY_INSECURE=false", "MEMORY_LIMIT_MIB=100"},
+		"sidecar.yaml":                {"GATEWAY_INSECURE=false", "HOSTNAME=1234"},
+		"agent.yaml":                  {"GATEWAY_INSECURE=false"},
 		"gateway.yaml":                {"EXPORTER=otlp_grpc", "ACKNOWLEDGE=on_receive"},
 		"kafka/from-kafka.yaml":       {"EXPORTER=otlp_grpc", "WINDOW=0s", "KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
 		"kafka/gateway-to-kafka.yaml": {"KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
@@ -265,6 +266,34 @@ func TestConfigsAreValid(t *testing.T) {
 					t.Errorf("validate says %v\n%s", err, out)
 				}
 			})
+		}
+	}
+}
+
+// TestSharesOfMemoryLeaveRoom adds up what a configuration may hold by its shares of the memory limit.
+// A window needs half of its share again while it is exported.
+func TestSharesOfMemoryLeaveRoom(t *testing.T) {
+	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit): (.*?)( #.*)?$`)
+	for config := range quick {
+		text, err := os.ReadFile(filepath.Join(configs, config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		percent, windows := 0.0, 0
+		for _, match := range share.FindAllStringSubmatch(string(text), -1) {
+			n, err := strconv.ParseFloat(strings.TrimSuffix(match[2], "%"), 64)
+			if err != nil {
+				t.Logf("%s: %s is %s, not a share", config, match[1], match[2])
+				continue
+			}
+			if match[1] == "memory_limit" {
+				n *= 1.5
+				windows++
+			}
+			percent += n
+		}
+		if percent > 75 {
+			t.Errorf("%s: the shares add up to %g %%, must leave a quarter", config, percent)
 		}
 	}
 }

@@ -57,6 +57,12 @@ service:
 // await waits until done returns true, and fails with the logs after patience.
 func (c *collector) await(t *testing.T, what string, done func() bool) {
 	t.Helper()
+	c.awaitFor(t, patience, what, done)
+}
+
+// awaitFor is await with another patience.
+func (c *collector) awaitFor(t *testing.T, patience time.Duration, what string, done func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no %s after %s\n%s", what, patience, c.kill())
