@@ -100,13 +100,13 @@ func addValues(sums map[string]int64, pd pprofile.Profiles) {
 func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 	parallel(t)
 	// Short windows and intervals: 15 windows wait.
-	away, args := 15*time.Second, []string{
+	away, window, args := 15*time.Second, "500ms", []string{
 		"--set=processors.profiles_dedup/gateway.window=1s",
 		"--set=processors.profiles_dedup/files.window=1s",
 		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=1s",
 	}
 	if full, limit := profiletest.Soak(t); full {
-		away, args = 10*time.Minute, nil
+		away, window, args = 10*time.Minute, "5s", nil
 		if limit > 0 {
 			away = min(away, limit)
 		}
@@ -134,7 +134,7 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 		t.Logf("%d pushes, %s wait in the queue", pushed, mebibytes(int64(waiting)))
 	}
 
-	g := gateway(t, listen, nil, "--set=processors.profiles_dedup.window=5s")
+	g := gateway(t, listen, nil, "--set=processors.profiles_dedup.window="+window)
 	start := time.Now()
 	s.awaitFor(t, away+patience, "empty queue", func() bool { return s.metric(t, "otelcol_exporter_queue_size") == 0 })
 	t.Logf("the queue was empty after %s", time.Since(start).Round(time.Second))
