@@ -43,21 +43,29 @@ func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
 	if list, found := scope.Get(ListAttribute); found {
 		all, ok = parseList(list)
 	} else {
-		all = make([]Type, min(slices.Max(order)+1, len(profiles)))
-		ok = isOnto(order, len(all))
-		for i, at := range order {
-			if ok {
-				all[at] = profiles[i]
-			}
-		}
+		all, ok = typesOf(profiles, order)
 	}
-	ok = ok && len(all) <= maxTypes
-	for i, at := range order {
-		if !ok || at >= len(all) || all[at] != profiles[i] {
+	if !ok || len(all) > maxTypes {
+		return nil, nil
+	}
+	for i, t := range profiles {
+		if at := order[i]; at >= len(all) || all[at] != t {
 			return nil, nil
 		}
 	}
 	return all, order
+}
+
+// typesOf returns the sample types of a pprof of which all have a Profile.
+func typesOf(profiles []Type, order []int) (all []Type, ok bool) {
+	all = make([]Type, min(slices.Max(order)+1, len(profiles)))
+	if !isOnto(order, len(all)) {
+		return nil, false
+	}
+	for i, t := range profiles {
+		all[order[i]] = t
+	}
+	return all, true
 }
 
 func readOrder(scope pcommon.Map) (order []int, ok bool) {
