@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -35,6 +36,8 @@ var cgroupVersions = map[int]cgroupFiles{
 	2: {"memory.max", "memory.events"},
 }
 
+var containers atomic.Int64 // that this process has made
+
 // newContainer makes a container with a limit in bytes. It is removed at the end of the test.
 func newContainer(t *testing.T, limit int64) *container {
 	t.Helper()
@@ -42,7 +45,8 @@ func newContainer(t *testing.T, limit int64) *container {
 	parent, version, err := memoryCgroup()
 	if err == nil {
 		c.files = cgroupVersions[version]
-		c.dir, err = os.MkdirTemp(parent, "otelcol-profiles-test-")
+		c.dir = filepath.Join(parent, fmt.Sprintf("otelcol-profiles-test-%d-%d", os.Getpid(), containers.Add(1)))
+		err = os.Mkdir(c.dir, 0o755)
 	}
 	if err == nil {
 		t.Cleanup(func() { c.remove(t) })
