@@ -27,10 +27,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
+// otelprofProgram returns the path of the built program.
+func otelprofProgram(t *testing.T) string {
+	t.Helper()
+	return builtProgram(t, "OTELPROF_BIN", "otelprof", "make build")
+}
+
 // otelprof runs the built program, and returns its exit code, output, errors and peak memory in bytes.
 func otelprof(t *testing.T, args ...string) (code int, stdout, stderr string, peak int64) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), builtProgram(t, "OTELPROF_BIN", "otelprof", "make build"), args...)
+	command := exec.CommandContext(t.Context(), otelprofProgram(t), args...)
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
 	require.NoError(t, command.Start())

@@ -37,7 +37,7 @@ var pages = []struct {
 }{
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
 	{path: "docs/getting-started.md", frame: "main.compress", servers: 7, flameGraphs: 1},
-	{path: "docs/reading-output.md", frame: "runtime", servers: 3, flameGraphs: 1},
+	{path: "docs/reading-output.md", frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "config/README.md", section: "Run it", servers: 2},
 }
 
@@ -192,7 +192,8 @@ func newReader(t *testing.T, origin, frame string) *reader {
 var (
 	server       = regexp.MustCompile(`^([A-Z_]+=\S+[\s\\]+)*(make run|go run /tmp/tutorial/|bin/otelcol-profiles( --|$))`)
 	healthListen = regexp.MustCompile(`HEALTH_LISTEN=(\S+)`)
-	browser      = regexp.MustCompile(`^go tool pprof -http=(\S+)`)
+	browser      = regexp.MustCompile(`^(?:go tool pprof -http=(\S+)|bin/otelprof view .*--http (\S+))`)
+	top          = regexp.MustCompile(`^(go tool pprof -top( -cum)?|bin/otelprof top) [^-]*$`)
 )
 
 // do runs one command as the reader of the page does.
@@ -205,7 +206,7 @@ func (r *reader) do(t *testing.T, command string) {
 		r.directory = filepath.Join(r.directory, strings.TrimPrefix(command, "cd "))
 		// Go recognizes by its build ID that this program is up to date, and does not
 		// link it again.
-		r.shell(t, "mkdir -p bin && cp '"+program(t)+"' bin/")
+		r.shell(t, "mkdir -p bin && cp '"+program(t)+"' '"+otelprofProgram(t)+"' bin/")
 	case server.MatchString(command):
 		r.start(t, here)
 		ready := "http://localhost:13133"
@@ -219,18 +220,25 @@ func (r *reader) do(t *testing.T, command string) {
 	case browser.MatchString(command):
 		r.awaitFiles(t, here)
 		r.start(t, here)
-		r.await(t, "http://"+browser.FindStringSubmatch(command)[1]+"/ui/flamegraph", r.frame)
+		if match := browser.FindStringSubmatch(command); match[1] != "" {
+			r.await(t, "http://"+match[1]+"/ui/flamegraph", r.frame)
+		} else {
+			r.await(t, "http://"+match[2]+"/flamegraph", r.frame)
+		}
 		r.flameGraphs++
 		last := len(r.running) - 1
 		interrupt(t, r.running[last])
 		r.running = r.running[:last]
 	default:
 		r.awaitFiles(t, here)
+		if strings.HasPrefix(command, "bin/otelprof ls ") && len(r.running) > 0 {
+			r.awaitProfiles(t, command)
+		}
 		out := r.shell(t, here)
-		if regexp.MustCompile(`^go tool pprof -top( -cum)? [^-]`).MatchString(command) && !strings.Contains(out, r.frame) {
+		if top.MatchString(command) && !strings.Contains(out, r.frame) {
 			t.Errorf("%s does not show %s:\n%s", command, r.frame, out)
 		}
-		if strings.Contains(command, "| jq") && !regexp.MustCompile(`otelcol-profiles\tgoroutine\t[1-9]`).MatchString(out) {
+		if strings.Contains(command, "ls --json") && !regexp.MustCompile(`otelcol-profiles\tgoroutine\t[1-9]`).MatchString(out) {
 			t.Errorf("%s prints\n%s", command, out)
 		}
 	}
@@ -253,6 +261,19 @@ func (r *reader) awaitFiles(t *testing.T, command string) {
 			}
 		}
 	}
+}
+
+// awaitProfiles waits until ls finds a snapshot of the Collector, as a reader of the page does.
+func (r *reader) awaitProfiles(t *testing.T, command string) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
+		shell.Dir, shell.Env = r.directory, r.environment
+		if out, err := shell.Output(); err == nil && strings.Contains(string(out), "goroutine") {
+			return
+		}
+	}
+	t.Fatalf("%s finds nothing after %s\n%s", command, 2*patience, r.logs)
 }
 
 // shell runs a command until it ends, and requires that it succeeds.

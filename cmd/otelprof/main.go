@@ -106,6 +106,7 @@ files below it, and - for standard input.
 
 Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is selected; 2 for a
 wrong command line.`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(*cobra.Command, []string) {
@@ -118,6 +119,14 @@ wrong command line.`,
 	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
 	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat())
 	return root
+}
+
+// version is that of the module, as go install builds it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
 }
 
 // source finds the files of paths, which the caller reads. finish ends the progress bar.
