@@ -151,7 +151,7 @@ func TestViewServesThePagesOfPprofReadOnly(t *testing.T) {
 	}
 	status, body := request(http.MethodGet, "/download", "")
 	assert.Equal(t, http.StatusOK, status)
-	assert.EqualValues(t, 6e9, sumsOf(parse(t, []byte(body)))["cpu"])
+	assert.Equal(t, int64(6e9), sumsOf(parse(t, []byte(body)))["cpu"])
 	for _, path := range []string{"/source?f=.*", "/disasm?f=.*", "/saveconfig?config=x", "/deleteconfig?config=x", "/../etc/passwd"} {
 		status, _ := request(http.MethodGet, path, "")
 		assert.Equal(t, http.StatusNotFound, status, path)
@@ -204,14 +204,14 @@ func TestExitCodes(t *testing.T) {
 func TestConvertTakesTheFormatAndTheEndOfTheRange(t *testing.T) {
 	profiles := filepath.Join(exampleDirectory(t), "profiles")
 	p := parse(t, []byte(succeed(t, "convert", "--type", "cpu", "--from", "-2h", "--to", "-1h", "--to", "pprof", profiles)))
-	assert.EqualValues(t, 4e9, sumsOf(p)["cpu"])
+	assert.Equal(t, int64(4e9), sumsOf(p)["cpu"])
 }
 
 func TestDifferenceOfRangesIsScaled(t *testing.T) {
 	profiles := filepath.Join(exampleDirectory(t), "profiles")
 	code, folded, stderr := otelprof(t, "convert", "--to", "folded", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-3h", "--base-to", "-1h", profiles)
 	require.Equal(t, exitOK, code, stderr)
-	assert.Equal(t, "", folded, "2 s in one hour are as much as 4 s in two")
+	assert.Empty(t, folded, "2 s in one hour are as much as 4 s in two")
 	assert.Contains(t, stderr, "the base is multiplied by 0.5, the ratio of the lengths of the time ranges")
 
 	difference := succeed(t, "convert", "--to", "json", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-2h", "--base-to", "-1h", profiles)
@@ -355,7 +355,7 @@ func TestManyFiles_V1(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		require.NoError(t, os.WriteFile(name, data.Bytes(), 0o600))
 	}
-	assert.EqualValues(t, int64(files)*1e9, listedWithoutTime(t, dir)["cpu"])
+	assert.Equal(t, int64(files)*1e9, listedWithoutTime(t, dir)["cpu"])
 	profiletest.Injected(t, fmt.Sprintf("%d files", files))
 }
 

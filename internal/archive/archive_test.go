@@ -268,7 +268,7 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 		return append(binary.AppendUvarint([]byte{field<<3 | 2}, uint64(len(content))), content...)
 	}
 	bomb := nest(1, nest(2, nest(2, samples)))
-	deep := []byte{1<<3 | 0, 1}
+	deep := []byte{1 << 3, 1}
 	for range 5_000 {
 		deep = nest(5, nest(1, deep))
 	}

@@ -146,11 +146,12 @@ func encodingOf(record []byte) (Encoding, error) {
 	for fields.Next() {
 		otlp = otlp && fields.Type == wire.BytesType && (fields.Field == 1 || fields.Field == 2)
 	}
+	isMessage := fields.Err == nil
 	switch {
-	case fields.Err != nil && (len(record) < 8 || binary.LittleEndian.Uint32(record) != 0):
-		return "", fmt.Errorf("%w, and starts with %q", errUnknown, record[:min(len(record), 16)])
-	case fields.Err != nil:
+	case !isMessage && bytes.HasPrefix(record, make([]byte, 4)):
 		return legacyPprof, nil // a CPU profile of gperftools starts with a word of zeros
+	case !isMessage:
+		return "", fmt.Errorf("%w, and starts with %q", errUnknown, record[:min(len(record), 16)])
 	case otlp:
 		return OTLPProto, nil
 	default:

@@ -131,27 +131,23 @@ type recordReader struct {
 	streaming bool
 }
 
-// emit yields a record. It returns false if the caller wants no more.
-func (r *recordReader) emit(encoding Encoding, offset int64, data []byte) bool {
+// emit yields a record.
+func (r *recordReader) emit(encoding Encoding, offset int64, data []byte) {
 	r.number++
 	r.ended = !r.yield(&Record{
 		File: r.path, Number: r.number, Offset: offset, Encoding: encoding, Data: data, options: r.options,
 	}, nil)
-	return !r.ended
 }
 
 // fail yields an error of the next record, or of the file if it has none yet.
-func (r *recordReader) fail(err error) bool {
-	return r.failAt(-1, err)
-}
+func (r *recordReader) fail(err error) { r.failAt(-1, err) }
 
-func (r *recordReader) failAt(offset int64, err error) bool {
+func (r *recordReader) failAt(offset int64, err error) {
 	failed := &Error{File: r.path, Offset: offset, Err: withoutPath(err)}
 	if r.number++; r.number > 1 || offset >= 0 || r.streaming {
 		failed.Record = r.number
 	}
 	r.ended = !r.yield(nil, failed)
-	return !r.ended
 }
 
 // read yields the records of a file. An error concerns the rest of it.

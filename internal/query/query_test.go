@@ -176,7 +176,7 @@ func TestIntervalsAreSummed(t *testing.T) {
 	p, err := result.Pprof()
 	require.NoError(t, err)
 	assert.Equal(t, at(0).UnixNano(), p.TimeNanos)
-	assert.EqualValues(t, 20e9, p.DurationNanos, "the range, not the sum of the durations of two pods")
+	assert.Equal(t, int64(20e9), p.DurationNanos, "the range, not the sum of the durations of two pods")
 }
 
 func TestTheLastSnapshotOfEachResourceCounts(t *testing.T) {

@@ -40,10 +40,10 @@ func TestUnmarshalReadsStacksFromTheRoot(t *testing.T) {
 
 func TestUnmarshalNamesTheLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"a;b 1\nno value\n":             `line 2: value is "value": must be a whole number`,
-		"a;b\n":                         `line 1: "a;b": must be a stack, a space and a value`,
-		"a 9223372036854775807\na 1\n":  "line 2: the sum of the values of this stack overflows int64",
-		"a;b 1.5\n":                     `line 1: value is "1.5": must be a whole number`,
+		"a;b 1\nno value\n":              `line 2: value is "value": must be a whole number`,
+		"a;b\n":                          `line 1: "a;b": must be a stack, a space and a value`,
+		"a 9223372036854775807\na 1\n":   "line 2: the sum of the values of this stack overflows int64",
+		"a;b 1.5\n":                      `line 1: value is "1.5": must be a whole number`,
 		strings.Repeat("x", 5000) + "\n": `line 1: "` + strings.Repeat("x", 80) + `": must be`,
 	} {
 		_, err := (&foldedtranslator.Unmarshaler{}).UnmarshalProfiles([]byte(text))
