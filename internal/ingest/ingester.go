@@ -51,10 +51,11 @@ type Payload struct {
 	Modified  pcommon.Timestamp // last change of the file
 	Arrived   time.Time         // now if it is zero
 
-	// Transform replaces the translated profiles, which it may change; may be nil.
+	// Transform replaces the translated profiles, which it may change; may be nil. The
+	// reservation holds bytes for them. The result takes no more.
 	// Without any Profile then, nothing is passed on. It also returns the number of
 	// Profiles that it left out because they have no samples.
-	Transform func(pd pprofile.Profiles) (pprofile.Profiles, int, error)
+	Transform func(pd pprofile.Profiles, bytes int) (pprofile.Profiles, int, error)
 
 	Resent bool // an earlier attempt was measured already
 
@@ -190,13 +191,9 @@ func (in *Ingester) recovering(p Payload, do func() error) (err error) {
 	return do()
 }
 
-// keepMemory is the memory that leaving out Profiles takes, as a multiple of all of them:
-// a window, and the result.
-const keepMemory = 2
-
-// transformWork is how many times the work on a payload that of its Transform is expected
-// to take in addition.
-const transformWork = 3
+// transformWork is how many times the work on a payload it is expected to take with its
+// Transform.
+const transformWork = 2
 
 // Prepared is a translated payload that the next consumer has not got yet.
 type Prepared struct {
@@ -209,14 +206,13 @@ type Prepared struct {
 
 func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reservation) (*Prepared, error) {
 	start := time.Now()
-	t, err := in.translate(p, limit, r)
+	t, err := in.translate(p, limit, r.Resize)
 	if err == nil {
-		r.Keep()
 		if t.profiles.ProfileCount() == 0 {
 			t.empty = 1 // a pprof without sample types
 		}
 		if p.Transform != nil {
-			t.profiles, t.empty, err = p.Transform(t.profiles)
+			t.profiles, t.empty, err = p.Transform(t.take(), t.report.Bytes)
 		}
 	}
 	if err == nil {
@@ -225,7 +221,10 @@ func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reserv
 	if errors.Is(err, errTaken) {
 		return t, err
 	}
-	_ = r.Resize(0) // shrinking never fails
+	if err == nil {
+		_ = r.Resize(int64(t.report.Bytes)) // shrinking never fails
+		r.Keep()
+	}
 	if metrics := in.settings.Metrics; t.size > 0 && !p.Resent {
 		metrics.PayloadSize.Add(ctx, int64(t.size), metrics.Attributes)
 		metrics.TranslationDuration.Record(ctx, time.Since(start).Seconds(), metrics.Attributes)
@@ -234,6 +233,12 @@ func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reserv
 		in.obsreport.EndProfilesOp(in.obsreport.StartProfilesOp(ctx), format, 0, err)
 	}
 	return t, err
+}
+
+// take returns the profiles, which t then does not retain.
+func (t *Prepared) take() (pd pprofile.Profiles) {
+	pd, t.profiles = t.profiles, pprofile.NewProfiles()
+	return pd
 }
 
 // Pass calls the next consumer. If that rejects the payload, the error is a
@@ -285,28 +290,25 @@ func (t *Prepared) leaveOutEmpty(r *Reservation) (err error) {
 	case t.profiles.ProfileCount():
 		t.profiles = pprofile.NewProfiles()
 	default:
-		if err := r.Resize(keepMemory * int64(t.report.Bytes)); err != nil {
-			return err
-		}
 		hasSamples := func(p pprofile.Profile) bool { return p.Samples().Len() > 0 }
-		t.profiles, err = merge.Keep(t.profiles, &merge.Options{}, hasSamples)
+		t.profiles, err = Keep(t.take(), t.report.Bytes, &merge.Options{}, hasSamples, r.Resize)
 	}
 	return err
 }
 
-// Translate returns what Prepare passes to Transform, and its size in bytes, to which it
-// resizes the reservation.
-func (in *Ingester) Translate(p Payload, limit int, r *Reservation) (pprofile.Profiles, int, error) {
-	t, err := in.translate(p, limit, r)
+// Translate returns what Prepare passes to Transform, and its size in bytes, for which it has
+// called reserve in the end.
+func (in *Ingester) Translate(p Payload, limit int, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
+	t, err := in.translate(p, limit, reserve)
 	return t.profiles, t.report.Bytes, err
 }
 
-func (in *Ingester) translate(p Payload, limit int, r *Reservation) (t *Prepared, err error) {
+func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) error) (t *Prepared, err error) {
 	t = &Prepared{}
 	decompressed := int64(0) // bytes of p.Data, in addition to the body
 	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
 		decompressed = bytes
-		return r.Resize(bytes)
+		return reserve(bytes)
 	})
 	t.size = len(p.Data)
 	switch {
@@ -317,7 +319,7 @@ func (in *Ingester) translate(p Payload, limit int, r *Reservation) (t *Prepared
 	case bytes.HasPrefix(p.Data, []byte("FLR\x00")):
 		return t, ErrJFR
 	}
-	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data, func(bytes int64) error { return r.Resize(decompressed + bytes) })
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data, func(bytes int64) error { return reserve(decompressed + bytes) })
 	if err != nil {
 		return t, err
 	}
@@ -330,7 +332,7 @@ func (in *Ingester) translate(p Payload, limit int, r *Reservation) (t *Prepared
 	if t.outside, err = in.describe(t.profiles, p); err != nil {
 		return t, err
 	}
-	return t, r.Resize(int64(t.report.Bytes))
+	return t, reserve(int64(t.report.Bytes))
 }
 
 // describe writes the sender's information to resources, scopes and Profiles. It returns how

@@ -50,7 +50,7 @@ func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
 	in, seen := newTestIngester(t, consumertest.NewNop()), occurrences{}
 	for _, p := range payloads {
 		p.seen = seen
-		pd, _, err := in.Translate(p, 1<<20, NewInFlight(64<<20).Reserve(0))
+		pd, _, err := in.Translate(p, 1<<20, func(int64) error { return nil })
 		require.NoError(t, err)
 		for _, profile := range profilesOf(pd).All() {
 			all = append(all, profile.ProfileID())

@@ -89,7 +89,7 @@ func TestMissingTimesAreFilledIn(t *testing.T) {
 			translated, err := newTestIngester(t, consumertest.NewNop()).translate(Payload{
 				Data: timed(t, row.at, row.duration, append(row.timestamps, 0)...), Resource: pcommon.NewMap(),
 				TimeRange: row.given, Temporality: row.temporality, Modified: pcommon.Timestamp(row.modified), Arrived: time.Unix(0, arrived),
-			}, 1<<20, NewInFlight(64<<20).Reserve(0))
+			}, 1<<20, NewInFlight(64<<20).Reserve(0).Resize)
 			require.NoError(t, err)
 			for _, p := range profilesOf(translated.profiles).All() {
 				assert.EqualValues(t, row.wantAt, p.Time(), "time")

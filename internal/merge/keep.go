@@ -7,12 +7,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Keep returns the Profiles of pd that keep selects, and of the dictionary what they refer
-// to. It does not change pd.
-func Keep(pd pprofile.Profiles, options *Options, keep func(p pprofile.Profile) bool) (pprofile.Profiles, error) {
+// Keep returns a window with the Profiles of pd that keep selects, without the parts of the
+// dictionary that they do not refer to. It does not change pd, and the window does not retain it.
+func Keep(pd pprofile.Profiles, options *Options, keep func(p pprofile.Profile) bool) (*Window, error) {
 	payload, err := Prepare(pd, options)
 	if err != nil {
-		return pd, err
+		return nil, err
 	}
 	n := 0
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -24,8 +24,5 @@ func Keep(pd pprofile.Profiles, options *Options, keep func(p pprofile.Profile) 
 		}
 	}
 	w := NewWindow(options)
-	if err := w.Add(payload); err != nil {
-		return pd, err
-	}
-	return w.Emit(""), nil
+	return w, w.Add(payload)
 }

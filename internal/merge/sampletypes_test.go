@@ -64,10 +64,11 @@ func TestScopesMergeIfTheirSampleTypesAreEqual(t *testing.T) {
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum
 	whole := pprofOf(t, profiletest.HeapPprof(10, 1000, 2, 200))
-	part, err := Keep(whole, options, func(p pprofile.Profile) bool {
+	window, err := Keep(whole, options, func(p pprofile.Profile) bool {
 		return whole.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) == "alloc_space"
 	})
 	require.NoError(t, err)
+	part := window.Emit("")
 	order, list := orderAndList(part.ResourceProfiles().At(0).ScopeProfiles().At(0))
 	require.Equal(t, []any{int64(1)}, order)
 	require.Len(t, list, 4)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -18,10 +19,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
-
-// deltaMemory is the memory that computing a delta takes in addition to the profile, as a
-// multiple of the baseline as OTLP: that, a window of each, and the result.
-const deltaMemory = 3
 
 // baseline is the scrape that the next delta starts from.
 type baseline struct {
@@ -118,12 +115,12 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 // subtractBaseline replaces the cumulative Profiles of pd by their deltas. Without a
 // baseline of the same process it drops them. empty is the number of Profiles that are
 // left out because nothing has changed.
-func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (result pprofile.Profiles, empty int, err error) {
+func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
 	for sampleType, p := range profilesOf(pd) {
 		if !d.isCumulative(sampleType) {
 			continue
 		}
-		d.next = &baseline{target: p.Time(), at: d.at}
+		d.next = &baseline{body: d.body, target: p.Time(), at: d.at}
 		p.SetDurationNano(0)
 		for _, sample := range p.Samples().All() {
 			for _, v := range sample.Values().All() {
@@ -137,64 +134,86 @@ func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles) (result pprofile.Pr
 		return pd, 0, nil
 	}
 	if d.job.baseline != nil {
-		delta, err := d.delta(pd)
+		count := pd.ProfileCount()
+		result, err = d.delta(pd, bytes)
 		if err == nil {
 			d.isDelta = true
-			return delta, max(0, pd.ProfileCount()-delta.ProfileCount()), nil
+			return result, max(0, count-result.ProfileCount()), nil
 		}
 		if !errors.Is(err, merge.ErrRestarted) {
-			return pd, 0, err
+			return result, 0, err
 		}
 		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
 		d.settings.Metrics.ReceiverPprofBaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+		if pd, bytes, err = d.translate(d.next, d.held.Resize); err != nil { // delta has released it
+			return pd, 0, err
+		}
 	}
-	result, err = keepProfiles(pd, func(sampleType string) bool { return !d.isCumulative(sampleType) })
+	result, err = d.keepProfiles(pd, bytes, func(sampleType string) bool { return !d.isCumulative(sampleType) })
 	return result, 0, err
 }
 
-// delta is pd minus the baseline. The error wraps merge.ErrRestarted if they are of
-// different processes.
-func (d *deltaScrape) delta(pd pprofile.Profiles) (pprofile.Profiles, error) {
-	payload := d.job.payload(d.job.baseline.body, d.job.baseline.at)
+// translate translates a cumulative scrape.
+func (d *deltaScrape) translate(of *baseline, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
+	payload := d.job.payload(of.body, of.at)
 	payload.Temporality = deltas(payload.Temporality)
-	before, size, err := d.ingester.Translate(payload, d.limit, d.held)
+	return d.ingester.Translate(payload, d.limit, reserve)
+}
+
+// delta is pd minus the baseline. It releases pd once that is in a window, before it
+// translates the baseline. The error wraps merge.ErrRestarted if they are of different
+// processes.
+func (d *deltaScrape) delta(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, err error) {
+	held := int64(2 * endSize * pd.Dictionary().MappingTable().Len())
+	reserve := func(bytes int64) error { return d.held.Resize(held + bytes) }
+	if err := reserve(int64(bytes)); err != nil {
+		return pprofile.NewProfiles(), err
+	}
+	ends := endsOf(pd.Dictionary())
+	window, err := ingest.Merge(pd, bytes, mergeOptions, func(pprofile.Profile) bool { return true }, reserve)
 	if err == nil {
-		err = d.held.Resize(deltaMemory * int64(size))
+		held += int64(window.Size())
+		err = d.subtract(window, ends, reserve)
 	}
 	if err != nil {
-		return pd, err
+		return pprofile.NewProfiles(), err
+	}
+	return ingest.Emit(window, bytes, d.held.Resize)
+}
+
+// subtract subtracts the baseline from a window with the scrape, whose mappings have these
+// ends.
+func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, reserve func(bytes int64) error) error {
+	before, bytes, err := d.translate(d.job.baseline, reserve)
+	if err == nil {
+		err = reserve(2 * int64(bytes)) // as ingest.Merge
+	}
+	if err != nil {
+		return err
 	}
 	start, _ := interval(d.job.baseline, d.next)
 	for _, p := range profilesOf(before) {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
-	extendMappings(before.Dictionary(), pd.Dictionary())
-
-	window, err := newWindow(pd)
-	if err != nil {
-		return pd, err
-	}
+	extendMappings(before.Dictionary(), ends)
 	earlier, err := merge.Prepare(before, mergeOptions)
-	if err == nil {
-		err = window.Subtract(earlier, d.isCumulative)
-	}
 	if err != nil {
-		return pd, err
+		return err
 	}
-	return window.Emit(""), nil
+	return window.Subtract(earlier, d.isCumulative)
 }
 
 // setInterval sets the interval of deltas that the target computes: it answers with what
 // happened since it was last asked. The first answer has no known start and is dropped.
-func (d *deltaScrape) setInterval(pd pprofile.Profiles) (result pprofile.Profiles, empty int, err error) {
+func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
 	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == ingest.TemporalityDelta }
 	d.next = &baseline{at: d.at}
 	for _, p := range profilesOf(pd) {
 		d.next.target = p.Time()
 	}
 	if d.job.baseline == nil {
-		result, err = keepProfiles(pd, func(sampleType string) bool { return !isDelta(sampleType) })
+		result, err = d.keepProfiles(pd, bytes, func(sampleType string) bool { return !isDelta(sampleType) })
 		return result, 0, err
 	}
 	start, duration := interval(d.job.baseline, d.next)
@@ -221,24 +240,36 @@ func interval(last, next *baseline) (start pcommon.Timestamp, nanoseconds uint64
 	return max(end, elapsed+1) - elapsed, uint64(elapsed)
 }
 
-// extendMappings gives each mapping of before that is not in after the end that it has
-// there: the mappings of a process may grow.
-func extendMappings(before, after pprofile.ProfilesDictionary) {
-	type mapping struct {
-		start, end uint64
-		file       string
-	}
-	of := func(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
-		return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
-	}
-	ends := map[mapping]uint64{} // also by start and file alone
-	for _, m := range after.MappingTable().All() {
-		key := of(after, m)
+// mapping is where a file is mapped. The end may be 0, for any.
+type mapping struct {
+	start, end uint64
+	file       string
+}
+
+func mappingOf(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
+	return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
+}
+
+// endSize is about what an end takes in a map, in bytes.
+const endSize = 128
+
+// endsOf returns the ends of mappings, by mapping and by start and file alone.
+func endsOf(d pprofile.ProfilesDictionary) map[mapping]uint64 {
+	ends := map[mapping]uint64{}
+	for _, m := range d.MappingTable().All() {
+		key := mappingOf(d, m)
+		key.file = strings.Clone(key.file) // without the other strings of d
 		ends[key] = key.end
 		ends[mapping{start: key.start, file: key.file}] = key.end
 	}
+	return ends
+}
+
+// extendMappings gives each mapping of before that is not in the scrape after it the end that
+// it has there: the mappings of a process may grow.
+func extendMappings(before pprofile.ProfilesDictionary, ends map[mapping]uint64) {
 	for _, m := range before.MappingTable().All() {
-		key := of(before, m)
+		key := mappingOf(before, m)
 		if _, same := ends[key]; same {
 			continue
 		}

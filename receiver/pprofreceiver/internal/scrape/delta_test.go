@@ -598,3 +598,32 @@ func TestBaselinesAreBounded(t *testing.T) {
 	assert.Len(t, s.scrape(more(2), time.Now()), 2)
 	assert.Len(t, s.scrape(more(3), time.Now()), 4)
 }
+
+// A delta needs at most two and a half times the memory of the profile as OTLP: a window
+// replaces the profile before the baseline is translated. So does the first scrape, and
+// one after a restart.
+func TestDeltasReserveLittleMemory_M1(t *testing.T) {
+	tested := 0
+	for _, file := range profiletest.Corpus(t) {
+		if !strings.Contains(file.Name, "heap") {
+			continue
+		}
+		tested++
+		data, err := pproftranslator.Decompress(file.Data, 64<<20)
+		require.NoError(t, err)
+		_, report, err := (&pproftranslator.Unmarshaler{}).UnmarshalReport(data, nil)
+		require.NoError(t, err)
+		s := newSeries(t, "heap", nil)
+		const steps = 128 << 10 // by which reservations grow
+		s.scraper.settings.InFlight = ingest.NewInFlight(2 * (int64(report.Bytes)*5/2 + steps))
+		at := time.Unix(1_800_000_000, 0)
+		s.scrape(data, at)
+		s.scrape(data, at.Add(time.Minute))
+		require.Zero(t, s.restarts())
+		less := parsed(t, data)
+		less.Sample = less.Sample[1:]
+		s.scrape(plain(t, less), at.Add(2*time.Minute))
+		require.LessOrEqual(t, s.restarts(), 1)
+	}
+	assert.NotZero(t, tested)
+}

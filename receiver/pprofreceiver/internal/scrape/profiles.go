@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -32,17 +33,9 @@ func sampleTypeOf(pd pprofile.Profiles, p pprofile.Profile) string {
 
 var mergeOptions = &merge.Options{DropZeroSamples: true}
 
-// newWindow returns a window with the profiles of one pprof.
-func newWindow(pd pprofile.Profiles) (*merge.Window, error) {
-	window := merge.NewWindow(mergeOptions)
-	payload, err := merge.Prepare(pd, mergeOptions)
-	if err != nil {
-		return nil, err
-	}
-	return window, window.Add(payload)
-}
-
-// keepProfiles drops the Profiles of other sample types from a translated pprof.
-func keepProfiles(pd pprofile.Profiles, keep func(sampleType string) bool) (pprofile.Profiles, error) {
-	return merge.Keep(pd, mergeOptions, func(p pprofile.Profile) bool { return keep(sampleTypeOf(pd, p)) })
+// keepProfiles drops the Profiles of other sample types from a translated pprof of this
+// memory in bytes.
+func (d *deltaScrape) keepProfiles(pd pprofile.Profiles, bytes int, keep func(sampleType string) bool) (pprofile.Profiles, error) {
+	selected := func(p pprofile.Profile) bool { return keep(sampleTypeOf(pd, p)) }
+	return ingest.Keep(pd, bytes, mergeOptions, selected, d.held.Resize)
 }
