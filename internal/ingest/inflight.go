@@ -26,8 +26,8 @@ var errTaken = errors.New("others hold the bytes that this payload needs")
 // MustRestart reports whether err is for Reservation.Work, which handles it.
 func MustRestart(err error) bool { return errors.Is(err, errTaken) }
 
-// InFlight bounds the bytes that all payloads of a receiver hold at a time, in all its
-// sections. Of the limit,
+// InFlight bounds the bytes that all payloads of the receivers that share it hold at a time, in
+// all their sections. Of the limit,
 //
 //   - at most a quarter holds the bodies that are arriving or wait for their turn,
 //   - at most a quarter holds the baselines of scrapes,

@@ -43,8 +43,8 @@ type Config struct {
 
 	// MaxInFlight limits the memory of all profiles in progress, in all sections, from the
 	// first byte of a profile until the next component has answered. One request, scrape or
-	// file may take half of it. A share is that of the memory limit of the process.
-	// Default: 25%.
+	// file may take half of it. A share is that of the memory limit of the process. All
+	// pprof receivers of a process with the same value share it. Default: 25%.
 	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 
 	// ResourceAttributes are set on the resource of every profile, unless the request,

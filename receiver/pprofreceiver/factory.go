@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/xreceiver"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -25,5 +26,6 @@ func NewFactory() receiver.Factory {
 }
 
 func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
-	return newReceiver(set, cfg.(*Config), next)
+	config := cfg.(*Config)
+	return newReceiver(set, config, ingest.SharedInFlight(int64(config.MaxInFlight)), next)
 }

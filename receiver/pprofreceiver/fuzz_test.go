@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
@@ -50,7 +51,7 @@ func FuzzRequests(f *testing.F) {
 		violations = append(violations, conformance.Check(pd).Violations()...)
 		return nil
 	})
-	r, err := newReceiver(settings(telemetry), cfg, next)
+	r, err := newReceiver(settings(telemetry), cfg, ingest.NewInFlight(int64(cfg.MaxInFlight)), next)
 	require.NoError(f, err)
 	require.NoError(f, r.Start(context.Background(), componenttest.NewNopHost()))
 	f.Cleanup(func() {

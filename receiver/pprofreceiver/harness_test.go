@@ -30,6 +30,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
@@ -79,7 +80,7 @@ func newTestReceiver(t *testing.T, yaml string, next xconsumer.Profiles) *testRe
 	set := settings(telemetry)
 	core, logs := observer.New(zapcore.DebugLevel)
 	set.Logger = zap.New(core)
-	r, err := newReceiver(set, cfg, next)
+	r, err := newReceiver(set, cfg, ingest.NewInFlight(int64(cfg.MaxInFlight)), next)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)

@@ -150,7 +150,7 @@ func benchServer(b *testing.B, next xconsumer.Profiles) (*httpserver.Server, *in
 	telemetry := componenttest.NewTelemetry()
 	set := settings(telemetry)
 	set.TracerProvider = noop.NewTracerProvider() // the other keeps every span
-	r, err := newReceiver(set, cfg, next)
+	r, err := newReceiver(set, cfg, ingest.NewInFlight(int64(cfg.MaxInFlight)), next)
 	require.NoError(b, err)
 	require.NoError(b, r.Start(b.Context(), componenttest.NewNopHost()))
 	b.Cleanup(func() {

@@ -40,12 +40,11 @@ type section struct {
 	component.Component
 }
 
-func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*pprofReceiver, error) {
+func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, next xconsumer.Profiles) (*pprofReceiver, error) {
 	telemetry, err := metadata.NewTelemetry(set.TelemetrySettings, set.ID)
 	if err != nil {
 		return nil, err
 	}
-	inFlight := ingest.NewInFlight(int64(cfg.MaxInFlight)) // for all sections
 	r := &pprofReceiver{telemetry: telemetry, inFlight: inFlight}
 	var errs []error
 	add := func(key string, c component.Component, err error) {

@@ -21,10 +21,14 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/collector/receiver/xreceiver"
 	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 func consumer(t *testing.T, consume xconsumer.ConsumeProfilesFunc) xconsumer.Profiles {
@@ -190,3 +194,17 @@ var (
 	doormanID        = component.MustNewID("doorman")
 	attributeEncoder = attribute.DefaultEncoder()
 )
+
+// receiver_creator makes a receiver for each target: together they have one limit.
+func TestReceiversShareMaxInFlight(t *testing.T) {
+	create := func(yaml string) *ingest.InFlight {
+		cfg, err := loadConfig(yaml)
+		require.NoError(t, err)
+		r, err := NewFactory().(xreceiver.Factory).CreateProfiles(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+		require.NoError(t, err)
+		return r.(*pprofReceiver).inFlight
+	}
+	first := create("max_in_flight: 23MiB\nserver:")
+	assert.Same(t, first, create("max_in_flight: 23MiB\nremote: {endpoint: 'http://localhost:6060/debug/pprof'}"))
+	assert.NotSame(t, first, create("max_in_flight: 24MiB\nserver:"))
+}

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -51,7 +52,7 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 		require.NoError(t, err)
 		set := settings(telemetry)
 		set.ID = component.NewIDWithName(metadata.Type, name)
-		r, err := newReceiver(set, cfg, newSink(t))
+		r, err := newReceiver(set, cfg, ingest.NewInFlight(int64(cfg.MaxInFlight)), newSink(t))
 		require.NoError(t, err)
 		b := &testReceiver{pprofReceiver: r, server: sectionOf[*httpserver.Server](r), t: t, client: &http.Client{Transport: &http.Transport{}}, telemetry: telemetry}
 		require.NoError(t, b.Start(context.Background(), componenttest.NewNopHost()))

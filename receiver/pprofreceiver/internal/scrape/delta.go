@@ -81,10 +81,7 @@ func (d *deltaScrape) ingest(ctx context.Context) error {
 // advance makes the scrape the baseline. Without room for its body there is none.
 func (d *deltaScrape) advance(ctx context.Context) error {
 	inFlight := d.settings.InFlight
-	if last := d.job.baseline; last != nil {
-		inFlight.FreeBaseline(int64(len(last.body)))
-	}
-	d.job.baseline = nil
+	d.job.forget(inFlight)
 	if d.job.cumulative {
 		size := int64(len(d.body))
 		err := inFlight.Baseline(ctx, size)
@@ -98,6 +95,14 @@ func (d *deltaScrape) advance(ctx context.Context) error {
 	}
 	d.job.baseline = d.next
 	return nil
+}
+
+// forget drops the baseline, if there is one.
+func (j *job) forget(inFlight *ingest.InFlight) {
+	if j.baseline != nil {
+		inFlight.FreeBaseline(int64(len(j.baseline.body)))
+		j.baseline = nil
+	}
 }
 
 // lost records that the target answered at this time but the answer was lost. If the

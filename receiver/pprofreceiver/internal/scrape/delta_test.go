@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -597,6 +598,12 @@ func TestBaselinesAreBounded(t *testing.T) {
 	inFlight.FreeBaseline(others)
 	assert.Len(t, s.scrape(more(2), time.Now()), 2)
 	assert.Len(t, s.scrape(more(3), time.Now()), 4)
+
+	// Other receivers of the process share the limit.
+	s.scraper.cancel = func() {}
+	s.scraper.client = http.DefaultClient
+	require.NoError(t, s.scraper.Shutdown(t.Context()))
+	assert.Zero(t, inFlight.InUse(), "after Shutdown")
 }
 
 // A delta needs at most two and a half times the memory of the profile as OTLP: a window

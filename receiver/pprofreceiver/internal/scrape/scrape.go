@@ -136,6 +136,9 @@ func (s *Scraper) Shutdown(context.Context) error {
 	}
 	s.cancel()
 	s.running.Wait()
+	for _, job := range s.jobs {
+		job.forget(s.settings.InFlight)
+	}
 	s.client.CloseIdleConnections()
 	return nil
 }
