@@ -205,6 +205,6 @@ func TestReceiversShareMaxInFlight(t *testing.T) {
 		return r.(*pprofReceiver).inFlight
 	}
 	first := create("max_in_flight: 23MiB\nserver:")
-	assert.Same(t, first, create("max_in_flight: 23MiB\nremote: {endpoint: 'http://localhost:6060/debug/pprof'}"))
+	assert.Same(t, first, create("max_in_flight: 23MiB\nremote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}"))
 	assert.NotSame(t, first, create("max_in_flight: 24MiB\nserver:"))
 }
