@@ -21,6 +21,10 @@ import (
 // driverMutex guards driver.PProf, which keeps its settings in variables of the process.
 var driverMutex sync.Mutex
 
+// defaultNodes makes pprof choose the number of functions by itself. Its settings stay from one call to
+// the next, so each call states all that another may have changed.
+const defaultNodes = -1
+
 // TopOptions select what Top prints.
 type TopOptions struct {
 	// Nodes is how many functions to print; 0 is pprof's default.
@@ -31,14 +35,14 @@ type TopOptions struct {
 
 // Top writes the functions of p by flat or cumulative value, as go tool pprof -top does.
 func Top(w io.Writer, p *profile.Profile, options TopOptions) error {
-	flags := []string{"-top", "-output=top"}
+	sort, nodes := "-flat", defaultNodes
 	if options.Cumulative {
-		flags = append(flags, "-cum")
+		sort = "-cum"
 	}
 	if options.Nodes > 0 {
-		flags = append(flags, "-nodecount="+strconv.Itoa(options.Nodes))
+		nodes = options.Nodes
 	}
-	return run(p, flags, &driver.Options{Writer: writer{w}})
+	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + strconv.Itoa(nodes)}, &driver.Options{Writer: writer{w}})
 }
 
 // run calls pprof with flags.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/pprof/driver"
@@ -27,7 +28,7 @@ const hidden = `<style>#list, #disasm, #config, #action-source, #action-source-t
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
 func Handler(p *profile.Profile) (http.Handler, error) {
 	mux := http.NewServeMux()
-	err := run(p, []string{"-http=localhost:0", "-no_browser"}, &driver.Options{
+	err := run(p, []string{"-http=localhost:0", "-no_browser", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{
 		HTTPServer: func(args *driver.HTTPServerArgs) error {
 			for path, handler := range args.Handlers {
 				if path == "/" {
