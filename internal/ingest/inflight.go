@@ -154,9 +154,9 @@ func (f *InFlight) Baseline(ctx context.Context, bytes int64) error {
 
 // FreeBaseline returns the bytes of a baseline.
 func (f *InFlight) FreeBaseline(bytes int64) {
+	f.count(-bytes) // first, so that bytes that another takes are not counted twice
 	f.work.Release(bytes)
 	f.baselines.Release(bytes)
-	f.count(-bytes)
 }
 
 // Reservation is the part of the limit that one request, scrape or file holds: for its
@@ -265,9 +265,10 @@ func (r *Reservation) grant(ctx context.Context, bytes int64) error {
 
 // release returns the granted bytes beyond those that are to be held.
 func (r *Reservation) release(held int64) {
-	r.limit.work.Release(r.granted - held)
-	r.limit.count(held - r.granted)
+	freed := r.granted - held
 	r.granted, r.held, r.kept, r.peak = held, held, min(r.kept, held), held
+	r.limit.count(-freed) // first, as in FreeBaseline
+	r.limit.work.Release(freed)
 }
 
 // Keep retains all bytes held so far until the end of the work. Resize then counts from

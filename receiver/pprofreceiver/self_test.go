@@ -10,6 +10,7 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,15 +51,10 @@ func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]map[st
 func TestSelf(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, "self: {collection_interval: 200ms, cpu_duration: 100ms}\nresource_attributes: {host.name: here}", next)
-	stop := make(chan struct{})
-	defer close(stop)
+	var stop atomic.Bool
+	defer stop.Store(true)
 	go func() { // CPU time, without which there is no profile of it
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for !stop.Load() {
 		}
 	}()
 	want := map[string]map[string]string{

@@ -75,7 +75,6 @@ func measure(t *testing.T, data []byte, limits Limits) (m measured) {
 	require.NoError(t, err)
 	m.alive = heap() - before
 	runtime.KeepAlive(d)
-	d = nil
 	m.reservedOutput, m.profile = int64(report.Bytes), heap()-before
 	runtime.KeepAlive(pd)
 	runtime.KeepAlive(data)
