@@ -144,7 +144,7 @@ func TestDistinctStringsStayWithinMemory_P5(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestManyStringsProcess$", "-test.timeout=20m")
 	total, memory := profiletest.Rounds(t, 400_000, 10_000_000), "GOMEMLIMIT=128MiB"
-	if raceEnabled { // its memory is not what counts, and a limit only makes it slow
+	if profiletest.RaceEnabled { // its memory is not what counts, and a limit only makes it slow
 		total, memory = 200_000, "GOMEMLIMIT=off"
 	}
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envStrings, total), memory)
@@ -155,7 +155,7 @@ func TestDistinctStringsStayWithinMemory_P5(t *testing.T) {
 	peak, err := strconv.Atoi(string(found[1]))
 	require.NoError(t, err)
 	profiletest.Injected(t, fmt.Sprintf("%d distinct strings, peak RSS %d MiB", total, peak>>10))
-	if !raceEnabled {
+	if !profiletest.RaceEnabled {
 		require.Less(t, peak, 192<<10)
 	}
 }

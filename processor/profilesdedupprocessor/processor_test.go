@@ -542,7 +542,7 @@ func TestDuplicatesTakeFewAllocations(t *testing.T) {
 		allocations := testing.AllocsPerRun(20, func() { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) })
 		require.NoError(t, p.Shutdown(t.Context()))
 		t.Logf("identified %t: %.0f allocations", identified, allocations)
-		if !raceEnabled {
+		if !profiletest.RaceEnabled {
 			require.Less(t, allocations, 100.0)
 		}
 	}
