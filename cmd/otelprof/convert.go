@@ -86,7 +86,7 @@ func (c *comparison) formatAndEnd(to []string) (format string, err error) {
 		}
 	}
 	if format == "" {
-		return "", usage("--to is %q: must be one of %s", to, strings.Join(formats, ", "))
+		return "", usage("--to is %q: must be one of %s; a second --to is the end of the time range", to, strings.Join(formats, ", "))
 	}
 	return format, nil
 }

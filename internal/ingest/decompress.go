@@ -242,7 +242,7 @@ func decompressGzip(buf []byte, limit int) ([]byte, error) {
 	}
 	defer gzipReaders.Put(z)
 	if err := z.Reset(bytes.NewReader(buf)); err != nil {
-		return nil, fmt.Errorf("gzip: %w", err)
+		return nil, err // it begins with "gzip: "
 	}
 	return readLimited("gzip", z, limit)
 }

@@ -96,7 +96,7 @@ func (f *InFlight) count(bytes int64) {
 
 // tooLarge is the error of a payload that can never be taken.
 func tooLarge(what string, limit, got int64, share string) error {
-	return fmt.Errorf("%w, %s of max_in_flight: send smaller profiles, or raise max_in_flight and the memory of the collector",
+	return fmt.Errorf("%w, %s of max_in_flight: send smaller profiles, compressed, or raise max_in_flight and the memory of the collector",
 		&pproftranslator.LimitError{What: what, Limit: limit, Got: got}, share)
 }
 

@@ -88,15 +88,12 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 		if samePeriodType(p, pprofs[0]) {
 			continue
 		}
-		groups = map[string][]string{}
-		for _, p := range pprofs {
-			for _, t := range p.SampleType {
-				if p.PeriodType != nil && !slices.Contains(groups[p.PeriodType.Type], t.Type) {
-					groups[p.PeriodType.Type] = append(groups[p.PeriodType.Type], t.Type)
-				}
-			}
+		// The period types tell what is what, but only the sample types can be selected.
+		e := &TypesError{}
+		for _, samples := range groups {
+			e.Types = samples
 		}
-		return nil, typesError(groups)
+		return nil, e
 	}
 	unite(pprofs)
 	start, end := span(pprofs)
@@ -126,7 +123,11 @@ func span(pprofs []*profile.Profile) (start, end int64) {
 func typesError(groups map[string][]string) error {
 	e := &TypesError{}
 	for typ, samples := range groups {
-		e.Types = append(e.Types, fmt.Sprintf("%s (%s)", typ, strings.Join(samples, ", ")))
+		if typ == "" { // unknown: each can be selected by its sample type
+			e.Types = append(e.Types, ":"+strings.Join(samples, ", :"))
+		} else {
+			e.Types = append(e.Types, fmt.Sprintf("%s (%s)", typ, strings.Join(samples, ", ")))
+		}
 	}
 	slices.Sort(e.Types)
 	return e

@@ -81,7 +81,7 @@ func rejectionOf(err error) *Rejection {
 	case errors.Is(err, ingest.ErrInFlightLimit):
 		return &Rejection{http.StatusTooManyRequests, "in_flight_limit", err.Error()}
 	case errors.As(err, &bodySize):
-		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes"}
+		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes, the least of max_request_body_size and max_decompressed_size"}
 	case errors.As(err, &limit):
 		return &Rejection{http.StatusRequestEntityTooLarge, "limit", err.Error()}
 	case errors.Is(err, ingest.ErrJFR):
