@@ -118,7 +118,7 @@ func smallPushesBeside(t *testing.T, c *member, what string, do func()) (pushed,
 }
 
 // TestSidecarStaysWithinItsContainer_M1 pushes valid profiles of all sizes to the shipped sidecar,
-// whose gateway is away. Each is accepted or too large for good, small pushes are always accepted
+// whose gateway is away. Each is accepted or rejected permanently, small pushes are always accepted
 // soon, and the process stays within its container.
 func TestSidecarStaysWithinItsContainer_M1(t *testing.T) {
 	// Not beside other tests: five retries are a bound on the time.

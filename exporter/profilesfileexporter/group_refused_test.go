@@ -63,7 +63,7 @@ func TestGroupWithoutDirectoryParksNoConsumer(t *testing.T) {
 }
 
 // TestRefusalsAreToldOnce: what is refused of a payload is counted and logged once, though
-// the rest comes again because the disk did not take it.
+// the rest is sent again because the disk did not take it.
 func TestRefusalsAreToldOnce(t *testing.T) {
 	cfg := pprofConfig(t)
 	cfg.GroupBy = []string{"service.name"}

@@ -70,7 +70,7 @@ func (s *fileStorage) open(ctx context.Context, path string, kind component.Kind
 }
 
 // check returns what is damaged in the file at path. It leaves alone what contrib's extension
-// reports by itself: a missing, empty or unreadable file, another process that uses it, and
+// reports: a missing, empty or unreadable file, another process that uses it, and
 // what is no regular file.
 func check(path string) (damage, err error) {
 	info, err := os.Stat(path)

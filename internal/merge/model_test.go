@@ -61,7 +61,7 @@ func header(e profiletest.Expanded) string {
 	return fmt.Sprintf("%q %#v", all, all) // neither of these alone tells all values apart
 }
 
-// slot is the slot of e. Its length is told by the period: see inSlots.
+// slot is the slot of e. The period states its length: see inSlots.
 func (m *model) slot(e *profiletest.Expanded) string {
 	if m.options.SlotLength == 0 || e.Time == 0 {
 		return ""

@@ -109,9 +109,9 @@ func (b *testReceiver) peaks(do func()) (heap, inFlight int64) {
 	return heap, inFlight
 }
 
-// arrival is a way in for profiles: what it needs of the configuration, and how all of them
+// wayIn is a way in for profiles: what it needs of the configuration, and how all of them
 // arrive by it and are checked.
-type arrival struct {
+type wayIn struct {
 	yaml string
 	all  func(t *testing.T, b *testReceiver)
 }
@@ -122,9 +122,9 @@ func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
 	const limit = 16 << 20
 	const sizes = "max_decompressed_size: 1MiB"
 	bombs := tinyEntries(t, 1<<20)
-	ways := map[string]arrival{}
+	ways := map[string]wayIn{}
 	for _, w := range protocols {
-		ways[w.name] = arrival{"", func(t *testing.T, b *testReceiver) {
+		ways[w.name] = wayIn{"", func(t *testing.T, b *testReceiver) {
 			t.Helper()
 			isTemporary := func(got answer) bool { return got.header.Get("Retry-After") != "" }
 			var sending sync.WaitGroup
@@ -160,7 +160,7 @@ func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
 	for name := range bombs {
 		yaml += "    - endpoint: '" + target.URL + "/" + strings.ReplaceAll(name, " ", "%20") + "'\n"
 	}
-	ways["scrape"] = arrival{yaml, func(t *testing.T, b *testReceiver) {
+	ways["scrape"] = wayIn{yaml, func(t *testing.T, b *testReceiver) {
 		t.Helper()
 		assert.Eventually(t, func() bool { return b.outcomes("")["success"]+b.outcomes("")["too_large"] >= 3*len(bombs) }, time.Minute, time.Millisecond)
 		outcomes := b.outcomes("")
@@ -172,7 +172,7 @@ func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
 	for name, bomb := range bombs {
 		writeFile(t, filepath.Join(dir, name+".gz"), bomb, time.Now().Add(-time.Hour))
 	}
-	ways["file"] = arrival{fileYAML(dir, ", "+sizes), func(t *testing.T, b *testReceiver) {
+	ways["file"] = wayIn{fileYAML(dir, ", "+sizes), func(t *testing.T, b *testReceiver) {
 		t.Helper()
 		ended := func() (n int) {
 			for _, files := range b.fileOutcomes() {
