@@ -4,9 +4,9 @@
 package archive
 
 import (
-	"slices"
-
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
 // SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
@@ -14,20 +14,11 @@ import (
 var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate"}
 
 // Snapshot reports whether p is a snapshot or cumulative: a state at its time, which is not
-// summed over time. It applies the rule of internal/merge to a Profile.
+// summed over time.
 func Snapshot(dict pprofile.ProfilesDictionary, p pprofile.Profile) bool {
-	switch Temporality(dict, p) {
-	case "delta":
-		return false
-	case "cumulative", "instant":
-		return true
-	}
-	sampleType, periodType := textAt(dict, p.SampleType().TypeStrindex()), textAt(dict, p.PeriodType().TypeStrindex())
-	return p.DurationNano() == 0 && !isTime(sampleType) && !isTime(periodType) || slices.Contains(SnapshotSampleTypes, sampleType)
+	return merge.IsSnapshot(Temporality(dict, p), textAt(dict, p.SampleType().TypeStrindex()),
+		textAt(dict, p.PeriodType().TypeStrindex()), p.DurationNano(), SnapshotSampleTypes)
 }
-
-// isTime reports whether a type counts what happens as time passes, even if no duration is stated.
-func isTime(typ string) bool { return typ == "cpu" || typ == "wall" }
 
 // Temporality returns the attribute profile.temporality of p: delta, cumulative, instant or nothing.
 func Temporality(dict pprofile.ProfilesDictionary, p pprofile.Profile) string {

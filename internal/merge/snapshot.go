@@ -14,18 +14,24 @@ import (
 // cumulative or instant.
 const attrTemporality = "profile.temporality"
 
-// isSnapshot reports whether the values of p are a state at its time, and not what
-// happened during its duration.
+// isSnapshot is IsSnapshot for p.
 func (w *Window) isSnapshot(p pprofile.Profile, key profileKey) bool {
-	switch w.tables.SetString(key.attributes, attrTemporality) {
+	return IsSnapshot(w.tables.SetString(key.attributes, attrTemporality), w.tables.StringAt(key.sampleType),
+		w.tables.StringAt(key.periodType), p.DurationNano(), w.options.SnapshotSampleTypes)
+}
+
+// IsSnapshot reports whether the values of a Profile are a state at its time, and not what
+// happened during its duration in nanoseconds. temporality is its attribute
+// profile.temporality. Without a known one, Profiles of the sample types snapshotTypes are
+// snapshots, and those without a duration unless a type is a time.
+func IsSnapshot(temporality, sampleType, periodType string, duration uint64, snapshotTypes []string) bool {
+	switch temporality {
 	case "delta":
 		return false
 	case "cumulative", "instant":
 		return true
 	}
-	sampleType := w.tables.StringAt(key.sampleType)
-	return p.DurationNano() == 0 && !isTime(sampleType) && !isTime(w.tables.StringAt(key.periodType)) ||
-		slices.Contains(w.options.SnapshotSampleTypes, sampleType)
+	return duration == 0 && !isTime(sampleType) && !isTime(periodType) || slices.Contains(snapshotTypes, sampleType)
 }
 
 // isTime reports whether values of a type add up as time passes, also if no duration is
