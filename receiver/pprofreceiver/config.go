@@ -117,8 +117,13 @@ func defaultServerConfig() ServerConfig {
 	}
 }
 
-// Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+// Unmarshal reads the configuration strictly, also that of contrib's receiver.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := acceptContribKeys(conf); err != nil {
+		return err
+	}
+	return strictconfig.Unmarshal(conf, c)
+}
 
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {

@@ -1,0 +1,67 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// acceptContribKeys rewrites the keys of contrib's pprof receiver that have another name or
+// place here, so that its configurations work unchanged:
+//
+//   - Each section may have initial_delay, which has no effect.
+//   - In file, collection_interval is poll_interval.
+//   - protocols.http is server.
+//   - Without a section, as before v0.153, the keys belong to file if include is among
+//     them, otherwise to self.
+//
+// A key that cannot be rewritten stays, and is rejected as unknown. A top-level endpoint is
+// never rewritten: the receiver creator adds one to every receiver that accepts it.
+func acceptContribKeys(conf *confmap.Conf) error {
+	rewritten := map[string]any{}
+	move := func(from, to string) {
+		if conf.IsSet(from) && !conf.IsSet(to) {
+			rewritten[to] = conf.Get(from)
+			conf.Delete(from)
+		}
+	}
+	sections := []string{"server", "remote", "file", "self", "protocols"}
+	if !slices.ContainsFunc(sections, conf.IsSet) {
+		section := "self"
+		if conf.IsSet("include") {
+			section = "file"
+			move("include", "file::include")
+		} else {
+			move("block_profile_fraction", "self::block_profile_fraction")
+			move("mutex_profile_fraction", "self::mutex_profile_fraction")
+		}
+		move("collection_interval", section+"::collection_interval")
+		move("initial_delay", section+"::initial_delay")
+	} else {
+		move("protocols::http", "server")
+		if protocols, ok := conf.Get("protocols").(map[string]any); ok && len(protocols) == 0 {
+			conf.Delete("protocols")
+		}
+	}
+	if err := conf.Merge(confmap.NewFromStringMap(rewritten)); err != nil {
+		return err
+	}
+
+	clear(rewritten)
+	move("file::collection_interval", "file::poll_interval")
+	for _, section := range sections[1:4] {
+		key := section + "::initial_delay"
+		if _, err := time.ParseDuration(fmt.Sprint(conf.Get(key))); err == nil {
+			conf.Delete(key)
+			if !conf.IsSet(section) { // it was the only key
+				rewritten[section] = nil
+			}
+		}
+	}
+	return conf.Merge(confmap.NewFromStringMap(rewritten))
+}
