@@ -30,7 +30,7 @@ func TestPprofFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files, err := filepath.Glob(filepath.Join(c.files, strings.ReplaceAll(p.service, "/", "%2F"), "profiles-*.pprof.pb.gz"))
+			files, err := filepath.Glob(filepath.Join(c.files, strings.ReplaceAll(p.service, "/", "%2F"), "*.pprof.pb.gz"))
 			if err != nil || len(files) == 0 {
 				t.Fatalf("no file of %s in %s: %v", p.service, c.files, err)
 			}
@@ -59,6 +59,38 @@ func TestPprofFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPprofFilesOfOneTypeMerge: one directory has profiles of several types, and `go tool pprof` opens
+// all files of each, as the documentation says.
+func TestPprofFilesOfOneTypeMerge(t *testing.T) {
+	parallel(t)
+	c := start(t, "0s", "    format: pprof")
+	pushed := payloads(t)
+	for range 2 {
+		for _, p := range pushed {
+			c.push(t, p.service, p.data)
+		}
+	}
+	c.stop(t)
+	files, err := filepath.Glob(filepath.Join(c.files, "*.pprof.pb.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string][]string{}
+	for _, path := range files {
+		profileType, _, _ := strings.Cut(filepath.Base(path), "-20")
+		types[profileType] = append(types[profileType], path)
+	}
+	if len(types) < 2 {
+		t.Fatalf("files of %d types, want several: %q", len(types), files)
+	}
+	for profileType, files := range types {
+		top := requireTool(t, "go", append([]string{"tool", "pprof", "-top", "-nodecount=3"}, files...)...)
+		if !bytes.Contains(top, []byte("flat%")) {
+			t.Errorf("%s: go tool pprof says %s", profileType, top)
+		}
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -33,6 +35,7 @@ type fileExporter struct {
 	instance  metric.MeasurementOption // the id, as an attribute of all metrics
 	marshal   marshalFunc
 	logOther  sync.Once
+	logClosed atomic.Bool // a closed file was logged at info
 
 	writer  *segment.Writer // nil before start and after a failed start
 	stop    context.CancelFunc
@@ -65,6 +68,11 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
 	e.writer = writer
+	directory, err := filepath.Abs(e.config.Directory)
+	if err != nil {
+		directory = e.config.Directory
+	}
+	e.logger.Info("Writing profiles to files", zap.String("directory", directory), zap.String("format", e.config.Format))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.tickers.Go(func() { every(ctx, writer.TickInterval(), writer.Tick) })
@@ -126,7 +134,7 @@ func (e *fileExporter) writeGroup(g group, o *outcome) {
 			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
 			return
 		}
-		err := e.writer.Append(segment.Record{Data: r.data, Group: g.names, Summary: r.summary})
+		err := e.writer.Append(segment.Record{Data: r.data, Group: g.names, Type: r.fileType, Summary: r.summary})
 		switch {
 		case err == nil:
 			o.written++

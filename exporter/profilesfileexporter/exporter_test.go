@@ -335,6 +335,11 @@ func TestFileIsClosedByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, logs := newExporter(t, cfg)
 		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+		started := logs.TakeAll()
+		require.Len(t, started, 1)
+		assert.Equal(t, zapcore.InfoLevel, started[0].Level)
+		assert.Equal(t, "Writing profiles to files", started[0].Message)
+		assert.Equal(t, map[string]any{"directory": cfg.Directory, "format": "proto"}, started[0].ContextMap())
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
 		profiles, samples, summary := pd.ProfileCount(), pd.SampleCount(), summarize(pd)
 		require.NotEmpty(t, summary.SampleTypes)
@@ -361,10 +366,20 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Equal(t, map[string]any{
 			"path": filepath.Join(cfg.Directory, name), "reason": "age", "records": int64(3),
 			"profiles": int64(3 * profiles), "samples": int64(3 * samples), "bytes": info.Size(),
-			"services": anySlice(summary.Services), "sample_types": anySlice(summary.SampleTypes),
+			"services": anySlice(summary.Services), "profile_types": anySlice(summary.ProfileTypes), "sample_types": anySlice(summary.SampleTypes),
 		}, fields)
 		require.NoError(t, e.Shutdown(t.Context()))
 	})
+}
+
+func TestStartLogsTheAbsolutePath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cfg := pprofConfig(t)
+	cfg.Directory = "relative"
+	_, logs := startExporter(t, cfg)
+	want, err := filepath.Abs("relative")
+	require.NoError(t, err)
+	assert.Equal(t, want, logs.All()[0].ContextMap()["directory"])
 }
 
 func anySlice(texts []string) (all []any) {
@@ -395,7 +410,7 @@ func TestIncompleteFileIsRecovered(t *testing.T) {
 	_, logs := startExporter(t, cfg)
 	assert.Equal(t, []string{strings.TrimSuffix(partial, ".partial")}, list(t, cfg.Directory))
 	assert.Len(t, plainRecords(t, cfg), 1)
-	require.Equal(t, 2, logs.Len())
+	require.Equal(t, 3, logs.Len(), "and the line of the start")
 	assert.Equal(t, "Recovered incomplete file", logs.All()[0].Message)
 	assert.Equal(t, int64(1), logs.All()[0].ContextMap()["records"])
 	assert.Equal(t, "Removed incomplete file: no complete record", logs.All()[1].Message)

@@ -300,7 +300,7 @@ func TestPprof(t *testing.T) {
 		}
 		require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), "no pprof is in it")
 		require.NoError(t, e.Shutdown(t.Context()))
-		files, err := filepath.Glob(filepath.Join(cfg.Directory, strings.Repeat("*/", len(groupBy)), "profiles-*.pprof.pb.gz"))
+		files, err := filepath.Glob(filepath.Join(cfg.Directory, strings.Repeat("*/", len(groupBy)), "*.pprof.pb.gz"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
 		for _, path := range files {
@@ -349,6 +349,44 @@ func TestPprofWithoutSamplesIsNotWritten(t *testing.T) {
 	require.NoError(t, e.shutdown(t.Context()))
 	assert.Empty(t, list(t, cfg.Directory))
 	assert.Equal(t, map[string]int64{"otelcol_exporter_profiles_file_empty_profiles": 2}, sums(t, telemetry))
+}
+
+// TestPprofFilesAreNamedByProfileType: files of one type merge, and mutex and block profiles, which
+// have the same sample types, can be told apart.
+func TestPprofFilesAreNamedByProfileType(t *testing.T) {
+	cfg := pprofConfig(t)
+	e, logs := startExporter(t, cfg)
+	for i, sent := range []struct{ profileType, sampleType string }{
+		{"cpu", "samples,cpu"}, {"mutex", "contentions,delay"}, {"block", "contentions,delay"}, {"", "contentions,delay"},
+		{"", "samples,cpu"}, {"cpu", "samples,cpu"}, {"../up", "x"}, {"", ""},
+	} {
+		p := &profile.Profile{TimeNanos: int64(i + 1), Sample: []*profile.Sample{{}}, PeriodType: &profile.ValueType{}}
+		for name := range strings.SplitSeq(sent.sampleType, ",") {
+			p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
+			p.Sample[0].Value = append(p.Sample[0].Value, int64(i+1))
+		}
+		var encoded bytes.Buffer
+		require.NoError(t, p.WriteUncompressed(&encoded))
+		pd := unmarshalPprof(t, encoded.Bytes())
+		if sent.profileType != "" {
+			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutStr("profile.type", sent.profileType)
+		}
+		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+	}
+	require.NoError(t, e.Shutdown(t.Context()))
+	written := map[string]int{}
+	for _, name := range list(t, cfg.Directory) {
+		prefix, _, _ := strings.Cut(name, "-20")
+		written[prefix]++
+	}
+	assert.Equal(t, map[string]int{"cpu": 3, "mutex": 1, "block": 1, "delay": 1, "%2E.%2Fup": 1, "profiles": 1}, written)
+	closed := logs.FilterMessage("Closed file").All()
+	require.Len(t, closed, 8)
+	assert.Equal(t, []any{"mutex"}, closed[1].ContextMap()["profile_types"])
+	assert.Equal(t, zapcore.InfoLevel, closed[0].Level)
+	for _, line := range closed[1:] {
+		assert.Equal(t, zapcore.DebugLevel, line.Level, "files are logged at info once")
+	}
 }
 
 // convertPprof gives the text of each pprof with samples that pd makes.

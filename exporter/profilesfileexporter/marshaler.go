@@ -7,8 +7,11 @@ import (
 	"bytes"
 	"fmt"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -16,6 +19,7 @@ import (
 // record is what is written at once.
 type record struct {
 	data      []byte // nil for a pprof without samples, which is not written
+	fileType  string // starts the name of a pprof file
 	summary   segment.Summary
 	converted *pproftranslator.Converted // the pprof that it is; nil means all profiles of the group
 }
@@ -67,6 +71,13 @@ func withZeroString(pd pprofile.Profiles) pprofile.Profiles {
 
 // marshalPprof makes a record of each pprof: one for each set of sample types.
 func marshalPprof(pd pprofile.Profiles, add func(record)) error {
+	if err := dictionary.Check(pd); err != nil {
+		return err
+	}
+	pd, err := stringref.Resolve(pd)
+	if err != nil {
+		return err
+	}
 	services := summarize(pd).Services
 	if len(services) > 1 {
 		services = nil // a pprof does not say which of them it is from
@@ -89,16 +100,38 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 			}
 			continue
 		}
-		summary := segment.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services}
+		scope := pd.ResourceProfiles().At(p.Resource).ScopeProfiles().At(p.Scope).Scope()
+		summary := segment.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services, ProfileTypes: profileTypes(scope)}
 		for _, t := range p.SampleType {
 			summary.SampleTypes = append(summary.SampleTypes, t.Type)
 		}
-		add(record{data: data.Bytes(), summary: summary, converted: &p})
+		add(record{data: data.Bytes(), fileType: fileType(summary, p.DefaultSampleType), summary: summary, converted: &p})
 	}
 	if rejected > 1 {
 		return fmt.Errorf("%d pprofs rejected; first error: %w", rejected, first)
 	}
 	return first
+}
+
+// fileType returns the profile type of a pprof or, if it has none, its default sample type: the
+// last one, unless it names another.
+func fileType(of segment.Summary, defaultSampleType string) string {
+	switch {
+	case len(of.ProfileTypes) > 0:
+		return of.ProfileTypes[0]
+	case defaultSampleType != "" || len(of.SampleTypes) == 0:
+		return defaultSampleType
+	default:
+		return of.SampleTypes[len(of.SampleTypes)-1]
+	}
+}
+
+// profileTypes returns the profile type of a scope, or nothing.
+func profileTypes(scope pcommon.InstrumentationScope) []string {
+	if value, found := scope.Attributes().Get(profileType); found && value.AsString() != "" {
+		return []string{value.AsString()}
+	}
+	return nil
 }
 
 // summarize describes profiles for the logs.
@@ -112,6 +145,7 @@ func summarize(pd pprofile.Profiles) segment.Summary {
 		}
 		for _, sp := range rp.ScopeProfiles().All() {
 			of.Profiles += sp.Profiles().Len()
+			of.ProfileTypes = append(of.ProfileTypes, profileTypes(sp.Scope())...)
 			for _, p := range sp.Profiles().All() {
 				of.Samples += p.Samples().Len()
 				if i := int(p.SampleType().TypeStrindex()); i > 0 && i < texts.Len() {
@@ -124,4 +158,7 @@ func summarize(pd pprofile.Profiles) segment.Summary {
 	return summary
 }
 
-const serviceName = "service.name"
+const (
+	serviceName = "service.name"
+	profileType = "profile.type" // of the scope
+)

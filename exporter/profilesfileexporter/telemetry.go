@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -72,12 +73,19 @@ func (e *fileExporter) countOther(group []string) {
 	})
 }
 
+// logFileClosed logs the first file at info, as a sign that files arrive, and the others at
+// debug.
 func (e *fileExporter) logFileClosed(f segment.ClosedFile) {
 	e.count(e.telemetry.ExporterProfilesFileFiles, 1, attribute.String("reason", string(f.Reason)))
-	e.logger.Info("Closed file",
+	level := zapcore.DebugLevel
+	if !e.logClosed.Swap(true) {
+		level = zapcore.InfoLevel
+	}
+	e.logger.Log(level, "Closed file",
 		zap.String("path", f.Path),
 		zap.String("reason", string(f.Reason)),
 		zap.Strings("services", f.Summary.Services),
+		zap.Strings("profile_types", f.Summary.ProfileTypes),
 		zap.Strings("sample_types", f.Summary.SampleTypes),
 		zap.Int("profiles", f.Summary.Profiles),
 		zap.Int("samples", f.Summary.Samples),

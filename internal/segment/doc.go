@@ -10,7 +10,8 @@
 // or zstd frame with a checksum, so that the file is an ordinary gzip or zstd file.
 //
 // A name is profiles-<UTC time>-<sequence>.<content>[.gz|.zst], where content is otlp.pb,
-// otlp.jsonl or pprof.pb. The file being written has the suffix .partial as well
+// otlp.jsonl or pprof.pb. The name of a pprof file starts with the escaped profile type instead
+// of profiles, if the record has one. The file being written has the suffix .partial as well
 // (.bare.partial if it is bare), and an advisory lock. A closed file was
 // synced before it got its final name. It is never empty and never changes again. Only
 // Retention removes it, with one exception: a bare file whose directory cannot be synced is

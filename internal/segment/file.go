@@ -21,8 +21,8 @@ const maxSummaryNames = 20
 // Summary describes records for the logs.
 type Summary struct {
 	Profiles, Samples int
-	// Services and SampleTypes hold the first 20 different names.
-	Services, SampleTypes []string
+	// These hold the first 20 different names.
+	Services, ProfileTypes, SampleTypes []string
 }
 
 // Add adds another record's summary.
@@ -30,6 +30,7 @@ func (s *Summary) Add(other Summary) {
 	s.Profiles += other.Profiles
 	s.Samples += other.Samples
 	s.Services = addNames(s.Services, other.Services)
+	s.ProfileTypes = addNames(s.ProfileTypes, other.ProfileTypes)
 	s.SampleTypes = addNames(s.SampleTypes, other.SampleTypes)
 }
 

@@ -36,6 +36,9 @@ func (g *groupWriter) append(record Record, e encoded) error {
 		return ErrClosed
 	}
 	now := g.options.Now()
+	if g.names.format.Content == Pprof {
+		g.names.prefix = prefixOf(record.Type)
+	}
 	if err := g.prepare(e.size(), now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}

@@ -4,6 +4,7 @@
 package segment
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 )
 
 const (
+	anyType       = "profiles"
 	nameTime      = "20060102T150405.000Z"
 	partialSuffix = ".partial"
 	bareSuffix    = ".bare"
@@ -19,6 +21,9 @@ const (
 
 // Name is a parsed file name.
 type Name struct {
+	// Prefix is the start of the name of a pprof file, as prefixOf returns it. Empty means
+	// anyType, as in all other files.
+	Prefix string
 	// Time is when the file was created, in UTC, to the millisecond.
 	Time time.Time
 	// Sequence distinguishes files of the same millisecond.
@@ -29,7 +34,7 @@ type Name struct {
 }
 
 func (n Name) String() string {
-	name := fmt.Sprintf("profiles-%s-%06d%s", n.Time.UTC().Format(nameTime), n.Sequence, n.Format.extension())
+	name := fmt.Sprintf("%s-%s-%06d%s", cmp.Or(n.Prefix, anyType), n.Time.UTC().Format(nameTime), n.Sequence, n.Format.extension())
 	if n.Partial && n.Format.bare() {
 		name += bareSuffix
 	}
@@ -46,7 +51,7 @@ func (n Name) closed() Name {
 }
 
 var namePattern = regexp.MustCompile(
-	`^profiles-(\d{8}T\d{6}\.\d{3}Z)-(\d{6,19})\.(otlp\.pb|otlp\.jsonl|pprof\.pb)(\.gz|\.zst)?((?:\.bare)?\.partial)?$`)
+	`^([A-Za-z0-9_%-][A-Za-z0-9._%~-]{0,127})-(\d{8}T\d{6}\.\d{3}Z)-(\d{6,19})\.(otlp\.pb|otlp\.jsonl|pprof\.pb)(\.gz|\.zst)?((?:\.bare)?\.partial)?$`)
 
 // ParseName parses a file's name without its directory. ok is false if this package
 // writes no file of that name.
@@ -55,37 +60,56 @@ func ParseName(name string) (parsed Name, ok bool) {
 	if parts == nil {
 		return Name{}, false
 	}
-	created, err := time.Parse(nameTime, parts[1])
+	created, err := time.Parse(nameTime, parts[2])
 	if err != nil {
 		return Name{}, false
 	}
-	sequence, err := strconv.ParseUint(parts[2], 10, 64)
+	sequence, err := strconv.ParseUint(parts[3], 10, 64)
 	if err != nil {
 		return Name{}, false
 	}
-	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content: Content(parts[3])}, Partial: parts[5] != ""}
+	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content: Content(parts[4])}, Partial: parts[6] != ""}
+	if parts[1] != anyType {
+		parsed.Prefix = parts[1]
+	}
 	for _, c := range []Compression{Gzip, Zstd} {
-		if parts[4] == c.extension() {
+		if parts[5] == c.extension() {
 			parsed.Format.Compression = c
 		}
 	}
-	parsed.Format.Bare = strings.HasPrefix(parts[5], bareSuffix)
-	return parsed, parsed.String() == name && parsed.Format.validate() == nil
+	parsed.Format.Bare = strings.HasPrefix(parts[6], bareSuffix)
+	ours := parsed.Prefix == "" || parsed.Format.Content == Pprof
+	return parsed, ours && parsed.String() == name && parsed.Format.validate() == nil
+}
+
+// prefixOf returns the start of the names of pprof files of a profile type: the text that
+// GroupName returns, so that different types have different names and none leads out of the
+// directory. It is empty if there is no type.
+func prefixOf(profileType string) string {
+	switch profileType {
+	case "":
+		return ""
+	case anyType: // not to be taken for files without a type
+		return fmt.Sprintf("%%%02X", anyType[0]) + anyType[1:]
+	default:
+		return GroupName(profileType)
+	}
 }
 
 // names generates the names of files in one directory.
 type names struct {
 	format Format
+	prefix string
 	latest time.Time
 	used   uint64
 }
 
-// next returns a name that sorts after all names before it, even if the clock was set
-// back.
+// next returns a name that sorts after all names with its prefix before it, even if the
+// clock was set back.
 func (n *names) next(now time.Time) Name {
 	if now = now.UTC().Truncate(time.Millisecond); now.After(n.latest) {
 		n.latest = now
 	}
 	n.used++
-	return Name{Time: n.latest, Sequence: n.used, Format: n.format}
+	return Name{Prefix: n.prefix, Time: n.latest, Sequence: n.used, Format: n.format}
 }

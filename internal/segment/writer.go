@@ -121,7 +121,9 @@ func (o *Options) tickInterval() time.Duration {
 type Record struct {
 	Data []byte
 	// Group holds the names of its subdirectories, one inside the other.
-	Group   []string
+	Group []string
+	// Type starts the name of a pprof file. It may be empty.
+	Type    string
 	Summary Summary
 }
 
