@@ -5,7 +5,6 @@ package filewatch
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -26,22 +25,14 @@ type Config struct {
 	// Exclude are globs of files to skip.
 	Exclude []string `mapstructure:"exclude"`
 
-	// PathAttributes is a regular expression that is matched against the absolute path of a
-	// file, with slashes. Each named group that is not empty sets an attribute. In a group
-	// name, _ becomes . and __ becomes _: service_name sets service.name.
-	PathAttributes string `mapstructure:"path_attributes"`
-
 	// PollInterval is the time between two searches for files. A non-empty file is read
-	// when it has not changed for that long. Default: 10s.
+	// when it has not changed for that long.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
 
 	// Storage is the storage extension for checkpoints of the files that were read. Without
 	// it, a restart reads all files again.
 	Storage *component.ID `mapstructure:"storage"`
 }
-
-// DefaultConfig returns the defaults.
-func DefaultConfig() Config { return Config{PollInterval: 10 * time.Second} }
 
 // Unmarshal reads a single glob without a list as it is: confmap would split it at the
 // commas of {this,that}.
@@ -69,10 +60,6 @@ func (c *Config) Check(checks *strictconfig.Checks) {
 	for _, glob := range c.Exclude {
 		checks.That(validGlob(glob), "exclude", glob, example)
 	}
-	expression, err := regexp.Compile(c.PathAttributes)
-	checks.That(err == nil, "path_attributes", c.PathAttributes, "a regular expression: %v", err)
-	checks.That(err != nil || c.PathAttributes == "" || strings.Join(expression.SubexpNames(), "") != "", "path_attributes", c.PathAttributes,
-		"a regular expression with a named group such as (?P<service_name>[^/]+)")
 	checks.That(c.PollInterval >= time.Millisecond, "poll_interval", c.PollInterval, "at least 1ms")
 }
 
@@ -92,6 +79,3 @@ func hasTemporaryName(path string) bool {
 	}
 	return false
 }
-
-// attributeName is the attribute that a group of PathAttributes sets.
-var attributeName = strings.NewReplacer("__", "_", "_", ".").Replace

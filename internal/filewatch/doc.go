@@ -6,8 +6,9 @@
 //
 // A [Watcher] polls. It passes each new version of a file to a [Handler], one after the
 // other and oldest first, when the file has not changed for one poll interval. It remembers
-// the version unless the Handler returns a [*RetryError] or [ErrChanged]. A version is
-// handled successfully at least once, also if the process is killed, and exactly once if the
+// the version unless the Handler returns a [*RetryError] or [ErrChanged]. A Handler that returns
+// [ErrPending] goes on, also with several files at a time, and calls [Watcher.Done] later; it
+// can store its progress. A version is handled successfully at least once, also if the process is killed, and exactly once if the
 // process shuts down cleanly and the configured storage works.
 //
 // A file that is retried has a backoff of its own and comes after files that were never

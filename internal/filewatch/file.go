@@ -24,31 +24,49 @@ type RetryError struct {
 func (e *RetryError) Error() string { return e.Err.Error() }
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// File is a version of a file. It is valid until its Handler returns.
+// File is a version of a file.
 type File struct {
 	Path       string    // absolute
 	Size       int64     // bytes
 	Modified   time.Time // last change of the content
 	Attributes map[string]string
-	Matches    bool // PathAttributes, which sets no attributes otherwise
+	Matches    bool // Watcher.PathAttributes, which sets no attributes otherwise
 	Resent     bool // the pipeline rejected an earlier attempt
 
-	root     *os.Root
-	relative string // to root
+	base     string // a directory; no link leads out of it
+	relative string // to base
 	version  version
 }
+
+// Open opens the file. The error is ErrChanged, or a *RetryError if the file cannot be opened.
+func (f *File) Open() (*os.File, error) {
+	root, err := os.OpenRoot(f.base)
+	if err != nil {
+		return nil, &RetryError{Err: err}
+	}
+	defer func() { _ = root.Close() }()
+	opened, err := root.OpenFile(f.relative, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO without a writer blocks otherwise
+	if err != nil {
+		return nil, &RetryError{Err: err}
+	}
+	if err := f.Unchanged(opened); err != nil {
+		_ = opened.Close()
+		return nil, err
+	}
+	return opened, nil
+}
+
+// Relative is the path of the file below the fixed part of the glob that it matches.
+func (f *File) Relative() string { return f.relative }
 
 // ReadWith opens the file and returns the result of read, which it calls with the content.
 // The error is that of read, ErrChanged, or a *RetryError if the file cannot be opened or read.
 func (f *File) ReadWith(read func(content io.Reader) ([]byte, error)) ([]byte, error) {
-	opened, err := f.root.OpenFile(f.relative, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO without a writer blocks otherwise
+	opened, err := f.Open()
 	if err != nil {
-		return nil, &RetryError{Err: err}
-	}
-	defer opened.Close()
-	if err := f.unchanged(opened); err != nil {
 		return nil, err
 	}
+	defer opened.Close()
 	content, err := read(opened)
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return nil, &RetryError{Err: err}
@@ -56,13 +74,15 @@ func (f *File) ReadWith(read func(content io.Reader) ([]byte, error)) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	if err := f.unchanged(opened); err != nil {
+	if err := f.Unchanged(opened); err != nil {
 		return nil, err
 	}
 	return content, nil
 }
 
-func (f *File) unchanged(opened *os.File) error {
+// Unchanged returns an error unless the open file is still the version that was found, under a
+// name: removing a name changes the version, on systems with inodes.
+func (f *File) Unchanged(opened *os.File) error {
 	info, err := opened.Stat()
 	switch {
 	case err != nil:

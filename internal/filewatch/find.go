@@ -20,7 +20,7 @@ import (
 type finder struct {
 	include    []glob
 	exclude    []string       // absolute, with slashes
-	expression *regexp.Regexp // of the attributes
+	expression *regexp.Regexp // of the attributes, or nil
 	logger     *zap.Logger
 	failing    map[string]bool // directories that cannot be listed
 }
@@ -48,54 +48,54 @@ func newFinder(config Config, logger *zap.Logger) (*finder, error) {
 		}
 		f.exclude = append(f.exclude, filepath.ToSlash(path))
 	}
-	var err error
-	f.expression, err = regexp.Compile(config.PathAttributes)
-	return f, err
+	return f, nil
 }
 
-// find returns the regular files that match, each once. They can be read until
-// closeRoots is called.
-func (f *finder) find() (files []*File, closeRoots func()) {
-	var roots []*os.Root
+// find returns the regular files that match, each once, and whether all directories could be
+// listed.
+func (f *finder) find() (files []*File, complete bool) {
 	seen := map[string]bool{}
+	complete = true
 	for _, g := range f.include {
-		root, err := os.OpenRoot(g.base)
-		if err != nil {
-			f.report(g.base, err)
+		err := f.findIn(g, seen, func(file *File) { files = append(files, file) })
+		f.report(g.base, err)
+		complete = complete && err == nil
+	}
+	return files, complete
+}
+
+// findIn passes the files of a glob that are not in seen to add.
+func (f *finder) findIn(g glob, seen map[string]bool, add func(*File)) error {
+	root, err := os.OpenRoot(g.base)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	matches, err := g.list(root)
+	for _, relative := range matches {
+		path := filepath.Join(g.base, filepath.FromSlash(relative))
+		if seen[path] || hasTemporaryName(path) || f.excluded(path) {
 			continue
 		}
-		roots = append(roots, root)
-		matches, err := g.list(root)
-		f.report(g.base, err)
-		for _, relative := range matches {
-			path := filepath.Join(g.base, filepath.FromSlash(relative))
-			if seen[path] || hasTemporaryName(path) || f.excluded(path) {
-				continue
-			}
-			// Through root, so that no link leads out of it.
-			info, err := root.Stat(filepath.FromSlash(relative))
-			if err != nil || !info.Mode().IsRegular() {
-				continue
-			}
-			seen[path] = true
-			attributes, matches := f.attributes(path)
-			files = append(files, &File{
-				Path:       path,
-				Size:       info.Size(),
-				Modified:   info.ModTime(),
-				Attributes: attributes,
-				Matches:    matches,
-				root:       root,
-				relative:   filepath.FromSlash(relative),
-				version:    versionOf(info),
-			})
+		// Through root, so that no link leads out of it.
+		info, err := root.Stat(filepath.FromSlash(relative))
+		if err != nil || !info.Mode().IsRegular() {
+			continue
 		}
+		seen[path] = true
+		attributes, matches := f.attributes(path)
+		add(&File{
+			Path:       path,
+			Size:       info.Size(),
+			Modified:   info.ModTime(),
+			Attributes: attributes,
+			Matches:    matches,
+			base:       g.base,
+			relative:   filepath.FromSlash(relative),
+			version:    versionOf(info),
+		})
 	}
-	return files, func() {
-		for _, root := range roots {
-			_ = root.Close()
-		}
-	}
+	return err
 }
 
 // list returns the matches below root, and the first error. After an error it runs the glob
@@ -128,6 +128,9 @@ func (f *finder) excluded(path string) bool {
 // attributes returns what the named groups of the expression match in a path, and whether
 // the expression matches at all.
 func (f *finder) attributes(path string) (attributes map[string]string, matches bool) {
+	if f.expression == nil {
+		return nil, true
+	}
 	attributes = map[string]string{}
 	groups := f.expression.FindStringSubmatch(filepath.ToSlash(path))
 	for i, value := range groups {
@@ -137,3 +140,6 @@ func (f *finder) attributes(path string) (attributes map[string]string, matches 
 	}
 	return attributes, groups != nil
 }
+
+// attributeName is the attribute that a group of the expression sets.
+var attributeName = strings.NewReplacer("__", "_", "_", ".").Replace

@@ -20,6 +20,10 @@ import (
 // state is the progress of a file.
 type state struct {
 	checkpoint version   // the last version that was handled; stored
+	begun      version   // the version that progress is of; stored
+	progress   []byte    // of a Handler that has not handled all of the file; stored
+	pending    bool      // the Handler has returned ErrPending, or not yet returned
+	removed    bool      // by the Handler; the next poll may have found it before that
 	found      version   // the version at the last poll that found the file
 	foundAt    time.Time // the time of that poll
 	since      time.Time // the time of the first poll that found that version
@@ -34,11 +38,27 @@ type retry struct {
 	rejected bool          // by the pipeline, at least once
 }
 
+// checkpoint is what is stored of a file. Its fields are exported only for gob.
+type checkpoint struct {
+	Handled, Begun version
+	Progress       []byte
+}
+
+func (s *state) stored() checkpoint {
+	return checkpoint{Handled: s.checkpoint, Begun: s.begun, Progress: s.progress}
+}
+
+// isStored reports whether there is anything to store.
+func (s *state) isStored() bool {
+	return !s.removed && (s.checkpoint != version{} || s.progress != nil)
+}
+
 // states holds the state of each file by its path, which need not be UTF-8. Checkpoints are
 // stored in parts, by the hash of the path, so that one more file costs one small write.
 type states struct {
-	client storage.Client // nil keeps them in memory only
-	parts  [storedParts]struct {
+	client  storage.Client // nil keeps them in memory only
+	started bool           // with StartAtEnd: there has been a poll, maybe of an earlier process
+	parts   [storedParts]struct {
 		files   map[string]*state
 		changed bool // since the part was stored
 	}
@@ -50,6 +70,9 @@ const (
 	// forgetAfter is how long a file is gone before its checkpoint is dropped. If a
 	// file system is unmounted for a shorter time, its files are not read again.
 	forgetAfter = time.Hour
+
+	// startedKey has a value after the first poll, if StartAtEnd is set.
+	startedKey = "started"
 
 	// replacedMark follows the path in the key of a replaced file. No path contains it.
 	replacedMark = "\x00"
@@ -77,28 +100,40 @@ func (s *states) load(ctx context.Context, now time.Time) error {
 	if s.client == nil {
 		return nil
 	}
-	operations := make([]*storage.Operation, storedParts)
+	operations := make([]*storage.Operation, storedParts, storedParts+1)
 	for i := range operations {
 		operations[i] = storage.GetOperation(partKey(i))
 	}
-	if err := s.client.Batch(ctx, operations...); err != nil {
+	started := storage.GetOperation(startedKey)
+	if err := s.client.Batch(ctx, append(operations, started)...); err != nil {
 		return err
 	}
+	s.started = started.Value != nil
 	var errs []error
 	for i, operation := range operations {
 		if len(operation.Value) == 0 {
 			continue
 		}
-		checkpoints := map[string]version{}
+		checkpoints := map[string]checkpoint{}
 		if err := gob.NewDecoder(bytes.NewReader(operation.Value)).Decode(&checkpoints); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", partKey(i), err))
 			continue
 		}
-		for path, v := range checkpoints {
-			s.parts[i].files[path] = &state{checkpoint: v, foundAt: now}
+		for path, c := range checkpoints {
+			s.parts[i].files[path] = &state{checkpoint: c.Handled, begun: c.Begun, progress: c.Progress, foundAt: now}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// start saves all checkpoints and notes that there has been a poll.
+func (s *states) start(ctx context.Context) error {
+	s.started = true
+	err := s.save(ctx)
+	if err == nil && s.client != nil {
+		err = s.client.Set(ctx, startedKey, []byte("1"))
+	}
+	return err
 }
 
 // lookup returns the state of a file, and adds one if there is none.
@@ -144,6 +179,24 @@ func (s *states) identities() map[identity]bool {
 	return all
 }
 
+// count returns how many of these files, found by the poll at this time, are neither handled nor
+// pending, and the pending files that the poll did not find.
+func (s *states) count(files []*File, poll time.Time) (unhandled int, gone []string) {
+	for _, file := range files {
+		if known := s.lookup(file.Path); file.Size > 0 && !known.pending && !known.removed && !known.checkpoint.sameContent(file.version) {
+			unhandled++
+		}
+	}
+	for i := range s.parts {
+		for path, file := range s.parts[i].files {
+			if file.pending && poll.After(file.foundAt) {
+				gone = append(gone, path)
+			}
+		}
+	}
+	return unhandled, gone
+}
+
 // nextRetry is the time of the first retry, if files wait for one.
 func (s *states) nextRetry() (at time.Time, waiting bool) {
 	for i := range s.parts {
@@ -163,6 +216,22 @@ func (s *states) setCheckpoint(ctx context.Context, path string, v version) erro
 	return s.save(ctx)
 }
 
+// setProgress stores the progress of a version that is not handled yet.
+func (s *states) setProgress(ctx context.Context, path string, v version, progress []byte) error {
+	known := s.lookup(path)
+	known.begun, known.progress = v, progress
+	s.parts[partOf(path)].changed = true
+	return s.save(ctx)
+}
+
+// remove notes that the Handler has removed a file. That need not be stored now.
+func (s *states) remove(path string) {
+	known := s.lookup(path)
+	part := &s.parts[partOf(path)]
+	part.changed = part.changed || known.isStored()
+	known.removed = true
+}
+
 // replaceCheckpoint sets the checkpoint of a file that was found. If another file had its
 // path, that file's checkpoint is kept until the next poll: it may have been renamed after
 // its new directory was listed.
@@ -171,7 +240,7 @@ func (s *states) replaceCheckpoint(path string, v version) {
 	if old := known.checkpoint; old.Inode != 0 && old.Inode != v.Inode {
 		part.files[path+replacedMark+strconv.FormatUint(old.Inode, 10)] = &state{checkpoint: old, foundAt: known.foundAt}
 	}
-	known.checkpoint = v
+	known.checkpoint, known.begun, known.progress = v, version{}, nil
 	part.changed = true
 }
 
@@ -182,10 +251,10 @@ func (s *states) save(ctx context.Context) error {
 			continue
 		}
 		if s.client != nil {
-			checkpoints := map[string]version{}
+			checkpoints := map[string]checkpoint{}
 			for path, file := range part.files {
-				if file.checkpoint != (version{}) {
-					checkpoints[path] = file.checkpoint
+				if file.isStored() {
+					checkpoints[path] = file.stored()
 				}
 			}
 			var data bytes.Buffer
@@ -207,15 +276,18 @@ func (s *states) forget(ctx context.Context, poll time.Time) error {
 	for i := range s.parts {
 		part := &s.parts[i]
 		for path, file := range part.files {
-			hasCheckpoint := file.checkpoint != (version{})
+			isStored := file.isStored()
 			replaced := strings.Contains(path, replacedMark)
 			gone := poll.Sub(file.foundAt)
+			if file.pending {
+				continue
+			}
 			if gone > 0 {
 				file.retry = retry{}
 			}
-			if gone >= forgetAfter || gone > 0 && (replaced || !hasCheckpoint) {
+			if gone >= forgetAfter || gone > 0 && (replaced || !isStored) {
 				delete(part.files, path)
-				part.changed = part.changed || hasCheckpoint && !replaced // that can wait
+				part.changed = part.changed || isStored && !replaced // that can wait
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,9 +19,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// Handler handles a file. After an error other than a *RetryError and ErrChanged, the
+// Handler handles a file. After an error other than a *RetryError, ErrChanged and ErrPending, the
 // file is skipped until it changes.
 type Handler func(ctx context.Context, file *File) error
+
+var (
+	// ErrPending is returned by a Handler that still works on the file, and calls Done later.
+	ErrPending = errors.New("the file is not handled yet")
+	// ErrRemoved means that the Handler has removed the file, or that it is gone.
+	ErrRemoved = errors.New("the file was removed")
+)
 
 const minRetryDelay = time.Second
 
@@ -29,12 +37,25 @@ type Watcher struct {
 	// MaxRetryDelay is the most time until a file is due for a retry. The first retry is due
 	// after a second, and each further one after twice the time. Default: 30s.
 	MaxRetryDelay time.Duration
+	// PathAttributes is matched against the absolute path of a file, with slashes. Each named
+	// group that is not empty sets an attribute. In a group name, _ becomes . and __ becomes _:
+	// service_name sets service.name. It may be nil.
+	PathAttributes *regexp.Regexp
+	// QuietTime is how long a file must not have changed to be complete. nil is the poll interval.
+	QuietTime func(path string) time.Duration
+	// StartAtEnd skips the files that the first poll ever finds.
+	StartAtEnd bool
+	// Polled is called after each poll that could list all directories, with the number of
+	// files that are found, not handled and not pending, and with the pending files that are
+	// gone. It may be nil.
+	Polled func(unhandled int, gone []string)
 
 	config Config
 	finder *finder
 	handle Handler
 	logger *zap.Logger
 
+	mu           sync.Mutex // guards states
 	states       *states
 	warnedOfPath bool          // that path_attributes does not match
 	pause        time.Duration // until the next poll, after maxRejected
@@ -68,16 +89,21 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.running.Go(func() {
 		for {
+			start := time.Now()
 			w.Poll(ctx)
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(w.untilNextPoll(time.Now())):
+			// A poll that lists many files does not come often.
+			case <-time.After(max(w.untilNextPoll(time.Now()), minPause*time.Since(start))):
 			}
 		}
 	})
 	return nil
 }
+
+// minPause is the shortest time between two polls, as a multiple of the first one's.
+const minPause = 10
 
 func (w *Watcher) storageClient(ctx context.Context, host component.Host, receiver component.ID) (storage.Client, error) {
 	if w.config.Storage == nil {
@@ -102,6 +128,8 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 	w.cancel()
 	w.running.Wait()
 	w.cancel = nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.states.close(ctx)
 }
 
@@ -112,22 +140,19 @@ const maxRejected = 10
 // Poll finds files once, and handles those that are complete and new, or due for a retry.
 // Start calls it.
 func (w *Watcher) Poll(ctx context.Context) {
-	files, closeRoots := w.finder.find()
-	defer closeRoots()
+	w.finder.expression = w.PathAttributes
 	now := time.Now()
-	if w.states.adoptRenamed(files, now) > 0 {
-		// Before a checkpoint is replaced by that of another file with the old name.
-		w.report(w.states.save(ctx))
-	}
+	files, complete := w.finder.find()
 	rejected := 0
-	for _, file := range w.due(files, now) {
-		w.checkPath(file)
+	for _, file := range w.found(ctx, files, now) {
+		w.begin(file)
 		err := w.handle(ctx, file)
 		if err != nil && ctx.Err() != nil {
 			return
 		}
-		// The checkpoint of an accepted file is saved during shutdown, too.
-		w.handled(context.WithoutCancel(ctx), file, err)
+		if !errors.Is(err, ErrPending) {
+			w.Done(ctx, file, err)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -145,16 +170,69 @@ func (w *Watcher) Poll(ctx context.Context) {
 	} else {
 		w.pause = 0
 	}
-	if err := w.states.forget(ctx, now); ctx.Err() == nil {
+	w.mu.Lock()
+	unhandled, gone := w.states.count(files, now)
+	err := w.states.forget(ctx, now)
+	w.mu.Unlock()
+	if ctx.Err() == nil {
 		w.report(err)
 	}
+	if complete && w.Polled != nil {
+		w.Polled(unhandled, gone)
+	}
+}
+
+// found returns the files that are due.
+func (w *Watcher) found(ctx context.Context, files []*File, now time.Time) []*File {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.states.adoptRenamed(files, now) > 0 {
+		// Before a checkpoint is replaced by that of another file with the old name.
+		w.report(w.states.save(ctx))
+	}
+	if w.StartAtEnd && !w.states.started {
+		for _, file := range files {
+			w.states.lookup(file.Path).foundAt = now
+			w.states.replaceCheckpoint(file.Path, file.version)
+		}
+		w.report(w.states.start(ctx))
+	}
+	return w.due(files, now)
+}
+
+// begin marks a file as pending until Done.
+func (w *Watcher) begin(file *File) {
+	w.checkPath(file)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.states.lookup(file.Path).pending = true
+}
+
+// Progress returns what SaveProgress stored last for this version of a file.
+func (w *Watcher) Progress(file *File) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if known := w.states.lookup(file.Path); known.begun.sameContent(file.version) {
+		return known.progress
+	}
+	return nil
+}
+
+// SaveProgress stores what a Handler has done with a file that it has not handled yet.
+func (w *Watcher) SaveProgress(ctx context.Context, file *File, progress []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.report(w.states.setProgress(context.WithoutCancel(ctx), file.Path, file.version, progress))
 }
 
 // untilNextPoll is the time until the next poll: the poll interval, or less if files are to
 // be retried before.
 func (w *Watcher) untilNextPoll(now time.Time) time.Duration {
 	retry := w.pause
-	if at, waiting := w.states.nextRetry(); waiting && retry == 0 {
+	w.mu.Lock()
+	at, waiting := w.states.nextRetry()
+	w.mu.Unlock()
+	if waiting && retry == 0 {
 		retry = max(at.Sub(now), minRetryDelay)
 	}
 	if retry == 0 {
@@ -168,7 +246,7 @@ func (w *Watcher) nextDelay(delay time.Duration) time.Duration {
 	return min(max(2*delay, minRetryDelay), w.MaxRetryDelay)
 }
 
-// due returns the files to handle at this poll: those that were never tried, oldest first,
+// due returns the files to handle at this poll, without those that are pending: those that were never tried, oldest first,
 // then those whose retry is due.
 func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 	for _, file := range files {
@@ -177,10 +255,14 @@ func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 			known.found, known.since, known.retry = file.version, now, retry{failures: known.retry.failures}
 		}
 		known.foundAt = now
+		quiet := w.config.PollInterval
+		if w.QuietTime != nil {
+			quiet = w.QuietTime(file.Path)
+		}
 		// A poll may come early.
-		complete := now.Sub(known.since) >= w.config.PollInterval || now.Sub(time.Unix(0, file.version.ModTime)) >= w.config.PollInterval
+		complete := now.Sub(known.since) >= quiet || now.Sub(time.Unix(0, file.version.ModTime)) >= quiet
 		file.Resent = known.retry.rejected
-		if complete && file.Size > 0 && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
+		if complete && !known.pending && !known.removed && file.Size > 0 && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
 			due = append(due, file)
 		}
 	}
@@ -201,7 +283,7 @@ func (w *Watcher) checkPath(file *File) {
 	}
 	w.warnedOfPath = true
 	w.logger.Warn("File path does not match path_attributes; reading it without these attributes",
-		zap.String("path", file.Path), zap.String("path_attributes", w.config.PathAttributes))
+		zap.String("path", file.Path), zap.Stringer("path_attributes", w.PathAttributes))
 }
 
 func (w *Watcher) report(saveError error) {
@@ -210,13 +292,20 @@ func (w *Watcher) report(saveError error) {
 	}
 }
 
-// handled logs the result of handling a file, and saves its checkpoint unless it is
-// handled again.
-func (w *Watcher) handled(ctx context.Context, file *File, err error) {
+// Done logs the result of handling a file, and saves its checkpoint unless it is
+// handled again. A Handler that returned ErrPending calls it.
+func (w *Watcher) Done(ctx context.Context, file *File, err error) {
+	ctx = context.WithoutCancel(ctx) // the checkpoint of an accepted file is saved during shutdown, too
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	path, known := zap.String("path", file.Path), w.states.lookup(file.Path)
+	known.pending = false
 	again, ok := errors.AsType[*RetryError](err)
 	switch {
 	case errors.Is(err, ErrChanged):
+		return
+	case errors.Is(err, ErrRemoved):
+		w.states.remove(file.Path)
 		return
 	case ok:
 		w.retryLater(known, again, path)

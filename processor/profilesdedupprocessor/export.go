@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // export is the export goroutine. It sends pending windows, and retries when that is due, until
@@ -122,7 +123,7 @@ func (p *dedupProcessor) send(ctx context.Context, part *partition, pd pprofile.
 		return nil
 	}
 	err := p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
-	rest, partial := failedPart(err)
+	rest, partial := partialerror.Profiles(err)
 	switch {
 	case err == nil:
 		p.telemetry.outgoing(profiles, samples, bytes)

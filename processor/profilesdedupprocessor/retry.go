@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // drainBackoff bounds the time between attempts during shutdown.
@@ -42,7 +43,7 @@ func (p *dedupProcessor) queueRetry(part *partition, err error) {
 	if !p.schedule(r, err) {
 		return
 	}
-	pd, partial := failedPart(err)
+	pd, partial := partialerror.Profiles(err)
 	if !partial {
 		pd, err = p.emit(part)
 	}
@@ -135,7 +136,7 @@ func (p *dedupProcessor) retry(r *retry) {
 
 // reduce takes from r what the next consumer accepted before it returned err.
 func (p *dedupProcessor) reduce(r *retry, err error) bool {
-	rest, partial := failedPart(err)
+	rest, partial := partialerror.Profiles(err)
 	if !partial {
 		return true
 	}

@@ -57,7 +57,7 @@ file:
 	file = cfg.File.Get()
 	assert.Equal(t, []string{"/a/*/*.pb", "/b/*.pb"}, file.Watch.Include)
 	assert.Equal(t, []string{"/a/old/**"}, file.Watch.Exclude)
-	assert.Equal(t, "^/a/(?P<service_name>[^/]+)/", file.Watch.PathAttributes)
+	assert.Equal(t, "^/a/(?P<service_name>[^/]+)/", file.PathAttributes)
 	assert.Equal(t, 2*time.Second, file.Watch.PollInterval)
 	assert.Equal(t, component.MustNewIDWithName("file_storage", "two"), *file.Watch.Storage)
 	assert.EqualValues(t, 1<<20, file.MaxDecompressedSize)

@@ -11,6 +11,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
+	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -30,6 +33,11 @@ import (
 type Config struct {
 	Watch filewatch.Config `mapstructure:",squash"`
 
+	// PathAttributes is a regular expression that is matched against the absolute path of a
+	// file, with slashes. Each named group that is not empty sets an attribute. In a group
+	// name, _ becomes . and __ becomes _: service_name sets service.name.
+	PathAttributes string `mapstructure:"path_attributes"`
+
 	// MaxDecompressedSize limits the size of a profile, after all layers of compression
 	// are removed, and of its file. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
@@ -37,13 +45,17 @@ type Config struct {
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
-	return Config{Watch: filewatch.DefaultConfig(), MaxDecompressedSize: 64 * bytesize.MiB}
+	return Config{Watch: filewatch.Config{PollInterval: 10 * time.Second}, MaxDecompressedSize: 64 * bytesize.MiB}
 }
 
 // Validate checks all keys.
 func (c *Config) Validate() error {
 	var checks strictconfig.Checks
 	c.Watch.Check(&checks)
+	expression, err := regexp.Compile(c.PathAttributes)
+	checks.That(err == nil, "path_attributes", c.PathAttributes, "a regular expression: %v", err)
+	checks.That(err != nil || c.PathAttributes == "" || strings.Join(expression.SubexpNames(), "") != "", "path_attributes", c.PathAttributes,
+		"a regular expression with a named group such as (?P<service_name>[^/]+)")
 	checks.That(c.MaxDecompressedSize > 0 && c.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", c.MaxDecompressedSize,
 		"above 0 and at most %v", ingest.MaxPayload)
 	return checks.Err()
@@ -82,12 +94,17 @@ type Reader struct {
 }
 
 // New returns a Reader that passes profiles to the ingester.
-func New(set Settings, ingester *ingest.Ingester) (_ *Reader, err error) {
+func New(set Settings, ingester *ingest.Ingester) (*Reader, error) {
 	r := &Reader{
 		Settings: set,
 		ingester: ingester,
 	}
-	r.Watcher, err = filewatch.New(set.Config.Watch, r.handle, set.Logger)
+	watcher, err := filewatch.New(set.Config.Watch, r.handle, set.Logger)
+	if err != nil {
+		return nil, err
+	}
+	watcher.PathAttributes, err = regexp.Compile(set.Config.PathAttributes)
+	r.Watcher = watcher
 	return r, err
 }
 
