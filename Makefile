@@ -17,6 +17,9 @@ MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod d
 # The race detector needs cgo, which go enables if it finds a C compiler.
 RACE     := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
+# What otelprof --version prints: the version of the distribution and, if git knows it, the commit.
+VERSION  ?= $(shell awk '$$1 == "version:" {print $$2}' builder-config.yaml)$(addprefix +,$(shell git rev-parse --short=12 HEAD 2>/dev/null))
+
 # A collector has about 2,000 packages. Every command that compiles the program uses the
 # same flags, so that they are compiled once.
 AS_PROGRAM := export CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
@@ -46,7 +49,7 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 
 .PHONY: build
 build: ## Build bin/otelcol-profiles and bin/otelprof
-	@$(AS_PROGRAM) && go build -ldflags='-s -w' -o $(OTELPROF) ./cmd/otelprof
+	@$(AS_PROGRAM) && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(OTELPROF) ./cmd/otelprof
 	@$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
 
 .PHONY: build-kafka

@@ -179,14 +179,13 @@ func TestExitCodes(t *testing.T) {
 		{"list " + cpu, exitUsage, `unknown command "list"`},
 		{"ls --nothing " + cpu, exitUsage, "unknown flag: --nothing"},
 		{"ls --from yesterday " + cpu, exitUsage, `--from is "yesterday": must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m`},
-		{"ls --from -1h --to -2h " + cpu, exitUsage, "--from is -1h: must be before --to, which is -2h"},
+		{"ls --from -1h --to -2h " + cpu, exitUsage, `--to is "-2h": must be a range: --from before --to`},
 		{"ls --trace-id 12 " + cpu, exitUsage, `--trace-id is "12": must be 32 hex digits`},
 		{"ls --attribute a " + cpu, exitUsage, `--attribute is "a": must be KEY=VALUE`},
 		{"ls --max-memory 64mib " + cpu, exitUsage, `--max-memory is "64mib": must be`},
 		{"ls --max-memory 1MiB " + cpu, exitUsage, "--max-memory is 1MiB: must be at least 16MiB"},
-		{"convert " + cpu, exitUsage, "--to is []: must be one of pprof, otlp, json, folded"},
-		{"convert --to svg " + cpu, exitUsage, "must be one of pprof, otlp, json, folded"},
-		{"convert --to pprof --to otlp " + cpu, exitUsage, "must be given once for the format and once for the end"},
+		{"convert " + cpu, exitUsage, "no --to FORMAT: must be one of pprof, otlp, json, folded"},
+		{"convert --to svg " + cpu, exitUsage, `--to is "svg": must be one of pprof, otlp, json, folded, or the end of the time range, which must be a time such as`},
 		{"convert --to folded " + cpu, exitUsage, "folded stacks hold one sample type, these profiles have cpu/nanoseconds, samples/count"},
 		{"top " + profiles, exitUsage, "the selection has several profile types: cpu (cpu, samples); heap (inuse_space"},
 		{"view --http 8080 " + cpu, exitUsage, `--http is "8080": must be HOST:PORT`},
@@ -359,13 +358,11 @@ func TestManyFiles_V1(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d files", files))
 }
 
-func TestProgressIsShownOnATerminalOnly(t *testing.T) {
-	p := newProgress(new(bytes.Buffer), nil)
-	p.started = p.started.Add(-time.Hour)
-	p.add(100)
-	p.clear()
-	assert.Nil(t, p.bar)
-	assert.EqualValues(t, 100, p.read)
+func TestVersionIsThatOfTheBuild(t *testing.T) {
+	assert.Regexp(t, `^otelprof version \S+ go1\.`, succeed(t, "--version"))
+	version = "v1.2.3"
+	defer func() { version = "" }()
+	assert.Regexp(t, `^otelprof version v1\.2\.3 go1\.`, succeed(t, "--version"))
 }
 
 func TestCompletionKnowsTheFormats(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -26,9 +26,6 @@ import (
 var formats = []string{"pprof", "otlp", "json", "folded"}
 
 func (a *app) convert() *cobra.Command {
-	var compared comparison
-	var to []string
-	var output string
 	c := &cobra.Command{
 		Use:   "convert PATH... --to FORMAT [-o FILE]",
 		Short: "Write the sum of the profiles as pprof, OTLP or folded stacks",
@@ -46,49 +43,48 @@ pprof holds one profile type and folded stacks one sample type: select it with -
   otelprof convert --to folded --type inuse_space ./profiles | flamegraph.pl > heap.svg
   otelprof convert --to otlp -o checkout.otlp cpu.pb.gz`,
 		Args: paths,
-		RunE: func(c *cobra.Command, args []string) error {
-			format, err := compared.formatAndEnd(to)
-			if err != nil {
-				return err
-			}
-			if err := compared.parse(); err != nil {
-				return err
-			}
-			data, err := a.converted(c.Context(), args, &compared, format)
-			if err != nil {
-				return err
-			}
-			if output == archive.Stdin {
-				_, err = a.stdout.Write(data)
-				return err
-			}
-			return os.WriteFile(output, data, 0o666) // #nosec G306 -- the umask decides, as for all tools
-		},
 	}
-	compared.addWithoutEnd(c.Flags())
-	compared.addBase(c.Flags())
-	c.Flags().StringArrayVar(&to, "to", nil, "format to write ("+strings.Join(formats, ", ")+"); also the end of the time range, which it does not include")
-	c.Flags().StringVarP(&output, "output", "o", archive.Stdin, "file to write, - for standard output")
+	compared := a.addComparison(c.Flags())
+	to := c.Flags().Lookup("to")
+	format := &formatOrTime{Value: to.Value}
+	to.Value = format
+	to.Usage = "`FORMAT` to write (" + strings.Join(formats, ", ") + "); also the end of the time range, which it does not include"
 	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	output := c.Flags().StringP("output", "o", archive.Stdin, "file to write, - for standard output")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if format.format == "" {
+			return fmt.Errorf("no --to FORMAT: must be one of %s", strings.Join(formats, ", "))
+		}
+		data, err := a.converted(c.Context(), args, compared, format.format)
+		if err != nil {
+			return err
+		}
+		if *output == archive.Stdin {
+			_, err = a.stdout.Write(data)
+			return err
+		}
+		return os.WriteFile(*output, data, 0o666) // #nosec G306 -- the umask decides, as for all tools
+	}
 	return c
 }
 
-// formatAndEnd tells the values of --to apart: a format and, maybe, the end of the time range.
-func (c *comparison) formatAndEnd(to []string) (format string, err error) {
-	for _, value := range to {
-		switch isFormat := slices.Contains(formats, value); {
-		case isFormat && format == "":
-			format = value
-		case !isFormat && c.to == "":
-			c.to = value
-		default:
-			return "", usage("--to is %q: must be given once for the format and once for the end of the time range", to)
-		}
+// formatOrTime is --to of convert: the format, and the end of the time range as of the other
+// commands.
+type formatOrTime struct {
+	pflag.Value // of the time
+
+	format string
+}
+
+func (f *formatOrTime) Set(text string) error {
+	if slices.Contains(formats, text) {
+		f.format = text
+		return nil
 	}
-	if format == "" {
-		return "", usage("--to is %q: must be one of %s; a second --to is the end of the time range", to, strings.Join(formats, ", "))
+	if err := f.Value.Set(text); err != nil {
+		return fmt.Errorf("must be one of %s, or the end of the time range, which %w", strings.Join(formats, ", "), err)
 	}
-	return format, nil
+	return nil
 }
 
 func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {
@@ -117,8 +113,8 @@ func (a *app) converted(ctx context.Context, paths []string, c *comparison, form
 
 // profiles returns the sum of the selected profiles or, with a base, the difference.
 func (a *app) profiles(ctx context.Context, paths []string, c *comparison, total bool) (pprofile.Profiles, error) {
-	if !c.hasBase() {
-		result, err := a.merge(ctx, paths, c.sel, total)
+	if c.ofBase() == nil {
+		result, err := a.merge(ctx, paths, c.Selection, total)
 		if err != nil {
 			return pprofile.Profiles{}, err
 		}
@@ -151,7 +147,6 @@ func jsonLine(pd pprofile.Profiles) ([]byte, error) {
 }
 
 func (a *app) cat() *cobra.Command {
-	var sel selection
 	c := &cobra.Command{
 		Use:   "cat PATH...",
 		Short: "Write each payload as a line of OTLP/JSON",
@@ -160,27 +155,22 @@ func (a *app) cat() *cobra.Command {
 		Example: `  otelprof cat ./profiles | jq '.dictionary.functionTable | length'
   otelprof cat --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
 		Args: paths,
-		RunE: func(c *cobra.Command, args []string) error {
-			selected, err := sel.parse(time.Now())
-			if err != nil {
-				return err
-			}
-			source, finish, err := a.source(args)
-			if err != nil {
-				return err
-			}
-			defer finish()
-			return source.Each(c.Context(), selected, func(record *archive.Record, pd pprofile.Profiles) error {
-				line, err := catLine(pd)
-				if err != nil {
-					return &archive.Error{File: record.File, Record: record.Number, Offset: record.Offset, Err: err}
-				}
-				_, err = a.stdout.Write(line)
-				return err
-			})
-		},
 	}
-	sel.addTo(c.Flags())
+	sel := a.addSelection(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		source, err := a.source(args)
+		if err != nil {
+			return err
+		}
+		return source.Each(c.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
+			line, err := catLine(pd)
+			if err != nil {
+				return record.Fail(err)
+			}
+			_, err = a.stdout.Write(line)
+			return err
+		})
+	}
 	return c
 }
 
@@ -195,5 +185,3 @@ func catLine(pd pprofile.Profiles) ([]byte, error) {
 	}
 	return jsonLine(dictionary.NewSplitter(pd).Take(resources))
 }
-
-func baseError(err error) error { return fmt.Errorf("base: %w", err) }

@@ -18,8 +18,6 @@ import (
 )
 
 func (a *app) ls() *cobra.Command {
-	var sel selection
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "ls PATH...",
 		Short: "List services, profile types, time range, profiles, samples and sums",
@@ -31,44 +29,33 @@ resource. These rows are marked with "last".`,
   otelprof ls --service checkout --from -1h ./profiles
   otelprof ls --json ./profiles | jq .sum`,
 		Args: paths,
-		RunE: func(c *cobra.Command, args []string) error {
-			selected, err := sel.parse(time.Now())
-			if err != nil {
-				return err
-			}
-			source, finish, err := a.source(args)
-			if err != nil {
-				return err
-			}
-			defer finish()
-			rows, err := source.List(c.Context(), selected)
-			finish()
-			switch {
-			case err != nil:
-				return err
-			case len(rows) == 0 && !a.wrong:
-				return query.ErrEmpty
-			case asJSON:
-				return writeLines(a.stdout, rows)
-			default:
-				return writeTable(a.stdout, rows)
-			}
-		},
 	}
-	sel.addTo(c.Flags())
-	c.Flags().BoolVar(&asJSON, "json", false, "write a line of JSON for each row")
-	return c
-}
-
-// writeLines writes each value as a line of JSON.
-func writeLines[T any](w io.Writer, values []T) error {
-	encoder := json.NewEncoder(w)
-	for _, value := range values {
-		if err := encoder.Encode(value); err != nil {
+	sel := a.addSelection(c.Flags())
+	asJSON := c.Flags().Bool("json", false, "write a line of JSON for each row")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		source, err := a.source(args)
+		if err != nil {
 			return err
 		}
+		rows, err := source.List(c.Context(), sel)
+		switch {
+		case err != nil:
+			return err
+		case len(rows) == 0 && !a.wrong:
+			return query.ErrEmpty
+		case *asJSON:
+			encoder := json.NewEncoder(a.stdout)
+			for _, row := range rows {
+				if err := encoder.Encode(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		default:
+			return writeTable(a.stdout, rows)
+		}
 	}
-	return nil
+	return c
 }
 
 func writeTable(w io.Writer, rows []query.Row) error {
@@ -98,7 +85,7 @@ func timeOf(nanoseconds uint64) string {
 	if nanoseconds == 0 {
 		return "-"
 	}
-	return time.Unix(0, int64(nanoseconds)).UTC().Format("2006-01-02T15:04:05Z")
+	return time.Unix(0, int64(nanoseconds)).UTC().Format(time.RFC3339)
 }
 
 // quantity writes a sum with its unit.
@@ -111,20 +98,14 @@ func quantity(sum int64, unit string) string {
 		}
 		return d.String()
 	case "bytes", "By":
-		return binarySize(float64(sum))
+		n, units := float64(sum), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+		for (n >= 1024 || n <= -1024) && len(units) > 1 {
+			n, units = n/1024, units[1:]
+		}
+		return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + units[0]
 	case "count", "":
 		return strconv.FormatInt(sum, 10)
 	default:
 		return strconv.FormatInt(sum, 10) + " " + cell(unit)
 	}
-}
-
-func binarySize(n float64) string {
-	unit := 0
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	for (n >= 1024 || n <= -1024) && unit < len(units)-1 {
-		n /= 1024
-		unit++
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + units[unit]
 }

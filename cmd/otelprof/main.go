@@ -12,9 +12,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
@@ -38,28 +41,36 @@ func main() {
 
 // app is one run of the program.
 type app struct {
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // a write to one of them removes the progress bar
+	bar            progress
+	now            time.Time // that relative times refer to
 	maxMemory      string
 	strict         bool
-	started        bool // the command line was right
+	reading        bool // the command line was right
 	wrong          bool // an error was reported, or a rule is violated
 }
 
-// errUsage marks errors of the command line that are found after its flags were read.
-var errUsage = errors.New("")
-
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	return newApp(stdout, stderr).run(ctx, args)
+}
+
+func newApp(stdout, stderr io.Writer) *app {
+	a := &app{bar: progress{terminal: stderr, after: progressAfter}, now: time.Now()}
+	a.stdout, a.stderr = a.bar.removedFor(stdout), a.bar.removedFor(stderr)
+	return a
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
 	root := a.command()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	switch {
-	case err != nil:
+	a.bar.clear()
+	if err != nil {
 		a.report(err)
-		if !a.started || isUsage(err) {
-			return exitUsage
-		}
-		return exitWrong
+	}
+	switch {
+	case err != nil && (!a.reading || needsType(err)):
+		return exitUsage
 	case a.wrong:
 		return exitWrong
 	default:
@@ -67,15 +78,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 }
 
-// isUsage reports whether another command line would help.
-func isUsage(err error) bool {
+// needsType reports whether --type would help.
+func needsType(err error) bool {
 	_, profileTypes := errors.AsType[*query.TypesError](err)
 	_, sampleTypes := errors.AsType[*foldedtranslator.SampleTypesError](err)
-	return profileTypes || sampleTypes || errors.Is(err, errUsage)
-}
-
-func usage(format string, args ...any) error {
-	return fmt.Errorf("%w"+format, append([]any{errUsage}, args...)...)
+	return profileTypes || sampleTypes
 }
 
 // report prints an error, with a hint if another selection helps.
@@ -85,7 +92,7 @@ func (a *app) report(err error) {
 	switch {
 	case errors.Is(err, query.ErrEmpty):
 		a.note("otelprof ls lists the services, types and times that there are")
-	case isUsage(err) && !errors.Is(err, errUsage):
+	case needsType(err):
 		a.note("select one with --type, by profile type, sample type, or both, such as mutex:delay")
 	}
 }
@@ -106,52 +113,61 @@ files below it, and - for standard input.
 
 Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is selected; 2 for a
 wrong command line.`,
-		Version:       version(),
+		Version:       versions(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
-			a.started = true
-		},
 	}
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			return fmt.Errorf("--%s is %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+		}
+		return err
+	})
 	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, such as 512MiB, or a share of the memory of this computer")
 	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
 	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat())
 	return root
 }
 
-// version is that of the module, as go install builds it.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
+// version is set by the linker, in make build.
+var version string
+
+// versions returns the versions of this program and of Go. Without make it is that of the
+// module, as go install builds it.
+func versions() string {
+	v := version
+	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
+		v = info.Main.Version
 	}
-	return "unknown"
+	return v + " " + runtime.Version()
 }
 
-// source finds the files of paths, which the caller reads. finish ends the progress bar.
-func (a *app) source(paths []string) (source *query.Source, finish func(), err error) {
+// source finds the files of paths, which the caller reads.
+func (a *app) source(paths []string) (*query.Source, error) {
 	limit, err := bytesize.Parse(a.maxMemory)
 	if err != nil {
-		return nil, nil, usage("--max-memory %w", err)
+		return nil, fmt.Errorf("--max-memory %w", err)
 	}
 	const least = 16 << 20
 	if limit < least {
-		return nil, nil, usage("--max-memory is %s: must be at least 16MiB", limit)
+		return nil, fmt.Errorf("--max-memory is %s: must be at least 16MiB", limit)
 	}
+	a.reading = true
 	debug.SetMemoryLimit(int64(limit)) // so that garbage is collected in time
 	files, failed := archive.Find(paths)
 	for _, err := range failed {
 		if err := a.failed(err); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	bar := newProgress(a.stderr, files)
+	a.bar.start(files)
 	return &query.Source{
 		Files:   files,
-		Options: archive.Options{MaxMemory: int64(limit), Progress: bar.add},
-		Failed:  func(err error) error { bar.clear(); return a.failed(err) },
-	}, bar.clear, nil
+		Options: archive.Options{MaxMemory: int64(limit), Progress: a.bar.add},
+		Failed:  a.failed,
+	}, nil
 }
 
 // failed reports what cannot be read. It returns the error if reading must stop.

@@ -18,21 +18,26 @@ import (
 // progressAfter is how long work takes before it shows a progress bar.
 const progressAfter = time.Second
 
-// progress is a bar on a terminal for the bytes of files that were read. Its methods may be called by
-// several goroutines.
+// progress is a bar for the bytes of files that were read, if stderr is a terminal. Its methods
+// may be called by several goroutines.
 type progress struct {
+	terminal io.Writer
+	after    time.Duration
+
 	mu      sync.Mutex
-	started time.Time
 	bar     *progressbar.ProgressBar // nil without a terminal
-	shown   bool
+	started time.Time
 	read    int64
+	shown   bool
 }
 
-func newProgress(w io.Writer, files []archive.File) *progress {
-	p := &progress{started: time.Now()}
-	f, ok := w.(*os.File)
+// start begins with other files.
+func (p *progress) start(files []archive.File) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, ok := p.terminal.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return p
+		return
 	}
 	total := int64(0)
 	for _, file := range files {
@@ -41,27 +46,39 @@ func newProgress(w io.Writer, files []archive.File) *progress {
 	if total == 0 {
 		total = -1 // not known, as of standard input
 	}
-	p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(w), progressbar.OptionShowBytes(true),
+	p.started, p.read = time.Now(), 0
+	p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
-	return p
 }
 
 func (p *progress) add(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.read += int64(n)
-	if p.bar == nil || !p.shown && time.Since(p.started) < progressAfter {
-		return
+	if p.bar != nil && time.Since(p.started) >= p.after {
+		p.shown = true
+		_ = p.bar.Set64(p.read) // an error is that the terminal cannot be written
 	}
-	p.shown = true
-	_ = p.bar.Set64(p.read) // an error is that the terminal cannot be written
 }
 
-// clear removes the bar, before other output.
+// clear removes the bar from the terminal. The next add shows it again.
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar != nil && p.shown {
+	if p.shown {
+		p.shown = false
 		_ = p.bar.Clear()
 	}
 }
+
+// removedFor returns a writer that removes the bar before it writes to w.
+func (p *progress) removedFor(w io.Writer) io.Writer {
+	return writerFunc(func(data []byte) (int, error) {
+		p.clear()
+		return w.Write(data)
+	})
+}
+
+type writerFunc func(data []byte) (int, error)
+
+func (f writerFunc) Write(data []byte) (int, error) { return f(data) }

@@ -19,7 +19,6 @@ import (
 )
 
 func (a *app) top() *cobra.Command {
-	var compared comparison
 	var options webui.TopOptions
 	c := &cobra.Command{
 		Use:   "top PATH...",
@@ -31,27 +30,21 @@ all selected services are summed. Without --type, the default sample type is sho
   otelprof top --type cpu --base-from -2h --base-to -1h --from -1h ./profiles
   otelprof top --type cpu --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
 		Args: paths,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := compared.parse(); err != nil {
-				return err
-			}
-			p, _, err := a.pprof(c.Context(), args, &compared)
-			if err != nil {
-				return err
-			}
-			return webui.Top(a.stdout, p, options)
-		},
 	}
-	compared.addTo(c.Flags())
+	compared := a.addComparison(c.Flags())
 	c.Flags().BoolVar(&options.Cumulative, "cum", false, "sort by cumulative value")
 	c.Flags().IntVarP(&options.Nodes, "nodes", "n", 0, "functions to print (default: all that matter)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		p, _, err := a.pprof(c.Context(), args, compared)
+		if err != nil {
+			return err
+		}
+		return webui.Top(a.stdout, p, options)
+	}
 	return c
 }
 
 func (a *app) view() *cobra.Command {
-	var compared comparison
-	var address string
-	var noBrowser bool
 	c := &cobra.Command{
 		Use:   "view PATH...",
 		Short: "Show flame graph, graph and tables in a browser",
@@ -60,28 +53,25 @@ computer only, unless --http names another address.`,
 		Example: `  otelprof view --service checkout --type cpu ./profiles
   otelprof view --type cpu --no-browser --http localhost:8080 ./profiles`,
 		Args: paths,
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := compared.parse(); err != nil {
-				return err
-			}
-			host, _, err := net.SplitHostPort(address)
-			if err != nil {
-				return usage("--http is %q: must be HOST:PORT", address)
-			}
-			p, _, err := a.pprof(c.Context(), args, &compared)
-			if err != nil {
-				return err
-			}
-			handler, err := webui.Handler(p)
-			if err != nil {
-				return err
-			}
-			return a.serve(c.Context(), address, webui.Protect(handler, host), !noBrowser)
-		},
 	}
-	compared.addTo(c.Flags())
-	c.Flags().StringVar(&address, "http", "localhost:0", "address to listen at")
-	c.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open a browser")
+	compared := a.addComparison(c.Flags())
+	address := c.Flags().String("http", "localhost:0", "address to listen at")
+	noBrowser := c.Flags().Bool("no-browser", false, "do not open a browser")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		host, _, err := net.SplitHostPort(*address)
+		if err != nil {
+			return fmt.Errorf("--http is %q: must be HOST:PORT", *address)
+		}
+		p, _, err := a.pprof(c.Context(), args, compared)
+		if err != nil {
+			return err
+		}
+		handler, err := webui.Handler(p)
+		if err != nil {
+			return err
+		}
+		return a.serve(c.Context(), *address, webui.Protect(handler, host), !*noBrowser)
+	}
 	return c
 }
 
@@ -110,12 +100,12 @@ func (a *app) serve(ctx context.Context, address string, handler http.Handler, o
 }
 
 func openBrowser(ctx context.Context, url string) error {
+	command := []string{"xdg-open"}
 	switch runtime.GOOS {
 	case "darwin":
-		return exec.CommandContext(ctx, "open", url).Start() // #nosec G204 -- the address that serve listens at
+		command = []string{"open"}
 	case "windows":
-		return exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", url).Start() // #nosec G204 -- the address that serve listens at
-	default:
-		return exec.CommandContext(ctx, "xdg-open", url).Start() // #nosec G204 -- the address that serve listens at
+		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
+	return exec.CommandContext(ctx, command[0], append(command[1:], url)...).Start() // #nosec G204 -- the address that serve listens at
 }

@@ -21,7 +21,7 @@ import (
 func (r *Record) Profiles() (pprofile.Profiles, error) {
 	pd, err := r.decode()
 	if err != nil {
-		return pprofile.NewProfiles(), r.fail(err)
+		return pprofile.NewProfiles(), r.Fail(err)
 	}
 	return pd, nil
 }
@@ -51,7 +51,7 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 // could exceed the memory limit.
 func (r *Record) Fits(multiple int64) error {
 	if err := r.fits(multiple); err != nil {
-		return r.fail(err)
+		return r.Fail(err)
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ type Record struct {
 	options *Options
 }
 
-// fail returns err as an error of the record.
-func (r *Record) fail(err error) error {
+// Fail returns err as an *Error of the record.
+func (r *Record) Fail(err error) error {
 	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
 }
 

@@ -68,12 +68,13 @@ func (r Rule) Required() bool {
 
 // Finding is one violation of a rule, or a warning.
 type Finding struct {
-	Rule Rule
+	Rule Rule `json:"rule"`
 	// Path is the place in the message: resource_profiles[2].scope_profiles[0].profiles[1].samples[7]
 	// or dictionary.stack_table[3].location_indices[0].
-	Path string
+	Path string `json:"path"`
 	// Found is the content of that place, Wanted the content that conforms.
-	Found, Wanted string
+	Found  string `json:"found"`
+	Wanted string `json:"wanted"`
 }
 
 // IsWarning reports whether output of this project may break the rule.
