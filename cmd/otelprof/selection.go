@@ -5,10 +5,7 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -23,10 +20,10 @@ func (a *app) addSelection(flags *pflag.FlagSet) *query.Selection {
 	flags.StringArrayVar(&sel.Services, "service", nil, "service.name of the resource (repeat it for several)")
 	flags.StringArrayVar(&sel.Types, "type", nil, "profile type (heap), sample type (alloc_space) or both (mutex:delay) (repeat it for several)")
 	a.addRange(flags, "", "", &sel.From, &sel.To)
-	flags.Func("trace-id", "samples of this trace: 32 hex digits", parseID(sel.TraceID[:]))
-	flags.Func("span-id", "samples of this span: 16 hex digits", parseID(sel.SpanID[:]))
-	flags.Func("attribute", "`KEY=VALUE` of a sample or profile (repeat it for several, of which all must match)", parsePair(sel.Attributes))
-	flags.Func("resource", "`KEY=VALUE` of the resource (repeat it for several, of which all must match)", parsePair(sel.Resource))
+	flags.Func("trace-id", "samples of this trace: 32 hex digits", func(text string) error { return query.ParseID(text, sel.TraceID[:]) })
+	flags.Func("span-id", "samples of this span: 16 hex digits", func(text string) error { return query.ParseID(text, sel.SpanID[:]) })
+	flags.Func("attribute", "`KEY=VALUE` of a sample or profile (repeat it for several, of which all must match)", func(text string) error { return query.ParsePair(text, sel.Attributes) })
+	flags.Func("resource", "`KEY=VALUE` of the resource (repeat it for several, of which all must match)", func(text string) error { return query.ParsePair(text, sel.Resource) })
 	return sel
 }
 
@@ -34,40 +31,14 @@ func (a *app) addSelection(flags *pflag.FlagSet) *query.Selection {
 func (a *app) addRange(flags *pflag.FlagSet, prefix, of string, from, to *time.Time) {
 	parse := func(t *time.Time) func(string) error {
 		return func(text string) (err error) {
-			if ago, err := time.ParseDuration(text); err == nil && ago <= 0 {
-				*t = a.now.Add(ago)
-			} else if *t, err = time.Parse(time.RFC3339, text); err != nil || t.Before(time.Unix(0, 0)) || t.Year() > 2200 {
-				return errors.New("must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m")
+			if *t, err = query.ParseTime(text, a.now); err == nil && !from.IsZero() && !to.IsZero() && !from.Before(*to) {
+				err = fmt.Errorf("must be a range: --%[1]sfrom before --%[1]sto", prefix)
 			}
-			if !from.IsZero() && !to.IsZero() && !from.Before(*to) {
-				return fmt.Errorf("must be a range: --%[1]sfrom before --%[1]sto", prefix)
-			}
-			return nil
+			return err
 		}
 	}
 	flags.Func(prefix+"from", "start of the time range"+of+": RFC 3339, or relative to now, such as -15m", parse(from))
 	flags.Func(prefix+"to", "end of the time range"+of+", which it does not include", parse(to))
-}
-
-func parseID(to []byte) func(string) error {
-	return func(text string) error {
-		if id, err := hex.DecodeString(text); err != nil || len(id) != len(to) || strings.Trim(text, "0") == "" {
-			return fmt.Errorf("must be %d hex digits that are not all 0", 2*len(to))
-		}
-		_, err := hex.Decode(to, []byte(text))
-		return err
-	}
-}
-
-func parsePair(to map[string]string) func(string) error {
-	return func(text string) error {
-		key, value, found := strings.Cut(text, "=")
-		if !found || key == "" {
-			return errors.New("must be KEY=VALUE")
-		}
-		to[key] = value
-		return nil
-	}
 }
 
 // comparison is a selection, and maybe a base to subtract from it.
@@ -94,24 +65,6 @@ func (c *comparison) ofBase() *query.Selection {
 		return nil
 	}
 	return &base
-}
-
-// factor is what the base is multiplied by, so that ranges of different lengths compare: 1 unless
-// both are stated.
-func (a *app) factor(selected, base *query.Selection) float64 {
-	length := func(s *query.Selection) float64 {
-		switch {
-		case s.From.IsZero():
-			return 0
-		case s.To.IsZero():
-			return a.now.Sub(s.From).Seconds()
-		}
-		return s.To.Sub(s.From).Seconds()
-	}
-	if length(selected) <= 0 || length(base) <= 0 {
-		return 1
-	}
-	return length(selected) / length(base)
 }
 
 // merge sums the selected profiles of paths.
@@ -154,7 +107,7 @@ func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*profil
 	}
 	factor := 1.0
 	if result.Intervals() {
-		factor = a.factor(c.Selection, ofBase)
+		factor = query.ScaleOfBase(c.Selection, ofBase, a.now)
 	}
 	if factor != 1 {
 		a.note("the base is multiplied by %.4g, the ratio of the lengths of the time ranges", factor)

@@ -1,0 +1,65 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Errors of the functions below say what a text must be. The caller adds the name of the flag or
+// parameter.
+
+// ParseTime parses a time in RFC 3339, or relative to now, such as -15m.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	if ago, err := time.ParseDuration(text); err == nil && ago <= 0 {
+		return now.Add(ago), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Before(time.Unix(0, 0)) || t.Year() > 2200 {
+		return time.Time{}, errors.New("must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m")
+	}
+	return t, nil
+}
+
+// ParseID parses the ID of a trace or span, which has len(id) bytes.
+func ParseID(text string, id []byte) error {
+	decoded, err := hex.DecodeString(text)
+	if err != nil || len(decoded) != len(id) || strings.Trim(text, "0") == "" {
+		return fmt.Errorf("must be %d hex digits that are not all 0", 2*len(id))
+	}
+	copy(id, decoded)
+	return nil
+}
+
+// ParsePair parses KEY=VALUE into pairs.
+func ParsePair(text string, pairs map[string]string) error {
+	key, value, found := strings.Cut(text, "=")
+	if !found || key == "" {
+		return errors.New("must be KEY=VALUE")
+	}
+	pairs[key] = value
+	return nil
+}
+
+// ScaleOfBase returns what a base is multiplied by, so that its time range compares with that of sel:
+// 1 unless both have a start. A range without an end ends now.
+func ScaleOfBase(sel, base *Selection, now time.Time) float64 {
+	length := func(s *Selection) float64 {
+		switch {
+		case s.From.IsZero():
+			return 0
+		case s.To.IsZero():
+			return now.Sub(s.From).Seconds()
+		}
+		return s.To.Sub(s.From).Seconds()
+	}
+	if length(sel) <= 0 || length(base) <= 0 {
+		return 1
+	}
+	return length(sel) / length(base)
+}
