@@ -20,23 +20,27 @@ import (
 // value and the allowed values.
 var wrongConfigs = []struct{ component, keys, says string }{
 	{"pprof", "{}", "server, remote, file or self"},
-	{"pprof", "server: {endpoit: localhost:4040}", "server|endpoit"},
+	{"pprof", "server: {endpoit: localhost:4040}", "server::endpoit, did you mean endpoint?"},
 	{"pprof", "server: {endpoint: nowhere}", "server|endpoint|nowhere"},
 	{"pprof", "server: {max_decompressed_size: 64 megs}", "max_decompressed_size|64 megs|64MiB"},
+	{"pprof", "server: {max_request_body_size: 5mib}", "server::max_request_body_size|5mib|64MiB"},
+	{"pprof", "server: localhost:4040", "server|localhost:4040|a section"},
+	{"pprof", "server: ", "server, remote, file or self|null turns it off"},
+	{"pprof", "endpoint: localhost:4040", "unknown key endpoint, did you mean remote::endpoint or server::endpoint?"},
 	{"pprof", "server: {max_decompressed_size: 1.5}", "max_decompressed_size|1.5"},
 	{"pprof", "server: {max_decompressed_size: 0}", "max_decompressed_size|0"},
 	{"pprof", "{max_in_flight: -1, server: {}}", "max_in_flight|-1"},
 	{"pprof", "{max_in_flight: 1MiB, server: {}}", "max_in_flight|1MiB|4MiB"},
-	{"pprof", "server: {tls: {cert: x}}", "tls|cert"},
+	{"pprof", "server: {tls: {cert: x}}", "server::tls::cert, did you mean cert_file?"},
 	{"pprof", "server: {read_timeout: 30}", "read_timeout|30"},
-	{"pprof", "server: {cors: {allowed_origin: [x]}}", "cors|allowed_origin"},
-	{"pprof", "servers: {}", "servers"},
+	{"pprof", "server: {cors: {allowed_origin: [x]}}", "server::cors::allowed_origin, did you mean allowed_origins?"},
+	{"pprof", "servers: {}", "servers, did you mean server?"},
 	{"pprof", "remote: {}", "remote|endpoint|targets"},
 	{"pprof", "remote: {endpoint: localhost:6060}", "remote|endpoint|localhost:6060|http"},
 	{"pprof", "remote: {endpoint: 'ftp://localhost/x'}", "remote|endpoint|ftp|http"},
 	{"pprof", "remote: {endpoint: 'http://localhost:1/debug/pprof/heap', targets: [{endpoint: 'http://localhost:2'}]}", "remote|endpoint|targets"},
 	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1', profiles: [hepa]}]}", "targets|0|profiles|hepa|heap"},
-	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1', labels: {a: b}}]}", "targets|labels"},
+	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1', labels: {a: b}}]}", "remote::targets::0::labels"},
 	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1'}, {endpoint: 'http://localhost:1'}]}", "targets|1|http://localhost:1"},
 	{"pprof", "remote: {endpoint: 'http://localhost:1/debug/pprof/heap', collection_interval: 0s}", "collection_interval|0s"},
 	{"pprof", "remote: {targets: [{endpoint: 'http://localhost:1'}], timeout: 5s, cpu_duration: 10s}", "timeout|5s|cpu_duration|10s"},
@@ -47,9 +51,9 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"pprof", "file: {include: [/var/lib/*.pb.gz], storage: file_storage}", "file_storage"},
 	{"pprof", "self: {profiles: [heat]}", "self|profiles|heat|heap"},
 	{"pprof", "self: {collection_interval: 5s, cpu_duration: 10s}", "cpu_duration|10s|collection_interval|5s"},
-	{"pprof", "self: {blockprofile: 1}", "self|blockprofile"},
+	{"pprof", "self: {blockprofile: 1}", "self::blockprofile"},
 	{"pprof", "{self: {}, links: {trace_id: a, span_id: a}}", "links|trace_id|span_id"},
-	{"pprof", "{self: {}, links: {trace: a}}", "links|trace"},
+	{"pprof", "{self: {}, links: {trace: a}}", "links::trace, did you mean trace_id?"},
 
 	{"profiles_dedup", "window: 10", "window|10"},
 	{"profiles_dedup", "window: -1s", "window|-1s"},
@@ -61,8 +65,8 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"profiles_dedup", "granularity: file", "granularity|file|address|function|line"},
 	{"profiles_dedup", "split_by: ['']", "split_by"},
 	{"profiles_dedup", "{split_by: [service.name], drop_resource_attributes: [service.name]}", "split_by|drop_resource_attributes|service.name"},
-	{"profiles_dedup", "retry_on_failure: {initial: 1s}", "retry_on_failure|initial"},
-	{"profiles_dedup", "windows: 1s", "windows"},
+	{"profiles_dedup", "retry_on_failure: {initial: 1s}", "retry_on_failure::initial, did you mean initial_interval?"},
+	{"profiles_dedup", "windows: 1s", "windows, did you mean window?"},
 
 	{"profiles_file", "{}", "directory"},
 	{"profiles_file", "{directory: x, format: xml}", "format|xml|proto|json|pprof"},
@@ -72,29 +76,32 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"profiles_file", "{directory: x, sync_interval: 0s}", "sync_interval|0s"},
 	{"profiles_file", "{directory: x, rotation: {max_size: 1.5}}", "rotation|max_size|1.5"},
 	{"profiles_file", "{directory: x, rotation: {max_age: 10}}", "rotation|max_age|10"},
-	{"profiles_file", "{directory: x, rotation: {size: 1}}", "rotation|size"},
+	{"profiles_file", "{directory: x, rotation: {size: 1}}", "rotation::size, did you mean max_size?"},
 	{"profiles_file", "{directory: x, retention: {max_files: -1}}", "retention|max_files|-1"},
-	{"profiles_file", "{directory: x, retention: {keep: 1}}", "retention|keep"},
+	{"profiles_file", "{directory: x, retention: {keep: 1}}", "retention::keep"},
 	{"profiles_file", "{directory: x, group_by: ['']}", "group_by"},
 	{"profiles_file", "{directory: x, group_by: [a, a]}", "group_by|a"},
 	{"profiles_file", "{directory: x, sync: record, sending_queue: {}}", "sync|record|sending_queue|wait_for_result"},
 	{"profiles_file", "{directory: x, sending_queue: {batch: {}}}", "sending_queue|batch"},
-	{"profiles_file", "{directory: x, sending_queue: {que_size: 1}}", "sending_queue|que_size"},
-	{"profiles_file", "{directory: x, retry_on_failure: {max: 1s}}", "retry_on_failure|max"},
-	{"profiles_file", "{directory: x, dir: y}", "dir"},
+	{"profiles_file", "{directory: x, sending_queue: {que_size: 1}}", "sending_queue::que_size, did you mean queue_size?"},
+	{"profiles_file", "{directory: x, retry_on_failure: {max: 1s}}", "retry_on_failure::max, did you mean max_"},
+	{"profiles_file", "{directory: x, dir: y}", "dir, did you mean directory?"},
+
+	{"file_storage", "{directory: ., max_siz: 1}", "max_siz, did you mean max_size?"},
+	{"file_storage", "{directory: ., timeout: 1}", "timeout|1|30s"},
 }
 
 // TestWrongConfigsAreRejected_D3 checks that the program does not start, and its error.
 func TestWrongConfigsAreRejected_D3(t *testing.T) {
 	parallel(t)
 	path := program(t)
-	good := map[string]string{"pprof": "self: {}", "profiles_dedup": "{}", "profiles_file": "directory: x"}
+	good := map[string]string{"pprof": "self: {}", "profiles_dedup": "{}", "profiles_file": "directory: x", "file_storage": "directory: ."}
 	for i, wrong := range wrongConfigs {
 		t.Run(fmt.Sprintf("%d %s %s", i, wrong.component, wrong.keys), func(t *testing.T) {
 			parallel(t)
 			dir := t.TempDir()
 			config := "service: {telemetry: {metrics: {level: none}}, pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}}\n"
-			for kind, component := range map[string]string{"receivers": "pprof", "processors": "profiles_dedup", "exporters": "profiles_file"} {
+			for kind, component := range map[string]string{"receivers": "pprof", "processors": "profiles_dedup", "exporters": "profiles_file", "extensions": "file_storage"} {
 				keys := good[component]
 				if component == wrong.component {
 					keys = wrong.keys
@@ -118,6 +125,9 @@ func TestWrongConfigsAreRejected_D3(t *testing.T) {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("it does not say %q:\n%s", want, out)
 				}
+			}
+			if strings.Contains(string(out), "Config'") {
+				t.Errorf("it names a type of Go:\n%s", out)
 			}
 			if strings.Contains(string(out), "goroutine ") {
 				t.Errorf("it panics:\n%s", out)

@@ -135,20 +135,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Unmarshal sets the defaults that depend on other keys, and accepts units in the size of
-// the queue.
+// Unmarshal reads the configuration strictly and sets the defaults that depend on other keys.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	const queueSize = "sending_queue::queue_size"
-	if text, ok := conf.Get(queueSize).(string); ok {
-		size, err := bytesize.Parse(text)
-		if err != nil {
-			return fmt.Errorf("%s %w", queueSize, err)
-		}
-		read := map[string]any{"sending_queue": map[string]any{"queue_size": int64(size)}}
-		if err := conf.Merge(confmap.NewFromStringMap(read)); err != nil {
-			return err
-		}
-	}
 	if err := strictconfig.Unmarshal(conf, c); err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -39,13 +38,13 @@ type tested struct {
 	logs      *observer.ObservedLogs
 }
 
-func start(t testing.TB, directory string, change ...func(cfg *filestorage.Config)) *tested {
+func start(t testing.TB, directory string, change ...func(cfg *Config)) *tested {
 	telemetry := componenttest.NewTelemetry()
 	set := extensiontest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = telemetry.NewTelemetrySettings()
 	core, logs := observer.New(zapcore.InfoLevel)
 	set.Logger = zap.New(core)
-	cfg := NewFactory().CreateDefaultConfig().(*filestorage.Config)
+	cfg := NewFactory().CreateDefaultConfig().(*Config)
 	cfg.Directory, cfg.Timeout = directory, 10*time.Millisecond
 	for _, c := range change {
 		c(cfg)
@@ -267,7 +266,7 @@ func TestNamesAreContribs(t *testing.T) {
 // TestCompactionIsChecked: the file is checked before contrib compacts it at start.
 func TestCompactionIsChecked(t *testing.T) {
 	file := fill(t, 40)
-	e := start(t, t.TempDir(), func(cfg *filestorage.Config) {
+	e := start(t, t.TempDir(), func(cfg *Config) {
 		cfg.Compaction.OnStart, cfg.Compaction.Directory = true, cfg.Directory
 	})
 	require.NoError(t, os.WriteFile(filepath.Join(e.directory, queueFile), file[:len(file)/2], 0o600))

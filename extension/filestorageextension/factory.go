@@ -20,7 +20,7 @@ var contrib = filestorage.NewFactory()
 
 // NewFactory returns the factory of the extension file_storage.
 func NewFactory() extension.Factory {
-	return extension.NewFactory(metadata.Type, contrib.CreateDefaultConfig, create, metadata.ExtensionStability)
+	return extension.NewFactory(metadata.Type, createDefaultConfig, create, metadata.ExtensionStability)
 }
 
 func create(ctx context.Context, set extension.Settings, cfg component.Config) (extension.Extension, error) {
@@ -28,13 +28,14 @@ func create(ctx context.Context, set extension.Settings, cfg component.Config) (
 	if err != nil {
 		return nil, err
 	}
-	inner, err := contrib.Create(ctx, set, cfg)
+	config := (*filestorage.Config)(cfg.(*Config))
+	inner, err := contrib.Create(ctx, set, config)
 	if err != nil {
 		return nil, err
 	}
 	return &fileStorage{
 		Extension: inner.(storage.Extension),
-		directory: cfg.(*filestorage.Config).Directory,
+		directory: config.Directory,
 		logger:    set.Logger,
 		telemetry: telemetry,
 		instance:  metric.WithAttributes(attribute.String("extension", set.ID.String())),

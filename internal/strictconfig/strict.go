@@ -3,10 +3,12 @@
 
 // Package strictconfig reads and checks the configuration of a component.
 //
-// [Unmarshal] rejects what confmap accepts silently: unknown keys next to embedded
-// settings of confighttp, fractions of whole numbers, and durations without a unit.
-// [Checks] is for Validate methods. All errors name the path of the key within the
-// component and have one grammar: `server::read_timeout is 30: must be ...`.
+// [Unmarshal] rejects what confmap accepts silently or rejects with names of Go: unknown
+// keys, a value in place of a section, fractions of whole numbers, and durations without a
+// unit. It turns an optional section off if that is null, and reads 64MiB as the number of
+// bytes where the Collector's own settings want one. [Checks] is for Validate methods. All
+// errors name the path of the key within the component and have one grammar:
+// `server::read_timeout is 30: must be ...`.
 package strictconfig
 
 import (
@@ -22,6 +24,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 )
 
 // Unmarshal reads the configuration of a component into the struct that config points
@@ -31,52 +35,144 @@ import (
 // The error reads on after the name in quotes that confmap puts before each error, and
 // leaves empty for a whole component: `... is invalid: unknown key server::endpont`.
 func Unmarshal(conf *confmap.Conf, config any) error {
-	if errs := check("", conf.ToStringMap(), reflect.TypeOf(config)); len(errs) > 0 {
+	section, into := conf.ToStringMap(), reflect.TypeOf(config)
+	if errs := check("", section, into); len(errs) > 0 {
 		// Not %w: confmap would announce joined errors with one more line.
 		return fmt.Errorf("is invalid: %v", errors.Join(errs...)) //nolint:errorlint // see above
+	}
+	into, _ = underlying(into)
+	if changes := translate(section, into); len(changes) > 0 {
+		if err := conf.Merge(confmap.NewFromStringMap(changes)); err != nil {
+			return err
+		}
 	}
 	return conf.Unmarshal(config)
 }
 
-// check compares a value of a configuration with the type that it is read into.
-// It leaves alone what confmap rejects by itself.
-func check(path string, value any, into reflect.Type) (errs []error) {
+// translate returns the keys of a valid section whose values confmap reads in another form,
+// with that form.
+func translate(section map[string]any, into reflect.Type) map[string]any {
+	keys, changes := keysOf(into), map[string]any{}
+	for key, value := range section {
+		if keys[key] == nil { // enabled, of an optional section
+			continue
+		}
+		field, optional := underlying(keys[key])
+		switch value := value.(type) {
+		case nil:
+			// confmap would enable the section with its defaults.
+			if optional && field.Kind() == reflect.Struct {
+				changes[key] = map[string]any{"enabled": false}
+			}
+		case string:
+			if size, err := bytesize.Parse(value); err == nil && isSize(key, field) {
+				changes[key] = int64(size)
+			}
+		case map[string]any:
+			if field.Kind() != reflect.Struct {
+				continue
+			}
+			if changed := translate(value, field); len(changed) > 0 {
+				changes[key] = changed
+			}
+		}
+	}
+	return changes
+}
+
+// isSize reports whether a key of the Collector's own settings is a number of bytes, such as
+// max_request_body_size.
+func isSize(key string, field reflect.Type) bool {
+	return strings.HasSuffix(key, "_size") && isInteger(field) && !readsText(field)
+}
+
+// check compares a value of a configuration with the type that it is read into. It leaves
+// texts to confmap, which has them as they were written.
+func check(path string, value any, into reflect.Type) []error {
 	into, optional := underlying(into)
 	switch value := value.(type) {
+	case nil:
+		return nil
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			at := strings.TrimPrefix(path+confmap.KeyDelimiter+key, confmap.KeyDelimiter)
-			switch into.Kind() {
-			case reflect.Map:
-				errs = append(errs, check(at, value[key], into.Elem())...)
-			case reflect.Struct:
-				if field, found := fieldOf(into, key); found {
-					errs = append(errs, check(at, value[key], field)...)
-				} else if !optional || key != "enabled" {
-					errs = append(errs, fmt.Errorf("unknown key %s", at))
-				}
-			}
-		}
+		return checkSection(path, value, into, optional)
 	case []any:
-		for i, element := range value {
-			if into.Kind() == reflect.Slice {
-				errs = append(errs, check(path+confmap.KeyDelimiter+strconv.Itoa(i), element, into.Elem())...)
+		if into.Kind() == reflect.Slice {
+			var errs []error
+			for i, element := range value {
+				errs = append(errs, check(join(path, strconv.Itoa(i)), element, into.Elem())...)
 			}
+			return errs
 		}
-	case int, int64, uint64, float64:
-		number := reflect.ValueOf(value)
-		whole := !number.CanFloat() || number.Float() == math.Trunc(number.Float()) && math.Abs(number.Float()) < math.MaxInt64
-		switch {
-		case into == reflect.TypeFor[time.Duration]():
-			if !number.IsZero() {
-				errs = append(errs, fmt.Errorf("%s is %v: must be a duration with a unit, such as 30s", path, value))
+	}
+	if err := checkValue(path, value, into); err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+func checkSection(path string, section map[string]any, into reflect.Type, optional bool) (errs []error) {
+	var keys map[string]reflect.Type
+	if into.Kind() == reflect.Struct {
+		keys = keysOf(into)
+	}
+	for _, key := range slices.Sorted(maps.Keys(section)) {
+		at := join(path, key)
+		switch into.Kind() {
+		case reflect.Map:
+			errs = append(errs, check(at, section[key], into.Elem())...)
+		case reflect.Struct:
+			if field := keys[key]; field != nil {
+				errs = append(errs, check(at, section[key], field)...)
+			} else if !optional || key != "enabled" {
+				errs = append(errs, fmt.Errorf("unknown key %s%s", at, suggestion(key, keys)))
 			}
-		case reflect.PointerTo(into).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		case into.Kind() >= reflect.Int && into.Kind() <= reflect.Uint64 && !whole:
-			errs = append(errs, fmt.Errorf("%s is %v: must be a whole number", path, value))
 		}
 	}
 	return errs
+}
+
+func join(path, key string) string {
+	return strings.TrimPrefix(path+confmap.KeyDelimiter+key, confmap.KeyDelimiter)
+}
+
+// checkValue checks a value that is no section and, unless something else is wanted, no list.
+func checkValue(path string, value any, into reflect.Type) error {
+	isNumber, whole := false, true
+	switch number := value.(type) {
+	case int, int64, uint64:
+		isNumber = true
+	case float64:
+		isNumber, whole = true, number == math.Trunc(number) && math.Abs(number) < math.MaxInt64
+	}
+	text, isText := value.(string)
+	var checks Checks
+	switch {
+	case reflect.TypeOf(value) == into: // read and marshalled before
+	case into == reflect.TypeFor[time.Duration]():
+		_, err := time.ParseDuration(text)
+		checks.That(isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), path, value, "a duration with a unit, such as 30s")
+	case readsText(into):
+	case into.Kind() == reflect.Struct:
+		checks.That(false, path, value, "a section with keys of its own")
+	case isText && isSize(path, into):
+		if _, err := bytesize.Parse(text); err != nil {
+			return fmt.Errorf("%s %w", path, err)
+		}
+	case isInteger(into):
+		checks.That(isNumber && whole, path, value, "a whole number")
+	case into.Kind() == reflect.Bool:
+		_, is := value.(bool)
+		checks.That(is, path, value, "true or false")
+	}
+	return checks.Err()
+}
+
+func isInteger(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64 }
+
+// readsText reports whether a type reads its values itself.
+func readsText(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
+		reflect.PointerTo(t).Implements(reflect.TypeFor[confmap.ScalarUnmarshaler]())
 }
 
 // underlying removes pointers and configoptional.Optional from a type.
@@ -94,19 +190,18 @@ func underlying(t reflect.Type) (_ reflect.Type, optional bool) {
 	}
 }
 
-// fieldOf returns the type of the field that a key is read into.
-func fieldOf(structure reflect.Type, key string) (reflect.Type, bool) {
-	for field := range structure.Fields() {
+// keysOf returns the types that the keys of a section are read into.
+func keysOf(section reflect.Type) map[string]reflect.Type {
+	keys := map[string]reflect.Type{}
+	for field := range section.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get(confmap.MapstructureTag), ",")
 		if options == "squash" {
-			if found, ok := fieldOf(field.Type, key); ok {
-				return found, true
-			}
-		} else if name == key && field.IsExported() {
-			return field.Type, true
+			maps.Copy(keys, keysOf(field.Type))
+		} else if name != "" && field.IsExported() {
+			keys[name] = field.Type
 		}
 	}
-	return nil, false
+	return keys
 }
 
 // Checks collects what is wrong with a configuration.

@@ -72,9 +72,30 @@ ratio: 0.5
 	c, err = load(t, "server: {enabled: false}")
 	require.NoError(t, err)
 	assert.False(t, c.Server.HasValue())
-	c, err = load(t, "server:")
+	c, err = load(t, "server: {}")
 	require.NoError(t, err)
 	assert.True(t, c.Server.HasValue())
+}
+
+func TestNullTurnsOptionalSectionsOff(t *testing.T) {
+	for _, off := range []string{"server:", "server: null", "server: {enabled: false, most: 1}"} {
+		c, err := load(t, off+"\nratio: 0.5")
+		require.NoError(t, err)
+		assert.False(t, c.Server.HasValue(), off)
+		assert.InDelta(t, 0.5, c.Ratio, 0)
+	}
+	c, err := load(t, "server: {most: 5, keepalive: }")
+	require.NoError(t, err)
+	assert.Equal(t, 5, c.Server.Get().Most)
+	assert.False(t, c.Server.Get().HTTP.Keepalive.HasValue())
+}
+
+func TestSizesOfTheCollectorsSettingsHaveUnits(t *testing.T) {
+	for text, want := range map[string]int64{"5MiB": 5 << 20, "'123'": 123, "123": 123} {
+		c, err := load(t, "server: {max_request_body_size: "+text+"}")
+		require.NoError(t, err)
+		assert.Equal(t, want, c.Server.Get().HTTP.MaxRequestBodySize)
+	}
 }
 
 func TestUnmarshalRejects(t *testing.T) {
@@ -87,12 +108,24 @@ func TestUnmarshalRejects(t *testing.T) {
 		"named: {one: {bogus: 1}}":                   "unknown key named::one::bogus",
 		"server: {Most: 1}":                          "unknown key server::Most",
 		"server: {HTTP: {}}":                         "unknown key server::HTTP",
+		"servr: {}":                                  "unknown key servr, did you mean server?",
+		"endpoint: a":                                "unknown key endpoint, did you mean server::endpoint?",
+		"server: {tls: {cert: a}}":                   "unknown key server::tls::cert, did you mean cert_file?",
+		"server: {read_timout: 1s}":                  "unknown key server::read_timout, did you mean read_timeout?",
+		"named: {one: {prot: 1}}":                    "unknown key named::one::prot, did you mean port?",
+		"server: 5":                                  "server is 5: must be a section with keys of its own",
+		"server: [a]":                                "server is [a]: must be a section with keys of its own",
+		"server: {tls: true}":                        "server::tls is true: must be a section with keys of its own",
+		"interval: soon":                             "interval is \"soon\": must be a duration with a unit",
+		"targets: [{port: http}]":                    "targets::0::port is \"http\": must be a whole number",
+		"server: {max_request_body_size: 5mib}":      "server::max_request_body_size is \"5mib\": must be a whole number of bytes, a size with a unit",
+		"server: {include_metadata: 1}":              "server::include_metadata is 1: must be true or false",
 		"server: {read_timeout: 30}":                 "server::read_timeout is 30: must be a duration with a unit",
 		"interval: 0.5":                              "interval is 0.5: must be a duration with a unit",
 		"server: {most: 1.5}":                        "server::most is 1.5: must be a whole number",
 		"targets: [{port: 1e30}]":                    "targets::0::port is 1e+30: must be a whole number",
 		"size: 1.5":                                  "'size' is 1.5: must be a whole number of bytes",
-		"server: {most: x}":                          "'most' expected type 'int'",
+		"server: {most: x}":                          "server::most is \"x\": must be a whole number",
 		"server: {bogus: 1, most: 1.5}\ninterval: 1": "interval is 1: must be a duration with a unit, such as 30s\nunknown key server::bogus\nserver::most is 1.5: must be a whole number",
 	} {
 		_, err := load(t, yaml)

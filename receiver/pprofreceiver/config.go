@@ -27,7 +27,7 @@ import (
 )
 
 // Config is the configuration of the receiver. At least one of the sections server,
-// remote, file and self is required. An empty section has all its defaults.
+// remote, file and self is required. The section {} has all its defaults, and null is off.
 type Config struct {
 	// Server receives profiles over HTTP.
 	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
@@ -129,7 +129,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 func (c *Config) Validate() error {
 	var checks strictconfig.Checks
 	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
-		checks.Add(errors.New("at least one of server, remote, file or self is required (an empty section such as \"server:\" enables it with defaults)"))
+		checks.Add(errors.New("at least one of server, remote, file or self is required (\"server: {}\" enables a section with its defaults, and null turns it off)"))
 	}
 	checks.That(c.MaxInFlight >= minInFlight && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight, "at least %v and at most %v", minInFlight, bytesize.TiB)
 	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {

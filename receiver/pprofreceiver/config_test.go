@@ -21,7 +21,7 @@ import (
 )
 
 func TestEmptySectionsHaveDefaults(t *testing.T) {
-	cfg, err := loadConfig("server:\nself:\n")
+	cfg, err := loadConfig("server: {}\nself: {}\n")
 	require.NoError(t, err)
 
 	server := cfg.Server.Get()
@@ -46,12 +46,12 @@ func TestEmptySectionsHaveDefaults(t *testing.T) {
 }
 
 func TestSectionsAreOptional(t *testing.T) {
-	cfg, err := loadConfig("server:")
+	cfg, err := loadConfig("server: {}")
 	require.NoError(t, err)
 	assert.True(t, cfg.Server.HasValue())
 	assert.False(t, cfg.Self.HasValue())
 
-	cfg, err = loadConfig("self:")
+	cfg, err = loadConfig("{self: {}, server: , remote: , file: }")
 	require.NoError(t, err)
 	assert.False(t, cfg.Server.HasValue())
 	assert.True(t, cfg.Self.HasValue())
@@ -133,9 +133,9 @@ func TestKeepAliveCanBeDisabled(t *testing.T) {
 
 func TestUnknownKeysAreRejected(t *testing.T) {
 	for yaml, key := range map[string]string{
-		"server:\nbogus: 1":                            "bogus",
+		"server: {}\nbogus: 1":                         "bogus",
 		"server: {bogus: 1}":                           "server::bogus",
-		"server: {max_decompressed_sise: 1MiB}":        "server::max_decompressed_sise",
+		"server: {max_decompressed_sise: 1MiB}":        "server::max_decompressed_sise, did you mean max_decompressed_size?",
 		"server: {http: {endpoint: localhost:1}}":      "server::http",
 		"server: {tls: {bogus: 1}}":                    "server::tls::bogus",
 		"server: {cors: {bogus: 1}}":                   "server::cors::bogus",
@@ -143,7 +143,7 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 		"server: {keepalive: {bogus: 1}}":              "server::keepalive::bogus",
 		"server: {middlewares: [{id: a, bogus: 1}]}":   "server::middlewares::0::bogus",
 		"self: {bogus: 1}":                             "self::bogus",
-		"server:\nlinks: {bogus: 1}":                   "links::bogus",
+		"server: {}\nlinks: {bogus: 1}":                "links::bogus",
 	} {
 		_, err := loadConfig(yaml)
 		require.Error(t, err, yaml)
@@ -155,11 +155,12 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 func TestWrongValuesAreRejected(t *testing.T) {
 	for yaml, want := range map[string][]string{
 		"{}":                                                {"at least one of server, remote, file or self is required"},
+		"server:":                                           {"at least one of server, remote, file or self is required", "null turns it off"},
 		"server: {enabled: false}":                          {"at least one of server, remote, file or self is required"},
 		"server: {endpoint: ''}":                            {"server: endpoint", "localhost:4040"},
 		"server: {transport: carrier-pigeon}":               {"transport"},
 		"server: {max_request_body_size: 0}":                {"server: max_request_body_size is 0", "above 0"},
-		"server: {max_request_body_size: 64MiB}":            {"max_request_body_size"},
+		"server: {max_request_body_size: 64mib}":            {"max_request_body_size is \"64mib\": must be a whole number of bytes"},
 		"server: {max_decompressed_size: 0}":                {"server: max_decompressed_size is 0", "above 0"},
 		"server: {max_decompressed_size: 4GiB}":             {"server: max_decompressed_size is 4GiB", "at most"},
 		serverYAML + "max_in_flight: 9223372036854775807":   {"max_in_flight", "at most 1TiB"},
@@ -180,15 +181,15 @@ func TestWrongValuesAreRejected(t *testing.T) {
 		"self: {mutex_profile_fraction: -1}":                {"self: mutex_profile_fraction is -1: must be at least 0"},
 		"self: {block_profile_fraction: -1}":                {"self: block_profile_fraction is -1: must be at least 0"},
 		"self: {profiles: [cpu, cpu]}":                      {"self: profiles is \"cpu\": must be listed once"},
-		"server:\nlinks: {trace_id: ''}":                    {"links: trace_id is \"\": must be"},
-		"server:\nlinks: {span_id: ''}":                     {"links: span_id is \"\": must be"},
-		"server:\nlinks: {span_id: trace_id}":               {"links: span_id is \"trace_id\": must be another label than trace_id"},
-		"server:\ntimestamp_label: ''":                      {"timestamp_label is \"\": must be"},
-		"server:\ntimestamp_label: span_id":                 {"timestamp_label is \"span_id\": must be another label than those of links"},
-		"server:\ntimestamp_label: span id":                 {"timestamp_label is \"span id\": must be another label than those of links"},
-		"server:\ntimestamp_label: profile_id":              {"timestamp_label is \"profile_id\": must be another label than those of links"},
-		"server:\nresource_attributes: {'': x}":             {"resource_attributes: name is \"\": must be"},
-		"server:\nresource_attributes: {a.b: [1]}":          {"resource_attributes"},
+		"server: {}\nlinks: {trace_id: ''}":                 {"links: trace_id is \"\": must be"},
+		"server: {}\nlinks: {span_id: ''}":                  {"links: span_id is \"\": must be"},
+		"server: {}\nlinks: {span_id: trace_id}":            {"links: span_id is \"trace_id\": must be another label than trace_id"},
+		"server: {}\ntimestamp_label: ''":                   {"timestamp_label is \"\": must be"},
+		"server: {}\ntimestamp_label: span_id":              {"timestamp_label is \"span_id\": must be another label than those of links"},
+		"server: {}\ntimestamp_label: span id":              {"timestamp_label is \"span id\": must be another label than those of links"},
+		"server: {}\ntimestamp_label: profile_id":           {"timestamp_label is \"profile_id\": must be another label than those of links"},
+		"server: {}\nresource_attributes: {'': x}":          {"resource_attributes: name is \"\": must be"},
+		"server: {}\nresource_attributes: {a.b: [1]}":       {"resource_attributes"},
 	} {
 		t.Run(yaml, func(t *testing.T) {
 			_, err := loadConfig(yaml)

@@ -44,6 +44,9 @@ func acceptContribKeys(conf *confmap.Conf) error {
 		move("initial_delay", section+"::initial_delay")
 	} else {
 		move("protocols::http", "server")
+		if server, moved := rewritten["server"]; moved && server == nil { // contrib's default
+			rewritten["server"] = map[string]any{}
+		}
 		if protocols, ok := conf.Get("protocols").(map[string]any); ok && len(protocols) == 0 {
 			conf.Delete("protocols")
 		}
@@ -59,7 +62,7 @@ func acceptContribKeys(conf *confmap.Conf) error {
 		if _, err := time.ParseDuration(fmt.Sprint(conf.Get(key))); err == nil {
 			conf.Delete(key)
 			if !conf.IsSet(section) { // it was the only key
-				rewritten[section] = nil
+				rewritten[section] = map[string]any{}
 			}
 		}
 	}

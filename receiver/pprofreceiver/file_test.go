@@ -68,7 +68,7 @@ file:
 	assert.Equal(t, []string{"{c,d}"}, cfg.File.Get().Watch.Exclude)
 
 	for yaml, want := range map[string]string{
-		"file:":                                             "file: include is []: must be a glob",
+		"file: {}":                                          "file: include is []: must be a glob",
 		"file: {include: [a], bogus: 1}":                    "unknown key file::bogus",
 		"file: {include: ['']}":                             "include is \"\": must be a glob",
 		"file: {include: ['/a/[']}":                         "include is \"/a/[\": must be a glob",

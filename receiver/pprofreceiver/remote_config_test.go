@@ -85,7 +85,7 @@ func TestWrongRemoteValuesAreRejected(t *testing.T) {
 		targets = "targets: [{endpoint: http://localhost:6060}]"
 	)
 	for yaml, want := range map[string][]string{
-		"remote:": {"remote: either endpoint or targets is required"},
+		"remote: {}": {"remote: either endpoint or targets is required"},
 		"remote: {" + heap + ", " + targets + "}":                                                                {"mutually exclusive"},
 		"remote: {endpoint: localhost:6060}":                                                                     {"remote: endpoint is a URL with the scheme \"localhost\"", "http or https"},
 		"remote: {endpoint: 'file:///etc/passwd'}":                                                               {"scheme \"file\""},

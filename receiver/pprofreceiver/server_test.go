@@ -134,7 +134,7 @@ func TestTakenPort(t *testing.T) {
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
-	b := newTestReceiver(t, serverYAML+"self:", newSink(t))
+	b := newTestReceiver(t, serverYAML+"self: {}", newSink(t))
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
@@ -204,7 +204,7 @@ func TestReceiversShareMaxInFlight(t *testing.T) {
 		require.NoError(t, err)
 		return r.(*pprofReceiver).inFlight
 	}
-	first := create("max_in_flight: 23MiB\nserver:")
+	first := create("max_in_flight: 23MiB\nserver: {}")
 	assert.Same(t, first, create("max_in_flight: 23MiB\nremote: {endpoint: 'http://localhost:6060/debug/pprof/heap'}"))
-	assert.NotSame(t, first, create("max_in_flight: 24MiB\nserver:"))
+	assert.NotSame(t, first, create("max_in_flight: 24MiB\nserver: {}"))
 }

@@ -1,0 +1,57 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// everySection enables each optional section of our components.
+const everySection = `yaml:{receivers: {pprof: {
+  server: {tls: {cert_file: a, key_file: b}, cors: {max_age: 1}, auth: {authenticator: a}},
+  remote: {endpoint: 'http://localhost:6060/debug/pprof/heap', auth: {authenticator: a}, cookies: {}},
+  file: {include: [/a]}, self: {}}},
+processors: {profiles_dedup: {}},
+exporters: {profiles_file: {directory: a, sending_queue: {}}},
+service: {pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}}}`
+
+func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
+	printed := func(args ...string) *confmap.Conf {
+		out, err := program(t, append([]string{"print-config", "--validate=false", "--config=" + strings.ReplaceAll(everySection, "\n", "")}, args...)...)
+		require.NoError(t, err, out)
+		retrieved, err := confmap.NewRetrievedFromYAML([]byte(out))
+		require.NoError(t, err)
+		conf, err := retrieved.AsConf()
+		require.NoError(t, err, out)
+		return conf
+	}
+	all := printed()
+	for _, section := range []string{
+		"receivers.pprof.server", "receivers.pprof.remote", "receivers.pprof.file", "receivers.pprof.self",
+		"receivers.pprof.server.tls", "receivers.pprof.server.cors", "receivers.pprof.server.auth",
+		"receivers.pprof.remote.auth", "receivers.pprof.remote.cookies",
+		"exporters.profiles_file.sending_queue",
+	} {
+		key := strings.ReplaceAll(section, ".", confmap.KeyDelimiter)
+		assert.NotNil(t, all.Get(key), section)
+		assert.Nil(t, printed("--set="+section+"=null").Get(key), section)
+	}
+}
+
+// The output of print-config, which has null for sections that are off, is a configuration.
+func TestPrintedConfigIsValid(t *testing.T) {
+	out, err := program(t, "print-config", "--set=extensions=null", "--set=service.extensions=[]")
+	require.NoError(t, err, out)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
+	out, err = program(t, "validate", "--config="+file)
+	require.NoError(t, err, out)
+}
