@@ -29,6 +29,8 @@ var pages = []struct {
 	path string
 	// section is the only one to run, or empty.
 	section string
+	// continues: the reader has run the commands of the page before it, in the same directory.
+	continues bool
 	// frame is a function that every flame graph and every list of functions shows.
 	frame string
 	// servers and flameGraphs count the commands of each kind. They show that the test
@@ -36,8 +38,9 @@ var pages = []struct {
 	servers, flameGraphs int
 }{
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
-	{path: "docs/getting-started.md", frame: "main.compress", servers: 7, flameGraphs: 1},
+	{path: "docs/reading-output.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "docs/reading-output.md", frame: "runtime", servers: 1, flameGraphs: 1},
+	{path: "docs/getting-started.md", frame: "main.compress", servers: 7, flameGraphs: 1},
 	{path: "config/README.md", section: "Run it", servers: 2},
 }
 
@@ -70,17 +73,22 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	origin := cloneable(t)
+	all, before := t, (*reader)(nil)
 	for _, page := range pages {
 		t.Run(page.path, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", page.path))
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := newReader(t, origin, page.frame)
-			if page.path != "README.md" { // the others begin in the clone
+			r := newReader(all, origin, page.frame)
+			switch {
+			case page.continues:
+				r.directory = before.directory
+			case page.path != "README.md": // the others begin in the clone
 				r.do(t, "git clone --quiet https://github.com/otelcol-profiles/otelcol-profiles")
 				r.do(t, "cd otelcol-profiles")
 			}
+			before = r
 			for section := range strings.SplitSeq(string(text), "\n## ") {
 				if page.section != "" && !strings.HasPrefix(section, page.section+"\n") {
 					continue
@@ -238,7 +246,7 @@ func (r *reader) do(t *testing.T, command string) {
 		if top.MatchString(command) && !strings.Contains(out, r.frame) {
 			t.Errorf("%s does not show %s:\n%s", command, r.frame, out)
 		}
-		if strings.Contains(command, "ls --json") && !regexp.MustCompile(`otelcol-profiles\tgoroutine\t[1-9]`).MatchString(out) {
+		if strings.Contains(command, "ls --service") && !regexp.MustCompile(`(?m)^otelcol-profiles +goroutine +goroutine .* [1-9]\d* +last$`).MatchString(out) {
 			t.Errorf("%s prints\n%s", command, out)
 		}
 	}

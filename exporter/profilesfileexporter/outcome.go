@@ -131,13 +131,7 @@ func removeOthers(scopes pprofile.ScopeProfilesSlice, keep map[position]bool, te
 	scope := -1
 	scopes.RemoveIf(func(sp pprofile.ScopeProfiles) bool {
 		scope++
-		var own []sampletypes.Type
-		for _, p := range sp.Profiles().All() {
-			own = append(own, sampletypes.Type{
-				Type: dictionary.ValidUTF8(texts.At(int(p.SampleType().TypeStrindex()))),
-				Unit: dictionary.ValidUTF8(texts.At(int(p.SampleType().UnitStrindex()))),
-			})
-		}
+		own := sampletypes.Of(sp, func(i int32) string { return dictionary.Text(texts, i) })
 		all, order := sampletypes.Read(sp.Scope().Attributes(), own)
 		var kept []int // the part of order
 		profile := -1

@@ -6,6 +6,7 @@ package archive
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -16,8 +17,9 @@ var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", 
 // Snapshot reports whether p is a snapshot or cumulative: a state at its time, which is not
 // summed over time.
 func Snapshot(dict pprofile.ProfilesDictionary, p pprofile.Profile) bool {
-	return merge.IsSnapshot(Temporality(dict, p), textAt(dict, p.SampleType().TypeStrindex()),
-		textAt(dict, p.PeriodType().TypeStrindex()), p.DurationNano(), SnapshotSampleTypes)
+	text := func(i int32) string { return dictionary.Text(dict.StringTable(), i) }
+	return merge.IsSnapshot(Temporality(dict, p), text(p.SampleType().TypeStrindex()),
+		text(p.PeriodType().TypeStrindex()), p.DurationNano(), SnapshotSampleTypes)
 }
 
 // Temporality returns the attribute profile.temporality of p: delta, cumulative, instant or nothing.
@@ -26,7 +28,7 @@ func Temporality(dict pprofile.ProfilesDictionary, p pprofile.Profile) string {
 		if i <= 0 || int(i) >= dict.AttributeTable().Len() {
 			continue
 		}
-		if a := dict.AttributeTable().At(int(i)); textAt(dict, a.KeyStrindex()) == "profile.temporality" {
+		if a := dict.AttributeTable().At(int(i)); dictionary.Text(dict.StringTable(), a.KeyStrindex()) == "profile.temporality" {
 			return a.Value().AsString()
 		}
 	}

@@ -85,7 +85,7 @@ func Summarize(pd pprofile.Profiles) []Summary {
 			attributes.Remove(sampletypes.ListAttribute)
 			scope := dictionary.AppendMap(resource[:len(resource):len(resource)], attributes)
 			scope = scope.AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
-			typ := text(sp.Scope().Attributes(), "profile.type")
+			typ := sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, func(i int32) string { return textAt(dict, i) }))
 			for _, p := range sp.Profiles().All() {
 				s := Summary{Service: service, Type: typ, Snapshot: Snapshot(dict, p), Profiles: 1}
 				s.SampleType, s.Unit = textAt(dict, p.SampleType().TypeStrindex()), textAt(dict, p.SampleType().UnitStrindex())

@@ -6,7 +6,17 @@ package dictionary
 import (
 	"strings"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
 )
+
+// Text returns string i of a string table as valid UTF-8, or "" if there is none.
+func Text(table pcommon.StringSlice, i int32) string {
+	if i < 0 || int(i) >= table.Len() {
+		return ""
+	}
+	return ValidUTF8(table.At(int(i)))
+}
 
 // ValidUTF8 returns s, or a copy in which each run of bytes that are not UTF-8 is one
 // U+FFFD.

@@ -127,11 +127,7 @@ func (p *Payload) key(scope [sha256.Size]byte, profile pprofile.Profile) Key {
 }
 
 func (p *Payload) text(i int32) string {
-	strings := p.pd.Dictionary().StringTable()
-	if int(i) >= strings.Len() {
-		return "" // index 0 of an empty table
-	}
-	return strings.At(int(i))
+	return dictionary.Text(p.pd.Dictionary().StringTable(), i)
 }
 
 // checkKeys rejects resources and scopes with two attributes of one key: readers would

@@ -21,14 +21,7 @@ import (
 // sampleTypes returns the sample types of the pprof that the Profiles of sp are of, each
 // once, or nil if they are unknown.
 func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
-	var own []sampletypes.Type
-	for _, profile := range sp.Profiles().All() {
-		t := profile.SampleType()
-		own = append(own, sampletypes.Type{
-			Type: dictionary.ValidUTF8(p.text(t.TypeStrindex())), Unit: dictionary.ValidUTF8(p.text(t.UnitStrindex())),
-		})
-	}
-	all, _ := sampletypes.Read(sp.Scope().Attributes(), own)
+	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, p.text))
 	seen := make(map[sampletypes.Type]bool, len(all))
 	return slices.DeleteFunc(all, func(t sampletypes.Type) bool {
 		repeated := seen[t]

@@ -256,6 +256,33 @@ func TestSelectionByType(t *testing.T) {
 	}
 }
 
+func TestProfileTypeIsDerivedFromSampleTypes(t *testing.T) {
+	unnamed := func(sampleType string, value int64) profileOf {
+		return profileOf{sampleType: sampleType, unit: "count", duration: 10, value: value}
+	}
+	pprof := payload(t, unnamed("samples", 1), unnamed("cpu", 2))
+	other := payload(t, unnamed("contentions", 4)) // of a mutex or a block profile
+	named := payload(t, cpu(0, 8))
+	for _, pd := range []pprofile.Profiles{pprof, other} {
+		pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Remove("profile.type")
+	}
+	s := source(t, pprof, other, named)
+	assert.Equal(t, map[string]int64{"samples": 1, "cpu": 10}, sums(t, s, query.Selection{Types: []string{"cpu"}}), "all sample types of a CPU profile")
+	assert.Equal(t, map[string]int64{"samples": 1}, sums(t, s, query.Selection{Types: []string{"cpu:samples"}}))
+	rows, err := s.List(t.Context(), &query.Selection{})
+	require.NoError(t, err)
+	types := map[string]string{}
+	for _, row := range rows {
+		types[row.SampleType] = row.Type
+	}
+	assert.Equal(t, map[string]string{"samples": "cpu", "cpu": "cpu", "contentions": ""}, types)
+	result, err := s.Merge(t.Context(), &query.Selection{Types: []string{"cpu:cpu"}}, true)
+	require.NoError(t, err)
+	p, err := result.Pprof()
+	require.NoError(t, err, "with and without the attribute, these are one profile type")
+	assert.Equal(t, map[string]int64{"cpu": 10}, pprofSums(p))
+}
+
 func TestSelectionByTraceAndSpan(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	linked, other := cpu(0, 1), cpu(0, 2)

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -62,12 +64,13 @@ func (e *TypesError) Error() string {
 // *TypesError if the result has several profile types, or profiles with different period types.
 func (r *Result) Pprof() (*profile.Profile, error) {
 	groups := map[string][]string{} // sample types by profile type
+	text := func(i int32) string { return dictionary.Text(r.Profiles.Dictionary().StringTable(), i) }
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			typ := textOf(sp.Scope().Attributes(), profileType)
-			for _, p := range sp.Profiles().All() {
-				if name := textAt(r.Profiles.Dictionary(), p.SampleType().TypeStrindex()); !slices.Contains(groups[typ], name) {
-					groups[typ] = append(groups[typ], name)
+			typ := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
+			for _, t := range sampletypes.Of(sp, text) {
+				if !slices.Contains(groups[typ], t.Type) {
+					groups[typ] = append(groups[typ], t.Type)
 				}
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -33,10 +34,7 @@ type Selection struct {
 	Resource, Attributes map[string]string
 }
 
-const (
-	serviceName = "service.name"
-	profileType = "profile.type"
-)
+const serviceName = "service.name"
 
 // Attributes with the IDs of a span and a trace: those that pprof labels become if the other ID
 // of a link is missing or the ID is that of a root span.
@@ -128,25 +126,21 @@ func newFilter(s *Selection, pd pprofile.Profiles) *filter {
 // attributesWith returns the attributes with one of the keys and values, by index.
 func (f *filter) attributesWith(keys []string, values ...string) (found []bool) {
 	for _, a := range f.dict.AttributeTable().All() {
-		found = append(found, slices.Contains(keys, textAt(f.dict, a.KeyStrindex())) && slices.Contains(values, a.Value().AsString()))
+		found = append(found, slices.Contains(keys, f.text(a.KeyStrindex())) && slices.Contains(values, a.Value().AsString()))
 	}
 	return found
 }
 
-func textAt(dict pprofile.ProfilesDictionary, i int32) string {
-	if i < 0 || int(i) >= dict.StringTable().Len() {
-		return ""
-	}
-	return dict.StringTable().At(int(i))
-}
+func (f *filter) text(i int32) string { return dictionary.Text(f.dict.StringTable(), i) }
 
+// filterScope removes the Profiles that are not selected. Of those that are, the scope states the
+// profile type, if the sample types tell it.
 func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
-	scope, profiles := sp.Scope().Attributes(), make([]sampletypes.Type, 0, sp.Profiles().Len())
-	for _, p := range sp.Profiles().All() {
-		t := p.SampleType()
-		profiles = append(profiles, sampletypes.Type{Type: textAt(f.dict, t.TypeStrindex()), Unit: textAt(f.dict, t.UnitStrindex())})
+	scope, profiles := sp.Scope().Attributes(), sampletypes.Of(sp, f.text)
+	ofScope := sampletypes.ProfileType(scope, profiles)
+	if ofScope != "" {
+		scope.PutStr(sampletypes.ProfileTypeAttribute, ofScope)
 	}
-	ofScope := textOf(scope, profileType)
 	all, order := sampletypes.Read(scope, profiles)
 	i, kept := -1, make([]int, 0, len(order))
 	sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {

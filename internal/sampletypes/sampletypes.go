@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sampletypes reads and writes the scope attributes that restore the sample
-// types of a pprof from the Profiles of a ScopeProfiles.
+// Package sampletypes describes the sample types of the Profiles of a ScopeProfiles, and reads and
+// writes the scope attributes that restore those of a pprof.
 //
 // pprof.scope.sample_type_order holds, for each Profile of its own ScopeProfiles, the
 // index of its sample type in the pprof. If a sample type has no Profile, because its
@@ -16,10 +16,14 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Attributes of a scope. DefaultAttribute holds the name of the default sample type.
+// Attributes of a scope. DefaultAttribute holds the name of the default sample type, and
+// ProfileTypeAttribute the profile type, such as heap.
 const (
+	ProfileTypeAttribute = "profile.type"
+
 	OrderAttribute   = "pprof.scope.sample_type_order"
 	ListAttribute    = "pprof.scope.sample_types"
 	DefaultAttribute = "pprof.scope.default_sample_type"
@@ -31,6 +35,37 @@ const maxTypes = 1024
 
 // Type is a sample type.
 type Type struct{ Type, Unit string }
+
+// Of returns the sample types of the Profiles of a scope. text returns a string of the dictionary.
+func Of(sp pprofile.ScopeProfiles, text func(i int32) string) []Type {
+	types := make([]Type, 0, sp.Profiles().Len())
+	for _, p := range sp.Profiles().All() {
+		types = append(types, Type{text(p.SampleType().TypeStrindex()), text(p.SampleType().UnitStrindex())})
+	}
+	return types
+}
+
+// ProfileType returns the attribute profile.type of a scope or, without it, the profile type that the
+// sample types tell beyond doubt, if any.
+func ProfileType(scope pcommon.Map, types []Type) string {
+	if v, found := scope.Get(ProfileTypeAttribute); found {
+		return v.AsString()
+	}
+	for _, known := range []struct{ profileType, sampleType string }{
+		{"wall", "wall"},
+		{"cpu", "cpu"},
+		{"heap", "inuse_space"},
+		{"heap", "alloc_space"},
+		{"heap", "space"}, // of Node.js
+		{"goroutine", "goroutine"},
+		{"goroutine", "goroutines"},
+	} {
+		if slices.ContainsFunc(types, func(t Type) bool { return t.Type == known.sampleType }) {
+			return known.profileType
+		}
+	}
+	return "" // also of mutex and block profiles, whose sample types are equal
+}
 
 // Read returns the sample types of the pprof that Profiles with the types profiles are
 // of, and for each Profile the index of its type. It returns nil if scope does not say

@@ -87,3 +87,18 @@ func TestReadRejectsWhatDoesNotFit(t *testing.T) {
 		})
 	}
 }
+
+func TestProfileTypeIsTheAttributeOrThatOfTheSampleTypes(t *testing.T) {
+	scope := pcommon.NewMap()
+	for want, types := range map[string][]Type{
+		"heap":      heap,
+		"cpu":       {{"samples", "count"}, {"cpu", "nanoseconds"}},
+		"wall":      {{"sample", "count"}, {"cpu", "nanoseconds"}, {"wall", "nanoseconds"}},
+		"goroutine": {{"goroutine", "count"}},
+		"":          {{"contentions", "count"}, {"delay", "nanoseconds"}},
+	} {
+		require.Equal(t, want, ProfileType(scope, types))
+	}
+	scope.PutStr(ProfileTypeAttribute, "mutex")
+	require.Equal(t, "mutex", ProfileType(scope, heap))
+}

@@ -89,10 +89,7 @@ type reader struct {
 }
 
 func (r *reader) text(i int32) string {
-	if i == 0 && r.dict.StringTable().Len() == 0 {
-		return ""
-	}
-	return dictionary.ValidUTF8(r.dict.StringTable().At(int(i)))
+	return dictionary.Text(r.dict.StringTable(), i)
 }
 
 func (r *reader) stack(i int32) string {

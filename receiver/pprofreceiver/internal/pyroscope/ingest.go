@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
@@ -211,7 +212,9 @@ func (in *ingestion) display(sampleType string) (attributes []ingest.Attribute) 
 // profileType derives the profile type from the sample types. Those of Go's mutex and
 // block profiles are equal: their display names tell them apart.
 func (in *ingestion) profileType(sampleTypes []string) string {
+	types := make([]sampletypes.Type, 0, len(sampleTypes))
 	for _, sampleType := range sampleTypes {
+		types = append(types, sampletypes.Type{Type: sampleType})
 		name := in.config[sampleType].DisplayName
 		switch {
 		case strings.HasPrefix(name, "mutex_"):
@@ -220,20 +223,7 @@ func (in *ingestion) profileType(sampleTypes []string) string {
 			return ingest.ProfileTypeBlock
 		}
 	}
-	for _, known := range []struct{ profileType, sampleType string }{
-		{ingest.ProfileTypeWall, "wall"},
-		{ingest.ProfileTypeCPU, "cpu"},
-		{ingest.ProfileTypeHeap, "inuse_space"},
-		{ingest.ProfileTypeHeap, "alloc_space"},
-		{ingest.ProfileTypeHeap, "space"}, // of Node.js
-		{ingest.ProfileTypeGoroutine, "goroutine"},
-		{ingest.ProfileTypeGoroutine, "goroutines"},
-	} {
-		if slices.Contains(sampleTypes, known.sampleType) {
-			return known.profileType
-		}
-	}
-	return ""
+	return sampletypes.ProfileType(pcommon.NewMap(), types)
 }
 
 // parseTime parses a time since 1970 as Pyroscope's clients write it. The number of

@@ -118,10 +118,7 @@ func (c *Converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
 
 // text returns string i as valid UTF-8. An empty table has the empty string at 0.
 func (c *Converter) text(i int32) string {
-	if i == 0 && c.from.StringTable().Len() == 0 {
-		return ""
-	}
-	return dictionary.ValidUTF8(c.from.StringTable().At(int(i)))
+	return dictionary.Text(c.from.StringTable(), i)
 }
 
 // TextOf returns the text of the attribute with the given key, or "".

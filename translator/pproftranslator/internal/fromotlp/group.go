@@ -84,10 +84,7 @@ func (c *Converter) group(sp pprofile.ScopeProfiles) (groups []*group, failed []
 // its own. They are those of the pprof, if listed, or else those of the Profiles, each
 // once, in order of appearance.
 func (c *Converter) sampleTypes(sp pprofile.ScopeProfiles) (types []sampletypes.Type, order []int, listed bool) {
-	var own []sampletypes.Type
-	for _, p := range sp.Profiles().All() {
-		own = append(own, sampletypes.Type{Type: c.text(p.SampleType().TypeStrindex()), Unit: c.text(p.SampleType().UnitStrindex())})
-	}
+	own := sampletypes.Of(sp, c.text)
 	if types, order = sampletypes.Read(sp.Scope().Attributes(), own); types != nil {
 		return types, order, true
 	}
