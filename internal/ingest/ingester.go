@@ -8,13 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -73,9 +73,10 @@ var ErrJFR = errors.New("a JFR recording, want a pprof profile")
 
 // Settings are those of an Ingester.
 type Settings struct {
-	Receiver    receiver.Settings
-	Transport   string // in the collector's own receiver telemetry
-	ScopeName   string // of the scopes that it writes
+	Logger      *zap.Logger
+	ObsReport   *receiverhelper.ObsReport // the collector's own telemetry of a receiver; nil for other components
+	ScopeName   string                    // of the scopes that it writes, and their version
+	Version     string
 	Unmarshaler *pproftranslator.Unmarshaler
 	Metrics     Metrics
 }
@@ -91,19 +92,24 @@ type Metrics struct {
 
 // Ingester passes payloads to the next consumer. It is safe for concurrent use.
 type Ingester struct {
-	settings  Settings
-	next      xconsumer.Profiles
-	obsreport *receiverhelper.ObsReport
+	settings Settings
+	next     xconsumer.Profiles
 }
 
 // New returns an Ingester in front of the next consumer.
-func New(set Settings, next xconsumer.Profiles) (*Ingester, error) {
-	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-		ReceiverID:             set.Receiver.ID,
-		Transport:              set.Transport,
-		ReceiverCreateSettings: set.Receiver,
-	})
-	return &Ingester{settings: set, next: next, obsreport: obsreport}, err
+func New(set Settings, next xconsumer.Profiles) *Ingester {
+	return &Ingester{settings: set, next: next}
+}
+
+// observe tells the collector's own telemetry that an operation starts. The caller must call
+// the function at its end, with the number of samples and the outcome.
+func (in *Ingester) observe(ctx context.Context) (context.Context, func(samples int, err error)) {
+	report := in.settings.ObsReport
+	if report == nil {
+		return ctx, func(int, error) {}
+	}
+	ctx = report.StartProfilesOp(ctx)
+	return ctx, func(samples int, err error) { report.EndProfilesOp(ctx, format, samples, err) }
 }
 
 // Ingest prepares a payload, frees its body and passes it on.
@@ -165,6 +171,14 @@ func (b *Batch) Prepare(ctx context.Context, p Payload, limit int, r *Reservatio
 	return prepared.size, nil
 }
 
+// Next returns a batch without payloads for the rest of the request.
+func (b *Batch) Next() *Batch {
+	return &Batch{in: b.in, arrived: b.arrived, seen: maps.Clone(b.seen)}
+}
+
+// Len is the number of payloads.
+func (b *Batch) Len() int { return len(b.prepared) }
+
 // Pass passes all payloads to the next consumer. It does so concurrently, so that a client
 // waits only once for a next consumer that collects payloads for a while before it
 // answers. A panic concerns its payload only, whose error is then a *PanicError. The
@@ -187,7 +201,7 @@ func (in *Ingester) recovering(p Payload, do func() error) (err error) {
 	if name, ok := p.Resource.Get(AttributeServiceName); ok {
 		service = name.AsString()
 	}
-	defer Recover(in.settings.Receiver.Logger, &err, zap.String("service", service), zap.String("profile", p.ProfileType))
+	defer Recover(in.settings.Logger, &err, zap.String("service", service), zap.String("profile", p.ProfileType))
 	return do()
 }
 
@@ -230,7 +244,8 @@ func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reserv
 		metrics.TranslationDuration.Record(ctx, time.Since(start).Seconds(), metrics.Attributes)
 	}
 	if err != nil {
-		in.obsreport.EndProfilesOp(in.obsreport.StartProfilesOp(ctx), format, 0, err)
+		_, end := in.observe(ctx)
+		end(0, err)
 	}
 	return t, err
 }
@@ -244,13 +259,13 @@ func (t *Prepared) take() (pd pprofile.Profiles) {
 // Pass calls the next consumer. If that rejects the payload, the error is a
 // *PipelineError.
 func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
-	ctx = in.obsreport.StartProfilesOp(ctx)
+	ctx, end := in.observe(ctx)
 	samples, count := t.profiles.SampleCount(), t.profiles.ProfileCount()
 	var err error
 	if count > 0 {
 		err = in.next.ConsumeProfiles(ctx, t.profiles)
 	}
-	in.obsreport.EndProfilesOp(ctx, format, samples, err)
+	end(samples, err)
 	switch {
 	case err != nil:
 		return &PipelineError{err}
@@ -358,7 +373,7 @@ func (in *Ingester) describe(pd pprofile.Profiles, p Payload) (outside int, err 
 func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) (outside int, err error) {
 	scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
 	scope.SetName(in.settings.ScopeName)
-	scope.SetVersion(in.settings.Receiver.BuildInfo.Version)
+	scope.SetVersion(in.settings.Version)
 	types := make([]string, 0, profiles.Len()) // names of the sample types
 	for _, profile := range profiles.All() {
 		types = append(types, dictionary.StringTable().At(int(profile.SampleType().TypeStrindex())))

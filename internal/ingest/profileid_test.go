@@ -13,14 +13,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -28,8 +27,8 @@ import (
 
 func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 	t.Helper()
-	in, err := New(Settings{
-		Receiver:    receivertest.NewNopSettings(component.MustNewType("pprof")),
+	return New(Settings{
+		Logger:      zap.NewNop(),
 		Unmarshaler: &pproftranslator.Unmarshaler{},
 		Metrics: Metrics{
 			PayloadSize:         noop.Int64Counter{},
@@ -39,8 +38,6 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 			Attributes:          metric.WithAttributes(),
 		},
 	}, next)
-	require.NoError(t, err)
-	return in
 }
 
 // ids are the profile IDs of what an Ingester passes on of these payloads of one request, in

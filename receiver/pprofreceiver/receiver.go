@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
@@ -54,10 +55,15 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		}
 	}
 	ingester := func(transport string, maxDecompressed bytesize.Size) *ingest.Ingester {
-		in, err := ingest.New(ingest.Settings{
-			Receiver:  set,
-			Transport: transport,
+		obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+			ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
+		})
+		errs = append(errs, err)
+		return ingest.New(ingest.Settings{
+			Logger:    set.Logger,
+			ObsReport: obsreport,
 			ScopeName: metadata.ScopeName,
+			Version:   set.BuildInfo.Version,
 			Unmarshaler: &pproftranslator.Unmarshaler{
 				Limits:         pproftranslator.Limits{DecompressedSize: int(maxDecompressed)},
 				TimestampLabel: cfg.TimestampLabel,
@@ -72,8 +78,6 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 				Attributes:          telemetry.Attributes(attribute.String("transport", transport)),
 			},
 		}, next)
-		errs = append(errs, err)
-		return in
 	}
 	if config := cfg.Server.Get(); config != nil {
 		add("server", httpserver.New(httpserver.Settings{

@@ -12,25 +12,22 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 func TestFailedDecompressionReleasesItsBytes_R2(t *testing.T) {
 	s := newTestServer(t, nil)
-	var err error
-	s.ingester, err = ingest.New(ingest.Settings{
-		Receiver:    receivertest.NewNopSettings(metadata.Type),
+	s.ingester = ingest.New(ingest.Settings{
+		Logger:      zap.NewNop(),
 		Unmarshaler: &pproftranslator.Unmarshaler{},
 		Metrics:     ingest.Metrics{PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{}, Attributes: metric.WithAttributes()},
 	}, consumertest.NewNop())
-	require.NoError(t, err)
 	r := s.newRequest(httptest.NewRequest(http.MethodPost, "/", nil))
 	bomb, bad := Profile{Name: "bomb"}, Profile{Name: "bad"}
 	bomb.Resource, bad.Resource = pcommon.NewMap(), pcommon.NewMap()

@@ -26,7 +26,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/zap"
@@ -66,9 +65,8 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 		return s.answer
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
-	ingester, err := ingest.New(ingest.Settings{
-		Receiver:    receivertest.NewNopSettings(metadata.Type),
-		Transport:   "scrape",
+	ingester := ingest.New(ingest.Settings{
+		Logger:      zap.NewNop(),
 		Unmarshaler: &pproftranslator.Unmarshaler{},
 		Metrics: ingest.Metrics{
 			PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
@@ -76,7 +74,6 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 			Attributes: metric.WithAttributes(),
 		},
 	}, next)
-	require.NoError(t, err)
 	config := DefaultConfig()
 	config.Targets = []Target{{Endpoint: "http://a", Profiles: []string{profileType}}}
 	if change != nil {

@@ -1,0 +1,57 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingconnector
+
+import (
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// Config is the configuration of the connector.
+type Config struct {
+	// Timestamps keeps the time of each sample. Without it, equal samples of a record are
+	// summed. Default: true.
+	Timestamps bool `mapstructure:"timestamps"`
+
+	// MaxDecompressedSize limits the size of the profile of one record, decompressed.
+	// Default: 64MiB.
+	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+
+	// MaxInFlight limits the memory of all profiles in progress until the next component has
+	// answered. One record may take half of it. A share is that of the memory limit of the
+	// process. The connector shares it with the pprof receivers of the process that have the
+	// same value. Default: 25%.
+	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+}
+
+var (
+	_ confmap.Unmarshaler = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+)
+
+// minInFlight is the least for max_in_flight: profiles of a few hundred KiB fit.
+const minInFlight = 4 * bytesize.MiB
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		Timestamps:          true,
+		MaxDecompressedSize: 64 * bytesize.MiB,
+		MaxInFlight:         max(bytesize.MemoryLimit()/4, minInFlight),
+	}
+}
+
+// Unmarshal reads the configuration strictly.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// Validate checks the configuration.
+func (c *Config) Validate() error {
+	var checks strictconfig.Checks
+	checks.That(c.MaxDecompressedSize > 0 && c.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", c.MaxDecompressedSize, "above 0 and at most %v", ingest.MaxPayload)
+	checks.That(c.MaxInFlight >= minInFlight && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight, "at least %v and at most %v", minInFlight, bytesize.TiB)
+	return checks.Err()
+}

@@ -1,0 +1,166 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package body
+
+import (
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Fields of pprof's messages, from
+// https://github.com/google/pprof/blob/main/proto/profile.proto.
+const (
+	profileSampleType = 1
+	profileSample     = 2
+	profileLocation   = 4
+	profileFunction   = 5
+	profileString     = 6
+	profileTime       = 9
+	profileDuration   = 10
+	profilePeriodType = 11
+	profilePeriod     = 12
+
+	valueTypeType = 1
+	valueTypeUnit = 2
+
+	sampleLocation = 1
+	sampleValue    = 2
+	sampleLabel    = 3
+
+	labelKey    = 1
+	labelString = 2
+	labelNumber = 3
+
+	locationID   = 1
+	locationLine = 4
+
+	lineFunction = 1
+	lineLine     = 2
+
+	functionID   = 1
+	functionName = 2
+	functionFile = 4
+)
+
+// message is a pprof message under construction. Its strings follow those that it has
+// already.
+type message struct {
+	data    []byte
+	scratch []byte
+	first   int // number of strings that the message had
+	strings map[string]uint64
+	added   []string
+}
+
+// text returns the index of a string.
+func (m *message) text(s string) uint64 {
+	if s == "" {
+		return 0
+	}
+	index, ok := m.strings[s]
+	if !ok {
+		index = uint64(m.first + len(m.added))
+		m.strings[s], m.added = index, append(m.added, s)
+	}
+	return index
+}
+
+// field appends a message field whose content write appends.
+func (m *message) field(number protowire.Number, write func(b []byte) []byte) {
+	m.scratch = write(m.scratch[:0])
+	m.data = protowire.AppendTag(m.data, number, protowire.BytesType)
+	m.data = protowire.AppendBytes(m.data, m.scratch)
+}
+
+func (m *message) varint(number protowire.Number, v int64) {
+	m.data = appendVarint(m.data, number, uint64(v))
+}
+
+func (m *message) valueType(number protowire.Number, t ValueType) {
+	m.field(number, func(b []byte) []byte {
+		b = appendVarint(b, valueTypeType, m.text(t.Type))
+		return appendVarint(b, valueTypeUnit, m.text(t.Unit))
+	})
+}
+
+// finish appends the strings and returns the message.
+func (m *message) finish() []byte {
+	for _, s := range m.added {
+		m.data = protowire.AppendTag(m.data, profileString, protowire.BytesType)
+		m.data = protowire.AppendString(m.data, s)
+	}
+	return m.data
+}
+
+func appendVarint(b []byte, number protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), v)
+}
+
+// label appends a label to a sample. Exactly one of text and number is not 0.
+func label(b []byte, key, text uint64, number int64) []byte {
+	size := protowire.SizeTag(labelKey) + protowire.SizeVarint(key)
+	if text != 0 {
+		size += protowire.SizeTag(labelString) + protowire.SizeVarint(text)
+	} else {
+		size += protowire.SizeTag(labelNumber) + protowire.SizeVarint(uint64(number))
+	}
+	b = protowire.AppendVarint(protowire.AppendTag(b, sampleLabel, protowire.BytesType), uint64(size))
+	b = appendVarint(b, labelKey, key)
+	if text != 0 {
+		return appendVarint(b, labelString, text)
+	}
+	return appendVarint(b, labelNumber, uint64(number))
+}
+
+// ValueType is the type of values and their unit.
+type ValueType struct{ Type, Unit string }
+
+// Sample types that stand for the values that a body lacks.
+var (
+	samplesCount    = ValueType{"samples", "count"}
+	wallNanoseconds = ValueType{"wall", "nanoseconds"}
+	allocationBytes = ValueType{"allocationSize", "bytes"}
+)
+
+// span is the time of samples, and their period, in nanoseconds; 0 is unknown.
+type span struct {
+	first, last int64
+	period      int64 // the largest
+	varies      bool  // not all have the same period
+	samples     int
+}
+
+func (s *span) add(at, period int64) {
+	if at > 0 {
+		if s.first == 0 || at < s.first {
+			s.first = at
+		}
+		s.last = max(s.last, at)
+	}
+	s.varies = s.varies || s.samples > 0 && period != s.period
+	s.period = max(s.period, period)
+	s.samples++
+}
+
+// header appends time, duration and period. A sample stands for the time from one sample
+// to the next, so the duration has one period more than the samples are apart; without a
+// period it is the millisecond in which the last sample was taken.
+func (m *message) header(s span, hasTime bool) {
+	if s.first > 0 && !hasTime {
+		length := s.period
+		if length == 0 {
+			length = nanosecondsPerMillisecond
+		}
+		if length <= math.MaxInt64-(s.last-s.first) {
+			length += s.last - s.first
+		}
+		m.varint(profileTime, s.first)
+		m.varint(profileDuration, length)
+	}
+	if s.period > 0 && !s.varies {
+		m.valueType(profilePeriodType, wallNanoseconds)
+		m.varint(profilePeriod, s.period)
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingconnector
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/body"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// payload is what becomes one profile: a record that is pprof, or the records of one scope
+// and form that are text.
+type payload struct {
+	form     form
+	resource pcommon.Map
+	service  string
+	records  []plog.LogRecord
+	size     int // of their bodies, in bytes
+}
+
+// maxTexts bounds the bodies that are text in a payload, in bytes, so that a large request
+// becomes several profiles instead of one that is too large.
+const maxTexts = 256 << 10
+
+// collect returns the payloads of a request, in the order of their first records. It counts
+// records that are not profiles, and rejects those of an unknown form.
+func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload {
+	var payloads []*payload
+	others := 0
+	for _, rl := range ld.ResourceLogs().All() {
+		resource := rl.Resource().Attributes()
+		service := text(resource, ingest.AttributeServiceName)
+		for _, sl := range rl.ScopeLogs().All() {
+			texts := map[form]*payload{}
+			for _, record := range sl.LogRecords().All() {
+				if !isProfiling(sl.Scope(), record) {
+					others++
+					continue
+				}
+				f, err := formOf(record)
+				if err != nil {
+					c.reject(ctx, rejection{service, 1, err})
+					continue
+				}
+				p := texts[f]
+				if p == nil || p.size > maxTexts {
+					p = &payload{form: f, resource: resource, service: service}
+					payloads = append(payloads, p)
+				}
+				if f.text {
+					texts[f] = p
+				}
+				p.records = append(p.records, record)
+				p.size += len(record.Body().Str())
+			}
+		}
+	}
+	c.count(ctx, outcomeNotProfiling, others)
+	return payloads
+}
+
+// expectedWork is how many bytes the work on payloads is expected to take for each byte of
+// their bodies, which are compressed.
+const expectedWork = 32
+
+func expected(payloads []*payload) (total int64) {
+	for _, p := range payloads {
+		total += expectedWork * int64(p.size)
+	}
+	return total
+}
+
+// part is the first payloads of a request, as many as fit into the memory that one request
+// may take.
+type part struct {
+	batch      *ingest.Batch
+	prepared   []prepared // in the order of the batch
+	rejections []rejection
+	taken      int // number of payloads that it deals with
+}
+
+// prepared is a payload that waits for the next consumer.
+type prepared struct {
+	service string
+	records int // without those rejected
+}
+
+// prepare translates the first payloads. The error is retryable and concerns all.
+func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, batch *ingest.Batch, payloads []*payload) (done part, err error) {
+	err = r.Work(ctx, expected(payloads), func() error {
+		done = part{batch: batch.Next(), taken: len(payloads)}
+		for i, p := range payloads {
+			err := c.add(ctx, &done, p, r)
+			_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
+			switch {
+			case ingest.MustRestart(err) || ctx.Err() != nil:
+				return errors.Join(err, ctx.Err())
+			case tooLarge && done.batch.Len() > 0:
+				done.taken = i
+				return nil
+			case err != nil:
+				done.rejections = append(done.rejections, rejection{p.service, len(p.records), err})
+			}
+		}
+		return nil
+	})
+	return done, err
+}
+
+// add adds a payload to a part.
+func (c *splunkConnector) add(ctx context.Context, to *part, p *payload, r *ingest.Reservation) (err error) {
+	defer ingest.Recover(c.logger, &err)
+	var message []byte
+	rejections := []rejection(nil)
+	if p.form.text {
+		message, rejections, err = c.callStacks(p, r.Resize)
+	} else {
+		message, err = p.form.pprof(p.records[0], c.config.Timestamps, int(c.config.MaxDecompressedSize), r.Resize)
+	}
+	if err != nil {
+		return errors.Join(err, r.Resize(0))
+	}
+	if len(rejections) < len(p.records) {
+		r.Keep()
+		data := p.form.payload(p.resource)
+		data.Data, data.TimeRange.End = message, timeOf(p.records[0])
+		if _, err := to.batch.Prepare(ctx, data, int(ingest.MaxPayload), r); err != nil {
+			return err
+		}
+		to.prepared = append(to.prepared, prepared{p.service, len(p.records) - len(rejections)})
+	}
+	to.rejections = append(to.rejections, rejections...)
+	return nil
+}
+
+// memoryOfLine bounds the memory that a line of a call stack takes in addition to its text.
+const memoryOfLine = 512
+
+// callStacks returns the pprof message of records that are text, and rejects those that
+// cannot be read.
+func (c *splunkConnector) callStacks(p *payload, reserve func(bytes int64) error) (message []byte, rejections []rejection, err error) {
+	builder := body.NewBuilder(body.Options{Wall: p.form.period, Timestamps: c.config.Timestamps}, p.form.allocation)
+	total := int64(0)
+	for _, record := range p.records {
+		stack := record.Body().Str()
+		total += 4*int64(len(stack)) + memoryOfLine*int64(2+strings.Count(stack, "\n"))
+		if err := reserve(total); err != nil {
+			return nil, nil, err
+		}
+		s, err := sample(record)
+		if err != nil {
+			rejections = append(rejections, rejection{p.service, 1, err})
+			continue
+		}
+		builder.Add(s)
+	}
+	return builder.Finish(), rejections, nil
+}

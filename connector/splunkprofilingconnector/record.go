@@ -1,0 +1,166 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingconnector
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/body"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+)
+
+// Attributes of records, and their values.
+const (
+	scopeName           = "otel.profiling"
+	attributeSourceType = "com.splunk.sourcetype"
+	attributeFormat     = "profiling.data.format"
+	attributeType       = "profiling.data.type"
+	attributeSource     = "profiling.instrumentation.source"
+	attributeAllocated  = "memory.allocated"
+
+	formatPprof    = "pprof-gzip-base64"
+	formatText     = "text"
+	typeCPU        = "cpu"
+	typeAllocation = "allocation"
+)
+
+// errUnsupported means that a record has a form that the connector does not know.
+var errUnsupported = errors.New("unsupported")
+
+// isProfiling reports whether a record holds profiles.
+func isProfiling(scope pcommon.InstrumentationScope, record plog.LogRecord) bool {
+	return scope.Name() == scopeName || text(record.Attributes(), attributeSourceType) == scopeName
+}
+
+// text is the value of a string attribute, "" if there is none.
+func text(attributes pcommon.Map, key string) string {
+	if v, ok := attributes.Get(key); ok && v.Type() == pcommon.ValueTypeStr {
+		return v.Str()
+	}
+	return ""
+}
+
+// integer is the value of a whole number, 0 if there is none.
+func integer(attributes pcommon.Map, key string) int64 {
+	if v, ok := attributes.Get(key); ok && v.Type() == pcommon.ValueTypeInt {
+		return v.Int()
+	}
+	return 0
+}
+
+// form is what the attributes of a record say about its body. Records of equal forms that
+// are text share a profile.
+type form struct {
+	text       bool
+	allocation bool
+	period     bool   // a sample has one
+	source     string // continuous or snapshot, "" if it is unknown
+}
+
+func formOf(record plog.LogRecord) (form, error) {
+	attributes := record.Attributes()
+	f := form{source: text(attributes, attributeSource)}
+	switch format := text(attributes, attributeFormat); format {
+	case formatPprof:
+	case formatText, "":
+		f.text, f.period = true, integer(attributes, body.LabelPeriod) > 0
+	default:
+		return f, fmt.Errorf("%w: %s is %.80q: must be %s or %s", errUnsupported, attributeFormat, format, formatPprof, formatText)
+	}
+	switch dataType := text(attributes, attributeType); dataType {
+	case typeCPU:
+	case typeAllocation:
+		f.allocation = true
+	case "": // agents that send text may state the bytes only
+		_, f.allocation = attributes.Get(attributeAllocated)
+	default:
+		return f, fmt.Errorf("%w: %s is %.80q: must be %s or %s", errUnsupported, attributeType, dataType, typeCPU, typeAllocation)
+	}
+	if record.Body().Type() != pcommon.ValueTypeStr {
+		return f, fmt.Errorf("the body is %v: must be a string", record.Body().Type())
+	}
+	return f, nil
+}
+
+// payload returns a payload of this form without its data. Splunk's agents sample all
+// threads, also those that wait: their "cpu" is wall time.
+func (f form) payload(resource pcommon.Map) ingest.Payload {
+	p := ingest.Payload{Resource: resource, ProfileType: ingest.ProfileTypeWall}
+	if f.allocation {
+		p.ProfileType = profileTypeAllocation
+	}
+	if f.source != "" {
+		p.ProfileAttributes = func(string) []ingest.Attribute {
+			return []ingest.Attribute{{Key: attributeSource, Value: f.source}}
+		}
+	}
+	return p
+}
+
+// profileTypeAllocation is the profile type of allocations of a JVM.
+const profileTypeAllocation = "alloc"
+
+// timeOf is when a record's samples were taken, or when it was observed.
+func timeOf(record plog.LogRecord) pcommon.Timestamp {
+	if at := record.Timestamp(); at > 0 {
+		return at
+	}
+	return record.ObservedTimestamp()
+}
+
+// pprof returns the pprof message of a record. It calls reserve with the bytes of memory that
+// it takes in total.
+func (f form) pprof(record plog.LogRecord, timestamps bool, limit int, reserve func(bytes int64) error) ([]byte, error) {
+	encoded := record.Body().Str()
+	decoded := int64(base64.StdEncoding.DecodedLen(len(encoded)))
+	if err := reserve(decoded); err != nil {
+		return nil, err
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("the body is not base64: %w", err)
+	}
+	if ingest.Compression(data) != "gzip" {
+		return nil, errors.New("the body is not gzip in base64")
+	}
+	decompressed := int64(0)
+	data, err = ingest.Decompress(data, limit, func(bytes int64) error {
+		decompressed = bytes
+		return reserve(decoded + bytes)
+	})
+	if err != nil {
+		return nil, err
+	}
+	message, err := body.Pprof(data, body.Options{Wall: !f.allocation, Timestamps: timestamps}, func(bytes int64) error {
+		return reserve(decoded + decompressed + bytes)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pprof: %w", err)
+	}
+	return message, reserve(int64(cap(message)))
+}
+
+// sample returns the sample of a record that is text.
+func sample(record plog.LogRecord) (s body.Sample, err error) {
+	if s.CallStack, err = body.ParseCallStack(record.Body().Str()); err != nil {
+		return s, fmt.Errorf("call stack: %w", err)
+	}
+	attributes := record.Attributes()
+	s.Time = int64(min(timeOf(record), 1<<63-1))
+	s.Period = integer(attributes, body.LabelPeriod)
+	s.Allocated = integer(attributes, attributeAllocated)
+	s.Event = text(attributes, body.LabelEvent)
+	if id := record.TraceID(); !id.IsEmpty() {
+		s.TraceID = id.String()
+	}
+	if id := record.SpanID(); !id.IsEmpty() {
+		s.SpanID = id.String()
+	}
+	return s, nil
+}
