@@ -205,6 +205,7 @@ var quick = map[string][]string{
 		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
 		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
 	},
+	"splunk.yaml": {"--set=exporters.profiles_file.rotation.max_age=200ms"},
 	"kafka/from-kafka.yaml": {
 		"--set=exporters.profiles_file.rotation.max_age=200ms",
 		"--set=receivers.kafka.error_backoff.max_interval=500ms",

@@ -17,10 +17,11 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 	parallel(t)
 	path := program(t)
 	for component, examples := range map[string]int{
-		"receiver/pprofreceiver":           5,
-		"processor/profilesdedupprocessor": 3,
-		"exporter/profilesfileexporter":    1,
-		"extension/filestorageextension":   1,
+		"receiver/pprofreceiver":             5,
+		"processor/profilesdedupprocessor":   3,
+		"exporter/profilesfileexporter":      1,
+		"extension/filestorageextension":     1,
+		"connector/splunkprofilingconnector": 1,
 	} {
 		readme, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(component), "README.md"))
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	profilesfileexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
 	otlphttpexporter "go.opentelemetry.io/collector/exporter/otlphttpexporter"
@@ -108,11 +109,13 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+		splunkprofilingconnector.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
+		splunkprofilingconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 	})
 
 	return factories, nil

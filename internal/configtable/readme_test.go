@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
@@ -26,9 +27,10 @@ const (
 )
 
 var components = map[string]component.Factory{
-	"receiver/pprofreceiver":           pprofreceiver.NewFactory(),
-	"processor/profilesdedupprocessor": profilesdedupprocessor.NewFactory(),
-	"exporter/profilesfileexporter":    profilesfileexporter.NewFactory(),
+	"receiver/pprofreceiver":             pprofreceiver.NewFactory(),
+	"processor/profilesdedupprocessor":   profilesdedupprocessor.NewFactory(),
+	"exporter/profilesfileexporter":      profilesfileexporter.NewFactory(),
+	"connector/splunkprofilingconnector": splunkprofilingconnector.NewFactory(),
 }
 
 func TestTablesAreUpToDate(t *testing.T) {

@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/merge", "internal/filewatch", "translator/pproftranslator", "translator/foldedtranslator"},
 	{"internal/ingest", "internal/archive", "internal/webui"},
 	{"internal/query"},
-	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension"},
+	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "connector/splunkprofilingconnector"},
 	{"cmd/otelcol-profiles", "cmd/otelprof", "internal/configtable"},
 }
 
