@@ -93,7 +93,7 @@ func (a *app) report(err error) {
 	case errors.Is(err, query.ErrEmpty):
 		a.note("otelprof ls lists the services, types and times that there are")
 	case needsType(err):
-		a.note("select one with --type, by profile type, sample type, or both, such as mutex:delay")
+		a.note("select one with --type, by profile type, sample type, or both, such as cpu:samples")
 	}
 }
 
