@@ -17,7 +17,7 @@ MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod d
 # The race detector needs cgo, which go enables if it finds a C compiler.
 RACE     := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# What otelprof --version prints: the version of the distribution and, if git knows it, the commit.
+# What --version prints: the version of the distribution and, if git knows it, the commit.
 VERSION  ?= $(shell awk '$$1 == "version:" {print $$2}' builder-config.yaml)$(addprefix +,$(shell git rev-parse --short=12 HEAD 2>/dev/null))
 
 # A collector has about 2,000 packages. Every command that compiles the program uses the
@@ -50,7 +50,7 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 .PHONY: build
 build: ## Build bin/otelcol-profiles and bin/otelprof
 	@$(AS_PROGRAM) && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(OTELPROF) ./cmd/otelprof
-	@$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w' -o $(ROOT)/$(BIN) .
+	@$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(ROOT)/$(BIN) .
 
 .PHONY: build-kafka
 build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
@@ -168,6 +168,8 @@ generate: ## Write generated files: metadata and config tables of the components
 	go generate ./...
 	go test ./internal/configtable -update
 	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config builder-config.yaml --skip-compilation
+	@# cmd/otelcol-profiles/command.go has the version, which the linker sets, and the command line.
+	cd cmd/otelcol-profiles && sed -e 's/^\(\t\tVersion: *\)".*",$$/\1version,/' -e 's/otelcol\.NewCommand(/newCommand(/' main.go >main.go.new && mv main.go.new main.go
 
 .PHONY: fix
 fix: bin/golangci-lint ## Format all Go files, and apply the fixes of golangci-lint

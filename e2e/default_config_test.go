@@ -14,44 +14,42 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
+
+// runDefaultConfig runs the program without --config in a directory of its own, at addresses of its
+// own: by the variables that the error names if an address is in use.
+func runDefaultConfig(t *testing.T) (c *collector, addresses map[string]string) {
+	t.Helper()
+	addresses = map[string]string{}
+	variables := os.Environ()
+	for name, address := range map[string]string{"PPROF_LISTEN": "localhost:4040", "HEALTH_LISTEN": "localhost:13133", "METRICS_PORT": "localhost:8888"} {
+		addresses[address] = freeAddress(t)
+		_, port, err := net.SplitHostPort(addresses[address])
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := addresses[address]
+		if name == "METRICS_PORT" {
+			value = port
+		}
+		variables = append(variables, name+"="+value)
+	}
+	command := exec.Command(program(t))
+	command.Dir, command.Env = t.TempDir(), variables
+	c = begin(t, command)
+	c.url, c.files = "http://"+addresses["localhost:4040"], filepath.Join(command.Dir, "profiles")
+	c.awaitReady(t)
+	return c, addresses
+}
 
 // TestDefaultConfig runs the program without --config, on other ports. It responds at each address
 // of the default configuration, and its metrics have their documented names.
 func TestDefaultConfig(t *testing.T) {
 	parallel(t)
-	path := program(t)
-	dir := t.TempDir()
-	config, err := os.ReadFile(filepath.Join("..", "cmd", "otelcol-profiles", "default-config.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	addresses := map[string]string{"localhost:8888": freeAddress(t)}
-	for _, match := range regexp.MustCompile(`(?m)^ *endpoint: (.*)$`).FindAllStringSubmatch(string(config), -1) {
-		addresses[match[1]] = freeAddress(t)
-	}
-	args := []string{
-		"--set=receivers.pprof.server.endpoint=" + addresses["localhost:4040"],
-		"--set=extensions.health_check.endpoint=" + addresses["localhost:13133"],
-		"--set=extensions.zpages.endpoint=" + addresses["localhost:55679"],
-		metricsAt(t, addresses["localhost:8888"]),
-	}
-	if len(addresses) != len(args) {
-		t.Fatalf("the default config listens at %v, which this test does not know", addresses)
-	}
-
-	command := exec.Command(path, args...)
-	command.Dir = dir
-	c := begin(t, command)
-	c.url = "http://" + addresses["localhost:4040"]
-	c.awaitReady(t)
-
+	c, addresses := runDefaultConfig(t)
 	for _, page := range []struct{ address, path, says string }{
 		{"localhost:13133", "/", "Server available"},
-		{"localhost:55679", "/debug/servicez", "otelcol-profiles"},
-		{"localhost:55679", "/debug/pipelinez", "profiles_dedup"},
-		{"localhost:55679", "/debug/extensionz", "zpages"},
-		{"localhost:55679", "/debug/featurez", "service.profilesSupport"},
 		{"localhost:8888", "/metrics", "otelcol_process_uptime"},
 	} {
 		status, body := get(t, "http://"+addresses[page.address]+page.path)
@@ -60,7 +58,7 @@ func TestDefaultConfig(t *testing.T) {
 		}
 	}
 	c.stop(t)
-	if entries, err := os.ReadDir(filepath.Join(dir, "profiles")); err == nil {
+	if entries, err := os.ReadDir(c.files); err == nil {
 		for _, entry := range entries {
 			if strings.HasSuffix(entry.Name(), ".partial") {
 				t.Errorf("%s is left", entry.Name())
@@ -69,15 +67,65 @@ func TestDefaultConfig(t *testing.T) {
 	}
 }
 
-// metricsAt returns the option that serves metrics at an address under their default names.
-func metricsAt(t *testing.T, address string) string {
-	t.Helper()
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
+// TestStartAndStopAreQuiet: ten lines at most for a start and five for an orderly stop, without
+// warnings, dumps of structs and the resource of the Collector.
+func TestStartAndStopAreQuiet(t *testing.T) {
+	parallel(t)
+	check := func(t *testing.T, c *collector) {
+		t.Helper()
+		time.Sleep(time.Second) // the Collector handles signals after it is ready
+		c.stop(t)
+		started, after, ready := strings.Cut(c.logs.String(), "Everything is ready")
+		_, stopped, _ := strings.Cut(after, "Received signal")
+		if !ready || stopped == "" {
+			t.Fatalf("no start and stop in\n%s", c.logs)
+		}
+		for _, part := range []struct {
+			text string
+			most int
+		}{{started, 10}, {stopped, 5}} {
+			if lines := strings.Count(part.text, "\n") + 1; lines > part.most {
+				t.Errorf("%d lines, want at most %d:\n%s", lines, part.most, part.text)
+			}
+			for line := range strings.Lines(part.text) {
+				if len(line) > 1000 || regexp.MustCompile(`\t(warn|error)\t|"resource"|ServerConfig|^\t`).MatchString(line) {
+					t.Errorf("the log has the line\n%s", line)
+				}
+			}
+		}
 	}
-	return "--set=service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: '" + host + "', port: " + port +
-		", without_scope_info: true, without_type_suffix: true, without_units: true}}}}]"
+	t.Run("default", func(t *testing.T) {
+		parallel(t)
+		c, _ := runDefaultConfig(t)
+		check(t, c)
+	})
+	t.Run("sidecar, agent and gateway", func(t *testing.T) {
+		parallel(t)
+		listen := freeAddress(t)
+		g := runConfig(t, program(t), "gateway.yaml", env{"DATA_DIR": t.TempDir(), "OTLP_GRPC_LISTEN": listen, "OTLP_HTTP_LISTEN": freeAddress(t)})
+		s := runConfig(t, program(t), "sidecar.yaml", env{"DATA_DIR": t.TempDir(), "PPROF_LISTEN": freeAddress(t), "GATEWAY_ENDPOINT": listen})
+		check(t, s.collector)
+		a := runConfig(t, program(t), "agent.yaml", env{
+			"DATA_DIR": t.TempDir(), "FILES_DIR": t.TempDir(), "GATEWAY_ENDPOINT": listen, "SCRAPE_ENDPOINT": "http://" + freeAddress(t), // nobody is there
+		})
+		check(t, a.collector)
+		check(t, g.collector)
+	})
+}
+
+// TestStopWhileRetryingLogsNoError: the queue on the disk keeps what the gateway did not take.
+func TestStopWhileRetryingLogsNoError(t *testing.T) {
+	parallel(t)
+	listen := freeAddress(t)
+	s := runConfig(t, program(t), "sidecar.yaml", env{"DATA_DIR": t.TempDir(), "PPROF_LISTEN": listen, "GATEWAY_ENDPOINT": freeAddress(t)},
+		"--set=processors.profiles_dedup/gateway.window=100ms")
+	s.push(t, "checkout", numbered(t, 7))
+	s.await(t, "a retry", func() bool { return strings.Contains(s.logs.String(), "Will retry the request after interval") })
+	s.stop(t)
+	logs := s.logs.String()
+	if regexp.MustCompile(`\terror\t|(?m)^\t`).MatchString(logs) || !strings.Contains(logs, "\twarn\t") || !strings.Contains(logs, "only a queue with storage keeps the data") {
+		t.Errorf("the log of an orderly stop while the gateway is away:\n%s", logs)
+	}
 }
 
 func get(t *testing.T, url string) (status int, body string) {

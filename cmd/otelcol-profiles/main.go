@@ -18,7 +18,7 @@ func main() {
 	info := component.BuildInfo{
 		Command:     "otelcol-profiles",
 		Description: "OpenTelemetry Collector for profiles",
-		Version:     "0.1.0-dev",
+		Version:     version,
 	}
 
 	set := otelcol.CollectorSettings{
@@ -50,7 +50,7 @@ func main() {
 }
 
 func runInteractive(params otelcol.CollectorSettings) error {
-	cmd := otelcol.NewCommand(params)
+	cmd := newCommand(params)
 	if err := cmd.Execute(); err != nil {
 		return err
 	}

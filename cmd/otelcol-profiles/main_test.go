@@ -4,9 +4,11 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,6 +58,62 @@ func TestComponents(t *testing.T) {
 func TestDefaultConfigIsValid(t *testing.T) {
 	out, err := program(t, "validate")
 	require.NoError(t, err, out)
+	assert.Contains(t, out, "Valid: the default configuration\nChecked: ")
+}
+
+func TestValidateNamesTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("exporters: {debug: {}}\nreceivers: {otlp: {protocols: {grpc: {}}}}\n"+
+		"service: {pipelines: {profiles: {receivers: [otlp], exporters: [debug]}}}\n"), 0o600))
+	out, err := program(t, "validate", "--config", file, "--set=exporters.debug.verbosity=detailed")
+	require.NoError(t, err, out)
+	assert.Contains(t, out, "Valid: "+file+"\n")
+	out, err = program(t, "validate", "--config", file, "--set=exporters.debug.verbosty=detailed")
+	require.Error(t, err)
+	assert.NotContains(t, out, "Valid")
+}
+
+func TestVersion(t *testing.T) {
+	out, err := program(t, "--version")
+	require.NoError(t, err, out)
+	assert.Regexp(t, `^otelcol-profiles version 0\.1\.0-dev(\+\w+)?\ngo1\.\S+ \w+/\w+, OpenTelemetry Collector v0\.\d+\.\d+\n$`, out)
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "builder-config.yaml"))
+	require.NoError(t, err)
+	assert.Contains(t, string(manifest), "\n  version: "+version+"\n")
+}
+
+func TestUnknownFlagNamesTheHelp(t *testing.T) {
+	for _, args := range [][]string{{"--confg=x.yaml"}, {"-config=x.yaml"}, {"validate", "--confg=x.yaml"}} {
+		out, err := program(t, args...)
+		require.Error(t, err)
+		assert.Regexp(t, `Run 'otelcol-profiles( validate)? --help' for the flags`, out)
+	}
+}
+
+// TestAddressInUseNamesTheSolution also for the metrics, the first conflict of a second Collector.
+func TestAddressInUseNamesTheSolution(t *testing.T) {
+	taken, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	require.NoError(t, err)
+	for _, set := range []string{"METRICS_PORT=" + port, "PPROF_LISTEN=localhost:" + port, "HEALTH_LISTEN=localhost:" + port} {
+		for _, free := range []string{"METRICS_PORT=0", "PPROF_LISTEN=localhost:0", "HEALTH_LISTEN=localhost:0"} {
+			name, value, _ := strings.Cut(free, "=")
+			t.Setenv(name, value)
+		}
+		name, value, _ := strings.Cut(set, "=")
+		t.Setenv(name, value)
+		out, err := program(t)
+		require.Error(t, err)
+		assert.Contains(t, out, "address already in use")
+		assert.Contains(t, out, "\n  "+anotherCollector+" otelcol-profiles\n")
+		assert.NotContains(t, out, "\n\t", "no stack")
+	}
+	for assignment := range strings.FieldsSeq(anotherCollector) {
+		name, _, _ := strings.Cut(assignment, "=")
+		assert.Contains(t, defaultConfig, "${env:"+name+":-")
+	}
 }
 
 func TestDefaultConfigIsPrinted(t *testing.T) {

@@ -1,0 +1,89 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.uber.org/zap"
+)
+
+// version is that of builder-config.yaml. In make build, the linker adds the commit to it.
+var version = "0.1.0-dev"
+
+// newCommand returns the command line of the Collector with messages for people who start. `make
+// generate` makes the generated main call it.
+func newCommand(set otelcol.CollectorSettings) *cobra.Command {
+	set.LoggingOptions = append(set.LoggingOptions, zap.WrapCore(quiet))
+	command := otelcol.NewCommand(set)
+	command.SetVersionTemplate("{{.Name}} version {{.Version}}" + buildDetails())
+	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nRun '%s --help' for the flags", err, c.CommandPath())
+	})
+	start := command.RunE
+	command.RunE = func(c *cobra.Command, args []string) error { return explain(start(c, args)) }
+	for _, sub := range command.Commands() {
+		if sub.Name() == "validate" {
+			announceValid(sub)
+		}
+	}
+	return command
+}
+
+// buildDetails returns the commit, if the version does not have it, and the versions of Go and of the
+// Collector.
+func buildDetails() string {
+	commit, collector := "", "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" && !strings.Contains(version, "+") {
+				commit = "+" + setting.Value[:min(len(setting.Value), 12)]
+			}
+		}
+		for _, module := range info.Deps {
+			if module.Path == "go.opentelemetry.io/collector/otelcol" {
+				collector = module.Version
+			}
+		}
+	}
+	return fmt.Sprintf("%s\n%s %s/%s, OpenTelemetry Collector %s\n", commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, collector)
+}
+
+// announceValid makes validate say what is valid. The Collector's says nothing.
+func announceValid(validate *cobra.Command) {
+	check := validate.RunE
+	validate.RunE = func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return err
+		}
+		source := strings.Trim(c.Flag(configFlag).Value.String(), "[]")
+		if strings.Contains(source, defaultConfig) {
+			source = "the default configuration"
+		}
+		_, err := fmt.Fprintf(c.OutOrStdout(), "Valid: %s\nChecked: all keys and values, and that the components of each pipeline exist and fit. "+
+			"Not checked: addresses, directories and credentials.\n", source)
+		return err
+	}
+}
+
+// anotherCollector is the line that starts a second Collector on a machine.
+const anotherCollector = "PPROF_LISTEN=localhost:4050 HEALTH_LISTEN=localhost:13134 METRICS_PORT=8889"
+
+// explain adds to an error what to do about it.
+func explain(err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	return fmt.Errorf(`%w
+Another program listens there, perhaps another Collector. Shipped configurations take other addresses from variables:
+  %s otelcol-profiles
+In your own configuration, change the endpoint; for the metrics (port 8888), add --set=service.telemetry.metrics.level=none`, err, anotherCollector)
+}
