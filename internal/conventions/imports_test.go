@@ -20,7 +20,7 @@ import (
 var layers = [][]string{
 	{"internal/bytesize", "internal/filelock", "internal/partialerror", "internal/wire"},
 	{"internal/dictionary", "internal/sampletypes", "internal/segment", "internal/strictconfig"},
-	{"internal/merge", "internal/filewatch", "translator/pproftranslator", "translator/foldedtranslator"},
+	{"internal/merge", "internal/filewatch", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
 	{"internal/ingest", "internal/archive", "internal/webui"},
 	{"internal/query"},
 	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "connector/splunkprofilingconnector"},
