@@ -242,7 +242,7 @@ func decompressGzip(buf []byte, limit int) ([]byte, error) {
 	}
 	defer gzipReaders.Put(z)
 	if err := z.Reset(bytes.NewReader(buf)); err != nil {
-		return nil, err // it begins with "gzip: "
+		return nil, errors.New("gzip: the header is malformed")
 	}
 	return readLimited("gzip", z, limit)
 }

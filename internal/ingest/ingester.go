@@ -320,13 +320,15 @@ func (in *Ingester) Translate(p Payload, limit int, reserve func(bytes int64) er
 
 func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) error) (t *Prepared, err error) {
 	t = &Prepared{}
-	decompressed := int64(0) // bytes of p.Data, in addition to the body
+	body, decompressed := p.Data, int64(0) // bytes of p.Data, in addition to body
 	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
 		decompressed = bytes
 		return reserve(bytes)
 	})
 	t.size = len(p.Data)
 	switch {
+	case err != nil && Compression(body) == "gzip" && !bytes.ContainsAny(body, "\r\n\x00"): // its length has NULs
+		return t, fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
 	case err != nil:
 		return t, err
 	case len(p.Data) == 0:

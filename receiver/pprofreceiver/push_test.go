@@ -75,7 +75,9 @@ func TestStatuses_R10(t *testing.T) {
 
 		{name: "no body", status: 400, code: codes.InvalidArgument, says: []string{"body: empty"}},
 		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, code: codes.InvalidArgument, says: []string{"empty"}},
-		{name: "text", body: []byte("hello world"), status: 400, code: codes.InvalidArgument},
+		{name: "text", body: []byte("hello world"), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like text; want a pprof profile"}},
+		{name: "text in gzip", body: profiletest.Gzip(t, []byte("hello world")), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like text"}},
+		{name: "curl -d", body: curlData(profiletest.Gzip(t, good)), headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 400, code: codes.InvalidArgument, says: []string{"body: gzip", "curl --data-binary"}},
 		{name: "cut off", body: good[:len(good)-3], status: 400, code: codes.InvalidArgument},
 		{name: "gzip cut off", body: profiletest.Gzip(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: gzip"}},
 		{name: "zstd cut off", body: profiletest.Zstd(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: zstd"}},
@@ -513,4 +515,12 @@ func TestTimestampsOutside(t *testing.T) {
 		assert.ElementsMatch(t, at, kept)
 	}
 	assert.Equal(t, map[string]int64{"timestamp_outside": 2 * 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"))
+}
+
+// curlData is a body as curl -d @FILE sends it.
+func curlData(file []byte) []byte {
+	for _, removed := range []string{"\r", "\n", "\x00"} {
+		file = bytes.ReplaceAll(file, []byte(removed), nil)
+	}
+	return file
 }

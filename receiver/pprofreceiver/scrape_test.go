@@ -193,11 +193,11 @@ func badTargets(profile []byte) map[string]struct {
 		"elsewhere": {"redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://other.example"+r.URL.Path, http.StatusFound)
 		}},
-		"html": {"content_type", func(w http.ResponseWriter, _ *http.Request) { respond(w, "text/html; charset=utf-8", []byte("<html>")) }},
-		"debug-text": {"content_type", func(w http.ResponseWriter, _ *http.Request) {
+		"html": {"malformed", func(w http.ResponseWriter, _ *http.Request) { respond(w, "text/html; charset=utf-8", []byte("<html>")) }},
+		"debug-text": {"malformed", func(w http.ResponseWriter, _ *http.Request) {
 			respond(w, "text/plain; charset=utf-8", []byte("heap profile: 1: 2"))
 		}},
-		"json": {"content_type", func(w http.ResponseWriter, _ *http.Request) { respond(w, "application/problem+json", []byte("{}")) }},
+		"json": {"malformed", func(w http.ResponseWriter, _ *http.Request) { respond(w, "application/problem+json", []byte("{}")) }},
 		"text": {"malformed", func(w http.ResponseWriter, _ *http.Request) {
 			respond(w, "application/octet-stream", []byte("heap profile: 1: 2"))
 		}},

@@ -52,10 +52,10 @@ func (d *decoder) readHeader() error {
 		start = c.At
 	}
 	if c.Err != nil && start == 0 {
-		return fmt.Errorf("body is not a pprof profile (starts with %.20q); want the protobuf that runtime/pprof or net/http/pprof writes, fetched without ?debug", d.data)
+		return fmt.Errorf("starts with %.20q; want a pprof profile, which is protobuf", d.data)
 	}
 	if c.Err != nil {
-		return fmt.Errorf("byte %d, after %s: %w", c.At, profileField(c.Field), c.Err)
+		return fmt.Errorf("damaged, or not a pprof profile: byte %d, after %s: %w", c.At, profileField(c.Field), c.Err)
 	}
 	if n := d.header.entries[profileSample].count; n > d.limits.Samples {
 		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(n)}

@@ -4,8 +4,6 @@
 package pproftranslator
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -88,8 +86,8 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) erro
 func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	pd := pprofile.NewProfiles()
 	if err := d.decode(pd.Dictionary()); err != nil {
-		if isLegacy(d.data) {
-			err = errLegacy
+		if other := notPprof(d.data); other != nil {
+			return pprofile.Profiles{}, Report{}, other
 		}
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
@@ -102,24 +100,6 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
 	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.negative, Bytes: d.sizeOf(pd)}, nil
-}
-
-var errLegacy = errors.New("this is a profile in a format from before protobuf, or its text form; " +
-	"fetch it without ?debug=1, or convert it with `go tool pprof -proto`")
-
-// isLegacy recognizes the formats from before protobuf by how they start.
-func isLegacy(data []byte) bool {
-	for _, prefix := range []string{
-		"heap profile:", "heap_v2/", "heapz_v2/", "goroutine profile:", "threadcreate profile:", "growthz", "fragmentationz",
-		"--- ", "%warn",
-		"\x00\x00\x00\x00\x00\x00\x00\x00\x03", // CPU: words of 64 bits, or of 32
-		"\x00\x00\x00\x00\x03\x00\x00\x00\x00",
-	} {
-		if bytes.HasPrefix(data, []byte(prefix)) {
-			return true
-		}
-	}
-	return false
 }
 
 func (d *decoder) release() {

@@ -96,16 +96,6 @@ func TestUnmarshalCorpus(t *testing.T) {
 	}
 }
 
-// What a Go service answers with ?debug=1 is refused, and the error says why.
-func TestUnmarshalText(t *testing.T) {
-	for _, kind := range []string{"heap", "goroutine", "threadcreate", "mutex", "block"} {
-		var text bytes.Buffer
-		require.NoError(t, pprof.Lookup(kind).WriteTo(&text, 1))
-		_, err := (&Unmarshaler{}).UnmarshalProfiles(text.Bytes())
-		require.ErrorIs(t, err, errLegacy, kind)
-	}
-}
-
 // Keys that are equal once they are valid UTF-8 are one key.
 func TestUnmarshalRepairsKeys_R9(t *testing.T) {
 	m := base().strings("\xff", "\xfe")

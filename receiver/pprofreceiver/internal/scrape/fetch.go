@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -19,16 +18,15 @@ import (
 // The values of the attribute outcome of scrapes.
 const (
 	outcomeSuccess     = "success"
-	outcomeUnreachable = "unreachable"  // no answer: refused, reset, TLS, name
-	outcomeTimeout     = "timeout"      // not finished within timeout
-	outcomeRedirect    = "redirect"     // to another host, or too many
-	outcomeStatus      = "status"       // other than 200
-	outcomeContentType = "content_type" // not that of a profile
-	outcomeBody        = "body"         // it ended early
-	outcomeTooLarge    = "too_large"    // over a limit
-	outcomeMalformed   = "malformed"    // not a pprof
-	outcomeRejected    = "rejected"     // by the next consumer
-	outcomePanic       = "panic"        // a bug of ours, or of the pipeline
+	outcomeUnreachable = "unreachable" // no answer: refused, reset, TLS, name
+	outcomeTimeout     = "timeout"     // not finished within timeout
+	outcomeRedirect    = "redirect"    // to another host, or too many
+	outcomeStatus      = "status"      // other than 200
+	outcomeBody        = "body"        // it ended early
+	outcomeTooLarge    = "too_large"   // over a limit
+	outcomeMalformed   = "malformed"   // not a pprof
+	outcomeRejected    = "rejected"    // by the next consumer
+	outcomePanic       = "panic"       // a bug of ours, or of the pipeline
 )
 
 // scrapeError is an error with an outcome of its own.
@@ -76,10 +74,8 @@ func outcomeOf(err error) string {
 	return outcomeMalformed
 }
 
-const (
-	// maxRedirects is how many redirects a scrape follows, on the same host.
-	maxRedirects = 3
-)
+// maxRedirects is how many redirects a scrape follows, on the same host.
+const maxRedirects = 3
 
 // stayOnHost allows redirects only to the scheme, host and port of the request: the
 // client sends the configured credentials with every request.
@@ -106,11 +102,9 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 		return nil, unlessKnown(withoutURL(err), outcomeUnreachable, "%w")
 	}
 	defer response.Body.Close()
-	switch contentType := response.Header.Get("Content-Type"); {
+	switch {
 	case response.StatusCode != http.StatusOK:
 		return nil, failed(outcomeStatus, "status %d, want 200", response.StatusCode)
-	case !mayBeProfile(contentType):
-		return nil, failed(outcomeContentType, "Content-Type %.100q, want that of a binary profile such as application/octet-stream", contentType)
 	case response.ContentLength > int64(s.limit):
 		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: int64(s.limit), Got: response.ContentLength}
 	}
@@ -137,21 +131,4 @@ func withoutURL(err error) error {
 		}
 		err = wrapped.Err
 	}
-}
-
-// mayBeProfile reports whether a pprof may have this Content-Type. Many servers send none
-// or their own; HTML pages and ?debug=1 are text.
-func mayBeProfile(contentType string) bool {
-	mediaType, _, _ := strings.Cut(strings.ToLower(contentType), ";")
-	main, sub, _ := strings.Cut(strings.TrimSpace(mediaType), "/")
-	switch main {
-	case "text", "image", "audio", "video", "multipart", "font":
-		return false
-	}
-	for _, text := range []string{"json", "xml", "javascript", "yaml"} {
-		if sub == text || strings.HasSuffix(sub, "+"+text) {
-			return false
-		}
-	}
-	return true
 }

@@ -1,0 +1,59 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"bytes"
+	"runtime/pprof"
+	"runtime/trace"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestErrorsSayWhatIsNoPprof checks the errors of what people send instead of a pprof.
+func TestErrorsSayWhatIsNoPprof(t *testing.T) {
+	form, _ := profiletest.Form(t, profiletest.FormPart{Name: "profile", File: "cpu.pb.gz", Body: []byte("\x1f\x8b")})
+	cases := map[string][2]string{
+		"html":             {"<!DOCTYPE html>\n<html>", "looks like a page in HTML; want"},
+		"index of pprof":   {"<html>\n<head>\n<title>/debug/pprof/</title>", "looks like a page in HTML; want"},
+		"xml":              {"<?xml version=\"1.0\"?>", "looks like a page in HTML; want"},
+		"json":             {" {\"traceEvents\": []}", "looks like JSON; want"},
+		"empty json":       {"{}", "looks like JSON; want"},
+		"json list":        {"[1]", "looks like JSON; want"},
+		"form":             {string(form), "looks like a form, as `curl -F` sends it; want"},
+		"form of a query":  {"service=checkout&profile=x", "looks like text; want"},
+		"text":             {"hello, world\n", "looks like text; want"},
+		"not quite ASCII":  {strings.Repeat("é", maxStart), "looks like text; want"},
+		"folded stacks":    {"main;work 10\n", "looks like text; want"},
+		"gperftools heap":  {"heap profile:    144:  8498176 [   144:  8498176] @ heapprofile\n", "format from before protobuf"},
+		"jemalloc":         {"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "format from before protobuf"},
+		"gperftools CPU":   {"\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00", "format from before protobuf"},
+		"threads":          {"--- threadz 1 ---\n", "format from before protobuf"},
+		"binary":           {"\x89PNG\r\n\x1a\n", "pprof: "},
+		"damaged at first": {"\x07", "pprof: starts with \"\\a\"; want a pprof profile"},
+		"damaged later":    {"\x68\x65\x0f", "pprof: damaged, or not a pprof profile: byte 3, after "},
+	}
+	for _, kind := range []string{"heap", "allocs", "goroutine", "threadcreate", "mutex", "block"} {
+		var text bytes.Buffer
+		require.NoError(t, pprof.Lookup(kind).WriteTo(&text, 1))
+		cases["debug=1 of "+kind] = [2]string{text.String(), "with ?debug=1; want the same without debug"}
+	}
+	var dump, tracing bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&dump, 2))
+	cases["debug=2"] = [2]string{dump.String(), "with ?debug=2; want the same without debug"}
+	require.NoError(t, trace.Start(&tracing))
+	trace.Stop()
+	cases["trace"] = [2]string{tracing.String(), "looks like an execution trace of Go, as /debug/pprof/trace serves it; want a profile"}
+
+	for name, c := range cases {
+		_, err := (&Unmarshaler{}).UnmarshalProfiles([]byte(c[0]))
+		require.Error(t, err, name)
+		assert.Contains(t, err.Error(), c[1], name)
+	}
+}
