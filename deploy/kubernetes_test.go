@@ -121,8 +121,8 @@ var directories = []string{"gateway", "agent", "example"}
 // TestKubernetesConfigs checks that the copies of config/*.yaml are up to date. Kustomize
 // cannot read files outside of its directory.
 func TestKubernetesConfigs(t *testing.T) {
-	for _, name := range []string{"gateway", "agent", "sidecar"} {
-		original, err := os.ReadFile(filepath.Join("..", "config", name+".yaml"))
+	for name, of := range map[string]string{"gateway": "gateway.yaml", "agent": "agent.yaml", "sidecar": "sidecar.yaml", "ebpf": "ebpf/ebpf.yaml"} {
+		original, err := os.ReadFile(filepath.Join("..", "config", filepath.FromSlash(of)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,14 +137,14 @@ func TestKubernetesConfigs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, original) {
-			t.Errorf("deploy/%s differs from config/%s.yaml: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), name)
+			t.Errorf("deploy/%s differs from config/%s: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), of)
 		}
 	}
 }
 
 // TestKubernetesReferences checks that every referenced object exists.
 func TestKubernetesReferences(t *testing.T) {
-	for _, dir := range directories {
+	for _, dir := range append(slices.Clone(directories), "ebpf") {
 		t.Run(dir, func(t *testing.T) {
 			c := manifests(t, dir)
 			if len(c.pods) != 1 {

@@ -9,6 +9,6 @@
 // a broker in the test's process.
 //
 // The tests run bin/otelcol-profiles, bin/otelcol-profiles-kafka and bin/otelprof, or the programs
-// in OTELCOL_PROFILES_BIN, OTELCOL_PROFILES_KAFKA_BIN and OTELPROF_BIN. If there is none they are
+// in OTELCOL_PROFILES_BIN, OTELCOL_PROFILES_KAFKA_BIN, OTELCOL_PROFILES_NODE_BIN and OTELPROF_BIN. If there is none they are
 // skipped, or fail if CI or E2E_REQUIRE is set.
 package e2e

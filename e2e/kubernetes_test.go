@@ -62,6 +62,9 @@ type cluster struct {
 
 type object = map[string]any
 
+// containerID is the ID of the pod's container.
+const containerID = "5d1f0c"
+
 func newCluster(port int) *cluster {
 	return &cluster{deleted: make(chan struct{}), pod: object{
 		"apiVersion": "v1",
@@ -79,7 +82,7 @@ func newCluster(port int) *cluster {
 		},
 		"status": object{
 			"phase": "Running", "podIP": "127.0.0.1",
-			"containerStatuses": []object{{"name": "main", "state": object{"running": object{}}}},
+			"containerStatuses": []object{{"name": "main", "containerID": "containerd://" + containerID, "state": object{"running": object{}}}},
 		},
 	}}
 }
@@ -111,6 +114,13 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	case <-r.Context().Done():
 	}
+}
+
+// writeKubeconfig writes a configuration of clients for the API at a URL.
+func writeKubeconfig(name, url string) error {
+	return os.WriteFile(name, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": [{"name": "c", "cluster": {"server": %q}}],
+		"contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}]}`, url), 0o600)
 }
 
 // TestKubernetes runs the example of the README against a Kubernetes API. The pod is scraped until
@@ -155,9 +165,7 @@ func TestKubernetes(t *testing.T) {
 	config, kubeconfig := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "kubeconfig")
 	err = errors.Join(
 		os.WriteFile(config, []byte(text), 0o600),
-		os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-			"clusters": [{"name": "c", "cluster": {"server": %q}}],
-			"contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}]}`, api.URL), 0o600),
+		writeKubeconfig(kubeconfig, api.URL),
 	)
 	if err != nil {
 		t.Fatal(err)

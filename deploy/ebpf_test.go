@@ -1,0 +1,93 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ebpfPod returns the pod of the eBPF profiler.
+func ebpfPod(t *testing.T) (*cluster, *corev1.PodTemplateSpec) {
+	t.Helper()
+	c := manifests(t, "ebpf")
+	pod := c.pods["otelcol-profiles-ebpf"]
+	if pod == nil {
+		t.Fatal("there is no DaemonSet")
+	}
+	return c, pod
+}
+
+// TestEBPFPodHasTheExplainedPrivilegesOnly: the comment of the manifest explains each.
+func TestEBPFPodHasTheExplainedPrivilegesOnly(t *testing.T) {
+	_, pod := ebpfPod(t)
+	text, err := os.ReadFile(filepath.Join("kubernetes", "ebpf", "daemonset.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, _, _ := strings.Cut(string(text), "\napiVersion:")
+	container := collectorOf(t, pod)
+	security := container.SecurityContext
+	if security.Privileged == nil || *security.Privileged || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem {
+		t.Errorf("the container may do everything: %+v", security)
+	}
+	if !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(security.Capabilities.Add) == 0 {
+		t.Errorf("capabilities are %+v", security.Capabilities)
+	}
+	explained := []string{"hostPID", "root"}
+	for _, capability := range security.Capabilities.Add {
+		explained = append(explained, string(capability))
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if volume.HostPath == nil {
+			continue
+		}
+		explained = append(explained, volume.HostPath.Path)
+		for _, mount := range container.VolumeMounts {
+			if mount.Name == volume.Name && !mount.ReadOnly {
+				t.Errorf("it may write %s of the node", volume.HostPath.Path)
+			}
+		}
+	}
+	for _, privilege := range explained {
+		if !strings.Contains(comment, "   "+privilege) && !strings.Contains(comment, ", "+privilege) {
+			t.Errorf("no comment explains %s", privilege)
+		}
+	}
+	if !pod.Spec.HostPID || pod.Spec.HostNetwork || pod.Spec.HostIPC || len(containers(pod)) != 1 {
+		t.Errorf("other parts of the node: %+v", pod.Spec)
+	}
+	if limit := container.Resources.Limits.Memory(); limit.IsZero() || environmentOf(t, container)["GOMEMLIMIT"] == "" {
+		t.Error("its memory has no limit")
+	}
+}
+
+// TestEBPFConfigIsValid needs the program of make build-ebpf.
+func TestEBPFConfigIsValid(t *testing.T) {
+	bin := os.Getenv("OTELCOL_PROFILES_EBPF_BIN")
+	if bin == "" {
+		t.Skip("OTELCOL_PROFILES_EBPF_BIN names no program (make test-ebpf)")
+	}
+	c, pod := ebpfPod(t)
+	container := collectorOf(t, pod)
+	mounted := mount(t, c, pod, container)
+	environment := environmentOf(t, container)
+	environment["DATA_DIR"] = t.TempDir()
+	args := []string{"validate"}
+	for _, arg := range container.Args {
+		if file, ok := strings.CutPrefix(arg, "--config="); ok {
+			if mounted[file] == "" {
+				t.Fatalf("%s is not in the ConfigMap", file)
+			}
+			arg = "--config=" + mounted[file]
+		}
+		args = append(args, arg)
+	}
+	run(t, bin, environment, args...)
+}
