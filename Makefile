@@ -11,9 +11,11 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 ROOT     := $(CURDIR)
 BIN      := bin/otelcol-profiles
 KAFKA    := bin/otelcol-profiles-kafka
+NODE     := bin/otelcol-profiles-node
+EBPF     := bin/otelcol-profiles-ebpf
 OTELPROF := bin/otelprof
 LINT     := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
-MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod))
+MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod packaging/go.mod))
 # The race detector needs cgo, which go enables if it finds a C compiler.
 RACE     := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
@@ -34,6 +36,7 @@ TESTFLAGS ?=
 BENCH     ?= .
 FUZZTIME  ?= 10s
 SOAK      ?= 1
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # Rows of docs/reliability.md.
 ROWS      ?= [A-Z][0-9]+
 
@@ -57,6 +60,20 @@ build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/
 	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/kafka/builder-config.yaml --skip-compilation
 	$(AS_PROGRAM) && cd bin/kafka && go build -ldflags='-s -w' -o $(ROOT)/$(KAFKA) .
 
+.PHONY: build-node
+build-node: ## Build bin/otelcol-profiles-node, with processors that filter, change and enrich profiles (config/node)
+	@mkdir -p bin
+	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/node/builder-config.yaml --skip-compilation
+	$(AS_PROGRAM) && cd bin/node && go build -ldflags='-s -w' -o $(ROOT)/$(NODE) .
+
+.PHONY: build-ebpf
+build-ebpf: ## Build bin/otelcol-profiles-ebpf, with the eBPF profiler (config/ebpf; Linux)
+	@# ocb also downloads modules that the build does not need, and not every proxy has them. go.sum
+	@# shows that it has resolved the others.
+	@mkdir -p bin; rm -f bin/ebpf/go.sum
+	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/ebpf/builder-config.yaml --skip-compilation || test -s bin/ebpf/go.sum
+	$(AS_PROGRAM) && cd bin/ebpf && go build -ldflags='-s -w' -o $(ROOT)/$(EBPF) .
+
 ##@ Testing
 
 # Each suite leaves its events in bin/events for the table of fault-injection tests.
@@ -67,12 +84,12 @@ suite    = (cd $(2) && $(ROOT)/bin/gotestsum --format=$(FORMAT) --format-hide-em
 SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
 UNIT     = $(call suite,unit,.,-timeout=20m $(RACE))
 PROGRAM  = ($(AS_PROGRAM); failed=0; $(call suite,program,cmd/otelcol-profiles); exit $$failed) || failed=1
-E2E      = $(AS_PROGRAM); export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) OTELPROF_BIN=$(ROOT)/$(OTELPROF); \
+E2E      = $(AS_PROGRAM); export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) OTELCOL_PROFILES_NODE_BIN=$(ROOT)/$(NODE) OTELPROF_BIN=$(ROOT)/$(OTELPROF); \
 	$(call suite,e2e,e2e,-timeout=30m -count=1 -parallel=4); $(call suite,deploy,deploy,-timeout=30m -count=1)
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
 .PHONY: test
-test: build build-kafka bin/gotestsum ## Run all tests: packages, program, end to end
+test: build build-kafka build-node bin/gotestsum ## Run all tests: packages, program, end to end
 	@$(SUITES); $(UNIT); $(PROGRAM); $(E2E); $(REPORT)
 
 .PHONY: test-unit
@@ -80,8 +97,12 @@ test-unit: bin/gotestsum ## Run the tests of the packages (with the race detecto
 	@$(SUITES); $(UNIT); $(PROGRAM); $(REPORT)
 
 .PHONY: e2e
-e2e: build build-kafka bin/gotestsum ## Run the end-to-end tests against bin/otelcol-profiles and bin/otelcol-profiles-kafka
+e2e: build build-kafka build-node bin/gotestsum ## Run the end-to-end tests against bin/otelcol-profiles, bin/otelcol-profiles-kafka and bin/otelcol-profiles-node
 	@$(SUITES); $(E2E); $(REPORT)
+
+.PHONY: test-ebpf
+test-ebpf: build-ebpf ## Run the tests of config/ebpf, which profile this machine if they may
+	export OTELCOL_PROFILES_EBPF_BIN=$(ROOT)/$(EBPF); (cd e2e && go test -count=1 -v -run "^TestEBPF" $(TESTFLAGS) .) && cd deploy && go test -count=1 -run "^TestEBPF" $(TESTFLAGS) .
 
 .PHONY: cover
 cover: ## Print the coverage of each package by the tests of all packages, and write bin/coverage.html
@@ -122,7 +143,7 @@ fuzz: ## Run each fuzz target for FUZZTIME; failing inputs are kept in testdata
 ##@ Checking
 
 .PHONY: check
-check: check-fmt check-vet check-lint check-license check-imports check-modules check-tidy check-generated ## Run all checks below except check-custom-build
+check: check-fmt check-vet check-lint check-license check-imports check-modules check-tidy check-generated check-workflows ## Run all checks below except check-custom-build and govulncheck
 
 .PHONY: check-fmt
 check-fmt: ## Check that all Go files are formatted, apart from generated ones
@@ -160,6 +181,48 @@ check-generated: ## Check that generated files are up to date
 .PHONY: check-custom-build
 check-custom-build: ## Build and run the distribution of config/custom-build (part of make e2e)
 	cd e2e && go test -count=1 -run '^TestCustomBuild$$' -v .
+
+.PHONY: check-workflows
+check-workflows: bin/actionlint ## Run actionlint on the workflows
+	bin/actionlint -shellcheck= -pyflakes=
+
+.PHONY: govulncheck
+govulncheck: ## Look for known vulnerabilities in the code that the programs reach (needs vuln.go.dev)
+	go run $(GOVULNCHECK) ./...
+	cd cmd/otelcol-profiles && go run $(GOVULNCHECK) ./...
+
+##@ Releasing
+
+RELEASED   = $(shell awk '$$1 == "version:" {print $$2}' builder-config.yaml)
+GORELEASER = PATH="$(ROOT)/bin:$$PATH" VERSION=$(RELEASED) bin/goreleaser
+RELEASE    = bin/goreleaser bin/cyclonedx-gomod bin/release/THIRD_PARTY_LICENSES.txt
+
+.PHONY: version
+version: ## Print the version of the next release, from builder-config.yaml
+	@echo $(RELEASED)
+
+.PHONY: snapshot
+snapshot: $(RELEASE) ## Build archives, packages, checksums and SBOMs in bin/dist without publishing, and check them (as root: install the deb)
+	$(GORELEASER) check
+	$(GORELEASER) release --snapshot --clean --parallelism=1
+	cd packaging && SNAPSHOT=$(ROOT)/bin/dist go test -count=1 -v $(TESTFLAGS) .
+
+.PHONY: release
+release: $(RELEASE) ## Publish a release of the tag of the commit (run by .github/workflows/release.yaml)
+	awk '/^## / {on = index($$0, "## [$(RELEASED)]") == 1; next} on' CHANGELOG.md >bin/release/notes.md
+	test -s bin/release/notes.md
+	$(GORELEASER) release --clean --parallelism=1 --release-notes=bin/release/notes.md
+
+.PHONY: bin/release/THIRD_PARTY_LICENSES.txt
+bin/release/THIRD_PARTY_LICENSES.txt:
+	@mkdir -p $(@D)
+	cd packaging && go run ./licenses ../cmd/otelcol-profiles ../cmd/otelprof >$(ROOT)/$@
+
+bin/goreleaser: TOOL = github.com/goreleaser/goreleaser/v2
+bin/cyclonedx-gomod: TOOL = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+bin/actionlint: TOOL = github.com/rhysd/actionlint/cmd/actionlint
+bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
+	cd packaging && $(AS_PROGRAM) && go build -ldflags='-s -w' -o $(ROOT)/$@ $(TOOL)
 
 ##@ Maintaining
 

@@ -17,7 +17,7 @@ import (
 )
 
 // version is that of builder-config.yaml. In make build, the linker adds the commit to it.
-var version = "0.1.0-dev"
+var version = "0.1.0"
 
 // newCommand returns the command line of the Collector with messages for people who start. `make
 // generate` makes the generated main call it.
@@ -75,7 +75,7 @@ func announceValid(validate *cobra.Command) {
 }
 
 // anotherCollector is the line that starts a second Collector on a machine.
-const anotherCollector = "PPROF_LISTEN=localhost:4050 VIEW_LISTEN=localhost:4051 HEALTH_LISTEN=localhost:13134 METRICS_PORT=8889"
+const anotherCollector = "PPROF_LISTEN=localhost:4050 HEALTH_LISTEN=localhost:13134 METRICS_PORT=8889"
 
 // explain adds to an error what to do about it.
 func explain(err error) error {

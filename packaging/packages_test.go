@@ -1,0 +1,254 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package packaging
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sassoftware/go-rpmutils"
+)
+
+// tool skips a test if a program is missing.
+func tool(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+// command runs a command that must succeed.
+func command(t *testing.T, name string, arguments ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, arguments...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, arguments, err, out)
+	}
+	return string(out)
+}
+
+func TestDebContents(t *testing.T) {
+	_, version := dist(t)
+	tool(t, "dpkg-deb")
+	for _, architecture := range []string{"amd64", "arm64"} {
+		name := packageFile(t, "deb", architecture)
+		fields := command(t, "dpkg-deb", "--field", name)
+		upstream, _, _ := strings.Cut(version, "-")
+		for _, want := range []string{"Package: otelcol-profiles\n", "Version: " + upstream, "Architecture: " + architecture + "\n", "Recommends: ca-certificates\n"} {
+			if !strings.Contains(fields, want) {
+				t.Errorf("%s has no %q:\n%s", name, want, fields)
+			}
+		}
+		if got := strings.Fields(command(t, "dpkg-deb", "--info", name, "conffiles")); !slices.Equal(got, configFiles) {
+			t.Errorf("%s has the conffiles %q", name, got)
+		}
+		plain, err := exec.CommandContext(t.Context(), "dpkg-deb", "--fsys-tarfile", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]file{}
+		for archive := tar.NewReader(bytes.NewReader(plain)); ; {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if header.Uid != 0 || header.Gid != 0 {
+				t.Errorf("%s: %s belongs to %d:%d", name, header.Name, header.Uid, header.Gid)
+			}
+			if header.Typeflag != tar.TypeReg {
+				continue
+			}
+			content, err := io.ReadAll(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files["/"+strings.TrimLeft(header.Name, "./")] = file{header.FileInfo().Mode(), content}
+		}
+		checkPackaged(t, name, architecture, files)
+	}
+}
+
+func TestRPMContents(t *testing.T) {
+	_, version := dist(t)
+	for architecture, of := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
+		name := packageFile(t, "rpm", architecture)
+		content, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = content.Close() }()
+		rpm, err := rpmutils.ReadRpm(content)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		upstream, _, _ := strings.Cut(version, "-")
+		for tag, want := range map[int]string{
+			rpmutils.NAME: "otelcol-profiles", rpmutils.ARCH: of, rpmutils.LICENSE: "Apache-2.0",
+			rpmutils.POSTIN: "systemd-sysusers", rpmutils.PREUN: "systemctl disable", rpmutils.POSTUN: "daemon-reload", rpmutils.VERSION: upstream,
+		} {
+			if got, err := rpm.Header.GetString(tag); err != nil || !strings.Contains(got, want) {
+				t.Errorf("%s: tag %d is %q, %v; want %q", name, tag, got, err, want)
+			}
+		}
+		infos, err := rpm.Header.GetFiles()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const config, noReplace = 1 << 0, 1 << 4
+		for _, info := range infos {
+			if info.UserName() != "root" || info.GroupName() != "root" {
+				t.Errorf("%s: %s belongs to %s:%s", name, info.Name(), info.UserName(), info.GroupName())
+			}
+			want := 0
+			if slices.Contains(configFiles, info.Name()) {
+				want = config | noReplace
+			}
+			if info.Flags()&(config|noReplace) != want {
+				t.Errorf("%s: %s has the flags %#x", name, info.Name(), info.Flags())
+			}
+		}
+		payload, err := rpm.PayloadReaderExtended()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]file{}
+		for {
+			info, err := payload.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode()&0o170000 != 0o100000 {
+				continue
+			}
+			data, err := io.ReadAll(payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[info.Name()] = file{fs.FileMode(info.Mode() & 0o777), data}
+		}
+		checkPackaged(t, name, architecture, files)
+	}
+}
+
+// serve starts the command of the unit as its user, in a network of its own, with the default
+// ports. It pushes the profile $2 and stops the program.
+const serve = `
+set -eu
+ip link set lo up
+cd /var/lib/otelcol-profiles
+setpriv --reuid=otelcol-profiles --regid=otelcol-profiles --clear-groups --no-new-privs \
+	env --ignore-environment DATA_DIR=/var/lib/otelcol-profiles HOSTNAME=localhost $1 &
+pid=$!
+trap 'kill -9 $pid 2>/dev/null || true' EXIT
+curl --silent --fail --retry 300 --retry-all-errors --retry-delay 1 --retry-max-time 60 --output /dev/null localhost:13133
+curl --silent --show-error --fail-with-body --data-binary @"$2" 'localhost:4040/v1/pprof?service.name=checkout'
+kill $pid
+wait $pid
+`
+
+// TestDebInstalls installs the package on this machine, runs the command of its unit, pushes a
+// profile, reinstalls, removes and purges the package. Nothing stays.
+func TestDebInstalls(t *testing.T) {
+	dist(t)
+	if os.Getuid() != 0 || runtime.GOOS != "linux" {
+		t.Skip("dpkg needs root")
+	}
+	tool(t, "dpkg", "unshare", "setpriv", "ip", "curl")
+	if exec.CommandContext(t.Context(), "dpkg", "--status", "otelcol-profiles").Run() == nil {
+		t.Skip("otelcol-profiles is installed")
+	}
+	name := packageFile(t, "deb", runtime.GOARCH)
+	const state = "/var/lib/otelcol-profiles"
+	if _, err := os.Stat(state); err == nil {
+		t.Skipf("%s exists", state)
+	}
+	t.Cleanup(func() {
+		_ = exec.Command("dpkg", "--purge", "otelcol-profiles").Run() // after a failure
+	})
+	command(t, "dpkg", "--install", name)
+	for path := range packaged {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	command(t, "getent", "passwd", "otelcol-profiles")
+
+	unit, err := os.ReadFile("/usr/lib/systemd/system/otelcol-profiles.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
+	if start == nil || !bytes.Contains(unit, []byte("\nUser=otelcol-profiles\n")) || !bytes.Contains(unit, []byte("\nStateDirectory=otelcol-profiles\n")) {
+		t.Fatalf("the unit does not start the program as its user:\n%s", unit)
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err == nil {
+		command(t, "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "/usr/lib/systemd/system/otelcol-profiles.service")
+	}
+	command(t, "install", "--directory", "--owner=otelcol-profiles", "--group=otelcol-profiles", "--mode=0700", state) // as systemd does
+	profile := filepath.Join(t.TempDir(), "heap.pb.gz")
+	heap, err := os.Create(profile)
+	if err == nil {
+		err = errors.Join(pprof.WriteHeapProfile(heap), heap.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, "unshare", "--net", "bash", "-c", serve, "bash", string(start[1]), profile)
+	if services := command(t, "otelprof", "ls", filepath.Join(state, "profiles")); !strings.Contains(services, "checkout") {
+		t.Errorf("the files have no service checkout:\n%s", services)
+	}
+
+	// A changed configuration survives a reinstallation and a removal, not a purge.
+	const changed = "# changed\n"
+	config, err := os.OpenFile(configFiles[0], os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = config.WriteString(changed)
+		err = errors.Join(err, config.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, "dpkg", "--install", name)
+	command(t, "dpkg", "--remove", "otelcol-profiles")
+	if content, err := os.ReadFile(configFiles[0]); err != nil || !bytes.HasSuffix(content, []byte(changed)) {
+		t.Errorf("the changed configuration is lost: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(state, "profiles")); err != nil {
+		t.Errorf("the profiles are lost: %v", err)
+	}
+	if _, err := os.Stat("/usr/bin/otelcol-profiles"); err == nil {
+		t.Error("the program is still there")
+	}
+	command(t, "dpkg", "--purge", "otelcol-profiles")
+	for _, path := range append([]string{state, "/var/lib/private/otelcol-profiles", "/etc/otelcol-profiles", "/usr/share/doc/otelcol-profiles"}, configFiles...) {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("after a purge there is %s", path)
+		}
+	}
+	for _, database := range []string{"passwd", "group"} {
+		if out, err := exec.CommandContext(t.Context(), "getent", database, "otelcol-profiles").Output(); err == nil {
+			t.Errorf("after a purge there is %s", out)
+		}
+	}
+}

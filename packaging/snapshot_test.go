@@ -1,0 +1,404 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package packaging
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/elf"
+	"debug/macho"
+	"debug/pe"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// systems are those that .goreleaser.yaml builds for.
+var systems = []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64"}
+
+// dist returns the directory that goreleaser has written, and the version of its files.
+func dist(t *testing.T) (directory, version string) {
+	t.Helper()
+	directory = os.Getenv("SNAPSHOT")
+	if directory == "" {
+		t.Skip("SNAPSHOT names no directory (make snapshot)")
+	}
+	text, err := os.ReadFile(filepath.Join(directory, "metadata.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct{ Version string }
+	if err := json.Unmarshal(text, &metadata); err != nil || metadata.Version == "" {
+		t.Fatalf("metadata.json: %v\n%s", err, text)
+	}
+	return directory, metadata.Version
+}
+
+// file is a file of an archive.
+type file struct {
+	mode    fs.FileMode
+	content []byte
+}
+
+// readArchive returns the files of an archive below its one directory. All have the same time.
+func readArchive(t *testing.T, name string) map[string]file {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(name), ".tar.gz"), ".zip")
+	files, times := map[string]file{}, map[int64]bool{}
+	add := func(entry string, info fs.FileInfo, reader io.Reader) {
+		below, ok := strings.CutPrefix(entry, base+"/")
+		if !ok {
+			t.Errorf("%s contains %s, outside of the directory %s", name, entry, base)
+		}
+		data, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", name, entry, err)
+		}
+		times[info.ModTime().Unix()] = true
+		files[below] = file{info.Mode(), data}
+	}
+	if strings.HasSuffix(name, ".zip") {
+		archive, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range archive.File {
+			reader, err := entry.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(entry.Name, entry.FileInfo(), reader)
+			_ = reader.Close()
+		}
+	} else {
+		plain, err := gzip.NewReader(bytes.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for archive := tar.NewReader(plain); ; {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if header.Uname != "root" || header.Gname != "root" {
+				t.Errorf("%s: %s belongs to %s:%s", name, header.Name, header.Uname, header.Gname)
+			}
+			add(header.Name, header.FileInfo(), archive)
+		}
+	}
+	if len(times) != 1 {
+		t.Errorf("%s contains files of %d times, want that of the commit only", name, len(times))
+	}
+	return files
+}
+
+func archiveName(program, version, system string) string {
+	extension := "tar.gz"
+	if strings.HasPrefix(system, "windows") {
+		extension = "zip"
+	}
+	return fmt.Sprintf("%s_%s_%s.%s", program, version, system, extension)
+}
+
+// TestArchivesHaveProgramsAndLicences also runs the programs that this machine can run.
+func TestArchivesHaveProgramsAndLicences(t *testing.T) {
+	directory, version := dist(t)
+	for _, system := range systems {
+		suffix := ""
+		if strings.HasPrefix(system, "windows") {
+			suffix = ".exe"
+		}
+		for archive, want := range map[string][]string{
+			"otelcol-profiles": {"otelcol-profiles" + suffix, "otelprof" + suffix, "LICENSE", "THIRD_PARTY_LICENSES.txt", "README.md", "CHANGELOG.md", "config/sidecar.yaml", "config/backends/pyroscope.yaml"},
+			"otelprof":         {"otelprof" + suffix, "LICENSE", "THIRD_PARTY_LICENSES.txt", "README.md"},
+		} {
+			files := readArchive(t, filepath.Join(directory, archiveName(archive, version, system)))
+			for _, name := range want {
+				if len(files[name].content) == 0 {
+					t.Errorf("%s of %s has no %s", archive, system, name)
+				}
+			}
+			for name, file := range files {
+				executable := strings.HasPrefix(name, "otel")
+				if executable {
+					checkProgram(t, system, file.content)
+				}
+				if suffix == "" && (file.mode.Perm()&0o111 != 0) != executable {
+					t.Errorf("%s of %s: the mode of %s is %v", archive, system, name, file.mode)
+				}
+			}
+			if system != runtime.GOOS+"_"+runtime.GOARCH {
+				continue
+			}
+			for name, argumentLists := range map[string][][]string{
+				"otelcol-profiles" + suffix: {{"--version"}, {"components"}, {"validate"}},
+				"otelprof" + suffix:         {{"--version"}, {"--help"}},
+			} {
+				if len(files[name].content) == 0 {
+					continue
+				}
+				program := filepath.Join(t.TempDir(), name)
+				if err := os.WriteFile(program, files[name].content, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				for _, arguments := range argumentLists {
+					out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput()
+					if err != nil {
+						t.Errorf("%s %q: %v\n%s", name, arguments, err, out)
+					}
+					if arguments[0] == "--version" && !strings.Contains(string(out), version) {
+						t.Errorf("%s --version of %s prints %s", name, version, out)
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkProgram checks that a program is for a system.
+func checkProgram(t *testing.T, system string, content []byte) {
+	t.Helper()
+	reader := bytes.NewReader(content)
+	var of string
+	switch system {
+	case "linux_amd64", "linux_arm64":
+		if program, err := elf.NewFile(reader); err == nil {
+			of = fmt.Sprint(program.Machine)
+			for _, part := range program.Progs {
+				if part.Type == elf.PT_INTERP {
+					t.Errorf("a program of %s is not static", system)
+				}
+			}
+		}
+	case "darwin_amd64", "darwin_arm64":
+		if program, err := macho.NewFile(reader); err == nil {
+			of = fmt.Sprint(program.Cpu)
+		}
+	default:
+		if program, err := pe.NewFile(reader); err == nil {
+			of = fmt.Sprintf("%#x", program.Machine)
+		}
+	}
+	want := map[string]string{
+		"linux_amd64": "EM_X86_64", "linux_arm64": "EM_AARCH64",
+		"darwin_amd64": "CpuAmd64", "darwin_arm64": "CpuArm64",
+		"windows_amd64": "0x8664", "windows_arm64": "0xaa64",
+	}[system]
+	if of != want {
+		t.Errorf("a program of %s is for %q", system, of)
+	}
+}
+
+func TestChecksumsNameEveryFile(t *testing.T) {
+	directory, version := dist(t)
+	text, err := os.ReadFile(filepath.Join(directory, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		sums[name] = sum
+	}
+	var want []string
+	for _, system := range systems {
+		for _, program := range []string{"otelcol-profiles", "otelprof"} {
+			want = append(want, archiveName(program, version, system), fmt.Sprintf("%s_%s_%s.cdx.json", program, version, system))
+		}
+	}
+	for _, extension := range []string{"deb", "rpm"} {
+		for _, architecture := range []string{"amd64", "arm64"} {
+			want = append(want, filepath.Base(packageFile(t, extension, architecture)))
+		}
+	}
+	for _, name := range want {
+		content, err := os.ReadFile(filepath.Join(directory, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if sum := sha256.Sum256(content); sums[name] != hex.EncodeToString(sum[:]) {
+			t.Errorf("the checksum of %s is %q", name, sums[name])
+		}
+		delete(sums, name)
+	}
+	if len(sums) > 0 {
+		t.Errorf("checksums.txt also has %v", sums)
+	}
+}
+
+// TestSBOMsListModulesWithLicences compares the modules that are linked into each program with
+// the texts of licences.
+func TestSBOMsListModulesWithLicences(t *testing.T) {
+	directory, version := dist(t)
+	licences, err := os.ReadFile(filepath.Join("..", "bin", "release", "THIRD_PARTY_LICENSES.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, system := range systems {
+		for program, least := range map[string]int{"otelcol-profiles": 100, "otelprof": 10} {
+			text, err := os.ReadFile(filepath.Join(directory, fmt.Sprintf("%s_%s_%s.cdx.json", program, version, system)))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			var sbom struct {
+				SerialNumber string
+				Metadata     struct {
+					Timestamp string
+					Component struct{ Name, Version string }
+				}
+				Components []struct{ Name, Version string }
+			}
+			if err := json.Unmarshal(text, &sbom); err != nil {
+				t.Errorf("%s of %s: %v", program, system, err)
+				continue
+			}
+			if len(sbom.Components) < least || sbom.SerialNumber != "" || sbom.Metadata.Timestamp != "" || sbom.Metadata.Component.Version != "v"+version {
+				t.Errorf("%s of %s: %d components, serial number %q, timestamp %q, version %q", program, system,
+					len(sbom.Components), sbom.SerialNumber, sbom.Metadata.Timestamp, sbom.Metadata.Component.Version)
+			}
+			for _, module := range sbom.Components {
+				if module.Name == "std" || strings.HasPrefix(module.Name, "github.com/otelcol-profiles/") {
+					continue
+				}
+				if !bytes.Contains(licences, []byte("\n"+module.Name+" "+module.Version+": ")) {
+					t.Errorf("%s of %s contains %s %s, whose licence is missing", program, system, module.Name, module.Version)
+				}
+			}
+		}
+	}
+}
+
+// TestProgramsAreReproducible builds a program in another directory, and compares the bytes.
+func TestProgramsAreReproducible(t *testing.T) {
+	directory, version := dist(t)
+	root := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tree := os.DirFS("..")
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == ".git" || name == "bin" || name == "profiles" || name == "e2e" || name == "deploy"):
+			return fs.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(root, name), 0o700)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		content, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(root, name), content, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := readArchive(t, filepath.Join(directory, archiveName("otelcol-profiles", version, "linux_amd64")))
+	for _, name := range []string{"otelcol-profiles", "otelprof"} {
+		built := filepath.Join(t.TempDir(), name)
+		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+version, "-o", built, ".")
+		build.Dir = filepath.Join(root, "cmd", name)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", build, err, out)
+		}
+		content, err := os.ReadFile(built)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(content, archive[name].content) {
+			t.Errorf("%s differs when it is built in another directory", name)
+		}
+	}
+}
+
+var packageName = regexp.MustCompile(`^otelcol-profiles[-_].*[-_.](amd64|x86_64|arm64|aarch64)\.(deb|rpm)$`)
+
+// packageFile returns the path of a package.
+func packageFile(t *testing.T, extension, architecture string) string {
+	t.Helper()
+	directory, _ := dist(t)
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{"amd64": "amd64", "x86_64": "amd64", "arm64": "arm64", "aarch64": "arm64"}
+	for _, entry := range entries {
+		if m := packageName.FindStringSubmatch(entry.Name()); m != nil && of[m[1]] == architecture && m[2] == extension {
+			return filepath.Join(directory, entry.Name())
+		}
+	}
+	t.Fatalf("no %s for %s", extension, architecture)
+	return ""
+}
+
+// packaged are the files of the packages, with their modes. A slash ends a directory of which
+// only the presence of files is checked.
+var packaged = map[string]fs.FileMode{
+	"/usr/bin/otelcol-profiles":                                0o755,
+	"/usr/bin/otelprof":                                        0o755,
+	"/etc/otelcol-profiles/config.yaml":                        0o644,
+	"/etc/otelcol-profiles/environment":                        0o640,
+	"/usr/lib/systemd/system/otelcol-profiles.service":         0o644,
+	"/usr/lib/sysusers.d/otelcol-profiles.conf":                0o644,
+	"/usr/share/doc/otelcol-profiles/copyright":                0o644,
+	"/usr/share/doc/otelcol-profiles/THIRD_PARTY_LICENSES.txt": 0o644,
+	"/usr/share/doc/otelcol-profiles/README.md":                0o644,
+	"/usr/share/doc/otelcol-profiles/CHANGELOG.md":             0o644,
+	"/usr/share/doc/otelcol-profiles/examples/sidecar.yaml":    0o644,
+	"/usr/share/doc/otelcol-profiles/examples/agent.yaml":      0o644,
+	"/usr/share/doc/otelcol-profiles/examples/gateway.yaml":    0o644,
+}
+
+// configFiles stay as they are when a package is upgraded.
+var configFiles = []string{"/etc/otelcol-profiles/config.yaml", "/etc/otelcol-profiles/environment"}
+
+// checkPackaged compares the files of a package with packaged, and its programs with those of the
+// archive.
+func checkPackaged(t *testing.T, name, architecture string, files map[string]file) {
+	t.Helper()
+	directory, version := dist(t)
+	archive := readArchive(t, filepath.Join(directory, archiveName("otelcol-profiles", version, "linux_"+architecture)))
+	for path, mode := range packaged {
+		if got, ok := files[path]; !ok || got.mode.Perm() != mode || len(got.content) == 0 {
+			t.Errorf("%s: %s is there: %v, with mode %v", name, path, ok, got.mode)
+		}
+	}
+	for path := range files {
+		if _, ok := packaged[path]; !ok {
+			t.Errorf("%s also has %s", name, path)
+		}
+	}
+	for _, program := range []string{"otelcol-profiles", "otelprof"} {
+		if !bytes.Equal(files[path.Join("/usr/bin", program)].content, archive[program].content) {
+			t.Errorf("%s: %s is not that of the archive", name, program)
+		}
+	}
+}
