@@ -76,7 +76,7 @@ func TestValidateNamesTheFile(t *testing.T) {
 func TestVersion(t *testing.T) {
 	out, err := program(t, "--version")
 	require.NoError(t, err, out)
-	assert.Regexp(t, `^otelcol-profiles version 0\.1\.0-dev(\+\w+)?\ngo1\.\S+ \w+/\w+, OpenTelemetry Collector v0\.\d+\.\d+\n$`, out)
+	assert.Regexp(t, `^otelcol-profiles version 0\.1\.0(\+\w+)?\ngo1\.\S+ \w+/\w+, OpenTelemetry Collector v0\.\d+\.\d+\n$`, out)
 	manifest, err := os.ReadFile(filepath.Join("..", "..", "builder-config.yaml"))
 	require.NoError(t, err)
 	assert.Contains(t, string(manifest), "\n  version: "+version+"\n")
