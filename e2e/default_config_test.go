@@ -23,7 +23,7 @@ func runDefaultConfig(t *testing.T) (c *collector, addresses map[string]string) 
 	t.Helper()
 	addresses = map[string]string{}
 	variables := os.Environ()
-	for name, address := range map[string]string{"PPROF_LISTEN": "localhost:4040", "HEALTH_LISTEN": "localhost:13133", "METRICS_PORT": "localhost:8888"} {
+	for name, address := range map[string]string{"PPROF_LISTEN": "localhost:4040", "VIEW_LISTEN": "localhost:4041", "HEALTH_LISTEN": "localhost:13133", "METRICS_PORT": "localhost:8888"} {
 		addresses[address] = freeAddress(t)
 		_, port, err := net.SplitHostPort(addresses[address])
 		if err != nil {
@@ -50,6 +50,8 @@ func TestDefaultConfig(t *testing.T) {
 	c, addresses := runDefaultConfig(t)
 	for _, page := range []struct{ address, path, says string }{
 		{"localhost:13133", "/", "Server available"},
+		{"localhost:4041", "/", "Profiles"},
+		{"localhost:4041", "/api/services", "services"},
 		{"localhost:8888", "/metrics", "otelcol_process_uptime"},
 	} {
 		status, body := get(t, "http://"+addresses[page.address]+page.path)

@@ -62,7 +62,7 @@ func TestPages(t *testing.T) {
 			}
 			return
 		}
-		for _, port := range []string{"4040", "4317", "4318", "6060", "8080", "8888", "13133", "8889", "13134"} {
+		for _, port := range []string{"4040", "4041", "4317", "4318", "6060", "8080", "8888", "13133", "8889", "13134"} {
 			listener, err := net.Listen("tcp", "localhost:"+port)
 			if err != nil {
 				t.Skipf("no network namespace, and %v", err)

@@ -75,7 +75,7 @@ func announceValid(validate *cobra.Command) {
 }
 
 // anotherCollector is the line that starts a second Collector on a machine.
-const anotherCollector = "PPROF_LISTEN=localhost:4050 HEALTH_LISTEN=localhost:13134 METRICS_PORT=8889"
+const anotherCollector = "PPROF_LISTEN=localhost:4050 VIEW_LISTEN=localhost:4051 HEALTH_LISTEN=localhost:13134 METRICS_PORT=8889"
 
 // explain adds to an error what to do about it.
 func explain(err error) error {

@@ -19,6 +19,7 @@ import (
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
 	k8sobserver "github.com/open-telemetry/opentelemetry-collector-contrib/extension/observer/k8sobserver"
 	filestorageextension "github.com/otelcol-profiles/otelcol-profiles/extension/filestorageextension"
+	profilesviewextension "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
 	profilesdedupprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
@@ -52,6 +53,7 @@ func components() (otelcol.Factories, error) {
 		healthcheckextension.NewFactory(),
 		k8sobserver.NewFactory(),
 		filestorageextension.NewFactory(),
+		profilesviewextension.NewFactory(),
 		zpagesextension.NewFactory(),
 	)
 	if err != nil {
@@ -61,6 +63,7 @@ func components() (otelcol.Factories, error) {
 		healthcheckextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.161.0",
 		k8sobserver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/observer/k8sobserver v0.161.0",
 		filestorageextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
+		profilesviewextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		zpagesextension.NewFactory().Type(): "go.opentelemetry.io/collector/extension/zpagesextension v0.161.0",
 	})
 

@@ -46,7 +46,7 @@ func TestComponents(t *testing.T) {
 		"pprof", "otlp", "receiver_creator",
 		"profiles_dedup", "memory_limiter", "resource",
 		"profiles_file", "otlp_grpc", "otlp_http", "debug",
-		"health_check", "zpages", "file_storage", "k8s_observer",
+		"health_check", "zpages", "file_storage", "k8s_observer", "profiles_view",
 	} {
 		assert.Contains(t, out, "- name: "+name+"\n")
 	}

@@ -7,11 +7,11 @@ import (
 	"bytes"
 	"fmt"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -100,11 +100,13 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 			}
 			continue
 		}
-		scope := pd.ResourceProfiles().At(p.Resource).ScopeProfiles().At(p.Scope).Scope()
-		summary := segment.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services, ProfileTypes: profileTypes(scope)}
+		summary := segment.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services}
+		var types []sampletypes.Type
 		for _, t := range p.SampleType {
+			types = append(types, sampletypes.Type{Type: t.Type, Unit: t.Unit})
 			summary.SampleTypes = append(summary.SampleTypes, t.Type)
 		}
+		summary.ProfileTypes = profileTypes(pd.ResourceProfiles().At(p.Resource).ScopeProfiles().At(p.Scope), types)
 		add(record{data: data.Bytes(), fileType: fileType(summary, p.DefaultSampleType), summary: summary, converted: &p})
 	}
 	if rejected > 1 {
@@ -127,9 +129,9 @@ func fileType(of segment.Summary, defaultSampleType string) string {
 }
 
 // profileTypes returns the profile type of a scope, or nothing.
-func profileTypes(scope pcommon.InstrumentationScope) []string {
-	if value, found := scope.Attributes().Get(profileType); found && value.AsString() != "" {
-		return []string{value.AsString()}
+func profileTypes(sp pprofile.ScopeProfiles, types []sampletypes.Type) []string {
+	if profileType := sampletypes.ProfileType(sp.Scope().Attributes(), types); profileType != "" {
+		return []string{profileType}
 	}
 	return nil
 }
@@ -145,11 +147,12 @@ func summarize(pd pprofile.Profiles) segment.Summary {
 		}
 		for _, sp := range rp.ScopeProfiles().All() {
 			of.Profiles += sp.Profiles().Len()
-			of.ProfileTypes = append(of.ProfileTypes, profileTypes(sp.Scope())...)
-			for _, p := range sp.Profiles().All() {
+			types := sampletypes.Of(sp, func(i int32) string { return dictionary.Text(texts, i) })
+			of.ProfileTypes = append(of.ProfileTypes, profileTypes(sp, types)...)
+			for i, p := range sp.Profiles().All() {
 				of.Samples += p.Samples().Len()
-				if i := int(p.SampleType().TypeStrindex()); i > 0 && i < texts.Len() {
-					of.SampleTypes = append(of.SampleTypes, texts.At(i))
+				if types[i].Type != "" {
+					of.SampleTypes = append(of.SampleTypes, types[i].Type)
 				}
 			}
 		}
@@ -158,7 +161,4 @@ func summarize(pd pprofile.Profiles) segment.Summary {
 	return summary
 }
 
-const (
-	serviceName = "service.name"
-	profileType = "profile.type" // of the scope
-)
+const serviceName = "service.name"

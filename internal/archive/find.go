@@ -22,6 +22,8 @@ type File struct {
 	Path string
 	// Size is in bytes when the file was found, 0 if it has none, as standard input.
 	Size int64
+	// Modified is when the file was last written, in nanoseconds since the epoch, 0 for standard input.
+	Modified int64
 }
 
 // Find lists the files that paths name, each once. A directory stands for the regular files
@@ -50,10 +52,10 @@ func Find(paths []string) (files []File, failed []error) {
 					failed = append(failed, err)
 					return nil
 				}
-				files = append(files, File{Path: path, Size: info.Size()})
+				files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
 			case entry.Type().IsRegular() && !hidden && !strings.HasSuffix(path, IndexSuffix):
 				if info, err := entry.Info(); err == nil { // else it has just been removed
-					files = append(files, File{Path: path, Size: info.Size()})
+					files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
 				}
 			}
 			return nil

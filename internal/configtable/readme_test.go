@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 )
@@ -30,6 +31,7 @@ var components = map[string]component.Factory{
 	"receiver/pprofreceiver":             pprofreceiver.NewFactory(),
 	"processor/profilesdedupprocessor":   profilesdedupprocessor.NewFactory(),
 	"exporter/profilesfileexporter":      profilesfileexporter.NewFactory(),
+	"extension/profilesviewextension":    profilesviewextension.NewFactory(),
 	"connector/splunkprofilingconnector": splunkprofilingconnector.NewFactory(),
 }
 

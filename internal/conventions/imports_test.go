@@ -20,10 +20,10 @@ import (
 var layers = [][]string{
 	{"internal/bytesize", "internal/filelock", "internal/partialerror", "internal/wire"},
 	{"internal/dictionary", "internal/sampletypes", "internal/segment", "internal/strictconfig"},
-	{"internal/merge", "internal/filewatch", "translator/pproftranslator", "translator/foldedtranslator"},
+	{"internal/merge", "internal/filewatch", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
 	{"internal/ingest", "internal/archive", "internal/webui"},
 	{"internal/query"},
-	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "connector/splunkprofilingconnector"},
+	{"receiver/pprofreceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"},
 	{"cmd/otelcol-profiles", "cmd/otelprof", "internal/configtable"},
 }
 
@@ -37,7 +37,7 @@ const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{
 	"translator/pproftranslator", "receiver/pprofreceiver", "internal/profiletest",
-	"internal/archive", "internal/query", "internal/webui", "cmd/otelprof",
+	"internal/archive", "internal/query", "internal/webui", "extension/profilesviewextension", "cmd/otelprof",
 }
 
 func TestImportsRunOneWay(t *testing.T) {

@@ -47,17 +47,13 @@ func Handler(p *profile.Profile) (http.Handler, error) {
 	return mux, nil
 }
 
-// Protect makes a handler read-only, answers only requests for one of hosts or for this computer
-// (another name may have been rebound to its address by an attacker), and sets Policy.
+// Protect makes a handler read-only, answers only requests for one of hosts, for this computer or for the
+// address that the connection has here (another name may have been rebound to that address by an attacker),
+// and sets Policy.
 func Protect(next http.Handler, hosts ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = strings.Trim(r.Host, "[]")
-		}
-		ip := net.ParseIP(host)
 		switch {
-		case host != "localhost" && !(ip != nil && ip.IsLoopback()) && !slices.Contains(hosts, host):
+		case !isOwn(r, hosts):
 			http.Error(w, "unknown host name", http.StatusMisdirectedRequest)
 			return
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -70,6 +66,20 @@ func Protect(next http.Handler, hosts ...string) http.Handler {
 		w.Header().Set("Referrer-Policy", "same-origin")
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isOwn reports whether a request names one of hosts or this computer.
+func isOwn(r *http.Request, hosts []string) bool {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]")
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return true
+	} else if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && ip != nil && ip.Equal(local.IP) {
+		return true
+	}
+	return strings.EqualFold(host, "localhost") || slices.ContainsFunc(hosts, func(own string) bool { return strings.EqualFold(own, host) })
 }
 
 func withoutMenuEntries(next http.Handler) http.Handler {

@@ -1,0 +1,100 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesviewextension
+
+import (
+	"net"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/confignet"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// Config is the configuration of the extension: confighttp's server configuration with the
+// extension's own keys beside it.
+type Config struct {
+	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+
+	// Directory is the directory with the profile files, such as that of the profiles_file
+	// exporter. It may be created later.
+	Directory string `mapstructure:"directory"`
+
+	// MaxMemory limits the memory of all requests together. A share is that of the memory limit of
+	// the process. Default: 15%.
+	MaxMemory bytesize.Size `mapstructure:"max_memory"`
+
+	// AllowedHosts are host names that requests may name besides that of the endpoint and the
+	// addresses of this computer.
+	AllowedHosts []string `mapstructure:"allowed_hosts"`
+
+	// AllowUnauthenticated allows an endpoint that other computers reach without auth.
+	AllowUnauthenticated bool `mapstructure:"allow_unauthenticated"`
+}
+
+var (
+	_ confmap.Unmarshaler = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+)
+
+// minMemory is the least for max_memory: profiles of a few hundred KiB fit.
+const minMemory = 16 * bytesize.MiB
+
+func createDefaultConfig() component.Config {
+	server := confighttp.NewDefaultServerConfig()
+	server.NetAddr.Endpoint = "localhost:4041"
+	server.ReadTimeout = 10 * time.Second
+	server.ReadHeaderTimeout = 10 * time.Second
+	server.WriteTimeout = 60 * time.Second
+	server.MaxRequestBodySize = int64(4 * bytesize.KiB)
+	return &Config{
+		HTTP:      server,
+		Directory: "./profiles",
+		MaxMemory: max(bytesize.MemoryLimit()/100*15, minMemory),
+	}
+}
+
+// Unmarshal reads the configuration strictly.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// Validate checks the configuration as a whole.
+func (c *Config) Validate() error {
+	var checks strictconfig.Checks
+	endpoint := c.HTTP.NetAddr.Endpoint
+	checks.That(endpoint != "", "endpoint", endpoint, "an address such as localhost:4041")
+	checks.That(c.Directory != "", "directory", c.Directory, "the directory of the profiles_file exporter")
+	checks.That(c.MaxMemory >= minMemory && c.MaxMemory <= bytesize.TiB, "max_memory", c.MaxMemory, "at least %v and at most %v", minMemory, bytesize.TiB)
+	checks.That(c.isLocal() || c.HTTP.Auth.HasValue() || c.AllowUnauthenticated, "endpoint", endpoint,
+		"an address of this computer, such as localhost:4041, unless auth is set or allow_unauthenticated is true")
+	const shortest = time.Second
+	checks.That(c.HTTP.WriteTimeout == 0 || c.HTTP.WriteTimeout >= shortest, "write_timeout", c.HTTP.WriteTimeout, "0 (no timeout) or at least %v", shortest)
+	for _, host := range c.AllowedHosts {
+		checks.That(host != "" && !strings.ContainsAny(host, "/:*"), "allowed_hosts", host, "host names without scheme and port")
+	}
+	return checks.Err()
+}
+
+// isLocal reports whether only this computer reaches the endpoint.
+func (c *Config) isLocal() bool {
+	if c.HTTP.NetAddr.Transport == confignet.TransportTypeUnix {
+		return true
+	}
+	host := c.host()
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// host is that of the endpoint.
+func (c *Config) host() string {
+	host, _, err := net.SplitHostPort(c.HTTP.NetAddr.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return host
+}

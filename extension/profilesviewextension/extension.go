@@ -1,0 +1,97 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesviewextension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/extension"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/page"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+)
+
+// drainTimeout is how long requests may take to finish at shutdown.
+const drainTimeout = 2 * time.Second
+
+// view serves the page from Start to Shutdown.
+type view struct {
+	config   *Config
+	settings extension.Settings
+
+	page     *page.Page
+	listener net.Listener
+	server   *http.Server
+	cancel   context.CancelFunc // of all requests
+	serving  sync.WaitGroup
+}
+
+func (v *view) Start(ctx context.Context, host component.Host) error {
+	v.page = page.New(page.Settings{
+		Directory: v.config.Directory,
+		MaxMemory: int64(v.config.MaxMemory),
+		Timeout:   v.config.HTTP.WriteTimeout * 9 / 10,
+		Logger:    v.settings.Logger,
+	})
+	handler := webui.Protect(v.page, append(v.config.AllowedHosts, v.config.host())...)
+	config := v.config.HTTP
+	config.CompressionAlgorithms = []string{""} // requests have no body
+	var err error
+	if v.server, err = config.ToServer(ctx, host.GetExtensions(), v.settings.TelemetrySettings, handler); err != nil {
+		return err
+	}
+	if v.listener, err = config.ToListener(ctx); err != nil {
+		return fmt.Errorf("listening on endpoint %q: %w", config.NetAddr.Endpoint, err)
+	}
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	v.cancel = cancel
+	v.server.BaseContext = func(net.Listener) context.Context { return base }
+	v.settings.Logger.Info("Started profiles page", zap.String("url", v.url()), zap.String("directory", v.config.Directory))
+	v.serving.Go(func() {
+		if err := v.server.Serve(v.listener); !errors.Is(err, http.ErrServerClosed) {
+			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(fmt.Errorf("serving endpoint %q: %w", config.NetAddr.Endpoint, err)))
+		}
+	})
+	v.serving.Go(func() { v.page.Index(base) })
+	return nil
+}
+
+// url is the address of the page, for people.
+func (v *view) url() string {
+	scheme, address := "http", v.listener.Addr().String()
+	if v.config.HTTP.TLS.HasValue() {
+		scheme = "https"
+	}
+	if tcp, ok := v.listener.Addr().(*net.TCPAddr); ok && (v.config.host() == "localhost" || tcp.IP.IsUnspecified()) {
+		address = net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+	}
+	return scheme + "://" + address
+}
+
+// Shutdown lets running requests finish, and cancels those that take longer.
+func (v *view) Shutdown(ctx context.Context) error {
+	if v.cancel == nil { // not started
+		return nil
+	}
+	draining, stop := context.WithTimeout(ctx, drainTimeout)
+	defer stop()
+	err := v.server.Shutdown(draining)
+	v.cancel()
+	if err != nil {
+		err = v.server.Close()
+	}
+	v.serving.Wait()
+	v.page.Wait()
+	return err
+}

@@ -1,0 +1,213 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesviewextension
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/extension/extensionauth"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+)
+
+// load reads and validates a configuration as the Collector does.
+func load(t *testing.T, yaml string) (*Config, error) {
+	t.Helper()
+	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+	require.NoError(t, err)
+	conf, err := raw.AsConf()
+	require.NoError(t, err)
+	cfg := createDefaultConfig()
+	if err := conf.Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg.(*Config), cfg.(*Config).Validate()
+}
+
+func TestConfigKeys(t *testing.T) {
+	cfg, err := load(t, "{}")
+	require.NoError(t, err)
+	assert.Equal(t, "localhost:4041", cfg.HTTP.NetAddr.Endpoint)
+	assert.Equal(t, "./profiles", cfg.Directory)
+	assert.GreaterOrEqual(t, cfg.MaxMemory, minMemory)
+
+	cfg, err = load(t, `
+endpoint: 0.0.0.0:4041
+directory: /var/lib/profiles
+max_memory: 64MiB
+allowed_hosts: [profiles.example.com]
+allow_unauthenticated: true
+write_timeout: 20s
+tls: {cert_file: a, key_file: b}
+`)
+	require.NoError(t, err)
+	assert.Equal(t, "/var/lib/profiles", cfg.Directory)
+	assert.Equal(t, 64*bytesize.MiB, cfg.MaxMemory)
+	assert.True(t, cfg.HTTP.TLS.HasValue())
+
+	for _, local := range []string{"localhost:1", "127.0.0.2:1", "'[::1]:1'"} {
+		_, err = load(t, "endpoint: "+local)
+		require.NoError(t, err, local)
+	}
+	_, err = load(t, "{transport: unix, endpoint: /run/view.sock}")
+	require.NoError(t, err)
+	_, err = load(t, "{endpoint: '0.0.0.0:1', auth: {authenticator: basicauth}}")
+	require.NoError(t, err)
+}
+
+func TestWrongConfigs(t *testing.T) {
+	const beyond = "must be an address of this computer, such as localhost:4041, unless auth is set or allow_unauthenticated is true"
+	for yaml, want := range map[string]string{
+		"endpont: localhost:1":            "unknown key endpont",
+		"max_mem: 1GiB":                   "unknown key max_mem",
+		"tls: {cert: a}":                  "unknown key tls::cert",
+		"endpoint: ''":                    `endpoint is "": must be an address such as localhost:4041`,
+		"endpoint: 0.0.0.0:4041":          `endpoint is "0.0.0.0:4041": ` + beyond,
+		"endpoint: :4041":                 `endpoint is ":4041": ` + beyond,
+		"endpoint: example.com:4041":      `endpoint is "example.com:4041": ` + beyond,
+		"directory: ''":                   `directory is "": must be the directory`,
+		"max_memory: 1MiB":                "max_memory is 1MiB: must be at least 16MiB",
+		"write_timeout: 30":               "write_timeout is 30: must be a duration with a unit",
+		"write_timeout: 30ms":             "write_timeout is 30ms: must be 0 (no timeout) or at least 1s",
+		"allowed_hosts: ['http://a']":     `allowed_hosts is "http://a": must be host names without scheme and port`,
+		"allowed_hosts: ['*.example']":    `allowed_hosts is "*.example"`,
+		"allow_unauthenticated: possibly": "allow_unauthenticated",
+	} {
+		_, err := load(t, yaml)
+		require.ErrorContains(t, err, want, yaml)
+	}
+}
+
+// started is a running extension.
+type started struct {
+	t   *testing.T
+	url string
+}
+
+func start(t *testing.T, yaml string, host component.Host) *started {
+	t.Helper()
+	cfg, err := load(t, yaml)
+	require.NoError(t, err)
+	if cfg.Directory == "./profiles" {
+		cfg.Directory = t.TempDir()
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	set := extensiontest.NewNopSettings(NewFactory().Type())
+	set.Logger = zap.New(core)
+	e, err := NewFactory().Create(t.Context(), set, cfg)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), host))
+	t.Cleanup(func() { require.NoError(t, e.Shutdown(t.Context())) })
+	entries := logs.FilterMessage("Started profiles page").All()
+	require.Len(t, entries, 1)
+	return &started{t, entries[0].ContextMap()["url"].(string)}
+}
+
+func (s *started) do(method, path string, change func(*http.Request)) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, nil)
+	require.NoError(s.t, err)
+	if change != nil {
+		change(r)
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(s.t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(s.t, err)
+	require.NoError(s.t, response.Body.Close())
+	s.t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	return response, string(body)
+}
+
+func TestStartLogsTheAddressOfThePage(t *testing.T) {
+	s := start(t, "endpoint: localhost:0", componenttest.NewNopHost())
+	assert.True(t, strings.HasPrefix(s.url, "http://localhost:"), s.url)
+	response, body := s.do(http.MethodGet, "/", nil)
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+	assert.Contains(t, body, "No profiles yet")
+	header := response.Header
+	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self' 'unsafe-inline';")
+	assert.Contains(t, header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+	assert.Equal(t, "nosniff", header.Get("X-Content-Type-Options"))
+}
+
+func TestOnlyReadingRequestsOfItsOwnHostAreAnswered_V4(t *testing.T) {
+	s := start(t, "{endpoint: 'localhost:0', allowed_hosts: [profiles.example.com]}", componenttest.NewNopHost())
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	for host, want := range map[string]int{
+		"localhost": 200, "LOCALHOST:" + port: 200, "127.0.0.1:" + port: 200, "[::1]:" + port: 200, "profiles.example.com": 200, "Profiles.Example.com:80": 200,
+		"evil.example.com": 421, "localhost.evil.com": 421, "10.1.2.3": 421, "profiles.example.com.": 421,
+	} {
+		response, _ := s.do(http.MethodGet, "/api/services", func(r *http.Request) { r.Host = host })
+		assert.Equal(t, want, response.StatusCode, host)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, "MOVE"} {
+		for _, path := range []string{"/", "/api/profile", "/p/x/saveconfig"} {
+			response, _ := s.do(method, path, nil)
+			assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode, method)
+			assert.Equal(t, "GET, HEAD", response.Header.Get("Allow"))
+		}
+	}
+	response, body := s.do(http.MethodHead, "/", nil)
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+	assert.Empty(t, body)
+}
+
+func TestOwnAddressIsAHost(t *testing.T) {
+	s := start(t, "{endpoint: '127.0.0.3:0'}", componenttest.NewNopHost())
+	response, _ := s.do(http.MethodGet, "/", func(r *http.Request) { r.Host = "127.0.0.3" })
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// rejecting is an authenticator that rejects all requests.
+type rejecting struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (rejecting) Authenticate(context.Context, map[string][]string) (context.Context, error) {
+	return nil, errors.New("no password")
+}
+
+var _ extensionauth.Server = rejecting{}
+
+type hostWith map[component.ID]component.Component
+
+func (h hostWith) GetExtensions() map[component.ID]component.Component { return h }
+
+func TestAuthIsRequired(t *testing.T) {
+	auth := component.MustNewID("basicauth")
+	host := hostWith{auth: rejecting{}}
+	s := start(t, "{endpoint: '0.0.0.0:0', auth: {authenticator: basicauth}}", host)
+	response, body := s.do(http.MethodGet, "/", nil)
+	assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
+	assert.NotContains(t, body, "Profiles")
+}
+
+func TestTakenPortIsNamed(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	cfg, err := load(t, "endpoint: "+taken.Addr().String())
+	require.NoError(t, err)
+	e, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(NewFactory().Type()), cfg)
+	require.NoError(t, err)
+	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), taken.Addr().String())
+	require.NoError(t, e.Shutdown(t.Context()))
+}

@@ -1,0 +1,244 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+)
+
+// maxAge is how old the list of files may be.
+const maxAge = time.Second
+
+// Catalog knows the files of a directory.
+type Catalog struct {
+	directory string
+	maxMemory int64 // of all details
+
+	mu     sync.Mutex
+	listed time.Time
+	files  map[string]*file // by path
+	failed []error          // of the last listing
+	memory int64            // of details
+	clock  int64            // counts uses
+}
+
+// New returns the catalog of a directory, which may not exist yet. The details of its files take maxMemory
+// bytes.
+func New(directory string, maxMemory int64) *Catalog {
+	return &Catalog{directory: directory, maxMemory: maxMemory, files: map[string]*file{}}
+}
+
+// refresh lists the directory again, unless the last list is recent. c.mu is held.
+func (c *Catalog) refresh() {
+	if time.Since(c.listed) < maxAge {
+		return
+	}
+	found, failed := archive.Find([]string{c.directory})
+	c.failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
+	seen := make(map[string]*file, len(found))
+	for _, f := range found {
+		known := c.files[f.Path]
+		if known == nil || known.File != f {
+			known = newFile(f)
+		}
+		seen[f.Path] = known
+	}
+	for path, known := range c.files {
+		if seen[path] != known {
+			c.drop(known)
+		}
+	}
+	c.files, c.listed = seen, time.Now()
+}
+
+// drop forgets the details of a file. c.mu is held.
+func (c *Catalog) drop(f *file) {
+	if f.details != nil {
+		c.memory -= f.details.size()
+		f.details = nil
+	}
+}
+
+// use loads the details of a file, and drops others if they take too much memory. It returns nil if the file
+// is gone. c.mu is held.
+func (c *Catalog) use(options *archive.Options, f *file) *details {
+	c.clock++
+	f.used = c.clock
+	if f.details != nil {
+		return f.details
+	}
+	if gone := f.load(options); gone {
+		delete(c.files, f.Path)
+		return nil
+	}
+	c.memory += f.details.size()
+	loaded := f.details
+	if c.memory > c.maxMemory {
+		c.evict()
+	}
+	return loaded
+}
+
+// evict drops the details that were used least, until a quarter of the memory is free. c.mu is held.
+func (c *Catalog) evict() {
+	var held []*file
+	for _, f := range c.files {
+		if f.details != nil {
+			held = append(held, f)
+		}
+	}
+	slices.SortFunc(held, func(a, b *file) int { return cmp.Compare(a.used, b.used) })
+	for _, f := range held {
+		if c.memory <= c.maxMemory/4*3 {
+			return
+		}
+		c.drop(f)
+	}
+}
+
+// between returns the files that may have Profiles in [from, to), by path, and with written those that were
+// written then. c.mu is held.
+func (c *Catalog) between(from, to time.Time, written bool) []*file {
+	var selected []*file
+	start, end := from.UnixNano(), to.UnixNano()
+	for _, f := range c.files {
+		if f.mayStartIn(start, end) || written && f.writtenIn(start, end) {
+			selected = append(selected, f)
+		}
+	}
+	slices.SortFunc(selected, func(a, b *file) int { return cmp.Compare(a.Path, b.Path) })
+	return selected
+}
+
+// Outside are Profiles that a range does not show.
+type Outside struct {
+	Profiles int
+	// First and Last are the earliest and the latest start, in nanoseconds since the epoch.
+	First, Last uint64
+}
+
+func (o *Outside) add(profiles int, first, last uint64) {
+	if o.Profiles == 0 || first < o.First {
+		o.First = first
+	}
+	o.Last = max(o.Last, last)
+	o.Profiles += profiles
+}
+
+// Found is what Scan found besides the Profiles that it visited.
+type Found struct {
+	Files int
+	// Unread is the number of files that were not read yet: they were written out of the range.
+	Unread int
+	// All are the Profiles of all files that were read.
+	All Outside
+	// Odd are the Profiles in files that were written in the range, but start long before or after that.
+	Odd Outside
+	// Errors are what cannot be read of the files that were written in the range.
+	Errors []error
+}
+
+// Scan calls visit for the Profiles of each series of a file that start in [from, to). Of those of which a part
+// is in the range it estimates that part.
+func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, visit func(*Series, []Profiles)) (*Found, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refresh()
+	start, end := from.UnixNano(), to.UnixNano()
+	found := &Found{Errors: slices.Clone(c.failed)}
+	for _, f := range c.between(from, to, true) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		d := c.use(options, f)
+		if d == nil {
+			continue
+		}
+		bySeries := make([][]Profiles, len(d.series))
+		written := f.writtenIn(start, end)
+		for i := range d.profiles {
+			p := &d.profiles[i]
+			if in, ok := p.in(uint64(max(0, start)), uint64(max(0, end))); ok {
+				bySeries[d.of[i]] = append(bySeries[d.of[i]], in)
+			} else if written && f.isOdd(p) {
+				found.Odd.add(p.Count, p.Start, p.Start)
+			}
+		}
+		for i, profiles := range bySeries {
+			if len(profiles) > 0 {
+				visit(&d.series[i], profiles)
+			}
+		}
+	}
+	for _, f := range c.files {
+		found.Files++
+		if !f.read {
+			found.Unread++
+			continue
+		}
+		if f.count > 0 {
+			found.All.add(f.count, f.start, f.end)
+		}
+		if f.writtenIn(start, end) {
+			found.Errors = append(found.Errors, f.errs...)
+		}
+	}
+	slices.SortFunc(found.Errors, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return found, nil
+}
+
+// Files returns the files that may have selected Profiles in [from, to), by path.
+func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*Series) bool) ([]archive.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refresh()
+	var selected []archive.File
+	for _, f := range c.between(from, to, false) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		d := c.use(options, f)
+		if d != nil && f.mayStartIn(from.UnixNano(), to.UnixNano()) &&
+			slices.ContainsFunc(d.series, func(s Series) bool { return selects(&s) }) {
+			selected = append(selected, f.File)
+		}
+	}
+	return selected, nil
+}
+
+// Unread returns the files that were not read yet, the newest first.
+func (c *Catalog) Unread() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refresh()
+	var unread []*file
+	for _, f := range c.files {
+		if !f.read {
+			unread = append(unread, f)
+		}
+	}
+	slices.SortFunc(unread, func(a, b *file) int { return cmp.Compare(b.Modified, a.Modified) })
+	paths := make([]string, len(unread))
+	for i, f := range unread {
+		paths[i] = f.Path
+	}
+	return paths
+}
+
+// Read reads a file that Unread returned.
+func (c *Catalog) Read(options *archive.Options, path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.files[path]; f != nil && !f.read && c.use(options, f) != nil {
+		f.used = 0 // nobody has asked for it
+	}
+}

@@ -1,0 +1,14 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package catalog knows what the profile files of a directory hold: services, profile types, times and
+// sums.
+//
+// It reads a closed file once, or its index, and a file that is being written again when it has
+// grown. Before it has read a file, the time in its name and the time of its last write say which
+// ranges it may belong to: a Profile starts before it is written, and not long before its file is created.
+// [Catalog.Index] reads the rest, newest first, so that profiles with other times are found, too.
+//
+// The details of files take a bounded part of memory. Those that were used least are dropped and read
+// again.
+package catalog

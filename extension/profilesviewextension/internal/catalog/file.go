@@ -1,0 +1,179 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// Series is what the Profiles of one series of a file have in common.
+type Series struct {
+	Key        string // archive.Summary.Series
+	Service    string
+	Type       string
+	SampleType string
+	Unit       string
+	Snapshot   bool
+}
+
+// Profiles are those of a series in one record.
+type Profiles struct {
+	Start, End uint64 // in nanoseconds since the epoch
+	Count      int
+	Samples    int
+	Sum        int64
+	// Timestamps: samples have timestamps, from Start to End. Otherwise End is the latest end.
+	Timestamps bool
+}
+
+// latest returns the latest time that decides whether a selection has parts of p: of a timestamp or of
+// the start of one of the Profiles.
+func (p *Profiles) latest() uint64 {
+	if p.Timestamps || p.Count > 1 {
+		return p.End
+	}
+	return p.Start
+}
+
+// in returns the part of p in [from, to), which is estimated unless it is all or nothing.
+func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
+	part = *p
+	if p.latest() == p.Start {
+		return part, p.Start >= from && p.Start < to
+	}
+	part.Start, part.End = max(p.Start, from), min(p.End, to)
+	if part.Start >= part.End {
+		return part, false
+	}
+	if share := float64(part.End-part.Start) / float64(p.End-p.Start); share < 1 {
+		part.Sum, part.Samples = int64(float64(p.Sum)*share), int(float64(p.Samples)*share)
+	}
+	return part, true
+}
+
+// details are the Profiles of a file.
+type details struct {
+	series   []Series
+	profiles []Profiles
+	of       []int32 // index of the series, for each of profiles
+}
+
+func (d *details) size() int64 {
+	size := unsafe.Sizeof(*d) + uintptr(len(d.profiles))*(unsafe.Sizeof(Profiles{})+unsafe.Sizeof(int32(0)))
+	for i := range d.series {
+		s := &d.series[i]
+		size += unsafe.Sizeof(*s) + uintptr(len(s.Key)+len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
+	}
+	return int64(size)
+}
+
+// builder collects the details of a file.
+type builder struct {
+	details
+	places map[string]int32
+}
+
+func (b *builder) add(s *archive.Summary) {
+	place, known := b.places[s.Series]
+	if !known {
+		place = int32(len(b.series))
+		b.places[s.Series] = place
+		// Copies: the strings of an index share its memory.
+		b.series = append(b.series, Series{
+			Key: strings.Clone(s.Series), Service: strings.Clone(s.Service), Type: strings.Clone(s.Type),
+			SampleType: strings.Clone(s.SampleType), Unit: strings.Clone(s.Unit), Snapshot: s.Snapshot,
+		})
+	}
+	b.profiles = append(b.profiles, Profiles{Start: s.Start, End: s.End, Count: s.Profiles, Samples: s.Samples, Sum: s.Sum, Timestamps: s.Timestamps})
+	b.of = append(b.of, place)
+}
+
+// file is what the catalog knows about a file.
+type file struct {
+	archive.File
+	created int64 // by its name, 0 if that does not say
+
+	read       bool   // start, end and the following are known
+	start, end uint64 // the range of the starts and timestamps of all Profiles
+	count      int    // of Profiles
+	errs       []error
+	details    *details // nil if it was dropped
+	used       int64    // when the details were last used
+}
+
+func newFile(found archive.File) *file {
+	f := &file{File: found}
+	if name, ok := segment.ParseName(filepath.Base(found.Path)); ok {
+		f.created = name.Time.UnixNano()
+	}
+	return f
+}
+
+// maxErrors is how many errors of a file are kept.
+const maxErrors = 5
+
+// load reads the details of the file. It returns false if the file is gone.
+func (f *file) load(options *archive.Options) (gone bool) {
+	b := builder{places: map[string]int32{}}
+	f.errs = nil
+	for record, err := range options.Records(f.File) {
+		if err == nil {
+			pd, decodeErr := record.Profiles()
+			if err = decodeErr; err == nil {
+				for _, s := range archive.Summarize(pd) {
+					b.add(&s)
+				}
+				continue
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		if len(f.errs) < maxErrors {
+			f.errs = append(f.errs, err)
+		}
+	}
+	f.read, f.details, f.start, f.end, f.count = true, &b.details, 0, 0, 0
+	for i, p := range b.profiles {
+		if i == 0 || p.Start < f.start {
+			f.start = p.Start
+		}
+		f.end = max(f.end, p.latest())
+		f.count += p.Count
+	}
+	return false
+}
+
+// lateness is how long before the creation of its file a Profile usually starts, at most: profiles wait in
+// windows and queues. earliness is how much later than the last write of its file, by a clock that is
+// ahead.
+const (
+	lateness  = int64(time.Hour)
+	earliness = int64(time.Minute)
+)
+
+// isOdd reports whether p starts far from the time when the file was written.
+func (f *file) isOdd(p *Profiles) bool {
+	return int64(p.Start) < cmp.Or(f.created, f.Modified)-lateness || int64(p.Start) > f.Modified+earliness
+}
+
+// writtenIn reports whether the file may have been written in [from, to).
+func (f *file) writtenIn(from, to int64) bool { return f.Modified >= from && f.created < to }
+
+// mayStartIn reports whether a Profile of the file may start in [from, to), in nanoseconds since the epoch.
+func (f *file) mayStartIn(from, to int64) bool {
+	if f.read {
+		return f.count > 0 && int64(f.start) < to && int64(f.end) >= from
+	}
+	return f.Modified >= from && f.created-lateness < to
+}

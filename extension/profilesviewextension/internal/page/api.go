@@ -1,0 +1,120 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+)
+
+// apiRow is an element of the response of /api/services.
+type apiRow struct {
+	Service    string `json:"service"`
+	Type       string `json:"type"`
+	SampleType string `json:"sample_type"`
+	Unit       string `json:"unit"`
+	// Snapshot: the sum is that of the last snapshot of each resource.
+	Snapshot bool      `json:"snapshot"`
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end"`
+	Profiles int       `json:"profiles"`
+	Samples  int       `json:"samples"`
+	Sum      int64     `json:"sum"`
+	// Covered is for how many seconds of the range there are profiles.
+	Covered float64 `json:"covered_seconds"`
+}
+
+func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
+	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
+	if err != nil {
+		return err
+	}
+	totals, _, err := p.totals(r.Context(), params.selected, selects(params.selected))
+	if err != nil {
+		return err
+	}
+	rows := make([]apiRow, len(totals))
+	for i, t := range totals {
+		rows[i] = apiRow{
+			t.Service, t.Type, t.SampleType, t.Unit, t.Snapshot, timeOf(t.First), timeOf(t.Last),
+			t.Profiles, t.Samples, t.Sum, t.Covered.Seconds(),
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	return json.NewEncoder(w).Encode(map[string]any{
+		"from": params.selected.From.UTC(), "to": params.selected.To.UTC(), "services": rows,
+	})
+}
+
+func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
+	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
+	if err != nil {
+		return err
+	}
+	merged, notes, err := p.pprof(r, params)
+	if err != nil {
+		return err
+	}
+	merged.Comments = append(merged.Comments, notes...)
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="profile.pb.gz"`)
+	w.Header().Set("Cache-Control", "no-store")
+	return merged.Write(w)
+}
+
+// pprof returns the selected profiles as one, minus those of the base, and what a reader has to know about it.
+func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, notes []string, err error) {
+	result, err := p.merge(r, params.selected, &notes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if result.Cumulative() {
+		notes = append(notes, "Values count since the start of each process")
+	}
+	if result.Superseded > 0 {
+		notes = append(notes, fmt.Sprintf("%d earlier snapshots are left out: the last one of each resource counts", result.Superseded))
+	}
+	if merged, err = result.Pprof(); err != nil || params.base == nil {
+		return merged, notes, err
+	}
+	base, err := p.merge(r, params.base, &notes)
+	var basePprof *profile.Profile
+	if err == nil {
+		basePprof, err = base.Pprof()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("the base: %w", err)
+	}
+	factor := 1.0
+	if result.Intervals() {
+		factor = query.ScaleOfBase(params.selected, params.base, params.now)
+	}
+	notes = append(notes, fmt.Sprintf("Difference to the base from %s to %s, multiplied by %.4g", timeText(params.base.From), timeText(params.base.To), factor))
+	merged, err = query.Difference(merged, basePprof, factor)
+	return merged, notes, err
+}
+
+// merge sums the selected profiles. What cannot be read is added to notes.
+func (p *Page) merge(r *http.Request, sel *query.Selection, notes *[]string) (*query.Result, error) {
+	options := p.options()
+	files, err := p.catalog.Files(r.Context(), options, sel.From, sel.To, selects(sel))
+	if err != nil {
+		return nil, err
+	}
+	const most = 5
+	source := &query.Source{Files: files, Options: *options, Failed: func(err error) error {
+		if len(*notes) < most {
+			*notes = append(*notes, "Cannot read "+err.Error())
+		}
+		return nil
+	}}
+	return source.Merge(r.Context(), sel, true)
+}

@@ -1,0 +1,68 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+func isNanoseconds(unit string) bool { return unit == "nanoseconds" || unit == "ns" }
+
+func isBytes(unit string) bool { return unit == "bytes" || unit == "By" }
+
+// value writes a value of a chart: a level, or a rate by second.
+func (k *kind) value(v float64) string {
+	switch {
+	case k.isCPU():
+		return digits(v/1e9) + " cores"
+	case isNanoseconds(k.Unit) && k.Snapshot:
+		return digits(v/1e9) + " s"
+	case isNanoseconds(k.Unit):
+		return digits(v/1e9) + " s/s"
+	}
+	text := scaled(v, 1000, "", "k", "M", "G", "T", "P")
+	switch {
+	case isBytes(k.Unit):
+		text = scaled(v, 1024, " B", " KiB", " MiB", " GiB", " TiB", " PiB")
+	case k.Unit != "count" && k.Unit != "":
+		text += " " + k.Unit
+	}
+	if !k.Snapshot {
+		text += "/s"
+	}
+	return text
+}
+
+func scaled(v, step float64, units ...string) string {
+	i := 0
+	for math.Abs(v) >= step && i < len(units)-1 {
+		v /= step
+		i++
+	}
+	return digits(v) + units[i]
+}
+
+// digits writes three digits.
+func digits(v float64) string {
+	switch a := math.Abs(v); {
+	case v == 0:
+		return "0"
+	case a < 0.001:
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	case a < 10:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a < 100:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+}
+
+func timeOf(nanoseconds uint64) time.Time {
+	return time.Unix(0, int64(min(nanoseconds, math.MaxInt64))).UTC()
+}
+
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }

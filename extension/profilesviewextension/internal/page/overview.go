@@ -1,0 +1,373 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+)
+
+// servicesPerPage is how many services a page of the overview has.
+const servicesPerPage = 50
+
+// overview is the content of the template of the same name.
+type overview struct {
+	Title     string
+	Directory string
+	Params    map[string]string // of the form
+	Service   string            // of which all sample types are shown
+	One       bool              // there is a Service
+	From, To  string
+	Ranges    []link
+	Compare   []link
+	Sorts     []link
+	Base      string // the range of the base, if there is one
+	Services  []*service
+	Shown     string
+	Previous  template.URL // query of the page before
+	Next      template.URL
+	Profiles  int
+	Outside   int
+	All       template.URL // query that selects all
+	Odd       int
+	OddQuery  template.URL
+	Unread    int
+	Errors    []string
+	Empty     bool // there is no profile at all
+	Curl      string
+}
+
+type link struct {
+	Text    string
+	Query   template.URL
+	Current bool
+}
+
+// service is one with its rows.
+type service struct {
+	Name  string
+	Query template.URL
+	Rows  []*row
+
+	cpu  float64
+	last uint64
+}
+
+// row is a kind of a service.
+type row struct {
+	*total
+	Value    string
+	Base     string
+	Change   string
+	Rising   bool
+	Coverage string
+	Newest   string
+	Chart    template.HTML
+	// Query selects the profiles, and Difference compares them with the base.
+	Query, Difference template.URL
+}
+
+func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
+	values := r.URL.Query()
+	params, err := parseParams(values, defaultRange, p.now())
+	if err != nil {
+		return err
+	}
+	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
+	matches := selects(params.selected)
+	shown := func(s *catalog.Series) bool {
+		return matches(s) && (strings.Contains(strings.ToLower(s.Service), search) || strings.Contains(strings.ToLower(s.Type), search))
+	}
+	totals, found, err := p.totals(r.Context(), params.selected, shown)
+	if err != nil {
+		return err
+	}
+	select {
+	case p.viewed <- struct{}{}:
+	default:
+	}
+	var base []*total
+	if params.base != nil {
+		if base, _, err = p.totals(r.Context(), params.base, shown); err != nil {
+			return err
+		}
+	}
+	if q := values.Get("q"); q != "" {
+		params.values.Set("q", q)
+	}
+	if sort := values.Get("sort"); sort != "" {
+		params.values.Set("sort", sort)
+	}
+	o := p.newOverview(params, found)
+	o.addServices(params, totals, base)
+	o.paginate(params, values.Get("page"))
+	if err := p.addCharts(r.Context(), params, o.Services); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	render(w, "overview", o)
+	return nil
+}
+
+func (p *Page) newOverview(params *params, found *catalog.Found) *overview {
+	sel := params.selected
+	o := &overview{
+		Title: "Profiles", Directory: p.settings.Directory, Params: map[string]string{},
+		From: timeText(sel.From), To: timeText(sel.To), Unread: found.Unread, Odd: found.Odd.Profiles,
+		Empty: found.All.Profiles == 0 && found.Unread == 0, Curl: exampleCurl,
+	}
+	for _, key := range []string{"q", "from", "to", "base_from", "base_to", "sort"} {
+		o.Params[key] = params.values.Get(key)
+	}
+	if len(sel.Services) == 1 {
+		o.One, o.Service = true, sel.Services[0]
+	}
+	for _, err := range found.Errors {
+		o.Errors = append(o.Errors, err.Error())
+	}
+	o.Outside = found.All.Profiles
+	o.All, o.OddQuery = params.showing(&found.All), params.showing(&found.Odd)
+	o.addControls(params)
+	return o
+}
+
+// showing returns the query that selects the range of some profiles.
+func (p *params) showing(outside *catalog.Outside) template.URL {
+	precise := func(nanoseconds uint64) string { return timeOf(nanoseconds).Format(time.RFC3339Nano) }
+	return p.with(withoutBase, set("from", precise(outside.First)), set("to", precise(outside.Last+1)))
+}
+
+func (o *overview) addControls(params *params) {
+	for _, r := range []string{"5m", "15m", "1h", "6h", "24h", "168h"} {
+		text := map[string]string{"168h": "7 d"}[r]
+		if text == "" {
+			text = strings.TrimRight(r, "mh") + " " + r[len(r)-1:]
+		}
+		current := params.values.Get("from") == "-"+r || r == "15m" && !params.values.Has("from")
+		o.Ranges = append(o.Ranges, link{text, params.with(withoutBase, without("to"), set("from", "-"+r)), current && !params.values.Has("to")})
+	}
+	sel, length := params.selected, params.selected.To.Sub(params.selected.From)
+	if params.base != nil {
+		o.Base = timeText(params.base.From) + " – " + timeText(params.base.To)
+	}
+	for _, c := range []struct {
+		text string
+		ago  time.Duration
+	}{{shortly(length) + " before", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour}} {
+		from, to := sel.From.Add(-c.ago), sel.To.Add(-c.ago)
+		baseFrom, baseTo := from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano)
+		if !params.values.Has("to") && to.Before(params.now) { // moves with the range
+			baseFrom, baseTo = "-"+params.now.Sub(from).String(), "-"+params.now.Sub(to).String()
+		}
+		current := params.base != nil && params.base.From.Sub(from).Abs() < time.Second && params.base.To.Sub(to).Abs() < time.Second
+		o.Compare = append(o.Compare, link{c.text, params.with(set("base_from", baseFrom), set("base_to", baseTo)), current})
+	}
+	o.Compare = append(o.Compare, link{"nothing", params.with(withoutBase), params.base == nil})
+	for _, s := range []string{"cpu", "newest", "name"} {
+		o.Sorts = append(o.Sorts, link{map[string]string{"cpu": "CPU"}[s], params.with(set("sort", s)), params.values.Get("sort") == s || s == "cpu" && !params.values.Has("sort")})
+		if last := &o.Sorts[len(o.Sorts)-1]; last.Text == "" {
+			last.Text = s
+		}
+	}
+}
+
+// preferred are the sample types that stand for their profile type.
+var preferred = []string{"cpu", "inuse_space", "delay", "wall", "live_bytes", "alloc_space", "goroutine", "goroutines"}
+
+// stands returns how well a sample type stands for its profile type; less is better.
+func (t *total) stands() int {
+	if i := slices.Index(preferred, t.SampleType); i >= 0 {
+		return i
+	}
+	switch {
+	case isNanoseconds(t.Unit):
+		return len(preferred)
+	case isBytes(t.Unit):
+		return len(preferred) + 1
+	default:
+		return len(preferred) + 2
+	}
+}
+
+func (o *overview) addServices(params *params, totals, base []*total) {
+	baseOf := map[kind]*total{}
+	for _, t := range base {
+		baseOf[t.kind] = t
+	}
+	byName := map[string]*service{}
+	for _, t := range totals {
+		o.Profiles += t.Profiles
+		s := byName[t.Service]
+		if s == nil {
+			s = &service{Name: t.Service, Query: params.with(withoutView, set("service", t.Service))}
+			byName[t.Service] = s
+			o.Services = append(o.Services, s)
+		}
+		s.last = max(s.last, t.Last)
+		if t.isCPU() {
+			s.cpu += float64(t.Sum)
+		}
+		s.Rows = append(s.Rows, newRow(params, t, baseOf[t.kind]))
+	}
+	o.Outside = max(0, o.Outside-o.Profiles)
+	for _, s := range o.Services {
+		s.order(!o.One)
+	}
+	slices.SortFunc(o.Services, func(a, b *service) int {
+		byCPU, byLast := cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.last, a.last)
+		switch params.values.Get("sort") {
+		case "name":
+			return cmp.Compare(a.Name, b.Name)
+		case "newest":
+			return cmp.Or(byLast, cmp.Compare(a.Name, b.Name))
+		default:
+			return cmp.Or(byCPU, byLast, cmp.Compare(a.Name, b.Name))
+		}
+	})
+}
+
+// order sorts the rows: CPU first. With first, each profile type keeps the row that stands for it. Profiles
+// without a type may be of several, so they keep all that stand for one.
+func (s *service) order(first bool) {
+	slices.SortStableFunc(s.Rows, func(a, b *row) int { return cmp.Compare(a.stands(), b.stands()) })
+	if !first {
+		return
+	}
+	types := map[string]bool{}
+	s.Rows = slices.DeleteFunc(s.Rows, func(r *row) bool {
+		repeated := types[r.Type] && (r.Type != "" || r.stands() >= len(preferred))
+		types[r.Type] = true
+		return repeated
+	})
+}
+
+func newRow(params *params, t, base *total) *row {
+	sel := params.selected
+	r := &row{
+		total: t, Query: params.with(withoutView, withoutBase, set("service", t.Service), set("type", t.selector())),
+		Newest: ago(params.now.Sub(timeOf(t.Last))),
+	}
+	v := t.perSecond(sel)
+	r.Value = t.value(v)
+	if t.Snapshot {
+		r.Coverage = "last of each process"
+	} else {
+		r.Coverage = fmt.Sprintf("%.0f %% covered", min(100, 100*float64(t.Covered)/float64(sel.To.Sub(sel.From))))
+	}
+	if params.base == nil {
+		return r
+	}
+	if base == nil {
+		r.Base = "–"
+		return r
+	}
+	was := base.perSecond(params.base)
+	r.Base = t.value(was)
+	if was != 0 {
+		change := (v - was) / was * 100
+		r.Change, r.Rising = fmt.Sprintf("%+.3g %%", change), change > 0
+	}
+	r.Difference = params.with(withoutView, set("service", t.Service), set("type", t.selector()))
+	return r
+}
+
+// selector selects the profile type, or without one the sample type.
+func (k *kind) selector() string {
+	if k.Type == "" {
+		return ":" + k.SampleType
+	}
+	return k.Type
+}
+
+// perSecond returns the rate of intervals in the range, or the level of snapshots.
+func (t *total) perSecond(sel *query.Selection) float64 {
+	if t.Snapshot {
+		return float64(t.Sum)
+	}
+	return float64(t.Sum) / sel.To.Sub(sel.From).Seconds()
+}
+
+// ago writes how long ago something was.
+func ago(d time.Duration) string {
+	switch {
+	case d < -time.Minute:
+		return "in the future"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d d ago", int(d.Hours()/24))
+	}
+}
+
+// shortly writes a duration without zero parts.
+func shortly(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	text = strings.TrimSuffix(text, "m0s") + map[bool]string{true: "m"}[strings.HasSuffix(text, "m0s")]
+	return strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
+}
+
+// paginate keeps the services of a page.
+func (o *overview) paginate(params *params, number string) {
+	total := len(o.Services)
+	page, _ := strconv.Atoi(number)
+	page = max(1, min(page, (total+servicesPerPage-1)/servicesPerPage))
+	from, to := (page-1)*servicesPerPage, min(page*servicesPerPage, total)
+	o.Services = o.Services[min(from, to):to]
+	o.Shown = strconv.Itoa(total)
+	if total > servicesPerPage {
+		o.Shown = fmt.Sprintf("%d–%d of %d", from+1, to, total)
+	}
+	if page > 1 {
+		o.Previous = params.with(set("page", strconv.Itoa(page-1)))
+	}
+	if to < total {
+		o.Next = params.with(set("page", strconv.Itoa(page+1)))
+	}
+}
+
+// addCharts draws the charts of the services.
+func (p *Page) addCharts(ctx context.Context, params *params, services []*service) error {
+	charts, sent := map[kind]*chart{}, map[string]*[]uint64{}
+	for _, s := range services {
+		starts := &[]uint64{}
+		sent[s.Name] = starts
+		for _, r := range s.Rows {
+			charts[r.kind] = &chart{kind: r.kind, sent: starts, series: map[string]*seriesTimes{}}
+		}
+	}
+	sel := params.selected
+	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, func(s *catalog.Series, profiles []catalog.Profiles) {
+		starts := sent[s.Service]
+		if starts == nil {
+			return
+		}
+		for i := range profiles {
+			*starts = append(*starts, profiles[i].Start)
+		}
+		if c := charts[kindOf(s)]; c != nil {
+			c.add(s, profiles)
+		}
+	})
+	for _, s := range services {
+		for _, r := range s.Rows {
+			r.Chart = charts[r.kind].svg(sel)
+		}
+	}
+	return err
+}

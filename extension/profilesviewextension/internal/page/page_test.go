@@ -1,0 +1,394 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/goleak"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const exampleTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+// sent describes a Profile with one sample.
+type sent struct {
+	service, typ, sampleType, unit string
+	instance                       string
+	at                             time.Time
+	duration                       time.Duration
+	value                          int64
+	function                       string
+	trace                          string
+	label                          string
+}
+
+func cpu(service string, at time.Time, value int64) sent {
+	return sent{service: service, typ: "cpu", sampleType: "cpu", unit: "nanoseconds", at: at, duration: 10 * time.Second, value: value}
+}
+
+func heap(service, instance string, at time.Time, value int64) sent {
+	return sent{service: service, typ: "heap", sampleType: "inuse_space", unit: "bytes", instance: instance, at: at, value: value}
+}
+
+func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
+	t.Helper()
+	var expanded []profiletest.Expanded
+	for _, p := range profiles {
+		function, link := "main", ""
+		if p.function != "" {
+			function = p.function
+		}
+		if p.trace != "" {
+			link = p.trace + "/00f067aa0ba902b7"
+		}
+		sample := &profiletest.Sample{
+			Stack: []*profiletest.Frame{{Lines: []profiletest.Line{{Function: function, Filename: "/etc/passwd", Line: 1}}}},
+			Sum:   big.NewInt(p.value), Link: link,
+		}
+		if p.label != "" {
+			sample.Attributes = []profiletest.Attribute{{Key: "thread", Value: p.label}}
+		}
+		expanded = append(expanded, profiletest.Expanded{
+			Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}},
+			Scope:    profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "profile.type", Value: p.typ}}},
+			Type:     p.sampleType, Unit: p.unit, Time: uint64(p.at.UnixNano()), Duration: uint64(p.duration),
+			Samples: []*profiletest.Sample{sample},
+		})
+	}
+	pd, err := profiletest.Build(expanded)
+	require.NoError(t, err)
+	return pd
+}
+
+// site is a Page over a directory.
+type site struct {
+	*Page
+	t   testing.TB
+	dir string
+	now time.Time
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir(), now: time.Now().Add(time.Second)}
+	s.Page = New(Settings{Directory: s.dir, MaxMemory: 256 << 20})
+	s.Page.now = func() time.Time { return s.now }
+	t.Cleanup(s.Wait)
+	return s
+}
+
+// write adds a closed file with a record of each payload.
+func (s *site) write(payloads ...pprofile.Profiles) {
+	s.t.Helper()
+	s.open(payloads...)()
+	s.Page.catalog = newCatalog(s.Page.settings) // as after the age of a listing
+}
+
+// open adds a file that is being written. closed closes it.
+func (s *site) open(payloads ...pprofile.Profiles) (closed func()) {
+	s.t.Helper()
+	w, err := segment.OpenWriter(segment.Options{
+		Directory: s.dir, MaxOpen: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
+		RecordWritten: func(int64, int64) {}, FileClosed: func(segment.ClosedFile) {}, FileRecovered: func(segment.RecoveredFile) {},
+		FileRemoved: func(string, int64) {}, Failed: func(err error) { assert.NoError(s.t, err) },
+	})
+	require.NoError(s.t, err)
+	for _, pd := range payloads {
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(s.t, err)
+		require.NoError(s.t, w.Append(segment.Record{Data: data}))
+	}
+	return func() { require.NoError(s.t, w.Close()) }
+}
+
+func (s *site) get(path string) *httptest.ResponseRecorder {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, path, nil))
+	return w
+}
+
+// page returns a page, which must exist.
+func (s *site) page(path string) string {
+	s.t.Helper()
+	w := s.get(path)
+	require.Equal(s.t, http.StatusOK, w.Code, w.Body)
+	head, body, found := strings.Cut(w.Body.String(), "</head>")
+	if !found {
+		return head
+	}
+	return body
+}
+
+// services returns the response of /api/services.
+func (s *site) services(query string) []apiRow {
+	s.t.Helper()
+	var response struct{ Services []apiRow }
+	require.NoError(s.t, json.Unmarshal([]byte(s.page("/api/services?"+query)), &response))
+	return response.Services
+}
+
+func TestServicesListsWhatTheRangeHas(t *testing.T) {
+	s := newSite(t)
+	minute := s.now.Add(-time.Minute)
+	s.write(
+		payload(t, cpu("checkout", minute, 2e9), cpu("checkout", minute.Add(10*time.Second), 4e9), cpu("cart", minute, 1e9)),
+		payload(t, heap("checkout", "a", minute, 100), heap("checkout", "a", minute.Add(5*time.Second), 30), heap("checkout", "b", minute, 7)),
+		payload(t, cpu("checkout", s.now.Add(-time.Hour), 8e9)))
+
+	rows := s.services("")
+	require.Len(t, rows, 3)
+	assert.Equal(t, "cart", rows[0].Service)
+	assert.EqualValues(t, 6e9, rows[1].Sum)
+	assert.InDelta(t, 20, rows[1].Covered, 1e-9)
+	assert.True(t, rows[2].Snapshot)
+	assert.EqualValues(t, 37, rows[2].Sum, "the last snapshot of each instance")
+	assert.Equal(t, 3, rows[2].Profiles)
+
+	rows = s.services("service=checkout&type=cpu&from=-2h")
+	require.Len(t, rows, 1)
+	assert.EqualValues(t, 14e9, rows[0].Sum)
+	assert.Empty(t, s.services("from=-2h&to=-90m"))
+}
+
+func TestProfileSumsTheSelection(t *testing.T) {
+	s := newSite(t)
+	minute := s.now.Add(-time.Minute)
+	s.write(payload(t, cpu("checkout", minute, 2e9), cpu("cart", minute, 1e9), heap("cart", "a", minute, 5)),
+		payload(t, cpu("checkout", minute.Add(20*time.Second), 3e9)))
+
+	get := func(query string) *profile.Profile {
+		w := s.get("/api/profile?" + query)
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		p, err := profile.Parse(w.Body)
+		require.NoError(t, err)
+		return p
+	}
+	assert.EqualValues(t, 5e9, get("service=checkout").Sample[0].Value[0])
+	assert.EqualValues(t, 6e9, get("type=cpu").Sample[0].Value[0])
+	p := get(fmt.Sprintf("type=cpu&service=checkout&from=%s&base_from=%s&base_to=%s", "-40s", "-60s", "-50s"))
+	assert.EqualValues(t, 3e9-4*2e9, p.Sample[0].Value[0])
+	assert.Contains(t, strings.Join(p.Comments, "\n"), "multiplied by 4")
+}
+
+func TestProfileRejectsWhatItCannotSum(t *testing.T) {
+	s := newSite(t)
+	minute := s.now.Add(-time.Minute)
+	s.write(payload(t, cpu("checkout", minute, 2e9), heap("checkout", "a", minute, 5)))
+	for query, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"":                       {400, "the selection has several profile types: cpu (cpu); heap (inuse_space); select one with the parameter type"},
+		"service=none":           {404, "no profiles match the selection"},
+		"from=yesterday":         {400, `from is "yesterday": must be a time such as`},
+		"from=-1m&to=-2m":        {400, `from is "-1m": must be before to`},
+		"trace_id=12":            {400, `trace_id is "12": must be 32 hex digits`},
+		"attribute=x":            {400, `attribute is "x": must be KEY=VALUE`},
+		"type=cpu&base_from=-2h": {404, "the base: no profiles match the selection"},
+	} {
+		if strings.Contains(query, "base") {
+			query += "&base_to=-1h"
+		}
+		w := s.get("/api/profile?" + query)
+		assert.Equal(t, want.status, w.Code, query)
+		assert.Contains(t, w.Body.String(), want.text, query)
+		assert.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
+	}
+}
+
+func TestOverviewShowsFilesThatAreBeingWritten_V1(t *testing.T) {
+	s := newSite(t)
+	closed := s.open(payload(t, cpu("checkout", s.now.Add(-time.Minute), 90e9)))
+	assert.Contains(t, s.page("/"), "0.10 cores")
+	closed()
+	s.Page.catalog = newCatalog(s.Page.settings)
+	assert.Contains(t, s.page("/"), "0.10 cores")
+}
+
+func TestOverviewNamesDamagedFilesAndShowsTheRest_V1(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 90e9)))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "damaged.pb"), []byte("\xff\xff\xff"), 0o600))
+	page := s.page("/")
+	assert.Contains(t, page, "0.10 cores")
+	assert.Contains(t, page, "damaged.pb: is not a profile")
+}
+
+func TestOverviewSaysWhatToPush(t *testing.T) {
+	s := newSite(t)
+	page := s.page("/")
+	assert.Contains(t, page, "No profiles yet")
+	assert.Contains(t, page, "curl --data-binary @-")
+	require.NoError(t, os.Remove(s.dir))
+	assert.Contains(t, s.page("/"), "No profiles yet", "there is no directory yet")
+}
+
+func TestOverviewLeadsToProfilesOutsideOfTheRange(t *testing.T) {
+	s := newSite(t)
+	old := time.Date(2019, 5, 4, 3, 2, 1, 123456789, time.UTC)
+	s.write(payload(t, cpu("checkout", old, 1e9)), payload(t, cpu("checkout", old.Add(time.Minute), 1e9)))
+	page := s.page("/")
+	assert.Contains(t, page, "2 profiles were received in this range but start far from it")
+	assert.Contains(t, page, "2 profiles are outside of it")
+	assert.Contains(t, page, "from=2019-05-04T03%3A02%3A01.123456789Z&amp;to=2019-05-04T03%3A03%3A01.12345679Z")
+	page = s.page("/?from=2019-05-04T03%3a02%3a01.123456789Z&to=2019-05-04T03%3a03%3a01.12345679Z")
+	assert.Contains(t, page, "1 services, 2 profiles")
+	assert.NotContains(t, page, "outside")
+}
+
+func TestOverviewComparesRanges(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 900e9)), payload(t, cpu("checkout", s.now.Add(-25*time.Minute), 450e9)))
+	page := s.page("/?base_from=-30m&base_to=-15m")
+	assert.Contains(t, page, "1.00 cores")
+	assert.Contains(t, page, "0.50 cores")
+	assert.Contains(t, page, "&#43;100 %")
+}
+
+func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
+	s := newSite(t)
+	var profiles []sent
+	for i := range 1000 {
+		profiles = append(profiles, cpu(fmt.Sprintf("service-%03d", i), s.now.Add(-time.Minute), int64(i)*1e6))
+	}
+	s.write(payload(t, profiles...))
+	page := s.page("/")
+	assert.Contains(t, page, "1–50 of 1000 services")
+	assert.Contains(t, page, "service-999", "most CPU time")
+	assert.NotContains(t, page, "service-500")
+	assert.Contains(t, s.page("/?page=20"), "951–1000 of 1000 services")
+	page = s.page("/?q=ICE-50")
+	assert.Contains(t, page, "service-500")
+	assert.Contains(t, page, "10 services")
+	assert.Contains(t, s.page("/?sort=name"), "service-000")
+	assert.Less(t, len(page), 100_000)
+}
+
+// hostile are names that a page must show as text.
+var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'; alert(1); '`, "a\x00b", "{{.}}", strings.Repeat("long ", 1000), "javascript:alert(1)", "</title></style><b>"}
+
+func TestNamesAreText_V3(t *testing.T) {
+	s := newSite(t)
+	var profiles []sent
+	for _, name := range hostile {
+		p := cpu(name, s.now.Add(-time.Minute), 1e9)
+		p.function, p.label, p.typ, p.sampleType = name, name, name, name
+		profiles = append(profiles, p)
+	}
+	s.write(payload(t, profiles...))
+	pages := []string{s.page("/"), s.page("/?service=" + url.QueryEscape(hostile[0]))}
+	for _, name := range hostile {
+		w := s.get("/?q=" + url.QueryEscape(name) + "&from=" + url.QueryEscape(name))
+		assert.Equal(t, http.StatusBadRequest, w.Code)
+		pages = append(pages, w.Body.String(), s.page("/?q="+url.QueryEscape(name)))
+	}
+	for _, page := range pages {
+		for _, markup := range []string{"<script", "<img", "<b>\"", "onerror=alert(1)>", "\x00", "</title></style>"} {
+			assert.NotContains(t, page, markup)
+		}
+	}
+	assert.Contains(t, pages[0], "&lt;script&gt;alert(1)&lt;/script&gt;")
+	assert.Contains(t, pages[0], strings.Repeat("long ", 1000), "the full name is there")
+}
+
+func TestPathsOutOfTheSiteDoNotExist_V4(t *testing.T) {
+	s := newSite(t)
+	for _, path := range []string{"/../etc/passwd", "/api/../../etc/passwd", "/p/../../x", "/%2e%2e/etc/passwd", "/etc/passwd", "/debug/pprof/", "/api"} {
+		assert.Equal(t, http.StatusNotFound, s.get(path).Code, path)
+	}
+}
+
+func TestThousandRequestsWaitOrAreRejected_V4(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 90e9)))
+	var now, most atomic.Int64
+	serve := s.query(func(w http.ResponseWriter, r *http.Request) error {
+		n := now.Add(1)
+		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+		}
+		defer now.Add(-1)
+		return s.overview(w, r)
+	}, writeErrorText)
+	var statuses [600]atomic.Int64
+	var group sync.WaitGroup
+	for range 1000 {
+		group.Go(func() {
+			w := httptest.NewRecorder()
+			serve.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+			statuses[w.Code].Add(1)
+			if w.Code == http.StatusTooManyRequests {
+				assert.NotEmpty(t, w.Header().Get("Retry-After"))
+			}
+		})
+	}
+	group.Wait()
+	assert.LessOrEqual(t, most.Load(), int64(running))
+	assert.EqualValues(t, 1000, statuses[200].Load()+statuses[429].Load())
+	assert.Positive(t, statuses[200].Load())
+}
+
+func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
+	s := newSite(t)
+	s.queries.maxWait = time.Millisecond
+	for range running {
+		release, err := s.queries.acquire(t.Context())
+		require.NoError(t, err)
+		defer release()
+	}
+	w := s.get("/api/services")
+	assert.Equal(t, http.StatusTooManyRequests, w.Code)
+	assert.Equal(t, "5", w.Header().Get("Retry-After"))
+}
+
+func TestIndexReadsTheFilesThatNoRangeShows(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-48*time.Hour), 1e9)))
+	found, err := filepath.Glob(filepath.Join(s.dir, "*"))
+	require.NoError(t, err)
+	yesterday := s.now.Add(-24 * time.Hour)
+	require.NoError(t, os.Rename(found[0], filepath.Join(s.dir, "old.otlp.zst")))
+	require.NoError(t, os.Chtimes(filepath.Join(s.dir, "old.otlp.zst"), yesterday, yesterday))
+	s.Page.catalog = newCatalog(s.Page.settings)
+	assert.Contains(t, s.page("/"), "1 files of other times are not read yet")
+	for _, path := range s.catalog.Unread() {
+		s.catalog.Read(s.options(), path)
+	}
+	assert.Contains(t, s.page("/"), "1 profiles are outside of it")
+}
+
+func TestPagesAreCompressed(t *testing.T) {
+	s := newSite(t)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	assert.Equal(t, "gzip", w.Header().Get("Content-Encoding"))
+	assert.True(t, bytes.HasPrefix(w.Body.Bytes(), []byte{0x1f, 0x8b}))
+	_, err := io.Copy(io.Discard, w.Body)
+	require.NoError(t, err)
+}

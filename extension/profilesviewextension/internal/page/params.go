@@ -1,0 +1,135 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/url"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+)
+
+// defaultRange is the range of a page whose URL names none, and traceRange that of a trace.
+const (
+	defaultRange = 15 * time.Minute
+	traceRange   = time.Hour
+)
+
+// params are the parameters of a URL that select profiles.
+type params struct {
+	// values are those of the URL that are known and not empty.
+	values url.Values
+	// selected and base are the selection and what it is compared with, nil if there is nothing. Both have
+	// a start and an end.
+	selected, base *query.Selection
+	now            time.Time
+}
+
+// errUsage marks errors in the parameters of a URL.
+var errUsage = errors.New("")
+
+var selecting = []string{"service", "type", "from", "to", "base_from", "base_to", "trace_id", "span_id", "attribute", "resource"}
+
+// parseParams reads the parameters. byDefault is the length of the range if they state no start.
+func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*params, error) {
+	p := &params{values: url.Values{}, now: now}
+	for _, key := range selecting {
+		for _, value := range values[key] {
+			if value != "" || key == "service" || key == "type" { // a service may have no name
+				p.values.Add(key, value)
+			}
+		}
+	}
+	sel := &query.Selection{Services: p.values["service"], Types: p.values["type"], Attributes: map[string]string{}, Resource: map[string]string{}}
+	var err error
+	if sel.From, sel.To, err = p.timeRange("", byDefault); err != nil {
+		return nil, err
+	}
+	for key, parse := range map[string]func(string) error{
+		"trace_id":  func(text string) error { return query.ParseID(text, sel.TraceID[:]) },
+		"span_id":   func(text string) error { return query.ParseID(text, sel.SpanID[:]) },
+		"attribute": func(text string) error { return query.ParsePair(text, sel.Attributes) },
+		"resource":  func(text string) error { return query.ParsePair(text, sel.Resource) },
+	} {
+		for _, text := range p.values[key] {
+			if err := parse(text); err != nil {
+				return nil, wrong(key, text, err)
+			}
+		}
+	}
+	p.selected = sel
+	if p.values.Has("base_from") || p.values.Has("base_to") {
+		base := *sel
+		if base.From, base.To, err = p.timeRange("base_", sel.To.Sub(sel.From)); err != nil {
+			return nil, err
+		}
+		p.base = &base
+	}
+	return p, nil
+}
+
+// wrong is the error of a parameter. err says what it must be.
+func wrong(key, text string, err error) error {
+	return fmt.Errorf("%w%s is %q: %w", errUsage, key, text, err)
+}
+
+func (p *params) timeRange(prefix string, length time.Duration) (from, to time.Time, err error) {
+	for key, t := range map[string]*time.Time{prefix + "from": &from, prefix + "to": &to} {
+		if text := p.values.Get(key); text != "" {
+			if *t, err = query.ParseTime(text, p.now); err != nil {
+				return from, to, wrong(key, text, err)
+			}
+		}
+	}
+	switch {
+	case to.IsZero() && from.After(p.now):
+		to = from.Add(length)
+	case to.IsZero():
+		to = p.now
+	}
+	if from.IsZero() {
+		from = to.Add(-length)
+	}
+	if from.Before(time.Unix(0, 0)) {
+		from = time.Unix(0, 0)
+	}
+	if !from.Before(to) {
+		return from, to, wrong(prefix+"from", p.values.Get(prefix+"from"), fmt.Errorf("must be before %sto", prefix))
+	}
+	return from, to, nil
+}
+
+// change is a change of the parameters of a URL.
+type change func(url.Values)
+
+// set sets a parameter, which may be empty.
+func set(key, value string) change { return func(v url.Values) { v.Set(key, value) } }
+
+// without removes parameters.
+func without(keys ...string) change {
+	return func(v url.Values) {
+		for _, key := range keys {
+			v.Del(key)
+		}
+	}
+}
+
+var (
+	withoutBase = without("base_from", "base_to")
+	// withoutView removes what concerns the overview alone.
+	withoutView = without("q", "sort")
+)
+
+// with returns the query of a URL with changed parameters.
+func (p *params) with(changes ...change) template.URL {
+	values := maps.Clone(p.values)
+	for _, change := range changes {
+		change(values)
+	}
+	return template.URL(values.Encode()) // #nosec G203 -- Encode escapes keys and values
+}

@@ -1,0 +1,152 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+)
+
+// kind is what Profiles have in common that are summed.
+type kind struct {
+	Service, Type, SampleType, Unit string
+	Snapshot                        bool
+}
+
+func kindOf(s *catalog.Series) kind {
+	return kind{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot}
+}
+
+// isCPU reports whether the values are CPU time.
+func (k *kind) isCPU() bool { return k.SampleType == "cpu" && isNanoseconds(k.Unit) }
+
+// total sums the Profiles of a kind in a range.
+type total struct {
+	kind
+	Profiles, Samples int
+	// Sum is that of the intervals, or of the last snapshot of each series.
+	Sum int64
+	// First is the earliest start, and Last the latest end, in nanoseconds since the epoch.
+	First, Last uint64
+	// Covered is the time of the range in which a Profile was taken, of intervals only.
+	Covered time.Duration
+
+	spans     []span
+	snapshots map[string]*archive.Summary // the last one, by series
+}
+
+type span struct{ start, end uint64 }
+
+func (t *total) add(s *catalog.Series, profiles []catalog.Profiles) {
+	for i := range profiles {
+		p := &profiles[i]
+		if t.Profiles == 0 || p.Start < t.First {
+			t.First = p.Start
+		}
+		t.Last = max(t.Last, p.End)
+		t.Profiles += p.Count
+		if s.Snapshot {
+			t.addSnapshot(s.Key, p)
+			continue
+		}
+		t.Samples += p.Samples
+		t.Sum = archive.AddSaturating(t.Sum, p.Sum)
+		t.addSpan(span{p.Start, p.End})
+	}
+}
+
+func (t *total) addSnapshot(series string, p *catalog.Profiles) {
+	summary := &archive.Summary{Snapshot: true, Start: p.Start, End: p.End, Profiles: p.Count, Samples: p.Samples, Sum: p.Sum}
+	if held := t.snapshots[series]; held != nil {
+		held.Add(summary)
+		return
+	}
+	if t.snapshots == nil {
+		t.snapshots = map[string]*archive.Summary{}
+	}
+	t.snapshots[series] = summary
+}
+
+// addSpan keeps the spans short: most continue the last one.
+func (t *total) addSpan(s span) {
+	const tolerance = 100 * uint64(time.Millisecond) // profilers restart between two intervals
+	if n := len(t.spans); n > 0 && s.start >= t.spans[n-1].start && s.start <= t.spans[n-1].end+tolerance {
+		t.spans[n-1].end = max(t.spans[n-1].end, s.end)
+		return
+	}
+	const most = 1000
+	if t.spans = append(t.spans, s); len(t.spans) > most {
+		t.spans = union(t.spans)
+	}
+}
+
+// union returns the spans in order, without overlaps.
+func union(spans []span) []span {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	merged := spans[:0]
+	for _, s := range spans {
+		if n := len(merged); n > 0 && s.start <= merged[n-1].end {
+			merged[n-1].end = max(merged[n-1].end, s.end)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+// finish computes what depends on all Profiles.
+func (t *total) finish(to time.Time) {
+	for _, snapshot := range t.snapshots {
+		t.Samples += snapshot.Samples
+		t.Sum = archive.AddSaturating(t.Sum, snapshot.Sum)
+	}
+	for _, s := range union(t.spans) {
+		if end := min(s.end, uint64(to.UnixNano())); end > s.start {
+			t.Covered += time.Duration(end - s.start)
+		}
+	}
+	t.spans, t.snapshots = nil, nil
+}
+
+// totals returns those of all kinds that selects accepts, by service, type and sample type.
+func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*catalog.Series) bool) ([]*total, *catalog.Found, error) {
+	byKind := map[kind]*total{}
+	found, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, func(s *catalog.Series, profiles []catalog.Profiles) {
+		if !selects(s) {
+			return
+		}
+		k := kindOf(s)
+		t := byKind[k]
+		if t == nil {
+			t = &total{kind: k}
+			byKind[k] = t
+		}
+		t.add(s, profiles)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	totals := make([]*total, 0, len(byKind))
+	for _, t := range byKind {
+		t.finish(sel.To)
+		totals = append(totals, t)
+	}
+	slices.SortFunc(totals, func(a, b *total) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType), cmp.Compare(a.Unit, b.Unit))
+	})
+	return totals, found, nil
+}
+
+// selects returns whether a series may have what sel selects.
+func selects(sel *query.Selection) func(*catalog.Series) bool {
+	return func(s *catalog.Series) bool {
+		return (len(sel.Services) == 0 || slices.Contains(sel.Services, s.Service)) && sel.MatchesType(s.Type, s.SampleType)
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strconv"
+)
+
+// Attributes of samples. Ids of spans without the id of a trace have the names that the
+// labels of Pyroscope's and Datadog's libraries for other languages have.
+const (
+	attributeThreadName    = "thread.name"
+	attributeThreadID      = "thread.id"
+	attributeThreadState   = "thread.state"
+	attributeTraceID       = "trace_id"
+	attributePyroscopeSpan = "profile_id"
+	attributeSpanName      = "span_name"
+	attributeDatadogSpan   = "span id"
+	attributeDatadogRoot   = "local root span id"
+)
+
+// setKey is everything that the attributes of most samples depend on.
+type setKey struct {
+	thread, state           int32 // positions in their pools
+	context, span, spanName uint64
+	rootSpan                uint64
+	traceHi, traceLo        uint64
+	datadog                 bool
+}
+
+// setValue is the number of a set of attributes, and a link.
+type setValue struct{ set, link int32 }
+
+// attributesOf returns the attributes of the sample that d.event is, and its link.
+func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
+	n := &d.event.numbers
+	key := setKey{
+		thread: d.pools[poolThread].index.find(n[slotThread]), state: d.pools[poolState].index.find(n[slotState]),
+		context: n[slotContext], span: n[slotSpan], spanName: n[slotSpanName], rootSpan: n[slotRootSpan],
+		traceHi: n[slotTraceHi], traceLo: n[slotTraceLo], datadog: e.datadog,
+	}
+	if e.extended {
+		v, err := d.attributeSet(&key)
+		return v.set, v.link, err
+	}
+	if key == d.lastKey && d.lastSet.set >= 0 {
+		return d.lastSet.set, d.lastSet.link, nil
+	}
+	v, found := d.sets[key]
+	if !found {
+		if v, err = d.attributeSet(&key); err != nil {
+			return 0, 0, err
+		}
+		if err := d.memory.take(2 * setSize); err != nil {
+			return 0, 0, err
+		}
+		d.sets[key] = v
+	}
+	d.lastKey, d.lastSet = key, v
+	return v.set, v.link, nil
+}
+
+// setSize is the size of an entry of decoder.sets, in bytes.
+const setSize = 80
+
+func (d *decoder) attributeSet(k *setKey) (v setValue, err error) {
+	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
+	if err := d.addThread(k.thread); err != nil {
+		return v, err
+	}
+	if k.state >= 0 {
+		state, err := d.symbol(poolState, d.pools[poolState].ids[k.state])
+		if err != nil {
+			return v, err
+		}
+		d.addString(attributeThreadState, state)
+	}
+	v.link = d.addSpan(k)
+	for _, a := range d.event.attributes {
+		if err := d.addEventAttribute(a); err != nil {
+			return v, err
+		}
+	}
+	for _, label := range d.labels.contexts[int64(k.context)] {
+		d.addString(d.labels.strings[label.key], []byte(d.labels.strings[label.value]))
+	}
+	if k.spanName != 0 {
+		d.addString(attributeSpanName, []byte(d.labels.strings[int64(k.spanName)]))
+	}
+	v.set = d.tables.AttributeSet(d.attributes)
+	return v, nil
+}
+
+// addKey reports whether a set does not have the key yet, and adds it.
+func (d *decoder) addKey(key string) (index int32, added bool) {
+	index = d.tables.String(key)
+	if slices.Contains(d.keys, index) {
+		return index, false
+	}
+	d.keys = append(d.keys, index)
+	return index, true
+}
+
+// addString adds an attribute, unless it is empty or there is one of that key.
+func (d *decoder) addString(key string, value []byte) {
+	if key == "" || len(value) == 0 {
+		return
+	}
+	if index, added := d.addKey(key); added {
+		d.attributes = append(d.attributes, d.stringAttribute(index, value))
+	}
+}
+
+func (d *decoder) stringAttribute(key int32, value []byte) int32 {
+	d.value = d.value[:0].AppendString(d.tables.Valid(value))
+	return d.tables.Attribute(key, 0, d.value)
+}
+
+// addThread adds the name and the id of a thread: those of Java or, if it is none of Java,
+// of the operating system.
+func (d *decoder) addThread(position int32) error {
+	if position < 0 {
+		return nil
+	}
+	p := &d.pools[poolThread]
+	c := cursor{data: d.data[:d.stop], at: int(p.offsets[position])}
+	d.name = d.name[:0]
+	var osID, javaID int64
+	named := false // as Java does
+	fields := d.meta.fieldsOf(p.class)
+	for i := range fields {
+		switch f := &fields[i]; f.slot {
+		case slotOSName, slotJavaName:
+			name, err := d.text(&c)
+			if err != nil {
+				return err
+			}
+			if len(name) > 0 && !named {
+				d.name, named = append(d.name[:0], name...), f.slot == slotJavaName
+			}
+		case slotOSID:
+			osID = int64(c.varint())
+		case slotJavaID:
+			javaID = int64(c.varint())
+		default:
+			d.meta.skipField(&c, f, 0)
+		}
+	}
+	d.addString(attributeThreadName, d.name)
+	if javaID <= 0 {
+		javaID = osID
+	}
+	if javaID > 0 {
+		if index, added := d.addKey(attributeThreadID); added {
+			d.value = d.value[:0].AppendInt(javaID)
+			d.attributes = append(d.attributes, d.tables.Attribute(index, 0, d.value))
+		}
+	}
+	return nil
+}
+
+// addSpan returns the link of a sample. It needs the ids of a trace and of a span; without
+// one of them, the other is an attribute.
+func (d *decoder) addSpan(k *setKey) (link int32) {
+	var trace [16]byte
+	var span [8]byte
+	binary.BigEndian.PutUint64(trace[:8], k.traceHi)
+	binary.BigEndian.PutUint64(trace[8:], k.traceLo)
+	binary.BigEndian.PutUint64(span[:], k.span)
+	switch hasTrace := trace != [16]byte{}; {
+	case hasTrace && k.span != 0:
+		link = d.tables.Link(trace, span)
+	case hasTrace:
+		d.addString(attributeTraceID, hex.AppendEncode(nil, trace[:]))
+	case k.span == 0:
+	case k.datadog:
+		d.addString(attributeDatadogSpan, strconv.AppendUint(nil, k.span, 10))
+	default:
+		d.addString(attributePyroscopeSpan, hex.AppendEncode(nil, span[:]))
+	}
+	if k.rootSpan != 0 {
+		d.addString(attributeDatadogRoot, strconv.AppendUint(nil, k.rootSpan, 10))
+	}
+	return link
+}
+
+// addEventAttribute adds the value of a field of Datadog's context.
+func (d *decoder) addEventAttribute(a eventAttribute) error {
+	var value []byte
+	var err error
+	if a.field.constant {
+		value, err = d.symbol(int(d.meta.classes[a.field.class].pool-1), uint64(a.at))
+	} else {
+		value, err = d.text(&cursor{data: d.data[:d.stop], at: a.at})
+	}
+	if err != nil {
+		return err
+	}
+	d.addString(string(a.field.name), value)
+	return nil
+}

@@ -1,0 +1,382 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// eventKind is a type of event that is a sample, or that a sample needs.
+type eventKind uint8
+
+const (
+	notRead               eventKind = iota
+	asyncExecution                  // jdk.ExecutionSample of async-profiler
+	jdkExecution                    // of the JDK's sampler, which takes a few threads a tick: not CPU time
+	jdkCPUTime                      // of JDK 25
+	datadogExecution                // on a CPU
+	datadogMethod                   // of any thread, by the clock
+	asyncWall                       // the same of async-profiler
+	allocationInNewTLAB             // the size is that of the TLAB
+	allocationOutsideTLAB           //
+	allocationSample                // of JDK 16, its weight is in bytes
+	datadogAllocation               // its weight is a number of objects
+	asyncLive                       // an object that is still referenced
+	datadogLive                     // its weight is a number of objects
+	monitorEnter                    // waiting to enter a monitor
+	monitorWait                     // Object.wait
+	threadPark                      // java.util.concurrent
+	nativeAllocation                // malloc
+	activeSetting                   // settings of the recording
+	datadogConfig                   // settings of Datadog's library
+)
+
+// eventKinds are the events by name. In recordings of async-profiler, jdk.ExecutionSample
+// is asyncExecution.
+var eventKinds = map[string]eventKind{
+	"jdk.ExecutionSample":             jdkExecution,
+	"jdk.NativeMethodSample":          jdkExecution,
+	"jdk.CPUTimeSample":               jdkCPUTime,
+	"datadog.ExecutionSample":         datadogExecution,
+	"datadog.MethodSample":            datadogMethod,
+	"profiler.WallClockSample":        asyncWall,
+	"jdk.ObjectAllocationInNewTLAB":   allocationInNewTLAB,
+	"jdk.ObjectAllocationOutsideTLAB": allocationOutsideTLAB,
+	"jdk.ObjectAllocationSample":      allocationSample,
+	"datadog.ObjectSample":            datadogAllocation,
+	"profiler.LiveObject":             asyncLive,
+	"datadog.HeapLiveObject":          datadogLive,
+	"jdk.JavaMonitorEnter":            monitorEnter,
+	"jdk.JavaMonitorWait":             monitorWait,
+	"jdk.ThreadPark":                  threadPark,
+	"profiler.Malloc":                 nativeAllocation,
+	"jdk.ActiveSetting":               activeSetting,
+	"datadog.DatadogProfilerConfig":   datadogConfig,
+}
+
+// replacement is what samples of Datadog's library measure. The JDK's samples of the same
+// are left out of a recording that has both, as they would count twice.
+type replacement uint8
+
+const (
+	replacedCPU replacement = 1 << iota
+	replacedAllocations
+)
+
+// replaces and replacedBy are of Datadog's events and of the JDK's.
+var (
+	replaces   = map[eventKind]replacement{datadogExecution: replacedCPU, datadogAllocation: replacedAllocations}
+	replacedBy = map[eventKind]replacement{
+		jdkExecution: replacedCPU, jdkCPUTime: replacedCPU,
+		allocationInNewTLAB: replacedAllocations, allocationOutsideTLAB: replacedAllocations, allocationSample: replacedAllocations,
+	}
+)
+
+// slot is the place of a field among those that samples need.
+type slot uint8
+
+const (
+	slotNone slot = iota
+	// Fields of events.
+	slotStart
+	slotDuration
+	slotThread
+	slotStack
+	slotState
+	slotWeight // as the bits of a float64 if isFloat
+	slotSize
+	slotSamples
+	slotPeriod
+	slotSpan
+	slotRootSpan
+	slotTraceHi
+	slotTraceLo
+	slotContext
+	slotSpanName
+	slots
+	slotAttribute // a string
+)
+
+// Slots of the fields of constants, and of settings.
+const (
+	slotFrames     = slotStart
+	slotMethod     = slotStart // of a frame
+	slotLine       = slotDuration
+	slotFrameType  = slotThread
+	slotType       = slotStart // of a method or class
+	slotName       = slotDuration
+	slotDescriptor = slotThread
+	slotOSName     = slotStart // of a thread
+	slotOSID       = slotDuration
+	slotJavaName   = slotThread
+	slotJavaID     = slotStack
+)
+
+var eventSlots = map[string]slot{
+	"startTime": slotStart, "duration": slotDuration, "sampledThread": slotThread, "eventThread": slotThread,
+	"stackTrace": slotStack, "state": slotState, "weight": slotWeight, "samples": slotSamples, "samplingPeriod": slotPeriod,
+	"spanId": slotSpan, "localRootSpanId": slotRootSpan, "traceIdHi": slotTraceHi, "traceIdLo": slotTraceLo,
+	"contextId": slotContext, "spanName": slotSpanName,
+}
+
+// sizeFields are the fields that hold the size of an allocation.
+var sizeFields = map[eventKind]string{
+	allocationInNewTLAB: "tlabSize", allocationOutsideTLAB: "allocationSize", asyncLive: "allocationSize",
+	datadogAllocation: "size", datadogLive: "size", nativeAllocation: "size",
+}
+
+// notAttributes are Datadog's fields with a string that are not attributes of its context.
+var notAttributes = map[string]bool{"mode": true}
+
+// event is how the samples of a type of event are read.
+type event struct {
+	kind     eventKind
+	class    *class
+	datadog  bool
+	isFloat  bool // the weight
+	has      [slots]bool
+	units    [slots]unit
+	extended bool // has fields of attributes
+}
+
+// bindEvent prepares the reading of an event, and the pools that it needs.
+func (d *decoder) bindEvent(e *event) {
+	for i := range d.meta.fieldsOf(e.class) {
+		f := &d.meta.fieldsOf(e.class)[i]
+		s := eventSlots[string(f.name)]
+		if string(f.name) == sizeFields[e.kind] {
+			s = slotSize
+		}
+		switch {
+		case f.array:
+			s = slotNone
+		case s == slotNone && e.datadog && !notAttributes[string(f.name)] && d.isText(f):
+			s, e.extended = slotAttribute, true
+			if of := &d.meta.classes[max(f.class, 0)]; f.constant && of.pool == 0 {
+				d.addPool(of)
+			}
+		case f.kind != kindVarint && f.kind != kindByte && (s != slotWeight || f.kind != kindFloat && f.kind != kindDouble):
+			s = slotNone
+		}
+		if f.slot = s; s < slots {
+			e.has[s], e.units[s] = true, f.unit
+			e.isFloat = e.isFloat || s == slotWeight && f.kind != kindVarint
+		}
+	}
+}
+
+// isText reports whether the value of a field is a string, or a constant that consists of
+// one.
+func (d *decoder) isText(f *field) bool {
+	if f.kind == kindText {
+		return true
+	}
+	if !f.constant || f.class < 0 {
+		return false
+	}
+	of := &d.meta.classes[f.class]
+	fields := d.meta.fieldsOf(of)
+	return of.kind == kindText || of.simple && len(fields) == 1 && fields[0].kind == kindText && !fields[0].array
+}
+
+// eventValues are the fields of an event.
+type eventValues struct {
+	numbers    [slots]uint64
+	attributes []eventAttribute
+}
+
+// eventAttribute is a field with a string.
+type eventAttribute struct {
+	field *field
+	at    int // where its value is
+}
+
+// readEvent reads the fields of an event into d.event.
+func (d *decoder) readEvent(c *cursor, of *class) error {
+	v := &d.event
+	v.numbers = [slots]uint64{}
+	v.attributes = v.attributes[:0]
+	fields := d.meta.fieldsOf(of)
+	for i := range fields {
+		f := &fields[i]
+		switch {
+		case f.kind == kindVarint && !f.array:
+			if n := c.varint(); f.slot < slots {
+				v.numbers[f.slot] = n
+			} else {
+				v.attributes = append(v.attributes, eventAttribute{f, int(n)})
+			}
+		case f.slot == slotAttribute:
+			v.attributes = append(v.attributes, eventAttribute{f, c.at})
+			d.meta.skipField(c, f, 0)
+		case f.slot == slotNone:
+			d.meta.skipField(c, f, 0)
+		case f.kind == kindFloat:
+			if b := c.bytes(4); b != nil {
+				v.numbers[f.slot] = math.Float64bits(float64(math.Float32frombits(uint32(bigEndian(b)))))
+			}
+		case f.kind == kindDouble:
+			if b := c.bytes(8); b != nil {
+				v.numbers[f.slot] = bigEndian(b)
+			}
+		case f.kind == kindByte:
+			if b := c.bytes(1); b != nil {
+				v.numbers[f.slot] = uint64(b[0])
+			}
+		}
+		if c.failed != "" {
+			return fmt.Errorf("field %s: %s", f.name, c.failed)
+		}
+	}
+	return nil
+}
+
+func bigEndian(b []byte) (n uint64) {
+	for _, next := range b {
+		n = n<<8 | uint64(next)
+	}
+	return n
+}
+
+var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")
+
+// number returns a field that cannot be negative.
+func (d *decoder) number(s slot) int64 {
+	n := int64(d.event.numbers[s])
+	if n < 0 {
+		d.report.NegativeValues++
+		return 0
+	}
+	return n
+}
+
+// weigh returns n times the weight of an event, rounded.
+func (d *decoder) weigh(e *event, n int64) (int64, error) {
+	if !e.isFloat {
+		w := int64(1)
+		if e.has[slotWeight] {
+			w = d.number(slotWeight)
+		}
+		if product := scale(n, w, 1); w <= 1 || product != math.MaxInt64 {
+			return product, nil
+		}
+		return 0, errWeight
+	}
+	w := math.Float64frombits(d.event.numbers[slotWeight])
+	if w < 0 {
+		d.report.NegativeValues++
+		w = 0
+	}
+	product := math.Round(w * float64(n))
+	if !(product < math.MaxInt64) {
+		return 0, errWeight
+	}
+	return int64(product), nil
+}
+
+// readSamples reads the samples of the chunk.
+func (d *decoder) readSamples() error {
+	classes := d.meta.classes
+	return d.events(func(typeID uint64, c *cursor, at int) error {
+		i := d.meta.byID.find(typeID)
+		if i < 0 || classes[i].event == nil {
+			if typeID != typeMetadata && typeID != typeCheckpoint {
+				d.report.OtherEvents++
+			}
+			return nil
+		}
+		e := classes[i].event
+		if e.kind >= activeSetting {
+			d.report.OtherEvents++
+			return nil
+		}
+		if d.replaced&replacedBy[e.kind] != 0 {
+			d.report.ReplacedSamples++
+			return nil
+		}
+		err := d.readEvent(c, e.class)
+		if err == nil {
+			err = d.addSample(e)
+		}
+		if err != nil {
+			return d.at(at, string(e.class.name), err)
+		}
+		return nil
+	})
+}
+
+// addSample adds the sample that d.event is.
+func (d *decoder) addSample(e *event) error {
+	family, first, second, err := d.measure(e)
+	if err != nil {
+		return err
+	}
+	stack, err := d.stack(d.event.numbers[slotStack])
+	if err != nil {
+		return err
+	}
+	set, link, err := d.attributesOf(e)
+	if err != nil {
+		return err
+	}
+	start := d.header.time(int64(d.event.numbers[slotStart]))
+	d.last = max(d.last, start)
+	f := &d.families[family]
+	row := f.samples.Number(stack, set, link)
+	if err := d.tables.Err(); err != nil {
+		return err
+	}
+	if err := f.add(d, row, start, first, second, d.options.Timestamps && family != familyLive); err != nil {
+		return err
+	}
+	return d.checkSize()
+}
+
+// measure returns the family of the sample that d.event is, and its values. Of a family
+// whose second value is the first one times a period, the second is 0.
+func (d *decoder) measure(e *event) (of family, first, second int64, err error) {
+	switch e.kind {
+	case asyncExecution:
+		return d.asyncFamily(), 1, 0, nil
+	case jdkExecution:
+		return familySamples, 1, 0, nil
+	case jdkCPUTime:
+		return familyCPUTime, 1, d.header.in(e.units[slotPeriod], d.number(slotPeriod)), nil
+	case datadogExecution, datadogMethod:
+		of = familyCPU
+		if e.kind == datadogMethod {
+			of = familyWall
+		}
+		first, err = d.weigh(e, 1)
+		return of, first, 0, err
+	case asyncWall:
+		return familyWall, max(1, d.number(slotSamples)), 0, nil
+	case allocationInNewTLAB:
+		return familyInNewTLAB, 1, d.number(slotSize), nil
+	case allocationOutsideTLAB:
+		return familyOutsideTLAB, 1, d.number(slotSize), nil
+	case allocationSample:
+		return familyAllocation, 1, d.number(slotWeight), nil
+	case nativeAllocation:
+		return familyNative, 1, d.number(slotSize), nil
+	case datadogAllocation, datadogLive, asyncLive:
+		of = familyLive
+		if e.kind == datadogAllocation {
+			of = familyAllocation
+		}
+		if first, err = d.weigh(e, 1); err != nil {
+			return of, 0, 0, err
+		}
+		second, err = d.weigh(e, d.number(slotSize))
+		return of, first, second, err
+	default: // monitorEnter, monitorWait, threadPark
+		of = familyBlock
+		if e.kind == monitorEnter {
+			of = familyMutex
+		}
+		return of, 1, d.header.in(e.units[slotDuration], d.number(slotDuration)), nil
+	}
+}

@@ -1,0 +1,358 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+)
+
+// small returns recordings of each kind.
+func small() map[string][]byte {
+	context := ddprof()
+	context.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 2, 77, 70, 5)
+	locks := java()
+	locks.Class("jdk.JavaMonitorEnter", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
+	locks.Event("jdk.JavaMonitorEnter", 1000, 500, 1, 1)
+	locks.State = 1
+	return map[string][]byte{
+		"async-profiler": cpu().Bytes(),
+		"datadog":        append(cpu().Bytes(), context.Bytes()...),
+		"unfinished":     locks.Bytes(),
+	}
+}
+
+// requireErrorOrConforming fails unless data is rejected or translates into conforming profiles.
+func requireErrorOrConforming(t testing.TB, data []byte) (accepted bool) {
+	for _, timestamps := range []bool{false, true} {
+		u := &jfrtranslator.Unmarshaler{Timestamps: timestamps}
+		pd, err := u.UnmarshalProfiles(data)
+		if err != nil {
+			assert.ErrorContains(t, err, "jfr: ")
+			return false
+		}
+		if pd.SampleCount() > 0 {
+			profiletest.RequireConforms(quiet{t}, pd)
+		}
+	}
+	return true
+}
+
+// quiet leaves out warnings.
+type quiet struct{ testing.TB }
+
+func (quiet) Logf(string, ...any) {}
+
+func TestUnmarshalSurvivesEveryPrefix_J1(t *testing.T) {
+	for name, data := range small() {
+		t.Run(name, func(t *testing.T) {
+			accepted := 0
+			for n := range data {
+				if requireErrorOrConforming(t, data[:n]) {
+					accepted++
+				}
+			}
+			if name == "unfinished" {
+				assert.Positive(t, accepted)
+			}
+		})
+	}
+}
+
+func TestUnmarshalSurvivesBitFlips_J1(t *testing.T) {
+	for name, data := range small() {
+		t.Run(name, func(t *testing.T) {
+			accepted, step := 0, 13 // so that each bit of a byte has its turn
+			if full, _ := profiletest.Soak(t); full {
+				step = 1
+			}
+			for bit := 0; bit < 8*len(data); bit += step {
+				flipped := bytes.Clone(data)
+				flipped[bit/8] ^= 1 << (bit % 8)
+				if requireErrorOrConforming(t, flipped) {
+					accepted++
+				}
+			}
+			t.Logf("%d of %d were accepted", accepted, 8*len(data)/step)
+		})
+	}
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	for _, data := range small() {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { requireErrorOrConforming(t, data) })
+}
+
+// put overwrites a number of the header.
+func put(c *jfrwriter.Chunk, at int, n int64) []byte {
+	data := c.Bytes()
+	binary.BigEndian.PutUint64(data[at:], uint64(n))
+	return data
+}
+
+func metadataOf(elements ...any) []byte {
+	c := jfrwriter.New()
+	c.RawMetadata(jfrwriter.Append(nil, jfrwriter.Struct(elements)))
+	return c.Bytes()
+}
+
+func TestUnmarshalNamesChunkOffsetAndEvent_J2(t *testing.T) {
+	raw := func(data ...byte) []byte {
+		c := cpu()
+		c.Raw(data)
+		return c.Bytes()
+	}
+	event := func(fields ...any) []byte {
+		c := cpu()
+		c.Event("jdk.ExecutionSample", fields...)
+		return c.Bytes()
+	}
+	constant := func(class string, value ...any) []byte {
+		c := cpu()
+		c.Constant(class, 9, value...)
+		c.Event("jdk.ExecutionSample", 1000, 9, 9, 9)
+		return c.Bytes()
+	}
+	deep := []any{1, "x"}
+	for range 100 {
+		deep = append(deep, 0, 0, 1)
+	}
+	for name, test := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"empty":                 {nil, "jfr: the recording is empty"},
+		"no recording":          {bytes.Repeat([]byte("text"), 30), `jfr: chunk 1, byte 0: a chunk starts with "text": must be FLR and a zero byte`},
+		"half a header":         {cpu().Bytes()[:40], "jfr: chunk 1, byte 0: the header has 40 of 68 bytes"},
+		"half a second header":  {append(cpu().Bytes(), cpu().Bytes()[:40]...), "jfr: chunk 2, byte 0: the header has 40 of 68 bytes"},
+		"version 1":             {append([]byte("FLR\x00\x00\x01"), cpu().Bytes()[6:]...), "the major version is 1: must be 2"},
+		"not compressed":        {append(cpu().Bytes()[:67], append([]byte{0}, cpu().Bytes()[68:]...)...), "integers are not compressed"},
+		"no ticks a second":     {put(cpu(), 56, 0), "ticks a second are 0: must be 1 or more"},
+		"negative size":         {put(cpu(), 8, -1), "the size of the chunk is -1: must be 68 or more"},
+		"large size":            {put(cpu(), 8, 1<<62), "of 4611686018427387904 bytes"},
+		"metadata outside":      {put(cpu(), 24, 1<<62), "the metadata are at byte 4611686018427387904: must be inside the chunk, 68 to "},
+		"metadata elsewhere":    {put(cpu(), 24, 70), "jfr: chunk 1, byte 70, event metadata: "},
+		"event of no size":      {raw(0), "the event is not complete"},
+		"event beyond the end":  {raw(0xff, 0xff, 0x7f, 1), "the event is not complete"},
+		"event without a type":  {raw(1), "the event is not complete"},
+		"event without fields":  {event(1000), "event jdk.ExecutionSample: field sampledThread: ends too early"},
+		"string beyond the end": {constant("java.lang.Thread", []byte{3, 0x7f, 'x'}), "checkpoint: constants of type java.lang.Thread, byte"},
+		"unknown string":        {constant("java.lang.Thread", []byte{6}), "has an unknown encoding of strings"},
+		"frames beyond the end": {constant("jdk.types.StackTrace", false, 1<<40), "has more elements than bytes"},
+		"constants lie":         {raw(0x0a, 1, 1, 1, 0, 0, 1, 20, 0xff, 0x7f), "checkpoint: constants of type boolean, byte"},
+		"pools lie":             {raw(0x08, 1, 1, 1, 0, 0, 0x7f, 0), "checkpoint: has more elements than bytes"},
+		"constants of no type":  {raw(0x09, 1, 1, 1, 0, 0, 1, 0x7f, 0), "checkpoint: constants of type 127, which the metadata do not have"},
+		"strings lie":           {metadataOf(1 << 40), "metadata: has more elements than bytes"},
+		"string index":          {metadataOf(1, "root", 5, 0, 0), "metadata: string index 5 is not in the metadata, which has 1 strings"},
+		"attributes lie":        {metadataOf(1, "root", 0, 1<<40), "metadata: has more elements than bytes"},
+		"elements lie":          {metadataOf(1, "root", 0, 0, 1<<40), "metadata: has more elements than bytes"},
+		"deep metadata":         {metadataOf(deep...), "metadata: levels of elements in the metadata: more than the limit of 32"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(test.data)
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestUnmarshalRejectsTypesWithoutEnd_J2(t *testing.T) {
+	self := cpu()
+	self.Class("vendor.Self", jfrwriter.Field{Name: "self", Kind: ""}, jfrwriter.Long("x"))
+	_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(self.Bytes())
+	require.NoError(t, err, "a field of a type that is not there, in a type without values")
+	self.Constant("vendor.Self", 1, 5, 5)
+	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(self.Bytes())
+	assert.ErrorContains(t, err, "is of a type that the metadata does not have")
+
+	cycle := cpu()
+	cycle.Class("vendor.A")
+	cycle.Class("vendor.B", jfrwriter.Field{Name: "a", Kind: "vendor.A"})
+	cycle.SetFields("vendor.A", jfrwriter.Field{Name: "b", Kind: "vendor.B"})
+	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(cycle.Bytes())
+	assert.ErrorContains(t, err, "has a field of its own type")
+
+	// Through an array, each level takes a byte at least.
+	array := cpu()
+	array.Class("vendor.A")
+	array.SetFields("vendor.A", jfrwriter.Field{Name: "a", Kind: "vendor.A", Array: true})
+	array.Constant("vendor.A", 1, bytes.Repeat([]byte{1}, 1000), 0)
+	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(array.Bytes())
+	assert.ErrorContains(t, err, "has values that nest too deep")
+
+	deep := cpu()
+	deep.Class("vendor.0", jfrwriter.Long("x"))
+	for i := range 40 {
+		name := "vendor." + string(rune('0'+i))
+		deep.Class("vendor."+string(rune('1'+i)), jfrwriter.Field{Name: "a", Kind: name}, jfrwriter.Field{Name: "b", Kind: name})
+	}
+	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(deep.Bytes())
+	assert.ErrorContains(t, err, "more than the limit of")
+}
+
+// A string that is a constant may not be another constant; stacks, methods and classes
+// cannot refer to themselves.
+func TestUnmarshalSurvivesConstantsThatReferToThemselves_J2(t *testing.T) {
+	c := async(jfrwriter.New(), "event", "cpu", "interval", "10000000")
+	executionSample(c)
+	c.Constant("java.lang.String", 1, jfrwriter.Ref(2))
+	c.Constant("java.lang.String", 2, jfrwriter.Ref(1))
+	c.Constant("jdk.types.Symbol", 1, jfrwriter.Ref(1))
+	c.Constant("java.lang.Class", 1, 1, 1)
+	c.Constant("jdk.types.Method", 1, 1, 1, 1, 1, false)
+	c.StackTrace(1, jfrwriter.Frame{Method: 1}, jfrwriter.Frame{Method: 5})
+	c.Event("jdk.ExecutionSample", 1000, 0, 1, 0)
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
+	assert.Contains(t, show(t, pd), "  [unknown];[unknown] 1\n")
+}
+
+func TestUnmarshalEnforcesEachLimit_J2(t *testing.T) {
+	stack := func(depth int) []byte {
+		c := java()
+		executionSample(c)
+		c.StackTrace(9, make([]jfrwriter.Frame, depth)...)
+		c.Event("jdk.ExecutionSample", 1000, 1, 9, 1)
+		return c.Bytes()
+	}
+	name := func(length int) []byte {
+		c := java()
+		executionSample(c)
+		c.Constant("java.lang.Thread", 9, jfrwriter.Null, 1, string(bytes.Repeat([]byte("x"), length)), 1)
+		c.Event("jdk.ExecutionSample", 1000, 9, 1, 1)
+		return c.Bytes()
+	}
+	whole := cpu().Bytes()
+	for limit, test := range map[string]struct {
+		limits jfrtranslator.Limits
+		at     func(delta int) []byte
+	}{
+		"frames of a stack: more than the limit of 20":         {jfrtranslator.Limits{StackDepth: 20}, func(delta int) []byte { return stack(20 + delta) }},
+		"bytes of a string: more than the limit of 50":         {jfrtranslator.Limits{StringLength: 50}, func(delta int) []byte { return name(50 + delta) }},
+		"bytes of the chunk: more than the limit of " + "2000": {jfrtranslator.Limits{ChunkSize: 2000}, func(delta int) []byte { return padded(whole, 2000+delta) }},
+	} {
+		for delta := -1; delta <= 1; delta++ {
+			_, err := (&jfrtranslator.Unmarshaler{Limits: test.limits}).UnmarshalProfiles(test.at(delta))
+			if delta <= 0 {
+				require.NoError(t, err, limit)
+				continue
+			}
+			var over *jfrtranslator.LimitError
+			require.ErrorAs(t, err, &over)
+			assert.ErrorContains(t, err, limit)
+		}
+	}
+}
+
+// padded returns a chunk of the given size: data, and events that nobody knows.
+func padded(data []byte, size int) []byte {
+	data = bytes.Clone(data)
+	for n := size - len(data); n > 0; n = size - len(data) {
+		n = min(n, 100)
+		data = append(append(data, byte(n), 0x7d), make([]byte, n-2)...)
+	}
+	binary.BigEndian.PutUint64(data[8:], uint64(len(data)))
+	return data
+}
+
+func TestUnmarshalRejectsValuesBeyondInt64_J2(t *testing.T) {
+	c := java()
+	c.Class("datadog.ObjectSample", jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.Long("size"), jfrwriter.Field{Name: "weight", Kind: "double"})
+	c.Event("datadog.ObjectSample", 1000, 1, 1, 1<<40, 1e30)
+	_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(c.Bytes())
+	assert.ErrorContains(t, err, "event datadog.ObjectSample: the weight is not a number, or its product with the size is more than int64 holds")
+
+	c = java()
+	c.Class("profiler.Malloc", jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.Long("size"))
+	for range 2 {
+		c.Event("profiler.Malloc", 1000, 1, 1, int64(1<<62))
+	}
+	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(c.Bytes())
+	assert.ErrorContains(t, err, "event profiler.Malloc: the sum of the values of equal samples is more than int64 holds")
+
+	c = async(java(), "event", "cpu", "interval", "4611686018427387903")
+	executionSample(c)
+	for range 3 {
+		c.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
+	}
+	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(c.Bytes())
+	assert.EqualError(t, err, "jfr: chunk 1: the sum of the values of equal samples is more than int64 holds")
+}
+
+// adversarial are recordings that are small for what they could take.
+func adversarial() map[string][]byte {
+	const n = 200_000
+	threads := java()
+	executionSample(threads)
+	for i := range n {
+		threads.Constant("java.lang.Thread", uint64(i), jfrwriter.Null, 0, jfrwriter.Null, i)
+		threads.Event("jdk.ExecutionSample", 0, i, 0, 0)
+	}
+	symbols := java()
+	for i := range n {
+		symbols.Constant("jdk.types.Symbol", uint64(i), jfrwriter.Null)
+	}
+	sparse := java()
+	for i := range n {
+		sparse.Constant("jdk.types.ThreadState", uint64(i)<<20, jfrwriter.Null)
+	}
+	spans := java()
+	executionSample(spans, jfrwriter.Long("spanId"))
+	for i := range n {
+		spans.Event("jdk.ExecutionSample", 0, 0, 0, 0, i)
+	}
+	return map[string][]byte{"threads": threads.Bytes(), "symbols": symbols.Bytes(), "sparse ids": sparse.Bytes(), "spans": spans.Bytes()}
+}
+
+func TestUnmarshalReservesWhatItTakes_J2(t *testing.T) {
+	for name, data := range adversarial() {
+		t.Run(name, func(t *testing.T) {
+			u := &jfrtranslator.Unmarshaler{}
+			reserved := int64(0)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			_, _, err := u.UnmarshalReport(data, func(bytes int64) error {
+				reserved = bytes
+				return nil
+			})
+			runtime.ReadMemStats(&after)
+			var over *jfrtranslator.LimitError
+			if err != nil {
+				require.ErrorAs(t, err, &over)
+			}
+			// What is allocated in total is more than what is held at once: slices grow.
+			took := int64(after.TotalAlloc - before.TotalAlloc)
+			t.Logf("%d bytes: reserved %d, allocated %d, %v", len(data), reserved, took, err)
+			assert.LessOrEqual(t, took, 4*reserved+1<<20)
+			assert.LessOrEqual(t, reserved, int64(40*len(data)))
+
+			// With less memory it ends, and takes no more than that.
+			refused := errors.New("no memory")
+			limit := reserved / 2
+			runtime.GC()
+			runtime.GC() // the second one drops the decoder that is kept for the next recording
+			runtime.ReadMemStats(&before)
+			_, _, err = u.UnmarshalReport(data, func(bytes int64) error {
+				if bytes > limit {
+					return refused
+				}
+				return nil
+			})
+			runtime.ReadMemStats(&after)
+			require.ErrorIs(t, err, refused)
+			assert.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), 4*limit+1<<20)
+		})
+	}
+}

@@ -1,0 +1,58 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator
+
+import (
+	"reflect"
+	"slices"
+)
+
+// memory accounts for what a translation takes: the decoder as it grows, and the result.
+type memory struct {
+	reserve  func(bytes int64) error // may be nil
+	used     int                     // bytes that the decoder has taken, beyond kept
+	kept     int                     // bytes that it has kept from earlier recordings
+	tables   int                     // bytes of the tables of the dictionary
+	result   int                     // bytes of the result so far
+	reserved int
+}
+
+const (
+	sparseSize = 40       // bytes of an entry of a map by id
+	minStep    = 64 << 10 // the least bytes by which a reservation grows
+)
+
+// take accounts for bytes that the decoder takes next.
+func (m *memory) take(bytes int) error {
+	m.used += bytes
+	return m.update()
+}
+
+// update reserves more if that is necessary.
+func (m *memory) update() error {
+	total := m.used + m.tables + m.result
+	if m.reserve == nil || total <= m.reserved {
+		return nil
+	}
+	total += max(minStep, total/8)
+	if err := m.reserve(int64(total)); err != nil {
+		return err
+	}
+	m.reserved = total
+	return nil
+}
+
+// room returns s with capacity for n more elements. If it must grow, it at least doubles.
+func room[E any](m *memory, s []E, n int) ([]E, error) {
+	if cap(s)-len(s) >= n {
+		return s, nil
+	}
+	size := int(reflect.TypeFor[E]().Size())
+	n = max(n, len(s), 16)
+	if err := m.take(size * (len(s) + n)); err != nil {
+		return s, err
+	}
+	m.used -= size * cap(s)
+	return slices.Grow(s, n), nil
+}

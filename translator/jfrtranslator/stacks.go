@@ -1,0 +1,273 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator
+
+import (
+	"bytes"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// frameKind is the type of a frame, as profile.frame.type has it.
+type frameKind uint8
+
+const (
+	frameUnknown frameKind = iota
+	frameJVM
+	frameNative
+	frameKernel
+	frameKinds
+)
+
+const attributeFrameType = "profile.frame.type"
+
+var frameKindNames = [frameKinds]string{frameJVM: "jvm", frameNative: "native", frameKernel: "kernel"}
+
+// frameTypes are the frame types of the JDK and of async-profiler.
+var frameTypes = map[string]frameKind{
+	"Interpreted": frameJVM, "JIT compiled": frameJVM, "C1 compiled": frameJVM, "Inlined": frameJVM,
+	"Native": frameNative, "C++": frameNative, "Kernel": frameKernel,
+}
+
+// nativeDescriptor is what async-profiler gives functions that are not Java methods.
+var nativeDescriptor = []byte("()L;")
+
+// method is a method or function that a stack has.
+type method struct {
+	function int32 // in the dictionary
+	mapping  int32
+	isJava   bool
+	frames   int32 // the number plus one of its first frame in decoder.frames
+}
+
+// frame is a location of a method.
+type frame struct {
+	line     int64
+	location int32
+	kind     frameKind
+	next     int32 // the number plus one of another frame of the method
+}
+
+// maxFrames is how many frames of a method are looked through before the dictionary is.
+const maxFrames = 16
+
+// stack returns the index of a stack. Id 0 is no stack.
+func (d *decoder) stack(id uint64) (int32, error) {
+	p := &d.pools[poolStack]
+	position := p.index.find(id)
+	if position < 0 {
+		if id != 0 {
+			d.report.MissingStacks++
+		}
+		return 0, nil
+	}
+	if i := p.values[position]; i != 0 {
+		return i - 1, nil
+	}
+	c := cursor{data: d.data[:d.stop], at: int(p.offsets[position])}
+	d.locations = d.locations[:0]
+	fields := d.meta.fieldsOf(p.class)
+	for i := range fields {
+		f := &fields[i]
+		if f.slot != slotFrames {
+			d.meta.skipField(&c, f, 0)
+			continue
+		}
+		if err := d.readFrames(&c, &d.meta.classes[f.class]); err != nil {
+			return 0, err
+		}
+		break
+	}
+	i := d.tables.Stack(d.locations)
+	p.values[position] = i + 1
+	return i, nil
+}
+
+// readFrames appends the frames at a cursor to d.locations, the leaf first.
+func (d *decoder) readFrames(c *cursor, of *class) (err error) {
+	n := c.count()
+	if n > d.limits.StackDepth {
+		return &LimitError{What: "frames of a stack", Limit: int64(d.limits.StackDepth)}
+	}
+	if d.locations, err = room(&d.memory, d.locations, n); err != nil {
+		return err
+	}
+	fields := d.meta.fieldsOf(of)
+	var numbers [slots + 1]uint64
+	for ; n > 0; n-- {
+		for i := range fields {
+			if f := &fields[i]; f.kind == kindVarint && !f.array {
+				numbers[f.slot] = c.varint()
+			} else {
+				d.meta.skipField(c, f, 0)
+			}
+		}
+		location, err := d.location(numbers[slotMethod], int64(int32(numbers[slotLine])), d.frameKind(numbers[slotFrameType]))
+		if err != nil {
+			return err
+		}
+		d.locations = append(d.locations, location)
+	}
+	return nil
+}
+
+// frameKind returns the kind of a frame type.
+func (d *decoder) frameKind(id uint64) frameKind {
+	p := &d.pools[poolFrameType]
+	position := p.index.find(id)
+	if position < 0 {
+		return frameUnknown
+	}
+	return frameKind(p.values[position])
+}
+
+// readFrameTypes sets the values of the pool of frame types to their kinds.
+func (d *decoder) readFrameTypes() error {
+	p := &d.pools[poolFrameType]
+	for i, id := range p.ids {
+		text, err := d.symbol(poolFrameType, id)
+		if err != nil {
+			return err
+		}
+		p.values[i] = int32(frameTypes[string(text)])
+	}
+	return nil
+}
+
+// location returns the index of a location.
+func (d *decoder) location(methodID uint64, line int64, kind frameKind) (int32, error) {
+	p := &d.pools[poolMethod]
+	position := p.index.find(methodID)
+	if position < 0 {
+		return d.addLocation(&method{function: d.unknownFunction()}, line, kind), nil
+	}
+	if p.values[position] == 0 {
+		if err := d.addMethod(position); err != nil {
+			return 0, err
+		}
+	}
+	m := &d.methods[p.values[position]-1]
+	number, steps := m.frames, 0
+	for ; number != 0 && steps < maxFrames; steps++ {
+		f := &d.frames[number-1]
+		if f.line == line && f.kind == kind {
+			return f.location, nil
+		}
+		number = f.next
+	}
+	i := d.addLocation(m, line, kind)
+	if steps < maxFrames {
+		var err error
+		if d.frames, err = room(&d.memory, d.frames, 1); err != nil {
+			return 0, err
+		}
+		d.frames = append(d.frames, frame{line: line, location: i, kind: kind, next: m.frames})
+		m.frames = int32(len(d.frames))
+	}
+	return i, nil
+}
+
+func (d *decoder) addLocation(m *method, line int64, kind frameKind) int32 {
+	if m.isJava && kind == frameNative { // a method that is declared native
+		kind = frameJVM
+	}
+	l := dictionary.Location{Mapping: m.mapping, Lines: append(d.lines[:0], dictionary.Line{Function: m.function, Line: max(line, 0)})}
+	d.lines = l.Lines
+	if kind != frameUnknown {
+		if d.kindAttributes[kind] == 0 {
+			d.kindAttributes[kind] = d.stringAttribute(d.tables.String(attributeFrameType), []byte(frameKindNames[kind]))
+		}
+		d.attributes = append(d.attributes[:0], d.kindAttributes[kind])
+		l.Attributes = d.attributes
+	}
+	return d.tables.Location(l)
+}
+
+// unknownFunction returns the function of frames whose method the recording lacks.
+func (d *decoder) unknownFunction() int32 {
+	return d.tables.Function(dictionary.Function{Name: d.tables.String("[unknown]")})
+}
+
+// addMethod translates the method at a position of its pool.
+func (d *decoder) addMethod(position int32) (err error) {
+	p := &d.pools[poolMethod]
+	c := cursor{data: d.data[:d.stop], at: int(p.offsets[position])}
+	var numbers [slots + 1]uint64
+	fields := d.meta.fieldsOf(p.class)
+	for i := range fields {
+		if f := &fields[i]; f.slot != slotNone {
+			numbers[f.slot] = c.varint()
+		} else {
+			d.meta.skipField(&c, f, 0)
+		}
+	}
+	m := method{}
+	if m.isJava, err = d.readNames(numbers[slotType], numbers[slotName], numbers[slotDescriptor]); err != nil {
+		return err
+	}
+	switch dot := d.nameStart; {
+	case len(d.name) == 0:
+		m.function = d.unknownFunction()
+	case m.isJava:
+		f := dictionary.Function{SystemName: d.tables.StringBytes(d.name)}
+		name := d.name[:d.nameStop]
+		for i, b := range name[:max(dot-1, 0)] {
+			if b == '/' {
+				name[i] = '.'
+			}
+		}
+		f.Name = d.tables.StringBytes(name)
+		m.function = d.tables.Function(f)
+	default:
+		m.function = d.tables.Function(dictionary.Function{Name: d.tables.StringBytes(d.name[dot:d.nameStop])})
+		if dot > 1 {
+			m.mapping = d.tables.Mapping(dictionary.Mapping{Filename: d.tables.StringBytes(d.name[:dot-1])})
+		}
+	}
+	if d.methods, err = room(&d.memory, d.methods, 1); err != nil {
+		return err
+	}
+	d.methods = append(d.methods, m)
+	p.values[position] = int32(len(d.methods))
+	return nil
+}
+
+// readNames sets d.name to class.name, followed by the descriptor: java/lang/Thread.run()V.
+// It reports whether that is a Java method.
+func (d *decoder) readNames(classID, name, descriptor uint64) (isJava bool, err error) {
+	d.name, d.nameStart = d.name[:0], 0
+	c, position := d.constant(poolClass, classID)
+	if position >= 0 {
+		symbol := uint64(0)
+		fields := d.meta.fieldsOf(d.pools[poolClass].class)
+		for i := range fields {
+			if f := &fields[i]; f.slot == slotName {
+				symbol = c.varint()
+			} else {
+				d.meta.skipField(&c, f, 0)
+			}
+		}
+		if err := d.appendSymbol(symbol); err != nil {
+			return false, err
+		}
+	}
+	if len(d.name) > 0 {
+		d.name = append(d.name, '.')
+		d.nameStart = len(d.name)
+	}
+	if err := d.appendSymbol(name); err != nil {
+		return false, err
+	}
+	d.nameStop = len(d.name)
+	if err := d.appendSymbol(descriptor); err != nil {
+		return false, err
+	}
+	return d.nameStart > 0 && !bytes.Equal(d.name[d.nameStop:], nativeDescriptor), nil
+}
+
+func (d *decoder) appendSymbol(id uint64) error {
+	text, err := d.symbol(poolSymbol, id)
+	d.name = append(d.name, text...)
+	return err
+}

@@ -1,0 +1,214 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+)
+
+// Unmarshaler turns recordings into OTLP profiles: one ResourceProfiles with, for each
+// chunk, one ScopeProfiles for each kind of samples that it has. Its scope has the
+// attribute profile.type. Each sample type is a Profile with the time and duration of the
+// chunk and the attribute profile.temporality. The zero value is ready for use; it is safe
+// for concurrent use.
+//
+// Samples of equal stack, attributes and link are summed. Attributes are those of the thread
+// (thread.name, thread.id, thread.state), of the context in Datadog's events, and labels.
+// The caller sets profile_id and the attributes of the resource.
+type Unmarshaler struct {
+	// Limits bound what a recording may hold.
+	Limits Limits
+	// Timestamps keeps the time of each event instead of summing equal samples. Objects
+	// that are alive have no time of their own and are summed.
+	Timestamps bool
+	// SampleRate is the number of samples a second of CPU time, or of time on the clock,
+	// for recordings that do not say so. If it is 0, their samples are counted only.
+	SampleRate float64
+	// Labels are the labels of contexts that Pyroscope's agent sends beside a recording:
+	// a LabelsSnapshot, in protobuf.
+	Labels []byte
+}
+
+var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
+
+// Report counts what a translation left out or repaired, and measures its result.
+type Report struct {
+	// OtherEvents are events that are not samples.
+	OtherEvents int
+	// ReplacedSamples are samples of the JDK that were left out, as the recording has
+	// Datadog's of the same.
+	ReplacedSamples int
+	// MissingStacks are samples whose stack the recording does not have. They are kept,
+	// without a stack.
+	MissingStacks int
+	// UnfinishedChunks end where the JVM stopped or went on writing. What is complete of
+	// them was read.
+	UnfinishedChunks int
+	// InvalidStrings had bytes that are not UTF-8, which became U+FFFD.
+	InvalidStrings int
+	// NegativeValues are durations, sizes and weights below zero, which became 0.
+	NegativeValues int
+	// Bytes is about the memory that the result takes, rather more than less.
+	Bytes int
+}
+
+// maxPooled is how much memory, in bytes, a decoder may keep for the next recording.
+const maxPooled = 4 << 20
+
+var decoders = sync.Pool{New: func() any {
+	return &decoder{tables: dictionary.New(0), sets: map[setKey]setValue{}}
+}}
+
+// UnmarshalProfiles translates buf, a recording. The result holds no reference to buf. The
+// error is or wraps a *LimitError if buf exceeds a limit; any other names the chunk, the byte of
+// it and the event that are malformed.
+func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
+	pd, _, err := u.UnmarshalReport(buf, nil)
+	return pd, err
+}
+
+// UnmarshalReport is UnmarshalProfiles with a Report. Unless reserve is nil, it calls
+// reserve with the bytes of memory that the translation takes so far in total, except for
+// those of buf, before it takes them. An error of reserve ends the translation.
+func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
+	d := decoders.Get().(*decoder)
+	d.start(u, &source{data: buf, size: int64(len(buf))}, reserve)
+	pd, err := d.translate()
+	report := d.report
+	d.release() // not after a panic, which may leave it in any state
+	if err != nil {
+		return pprofile.Profiles{}, Report{}, fmt.Errorf("jfr: %w", err)
+	}
+	return pd, report, nil
+}
+
+// translate translates all chunks into one dictionary.
+func (d *decoder) translate() (pprofile.Profiles, error) {
+	pd, scopes := d.newProfiles()
+	if d.source.size == 0 {
+		return pd, errEmpty
+	}
+	if err := d.prepare(); err != nil {
+		return pd, err
+	}
+	for d.next < d.source.size {
+		if err := d.translateChunk(scopes); err != nil {
+			return pd, err
+		}
+	}
+	return pd, d.finish()
+}
+
+const errEmpty = errString("the recording is empty")
+
+// Reader translates a recording chunk by chunk, so that it takes the memory of one chunk
+// at a time. It is not safe for concurrent use.
+type Reader struct {
+	d        *decoder
+	prepared bool
+}
+
+// NewReader returns a Reader of a recording of the given size.
+func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
+	d := &decoder{tables: dictionary.New(0), sets: map[setKey]setValue{}}
+	d.start(u, &source{file: from, size: size}, nil)
+	return &Reader{d: d}
+}
+
+// Next translates the next chunk, which may have no samples. It returns io.EOF after the
+// last one. After an error in a chunk, Next goes on with the following chunk, if the header
+// tells where that is.
+func (r *Reader) Next() (pprofile.Profiles, error) {
+	pd, err := r.translateChunk()
+	if err != nil && err != io.EOF {
+		return pprofile.NewProfiles(), fmt.Errorf("jfr: %w", err)
+	}
+	return pd, err
+}
+
+func (r *Reader) translateChunk() (pprofile.Profiles, error) {
+	d := r.d
+	if !r.prepared {
+		r.prepared = true
+		if err := d.prepare(); err != nil {
+			d.next = d.source.size
+			return pprofile.Profiles{}, err
+		}
+	}
+	if d.next >= d.source.size {
+		return pprofile.Profiles{}, io.EOF
+	}
+	pd, scopes := d.newProfiles()
+	if err := d.translateChunk(scopes); err != nil {
+		return pprofile.Profiles{}, err
+	}
+	return pd, d.finish()
+}
+
+// Report returns the counts of all chunks so far.
+func (r *Reader) Report() Report { return r.d.report }
+
+// source is where a recording is.
+type source struct {
+	data []byte
+	file io.ReaderAt
+	size int64
+}
+
+// read returns n bytes at a position, in memory of the recording or of buffer.
+func (s *source) read(m *memory, buffer *[]byte, at int64, n int) (_ []byte, err error) {
+	if s.file == nil {
+		return s.data[at:][:n], nil
+	}
+	if *buffer, err = room(m, (*buffer)[:0], n); err != nil {
+		return nil, err
+	}
+	*buffer = (*buffer)[:n]
+	if _, err := s.file.ReadAt(*buffer, at); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return *buffer, nil
+}
+
+// loadChunk reads the chunk at d.next and advances d.next. Unless the chunk is found, there
+// is no next one.
+func (d *decoder) loadChunk() error {
+	at, s := d.next, d.source
+	d.next = s.size
+	d.chunk++
+	head, err := s.read(&d.memory, &d.buffer, at, int(min(headerSize, s.size-at)))
+	if err != nil {
+		return err
+	}
+	if d.header, err = readHeader(head); err != nil {
+		return d.at(0, "", err)
+	}
+	size := s.size - at
+	switch {
+	case d.header.unfinished:
+		// The size is that of what was flushed last. More events may follow.
+		if flushed := d.header.size; flushed >= headerSize && flushed <= size-headerSize {
+			if after, err := s.read(&d.memory, &d.scratch, at+flushed, len(magic)); err == nil && bytes.Equal(after, magic) {
+				size = flushed
+			}
+		}
+		d.report.UnfinishedChunks++
+	case d.header.size > size:
+		return d.at(0, "", fmt.Errorf("the chunk has %d of %d bytes", size, d.header.size))
+	default:
+		size = d.header.size
+	}
+	if d.next = at + size; size > int64(d.limits.ChunkSize) {
+		return d.at(0, "", &LimitError{What: "bytes of the chunk", Limit: int64(d.limits.ChunkSize)})
+	}
+	d.data, err = s.read(&d.memory, &d.buffer, at, int(size))
+	return err
+}

@@ -1,0 +1,533 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+)
+
+// java returns a chunk with a stack 1 of two Java methods, a stack 2 of native code, a thread 1
+// of Java, a thread 2 of none, and two states.
+func java() *jfrwriter.Chunk {
+	c := jfrwriter.New()
+	for id, name := range []string{"Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel"} {
+		c.Constant("jdk.types.FrameType", uint64(id), name)
+	}
+	c.Method(1, "java/lang/Thread", "run", "()V")
+	c.Method(2, "shop/Cart", "total", "(I)J")
+	c.Method(3, "libc.so.6", "read", "()L;")
+	c.Method(4, "", "start_thread", "()L;")
+	c.Method(5, "[kernel]", "vfs_read", "()L;")
+	c.Method(6, "java/net/Socket", "read0", "()I")
+	c.StackTrace(1, jfrwriter.Frame{Method: 2, Line: 42, Type: 2}, jfrwriter.Frame{Method: 1, Line: 9, Type: 1})
+	c.StackTrace(2, jfrwriter.Frame{Method: 5, Type: 5}, jfrwriter.Frame{Method: 3, Type: 3}, jfrwriter.Frame{Method: 6, Line: 3, Type: 3}, jfrwriter.Frame{Method: 4, Type: 3})
+	c.Constant("java.lang.Thread", 1, "os-main", 100, "main", 1)
+	c.Constant("java.lang.Thread", 2, "GC Thread", 200, jfrwriter.Null, 0)
+	c.Constant("jdk.types.ThreadState", 1, "STATE_DEFAULT")
+	c.Constant("jdk.types.ThreadState", 2, "STATE_SLEEPING")
+	return c
+}
+
+// executionSample is jdk.ExecutionSample of the JDK and of async-profiler.
+func executionSample(c *jfrwriter.Chunk, more ...jfrwriter.Field) {
+	c.Class("jdk.ExecutionSample", append([]jfrwriter.Field{jfrwriter.StartTime, jfrwriter.Sampled, jfrwriter.Stack, jfrwriter.State}, more...)...)
+}
+
+// async makes c a chunk of async-profiler with these settings.
+func async(c *jfrwriter.Chunk, settings ...string) *jfrwriter.Chunk {
+	c.Simple("profiler.types.LogLevel", jfrwriter.Field{Name: "name", Kind: "java.lang.String"})
+	c.Class("jdk.ActiveSetting", jfrwriter.StartTime, jfrwriter.Long("id"),
+		jfrwriter.Field{Name: "name", Kind: "java.lang.String"}, jfrwriter.Field{Name: "value", Kind: "java.lang.String"})
+	for i := 0; i < len(settings); i += 2 {
+		c.Event("jdk.ActiveSetting", 1000, 1, settings[i], settings[i+1])
+	}
+	return c
+}
+
+// cpu returns a small chunk of async-profiler.
+func cpu() *jfrwriter.Chunk {
+	c := async(java(), "event", "cpu", "interval", "10000000")
+	executionSample(c)
+	for i := range 3 {
+		c.Event("jdk.ExecutionSample", 1000+i, 1, 1, 1)
+	}
+	c.Event("jdk.ExecutionSample", 1005, 2, 2, 1)
+	return c
+}
+
+func unmarshal(t testing.TB, u jfrtranslator.Unmarshaler, chunks ...*jfrwriter.Chunk) (pprofile.Profiles, jfrtranslator.Report) {
+	t.Helper()
+	var recording []byte
+	for _, c := range chunks {
+		recording = append(recording, c.Bytes()...)
+	}
+	pd, report, err := u.UnmarshalReport(recording, nil)
+	require.NoError(t, err)
+	profiletest.RequireConforms(t, pd)
+	return pd, report
+}
+
+// show writes profiles out: a line for each Profile and, below it, for each sample.
+func show(t testing.TB, pd pprofile.Profiles) string {
+	t.Helper()
+	expanded, err := profiletest.Expand(pd)
+	require.NoError(t, err)
+	var b strings.Builder
+	for _, p := range expanded {
+		fmt.Fprintf(&b, "%s %s/%s", p.Scope.Attributes[0].Value, p.Type, p.Unit)
+		if p.Period != 0 {
+			fmt.Fprintf(&b, " period %d %s/%s", p.Period, p.PeriodType, p.PeriodUnit)
+		}
+		b.WriteByte('\n')
+		var lines []string
+		for _, s := range p.Samples {
+			var stack, attributes []string
+			for _, f := range s.Stack {
+				stack = append(stack, f.Lines[0].Function)
+			}
+			for _, a := range s.Attributes {
+				attributes = append(attributes, fmt.Sprintf("%s=%v", a.Key, a.Value))
+			}
+			line := fmt.Sprintf("  %s %d", strings.Join(stack, ";"), s.Sum)
+			if len(attributes) > 0 {
+				line += " " + strings.Join(attributes, " ")
+			}
+			if s.Link != "" {
+				line += " link " + s.Link
+			}
+			for _, at := range s.Points {
+				line += fmt.Sprintf(" @%d:%d", at.Timestamp-p.Time, at.Value)
+			}
+			lines = append(lines, line)
+		}
+		sort.Strings(lines)
+		b.WriteString(strings.Join(lines, "\n") + "\n")
+	}
+	return b.String()
+}
+
+const (
+	javaStack   = "shop.Cart.total;java.lang.Thread.run"
+	nativeStack = "vfs_read;read;java.net.Socket.read0;start_thread"
+	mainThread  = " thread.id=1 thread.name=main"
+	gcThread    = " thread.id=200 thread.name=GC Thread"
+	onCPU       = " thread.state=STATE_DEFAULT"
+	sleeping    = " thread.state=STATE_SLEEPING"
+)
+
+func TestUnmarshalSumsEqualSamples(t *testing.T) {
+	pd, report := unmarshal(t, jfrtranslator.Unmarshaler{}, cpu())
+	assert.Equal(t, `cpu samples/count period 10000000 cpu/nanoseconds
+  `+javaStack+` 3`+mainThread+onCPU+`
+  `+nativeStack+` 1`+gcThread+onCPU+`
+cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
+  `+javaStack+` 30000000`+mainThread+onCPU+`
+  `+nativeStack+` 10000000`+gcThread+onCPU+"\n", show(t, pd))
+	assert.Equal(t, 2, report.OtherEvents, "settings")
+
+	expanded, err := profiletest.Expand(pd)
+	require.NoError(t, err)
+	for _, p := range expanded {
+		assert.EqualValues(t, 1_700_000_000_000_000_000, p.Time)
+		assert.EqualValues(t, 10e9, p.Duration)
+		assert.Equal(t, "profile.temporality", p.Attributes[0].Key)
+		assert.Equal(t, "delta", p.Attributes[0].Value)
+	}
+}
+
+func TestUnmarshalTypesFrames(t *testing.T) {
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, cpu())
+	expanded, err := profiletest.Expand(pd)
+	require.NoError(t, err)
+	frames := map[string]string{}
+	for _, s := range expanded[0].Samples {
+		for _, f := range s.Stack {
+			l := f.Lines[0]
+			frames[l.Function] = fmt.Sprintf("%v %s %s:%d", f.Attributes[0].Value, l.SystemName, f.Mapping.File, l.Line)
+		}
+	}
+	assert.Equal(t, map[string]string{
+		"shop.Cart.total":       "jvm shop/Cart.total(I)J :42",
+		"java.lang.Thread.run":  "jvm java/lang/Thread.run()V :9",
+		"java.net.Socket.read0": "jvm java/net/Socket.read0()I :3", // a native method of a class
+		"read":                  "native  libc.so.6:0",
+		"start_thread":          "native  :0",
+		"vfs_read":              "kernel  [kernel]:0",
+	}, frames)
+}
+
+func TestUnmarshalKeepsTimestamps(t *testing.T) {
+	c := cpu()
+	c.Class("profiler.LiveObject", jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.Long("allocationSize"))
+	c.Event("profiler.LiveObject", 1000, 1, 1, 24)
+	c.Event("profiler.LiveObject", 1000, 1, 1, 8)
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{Timestamps: true}, c)
+	assert.Equal(t, `cpu samples/count period 10000000 cpu/nanoseconds
+  `+javaStack+` 3`+mainThread+onCPU+` @0:1 @1:1 @2:1
+  `+nativeStack+` 1`+gcThread+onCPU+` @5:1
+cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
+  `+javaStack+` 30000000`+mainThread+onCPU+` @0:10000000 @1:10000000 @2:10000000
+  `+nativeStack+` 10000000`+gcThread+onCPU+` @5:10000000
+live live_objects/count
+  `+javaStack+` 2`+mainThread+`
+live live_bytes/bytes
+  `+javaStack+" 32"+mainThread+"\n", show(t, pd))
+}
+
+// Each event of the table of the design, on its own.
+func TestUnmarshalReadsEachEvent_J4(t *testing.T) {
+	start, thread, stack, duration := jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.Duration
+	size := func(name string) jfrwriter.Field { return jfrwriter.Long(name) }
+	float := jfrwriter.Field{Name: "weight", Kind: "float"}
+	for _, test := range []struct {
+		name   string
+		make   func(c *jfrwriter.Chunk)
+		sample string // of both types, if there are two
+		types  []string
+		values []string
+	}{
+		{"jdk.ExecutionSample", func(c *jfrwriter.Chunk) {
+			executionSample(c)
+			c.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
+		}, mainThread + onCPU, []string{"cpu samples/count"}, []string{"1"}},
+		{"jdk.NativeMethodSample", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.NativeMethodSample", start, jfrwriter.Sampled, stack, jfrwriter.State)
+			c.Event("jdk.NativeMethodSample", 1000, 1, 1, 2)
+		}, mainThread + sleeping, []string{"cpu samples/count"}, []string{"1"}},
+		{"jdk.CPUTimeSample", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.CPUTimeSample", start, stack, thread, jfrwriter.Field{Name: "failed", Kind: "boolean"},
+				jfrwriter.Field{Name: "samplingPeriod", Kind: "long", Unit: "NANOSECONDS"})
+			c.Event("jdk.CPUTimeSample", 1000, 1, 1, false, 11_000_000)
+			c.Event("jdk.CPUTimeSample", 1000, 1, 1, false, 12_000_000)
+		}, mainThread, []string{"cpu samples/count", "cpu cpu/nanoseconds"}, []string{"2", "23000000"}},
+		{"profiler.WallClockSample", func(c *jfrwriter.Chunk) {
+			async(c, "event", "wall", "interval", "0")
+			c.Class("profiler.WallClockSample", start, jfrwriter.Sampled, stack, jfrwriter.State, jfrwriter.Field{Name: "samples", Kind: "int"})
+			c.Event("profiler.WallClockSample", 1000, 1, 1, 2, 7)
+		}, mainThread + sleeping, []string{"wall samples/count period 50000000 wall/nanoseconds", "wall wall/nanoseconds period 50000000 wall/nanoseconds"}, []string{"7", "350000000"}},
+		{"jdk.ObjectAllocationInNewTLAB", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.ObjectAllocationInNewTLAB", start, thread, stack, size("allocationSize"), size("tlabSize"))
+			c.Event("jdk.ObjectAllocationInNewTLAB", 1000, 1, 1, 16, 4096)
+		}, mainThread, []string{"alloc alloc_in_new_tlab_objects/count", "alloc alloc_in_new_tlab_bytes/bytes"}, []string{"1", "4096"}},
+		{"jdk.ObjectAllocationOutsideTLAB", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.ObjectAllocationOutsideTLAB", start, thread, stack, size("allocationSize"))
+			c.Event("jdk.ObjectAllocationOutsideTLAB", 1000, 1, 1, 1<<20)
+		}, mainThread, []string{"alloc alloc_outside_tlab_objects/count", "alloc alloc_outside_tlab_bytes/bytes"}, []string{"1", "1048576"}},
+		{"jdk.ObjectAllocationSample", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.ObjectAllocationSample", start, thread, stack, jfrwriter.Long("weight"))
+			c.Event("jdk.ObjectAllocationSample", 1000, 1, 1, 12345)
+		}, mainThread, []string{"alloc alloc_sample_objects/count", "alloc alloc_sample_bytes/bytes"}, []string{"1", "12345"}},
+		{"datadog.ObjectSample", func(c *jfrwriter.Chunk) {
+			c.Class("datadog.ObjectSample", start, thread, stack, size("size"), float)
+			c.Event("datadog.ObjectSample", 1000, 1, 1, 24, float32(2.5))
+		}, mainThread, []string{"alloc alloc_sample_objects/count", "alloc alloc_sample_bytes/bytes"}, []string{"3", "60"}},
+		{"profiler.LiveObject", func(c *jfrwriter.Chunk) {
+			c.Class("profiler.LiveObject", start, thread, stack, size("allocationSize"))
+			c.Event("profiler.LiveObject", 1000, 1, 1, 24)
+		}, mainThread, []string{"live live_objects/count", "live live_bytes/bytes"}, []string{"1", "24"}},
+		{"datadog.HeapLiveObject", func(c *jfrwriter.Chunk) {
+			c.Class("datadog.HeapLiveObject", start, thread, stack, size("age"), size("size"), float)
+			c.Event("datadog.HeapLiveObject", 1000, 1, 1, 3, 100, float32(4))
+		}, mainThread, []string{"live live_objects/count", "live live_bytes/bytes"}, []string{"4", "400"}},
+		{"jdk.JavaMonitorEnter", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.JavaMonitorEnter", start, duration, thread, stack)
+			c.Event("jdk.JavaMonitorEnter", 1000, 500, 1, 1)
+		}, mainThread, []string{"mutex contentions/count", "mutex delay/nanoseconds"}, []string{"1", "500"}},
+		{"jdk.JavaMonitorWait", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.JavaMonitorWait", start, duration, thread, stack)
+			c.Event("jdk.JavaMonitorWait", 1000, 600, 1, 1)
+		}, mainThread, []string{"block contentions/count", "block delay/nanoseconds"}, []string{"1", "600"}},
+		{"jdk.ThreadPark", func(c *jfrwriter.Chunk) {
+			c.Class("jdk.ThreadPark", start, duration, thread, stack)
+			c.Event("jdk.ThreadPark", 1000, 700, 1, 1)
+		}, mainThread, []string{"block contentions/count", "block delay/nanoseconds"}, []string{"1", "700"}},
+		{"profiler.Malloc", func(c *jfrwriter.Chunk) {
+			c.Class("profiler.Malloc", start, thread, stack, jfrwriter.Long("address"), size("size"))
+			c.Event("profiler.Malloc", 1000, 1, 1, 1<<62, 64)
+		}, mainThread, []string{"native malloc_objects/count", "native malloc_bytes/bytes"}, []string{"1", "64"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := java()
+			test.make(c)
+			c.Class("vendor.Unknown", jfrwriter.StartTime, jfrwriter.Field{Name: "text", Kind: "java.lang.String"})
+			c.Event("vendor.Unknown", 1000, "something")
+			pd, report := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
+			want := ""
+			for i, of := range test.types {
+				want += of + "\n  " + javaStack + " " + test.values[i] + test.sample + "\n"
+			}
+			assert.Equal(t, want, show(t, pd))
+			assert.Positive(t, report.OtherEvents)
+		})
+	}
+}
+
+// ddprof returns a chunk of Datadog's library.
+func ddprof() *jfrwriter.Chunk {
+	c := java()
+	c.Simple("profiler.types.AttributeValue", jfrwriter.Field{Name: "value", Kind: "java.lang.String"})
+	c.Simple("datadog.types.ExecutionMode", jfrwriter.Field{Name: "name", Kind: "java.lang.String"})
+	c.Constant("profiler.types.AttributeValue", 5, "GET /cart")
+	c.Constant("datadog.types.ExecutionMode", 1, "JAVA")
+	c.Class("datadog.DatadogProfilerConfig", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread,
+		jfrwriter.Field{Name: "cpuInterval", Kind: "long", Unit: "MILLISECONDS"}, jfrwriter.Field{Name: "wallInterval", Kind: "long", Unit: "MILLISECONDS"})
+	for _, name := range []string{"datadog.ExecutionSample", "datadog.MethodSample"} {
+		c.Class(name, jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.State,
+			jfrwriter.Field{Name: "mode", Kind: "datadog.types.ExecutionMode", Constant: true},
+			jfrwriter.Long("weight"), jfrwriter.Long("spanId"), jfrwriter.Long("localRootSpanId"),
+			jfrwriter.Field{Name: "http.route", Kind: "profiler.types.AttributeValue", Constant: true})
+	}
+	return c
+}
+
+func TestUnmarshalReadsDatadogsContext_J4(t *testing.T) {
+	c := ddprof()
+	c.Event("datadog.DatadogProfilerConfig", 1000, 0, 1, 9, 50)
+	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 2, 77, 70, 5)
+	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 1, 0, 0, 0)
+	c.Event("datadog.MethodSample", 1000, 1, 2, 2, 1, 3, 0, 0, 0)
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
+	context := " http.route=GET /cart local root span id=70 span id=77"
+	assert.Equal(t, `cpu samples/count period 9000000 cpu/nanoseconds
+  `+javaStack+` 1`+mainThread+onCPU+`
+  `+javaStack+` 2`+context+mainThread+onCPU+`
+cpu cpu/nanoseconds period 9000000 cpu/nanoseconds
+  `+javaStack+` 18000000`+context+mainThread+onCPU+`
+  `+javaStack+` 9000000`+mainThread+onCPU+`
+wall samples/count period 50000000 wall/nanoseconds
+  `+nativeStack+` 3`+mainThread+sleeping+`
+wall wall/nanoseconds period 50000000 wall/nanoseconds
+  `+nativeStack+` 150000000`+mainThread+sleeping+"\n", show(t, pd))
+}
+
+func TestUnmarshalReplacesSamplesOfTheJDK_J4(t *testing.T) {
+	jdk := java()
+	executionSample(jdk)
+	jdk.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
+	jdk.Class("jdk.ObjectAllocationSample", jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.Long("weight"))
+	jdk.Event("jdk.ObjectAllocationSample", 1000, 1, 1, 12345)
+	library := ddprof() // a chunk of its own, after that of the JDK
+	library.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 2, 0, 0, 0)
+	pd, report := unmarshal(t, jfrtranslator.Unmarshaler{}, jdk, library)
+	assert.Equal(t, 1, report.ReplacedSamples)
+	assert.Equal(t, `alloc alloc_sample_objects/count
+  `+javaStack+` 1`+mainThread+`
+alloc alloc_sample_bytes/bytes
+  `+javaStack+` 12345`+mainThread+`
+cpu samples/count
+  `+javaStack+" 2"+mainThread+onCPU+"\n", show(t, pd))
+}
+
+func TestUnmarshalTellsWallFromCPU(t *testing.T) {
+	for name, test := range map[string]struct {
+		settings []string
+		rate     float64
+		want     string
+	}{
+		"wall":              {[]string{"event", "wall", "interval", "20000000"}, 0, "wall samples/count 2, wall wall/nanoseconds 40000000"},
+		"wall by default":   {[]string{"event", "wall", "interval", "0"}, 0, "wall samples/count 2, wall wall/nanoseconds 100000000"},
+		"cpu":               {[]string{"event", "ctimer", "interval", "5000000"}, 0, "cpu samples/count 2, cpu cpu/nanoseconds 10000000"},
+		"cpu by default":    {[]string{"event", "cpu", "interval", "0"}, 0, "cpu samples/count 2, cpu cpu/nanoseconds 20000000"},
+		"both":              {[]string{"event", "cpu", "interval", "5000000", "wall", "100000000"}, 0, "cpu samples/count 1, cpu cpu/nanoseconds 5000000, wall samples/count 1, wall wall/nanoseconds 100000000"},
+		"a counter":         {[]string{"event", "cache-misses", "interval", "1000"}, 100, "cpu samples/count 2"},
+		"no settings":       {nil, 0, "cpu samples/count 2"},
+		"rate of the agent": {nil, 100, "cpu samples/count 2, cpu cpu/nanoseconds 20000000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := async(java(), test.settings...)
+			executionSample(c)
+			c.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
+			c.Event("jdk.ExecutionSample", 1000, 1, 1, 2)
+			pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{SampleRate: test.rate}, c)
+			expanded, err := profiletest.Expand(pd)
+			require.NoError(t, err)
+			var got []string
+			for _, p := range expanded {
+				sum := int64(0)
+				for _, s := range p.Samples {
+					sum += s.Sum.Int64()
+				}
+				got = append(got, fmt.Sprintf("%s %s/%s %d", p.Scope.Attributes[0].Value, p.Type, p.Unit, sum))
+			}
+			assert.Equal(t, test.want, strings.Join(got, ", "))
+		})
+	}
+}
+
+func TestUnmarshalReadsPyroscopesLabelsAndLinks(t *testing.T) {
+	c := async(java(), "event", "cpu", "interval", "10000000")
+	executionSample(c, jfrwriter.Long("spanId"), jfrwriter.Long("spanName"), jfrwriter.Long("contextId"), jfrwriter.Long("traceIdHi"), jfrwriter.Long("traceIdLo"))
+	c.Event("jdk.ExecutionSample", 1000, 1, 1, 1, 0xabc, 4, 7, 1, 2)
+	c.Event("jdk.ExecutionSample", 1000, 1, 1, 1, 0xabc, 0, 0, 0, 0)
+	c.Event("jdk.ExecutionSample", 1000, 1, 1, 1, 0, 0, 8, 1, 2)
+	c.Event("jdk.ExecutionSample", 1000, 1, 1, 1, 0, 0, 0, 0, 0)
+	// LabelsSnapshot{contexts: {7: {labels: {1: 2, 3: 2}}}, strings: {1: "region", 2: "eu", 3: "thread.name", 4: "checkout"}}
+	labels := "\x0a\x10\x08\x07\x12\x0c\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x02" +
+		"\x12\x0a\x08\x01\x12\x06region" + "\x12\x06\x08\x02\x12\x02eu" + "\x12\x0f\x08\x03\x12\x0bthread.name" + "\x12\x0c\x08\x04\x12\x08checkout"
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{Labels: []byte(labels)}, c)
+	got, _, _ := strings.Cut(show(t, pd), "cpu cpu/")
+	assert.Equal(t, `cpu samples/count period 10000000 cpu/nanoseconds
+  `+javaStack+` 1 profile_id=0000000000000abc`+mainThread+onCPU+`
+  `+javaStack+` 1 region=eu span_name=checkout`+mainThread+onCPU+` link 00000000000000010000000000000002/0000000000000abc
+  `+javaStack+` 1`+mainThread+onCPU+`
+  `+javaStack+` 1`+mainThread+onCPU+" trace_id=00000000000000010000000000000002\n", got)
+
+	_, _, err := (&jfrtranslator.Unmarshaler{Labels: []byte("\x0a\xff")}).UnmarshalReport(c.Bytes(), nil)
+	assert.EqualError(t, err, "jfr: labels: byte 2: the message ends inside a field")
+}
+
+func TestUnmarshalReadsEachEncodingOfStrings(t *testing.T) {
+	c := async(jfrwriter.New(), "event", "cpu", "interval", "10000000")
+	executionSample(c)
+	c.Constant("java.lang.String", 1<<40, "from the pool")
+	for id, name := range []any{
+		jfrwriter.Null, jfrwriter.Text{Encoding: 1}, jfrwriter.Ref(1 << 40), "UTF-8 ä",
+		jfrwriter.Text{Encoding: 4, Value: "UTF-16 ä😀"}, jfrwriter.Text{Encoding: 5, Value: "Latin-1 ä"}, "bad \xff", jfrwriter.Ref(99),
+	} {
+		c.Constant("java.lang.Thread", uint64(id), jfrwriter.Null, 0, name, id+1)
+		c.Event("jdk.ExecutionSample", 1000, id, 0, 0)
+	}
+	pd, report := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
+	got, _, _ := strings.Cut(show(t, pd), "cpu cpu/")
+	assert.Equal(t, "cpu samples/count period 10000000 cpu/nanoseconds\n   1 thread.id=1\n   1 thread.id=2\n"+
+		"   1 thread.id=3 thread.name=from the pool\n   1 thread.id=4 thread.name=UTF-8 ä\n   1 thread.id=5 thread.name=UTF-16 ä😀\n"+
+		"   1 thread.id=6 thread.name=Latin-1 ä\n   1 thread.id=7 thread.name=bad \uFFFD\n   1 thread.id=8\n", got)
+	assert.Equal(t, 1, report.InvalidStrings)
+	assert.Zero(t, report.MissingStacks, "id 0 is no stack")
+}
+
+func TestUnmarshalKeepsChunksApart_J3(t *testing.T) {
+	first := cpu()
+	second := async(jfrwriter.New()) // without settings, which are those of the first
+	second.Start += 10e9
+	second.Constant("jdk.types.FrameType", 1, "JIT compiled")
+	second.Method(2, "other/Place", "meet", "()V")
+	second.StackTrace(1, jfrwriter.Frame{Method: 2, Line: 1, Type: 1})
+	second.Constant("java.lang.Thread", 1, "", 5, "worker", 5)
+	executionSample(second)
+	second.Event("jdk.ExecutionSample", 1000, 1, 1, 0)
+	second.Event("jdk.ExecutionSample", 1000, 1, 2, 0)
+	pd, report := unmarshal(t, jfrtranslator.Unmarshaler{}, first, second)
+	assert.Equal(t, 1, report.MissingStacks)
+	_, got, _ := strings.Cut(show(t, pd), "cpu/nanoseconds\n  "+javaStack+" 30000000")
+	_, got, _ = strings.Cut(got, "\ncpu ")
+	assert.Equal(t, `samples/count period 10000000 cpu/nanoseconds
+   1 thread.id=5 thread.name=worker
+  other.Place.meet 1 thread.id=5 thread.name=worker
+cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
+   10000000 thread.id=5 thread.name=worker
+  other.Place.meet 10000000 thread.id=5 thread.name=worker
+`, got)
+	times := []uint64{}
+	for _, sp := range pd.ResourceProfiles().At(0).ScopeProfiles().All() {
+		times = append(times, uint64(sp.Profiles().At(0).Time()))
+	}
+	assert.Equal(t, []uint64{uint64(first.Start), uint64(second.Start)}, times)
+}
+
+func TestUnmarshalConvertsTicks_J3(t *testing.T) {
+	c := java()
+	c.Rate = 2_500_000_000
+	c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
+	c.Event("jdk.ThreadPark", 1000+25, 5_000_000_000, 1, 1)
+	c.Event("jdk.ThreadPark", 1000-50, 25, 1, 1)
+	c.Class("jdk.JavaMonitorEnter", jfrwriter.StartTime, jfrwriter.Field{Name: "duration", Kind: "long", Unit: "MILLISECONDS"}, jfrwriter.Thread, jfrwriter.Stack)
+	c.Event("jdk.JavaMonitorEnter", 1000, 3, 1, 1)
+	c.Event("jdk.JavaMonitorEnter", 1000, -3, 1, 1)
+	pd, report := unmarshal(t, jfrtranslator.Unmarshaler{Timestamps: true}, c)
+	got := show(t, pd)
+	assert.Contains(t, got, "@0:3000000")
+	assert.Contains(t, got, "@10:2000000000")
+	assert.Contains(t, got, "@18446744073709551596:10", "20 ns before the chunk")
+	assert.Equal(t, 1, report.NegativeValues)
+}
+
+func TestUnmarshalReadsUnfinishedChunks_J3(t *testing.T) {
+	whole := cpu()
+	whole.State = 5
+	data := whole.Bytes()
+	for name, end := range map[string][]byte{
+		"nothing":        nil,
+		"zeros":          make([]byte, 100),
+		"half an event":  {0x20, 0x30, 1},
+		"half an number": {0x80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := jfrtranslator.Unmarshaler{}
+			pd, report, err := u.UnmarshalReport(append(bytes.Clone(data), end...), nil)
+			require.NoError(t, err)
+			profiletest.RequireConforms(t, pd)
+			assert.Contains(t, show(t, pd), javaStack+" 3")
+			assert.Equal(t, 1, report.UnfinishedChunks)
+		})
+	}
+	// The header of a chunk that was never flushed knows neither its size nor its metadata.
+	never := bytes.Clone(data)
+	copy(never[8:32], make([]byte, 24))
+	copy(never[40:48], make([]byte, 8))
+	pd, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(never, nil)
+	require.NoError(t, err)
+	assert.Contains(t, show(t, pd), javaStack+" 3")
+	assert.EqualValues(t, 6, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).DurationNano(), "up to the last sample")
+	// It may be followed by another chunk.
+	pd, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalReport(append(bytes.Clone(data), cpu().Bytes()...), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2, pd.ResourceProfiles().At(0).ScopeProfiles().Len())
+	// A header alone is a recording without samples.
+	pd, _, err = (&jfrtranslator.Unmarshaler{}).UnmarshalReport(never[:68], nil)
+	require.NoError(t, err)
+	assert.Zero(t, pd.SampleCount())
+}
+
+func TestReaderReadsChunkByChunk_J3(t *testing.T) {
+	first, second := cpu(), cpu()
+	second.Start += 10e9
+	damaged := cpu()
+	damaged.Raw([]byte{0})
+	recording := append(append(first.Bytes(), damaged.Bytes()...), second.Bytes()...)
+	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	var times []uint64
+	for {
+		pd, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			assert.ErrorContains(t, err, "jfr: chunk 2, byte ")
+			continue
+		}
+		profiletest.RequireConforms(t, pd)
+		times = append(times, uint64(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()))
+	}
+	assert.Equal(t, []uint64{uint64(first.Start), uint64(second.Start)}, times)
+}
+
+func TestUnmarshalIsSafeForConcurrentUse(t *testing.T) {
+	u := &jfrtranslator.Unmarshaler{}
+	want, _ := unmarshal(t, *u, cpu())
+	text := show(t, want)
+	for range 4 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for range 50 {
+				pd, err := u.UnmarshalProfiles(cpu().Bytes())
+				require.NoError(t, err)
+				require.Equal(t, text, show(t, pd))
+			}
+		})
+	}
+}
