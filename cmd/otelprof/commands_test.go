@@ -191,7 +191,8 @@ func TestExitCodes(t *testing.T) {
 		{"view --http 8080 " + cpu, exitUsage, `--http is "8080": must be HOST:PORT`},
 		{"ls --service other " + profiles, exitWrong, "no profiles match the selection"},
 		{"top --base " + profiles + " --base-from -48h --base-to -47h --type cpu " + profiles, exitWrong, "base: no profiles match the selection"},
-		{"ls " + filepath.Join(dir, "none"), exitWrong, "no such file or directory"},
+		{"ls " + filepath.Join(dir, "none"), exitWrong, "otelprof: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
+		{"ls " + t.TempDir(), exitWrong, "no files in /"},
 		{"convert --to pprof -o " + dir + " " + cpu, exitWrong, "is a directory"},
 	} {
 		code, _, stderr := otelprof(t, strings.Fields(test.args)...)
@@ -236,6 +237,15 @@ func TestCatWritesAPayloadALine(t *testing.T) {
 		require.NoError(t, err)
 		profiletest.RequireConforms(t, pd)
 	}
+}
+
+func TestFoldedStacksAreSummed(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{"a": "main;f 1\n", "b": "main;f 2\nmain;g 4\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	assert.Equal(t, "main;f 3\nmain;g 4\n", succeed(t, "convert", "--to", "folded", dir))
+	assert.Contains(t, succeed(t, "check", dir), "Checked 2 records in 2 files, 2 of them as translated to OTLP, against")
 }
 
 func TestConvertReadsBackWhatItWrites(t *testing.T) {

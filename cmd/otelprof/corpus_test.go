@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,14 +44,15 @@ func TestCorpusRoundTrip(t *testing.T) {
 			require.NoError(t, err)
 			assert.Empty(t, difference(original, parse(t, data)), "convert --to pprof")
 
-			for i, sampleType := range original.SampleType {
-				folded := succeed(t, append([]string{"convert", "--to", "folded", "--type", typeOf(sampleType.Type)}, selection...)...)
-				require.Equal(t, foldedOf(original, i), folded, "convert --to folded --type %s", sampleType.Type)
-			}
-
 			source := filepath.Join(t.TempDir(), "original.pb.gz")
 			require.NoError(t, os.WriteFile(source, file.Data, 0o600))
-			assert.Equal(t, goToolTop(t, source), withoutHeader(succeed(t, append([]string{"top"}, selection...)...)), "top")
+			raw := goTool(t, "-raw", source)
+			for i, sampleType := range original.SampleType {
+				folded := succeed(t, append([]string{"convert", "--to", "folded", "--type", typeOf(sampleType.Type)}, selection...)...)
+				require.Equal(t, foldedOfRaw(raw, i), folded, "convert --to folded --type %s", sampleType.Type)
+			}
+
+			assert.Equal(t, withoutHeader(goTool(t, "-top", source)), withoutHeader(succeed(t, append([]string{"top"}, selection...)...)), "top")
 
 			base := append([]string{"--base", dir, "--base-from", "1970-01-01T00:00:00Z"}, selection...)
 			for _, sampleType := range original.SampleType {
@@ -104,27 +106,7 @@ func difference(want, got *profile.Profile) string {
 	return profiletest.Diff(profiletest.Normalize(profiletest.ExpandPprof(want), options), profiletest.Normalize(profiletest.ExpandPprof(got), options))
 }
 
-// foldedOf sums the samples, which go tool pprof -raw prints, by their frames.
-func foldedOf(p *profile.Profile, sampleType int) string {
-	sums := map[string]int64{}
-	for _, s := range p.Sample {
-		var frames []string
-		for _, l := range s.Location {
-			for _, line := range l.Line {
-				frames = append(frames, cmp.Or(line.Function.Name, "[unknown]"))
-			}
-			if len(l.Line) == 0 && l.Mapping != nil && l.Mapping.File != "" {
-				frames = append(frames, fmt.Sprintf("[%s] 0x%x", filepath.Base(l.Mapping.File), l.Address))
-			} else if len(l.Line) == 0 {
-				frames = append(frames, fmt.Sprintf("0x%x", l.Address))
-			}
-		}
-		if len(frames) == 0 || frames[0] == "0x0" {
-			frames = append([]string{"[unknown]"}, frames[min(1, len(frames)):]...)
-		}
-		slices.Reverse(frames)
-		sums[strings.Join(frames, ";")] += s.Value[sampleType]
-	}
+func foldedText(sums map[string]int64) string {
 	var folded strings.Builder
 	for _, stack := range slices.Sorted(maps.Keys(sums)) {
 		if sums[stack] != 0 {
@@ -134,14 +116,69 @@ func foldedOf(p *profile.Profile, sampleType int) string {
 	return folded.String()
 }
 
-func goToolTop(t *testing.T, path string) string {
+// Lines of go tool pprof -raw: a sample, a location with its first line, and a line inlined there.
+var (
+	rawSample   = regexp.MustCompile(`^ *(-?\d+(?: +-?\d+)*): ((?:\d+ )*)$`)
+	rawLocation = regexp.MustCompile(`^ *(\d+): (0x[0-9a-f]+) (?:M=(\d+) )?(?:\[F\] )?(.*)$`)
+	rawLine     = regexp.MustCompile(`^ *(.*) \S*:\d+:\d+ s=\d+(?:\(.*\))?$`)
+	rawMapping  = regexp.MustCompile(`^(\d+): 0x[0-9a-f]+/0x[0-9a-f]+/0x[0-9a-f]+ (\S*)`)
+)
+
+// foldedOfRaw sums the samples that go tool pprof -raw prints by their frames.
+func foldedOfRaw(raw string, sampleType int) string {
+	_, raw, _ = strings.Cut(raw, "Samples:\n")
+	samples, raw, _ := strings.Cut(raw, "Locations\n")
+	locations, mappings, _ := strings.Cut(raw, "Mappings\n")
+	files := map[string]string{}
+	for line := range strings.Lines(mappings) {
+		if found := rawMapping.FindStringSubmatch(line); found != nil {
+			files[found[1]] = found[2]
+		}
+	}
+	frames, id := map[string][]string{}, "" // by location, the leaf first
+	for line := range strings.Lines(locations) {
+		text := strings.TrimSuffix(line, "\n")
+		if found := rawLocation.FindStringSubmatch(text); found != nil {
+			id, text = found[1], found[4]
+			if file := files[found[3]]; text == "" && file != "" {
+				frames[id] = []string{fmt.Sprintf("[%s] %s", filepath.Base(file), found[2])}
+			} else if text == "" {
+				frames[id] = []string{strings.Replace(found[2], "0x0", "[unknown]", 1)}
+			}
+		}
+		if found := rawLine.FindStringSubmatch(text); found != nil {
+			frames[id] = append(frames[id], cmp.Or(found[1], "[unknown]"))
+		}
+	}
+	sums := map[string]int64{}
+	for line := range strings.Lines(samples) {
+		found := rawSample.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if found == nil {
+			continue // labels, and the line with the types
+		}
+		var stack []string
+		for id := range strings.FieldsSeq(found[2]) {
+			stack = append(stack, frames[id]...)
+		}
+		if len(stack) == 0 {
+			stack = []string{"[unknown]"}
+		}
+		slices.Reverse(stack)
+		value, _ := strconv.ParseInt(strings.Fields(found[1])[sampleType], 10, 64)
+		sums[strings.Join(stack, ";")] += value
+	}
+	return foldedText(sums)
+}
+
+// goTool is the output of go tool pprof.
+func goTool(t *testing.T, format, path string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-symbolize=none", "-top", path)
+	command := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-symbolize=none", format, path)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()
 	require.NoError(t, err, stderr.String())
-	return withoutHeader(string(out))
+	return string(out)
 }
 
 // header are the first lines that may differ: profiles without a time got one, and a first

@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -41,8 +42,10 @@ resource. These rows are marked with "last".`,
 		switch {
 		case err != nil:
 			return err
-		case len(rows) == 0 && !a.wrong:
-			return query.ErrEmpty
+		case len(rows) == 0 && a.wrong: // the reason is said
+			return nil
+		case len(rows) == 0:
+			return errors.New("no profiles match the selection") // without the hint to use ls
 		case *asJSON:
 			encoder := json.NewEncoder(a.stdout)
 			for _, row := range rows {

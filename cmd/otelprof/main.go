@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,9 +160,15 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	debug.SetMemoryLimit(int64(limit)) // so that garbage is collected in time
 	files, failed := archive.Find(paths)
 	for _, err := range failed {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = fmt.Errorf("%s: %w", e.Path, e.Err)
+		}
 		if err := a.failed(err); err != nil {
 			return nil, err
 		}
+	}
+	if len(files) == 0 && len(failed) == 0 {
+		return nil, fmt.Errorf("no files in %s", strings.Join(paths, ", "))
 	}
 	a.bar.start(files)
 	return &query.Source{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -145,13 +146,16 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 
 func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	for content, want := range map[string]string{
-		"FLR\x00\x00\x02\x00\x00":         "FILE: JFR recordings are not supported: convert it to pprof or folded stacks",
-		"<html>\n</html>\n":               `FILE: record 1 at byte 0: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
-		"\x7fELF\x02\x01\x01\x00\x00":     `FILE: is not a profile: must be`,
-		`{"traceEvents": [1]}` + "\n":     "FILE: record 1 at byte 0: is JSON without resourceProfiles",
-		"\x1f\x8bnot gzip at all":         "FILE: gzip: gzip: invalid header",
-		"a;b 1\nno value at the end\n":    `FILE: record 1 at byte 0: line 2: value is "end"`,
-		"\x28\xb5\x2f\xfdnot zstd at all": "FILE: ",
+		"FLR\x00\x00\x02\x00\x00":                  "FILE: JFR recordings are not supported: convert it to pprof or folded stacks",
+		"<html>\n</html>\n":                        `FILE: record 1 at byte 0: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
+		"\x7fELF\x02\x01\x01\x00\x00":              `FILE: is not a profile: must be`,
+		`{"traceEvents": [1]}` + "\n":              "FILE: record 1 at byte 0: is JSON without resourceProfiles",
+		"\x1f\x8bnot gzip at all":                  "FILE: gzip: gzip: invalid header",
+		"a;b 1\nno value at the end\n":             `FILE: record 1 at byte 0: line 2: value is "end"`,
+		"\x28\xb5\x2f\xfdnot zstd at all":          "FILE: ",
+		database(t):                                "FILE: is a database, such as the file_storage extension writes, not a profile",
+		strings.Repeat("\x00", 5000):               `FILE: is not a profile: must be`,
+		"\x7fELF" + strings.Repeat("\x00", 64<<20): `FILE: is not a profile: must be`, // not that it is too large
 	} {
 		got, failed := read(t, write(t, "any.name", []byte(content)))
 		assert.Empty(t, got)
@@ -160,6 +164,31 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	}
 	_, failed := read(t, filepath.Join(t.TempDir(), "missing"))
 	assert.Equal(t, []string{"FILE: no such file or directory"}, failed)
+}
+
+// database is the content of a queue or of checkpoints on disk.
+func database(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "queue")
+	db, err := bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
+}
+
+func TestRecordsReadsLegacyCPUProfiles(t *testing.T) {
+	var content []byte
+	// Words of a header, of a sample with one address, and of the end. Mappings follow.
+	for _, word := range []uint64{0, 3, 0, 10_000, 0, 5, 1, 0x401000, 0, 1, 0} {
+		content = binary.LittleEndian.AppendUint64(content, word)
+	}
+	content = append(content, "00400000-00500000 r-xp 00000000 00:00 1 /bin/program\n"...)
+	got, failed := read(t, write(t, "any.name", content))
+	require.Empty(t, failed)
+	require.Len(t, got, 1)
+	assert.Equal(t, 2, got[0].SampleCount(), "of two sample types")
 }
 
 func TestRecordsContinuesAfterDamage(t *testing.T) {
@@ -283,7 +312,7 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 		"length, zstd as whole":   {profiletest.Zstd(t, slices.Concat(prefixed(small), huge, small)), "length of a record is 16777215"},
 		"samples of two bytes":    {prefixed(bomb), "takes about 240.0 MiB of memory, more than 16.0 MiB"},
 		"lists in lists":          {prefixed(deep), "nest deeper than 64 levels"},
-		"zstd that expands":       {profiletest.Zstd(t, make([]byte, 32<<20)), "more than 8.0 MiB"},
+		"zstd that expands":       {profiletest.Zstd(t, bytes.Repeat([]byte{2<<3 | 2, 0}, 16<<20)), "more than 8.0 MiB"},
 		"JSON lists in lists":     {deepJSON, ""},
 		"JSON objects":            {line([]byte(`{"resourceProfiles":[` + strings.Repeat("{},", 1<<20) + "{}]}")), "takes about"},
 		"folded stacks":           {[]byte(strings.Repeat("a;b 1\n", 1<<17)), "takes about"},

@@ -37,7 +37,11 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 		}
 		return (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(r.Data)
 	case Folded:
-		return (&foldedtranslator.Unmarshaler{}).UnmarshalProfiles(r.Data)
+		pd, err := (&foldedtranslator.Unmarshaler{}).UnmarshalProfiles(r.Data)
+		if err == nil {
+			setDelta(pd)
+		}
+		return pd, err
 	case Pprof:
 		return r.decodePprof(r.Data)
 	case legacyPprof:
@@ -45,6 +49,17 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 	default:
 		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(r.Data)
 	}
+}
+
+// setDelta says that the values of folded stacks, which have no time, were counted during an interval: such
+// profiles are summed.
+func setDelta(pd pprofile.Profiles) {
+	dict := pd.Dictionary()
+	dict.StringTable().Append(temporality)
+	attribute := dict.AttributeTable().AppendEmpty()
+	attribute.SetKeyStrindex(int32(dict.StringTable().Len() - 1))
+	attribute.Value().SetStr("delta")
+	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).AttributeIndices().Append(int32(dict.AttributeTable().Len() - 1))
 }
 
 // Fits returns an *Error if work on the record that takes the given multiple of its decoded size
@@ -88,7 +103,7 @@ func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
 	}
 	p, err := profile.ParseData(r.Data)
 	if err != nil {
-		return pprofile.Profiles{}, fmt.Errorf("%w, and starts with %q", errUnknown, r.Data[:min(len(r.Data), 16)])
+		return pprofile.Profiles{}, unknown(r.Data)
 	}
 	var message bytes.Buffer
 	if err := p.WriteUncompressed(&message); err != nil {

@@ -53,7 +53,11 @@ var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 	jfrMagic  = []byte("FLR\x00")
+
+	bboltMagic = []byte{0xed, 0xda, 0x0c, 0xed} // 16 bytes after the start
 )
+
+const bboltMagicAt = 16
 
 var errJFR = errors.New("JFR recordings are not supported: convert it to pprof or folded stacks, for example with async-profiler's jfrconv")
 
@@ -88,8 +92,8 @@ func newZstdDecoder(from io.Reader, maxRecord int64) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(uint64(max(minWindow, min(maxRecord, 512<<20)))), zstd.WithDecoderMaxMemory(uint64(max(minWindow, maxRecord))))
 }
 
-// layoutOf recognizes the layout by the first bytes of the content. size is that of the
-// content, or 0 if it is not known.
+// layoutOf recognizes the layout by the first bytes of the content, and rejects what is no profile. size is
+// that of the content, or 0 if it is not known.
 func layoutOf(head []byte, size int64) (layout, error) {
 	switch first := bytes.TrimLeft(head, " \t\r\n"); {
 	case bytes.HasPrefix(head, jfrMagic):
@@ -102,8 +106,25 @@ func layoutOf(head []byte, size int64) (layout, error) {
 		return lines, nil
 	case isPrefixed(head, size):
 		return prefixed, nil
+	case len(head) > bboltMagicAt && bytes.HasPrefix(head[bboltMagicAt:], bboltMagic):
+		return single, errors.New("is a database, such as the file_storage extension writes, not a profile")
+	case len(head) > 0 && !isText(bytes.ToValidUTF8(head, nil)) && !startsMessage(head) && !isCPUProfile(head):
+		return single, unknown(head)
 	}
 	return single, nil
+}
+
+// startsMessage reports whether data starts with a protobuf field, which may be longer.
+func startsMessage(data []byte) bool {
+	fields := wire.New(data)
+	return (fields.Next() || errors.Is(fields.Err, wire.ErrTruncated)) && fields.Field > 0
+}
+
+// isCPUProfile reports whether data starts as a CPU profile of gperftools: with the words 0, 3 and 0 of 8 or 4
+// bytes.
+func isCPUProfile(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00")) ||
+		bytes.HasPrefix(data, []byte("\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00"))
 }
 
 // isPrefixed reports whether content starts with a length and a record of contrib's file exporter or
@@ -146,12 +167,11 @@ func encodingOf(record []byte) (Encoding, error) {
 	for fields.Next() {
 		otlp = otlp && fields.Type == wire.BytesType && (fields.Field == 1 || fields.Field == 2)
 	}
-	isMessage := fields.Err == nil
 	switch {
-	case !isMessage && bytes.HasPrefix(record, make([]byte, 4)):
-		return legacyPprof, nil // a CPU profile of gperftools starts with a word of zeros
-	case !isMessage:
-		return "", fmt.Errorf("%w, and starts with %q", errUnknown, record[:min(len(record), 16)])
+	case isCPUProfile(record):
+		return legacyPprof, nil
+	case fields.Err != nil:
+		return "", unknown(record)
 	case otlp:
 		return OTLPProto, nil
 	default:
@@ -159,7 +179,10 @@ func encodingOf(record []byte) (Encoding, error) {
 	}
 }
 
-var errUnknown = errors.New("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd")
+func unknown(data []byte) error {
+	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
+		data[:min(len(data), 16)])
+}
 
 // isText reports whether record is text; protobuf messages have control characters.
 func isText(record []byte) bool {

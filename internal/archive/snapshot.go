@@ -22,13 +22,15 @@ func Snapshot(dict pprofile.ProfilesDictionary, p pprofile.Profile) bool {
 		text(p.PeriodType().TypeStrindex()), p.DurationNano(), SnapshotSampleTypes)
 }
 
-// Temporality returns the attribute profile.temporality of p: delta, cumulative, instant or nothing.
+const temporality = "profile.temporality"
+
+// Temporality returns this attribute of p: delta, cumulative, instant or nothing.
 func Temporality(dict pprofile.ProfilesDictionary, p pprofile.Profile) string {
 	for _, i := range p.AttributeIndices().All() {
 		if i <= 0 || int(i) >= dict.AttributeTable().Len() {
 			continue
 		}
-		if a := dict.AttributeTable().At(int(i)); dictionary.Text(dict.StringTable(), a.KeyStrindex()) == "profile.temporality" {
+		if a := dict.AttributeTable().At(int(i)); dictionary.Text(dict.StringTable(), a.KeyStrindex()) == temporality {
 			return a.Value().AsString()
 		}
 	}
