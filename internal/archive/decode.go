@@ -77,7 +77,7 @@ func (r *Record) fits(multiple int64) error {
 	if n := int64(len(r.Data)); n <= small && n*maxPerByte*multiple <= r.options.maxDecoded() {
 		return nil
 	}
-	size, err := r.decodedSize()
+	size, err := r.DecodedSize()
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
 	return r.decodePprof(message.Bytes())
 }
 
-// decodedSize estimates the memory that the decoded record takes, before it is decoded. Of
-// pprofs the translator limits it.
-func (r *Record) decodedSize() (int64, error) {
+// DecodedSize estimates the memory that the decoded record takes, before it is decoded. Of
+// pprofs the translator limits it. The error concerns a record that cannot be decoded.
+func (r *Record) DecodedSize() (int64, error) {
 	const element = 128 // bytes of an object, at least
 	switch r.Encoding {
 	case OTLPProto:

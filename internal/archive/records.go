@@ -6,6 +6,7 @@ package archive
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -24,11 +25,16 @@ type Options struct {
 	// MaxMemory bounds the memory in bytes that reading takes: a record may have an eighth of it
 	// and take a quarter when it is decoded.
 	MaxMemory int64
+	// MaxRecord is the size in bytes that a record may have, if that is not an eighth of MaxMemory.
+	MaxRecord int64
 	// Progress is called with the number of bytes of files that were read; nil is none.
 	Progress func(n int)
 }
 
-func (o *Options) maxRecord() int64  { return min(o.MaxMemory/8, segment.MaxRecordSize) }
+func (o *Options) maxRecord() int64 {
+	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), segment.MaxRecordSize)
+}
+
 func (o *Options) maxDecoded() int64 { return o.MaxMemory / 4 }
 
 // Record is one payload of a file.
@@ -57,19 +63,39 @@ func (o *Options) Records(file File) iter.Seq2[*Record, error] {
 			return
 		}
 		defer func() { _ = from.Close() }()
-		r := &recordReader{options: o, path: file.Path, yield: yield}
-		if err := r.read(from, size); err != nil {
-			r.fail(err)
-		}
+		o.readAll(from, file.Path, size, yield)
 	}
+}
+
+// RecordsOf is Records of a regular file that is open, and that the caller closes. path is for
+// errors, and its name may say the format.
+func (o *Options) RecordsOf(file *os.File, path string) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		info, err := file.Stat()
+		if err != nil {
+			yield(nil, &Error{File: path, Err: withoutPath(err)})
+			return
+		}
+		o.readAll(o.counted(file), path, info.Size(), yield)
+	}
+}
+
+func (o *Options) readAll(from *countedFile, path string, size int64, yield func(*Record, error) bool) {
+	r := &recordReader{options: o, path: path, yield: yield}
+	if err := r.read(from, size); err != nil {
+		r.fail(err)
+	}
+}
+
+func (o *Options) counted(f *os.File) *countedFile {
+	return &countedFile{File: f, progress: o.Progress}
 }
 
 // open opens a file. An incomplete file may have been closed, and so renamed, after it was
 // found. size is negative for what is no regular file, such as a pipe.
 func (o *Options) open(path string) (*countedFile, int64, error) {
-	counted := func(f *os.File) *countedFile { return &countedFile{File: f, progress: o.Progress} }
 	if path == Stdin {
-		return counted(os.Stdin), -1, nil
+		return o.counted(os.Stdin), -1, nil
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && isPartial(path) {
@@ -83,9 +109,9 @@ func (o *Options) open(path string) (*countedFile, int64, error) {
 		return nil, 0, errors.Join(err, f.Close())
 	}
 	if !info.Mode().IsRegular() {
-		return counted(f), -1, nil
+		return o.counted(f), -1, nil
 	}
-	return counted(f), info.Size(), nil
+	return o.counted(f), info.Size(), nil
 }
 
 // withoutPath removes what Error repeats.

@@ -14,9 +14,14 @@ import (
 
 // Try takes the lock of the open file until it is closed. It returns false if another open
 // file has it. It succeeds without locking where flock is unsupported.
-func Try(f *os.File) (bool, error) {
+func Try(f *os.File) (bool, error) { return try(f, unix.LOCK_EX) }
+
+// TryShared is Try with a lock that other open files may share.
+func TryShared(f *os.File) (bool, error) { return try(f, unix.LOCK_SH) }
+
+func try(f *os.File, how int) (bool, error) {
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		switch {
 		case err == nil, errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOLCK):
 			return true, nil

@@ -1,0 +1,132 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfilereceiver
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// What happens to a file when all of it was read.
+const (
+	afterReadKeep   = "keep"
+	afterReadDelete = "delete"
+	afterReadMove   = "move"
+)
+
+// Which files are read at the first start.
+const (
+	startAtBeginning = "beginning"
+	startAtEnd       = "end"
+)
+
+const (
+	minInFlight    = 4 * bytesize.MiB
+	maxConcurrency = 1000
+)
+
+// Config of the receiver.
+type Config struct {
+	Watch filewatch.Config `mapstructure:",squash"`
+
+	// StartAt says whether files that exist at the first start are read: beginning reads them, end
+	// skips them.
+	StartAt string `mapstructure:"start_at"`
+
+	// AfterRead says what happens to a file when the next consumer has accepted or permanently
+	// rejected each of its records: keep, delete, or move to MoveTo.
+	AfterRead string `mapstructure:"after_read"`
+
+	// MoveTo is the directory for AfterRead move, on the same file system. Files keep their path below
+	// the fixed part of the glob.
+	MoveTo string `mapstructure:"move_to"`
+
+	// Rejected keeps what the next consumer rejected permanently, and damaged files.
+	Rejected RejectedConfig `mapstructure:"rejected"`
+
+	// Concurrency is how many records are sent at a time. A record that is retried is one of them.
+	Concurrency int `mapstructure:"concurrency"`
+
+	// MaxInFlight limits the memory of the records that are read or sent. The bytes of one record may
+	// take an eighth of it, its Profiles in memory three quarters. A share is that of the memory limit of
+	// the process. Default: 25%.
+	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+
+	// RetryOnFailure says how long to wait after a retryable error. Retries have no end.
+	RetryOnFailure RetryConfig `mapstructure:"retry_on_failure"`
+
+	// Once stops the Collector when all files that match were read.
+	Once bool `mapstructure:"once"`
+}
+
+// RejectedConfig says where rejected records are kept.
+type RejectedConfig struct {
+	// Directory is where each rejected record gets a file of its own. Damaged files are moved there as
+	// a whole, with AfterRead delete and move: it must be on the same file system. Required for
+	// AfterRead delete.
+	Directory string `mapstructure:"directory"`
+
+	// MaxTotalSize is the most that the files in Directory may take. The oldest are removed, logged and
+	// counted. 0 is no limit.
+	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
+}
+
+// RetryConfig is the exponential backoff of a record.
+type RetryConfig struct {
+	// InitialInterval is the wait before the first retry.
+	InitialInterval time.Duration `mapstructure:"initial_interval"`
+	// MaxInterval is the longest wait between two attempts.
+	MaxInterval time.Duration `mapstructure:"max_interval"`
+}
+
+var (
+	_ confmap.Unmarshaler = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+)
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		Watch:          filewatch.Config{PollInterval: time.Second},
+		StartAt:        startAtBeginning,
+		AfterRead:      afterReadKeep,
+		Rejected:       RejectedConfig{MaxTotalSize: 256 * bytesize.MiB},
+		Concurrency:    4,
+		MaxInFlight:    max(bytesize.MemoryLimit()/4, minInFlight),
+		RetryOnFailure: RetryConfig{InitialInterval: time.Second, MaxInterval: 30 * time.Second},
+	}
+}
+
+// Unmarshal reads the configuration strictly.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// Validate checks all keys.
+func (c *Config) Validate() error {
+	var checks strictconfig.Checks
+	oneOf := func(key, value string, allowed ...string) {
+		checks.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
+	}
+	c.Watch.Check(&checks)
+	oneOf("start_at", c.StartAt, startAtBeginning, startAtEnd)
+	oneOf("after_read", c.AfterRead, afterReadKeep, afterReadDelete, afterReadMove)
+	checks.That(c.AfterRead != afterReadMove || c.MoveTo != "", "move_to", c.MoveTo, "a directory, as after_read is move")
+	checks.That(c.AfterRead == afterReadMove || c.MoveTo == "", "move_to", c.MoveTo, "empty unless after_read is move")
+	checks.That(c.AfterRead != afterReadDelete || c.Rejected.Directory != "", "rejected::directory", c.Rejected.Directory,
+		"a directory, as after_read is delete: rejected records are kept there")
+	checks.That(c.Rejected.MaxTotalSize >= 0, "rejected::max_total_size", c.Rejected.MaxTotalSize, "0 (no limit) or more")
+	checks.That(c.Concurrency >= 1 && c.Concurrency <= maxConcurrency, "concurrency", c.Concurrency, "between 1 and %d", maxConcurrency)
+	checks.That(c.MaxInFlight >= minInFlight && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight, "at least %v and at most %v", minInFlight, bytesize.TiB)
+	retry := c.RetryOnFailure
+	checks.That(retry.InitialInterval >= time.Millisecond, "retry_on_failure::initial_interval", retry.InitialInterval, "at least 1ms")
+	checks.That(retry.MaxInterval >= retry.InitialInterval, "retry_on_failure::max_interval", retry.MaxInterval,
+		"at least initial_interval (%v)", retry.InitialInterval)
+	return checks.Err()
+}

@@ -1,0 +1,241 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfilereceiver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
+)
+
+// progress is which records of a file need not be sent again, by number.
+type progress struct {
+	Through int   `json:"through"`          // all up to this one
+	Beyond  []int `json:"beyond,omitempty"` // and these, sorted
+}
+
+func (p *progress) has(number int) bool {
+	_, found := slices.BinarySearch(p.Beyond, number)
+	return number <= p.Through || found
+}
+
+func (p *progress) add(number int) {
+	if p.has(number) {
+		return
+	}
+	place, _ := slices.BinarySearch(p.Beyond, number)
+	p.Beyond = slices.Insert(p.Beyond, place, number)
+	for len(p.Beyond) > 0 && p.Beyond[0] == p.Through+1 {
+		p.Through++
+		p.Beyond = p.Beyond[1:]
+	}
+}
+
+// fileInHand is a file that is read, or that has records in hand.
+type fileInHand struct {
+	*filewatch.File
+	opened *os.File // holds the shared lock
+
+	mu          sync.Mutex
+	progress    progress
+	users       int   // records in hand, and 1 while the file is read
+	damages     int   // parts that cannot be read
+	failed      error // the file must be read again
+	interrupted bool  // by Shutdown
+}
+
+// read reads a file and starts to send its records.
+func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
+	f, err := r.open(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.missing(file)
+		return
+	case err != nil:
+		if !errors.Is(err, filewatch.ErrChanged) {
+			r.telemetry.countFile(fileUnreadable)
+		}
+		r.done(file, err)
+		return
+	}
+	defer r.release(ctx, f)
+	for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
+		if _, system := errors.AsType[syscall.Errno](err); system {
+			f.fail(err)
+			return
+		}
+		if err != nil {
+			r.damaged(f, err)
+			continue
+		}
+		f.mu.Lock()
+		sent := f.progress.has(record.Number)
+		f.mu.Unlock()
+		if !sent && !r.startSend(ctx, f, record) {
+			return
+		}
+	}
+}
+
+// open opens and locks a file.
+func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {
+	opened, err := file.Open()
+	if err != nil {
+		return nil, err
+	}
+	locked, err := filelock.TryShared(opened)
+	switch {
+	case err != nil:
+		err = &filewatch.RetryError{Err: err}
+	case !locked: // the exporter still closes the file, or already removes it
+		err = filewatch.ErrChanged
+	default:
+		err = file.Unchanged(opened)
+	}
+	if err != nil {
+		_ = opened.Close()
+		return nil, err
+	}
+	f := &fileInHand{File: file, opened: opened, users: 1}
+	if stored := r.watcher.Progress(file); stored != nil {
+		if err := json.Unmarshal(stored, &f.progress); err != nil {
+			r.logger.Warn("Cannot load file checkpoints; re-reading files without one", zap.String("path", f.Path), zap.Error(err))
+			f.progress = progress{}
+		}
+	}
+	return f, nil
+}
+
+// damaged notes a part of the file that cannot be read.
+func (r *fileReceiver) damaged(f *fileInHand, err error) {
+	r.logger.Error("Cannot read a part of the file; sending the rest", zap.String("path", f.Path), zap.Error(err))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.damages++
+}
+
+func (f *fileInHand) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = err
+}
+
+// settle notes that a record need not be sent again, and stores that unless release follows, which
+// ends the file.
+func (r *fileReceiver) settle(ctx context.Context, f *fileInHand, number int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.progress.add(number)
+	if f.users > 1 || f.interrupted {
+		r.saveProgress(ctx, f)
+	}
+}
+
+func (r *fileReceiver) saveProgress(ctx context.Context, f *fileInHand) {
+	stored, err := json.Marshal(f.progress)
+	if err != nil {
+		panic(err) // it has numbers only
+	}
+	r.watcher.SaveProgress(ctx, f.File, stored)
+}
+
+func (f *fileInHand) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.users++
+}
+
+func (f *fileInHand) interrupt() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.interrupted = true
+}
+
+// release ends one use of the file. After the last one, each record was settled, unless there was an
+// error or Shutdown.
+func (r *fileReceiver) release(ctx context.Context, f *fileInHand) {
+	f.mu.Lock()
+	f.users--
+	last := f.users == 0
+	f.mu.Unlock()
+	if !last {
+		return
+	}
+	defer func() { _ = f.opened.Close() }() // only now: retention would count it as not sent
+	if f.interrupted {
+		return
+	}
+	outcome, err := fileSuccess, f.failed
+	if err == nil {
+		err = r.afterRead(f)
+	}
+	switch {
+	case err != nil && !errors.Is(err, filewatch.ErrRemoved):
+		outcome, err = fileUnreadable, &filewatch.RetryError{Err: err}
+		r.saveProgress(ctx, f)
+	case f.damages > 0:
+		outcome = fileDamaged
+	}
+	r.telemetry.countFile(outcome)
+	r.done(f.File, err)
+}
+
+// afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it is gone. A damaged
+// file is never deleted.
+func (r *fileReceiver) afterRead(f *fileInHand) error {
+	switch {
+	case f.damages > 0 && r.config.AfterRead != afterReadKeep && r.config.Rejected.Directory != "":
+		to, err := move(f.File, r.config.Rejected.Directory)
+		if errors.Is(err, filewatch.ErrRemoved) {
+			r.logger.Error("Moved damaged file", zap.String("path", f.Path), zap.String("to", to), zap.Int("damaged_places", f.damages))
+		}
+		return err
+	case r.config.AfterRead == afterReadDelete:
+		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		_ = os.Remove(f.Path + archive.IndexSuffix) // it may have none
+		return filewatch.ErrRemoved
+	case r.config.AfterRead == afterReadMove:
+		_, err := move(f.File, r.config.MoveTo)
+		return err
+	}
+	return nil
+}
+
+// move moves a file and its index below a directory, never over another file. The error is
+// ErrRemoved if it succeeds.
+func move(file *filewatch.File, directory string) (to string, err error) {
+	path := filepath.Join(directory, file.Relative())
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	to = path
+	for n := 1; ; n++ {
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+		to = fmt.Sprintf("%s.%d", path, n)
+	}
+	if err := os.Rename(file.Path, to); err != nil {
+		return "", err
+	}
+	_ = os.Rename(file.Path+archive.IndexSuffix, to+archive.IndexSuffix) // it may have none
+	return to, filewatch.ErrRemoved
+}

@@ -1,0 +1,318 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfilereceiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadatatest"
+)
+
+const patience = 30 * time.Second
+
+// number is the attribute by which a test knows a payload again.
+const number = "test.number"
+
+func payload(t *testing.T, n int) pprofile.Profiles {
+	t.Helper()
+	pd := profiletest.Small(t)
+	pd.ResourceProfiles().At(0).Resource().Attributes().PutInt(number, int64(n))
+	return pd
+}
+
+func numberOf(pd pprofile.Profiles) int {
+	if pd.ResourceProfiles().Len() == 0 {
+		return 0
+	}
+	n, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get(number)
+	return int(n.Int())
+}
+
+func message(t *testing.T, n int) []byte {
+	t.Helper()
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payload(t, n))
+	require.NoError(t, err)
+	return data
+}
+
+func prefixed(messages ...[]byte) (file []byte) {
+	for _, m := range messages {
+		file = append(binary.BigEndian.AppendUint32(file, uint32(len(m))), m...)
+	}
+	return file
+}
+
+// writeRecords writes one file as the exporter does, and returns its path.
+func writeRecords(t *testing.T, dir string, format segment.Format, numbers ...int) (path string) {
+	t.Helper()
+	w, err := segment.OpenWriter(segment.Options{
+		Directory: dir, Format: format, MaxOpen: 1, Rotation: segment.Rotation{MaxRecords: len(numbers)},
+		RecordWritten: func(_, _ int64) {}, FileClosed: func(f segment.ClosedFile) { path = f.Path },
+		Failed: func(err error) { require.NoError(t, err) },
+	})
+	require.NoError(t, err)
+	for _, n := range numbers {
+		data := message(t, n)
+		if format.Content == segment.OTLPJSON {
+			data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(payload(t, n))
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Append(segment.Record{Data: data}))
+	}
+	require.NoError(t, w.Close())
+	require.NotEmpty(t, path)
+	require.NoError(t, os.WriteFile(path+archive.IndexSuffix, []byte("{}"), 0o600))
+	return path
+}
+
+var zstd = segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd}
+
+// write writes a file that another program closed an hour ago.
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(path, old, old))
+}
+
+// next is a consumer that answers as a test wants.
+type next struct {
+	answer func(ctx context.Context, pd pprofile.Profiles) error // nil accepts
+
+	mu       sync.Mutex
+	accepted map[int]int // times, by number
+	order    []int       // accepted
+	inHand   int
+	most     int // in hand at a time
+}
+
+func (n *next) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (n *next) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) (err error) {
+	n.mu.Lock()
+	n.inHand++
+	n.most = max(n.most, n.inHand)
+	n.mu.Unlock()
+	which, answered := numberOf(pd), false
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.inHand--
+		if answered && err == nil {
+			if n.accepted == nil {
+				n.accepted = map[int]int{}
+			}
+			n.accepted[which]++
+			n.order = append(n.order, which)
+		}
+	}()
+	if n.answer != nil {
+		err = n.answer(ctx, pd)
+	}
+	answered = true
+	return err
+}
+
+func (n *next) got() map[int]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.accepted)
+}
+
+// once is what got returns if each number was accepted once.
+func once(numbers ...int) map[int]int {
+	all := map[int]int{}
+	for _, n := range numbers {
+		all[n] = 1
+	}
+	return all
+}
+
+// testReceiver is a receiver under test with its telemetry and logs.
+type testReceiver struct {
+	*fileReceiver
+	t         *testing.T
+	telemetry *componenttest.Telemetry
+	logs      *observer.ObservedLogs
+}
+
+func loadConfig(yaml string) (*Config, error) {
+	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+	if err != nil {
+		return nil, err
+	}
+	conf, err := raw.AsConf()
+	if err != nil {
+		return nil, err
+	}
+	cfg := createDefaultConfig().(*Config)
+	if err := conf.Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
+}
+
+// fast makes all waits of a test short.
+const fast = "\npoll_interval: 10ms\nretry_on_failure: {initial_interval: 1ms, max_interval: 5ms}\nmax_in_flight: 64MiB\n"
+
+// start starts a receiver, and shuts it down when the test ends.
+func start(t *testing.T, yaml string, n *next, host component.Host) *testReceiver {
+	t.Helper()
+	if host == nil {
+		host = componenttest.NewNopHost()
+	}
+	return startConfig(t, yaml+fast, n, host)
+}
+
+func startConfig(t *testing.T, yaml string, n *next, host component.Host) *testReceiver {
+	t.Helper()
+	cfg, err := loadConfig(yaml)
+	require.NoError(t, err)
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
+	set := metadatatest.NewSettings(telemetry)
+	core, logs := observer.New(zapcore.DebugLevel)
+	set.Logger = zap.New(core)
+	r, err := newReceiver(set, cfg, n)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), host))
+	t.Cleanup(func() { assert.NoError(t, r.Shutdown(context.Background())) })
+	return &testReceiver{fileReceiver: r, t: t, telemetry: telemetry, logs: logs}
+}
+
+// await waits until the consumer has accepted each of these once, and nothing waits any more.
+func (r *testReceiver) await(n *next, numbers ...int) {
+	r.t.Helper()
+	require.EventuallyWithT(r.t, func(c *assert.CollectT) {
+		assert.Equal(c, once(numbers...), n.got())
+		assert.Zero(c, r.queue.waiting().files)
+	}, patience, time.Millisecond)
+}
+
+func (r *testReceiver) awaitLog(message string) observer.LoggedEntry {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool { return r.logs.FilterMessage(message).Len() > 0 }, patience, time.Millisecond, message)
+	return r.logs.FilterMessage(message).All()[0]
+}
+
+// counts returns a metric by the value of outcome.
+func (r *testReceiver) counts(name string) map[string]int64 {
+	r.t.Helper()
+	return profiletest.MetricsBy(r.t, r.telemetry, "otelcol_receiver_profiles_file_"+name, "outcome")[""]
+}
+
+// filesIn returns the names of the files below a directory.
+func filesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	found, failed := archive.Find([]string{dir})
+	require.Empty(t, failed)
+	for _, file := range found {
+		relative, err := filepath.Rel(dir, file.Path)
+		require.NoError(t, err)
+		names = append(names, relative)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// numbersIn returns the numbers of the payloads in a directory.
+func numbersIn(t *testing.T, dir string) (numbers []int) {
+	t.Helper()
+	found, _ := archive.Find([]string{dir})
+	options := archive.Options{MaxMemory: 1 << 30}
+	for _, file := range found {
+		for record, err := range options.Records(file) {
+			require.NoError(t, err)
+			pd, err := record.Profiles()
+			require.NoError(t, err)
+			numbers = append(numbers, numberOf(pd))
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// host has a storage extension in memory.
+type host struct {
+	component.Component
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+var storageID = component.MustNewID("file_storage")
+
+func (h *host) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{storageID: h}
+}
+
+func (h *host) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return h, nil
+}
+
+func (h *host) Get(_ context.Context, key string) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kept[key], nil
+}
+
+func (h *host) Set(_ context.Context, key string, value []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.kept == nil {
+		h.kept = map[string][]byte{}
+	}
+	h.kept[key] = bytes.Clone(value)
+	return nil
+}
+
+func (h *host) Batch(ctx context.Context, operations ...*storage.Operation) (err error) {
+	for _, operation := range operations {
+		operation.Value, err = h.Get(ctx, operation.Key)
+	}
+	return err
+}
+
+func (h *host) Delete(context.Context, string) error { return errors.ErrUnsupported }
+func (h *host) Close(context.Context) error          { return nil }
+
+var _ storage.Extension = (*host)(nil)
+
+// settings are those of a receiver without telemetry.
+func settings() receiver.Settings { return receivertest.NewNopSettings(metadata.Type) }
+
+// startWith is start with another max_in_flight.
+func startWith(t *testing.T, yaml, inFlight string, n *next) *testReceiver {
+	t.Helper()
+	return startConfig(t, yaml+strings.Replace(fast, "64MiB", inFlight, 1), n, componenttest.NewNopHost())
+}

@@ -1,0 +1,433 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfilereceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+func TestReadsFilesOfAllFormats(t *testing.T) {
+	dir := t.TempDir()
+	n := 0
+	for _, content := range []segment.Content{segment.OTLPProto, segment.OTLPJSON} {
+		for _, compression := range []segment.Compression{segment.None, segment.Gzip, segment.Zstd} {
+			writeRecords(t, filepath.Join(dir, "ours"), segment.Format{Content: content, Compression: compression}, n+1, n+2)
+			n += 2
+		}
+	}
+	for _, compression := range []segment.Compression{segment.None, segment.Gzip, segment.Zstd} {
+		n++
+		writeRecords(t, filepath.Join(dir, "ours"), segment.Format{Content: segment.OTLPProto, Bare: true, Compression: compression}, n)
+	}
+	// contrib's, and bare messages of other programs.
+	write(t, filepath.Join(dir, "contrib.pb"), prefixed(message(t, n+1), message(t, n+2)))
+	write(t, filepath.Join(dir, "contrib.pb.zst"), prefixed(profiletest.Zstd(t, message(t, n+3)), profiletest.Zstd(t, message(t, n+4))))
+	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(payload(t, n+5))
+	require.NoError(t, err)
+	write(t, filepath.Join(dir, "contrib.json"), append(line, '\n'))
+	write(t, filepath.Join(dir, "async-profiler.otlp"), message(t, n+6))
+	write(t, filepath.Join(dir, "async-profiler.otlp.gz"), profiletest.Gzip(t, message(t, n+7)))
+	// These are not read.
+	write(t, filepath.Join(dir, "profiles-20260101T000000.000Z-000001.otlp.pb.partial"), prefixed(message(t, 99)))
+	write(t, filepath.Join(dir, "excluded", "file"), prefixed(message(t, 99)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "growing"), prefixed(message(t, 99)), 0o600))
+
+	var all []int
+	for i := range n + 7 {
+		all = append(all, i+1)
+	}
+	var next next
+	r := start(t, fmt.Sprintf("include: [%q]\nexclude: [%q, '**/*.index']", dir+"/**", dir+"/excluded/**"), &next, nil)
+	r.await(&next, all...)
+	assert.LessOrEqual(t, next.most, 4)
+	assert.Equal(t, map[string]int64{"success": 14}, r.counts("files"))
+	assert.Equal(t, map[string]int64{"accepted": int64(n + 7)}, r.counts("records"))
+}
+
+func TestFilesAreReadInTheOrderOfTime(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range []string{"c", "a", "b"} {
+		path := filepath.Join(dir, name)
+		write(t, path, prefixed(message(t, 2*i+1), message(t, 2*i+2)))
+		at := time.Now().Add(time.Duration(i-10) * time.Hour)
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	var next next
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1", dir+"/*"), &next, nil)
+	r.await(&next, 1, 2, 3, 4, 5, 6)
+	assert.Equal(t, []int{1, 2, 3, 4, 5, 6}, next.order)
+}
+
+// A record is sent until it is accepted, each time as it was read. One that waits holds up no others.
+func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
+	dir := t.TempDir()
+	var numbers []int
+	for i := range 20 {
+		numbers = append(numbers, i+1)
+		writeRecords(t, dir, zstd, i+1)
+	}
+	others := make(chan struct{})
+	var next next
+	next.answer = func(_ context.Context, pd pprofile.Profiles) error {
+		which, resources := numberOf(pd), pd.ResourceProfiles().Len()
+		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true }) // as a processor may
+		assert.Equal(t, 1, resources)
+		if which != 1 {
+			return nil
+		}
+		select {
+		case <-others:
+			return nil
+		default:
+			return errors.New("later")
+		}
+	}
+	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
+	require.Eventually(t, func() bool { return len(next.got()) == 19 && r.counts("records")["retried"] > 5 && r.queue.waiting().files == 1 }, patience, time.Millisecond)
+	close(others)
+	r.await(&next, numbers...)
+	assert.LessOrEqual(t, next.most, 4)
+	assert.Equal(t, 1, r.logs.FilterMessage("Record was not accepted; will retry").FilterLevelExact(1).Len())
+	profiletest.Injected(t, "1 record that is retried beside 19 others")
+}
+
+// While the next consumer is away, no more than concurrency records are in hand, and the backlog is
+// measured.
+func TestBacklogWhileTheNextConsumerIsAway(t *testing.T) {
+	dir := t.TempDir()
+	var numbers []int
+	for i := range 30 {
+		numbers = append(numbers, i+1)
+		writeRecords(t, dir, zstd, i+1)
+	}
+	away := true
+	attempts := 0
+	var next next
+	next.answer = func(ctx context.Context, _ pprofile.Profiles) error {
+		next.mu.Lock()
+		defer next.mu.Unlock()
+		if !away {
+			return nil
+		}
+		attempts++
+		return errors.New("away")
+	}
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 2\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", t.TempDir()), &next, nil)
+	require.Eventually(t, func() bool {
+		next.mu.Lock()
+		defer next.mu.Unlock()
+		return r.queue.waiting().files == 30 && attempts > 6
+	}, patience, time.Millisecond)
+	waiting := r.queue.waiting()
+	assert.Greater(t, waiting.bytes, int64(30*100))
+	assert.False(t, waiting.oldest.IsZero())
+
+	// What retention removes meanwhile is counted.
+	names := filesIn(t, dir)
+	require.NoError(t, os.Remove(filepath.Join(dir, names[29])))
+	r.awaitLog("File was removed before it was read")
+	assert.EqualValues(t, 1, r.counts("files")["missing"])
+	next.mu.Lock()
+	away = false
+	next.mu.Unlock()
+	r.await(&next, numbers[:29]...)
+	assert.LessOrEqual(t, next.most, 2)
+	assert.Empty(t, filesIn(t, dir))
+}
+
+// What the next consumer rejects permanently is kept, and can be sent again from there.
+func TestRejectedRecordsAreKept(t *testing.T) {
+	dir, rejected := t.TempDir(), filepath.Join(t.TempDir(), "rejected")
+	path := writeRecords(t, dir, zstd, 1, 2, 3)
+	writeRecords(t, dir, segment.Format{Content: segment.OTLPJSON}, 4, 5)
+	next := next{answer: func(_ context.Context, pd pprofile.Profiles) error {
+		switch numberOf(pd) {
+		case 2, 4:
+			return consumererror.NewPermanent(errors.New("unknown service"))
+		case 5:
+			panic("of a component")
+		}
+		return nil
+	}}
+	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.otlp.*", rejected), &next, nil)
+	r.await(&next, 1, 3)
+	assert.Empty(t, filesIn(t, dir))
+	assert.Equal(t, []int{2, 4, 5}, numbersIn(t, rejected))
+	assert.Equal(t, 3, r.logs.FilterMessage("Rejected record permanently").Len())
+	assert.Equal(t, 1, r.logs.FilterField(zap.String("path", path)).FilterField(zap.Int("record", 2)).Len())
+	assert.Equal(t, map[string]int64{"accepted": 2, "rejected": 3}, r.counts("records"))
+
+	accepting := new(acceptAll)
+	start(t, fmt.Sprintf("include: [%q]", rejected+"/*"), &accepting.next, nil).await(&accepting.next, 2, 4, 5)
+}
+
+type acceptAll struct{ next }
+
+// A record is not settled before it is on the disk.
+func TestRejectedRecordWaitsForSpace(t *testing.T) {
+	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	writeRecords(t, dir, zstd, 1)
+	write(t, blocked, []byte("not a directory"))
+	next := next{answer: func(context.Context, pprofile.Profiles) error { return consumererror.NewPermanent(errors.New("no")) }}
+	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", blocked), &next, nil)
+	r.awaitLog("Record was not accepted; will retry")
+	assert.Len(t, filesIn(t, dir), 1)
+	require.NoError(t, os.Remove(blocked))
+	r.awaitLog("Rejected record permanently")
+	assert.Equal(t, []int{1}, numbersIn(t, blocked))
+}
+
+// The rejected directory is bounded.
+func TestRejectedDirectoryIsBounded(t *testing.T) {
+	dir, rejected := t.TempDir(), t.TempDir()
+	writeRecords(t, dir, zstd, 1, 2, 3, 4)
+	next := next{answer: func(context.Context, pprofile.Profiles) error { return consumererror.NewPermanent(errors.New("no")) }}
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q, max_total_size: 1KB}", dir+"/*.zst", rejected), &next, nil)
+	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
+	removed := r.logs.FilterMessage("Removed rejected file: max_total_size is reached").Len()
+	assert.Positive(t, removed)
+	assert.Len(t, filesIn(t, rejected), 4-removed)
+}
+
+// After a partial error only what was not accepted is sent again, or rejected.
+func TestPartialErrors(t *testing.T) {
+	dir, rejected := t.TempDir(), t.TempDir()
+	both := payload(t, 1)
+	payload(t, 2).ResourceProfiles().MoveAndAppendTo(both.ResourceProfiles())
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(both)
+	require.NoError(t, err)
+	write(t, filepath.Join(dir, "a"), data)
+	write(t, filepath.Join(dir, "b"), data)
+	var next next
+	next.answer = func(_ context.Context, pd pprofile.Profiles) error {
+		if pd.ResourceProfiles().Len() != 2 {
+			if len(next.order) > 0 { // of the second file
+				return consumererror.NewPermanent(errors.New("the rest, never"))
+			}
+			return nil
+		}
+		rest := pprofile.NewProfiles()
+		pd.CopyTo(rest)
+		rest.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+			n, _ := rp.Resource().Attributes().Get(number)
+			return n.Int() == 1
+		})
+		return xconsumererror.NewProfiles(errors.New("the second, later"), rest)
+	}
+	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected), &next, nil)
+	r.await(&next, 2)
+	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
+	assert.Equal(t, []int{2}, numbersIn(t, rejected))
+}
+
+// A damaged file is named, its rest is sent, and it is kept.
+func TestDamagedFilesAreKept(t *testing.T) {
+	for _, afterRead := range []string{"after_read: delete", "{after_read: move, move_to: /nowhere}", ""} {
+		dir, rejected := t.TempDir(), t.TempDir()
+		path := writeRecords(t, filepath.Join(dir, "checkout"), zstd, 1, 2, 3)
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		second := bytes.Index(whole[4:], []byte{0x28, 0xb5, 0x2f, 0xfd}) + 4
+		whole[second+40] ^= 0xff
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+		write(t, filepath.Join(dir, "cpu.pb.gz"), profiletest.Gzip(t, []byte("no profile\x01")))
+
+		var next next
+		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*[bt]*", strings.NewReplacer("{", "", "}", "", ", ", "\n").Replace(afterRead), rejected), &next, nil)
+		r.await(&next, 1, 3)
+		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 2 }, patience, time.Millisecond)
+		entries := r.logs.FilterMessage("Cannot read a part of the file; sending the rest").All()
+		require.Len(t, entries, 2)
+		assert.Contains(t, fmt.Sprint(entries[0].ContextMap(), entries[1].ContextMap()), "record 2 at byte")
+		if afterRead == "" {
+			assert.Len(t, filesIn(t, dir), 2)
+			continue
+		}
+		assert.Empty(t, filesIn(t, dir))
+		kept, err := os.ReadFile(filepath.Join(rejected, "checkout", filepath.Base(path)))
+		require.NoError(t, err)
+		assert.Equal(t, whole, kept)
+		assert.Contains(t, filesIn(t, rejected), "cpu.pb.gz")
+	}
+}
+
+// A record that is larger than the memory is not decoded, and its file is kept.
+func TestRecordLargerThanTheMemory(t *testing.T) {
+	dir, rejected := t.TempDir(), t.TempDir()
+	huge := payload(t, 1)
+	for i := range 100_000 {
+		huge.Dictionary().StringTable().Append(fmt.Sprint("string ", i))
+		huge.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty()
+	}
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(huge)
+	require.NoError(t, err)
+	for name, limit := range map[string]string{"bytes": "4MiB", "memory": "16MiB"} {
+		write(t, filepath.Join(dir, name), prefixed(data, message(t, 2)))
+		var next next
+		cfg := fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected)
+		if limit == "4MiB" {
+			cfg += "\nconcurrency: 1"
+		}
+		r := startWith(t, cfg, limit, &next)
+		require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
+		assert.NotContains(t, next.got(), 1)
+		assert.Contains(t, filesIn(t, rejected), name)
+		r.awaitLog("Cannot read a part of the file; sending the rest")
+	}
+}
+
+func TestAfterRead(t *testing.T) {
+	for _, test := range []struct {
+		yaml        string
+		left, moved int
+	}{
+		{"", 1, 0}, {"after_read: delete", 0, 0}, {"after_read: move\nmove_to: %q", 0, 1},
+	} {
+		dir, to := t.TempDir(), t.TempDir()
+		path := writeRecords(t, filepath.Join(dir, "checkout"), zstd, 1, 2)
+		if strings.Contains(test.yaml, "%q") {
+			test.yaml = fmt.Sprintf(test.yaml, dir+"/done") // within the globs
+			to = dir + "/done"
+		}
+		var next next
+		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*.zst", test.yaml, t.TempDir()), &next, nil)
+		r.await(&next, 1, 2)
+		require.NoError(t, r.Shutdown(t.Context()))
+		_, err := os.Stat(path)
+		assert.Equal(t, test.left == 0, os.IsNotExist(err), test.yaml)
+		_, err = os.Stat(path + ".index")
+		assert.Equal(t, test.left == 0, os.IsNotExist(err), test.yaml)
+		if test.moved > 0 {
+			assert.Equal(t, []string{filepath.Join("checkout", filepath.Base(path))}, filesIn(t, to))
+			assert.FileExists(t, filepath.Join(to, "checkout", filepath.Base(path)+".index"))
+		}
+	}
+}
+
+// If a file cannot be moved, nothing of it is sent again until it can.
+func TestFileThatCannotBeMoved(t *testing.T) {
+	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	path := writeRecords(t, dir, zstd, 1, 2)
+	write(t, blocked, []byte("not a directory"))
+	var next next
+	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: move\nmove_to: %q", dir+"/*.zst", blocked), &next, nil)
+	r.awaitLog("Cannot process file")
+	assert.FileExists(t, path)
+	require.NoError(t, os.Remove(blocked))
+	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
+	r.await(&next, 1, 2)
+}
+
+// A shutdown cancels calls of the next consumer. After a restart, the receiver sends what was not
+// accepted, also of a file of which later records were.
+func TestRestartSendsTheRest(t *testing.T) {
+	dir, h := t.TempDir(), &host{}
+	writeRecords(t, dir, zstd, 1, 2, 3, 4, 5, 6)
+	writeRecords(t, dir, zstd, 7)
+	var first, second next
+	first.answer = func(ctx context.Context, pd pprofile.Profiles) error {
+		switch numberOf(pd) {
+		case 2, 5:
+			<-ctx.Done()
+			return ctx.Err()
+		case 6:
+			return errors.New("later")
+		}
+		return nil
+	}
+	yaml := fmt.Sprintf("include: [%q]\nstorage: file_storage", dir+"/*.zst")
+	r := start(t, yaml, &first, h)
+	require.Eventually(t, func() bool { return len(first.got()) == 4 }, patience, time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	assert.Equal(t, once(1, 3, 4, 7), first.got())
+	r = start(t, yaml, &second, h)
+	r.await(&second, 2, 5, 6)
+	require.NoError(t, r.Shutdown(t.Context()))
+
+	var third next
+	r = start(t, yaml, &third, h)
+	require.Eventually(t, func() bool { return r.logs.FilterMessage("Read all files").Len() > 0 }, patience, time.Millisecond)
+	assert.Empty(t, third.got())
+}
+
+// A file that the exporter still closes, or that retention removes, is locked.
+func TestLockedFileIsReadLater(t *testing.T) {
+	dir := t.TempDir()
+	path := writeRecords(t, dir, zstd, 1)
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	var next next
+	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
+	writeRecords(t, dir, zstd, 2)
+	require.Eventually(t, func() bool { return len(next.got()) == 1 }, patience, time.Millisecond)
+	require.NoError(t, f.Close())
+	r.await(&next, 1, 2)
+}
+
+func TestStartAtEndSkipsExistingFiles(t *testing.T) {
+	dir := t.TempDir()
+	writeRecords(t, dir, zstd, 1)
+	var next next
+	r := start(t, fmt.Sprintf("include: [%q]\nstart_at: end", dir+"/*.zst"), &next, nil)
+	r.awaitLog("Read all files")
+	writeRecords(t, dir, zstd, 2)
+	r.await(&next, 2)
+}
+
+// once ends the Collector in order when all files were read.
+func TestOnceStopsTheCollector(t *testing.T) {
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	defer signal.Stop(terminated)
+	dir := t.TempDir()
+	writeRecords(t, dir, zstd, 1, 2, 3)
+	var next next
+	r := start(t, fmt.Sprintf("include: [%q]\nonce: true", dir+"/*.zst"), &next, nil)
+	<-terminated
+	r.await(&next, 1, 2, 3)
+	entry := r.awaitLog("Read all files")
+	assert.Equal(t, map[string]any{"files": int64(1), "damaged_files": int64(0), "records": int64(3), "rejected_records": int64(0)}, entry.ContextMap())
+}
+
+func TestShutdownBeforeStart(t *testing.T) {
+	cfg, err := loadConfig("include: [/x/*]" + fast)
+	require.NoError(t, err)
+	r, err := newReceiver(settings(), cfg, &next{})
+	require.NoError(t, err)
+	require.NoError(t, r.Shutdown(t.Context()))
+}
+
+func TestProgressOfRecords(t *testing.T) {
+	var p progress
+	for _, n := range []int{5, 2, 3, 2} {
+		p.add(n)
+	}
+	assert.Equal(t, progress{Beyond: []int{2, 3, 5}}, p)
+	p.add(1)
+	assert.Equal(t, progress{Through: 3, Beyond: []int{5}}, p)
+	for n, want := range map[int]bool{1: true, 3: true, 4: false, 5: true, 6: false} {
+		assert.Equal(t, want, p.has(n), n)
+	}
+}

@@ -1,0 +1,84 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfilereceiver
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// rejected writes rejected records into files of the exporter's format, one record in each.
+type rejected struct {
+	config    RejectedConfig
+	logger    *zap.Logger
+	telemetry *telemetry
+
+	mu     sync.Mutex
+	writer *segment.Writer // nil before the first record
+}
+
+// keep returns nil when the record is on the disk, or if there is no directory.
+func (k *rejected) keep(record *archive.Record) error {
+	if k.config.Directory == "" {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.writer == nil {
+		writer, err := segment.OpenWriter(k.options())
+		if err != nil {
+			return err
+		}
+		k.writer = writer
+	}
+	message := record.Data
+	if record.Encoding != archive.OTLPProto {
+		pd, err := record.Profiles()
+		if err != nil {
+			return err
+		}
+		if message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
+			return err
+		}
+	}
+	err := k.writer.Append(segment.Record{Data: message})
+	k.writer.Tick() // retries what a full disk left
+	k.writer.Maintain()
+	return err
+}
+
+func (k *rejected) options() segment.Options {
+	return segment.Options{
+		Directory:     k.config.Directory,
+		Format:        segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
+		Rotation:      segment.Rotation{MaxRecords: 1},
+		Sync:          segment.SyncRecord,
+		MaxOpen:       1,
+		Retention:     segment.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
+		RecordWritten: func(_, _ int64) {},
+		FileClosed:    func(segment.ClosedFile) {},
+		FileRecovered: func(segment.RecoveredFile) {},
+		FileRemoved: func(path string, size int64) {
+			k.telemetry.countRemovedRejected()
+			k.logger.Warn("Removed rejected file: max_total_size is reached", zap.String("path", path), zap.Int64("bytes", size))
+		},
+		Failed: func(err error) {
+			k.logger.Warn("Cannot write to the rejected directory; will retry", zap.Error(err))
+		},
+	}
+}
+
+func (k *rejected) close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.writer == nil {
+		return nil
+	}
+	return k.writer.Close()
+}
