@@ -202,6 +202,10 @@ var quick = map[string][]string{
 		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
 		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
 	},
+	"replay.yaml": {
+		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
+		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
+	},
 	"splunk.yaml": {"--set=exporters.profiles_file.rotation.max_age=200ms"},
 	"kafka/from-kafka.yaml": {
 		"--set=exporters.profiles_file.rotation.max_age=200ms",

@@ -18,6 +18,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 	path := program(t)
 	for component, examples := range map[string]int{
 		"receiver/pprofreceiver":             5,
+		"receiver/profilesfilereceiver":      1,
 		"processor/profilesdedupprocessor":   3,
 		"exporter/profilesfileexporter":      1,
 		"extension/filestorageextension":     1,

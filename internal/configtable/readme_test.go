@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver"
 )
 
 var update = flag.Bool("update", false, "write the tables into the READMEs")
@@ -29,6 +30,7 @@ const (
 
 var components = map[string]component.Factory{
 	"receiver/pprofreceiver":             pprofreceiver.NewFactory(),
+	"receiver/profilesfilereceiver":      profilesfilereceiver.NewFactory(),
 	"processor/profilesdedupprocessor":   profilesdedupprocessor.NewFactory(),
 	"exporter/profilesfileexporter":      profilesfileexporter.NewFactory(),
 	"extension/profilesviewextension":    profilesviewextension.NewFactory(),

@@ -25,8 +25,7 @@ type Config struct {
 	// Exclude are globs of files to skip.
 	Exclude []string `mapstructure:"exclude"`
 
-	// PollInterval is the time between two searches for files. A non-empty file is read
-	// when it has not changed for that long.
+	// PollInterval is the time between two searches for files.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
 
 	// Storage is the storage extension for checkpoints of the files that were read. Without

@@ -38,8 +38,7 @@ const (
 type Config struct {
 	Watch filewatch.Config `mapstructure:",squash"`
 
-	// StartAt says whether files that exist at the first start are read: beginning reads them, end
-	// skips them.
+	// StartAt says whether files that exist at the first start are read (beginning) or skipped (end).
 	StartAt string `mapstructure:"start_at"`
 
 	// AfterRead says what happens to a file when the next consumer has accepted or permanently
@@ -71,11 +70,11 @@ type Config struct {
 // RejectedConfig says where rejected records are kept.
 type RejectedConfig struct {
 	// Directory is where each rejected record gets a file of its own. Damaged files are moved there as
-	// a whole, with AfterRead delete and move: it must be on the same file system. Required for
-	// AfterRead delete.
+	// a whole, with after_read delete and move: it must be on the same file system. Required for
+	// after_read delete.
 	Directory string `mapstructure:"directory"`
 
-	// MaxTotalSize is the most that the files in Directory may take. The oldest are removed, logged and
+	// MaxTotalSize is the most that the files in the directory may take. The oldest are removed, logged and
 	// counted. 0 is no limit.
 	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
 }
