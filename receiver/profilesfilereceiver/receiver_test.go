@@ -296,6 +296,7 @@ func TestRecordLargerThanTheMemory(t *testing.T) {
 		assert.NotContains(t, next.got(), 1)
 		assert.Contains(t, filesIn(t, rejected), name)
 		r.awaitLog("Cannot read a part of the file; sending the rest")
+		require.NoError(t, r.Shutdown(t.Context()))
 	}
 }
 
