@@ -51,16 +51,17 @@ func putAll(to, from pcommon.Map) {
 	}
 }
 
-// setServiceName adds a missing service.name, as OpenTelemetry's SDKs do.
-func setServiceName(resource pcommon.Map) {
+// setServiceName adds a missing service.name, as OpenTelemetry's SDKs do. It returns the name.
+func setServiceName(resource pcommon.Map) (name string, missing bool) {
 	if name, ok := resource.Get(AttributeServiceName); ok && name.AsString() != "" {
-		return
+		return name.AsString(), false
 	}
-	name := unknownService
+	name = unknownService
 	if executable, ok := resource.Get(attributeExecutableName); ok && executable.AsString() != "" {
 		name += ":" + executable.AsString()
 	}
 	resource.PutStr(AttributeServiceName, name)
+	return name, true
 }
 
 // setProfileAttributes sets temporality and ProfileAttributes of each Profile. It

@@ -57,7 +57,8 @@ type Payload struct {
 	// Profiles that it left out because they have no samples.
 	Transform func(pd pprofile.Profiles, bytes int) (pprofile.Profiles, int, error)
 
-	Resent bool // an earlier attempt was measured already
+	Sender string // in logs: the address, target or directory that it is from
+	Resent bool   // an earlier attempt was measured already
 
 	seen occurrences // of the request
 }
@@ -74,6 +75,7 @@ var ErrJFR = errors.New("a JFR recording, want a pprof profile")
 // Settings are those of an Ingester.
 type Settings struct {
 	Logger      *zap.Logger
+	Announce    bool                      // log services, and senders that state none
 	ObsReport   *receiverhelper.ObsReport // the collector's own telemetry of a receiver; nil for other components
 	ScopeName   string                    // of the scopes that it writes, and their version
 	Version     string
@@ -94,6 +96,8 @@ type Metrics struct {
 type Ingester struct {
 	settings Settings
 	next     xconsumer.Profiles
+
+	services, unnamed names // that were logged
 }
 
 // New returns an Ingester in front of the next consumer.
@@ -211,7 +215,10 @@ const transformWork = 2
 
 // Prepared is a translated payload that the next consumer has not got yet.
 type Prepared struct {
-	size     int // of the payload in bytes, decompressed
+	size     int    // of the payload in bytes, decompressed
+	sender   string // of the payload
+	service  string // its service.name
+	unnamed  bool   // nobody has stated that
 	profiles pprofile.Profiles
 	report   pproftranslator.Report
 	outside  int // timestamps outside the Profile
@@ -283,6 +290,7 @@ func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
 	if t.empty > 0 {
 		metrics.EmptyProfiles.Add(ctx, int64(t.empty), metrics.Attributes)
 	}
+	in.announce(t, samples)
 	return nil
 }
 
@@ -319,7 +327,7 @@ func (in *Ingester) Translate(p Payload, limit int, reserve func(bytes int64) er
 }
 
 func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) error) (t *Prepared, err error) {
-	t = &Prepared{}
+	t = &Prepared{sender: p.Sender}
 	body, decompressed := p.Data, int64(0) // bytes of p.Data, in addition to body
 	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
 		decompressed = bytes
@@ -346,30 +354,29 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 	if p.Arrived.IsZero() {
 		p.Arrived = time.Now()
 	}
-	if t.outside, err = in.describe(t.profiles, p); err != nil {
+	if err = in.describe(t, p); err != nil {
 		return t, err
 	}
 	return t, reserve(int64(t.report.Bytes))
 }
 
-// describe writes the sender's information to resources, scopes and Profiles. It returns how
-// many timestamps of samples are outside their Profile.
-func (in *Ingester) describe(pd pprofile.Profiles, p Payload) (outside int, err error) {
-	dictionary := pd.Dictionary()
-	renameAttributes(pd, p.AttributeNames)
-	for _, resourceProfiles := range pd.ResourceProfiles().All() {
+// describe writes the sender's information to resources, scopes and Profiles.
+func (in *Ingester) describe(t *Prepared, p Payload) error {
+	dictionary := t.profiles.Dictionary()
+	renameAttributes(t.profiles, p.AttributeNames)
+	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
 		resource := resourceProfiles.Resource().Attributes()
 		putAll(resource, p.Resource)
-		setServiceName(resource)
+		t.service, t.unnamed = setServiceName(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
 			n, err := in.describeScope(dictionary, resource, scopeProfiles, p)
 			if err != nil {
-				return 0, err
+				return err
 			}
-			outside += n
+			t.outside += n
 		}
 	}
-	return outside, nil
+	return nil
 }
 
 func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) (outside int, err error) {

@@ -104,7 +104,7 @@ func (c *Cursor) Next() bool {
 		c.Value = uint64(binary.LittleEndian.Uint32(c.Data[c.At:]))
 		c.At += 4
 	default:
-		c.Err = fmt.Errorf("wire type %d is unknown", c.Type)
+		c.Err = fmt.Errorf("not protobuf: wire type %d", c.Type)
 	}
 	return c.Err == nil
 }

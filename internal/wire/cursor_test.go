@@ -81,9 +81,9 @@ func TestNextStopsAtTheFirstError(t *testing.T) {
 		"bytes cut":     {[]byte{0x0a, 2, 1}, ErrTruncated.Error()},
 		"length cut":    {[]byte{0x0a}, ErrTruncated.Error()},
 		"length long":   {[]byte{0x0a, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, ErrTruncated.Error()},
-		"group":         {[]byte{0x0b, 0x0c}, "wire type 3 is unknown"},
-		"no such type":  {[]byte{0x0f, 0x00}, "wire type 7 is unknown"},
-		"second is bad": {[]byte{0x08, 1, 0x0e, 0}, "wire type 6 is unknown"},
+		"group":         {[]byte{0x0b, 0x0c}, "not protobuf: wire type 3"},
+		"no such type":  {[]byte{0x0f, 0x00}, "not protobuf: wire type 7"},
+		"second is bad": {[]byte{0x08, 1, 0x0e, 0}, "not protobuf: wire type 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := New(test.message)

@@ -61,6 +61,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		errs = append(errs, err)
 		return ingest.New(ingest.Settings{
 			Logger:    set.Logger,
+			Announce:  transport != "self",
 			ObsReport: obsreport,
 			ScopeName: metadata.ScopeName,
 			Version:   set.BuildInfo.Version,

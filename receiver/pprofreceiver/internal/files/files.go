@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -110,7 +111,11 @@ func New(set Settings, ingester *ingest.Ingester) (*Reader, error) {
 
 // Start starts to read.
 func (r *Reader) Start(ctx context.Context, host component.Host) error {
-	return r.Watcher.Start(ctx, host, r.ID)
+	if err := r.Watcher.Start(ctx, host, r.ID); err != nil {
+		return err
+	}
+	r.Logger.Info("Started reading files", zap.Strings("include", r.Config.Watch.Include), zap.Stringer("poll_interval", r.Config.Watch.PollInterval))
+	return nil
 }
 
 // handle ingests a file and counts the outcome, unless the next consumer rejected it
@@ -181,5 +186,6 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 		ProfileType: profileType,
 		Modified:    pcommon.NewTimestampFromTime(file.Modified),
 		Resent:      file.Resent,
+		Sender:      filepath.Dir(file.Path),
 	}, limit, held)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 
@@ -81,9 +82,11 @@ func (s *Server) prepare(r *Request, description int64, profiles []Profile) (all
 	}
 	r.reservation.Keep()
 	all.batch = s.ingester.NewBatch()
+	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
 	left, wasted := r.limit, int64(0)
 	for i := range profiles {
 		p := &profiles[i]
+		p.Sender = sender
 		if wasted > r.limit {
 			all.failures = append(all.failures, fmt.Errorf("%s: %w", p.Name, &pproftranslator.LimitError{
 				What: "decompressed size in bytes of the rejected profiles before it", Limit: r.limit,

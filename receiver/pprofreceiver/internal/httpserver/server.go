@@ -38,6 +38,8 @@ const (
 	abortTimeout = 2 * time.Second
 
 	otherPath = "other" // in metrics
+
+	reasonUnauthorized = "unauthorized"
 )
 
 // ContentEncodings are the supported values of Content-Encoding, as
@@ -85,6 +87,7 @@ type Server struct {
 	protocols []Protocol
 	ingester  *ingest.Ingester
 	logger    *zap.Logger
+	rejected  *rejectionLog
 
 	drainTimeout, abortTimeout time.Duration
 
@@ -108,6 +111,7 @@ func New(set Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server
 		protocols:    protocols,
 		ingester:     ingester,
 		logger:       set.Telemetry.Logger,
+		rejected:     newRejectionLog(set.Telemetry.Logger),
 		drainTimeout: drainTimeout,
 		abortTimeout: abortTimeout,
 	}
@@ -135,7 +139,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.http.BaseContext = func(net.Listener) context.Context { return base }
-	s.logger.Info("Started pprof HTTP server", zap.Stringer("endpoint", s.listener.Addr()))
+	s.logger.Info("Started pprof HTTP server", zap.Stringer("endpoint", s.listener.Addr()), zap.Strings("paths", s.paths()))
 	s.serving.Go(func() {
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(fmt.Errorf("server: serving endpoint %q: %w", config.NetAddr.Endpoint, err)))
@@ -150,6 +154,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.cancel == nil { // not started
 		return nil
 	}
+	defer s.rejected.stop()
 	defer s.cancel()
 	draining, stop := context.WithTimeout(ctx, s.drainTimeout)
 	defer stop()
@@ -198,14 +203,18 @@ func (s *Server) handler(p Protocol) http.Handler {
 	})
 }
 
+func (s *Server) paths() []string {
+	paths := make([]string, len(s.protocols))
+	for i := range s.protocols {
+		paths[i] = s.protocols[i].Path
+	}
+	return paths
+}
+
 // serve writes the response of success, or returns an error and writes nothing.
 func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error {
 	if p.Read == nil {
-		paths := make([]string, len(s.protocols))
-		for i := range s.protocols {
-			paths[i] = s.protocols[i].Path
-		}
-		return &Rejection{status: http.StatusNotFound, reason: "not_found", message: "no such endpoint, want one of " + strings.Join(paths, ", ")}
+		return &Rejection{status: http.StatusNotFound, reason: "not_found", message: "no such endpoint, want one of " + strings.Join(s.paths(), ", ")}
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -244,7 +253,13 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error
 // reject answers with a rejection. It logs neither query nor headers, which may hold
 // secrets.
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, p Protocol, rejection *Rejection) {
-	s.logger.Debug("Rejected request", zap.String("endpoint", p.Path), zap.Int("status", rejection.status), zap.String("reason", rejection.reason), zap.String("error", rejection.message))
+	message := rejection.message
+	if rejection.reason == reasonUnauthorized { // of an authenticator, which may quote credentials
+		message = http.StatusText(rejection.status)
+	}
+	sender, _, _ := net.SplitHostPort(r.RemoteAddr)
+	s.rejected.add(rejection.reason, zap.String("endpoint", p.Path), zap.String("sender", sender),
+		zap.Int("status", rejection.status), zap.String("reason", rejection.reason), zap.String("error", message))
 	s.countRejection(r.Context(), p.Path, rejection)
 	s.countRequest(r.Context(), p.Path, rejection.write(w, r, p.Connect))
 }
@@ -258,7 +273,7 @@ func (s *Server) rejectEarly(w http.ResponseWriter, r *http.Request, message str
 	}
 	reason := "http_server"
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
-		reason = "unauthorized"
+		reason = reasonUnauthorized
 	}
 	s.reject(w, r, protocol, &Rejection{status: status, reason: reason, message: message})
 }

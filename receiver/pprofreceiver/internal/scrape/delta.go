@@ -48,6 +48,7 @@ func (j *job) payload(data []byte, at time.Time) ingest.Payload {
 		ProfileType: j.of.profileType,
 		Temporality: j.of.temporality,
 		Arrived:     at,
+		Sender:      j.target,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -61,6 +62,7 @@ type Scraper struct {
 type job struct {
 	url        *url.URL
 	resource   pcommon.Map
+	target     string // name in logs and metrics
 	of         profileType
 	cumulative bool // the scraper computes deltas
 	logger     *zap.Logger
@@ -95,6 +97,7 @@ func (s *Scraper) newJob(from source) *job {
 	j := &job{
 		url:        &at,
 		resource:   ingest.NewResource(map[string]string{ingest.AttributeServiceInstanceID: from.instance}, s.settings.ResourceAttributes, from.attributes),
+		target:     name,
 		of:         from.of,
 		cumulative: s.config.Delta && !from.of.sinceLast && from.of.isCumulative(),
 		logger:     s.settings.Telemetry.Logger.With(zap.String("target", name), zap.String("profile", from.of.profileType)),
@@ -122,11 +125,21 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 	if err := s.settings.Metrics.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return err
 	}
+	s.logStart()
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, job := range s.jobs {
 		s.running.Go(func() { s.run(ctx, job) })
 	}
 	return nil
+}
+
+func (s *Scraper) logStart() {
+	targets, profiles := map[string]bool{}, map[string]bool{}
+	for _, job := range s.jobs {
+		targets[job.target], profiles[job.of.profileType] = true, true
+	}
+	s.settings.Telemetry.Logger.Info("Started scraping", zap.Int("targets", len(targets)), zap.Strings("profiles", slices.Sorted(maps.Keys(profiles))),
+		zap.Stringer("collection_interval", s.config.CollectionInterval))
 }
 
 // Shutdown cancels running scrapes and discards their unfinished profiles.

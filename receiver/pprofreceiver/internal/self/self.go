@@ -57,6 +57,7 @@ func New(config Config, collector pcommon.Resource, resourceAttributes map[strin
 
 // Start starts the first collection immediately.
 func (p *Profiler) Start(ctx context.Context, _ component.Host) error {
+	p.logger.Info("Started profiling the Collector", zap.Strings("profiles", p.config.Profiles), zap.Stringer("collection_interval", p.config.CollectionInterval))
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	releaseMutex := mutexRate.hold(p.config.MutexProfileFraction)
 	releaseBlock := blockRate.hold(p.config.BlockProfileFraction)

@@ -1,0 +1,58 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+// maxNames is how many services and how many senders an Ingester logs.
+const maxNames = 1000
+
+// names remembers the first maxNames names, in bounded memory.
+type names struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	seen map[uint64]struct{} // hashes
+}
+
+// add reports whether a name is one of the first and is not in the set yet.
+func (n *names) add(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seen == nil {
+		n.seed, n.seen = maphash.MakeSeed(), map[uint64]struct{}{}
+	}
+	hash := maphash.String(n.seed, name)
+	if _, known := n.seen[hash]; known || len(n.seen) == maxNames {
+		return false
+	}
+	n.seen[hash] = struct{}{}
+	return true
+}
+
+// announce logs the first accepted profile of a service, and the first one of a sender that
+// states no service.name.
+func (in *Ingester) announce(t *Prepared, samples int) {
+	if !in.settings.Announce {
+		return
+	}
+	sender, service := zap.String("sender", t.sender), zap.String("service", shortened(t.service))
+	if in.services.add(t.service) {
+		in.settings.Logger.Info("Received the first profile of a service", service, sender, zap.Int("samples", samples))
+	}
+	if t.unnamed && in.unnamed.add(t.sender) {
+		in.settings.Logger.Warn("Profile without service.name; not logged again for this sender", sender, service)
+	}
+}
+
+// shortened is a name for logs: a client may send one of many KiB.
+func shortened(name string) string {
+	const most = 200
+	return strings.ToValidUTF8(name[:min(len(name), most)], "")
+}
