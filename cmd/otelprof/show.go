@@ -66,7 +66,7 @@ computer only, unless --http names another address.`,
 		if err != nil {
 			return err
 		}
-		handler, err := webui.Handler(p)
+		handler, err := webui.Handler(p, webui.Options{})
 		if err != nil {
 			return err
 		}

@@ -5,11 +5,13 @@ package webui
 
 import (
 	"bytes"
+	"html/template"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
@@ -19,23 +21,35 @@ import (
 const Policy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
 
+// Options say how Handler shows a profile.
+type Options struct {
+	// Title is that of each page, unless it is empty.
+	Title string
+	// Banner is put at the top of each page.
+	Banner template.HTML
+	// GraphTimeout bounds how long Graphviz may take; 0 is 10 seconds.
+	GraphTimeout time.Duration
+}
+
 // notMounted open paths that a profile names, or write to the home directory.
 var notMounted = []string{"/source", "/disasm", "/saveconfig", "/deleteconfig"}
 
 // hidden takes the menu entries of these away.
-const hidden = `<style>#list, #disasm, #config, #action-source, #action-source-tab { display: none !important }</style></head>`
+const hidden = `<style>#list, #disasm, #config, #action-source, #action-source-tab { display: none !important }</style>`
 
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
-func Handler(p *profile.Profile) (http.Handler, error) {
+func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 	mux := http.NewServeMux()
+	pages := &pages{Options: options, profile: p.Copy()}
 	err := run(p, []string{"-http=localhost:0", "-no_browser", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{
 		HTTPServer: func(args *driver.HTTPServerArgs) error {
+			args.Handlers["/graph"] = http.HandlerFunc(pages.graph)
 			for path, handler := range args.Handlers {
 				if path == "/" {
 					path = "/{$}"
 				}
 				if !slices.Contains(notMounted, path) {
-					mux.Handle(path, withoutMenuEntries(handler))
+					mux.Handle(path, pages.changed(handler))
 				}
 			}
 			return nil
@@ -45,6 +59,12 @@ func Handler(p *profile.Profile) (http.Handler, error) {
 		return nil, err
 	}
 	return mux, nil
+}
+
+// pages are those of a profile.
+type pages struct {
+	Options
+	profile *profile.Profile
 }
 
 // Protect makes a handler read-only, answers only requests for one of hosts, for this computer or for the
@@ -82,29 +102,35 @@ func isOwn(r *http.Request, hosts []string) bool {
 	return strings.EqualFold(host, "localhost") || slices.ContainsFunc(hosts, func(own string) bool { return strings.EqualFold(own, host) })
 }
 
-func withoutMenuEntries(next http.Handler) http.Handler {
+// changed adds to the pages of a handler.
+func (p *pages) changed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(&pageWriter{ResponseWriter: w}, r)
+		next.ServeHTTP(&pageWriter{ResponseWriter: w, Options: p.Options}, r)
 	})
 }
 
-// pageWriter adds a style to the head of a page.
+// pageWriter changes the title of a page, and adds a style to its head and the banner to its body.
 type pageWriter struct {
 	http.ResponseWriter
+	Options
 	done bool
 }
 
-func (w *pageWriter) Write(p []byte) (int, error) {
-	if !w.done && strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
-		if before, after, found := bytes.Cut(p, []byte("</head>")); found {
-			w.done = true
-			for _, part := range [][]byte{before, []byte(hidden), after} {
-				if _, err := w.ResponseWriter.Write(part); err != nil {
-					return 0, err
-				}
-			}
-			return len(p), nil
+// Write gets a whole page at once.
+func (w *pageWriter) Write(page []byte) (int, error) {
+	head, body, found := bytes.Cut(page, []byte("<body>"))
+	if w.done || !found || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+		return w.ResponseWriter.Write(page)
+	}
+	w.done = true
+	title, style, found := bytes.Cut(head, []byte("</title>"))
+	if start := bytes.LastIndex(title, []byte("<title>")); found && start >= 0 && w.Title != "" {
+		title = append(title[:start:start], "<title>"+template.HTMLEscapeString(w.Title)...)
+	}
+	for _, part := range [][]byte{title, []byte("</title>" + hidden), style, []byte("<body>" + w.Banner), body} {
+		if _, err := w.ResponseWriter.Write(part); err != nil {
+			return 0, err
 		}
 	}
-	return w.ResponseWriter.Write(p)
+	return len(page), nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -34,6 +33,16 @@ type Profiles struct {
 	Sum        int64
 	// Timestamps: samples have timestamps, from Start to End. Otherwise End is the latest end.
 	Timestamps bool
+}
+
+// SeriesOf returns the series of a summary.
+func SeriesOf(s *archive.Summary) Series {
+	return Series{Key: s.Series, Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: s.Snapshot}
+}
+
+// ProfilesOf returns the Profiles of a summary.
+func ProfilesOf(s *archive.Summary) Profiles {
+	return Profiles{Start: s.Start, End: s.End, Count: s.Profiles, Samples: s.Samples, Sum: s.Sum, Timestamps: s.Timestamps}
 }
 
 // latest returns the latest time that decides whether a selection has parts of p: of a timestamp or of
@@ -88,13 +97,9 @@ func (b *builder) add(s *archive.Summary) {
 	if !known {
 		place = int32(len(b.series))
 		b.places[s.Series] = place
-		// Copies: the strings of an index share its memory.
-		b.series = append(b.series, Series{
-			Key: strings.Clone(s.Series), Service: strings.Clone(s.Service), Type: strings.Clone(s.Type),
-			SampleType: strings.Clone(s.SampleType), Unit: strings.Clone(s.Unit), Snapshot: s.Snapshot,
-		})
+		b.series = append(b.series, SeriesOf(s))
 	}
-	b.profiles = append(b.profiles, Profiles{Start: s.Start, End: s.End, Count: s.Profiles, Samples: s.Samples, Sum: s.Sum, Timestamps: s.Timestamps})
+	b.profiles = append(b.profiles, ProfilesOf(s))
 	b.of = append(b.of, place)
 }
 

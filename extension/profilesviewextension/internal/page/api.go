@@ -5,11 +5,13 @@ package page
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
@@ -65,6 +67,7 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	}
 	merged.Comments = append(merged.Comments, notes...)
 	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set(gzhttp.HeaderNoCompression, "true") // it is compressed
 	w.Header().Set("Content-Disposition", `attachment; filename="profile.pb.gz"`)
 	w.Header().Set("Cache-Control", "no-store")
 	return merged.Write(w)
@@ -104,17 +107,26 @@ func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, 
 
 // merge sums the selected profiles. What cannot be read is added to notes.
 func (p *Page) merge(r *http.Request, sel *query.Selection, notes *[]string) (*query.Result, error) {
-	options := p.options()
-	files, err := p.catalog.Files(r.Context(), options, sel.From, sel.To, selects(sel))
+	source, err := p.source(r, sel, notes)
 	if err != nil {
 		return nil, err
 	}
+	result, err := source.Merge(r.Context(), sel, true)
+	if errors.Is(err, query.ErrEmpty) && len(*notes) > 0 {
+		return nil, fmt.Errorf("no profile could be read: %s", (*notes)[0])
+	}
+	return result, err
+}
+
+// source returns the files that may have selected profiles. What cannot be read is added to notes.
+func (p *Page) source(r *http.Request, sel *query.Selection, notes *[]string) (*query.Source, error) {
+	options := p.options()
+	files, err := p.catalog.Files(r.Context(), options, sel.From, sel.To, selects(sel))
 	const most = 5
-	source := &query.Source{Files: files, Options: *options, Failed: func(err error) error {
+	return &query.Source{Files: files, Options: *options, Failed: func(err error) error {
 		if len(*notes) < most {
 			*notes = append(*notes, "Cannot read "+err.Error())
 		}
 		return nil
-	}}
-	return source.Merge(r.Context(), sel, true)
+	}}, err
 }

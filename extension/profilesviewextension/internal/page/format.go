@@ -16,24 +16,27 @@ func isBytes(unit string) bool { return unit == "bytes" || unit == "By" }
 // value writes a value of a chart: a level, or a rate by second.
 func (k *kind) value(v float64) string {
 	switch {
+	case k.Snapshot:
+		return k.quantity(v)
 	case k.isCPU():
 		return digits(v/1e9) + " cores"
-	case isNanoseconds(k.Unit) && k.Snapshot:
-		return digits(v/1e9) + " s"
-	case isNanoseconds(k.Unit):
-		return digits(v/1e9) + " s/s"
+	default:
+		return k.quantity(v) + "/s"
 	}
-	text := scaled(v, 1000, "", "k", "M", "G", "T", "P")
+}
+
+// quantity writes a sum.
+func (k *kind) quantity(v float64) string {
 	switch {
+	case isNanoseconds(k.Unit):
+		return digits(v/1e9) + " s"
 	case isBytes(k.Unit):
-		text = scaled(v, 1024, " B", " KiB", " MiB", " GiB", " TiB", " PiB")
-	case k.Unit != "count" && k.Unit != "":
-		text += " " + k.Unit
+		return scaled(v, 1024, " B", " KiB", " MiB", " GiB", " TiB", " PiB")
+	case k.Unit == "count" || k.Unit == "":
+		return scaled(v, 1000, "", "k", "M", "G", "T", "P")
+	default:
+		return scaled(v, 1000, "", "k", "M", "G", "T", "P") + " " + k.Unit
 	}
-	if !k.Snapshot {
-		text += "/s"
-	}
-	return text
 }
 
 func scaled(v, step float64, units ...string) string {

@@ -206,23 +206,13 @@ func (o *overview) addServices(params *params, totals, base []*total) {
 	for _, t := range base {
 		baseOf[t.kind] = t
 	}
-	byName := map[string]*service{}
 	for _, t := range totals {
 		o.Profiles += t.Profiles
-		s := byName[t.Service]
-		if s == nil {
-			s = &service{Name: t.Service, Query: params.with(withoutView, set("service", t.Service))}
-			byName[t.Service] = s
-			o.Services = append(o.Services, s)
-		}
-		s.last = max(s.last, t.Last)
-		if t.isCPU() {
-			s.cpu += float64(t.Sum)
-		}
-		s.Rows = append(s.Rows, newRow(params, t, baseOf[t.kind]))
 	}
+	o.Services = byService(totals, func(t *total) *row { return newRow(params, t, baseOf[t.kind]) })
 	o.Outside = max(0, o.Outside-o.Profiles)
 	for _, s := range o.Services {
+		s.Query = params.with(withoutView, set("service", s.Name))
 		s.order(!o.One)
 	}
 	slices.SortFunc(o.Services, func(a, b *service) int {
@@ -236,6 +226,22 @@ func (o *overview) addServices(params *params, totals, base []*total) {
 			return cmp.Or(byCPU, byLast, cmp.Compare(a.Name, b.Name))
 		}
 	})
+}
+
+// byService returns the rows of totals, which are sorted by service.
+func byService(totals []*total, newRow func(*total) *row) (services []*service) {
+	for _, t := range totals {
+		if n := len(services); n == 0 || services[n-1].Name != t.Service {
+			services = append(services, &service{Name: t.Service})
+		}
+		s := services[len(services)-1]
+		s.last = max(s.last, t.Last)
+		if t.isCPU() {
+			s.cpu += float64(t.Sum)
+		}
+		s.Rows = append(s.Rows, newRow(t))
+	}
+	return services
 }
 
 // order sorts the rows: CPU first. With first, each profile type keeps the row that stands for it. Profiles

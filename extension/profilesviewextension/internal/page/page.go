@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -17,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // Settings are those of a Page.
@@ -33,28 +36,40 @@ type Page struct {
 	settings Settings
 	catalog  *catalog.Catalog
 	queries  *slots
-	handler  http.Handler
-	now      func() time.Time
+	// rendering bounds how many of pprof's pages are made at once.
+	rendering *slots
+	mounts    mounts
+	handler   http.Handler
+	now       func() time.Time
 
-	viewed chan struct{} // an overview was shown
-	work   sync.WaitGroup
+	viewed   chan struct{} // an overview was shown
+	requests sync.WaitGroup
+	inFlight atomic.Int64
 }
 
 // New returns a Page.
 func New(settings Settings) *Page {
 	p := &Page{
-		settings: settings,
-		catalog:  newCatalog(settings),
-		queries:  newSlots(running),
-		now:      time.Now,
-		viewed:   make(chan struct{}, 1),
+		settings:  settings,
+		catalog:   newCatalog(settings),
+		queries:   newSlots(running),
+		rendering: newSlots(1),
+		mounts:    mounts{maxMemory: settings.MaxMemory / 8 * mountsEighths},
+		now:       time.Now,
+		viewed:    make(chan struct{}, 1),
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", p.query(p.overview, writeErrorPage))
 	mux.Handle("/api/services", p.query(p.apiServices, writeErrorText))
 	mux.Handle("/api/profile", p.query(p.apiProfile, writeErrorText))
-	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeErrorPage(w, r, errNotFound) }))
-	p.handler = gzhttp.GzipHandler(withoutDots(mux))
+	mux.HandleFunc("/flamegraph", p.flamegraph)
+	mux.HandleFunc("/trace", p.findTrace)
+	mux.Handle("/trace/{id}", p.query(p.trace, writeErrorPage))
+	mux.HandleFunc("/p/{selection}", notFound) // not the redirect of ServeMux
+	mux.HandleFunc("/p/{selection}/{$}", p.mounted)
+	mux.HandleFunc("/p/{selection}/{page}", p.mounted)
+	mux.HandleFunc("/", notFound)
+	p.handler = cleanPaths(mux)
 	return p
 }
 
@@ -62,16 +77,25 @@ func newCatalog(settings Settings) *catalog.Catalog {
 	return catalog.New(settings.Directory, settings.MaxMemory/8*filesEighths)
 }
 
-func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.requests.Add(1)
+	defer p.requests.Done()
+	defer p.inFlight.Add(-1)
+	if p.inFlight.Add(1) > maxRequests {
+		writeErrorText(w, r, errBusy)
+		return
+	}
+	p.handler.ServeHTTP(w, r)
+}
 
-// withoutDots rejects paths that http.ServeMux would redirect.
-func withoutDots(next http.Handler) http.Handler {
+func notFound(w http.ResponseWriter, r *http.Request) { writeErrorPage(w, r, errNotFound) }
+
+// cleanPaths rejects paths that http.ServeMux would redirect.
+func cleanPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for segment := range strings.SplitSeq(r.URL.Path, "/") {
-			if segment == ".." || segment == "." {
-				writeErrorPage(w, r, errNotFound)
-				return
-			}
+		if strings.TrimSuffix(r.URL.Path, "/") != strings.TrimSuffix(path.Clean(r.URL.Path), "/") {
+			notFound(w, r)
+			return
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -85,49 +109,59 @@ func (p *Page) Index(ctx context.Context) {
 			return
 		case <-p.viewed:
 		}
-		for _, path := range p.catalog.Unread() {
+		for _, unread := range p.catalog.Unread() {
 			release, err := p.queries.acquire(ctx)
 			if err != nil {
 				break // requests come first; the next overview continues
 			}
-			p.catalog.Read(p.options(), path)
+			p.catalog.Read(p.options(), unread)
 			release()
 		}
 	}
 }
 
-// Wait waits for work that requests have left.
-func (p *Page) Wait() { p.work.Wait() }
+// Wait waits for the requests that still run.
+func (p *Page) Wait() { p.requests.Wait() }
 
 // options are those of a query.
 func (p *Page) options() *archive.Options {
 	return &archive.Options{MaxMemory: p.settings.MaxMemory / 8 * queryEighths}
 }
 
-// query makes a handler of a function that reads files. It runs in a slot and within the timeout. An error
-// is written if the function has written nothing.
-func (p *Page) query(serve func(http.ResponseWriter, *http.Request) error, writeError func(http.ResponseWriter, *http.Request, error)) http.Handler {
+// query makes a handler of a function that reads files.
+func (p *Page) query(serve func(http.ResponseWriter, *http.Request) error, writeError writeErrorFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context()
-		if p.settings.Timeout > 0 {
-			timed, cancel := context.WithTimeoutCause(ctx, p.settings.Timeout, errTimeout)
-			defer cancel()
-			ctx = timed
-		}
-		release, err := p.queries.acquire(ctx)
+		p.run(w, r, writeError, func(ctx context.Context) (func(), error) { return p.queries.acquire(ctx) }, serve)
+	})
+}
+
+// run calls a function within the timeout, while it holds what acquire returns. The response is complete and
+// compressed before a slow client gets it. An error is written if there is one.
+func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeErrorFunc, acquire func(context.Context) (func(), error), serve func(http.ResponseWriter, *http.Request) error) {
+	ctx := r.Context()
+	if p.settings.Timeout > 0 {
+		timed, cancel := context.WithTimeout(ctx, p.settings.Timeout)
+		defer cancel()
+		ctx = timed
+	}
+	response := &webui.Response{}
+	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		release, err := acquire(ctx)
 		if err == nil {
 			defer release()
-			err = serve(w, r.WithContext(ctx))
-		}
-		if err == nil {
-			return
+			err = serve(w, r)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = errTimeout
 		}
-		writeError(w, r, err)
-	})
+		if err != nil {
+			writeError(w, r, err)
+		}
+	})).ServeHTTP(response, r.WithContext(ctx))
+	response.Send(w)
 }
+
+type writeErrorFunc func(http.ResponseWriter, *http.Request, error)
 
 var (
 	errTimeout  = errors.New("the query takes too long: select less, by service, type or time")

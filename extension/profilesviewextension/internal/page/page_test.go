@@ -290,7 +290,8 @@ func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
 }
 
 // hostile are names that a page must show as text.
-var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'; alert(1); '`, "a\x00b", "{{.}}", strings.Repeat("long ", 1000), "javascript:alert(1)", "</title></style><b>"}
+var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'; alert(1); '`, "a\x00b", "{{.}}", strings.Repeat("long ", 1000), "javascript:alert(1)",
+	`x" URL="javascript:alert(1)" image="/etc/passwd" y="`, "</title></style><b>"}
 
 func TestNamesAreText_V3(t *testing.T) {
 	s := newSite(t)

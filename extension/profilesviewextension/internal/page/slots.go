@@ -6,7 +6,6 @@ package page
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,17 +19,17 @@ const (
 )
 
 const (
-	maxWaiting = 64
-	maxWait    = 5 * time.Second
+	// maxRequests is how many requests may run, wait or send their response.
+	maxRequests = 100
+	maxWait     = 10 * time.Second
 )
 
 // errBusy says that too many queries run or wait.
 var errBusy = errors.New("other queries are running; retry in a few seconds")
 
-// slots bound how many queries run and wait.
+// slots bound how many queries run.
 type slots struct {
 	free    chan struct{}
-	waiting atomic.Int64
 	maxWait time.Duration
 }
 
@@ -38,24 +37,12 @@ func newSlots(n int) *slots { return &slots{free: make(chan struct{}, n), maxWai
 
 // acquire waits for a slot. The caller calls release.
 func (s *slots) acquire(ctx context.Context) (release func(), err error) {
-	release = func() { <-s.free }
+	ctx, cancel := context.WithTimeoutCause(ctx, s.maxWait, errBusy)
+	defer cancel()
 	select {
 	case s.free <- struct{}{}:
-		return release, nil
-	default:
-	}
-	defer s.waiting.Add(-1)
-	if s.waiting.Add(1) > maxWaiting {
-		return nil, errBusy
-	}
-	timer := time.NewTimer(s.maxWait)
-	defer timer.Stop()
-	select {
-	case s.free <- struct{}{}:
-		return release, nil
-	case <-timer.C:
-		return nil, errBusy
+		return func() { <-s.free }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }

@@ -133,15 +133,7 @@ func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*c
 	if err != nil {
 		return nil, nil, err
 	}
-	totals := make([]*total, 0, len(byKind))
-	for _, t := range byKind {
-		t.finish(sel.To)
-		totals = append(totals, t)
-	}
-	slices.SortFunc(totals, func(a, b *total) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType), cmp.Compare(a.Unit, b.Unit))
-	})
-	return totals, found, nil
+	return sorted(byKind, sel.To), found, nil
 }
 
 // selects returns whether a series may have what sel selects.
@@ -149,4 +141,17 @@ func selects(sel *query.Selection) func(*catalog.Series) bool {
 	return func(s *catalog.Series) bool {
 		return (len(sel.Services) == 0 || slices.Contains(sel.Services, s.Service)) && sel.MatchesType(s.Type, s.SampleType)
 	}
+}
+
+// sorted finishes totals and sorts them by service, type and sample type.
+func sorted(byKind map[kind]*total, to time.Time) []*total {
+	totals := make([]*total, 0, len(byKind))
+	for _, t := range byKind {
+		t.finish(to)
+		totals = append(totals, t)
+	}
+	slices.SortFunc(totals, func(a, b *total) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType), cmp.Compare(a.Unit, b.Unit))
+	})
+	return totals
 }

@@ -1,0 +1,239 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
+)
+
+// mount follows the redirect of /flamegraph and returns the directory of pprof's pages.
+func (s *site) mount(query string) string {
+	s.t.Helper()
+	w := s.get("/flamegraph?" + query)
+	require.Equal(s.t, http.StatusFound, w.Code, w.Body)
+	return strings.TrimSuffix(w.Header().Get("Location"), "/flamegraph")
+}
+
+func TestFlameGraphShowsTheSelection(t *testing.T) {
+	s := newSite(t)
+	minute := s.now.Add(-time.Minute)
+	checkout, cart := cpu("checkout", minute, 2e9), cpu("cart", minute, 1e9)
+	checkout.function, cart.function = "checkout.pay", "cart.add"
+	s.write(payload(t, checkout, cart))
+
+	pages := s.mount("service=checkout&type=cpu&from=-15m")
+	for _, path := range []string{"/flamegraph", "/top", "/peek?f=pay", "/flamegraph?si=cpu"} {
+		page := s.get(pages + path).Body.String()
+		assert.Contains(t, page, "checkout.pay", path)
+		assert.NotContains(t, page, "cart.add", path)
+		assert.Contains(t, page, "<title>service checkout type cpu ", path)
+		assert.Contains(t, page, `<a href="/?from=`, "the way back")
+	}
+	assert.Equal(t, "flamegraph", s.get(pages+"/").Header().Get("Location"))
+	assert.Equal(t, http.StatusOK, s.get(pages+"/download").Code)
+
+	s.now = s.now.Add(time.Hour)
+	assert.Contains(t, s.get(pages+"/flamegraph").Body.String(), "checkout.pay", "the selection has absolute times")
+}
+
+func TestFlameGraphIsCreatedAgainAfterItWasEvicted(t *testing.T) {
+	s := newSite(t)
+	var profiles []sent
+	for i := range 4 {
+		profiles = append(profiles, cpu(fmt.Sprint("service-", i), s.now.Add(-time.Minute), 1e9))
+	}
+	s.write(payload(t, profiles...))
+	var pages []string
+	for i := range 4 {
+		pages = append(pages, s.mount(fmt.Sprint("service=service-", i)))
+	}
+	show := func(i int) { require.Equal(t, http.StatusOK, s.get(pages[i]+"/flamegraph").Code) }
+	show(0)
+	s.mounts.maxMemory = s.mounts.memory*2 + 1
+	show(1)
+	show(0)
+	show(2)
+	assert.Len(t, s.mounts.held, 2)
+	assert.Contains(t, s.mounts.held, strings.TrimPrefix(pages[0], "/p/"), "it was used after the other")
+	show(1)
+	show(3)
+	assert.Len(t, s.mounts.held, 2)
+}
+
+func TestFlameGraphOfADifferenceStatesTheFactor(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 900e9)), payload(t, cpu("checkout", s.now.Add(-70*time.Minute), 450e9)))
+	page := s.get(s.mount("service=checkout&base_from=-75m&base_to=-60m") + "/flamegraph").Body.String()
+	assert.Contains(t, page, "Difference to the base from ")
+	assert.Contains(t, page, "multiplied by 1<")
+}
+
+func TestFlameGraphSelectsAttributes(t *testing.T) {
+	s := newSite(t)
+	one, other := cpu("checkout", s.now.Add(-time.Minute), 2e9), cpu("checkout", s.now.Add(-time.Minute), 1e9)
+	one.label, one.function, other.label, other.function = "worker", "work", "idle", "sleep"
+	s.write(payload(t, one), payload(t, other))
+	page := s.get(s.mount("attribute=thread=worker") + "/top").Body.String()
+	assert.Contains(t, page, `"work"`)
+	assert.NotContains(t, page, `"sleep"`)
+	assert.Equal(t, http.StatusNotFound, s.get(s.mount("attribute=thread=none")+"/flamegraph").Code)
+}
+
+func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
+	s := newSite(t)
+	first, second := cpu("checkout", s.now.Add(-time.Minute), 2e9), cpu("cart", s.now.Add(-30*time.Minute), 1e9)
+	first.trace, second.trace = exampleTrace, exampleTrace
+	first.function, second.function = "checkout.pay", "cart.add"
+	s.write(payload(t, first, second), payload(t, cpu("frontend", s.now.Add(-time.Minute), 1e9)))
+
+	page := s.page("/trace/" + exampleTrace)
+	for _, text := range []string{"checkout", "cart", "2.00 s", "1.00 s", "flame graph of <bdi>cpu</bdi>"} {
+		assert.Contains(t, page, text)
+	}
+	assert.NotContains(t, page, "frontend")
+	_, link, _ := strings.Cut(page, `together: <a href="/flamegraph?`)
+	link, _, _ = strings.Cut(link, `"`)
+	together := s.get(s.mount(strings.ReplaceAll(link, "&amp;", "&")) + "/top").Body.String()
+	assert.Contains(t, together, "checkout.pay")
+	assert.Contains(t, together, "cart.add")
+
+	assert.Contains(t, s.page("/trace/0102030405060708090a0b0c0d0e0f10"), "No samples of this trace")
+	w := s.get("/trace/12")
+	assert.Equal(t, http.StatusBadRequest, w.Code)
+	assert.Contains(t, w.Body.String(), "must be 32 hex digits")
+	w = s.get("/trace?id=+" + strings.ToUpper(exampleTrace))
+	assert.Equal(t, "/trace/"+exampleTrace+"?", w.Header().Get("Location"))
+}
+
+func TestPprofPagesShowNamesAsText_V3(t *testing.T) {
+	s := newSite(t)
+	for _, name := range hostile {
+		p := cpu(name, s.now.Add(-time.Minute), 1e9)
+		p.function, p.label, p.trace = name, name, exampleTrace
+		s.write(payload(t, p))
+	}
+	var pages []string
+	for _, name := range hostile {
+		mount := s.mount("service=" + url.QueryEscape(name))
+		for _, path := range []string{"/flamegraph", "/top", "/peek?f=.", "/graph"} {
+			if w := s.get(mount + path); w.Code != http.StatusNotImplemented {
+				require.Equal(t, http.StatusOK, w.Code, "%s %.200q %s", path, name, w.Body)
+				pages = append(pages, w.Body.String())
+			}
+		}
+	}
+	pages = append(pages, s.page("/trace/"+exampleTrace))
+	for _, page := range pages {
+		for _, markup := range []string{"<script>alert", "<img src=x", `href="javascript:`, "</title></style><b>", "\x00"} {
+			assert.False(t, strings.Contains(page, markup), "%.300q", page)
+		}
+	}
+}
+
+// TestNoFileOfTheHostIsServed_V6: the functions of the profiles are in /etc/passwd.
+func TestNoFileOfTheHostIsServed_V6(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
+	pages := s.mount("service=checkout")
+	for _, path := range []string{"/source?f=main", "/disasm?f=main", "/saveconfig?config=x", "/deleteconfig?config=x", "/weblist?f=main", "/source/../source?f=main"} {
+		for _, prefix := range []string{pages, "", "/p"} {
+			w := s.get(prefix + path)
+			assert.Equal(t, http.StatusNotFound, w.Code, prefix+path)
+			assert.NotContains(t, w.Body.String(), "root:")
+		}
+	}
+	for _, path := range []string{"/flamegraph", "/top", "/peek?f=main"} {
+		page := s.get(pages + path).Body.String()
+		assert.NotContains(t, page, "root:")
+		assert.Contains(t, page, "#list, #disasm, #config", "the menu entries are hidden")
+	}
+	for _, selection := range []string{"!!", "JXp6", ""} { // no base64, no query, nothing
+		assert.Equal(t, http.StatusNotFound, s.get("/p/"+selection+"/flamegraph").Code, selection)
+	}
+}
+
+func TestGraphNeedsGraphviz(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
+	pages := s.mount("service=checkout")
+	if _, err := exec.LookPath("dot"); err == nil {
+		w := s.get(pages + "/graph")
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		assert.Contains(t, w.Body.String(), "<svg")
+		assert.Contains(t, w.Body.String(), `href="./flamegraph?`)
+		assert.Equal(t, http.StatusBadRequest, s.get(pages+"/graph?f=(").Code)
+	}
+	t.Setenv("PATH", t.TempDir())
+	w := s.get(pages + "/graph")
+	assert.Equal(t, http.StatusNotImplemented, w.Code)
+	assert.Contains(t, w.Body.String(), "install it on the machine of this server")
+}
+
+func TestGraphvizIsStoppedAtItsTimeout(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "dot"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700)) // #nosec G306 -- a program
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
+	merged, _, err := s.pprof(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), mustParse(t, "service=checkout"))
+	require.NoError(t, err)
+	handler, err := webui.Handler(merged, webui.Options{GraphTimeout: time.Millisecond})
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/graph", nil))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Contains(t, w.Body.String(), "Graphviz takes too long")
+}
+
+func mustParse(t *testing.T, query string) *params {
+	t.Helper()
+	values, err := url.ParseQuery(query)
+	require.NoError(t, err)
+	parsed, err := parseParams(values, defaultRange, time.Now())
+	require.NoError(t, err)
+	return parsed
+}
+
+func TestPagesArePrunedToTheMemoryLimit_V2(t *testing.T) {
+	s := newSite(t)
+	var profiles []sent
+	for i := range 3000 {
+		p := cpu("checkout", s.now.Add(-time.Minute), int64(i+1)*1e6)
+		p.function = fmt.Sprintf("function-%d", i)
+		profiles = append(profiles, p)
+	}
+	s.write(payload(t, profiles...))
+	s.settings.MaxMemory = 64 << 20
+	s.mounts.maxMemory = 2 << 20
+	pages := s.mount("service=checkout")
+	page := s.get(pages + "/flamegraph").Body.String()
+	assert.Contains(t, page, "To fit into max_memory, the smallest samples are left out: ")
+	assert.Contains(t, page, "function-2999")
+	assert.NotContains(t, page, "function-10\"")
+	assert.LessOrEqual(t, s.mounts.memory, s.mounts.maxMemory)
+
+	s.settings.MaxMemory = 8 << 20
+	s.mounts.held = nil
+	w := s.get(pages + "/flamegraph")
+	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
+	assert.Contains(t, w.Body.String(), "raise the memory limit")
+}

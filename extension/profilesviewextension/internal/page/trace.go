@@ -1,0 +1,93 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+)
+
+// tracePage is the content of the template trace.
+type tracePage struct {
+	Title    string
+	From, To string
+	Wider    []link
+	Services []*service
+	Types    []link // flame graphs across services
+	Errors   []string
+}
+
+// findTrace redirects from the form to the page of a trace.
+func (p *Page) findTrace(w http.ResponseWriter, r *http.Request) {
+	values := r.URL.Query()
+	id := strings.ToLower(strings.TrimSpace(values.Get("id")))
+	values.Del("id")
+	http.Redirect(w, r, "/trace/"+url.PathEscape(cmp.Or(id, "none"))+"?"+values.Encode(), http.StatusFound)
+}
+
+// trace shows what ran in a trace, across services.
+func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
+	values := r.URL.Query()
+	values.Set("trace_id", r.PathValue("id"))
+	params, err := parseParams(values, traceRange, p.now())
+	if err != nil {
+		return err
+	}
+	sel := params.selected
+	t := &tracePage{Title: "Trace " + r.PathValue("id"), From: timeText(sel.From), To: timeText(sel.To)}
+	for _, ago := range []string{"1h", "6h", "24h", "168h"} {
+		t.Wider = append(t.Wider, link{ago, params.with(set("from", "-"+ago), without("to", "trace_id")), values.Get("from") == "-"+ago || ago == "1h" && values.Get("from") == ""})
+	}
+	totals, err := p.traceTotals(r, sel, &t.Errors)
+	if err != nil {
+		return err
+	}
+	at := func(v url.Values) { v.Set("from", exactly(sel.From)); v.Set("to", exactly(sel.To)) }
+	t.Services = byService(totals, func(total *total) *row {
+		return &row{total: total, Value: total.quantity(float64(total.Sum)), Query: params.with(withoutBase, at, set("service", total.Service), set("type", total.selector()))}
+	})
+	types := map[string]bool{}
+	for _, s := range t.Services {
+		s.order(true)
+		for _, r := range s.Rows {
+			if selector := r.selector(); !types[selector] {
+				types[selector] = true
+				t.Types = append(t.Types, link{Text: selector, Query: params.with(withoutBase, at, without("service"), set("type", selector))})
+			}
+		}
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	render(w, "trace", t)
+	return nil
+}
+
+// traceTotals sums the selected samples by service, type and sample type.
+func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string) ([]*total, error) {
+	source, err := p.source(r, sel, errs)
+	if err != nil {
+		return nil, err
+	}
+	byKind := map[kind]*total{}
+	err = source.Each(r.Context(), sel, func(_ *archive.Record, pd pprofile.Profiles) error {
+		for _, s := range archive.Summarize(pd) {
+			series := catalog.SeriesOf(&s)
+			k := kindOf(&series)
+			if byKind[k] == nil {
+				byKind[k] = &total{kind: k}
+			}
+			byKind[k].add(&series, []catalog.Profiles{catalog.ProfilesOf(&s)})
+		}
+		return nil
+	})
+	return sorted(byKind, sel.To), err
+}

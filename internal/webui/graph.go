@@ -1,0 +1,151 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/driver"
+	"github.com/google/pprof/profile"
+)
+
+// graphPage is the page of the graph.
+var graphPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title></title>
+<style>
+html, body { height: 100%; margin: 0; }
+body { display: flex; flex-direction: column; background: #fff; color: #1b1f24; font: 13px/1.4 system-ui, sans-serif; }
+nav { padding: 8px 16px; } nav a { color: #0550ae; margin-right: 12px; }
+#drawing { flex: 1; overflow: auto; }
+</style>
+</head>
+<body>
+<nav aria-label="Views">{{range .Views}}<a href="./{{.}}?{{$.Query}}">{{.}}</a>{{end}}{{range .SampleTypes}}<a href="?si={{.}}">{{.}}</a>{{end}}</nav>
+<div id="drawing" role="img" aria-label="Call graph" tabindex="0">{{.SVG}}</div>
+</body>
+</html>
+`))
+
+// graph writes the page of the graph. pprof's runs Graphviz without a time limit.
+func (p *pages) graph(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	shown, err := filtered(p.profile, query)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(p.GraphTimeout, 10*time.Second))
+	defer cancel()
+	svg, err := draw(ctx, shown)
+	if err != nil {
+		status := http.StatusInternalServerError
+		switch {
+		case errors.Is(err, exec.ErrNotFound):
+			status = http.StatusNotImplemented
+		case ctx.Err() != nil:
+			status = http.StatusServiceUnavailable
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	var page bytes.Buffer
+	var types []string
+	for _, t := range p.profile.SampleType {
+		types = append(types, t.Type)
+	}
+	err = graphPage.Execute(&page, map[string]any{
+		"Views": []string{"flamegraph", "top", "peek"}, "SampleTypes": types,
+		"Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
+		"SVG":   template.HTML(svg),           // #nosec G203 -- Graphviz escapes text
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(page.Bytes()) // an error is that of the client's connection
+}
+
+// filtered returns the part of a profile that the parameters of pprof's menu Refine leave.
+func filtered(p *profile.Profile, query url.Values) (*profile.Profile, error) {
+	shown := p.Copy()
+	compiled := map[string]*regexp.Regexp{}
+	for _, key := range []string{"f", "i", "h", "s", "sf"} {
+		if text := query.Get(key); text != "" {
+			expression, err := regexp.Compile(text)
+			if err != nil {
+				return nil, fmt.Errorf("%s is %q: must be a regular expression", key, text)
+			}
+			compiled[key] = expression
+		}
+	}
+	shown.FilterSamplesByName(compiled["f"], compiled["i"], compiled["h"], compiled["s"])
+	shown.ShowFrom(compiled["sf"])
+	if sampleType := query.Get("si"); sampleType != "" {
+		if _, err := shown.SampleIndexByName(sampleType); err != nil {
+			return nil, err
+		}
+		shown.DefaultSampleType = sampleType
+	}
+	return shown, nil
+}
+
+// plain replaces what has a meaning in Graphviz's language. pprof does not escape all names, and some
+// attributes of that language name files.
+var plain = strings.NewReplacer(`"`, "'", `\`, "/", "\n", " ", "\r", " ", "\x00", "\uFFFD", "<", "‹", ">", "›")
+
+// makePlain makes all text of p plain.
+func makePlain(p *profile.Profile) {
+	for _, f := range p.Function {
+		f.Name, f.SystemName, f.Filename = plain.Replace(f.Name), plain.Replace(f.SystemName), plain.Replace(f.Filename)
+	}
+	for _, m := range p.Mapping {
+		m.File, m.BuildID = plain.Replace(m.File), plain.Replace(m.BuildID)
+	}
+	for _, t := range p.SampleType {
+		t.Type, t.Unit = plain.Replace(t.Type), plain.Replace(t.Unit)
+	}
+	for _, s := range p.Sample {
+		s.Label, s.NumLabel, s.NumUnit = nil, nil, nil
+	}
+	p.DefaultSampleType, p.Comments, p.DocURL = plain.Replace(p.DefaultSampleType), nil, ""
+}
+
+// draw returns the graph of p, which it changes, as SVG.
+func draw(ctx context.Context, p *profile.Profile) ([]byte, error) {
+	makePlain(p)
+	var dot, svg, stderr bytes.Buffer
+	if err := run(p, []string{"-dot", "-output=dot", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{Writer: writer{&dot}}); err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, "dot", "-Tsvg")
+	command.Stdin, command.Stdout, command.Stderr = &dot, &svg, &stderr
+	err := command.Run()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, fmt.Errorf("the graph needs Graphviz: install it on the machine of this server, or use the flame graph: %w", err)
+	case ctx.Err() != nil:
+		return nil, errors.New("Graphviz takes too long for this graph: focus on a function, or use the flame graph") //nolint:staticcheck,revive // a name
+	case err != nil:
+		return nil, fmt.Errorf("Graphviz failed: %w: %s", err, stderr.String()) //nolint:staticcheck,revive // a name
+	}
+	drawing := svg.Bytes()
+	return drawing[max(0, bytes.Index(drawing, []byte("<svg"))):], nil // without the XML prolog
+}
