@@ -22,6 +22,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/grafana/jfr-parser v0.18.0
+
 require (
 	github.com/DeRuina/timberjack v1.4.7 // indirect
 	github.com/KimMachineGun/automemlimit v1.0.1 // indirect

@@ -39,7 +39,7 @@ type setValue struct{ set, link int32 }
 func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	n := &d.event.numbers
 	key := setKey{
-		thread: d.pools[poolThread].index.find(n[slotThread]), state: d.pools[poolState].index.find(n[slotState]),
+		thread: d.position(e, slotThread, poolThread), state: d.position(e, slotState, poolState),
 		context: n[slotContext], span: n[slotSpan], spanName: n[slotSpanName], rootSpan: n[slotRootSpan],
 		traceHi: n[slotTraceHi], traceLo: n[slotTraceLo], datadog: e.datadog,
 	}
@@ -62,6 +62,14 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	}
 	d.lastKey, d.lastSet = key, v
 	return v.set, v.link, nil
+}
+
+// position returns where the constant of a field is in its pool, or -1. Id 0 may be a constant.
+func (d *decoder) position(e *event, s slot, number int) int32 {
+	if !e.has[s] {
+		return -1
+	}
+	return d.pools[number].index.find(d.event.numbers[s])
 }
 
 // setSize is the size of an entry of decoder.sets, in bytes.

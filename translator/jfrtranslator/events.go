@@ -314,15 +314,17 @@ func (d *decoder) addSample(e *event) error {
 	if err != nil {
 		return err
 	}
-	stack, err := d.stack(d.event.numbers[slotStack])
-	if err != nil {
-		return err
+	stack := int32(0)
+	if e.has[slotStack] {
+		if stack, err = d.stack(d.event.numbers[slotStack]); err != nil {
+			return err
+		}
 	}
 	set, link, err := d.attributesOf(e)
 	if err != nil {
 		return err
 	}
-	start := d.header.time(int64(d.event.numbers[slotStart]))
+	start := d.header.time(int64(d.event.numbers[slotStart])) // each event has a start
 	d.last = max(d.last, start)
 	f := &d.families[family]
 	row := f.samples.Number(stack, set, link)
@@ -340,7 +342,7 @@ func (d *decoder) addSample(e *event) error {
 func (d *decoder) measure(e *event) (of family, first, second int64, err error) {
 	switch e.kind {
 	case asyncExecution:
-		return d.asyncFamily(), 1, 0, nil
+		return d.asyncFamily(e), 1, 0, nil
 	case jdkExecution:
 		return familySamples, 1, 0, nil
 	case jdkCPUTime:

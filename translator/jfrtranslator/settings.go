@@ -145,21 +145,21 @@ func (e errString) Error() string { return string(e) }
 // asyncFamily returns the family of a jdk.ExecutionSample of async-profiler. With the
 // option wall, it samples both on a CPU and by the clock. Only the latter looks at what a
 // thread does, so that it has a state.
-func (d *decoder) asyncFamily() family {
+func (d *decoder) asyncFamily(e *event) family {
 	s := &d.settings
 	switch {
 	case s.event == "wall":
 		return familyWall
-	case s.hasWall && !d.isDefaultState(d.event.numbers[slotState]):
+	case s.hasWall && !d.isDefaultState(e):
 		return familyWall
 	default:
 		return familyCPU
 	}
 }
 
-// isDefaultState reports whether a state is STATE_DEFAULT.
-func (d *decoder) isDefaultState(id uint64) bool {
-	position := d.pools[poolState].index.find(id)
+// isDefaultState reports whether the state of d.event is STATE_DEFAULT.
+func (d *decoder) isDefaultState(e *event) bool {
+	position := d.position(e, slotState, poolState)
 	return position >= 0 && d.isDefault[position]
 }
 

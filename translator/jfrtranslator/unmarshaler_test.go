@@ -35,8 +35,10 @@ func java() *jfrwriter.Chunk {
 	c.Method(6, "java/net/Socket", "read0", "()I")
 	c.StackTrace(1, jfrwriter.Frame{Method: 2, Line: 42, Type: 2}, jfrwriter.Frame{Method: 1, Line: 9, Type: 1})
 	c.StackTrace(2, jfrwriter.Frame{Method: 5, Type: 5}, jfrwriter.Frame{Method: 3, Type: 3}, jfrwriter.Frame{Method: 6, Line: 3, Type: 3}, jfrwriter.Frame{Method: 4, Type: 3})
+	c.Constant("java.lang.Thread", 0, "os-zero", 100, "zero", 9)
 	c.Constant("java.lang.Thread", 1, "os-main", 100, "main", 1)
 	c.Constant("java.lang.Thread", 2, "GC Thread", 200, jfrwriter.Null, 0)
+	c.Constant("jdk.types.ThreadState", 0, "STATE_NEW")
 	c.Constant("jdk.types.ThreadState", 1, "STATE_DEFAULT")
 	c.Constant("jdk.types.ThreadState", 2, "STATE_SLEEPING")
 	return c

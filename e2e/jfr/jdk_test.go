@@ -1,0 +1,208 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfr
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+)
+
+// jdk skips the test if there is no JDK with a compiler and JFR.
+func jdk(t testing.TB) {
+	t.Helper()
+	for _, program := range []string{"java", "javac", "jfr"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+// dump sums recordings by the JDK's parser. Of a recording that it rejects it returns the
+// error.
+func dump(t testing.TB, files ...string) (all map[string]sums, failed map[string]string) {
+	t.Helper()
+	command := exec.Command("java", append([]string{"-Xmx1g", "testdata/Dump.java"}, files...)...) //nolint:gosec // of this test
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	require.NoError(t, err, stderr.String())
+	all, failed = map[string]sums{}, map[string]string{}
+	file := ""
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<26)
+	for lines.Scan() {
+		what, rest, _ := strings.Cut(lines.Text(), "\t")
+		switch what {
+		case "file":
+			file = rest
+			all[file] = sums{}
+		case "error":
+			failed[file] = rest
+			delete(all, file)
+		case "sum":
+			fields := strings.SplitN(rest, "\t", 3)
+			first, err := strconv.ParseInt(fields[0], 10, 64)
+			require.NoError(t, err)
+			second, err := strconv.ParseInt(fields[1], 10, 64)
+			require.NoError(t, err)
+			all[file].add(fields[2], first, second)
+		}
+	}
+	require.NoError(t, lines.Err())
+	return all, failed
+}
+
+// In each chunk, for every kind, thread, state and stack, both sums are those of the JDK's
+// parser. It rejects two chunks, because of pools without constants. The large recordings are
+// left to the soak test.
+func TestSumsOfEachChunkAreThoseOfTheJDK_J3_J4(t *testing.T) {
+	jdk(t)
+	full, _ := profiletest.Soak(t)
+	directory := t.TempDir()
+	data := map[string][]byte{}
+	var files []string
+	for _, r := range recordings(t) {
+		if len(r.data) > 1e6 && !full {
+			continue
+		}
+		for i, chunk := range chunks(r.data) {
+			file := filepath.Join(directory, fmt.Sprintf("%s-%d", r.name, i))
+			require.NoError(t, os.WriteFile(file, chunk, 0o600))
+			files, data[file] = append(files, file), chunk
+		}
+	}
+	all, failed := dump(t, files...)
+	for file, reason := range failed {
+		assert.Contains(t, reason, "must contain at least one element")
+		assert.Contains(t, []string{"FastSlow_2024_01_16_180855-1", "event-with-type-zero-2"}, filepath.Base(file))
+	}
+	for file, want := range all {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			requireSame(t, want, translated(t, data[file], true))
+		})
+	}
+}
+
+// If the JDK's parser reads several chunks, it gives a thread the name that it had in an earlier
+// one. Each chunk alone has the other name.
+func TestJDKKeepsNamesOfThreadsAcrossChunks_J3(t *testing.T) {
+	jdk(t)
+	if full, _ := profiletest.Soak(t); !full {
+		t.Skip("takes long")
+	}
+	for _, r := range recordings(t) {
+		if r.name != "goland-multichunk" {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), r.name)
+		require.NoError(t, os.WriteFile(file, r.data, 0o600))
+		whole, failed := dump(t, file)
+		require.Empty(t, failed)
+		count := func(all sums) (n int64) {
+			for key, sum := range all {
+				if strings.Contains(key, "\t___BenchmarkName_in_jfr_parser2.test\t14601\t") {
+					n += sum[0]
+				}
+			}
+			return n
+		}
+		assert.Positive(t, count(translated(t, r.data, true)))
+		assert.Zero(t, count(whole[file]))
+	}
+}
+
+// A program that computes, allocates, waits for monitors and parks is recorded here.
+func TestFreshRecordingIsThatOfTheJDK_J4(t *testing.T) {
+	jdk(t)
+	file := filepath.Join(t.TempDir(), "load.jfr")
+	out, err := exec.Command("java", "-XX:StartFlightRecording:settings=testdata/load.jfc,filename="+file, "testdata/Load.java", "1500").CombinedOutput() //nolint:gosec // of this test
+	require.NoError(t, err, string(out))
+	data, err := os.ReadFile(file) //nolint:gosec // of this test
+	require.NoError(t, err)
+	all, failed := dump(t, file)
+	require.Empty(t, failed)
+	got := translated(t, data, true)
+	requireSame(t, all[file], got)
+	found := map[string]bool{}
+	for key := range got {
+		kind, _, _ := strings.Cut(key, "\t")
+		for _, method := range []string{"Load.spin", "Load.allocate", "Load.hold", "Load.park", "Load.await"} {
+			found[kind+" "+method] = found[kind+" "+method] || strings.Contains(key, method)
+		}
+	}
+	for _, want := range []string{"samples Load.spin", "alloc_sample_objects Load.allocate", "mutex contentions Load.hold", "block contentions Load.park", "block contentions Load.await"} {
+		assert.True(t, found[want], want)
+	}
+	requireConforms(t, data)
+}
+
+// The repository of a JVM that was killed has a chunk that was not finished.
+func TestChunkOfAKilledJVMIsRead_J3(t *testing.T) {
+	jdk(t)
+	repository := t.TempDir()
+	command := exec.Command("java", "-XX:FlightRecorderOptions:repository="+repository, //nolint:gosec // of this test
+		"-XX:StartFlightRecording:settings=testdata/load.jfc,flush-interval=200ms", "testdata/Load.java", "600000")
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	require.Eventually(t, func() bool {
+		u := &jfrtranslator.Unmarshaler{}
+		for _, data := range chunksIn(t, repository) {
+			if pd, err := u.UnmarshalProfiles(data); err == nil && pd.SampleCount() > 50 {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, 200*time.Millisecond, "while the JVM runs")
+	require.NoError(t, command.Process.Kill())
+	_ = command.Wait()
+	unfinished := 0
+	for _, data := range chunksIn(t, repository) {
+		_, report, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(data, nil)
+		require.NoError(t, err)
+		unfinished += report.UnfinishedChunks
+		requireConforms(t, data)
+	}
+	assert.Positive(t, unfinished)
+}
+
+func chunksIn(t testing.TB, repository string) (all [][]byte) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, "*", "*.jfr"))
+	require.NoError(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file) //nolint:gosec // of this test
+		require.NoError(t, err)
+		all = append(all, data)
+	}
+	return all
+}
+
+func requireConforms(t testing.TB, data []byte) {
+	t.Helper()
+	for _, timestamps := range []bool{false, true} {
+		pd, err := (&jfrtranslator.Unmarshaler{Timestamps: timestamps}).UnmarshalProfiles(data)
+		require.NoError(t, err)
+		for _, violation := range conformance.Check(pd).Violations() {
+			t.Error(violation)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import java.util.concurrent.locks.LockSupport;
+public class Load {
+    static final Object monitor = new Object();
+    static volatile Object sink;
+    static volatile long sum;
+    static long spin(int n) { long s = 0; for (int i = 0; i < n; i++) s += Math.sin(i) * 1000; return s; }
+    static void allocate() { for (int i = 0; i < 2000; i++) sink = new byte[1024 + i]; sink = new byte[8 << 20]; }
+    static void hold() { synchronized (monitor) { try { Thread.sleep(25); } catch (InterruptedException e) {} } }
+    static void await() { synchronized (monitor) { try { monitor.wait(30); } catch (InterruptedException e) {} } }
+    static void park() { LockSupport.parkNanos(30_000_000); }
+    public static void main(String[] args) throws Exception {
+        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000;
+        Runnable[] work = { () -> sum += spin(100000), Load::allocate, Load::hold, Load::hold, Load::park, Load::await };
+        Thread[] threads = new Thread[work.length];
+        for (int i = 0; i < work.length; i++) { final Runnable r = work[i]; threads[i] = new Thread(() -> { while (System.nanoTime() < end) r.run(); }, "load-" + i); threads[i].start(); }
+        for (Thread t : threads) t.join();
+    }
+}
