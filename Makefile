@@ -122,7 +122,8 @@ soak: build bin/gotestsum ## Run the fault-injection tests in full, for hours; S
 .PHONY: bench
 bench: build ## Run the benchmarks, print tables, and keep the output for benchstat in bin/bench.txt (BENCH=... selects some)
 	@{ go test -timeout=40m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
-	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench; } \
+	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench && \
+	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=20x $(TESTFLAGS) ./jfr; } \
 	| tee bin/bench.txt | go run ./internal/profiletest/benchtable
 
 .PHONY: bench-compare

@@ -40,6 +40,10 @@ var tables = map[string]struct{ title, metrics string }{
 		"Sizes of google/pprof's output, our translation and a window's canonical output; memory to parse and write it",
 		"plain-B gzip-B zstd-B gz/pprof gz/file zstd/pprof retained-objects label-sets allocated-B allocs",
 	},
+	"JFR": {
+		"JFR to pdata, compared with jfr-parser's parse alone and pdata's unmarshal of the result",
+		"jfr-B ours-µs jfr-parser-µs pdata-µs ours/jfr-parser ours/pdata ours-allocs jfr-parser-allocs pdata-allocs otlp-gz/jfr-gz",
+	},
 	"Merge": {
 		"Add one profile to a window that holds it (held), that and ten others (ten), or ten others (new), compared with google/pprof's and pdata's merge",
 		"pprof-B samples held-µs ten-µs new-µs google-µs pairwise-µs pdata-µs held/google held/pairwise ten/google held/pdata held-allocs google-allocs",

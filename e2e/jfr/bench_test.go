@@ -1,0 +1,89 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfr
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/grafana/jfr-parser/parser"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+)
+
+// BenchmarkJFR compares, on each recording, the translation with jfr-parser's parse alone and
+// with pdata's unmarshal of the result, and the sizes of both, gzipped. The three take turns,
+// and medians are compared.
+func BenchmarkJFR(b *testing.B) {
+	for _, r := range recordings(b) {
+		b.Run(r.name, func(b *testing.B) {
+			pd, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(r.data)
+			require.NoError(b, err)
+			otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+			require.NoError(b, err)
+			contestants := []struct {
+				name  string
+				run   func() error
+				times []time.Duration
+			}{
+				{name: "ours", run: func() error {
+					_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(r.data)
+					return err
+				}},
+				{name: "jfr-parser", run: func() error { return parse(r.data) }},
+				{name: "pdata", run: func() error {
+					_, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(otlp)
+					return err
+				}},
+			}
+			for b.Loop() {
+				for i := range contestants {
+					c := &contestants[i]
+					start := time.Now()
+					require.NoError(b, c.run())
+					c.times = append(c.times, time.Since(start))
+				}
+			}
+			var medians []float64
+			for _, c := range contestants {
+				slices.Sort(c.times)
+				medians = append(medians, float64(c.times[len(c.times)/2].Microseconds()))
+				b.ReportMetric(medians[len(medians)-1], c.name+"-µs")
+				b.ReportMetric(testing.AllocsPerRun(1, func() { _ = c.run() }), c.name+"-allocs")
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(len(r.data)), "jfr-B")
+			b.ReportMetric(medians[0]/medians[1], "ours/jfr-parser")
+			b.ReportMetric(medians[0]/medians[2], "ours/pdata")
+			b.ReportMetric(float64(gzipped(b, otlp))/float64(gzipped(b, r.data)), "otlp-gz/jfr-gz")
+		})
+	}
+}
+
+func parse(data []byte) error {
+	p := parser.NewParser(data, parser.Options{})
+	for {
+		if _, err := p.ParseEvent(); err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+func gzipped(b *testing.B, data []byte) int {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(data)
+	require.NoError(b, err)
+	require.NoError(b, w.Close())
+	return out.Len()
+}
