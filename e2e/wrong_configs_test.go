@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"pprof", "server: {max_request_body_size: 5mib}", "server::max_request_body_size|5mib|64MiB"},
 	{"pprof", "server: localhost:4040", "server|localhost:4040|a section"},
 	{"pprof", "server: ", "server, remote, file or self|null turns it off"},
-	{"pprof", "endpoint: localhost:4040", "unknown key endpoint, did you mean remote::endpoint or server::endpoint?"},
+	{"pprof", "endpoint: localhost:4040", "::endpoint, did you mean remote::endpoint or server::endpoint?"},
 	{"pprof", "server: {max_decompressed_size: 1.5}", "max_decompressed_size|1.5"},
 	{"pprof", "server: {max_decompressed_size: 0}", "max_decompressed_size|0"},
 	{"pprof", "{max_in_flight: -1, server: {}}", "max_in_flight|-1"},
@@ -125,6 +126,9 @@ func TestWrongConfigsAreRejected_D3(t *testing.T) {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("it does not say %q:\n%s", want, out)
 				}
+			}
+			if strings.Contains(string(out), "unknown key ") && !regexp.MustCompile("unknown key [a-z]+::"+wrong.component+"::").Match(out) {
+				t.Errorf("it does not name the whole key:\n%s", out)
 			}
 			if strings.Contains(string(out), "Config'") {
 				t.Errorf("it names a type of Go:\n%s", out)

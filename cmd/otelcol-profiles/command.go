@@ -23,6 +23,8 @@ var version = "0.1.0"
 // generate` makes the generated main call it.
 func newCommand(set otelcol.CollectorSettings) *cobra.Command {
 	set.LoggingOptions = append(set.LoggingOptions, zap.WrapCore(quiet))
+	resolver := &set.ConfigProviderSettings.ResolverSettings
+	resolver.ConverterFactories = append(resolver.ConverterFactories, checkKeys)
 	command := otelcol.NewCommand(set)
 	command.SetVersionTemplate("{{.Name}} version {{.Version}}" + buildDetails())
 	command.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

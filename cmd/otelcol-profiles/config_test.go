@@ -55,3 +55,23 @@ func TestPrintedConfigIsValid(t *testing.T) {
 	out, err = program(t, "validate", "--config="+file)
 	require.NoError(t, err, out)
 }
+
+// The path of a key has the kind and the name of its component.
+func TestErrorsNameTheWholeKey(t *testing.T) {
+	for set, want := range map[string]string{
+		"receivers.pprof.server.endpont=a":       "unknown key receivers::pprof::server::endpont, did you mean endpoint?",
+		"receivers.pprof/two.server.endpont=a":   "unknown key receivers::pprof/two::server::endpont, did you mean endpoint?",
+		"receivers.pprof.server=localhost:4040":  "receivers::pprof::server is \"localhost:4040\": must be a section with keys of its own",
+		"receivers.pprof.self.profiels=[cpu]":    "unknown key receivers::pprof::self::profiels, did you mean profiles?",
+		"processors.profiles_dedup.window=10":    "processors::profiles_dedup::window is 10: must be a duration with a unit, such as 30s",
+		"processors.profiles_dedup.windw=10s":    "unknown key processors::profiles_dedup::windw, did you mean window?",
+		"exporters.profiles_file.sync_intervl=1": "unknown key exporters::profiles_file::sync_intervl, did you mean sync_interval?",
+		"extensions.file_storage.directry=a":     "unknown key extensions::file_storage::directry, did you mean directory?",
+		"extensions.profiles_view.directry=a":    "unknown key extensions::profiles_view::directry, did you mean directory?",
+	} {
+		out, err := program(t, "validate", "--set="+set)
+		require.Error(t, err, set)
+		assert.Contains(t, out, want)
+		assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
+	}
+}

@@ -32,13 +32,12 @@ import (
 // to. It is for the Unmarshal method of that struct; the sections in it need none of
 // their own.
 //
-// The error reads on after the name in quotes that confmap puts before each error, and
-// leaves empty for a whole component: `... is invalid: unknown key server::endpont`.
+// The error is an *[Error]. It reads on after the name in quotes that confmap puts before each
+// error, and leaves empty for a whole component: `... is invalid: unknown key server::endpont`.
 func Unmarshal(conf *confmap.Conf, config any) error {
 	section, into := conf.ToStringMap(), reflect.TypeOf(config)
-	if errs := check("", section, into); len(errs) > 0 {
-		// Not %w: confmap would announce joined errors with one more line.
-		return fmt.Errorf("is invalid: %v", errors.Join(errs...)) //nolint:errorlint // see above
+	if problems := check("", section, into); len(problems) > 0 {
+		return &Error{problems}
 	}
 	into, _ = underlying(into)
 	if changes := translate(section, into); len(changes) > 0 {
@@ -47,6 +46,24 @@ func Unmarshal(conf *confmap.Conf, config any) error {
 		}
 	}
 	return conf.Unmarshal(config)
+}
+
+// Error is what is wrong with the keys of a component.
+type Error struct{ problems []problem }
+
+// problem is a sentence about the key at path.
+type problem struct{ before, path, after string }
+
+func (e *Error) Error() string { return "is invalid: " + e.At("").Error() }
+
+// At returns the same with the path of the component before that of each key, such as
+// receivers::pprof, which the component does not know.
+func (e *Error) At(component string) error {
+	var errs []error
+	for _, p := range e.problems {
+		errs = append(errs, errors.New(p.before+join(component, p.path)+p.after))
+	}
+	return errors.Join(errs...)
 }
 
 // translate returns the keys of a valid section whose values confmap reads in another form,
@@ -88,7 +105,7 @@ func isSize(key string, field reflect.Type) bool {
 
 // check compares a value of a configuration with the type that it is read into. It leaves
 // texts to confmap, which has them as they were written.
-func check(path string, value any, into reflect.Type) []error {
+func check(path string, value any, into reflect.Type) []problem {
 	into, optional := underlying(into)
 	switch value := value.(type) {
 	case nil:
@@ -97,20 +114,20 @@ func check(path string, value any, into reflect.Type) []error {
 		return checkSection(path, value, into, optional)
 	case []any:
 		if into.Kind() == reflect.Slice {
-			var errs []error
+			var problems []problem
 			for i, element := range value {
-				errs = append(errs, check(join(path, strconv.Itoa(i)), element, into.Elem())...)
+				problems = append(problems, check(join(path, strconv.Itoa(i)), element, into.Elem())...)
 			}
-			return errs
+			return problems
 		}
 	}
-	if err := checkValue(path, value, into); err != nil {
-		return []error{err}
+	if is := checkValue(path, value, into); is != "" {
+		return []problem{{path: path, after: is}}
 	}
 	return nil
 }
 
-func checkSection(path string, section map[string]any, into reflect.Type, optional bool) (errs []error) {
+func checkSection(path string, section map[string]any, into reflect.Type, optional bool) (problems []problem) {
 	var keys map[string]reflect.Type
 	if into.Kind() == reflect.Struct {
 		keys = keysOf(into)
@@ -119,24 +136,28 @@ func checkSection(path string, section map[string]any, into reflect.Type, option
 		at := join(path, key)
 		switch into.Kind() {
 		case reflect.Map:
-			errs = append(errs, check(at, section[key], into.Elem())...)
+			problems = append(problems, check(at, section[key], into.Elem())...)
 		case reflect.Struct:
 			if field := keys[key]; field != nil {
-				errs = append(errs, check(at, section[key], field)...)
+				problems = append(problems, check(at, section[key], field)...)
 			} else if !optional || key != "enabled" {
-				errs = append(errs, fmt.Errorf("unknown key %s%s", at, suggestion(key, keys)))
+				problems = append(problems, problem{"unknown key ", at, suggestion(key, keys)})
 			}
 		}
 	}
-	return errs
+	return problems
 }
 
 func join(path, key string) string {
-	return strings.TrimPrefix(path+confmap.KeyDelimiter+key, confmap.KeyDelimiter)
+	if path == "" {
+		return key
+	}
+	return path + confmap.KeyDelimiter + key
 }
 
 // checkValue checks a value that is no section and, unless something else is wanted, no list.
-func checkValue(path string, value any, into reflect.Type) error {
+// It returns what is wrong, as it follows the name of the key.
+func checkValue(path string, value any, into reflect.Type) string {
 	isNumber, whole := false, true
 	switch number := value.(type) {
 	case int, int64, uint64:
@@ -145,26 +166,29 @@ func checkValue(path string, value any, into reflect.Type) error {
 		isNumber, whole = true, number == math.Trunc(number) && math.Abs(number) < math.MaxInt64
 	}
 	text, isText := value.(string)
-	var checks Checks
+	ok, must := true, ""
 	switch {
 	case reflect.TypeOf(value) == into: // read and marshalled before
 	case into == reflect.TypeFor[time.Duration]():
 		_, err := time.ParseDuration(text)
-		checks.That(isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), path, value, "a duration with a unit, such as 30s")
+		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s"
 	case readsText(into):
 	case into.Kind() == reflect.Struct:
-		checks.That(false, path, value, "a section with keys of its own")
+		ok, must = false, "a section with keys of its own"
 	case isText && isSize(path, into):
 		if _, err := bytesize.Parse(text); err != nil {
-			return fmt.Errorf("%s %w", path, err)
+			return " " + err.Error()
 		}
 	case isInteger(into):
-		checks.That(isNumber && whole, path, value, "a whole number")
+		ok, must = isNumber && whole, "a whole number"
 	case into.Kind() == reflect.Bool:
-		_, is := value.(bool)
-		checks.That(is, path, value, "true or false")
+		_, ok = value.(bool)
+		must = "true or false"
 	}
-	return checks.Err()
+	if ok {
+		return ""
+	}
+	return wrong("", value, must).Error()
 }
 
 func isInteger(t reflect.Type) bool { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64 }
@@ -213,12 +237,16 @@ func (c *Checks) That(ok bool, key string, value any, must string, arguments ...
 	if ok {
 		return
 	}
-	format := "%s is %v: must be %s"
+	c.errs = append(c.errs, wrong(key, value, fmt.Sprintf(must, arguments...)))
+}
+
+// wrong is the error of a key with a wrong value.
+func wrong(key string, value any, must string) error {
 	switch value.(type) {
 	case string, []string:
-		format = "%s is %q: must be %s"
+		return fmt.Errorf("%s is %q: must be %s", key, value, must)
 	}
-	c.errs = append(c.errs, fmt.Errorf(format, key, value, fmt.Sprintf(must, arguments...)))
+	return fmt.Errorf("%s is %v: must be %s", key, value, must)
 }
 
 // Add notes errors in the same grammar, of which any may be nil.
