@@ -206,6 +206,8 @@ var quick = map[string][]string{
 		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
 		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
 	},
+	"scrape.yaml": {},
+	"files.yaml":  {},
 	"splunk.yaml": {"--set=exporters.profiles_file.rotation.max_age=200ms"},
 	"kafka/from-kafka.yaml": {
 		"--set=exporters.profiles_file.rotation.max_age=200ms",

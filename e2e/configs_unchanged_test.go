@@ -4,8 +4,11 @@
 package e2e
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -52,6 +55,33 @@ func TestConfigsRunUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		finish(t, g, "outgoing", a)
+	})
+	t.Run("files", func(t *testing.T) {
+		parallel(t)
+		files := t.TempDir()
+		m := runConfig(t, program(t), "files.yaml", env{"DATA_DIR": t.TempDir(), "FILES_DIR": files})
+		if err := os.Mkdir(filepath.Join(files, "checkout"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), compressed(t, numbered(t, 7)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		finish(t, m, "outgoing")
+	})
+	t.Run("scrape", func(t *testing.T) {
+		parallel(t)
+		target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/profile") {
+				_, _ = w.Write(numbered(t, 7))
+			}
+		}))
+		defer target.Close()
+		m := runConfig(t, program(t), "scrape.yaml", env{"DATA_DIR": t.TempDir(), "SCRAPE_ENDPOINT": target.URL + "/debug/pprof", "SCRAPE_SERVICE": "checkout"})
+		m.await(t, "profiles", func() bool { return m.metric(t, "otelcol_processor_profiles_dedup_outgoing_profiles") > 0 })
+		m.stop(t)
+		if sum := totalsOf(m.written(t))["checkout cpu"]; sum == 0 || sum%7 != 0 {
+			t.Errorf("the files have a sum of %d, want a multiple of 7", sum)
+		}
 	})
 	t.Run("tier over Kafka", func(t *testing.T) {
 		parallel(t)
