@@ -40,7 +40,7 @@ var pages = []struct {
 	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
 	{path: "docs/reading-output.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "docs/reading-output.md", frame: "runtime", servers: 1, flameGraphs: 1},
-	{path: "docs/getting-started.md", frame: "main.compress", servers: 7, flameGraphs: 1},
+	{path: "docs/getting-started.md", frame: "main.compress", servers: 8, flameGraphs: 1},
 	{path: "config/README.md", section: "Run it", servers: 2},
 }
 
@@ -256,7 +256,7 @@ func (r *reader) do(t *testing.T, command string) {
 // reader of the page does.
 func (r *reader) awaitFiles(t *testing.T, command string) {
 	t.Helper()
-	for _, pattern := range regexp.MustCompile(`\S*/\*[\w.]*|\S*/profiles-\*[\w.]*`).FindAllString(command, -1) {
+	for _, pattern := range regexp.MustCompile(`\S*/([a-z]+-)?\*[\w.]*`).FindAllString(command, -1) {
 		if !filepath.IsAbs(pattern) {
 			pattern = filepath.Join(r.directory, pattern)
 		}
@@ -271,13 +271,13 @@ func (r *reader) awaitFiles(t *testing.T, command string) {
 	}
 }
 
-// awaitProfiles waits until ls finds a snapshot of the Collector, as a reader of the page does.
+// awaitProfiles waits until ls finds a snapshot of the Collector, or another service, as a reader of the page does.
 func (r *reader) awaitProfiles(t *testing.T, command string) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
 		shell.Dir, shell.Env = r.directory, r.environment
-		if out, err := shell.Output(); err == nil && strings.Contains(string(out), "goroutine") {
+		if out, err := shell.Output(); err == nil && (strings.Contains(string(out), "goroutine") || strings.Contains(command, "nightly")) {
 			return
 		}
 	}
