@@ -46,7 +46,7 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment := []string{"HEALTH_LISTEN=" + health, "METRICS_PORT=" + port}
+	environment := []string{"HEALTH_LISTEN=" + health, "METRICS_PORT=" + port, "VIEW_LISTEN=" + freeAddress(t)}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		environment = append(environment, name+"="+variables[name])
 	}

@@ -37,7 +37,7 @@ var pages = []struct {
 	// has found the commands.
 	servers, flameGraphs int
 }{
-	{path: "README.md", frame: "compress/flate", servers: 1, flameGraphs: 1},
+	{path: "README.md", frame: "compress/flate", servers: 2, flameGraphs: 1},
 	{path: "docs/reading-output.md", continues: true, frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "docs/reading-output.md", frame: "runtime", servers: 1, flameGraphs: 1},
 	{path: "docs/getting-started.md", frame: "main.compress", servers: 8, flameGraphs: 1},
@@ -240,13 +240,13 @@ func (r *reader) do(t *testing.T, command string) {
 	default:
 		r.awaitFiles(t, here)
 		if strings.HasPrefix(command, "bin/otelprof ls ") && len(r.running) > 0 {
-			r.awaitProfiles(t, command)
+			r.awaitProfiles(t, here)
 		}
 		out := r.shell(t, here)
 		if top.MatchString(command) && !strings.Contains(out, r.frame) {
 			t.Errorf("%s does not show %s:\n%s", command, r.frame, out)
 		}
-		if strings.Contains(command, "ls --service") && !regexp.MustCompile(`(?m)^otelcol-profiles +goroutine +goroutine .* [1-9]\d* +last$`).MatchString(out) {
+		if strings.Contains(command, "ls --service otelcol-profiles") && !regexp.MustCompile(`(?m)^otelcol-profiles +goroutine +goroutine .* [1-9]\d* +last$`).MatchString(out) {
 			t.Errorf("%s prints\n%s", command, out)
 		}
 	}
