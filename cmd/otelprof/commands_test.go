@@ -228,6 +228,24 @@ func TestSnapshotsThatDoNotCountAreSaid(t *testing.T) {
 	assert.Contains(t, stderr, "1 earlier snapshots are left out: the last one of each resource counts")
 }
 
+func TestCumulativeProfilesAreLabelled(t *testing.T) {
+	var payloads []pprofile.Profiles
+	for i := range 2 {
+		expanded, err := profiletest.Expand(typed(t, cpuPprof(int64(i+1)*1e9), "mutex", time.Duration(2-i)*time.Minute))
+		require.NoError(t, err)
+		for n := range expanded {
+			expanded[n].Attributes = append(expanded[n].Attributes, profiletest.Attribute{Key: "profile.temporality", Value: "cumulative"})
+		}
+		pd, err := profiletest.Build(expanded)
+		require.NoError(t, err)
+		payloads = append(payloads, pd)
+	}
+	code, stdout, stderr := otelprof(t, "top", "--type", "mutex:cpu", written(t, "", payloads))
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "100% of 2s total", "the last one counts")
+	assert.Contains(t, stderr, "values count since the start of each process")
+}
+
 func TestCatWritesAPayloadALine(t *testing.T) {
 	dir := exampleDirectory(t)
 	lines := strings.Split(strings.TrimSpace(succeed(t, "cat", "--type", "cpu", filepath.Join(dir, "profiles"))), "\n")

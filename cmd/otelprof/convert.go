@@ -50,7 +50,7 @@ pprof holds one profile type and folded stacks one sample type: select it with -
 	to.Value = format
 	to.Usage = "`FORMAT` to write (" + strings.Join(formats, ", ") + "); also the end of the time range, which it does not include"
 	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	output := c.Flags().StringP("output", "o", archive.Stdin, "file to write, - for standard output")
+	output := c.Flags().StringP("output", "o", archive.Stdin, "`FILE` to write, - for standard output")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if format.format == "" {
 			return fmt.Errorf("no --to FORMAT: must be one of %s", strings.Join(formats, ", "))

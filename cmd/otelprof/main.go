@@ -127,7 +127,7 @@ wrong command line.`,
 		}
 		return err
 	})
-	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, such as 512MiB, or a share of the memory of this computer")
+	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, a `SIZE` such as 512MiB, or a share of the memory of this computer")
 	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
 	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat())
 	return root

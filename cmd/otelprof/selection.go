@@ -17,11 +17,11 @@ import (
 // addSelection adds the flags that say which profiles count.
 func (a *app) addSelection(flags *pflag.FlagSet) *query.Selection {
 	sel := &query.Selection{Attributes: map[string]string{}, Resource: map[string]string{}}
-	flags.StringArrayVar(&sel.Services, "service", nil, "service.name of the resource (repeat it for several)")
-	flags.StringArrayVar(&sel.Types, "type", nil, "profile type (heap), sample type (alloc_space) or both (mutex:delay) (repeat it for several)")
+	flags.StringArrayVar(&sel.Services, "service", nil, "service.name of the resource, a `NAME` (repeat it for several)")
+	flags.StringArrayVar(&sel.Types, "type", nil, "a `TYPE`: profile type (heap), sample type (alloc_space) or both (mutex:delay) (repeat it for several)")
 	a.addRange(flags, "", "", &sel.From, &sel.To)
-	flags.Func("trace-id", "samples of this trace: 32 hex digits", func(text string) error { return query.ParseID(text, sel.TraceID[:]) })
-	flags.Func("span-id", "samples of this span: 16 hex digits", func(text string) error { return query.ParseID(text, sel.SpanID[:]) })
+	flags.Func("trace-id", "samples of the trace with this `ID`: 32 hex digits", func(text string) error { return query.ParseID(text, sel.TraceID[:]) })
+	flags.Func("span-id", "samples of the span with this `ID`: 16 hex digits", func(text string) error { return query.ParseID(text, sel.SpanID[:]) })
 	flags.Func("attribute", "`KEY=VALUE` of a sample or profile (repeat it for several, of which all must match)", func(text string) error { return query.ParsePair(text, sel.Attributes) })
 	flags.Func("resource", "`KEY=VALUE` of the resource (repeat it for several, of which all must match)", func(text string) error { return query.ParsePair(text, sel.Resource) })
 	return sel
@@ -37,8 +37,8 @@ func (a *app) addRange(flags *pflag.FlagSet, prefix, of string, from, to *time.T
 			return err
 		}
 	}
-	flags.Func(prefix+"from", "start of the time range"+of+": RFC 3339, or relative to now, such as -15m", parse(from))
-	flags.Func(prefix+"to", "end of the time range"+of+", which it does not include", parse(to))
+	flags.Func(prefix+"from", "start of the time range"+of+": a `TIME` in RFC 3339, or relative to now, such as -15m", parse(from))
+	flags.Func(prefix+"to", "end of the time range"+of+", a `TIME` that it does not include", parse(to))
 }
 
 // comparison is a selection, and maybe a base to subtract from it.
@@ -50,7 +50,7 @@ type comparison struct {
 
 func (a *app) addComparison(flags *pflag.FlagSet) *comparison {
 	c := &comparison{Selection: a.addSelection(flags)}
-	flags.StringArrayVar(&c.base, "base", nil, "file or directory to subtract (repeat it for several); the other flags select from it, too")
+	flags.StringArrayVar(&c.base, "base", nil, "`PATH` of a file or directory to subtract (repeat it for several); the other flags select from it, too")
 	a.addRange(flags, "base-", " to subtract", &c.baseFrom, &c.baseTo)
 	return c
 }

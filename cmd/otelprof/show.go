@@ -33,7 +33,7 @@ all selected services are summed. Without --type, the default sample type is sho
 	}
 	compared := a.addComparison(c.Flags())
 	c.Flags().BoolVar(&options.Cumulative, "cum", false, "sort by cumulative value")
-	c.Flags().IntVarP(&options.Nodes, "nodes", "n", 0, "functions to print (default: all that matter)")
+	c.Flags().IntVarP(&options.Nodes, "nodes", "n", 0, "`NUMBER` of functions to print (default: all that matter)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p, _, err := a.pprof(c.Context(), args, compared)
 		if err != nil {
@@ -55,7 +55,7 @@ computer only, unless --http names another address.`,
 		Args: paths,
 	}
 	compared := a.addComparison(c.Flags())
-	address := c.Flags().String("http", "localhost:0", "address to listen at")
+	address := c.Flags().String("http", "localhost:0", "`ADDRESS` to listen at")
 	noBrowser := c.Flags().Bool("no-browser", false, "do not open a browser")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		host, _, err := net.SplitHostPort(*address)

@@ -203,8 +203,8 @@ func TestRecordsContinuesAfterDamage(t *testing.T) {
 
 	lines := line(jsonOf(t, profiletest.Small(t)))
 	got, failed = read(t, write(t, "any.name", lines, []byte("{damaged\n"), lines))
-	assert.Len(t, got, 1, "an uncompressed file is read up to the damage")
-	assert.Len(t, failed, 1)
+	assert.Len(t, got, 2)
+	assert.Equal(t, []string{fmt.Sprintf("FILE: record 2 at byte %d: the line is not valid JSON", len(lines))}, failed)
 }
 
 func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {

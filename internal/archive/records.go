@@ -155,6 +155,7 @@ type recordReader struct {
 	ended   bool
 	// streaming: errors of the file concern its next record.
 	streaming bool
+	line      int64 // where the next line starts, or -1
 }
 
 // emit yields a record.
@@ -178,10 +179,14 @@ func (r *recordReader) failAt(offset int64, err error) {
 
 // read yields the records of a file. An error concerns the rest of it.
 func (r *recordReader) read(from *countedFile, size int64) error {
+	buffered := bufio.NewReaderSize(from, headSize)
 	if name, ok := segment.ParseName(filepath.Base(r.path)); ok && size >= 0 {
+		if name.Format == (segment.Format{Content: segment.OTLPJSON}) {
+			return r.readStream(buffered, lines)
+		}
 		return r.readSegment(from, size, name.Format, nil)
 	}
-	content, compression, err := decompress(bufio.NewReaderSize(from, headSize), r.options.maxRecord())
+	content, compression, err := decompress(buffered, r.options.maxRecord())
 	if err != nil {
 		return err
 	}
@@ -191,14 +196,14 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 	}
 	contentSize := size
 	if compression != segment.None {
-		contentSize = 0
+		contentSize, r.line = 0, -1
 	}
 	switch found, err := layoutOf(head, contentSize); {
 	case err != nil:
 		return err
 	case found == single:
 		return r.readSingle(content)
-	case size < 0:
+	case size < 0 || found == lines && compression == segment.None:
 		return r.readStream(content, found)
 	default:
 		format := segment.Format{Content: segment.OTLPProto, Compression: compression}
@@ -238,8 +243,6 @@ func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.
 			return stream()
 		case isPartial(r.path) && reader.Offset() == size && errors.Is(damage, io.ErrUnexpectedEOF):
 			return nil // the last record is still being written
-		case format.Content == segment.OTLPJSON && format.Compression == segment.None && reader.Offset() == size:
-			return r.readLine(bufio.NewReader(io.NewSectionReader(from, offset, size-offset)), offset)
 		default:
 			r.failAt(offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length))
 		}
@@ -272,8 +275,8 @@ func (r *recordReader) tooLong(what string) error {
 	return fmt.Errorf("%s more than %s, an eighth of the memory limit", what, mebibytes(r.options.maxRecord()))
 }
 
-// readStream reads records that follow each other in a pipe or in a file that is compressed as a
-// whole. It cannot continue after damage.
+// readStream reads lines, or records that follow each other in a pipe or in a file that is compressed as a
+// whole. It continues after a damaged line only.
 func (r *recordReader) readStream(content *bufio.Reader, found layout) error {
 	var buffer bytes.Buffer
 	r.streaming = true
@@ -282,7 +285,7 @@ func (r *recordReader) readStream(content *bufio.Reader, found layout) error {
 			return nil
 		}
 		if found == lines {
-			if err := r.readLine(content, -1); err != nil {
+			if err := r.readLine(content); err != nil {
 				return err
 			}
 			continue
@@ -343,8 +346,9 @@ func (r *recordReader) emitContrib(data []byte) error {
 }
 
 // readLine reads a line. The last one may lack its line feed.
-func (r *recordReader) readLine(content *bufio.Reader, offset int64) error {
+func (r *recordReader) readLine(content *bufio.Reader) error {
 	var line []byte
+	offset := r.line
 	for {
 		part, err := content.ReadSlice('\n')
 		line = append(line, part...)
@@ -355,6 +359,9 @@ func (r *recordReader) readLine(content *bufio.Reader, offset int64) error {
 			continue
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
+		}
+		if offset >= 0 {
+			r.line += int64(len(line))
 		}
 		switch record := bytes.TrimSpace(line); {
 		case json.Valid(record):

@@ -294,6 +294,11 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{TraceID: traceID, SpanID: spanID}))
 	assert.Nil(t, sums(t, s, query.Selection{TraceID: pcommon.TraceID{1}}))
 
+	// A payload without the trace is not decoded: it may even be damaged.
+	damaged := payload(t, cpu(0, 8))
+	damaged.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(99)
+	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, source(t, damaged, payload(t, linked, other)), query.Selection{TraceID: traceID}))
+
 	// Labels of profilers that know one ID only.
 	for key, value := range map[string]string{"span_id": span, "span id": "67667974448284343", "local root span id": "67667974448284343", "profile_id": span} {
 		labelled := payload(t, cpu(0, 1), cpu(0, 2))

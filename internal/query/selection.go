@@ -4,6 +4,7 @@
 package query
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"maps"
@@ -46,6 +47,13 @@ var (
 // selectsSamples reports whether parts of a Profile may be selected for more than their time.
 func (s *Selection) selectsSamples() bool {
 	return !s.TraceID.IsEmpty() || !s.SpanID.IsEmpty() || len(s.Attributes) > 0
+}
+
+// excludes reports whether nothing of a record can be selected, before it is decoded: its link table
+// and attributes do not have the trace.
+func (s *Selection) excludes(record []byte) bool {
+	return !s.TraceID.IsEmpty() && s.SpanID.IsEmpty() &&
+		!bytes.Contains(record, s.TraceID[:]) && !bytes.Contains(record, []byte(hex.EncodeToString(s.TraceID[:])))
 }
 
 // Filter removes from pd what is not selected. Indices of pd that lead nowhere match nothing.

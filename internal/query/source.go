@@ -50,6 +50,9 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 }
 
 func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+	if sel.excludes(record.Data) {
+		return nil
+	}
 	pd, err := record.Profiles()
 	if err != nil {
 		return err
