@@ -31,6 +31,7 @@ IN_MODULE   = cd $$module && { [ $$module != cmd/otelcol-profiles ] || $(AS_PROG
 #   make run ARGS=--set=exporters.profiles_file.directory=/tmp/profiles
 #   make test TESTFLAGS='-run TestRoundTrip -v'
 #   make soak SOAK=10m ROWS='P8|E[0-9]+'
+#   make snapshot SYSTEMS=linux
 ARGS      ?=
 TESTFLAGS ?=
 BENCH     ?= .
@@ -194,6 +195,7 @@ govulncheck: ## Look for known vulnerabilities in the code that the programs rea
 
 ##@ Releasing
 
+SYSTEMS   ?= linux,darwin,windows
 RELEASED   = $(shell awk '$$1 == "version:" {print $$2}' builder-config.yaml)
 GORELEASER = PATH="$(ROOT)/bin:$$PATH" VERSION=$(RELEASED) bin/goreleaser
 RELEASE    = bin/goreleaser bin/cyclonedx-gomod bin/release/THIRD_PARTY_LICENSES.txt
@@ -204,9 +206,20 @@ version: ## Print the version of the next release, from builder-config.yaml
 
 .PHONY: snapshot
 snapshot: $(RELEASE) ## Build archives, packages, checksums and SBOMs in bin/dist without publishing, and check them (as root: install the deb)
-	$(GORELEASER) check
-	$(GORELEASER) release --snapshot --clean --parallelism=1
+	sed 's/goos: &goos .*/goos: \&goos [$(SYSTEMS)]/' .goreleaser.yaml >bin/release/goreleaser.yaml
+	$(GORELEASER) check .goreleaser.yaml bin/release/goreleaser.yaml
+	$(GORELEASER) release --config=bin/release/goreleaser.yaml --snapshot --clean --parallelism=1
 	cd packaging && SNAPSHOT=$(ROOT)/bin/dist go test -count=1 -v $(TESTFLAGS) .
+
+.PHONY: tags
+tags: ## Tag HEAD as the next release, and cmd/otelcol-profiles on a commit that requires it
+	@test -z "$$(git status --porcelain)" || { echo 'commit the changes first'; exit 1; }
+	git tag --annotate --message='Release $(RELEASED)' v$(RELEASED)
+	git checkout --quiet --detach
+	cd packaging && go run ./modproxy -update v$(RELEASED) .. $(ROOT)/bin/proxy >/dev/null
+	git commit --quiet --all --message='cmd/otelcol-profiles: require v$(RELEASED)'
+	git tag --annotate --message='Release $(RELEASED)' cmd/otelcol-profiles/v$(RELEASED)
+	git checkout --quiet -
 
 .PHONY: release
 release: $(RELEASE) ## Publish a release of the tag of the commit (run by .github/workflows/release.yaml)
