@@ -162,7 +162,7 @@ func (c *collector) stop(b *testing.B) (written int64) {
 		b.Fatalf("it has not ended after SIGTERM\n%s", c.logs())
 	}
 	err := filepath.WalkDir(c.files, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || strings.HasSuffix(entry.Name(), ".index") {
 			return err
 		}
 		info, err := entry.Info()

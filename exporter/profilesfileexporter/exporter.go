@@ -36,6 +36,7 @@ type fileExporter struct {
 	marshal   marshalFunc
 	logOther  sync.Once
 	logClosed atomic.Bool // a closed file was logged at info
+	logIndex  sync.Once
 
 	writer  *segment.Writer // nil before start and after a failed start
 	stop    context.CancelFunc
@@ -57,6 +58,7 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 	e.options.FileClosed = e.logFileClosed
 	e.options.FileRecovered = e.logFileRecovered
 	e.options.FileRemoved = e.logFileRemoved
+	e.options.IndexFailed = e.logIndexFailed
 	e.options.Failed = e.reportError
 	return e, nil
 }
@@ -134,7 +136,7 @@ func (e *fileExporter) writeGroup(g group, o *outcome) {
 			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
 			return
 		}
-		err := e.writer.Append(segment.Record{Data: r.data, Group: g.names, Type: r.fileType, Summary: r.summary})
+		err := e.writer.Append(segment.Record{Data: r.data, Group: g.names, Type: r.fileType, Summary: r.summary, Summaries: r.summaries})
 		switch {
 		case err == nil:
 			o.written++

@@ -35,6 +35,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -100,11 +101,16 @@ func startExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.Obs
 	return e, logs
 }
 
+// list returns the names in a directory, apart from those of indexes. Each index must have a file.
 func list(t testing.TB, dir string) []string {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	names := []string{}
 	for _, entry := range entries {
+		if of, isIndex := strings.CutSuffix(entry.Name(), segment.IndexSuffix); isIndex {
+			assert.Contains(t, names, of)
+			continue
+		}
 		names = append(names, entry.Name())
 	}
 	return names
@@ -341,7 +347,9 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Equal(t, "Writing profiles to files", started[0].Message)
 		assert.Equal(t, map[string]any{"directory": cfg.Directory, "format": "proto"}, started[0].ContextMap())
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
-		profiles, samples, summary := pd.ProfileCount(), pd.SampleCount(), summarize(pd)
+		summaries, err := archive.Summarize(pd)
+		require.NoError(t, err)
+		profiles, samples, summary := pd.ProfileCount(), pd.SampleCount(), summarize(pd, summaries)
 		require.NotEmpty(t, summary.SampleTypes)
 		for range 3 {
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))

@@ -9,8 +9,10 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -21,6 +23,7 @@ type record struct {
 	data      []byte // nil for a pprof without samples, which is not written
 	fileType  string // starts the name of a pprof file
 	summary   segment.Summary
+	summaries []fileindex.Summary        // nil for a file without an index
 	converted *pproftranslator.Converted // the pprof that it is; nil means all profiles of the group
 }
 
@@ -43,12 +46,16 @@ func marshalerOf(format string) marshalFunc {
 // marshalOTLP makes one record of all profiles.
 func marshalOTLP(m pprofile.Marshaler) marshalFunc {
 	return func(pd pprofile.Profiles, add func(record)) error {
-		summary := summarize(pd)
-		data, err := m.MarshalProfiles(withZeroString(pd))
+		summaries, err := archive.Summarize(pd)
+		r := record{summary: summarize(pd, summaries)}
+		if err == nil { // else readers reject it
+			r.summaries = summaries
+		}
+		r.data, err = m.MarshalProfiles(withZeroString(pd))
 		if err != nil {
 			return err
 		}
-		add(record{data: data, summary: summary})
+		add(r)
 		return nil
 	}
 }
@@ -78,7 +85,7 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 	if err != nil {
 		return err
 	}
-	services := summarize(pd).Services
+	services := serviceNames(pd)
 	if len(services) > 1 {
 		services = nil // a pprof does not say which of them it is from
 	}
@@ -137,28 +144,31 @@ func profileTypes(sp pprofile.ScopeProfiles, types []sampletypes.Type) []string 
 }
 
 // summarize describes profiles for the logs.
-func summarize(pd pprofile.Profiles) segment.Summary {
-	var summary segment.Summary
-	texts := pd.Dictionary().StringTable()
-	for _, rp := range pd.ResourceProfiles().All() {
-		var of segment.Summary
-		if service, found := rp.Resource().Attributes().Get(serviceName); found {
-			of.Services = []string{service.AsString()}
-		}
-		for _, sp := range rp.ScopeProfiles().All() {
-			of.Profiles += sp.Profiles().Len()
-			types := sampletypes.Of(sp, func(i int32) string { return dictionary.Text(texts, i) })
-			of.ProfileTypes = append(of.ProfileTypes, profileTypes(sp, types)...)
-			for i, p := range sp.Profiles().All() {
-				of.Samples += p.Samples().Len()
-				if types[i].Type != "" {
-					of.SampleTypes = append(of.SampleTypes, types[i].Type)
-				}
-			}
-		}
-		summary.Add(of)
+func summarize(pd pprofile.Profiles, summaries []fileindex.Summary) segment.Summary {
+	logged := segment.Summary{Profiles: pd.ProfileCount(), Samples: pd.SampleCount()}
+	for i := range summaries {
+		s := &summaries[i]
+		logged.Add(segment.Summary{Services: unlessEmpty(s.Service), ProfileTypes: unlessEmpty(s.Type), SampleTypes: unlessEmpty(s.SampleType)})
 	}
-	return summary
+	return logged
+}
+
+// serviceNames returns the names of the services in pd, of which no string is a reference.
+func serviceNames(pd pprofile.Profiles) []string {
+	var all segment.Summary
+	for _, rp := range pd.ResourceProfiles().All() {
+		if service, found := rp.Resource().Attributes().Get(serviceName); found {
+			all.Add(segment.Summary{Services: unlessEmpty(service.AsString())})
+		}
+	}
+	return all.Services
+}
+
+func unlessEmpty(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
 }
 
 const serviceName = "service.name"

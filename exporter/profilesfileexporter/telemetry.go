@@ -95,6 +95,13 @@ func (e *fileExporter) logFileClosed(f segment.ClosedFile) {
 	)
 }
 
+// logIndexFailed logs the first index that cannot be written. Readers read the file instead.
+func (e *fileExporter) logIndexFailed(err error) {
+	e.logIndex.Do(func() {
+		e.logger.Warn("Cannot write index; reading the file takes longer", zap.String("directory", e.config.Directory), zap.Error(err))
+	})
+}
+
 func (e *fileExporter) logFileRecovered(f segment.RecoveredFile) {
 	outcome, message := "recovered", "Recovered incomplete file"
 	fields := []zap.Field{zap.String("partial", f.Partial), zap.Int64("truncated_bytes", f.Truncated)}

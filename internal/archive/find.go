@@ -9,13 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // Stdin is the path that stands for standard input.
 const Stdin = "-"
-
-// IndexSuffix is the suffix of indexes, which Find leaves out.
-const IndexSuffix = ".index"
 
 // File is a file to read.
 type File struct {
@@ -24,12 +23,18 @@ type File struct {
 	Size int64
 	// Modified is when the file was last written, in nanoseconds since the epoch, 0 for standard input.
 	Modified int64
+	// Index: there is an index beside it.
+	Index bool
 }
 
 // Find lists the files that paths name, each once. A directory stands for the regular files
-// below it, sorted by name, apart from indexes and hidden files. Paths that cannot be read are in
+// below it, sorted by name, apart from hidden files. Indexes are left out. Paths that cannot be read are in
 // failed.
 func Find(paths []string) (files []File, failed []error) {
+	named := make(map[string]bool, len(paths))
+	for _, path := range paths {
+		named[path] = true
+	}
 	for _, path := range paths {
 		if path == Stdin {
 			files = append(files, File{Path: Stdin})
@@ -42,18 +47,25 @@ func Find(paths []string) (files []File, failed []error) {
 			}
 			hidden := strings.HasPrefix(entry.Name(), ".")
 			switch {
-			case entry.IsDir() && hidden && !slices.Contains(paths, path):
+			case entry.IsDir() && hidden && !named[path]:
 				return fs.SkipDir
 			case entry.IsDir():
-			case slices.Contains(paths, path):
+			case named[path] && isIndex(entry.Name()): // as a pattern of the shell may do
+			case named[path]:
 				// Also a link, a pipe or a file with any name.
 				info, err := os.Stat(path)
 				if err != nil {
 					failed = append(failed, err)
 					return nil
 				}
-				files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
-			case entry.Type().IsRegular() && !hidden && !strings.HasSuffix(path, IndexSuffix):
+				files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
+			case !entry.Type().IsRegular() || hidden:
+			case strings.HasSuffix(path, segment.IndexSuffix):
+				// Entries are sorted, so that the file was the one before.
+				if n := len(files); n > 0 && len(path) == len(files[n-1].Path)+len(segment.IndexSuffix) && strings.HasPrefix(path, files[n-1].Path) {
+					files[n-1].Index = true
+				}
+			default:
 				if info, err := entry.Info(); err == nil { // else it has just been removed
 					files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
 				}
@@ -62,6 +74,19 @@ func Find(paths []string) (files []File, failed []error) {
 		})
 	}
 	return withoutRenamed(files), failed
+}
+
+// isIndex reports whether a name is that of the index of one of the exporter's files.
+func isIndex(name string) bool {
+	of, found := strings.CutSuffix(name, segment.IndexSuffix)
+	_, ours := segment.ParseName(of)
+	return found && ours
+}
+
+// hasIndex reports whether there is an index beside a file.
+func hasIndex(path string) bool {
+	info, err := os.Lstat(path + segment.IndexSuffix)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // withoutRenamed drops repeated files, and incomplete files that were closed, and so got

@@ -36,10 +36,3 @@ func Temporality(dict pprofile.ProfilesDictionary, p pprofile.Profile) string {
 	}
 	return ""
 }
-
-func textAt(dict pprofile.ProfilesDictionary, i int32) string {
-	if i < 0 || int(i) >= dict.StringTable().Len() {
-		return ""
-	}
-	return dict.StringTable().At(int(i))
-}

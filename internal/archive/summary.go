@@ -4,147 +4,279 @@
 package archive
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"math"
+	"encoding/binary"
+	"errors"
+	"slices"
 
+	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// Summary describes the Profiles of a record that differ in nothing but time: of one series.
-type Summary struct {
-	// Series is a hash of the resource, the scope and all fields of the Profile but time, duration
-	// and ID: a snapshot replaces an earlier one of its series.
-	Series     string `json:"series"`
-	Service    string `json:"service,omitempty"`
-	Type       string `json:"type,omitempty"` // the scope attribute profile.type
-	SampleType string `json:"sample_type,omitempty"`
-	Unit       string `json:"unit,omitempty"`
-	// Snapshot: see the function Snapshot.
-	Snapshot bool `json:"snapshot,omitempty"`
-	// Timestamps: samples have timestamps.
-	Timestamps bool `json:"timestamps,omitempty"`
-	// Start is the earliest start or timestamp, and End the latest end, in nanoseconds since the
-	// epoch.
-	Start uint64 `json:"start,omitempty"`
-	End   uint64 `json:"end,omitempty"`
-
-	Profiles int   `json:"profiles"`
-	Samples  int   `json:"samples"`
-	Sum      int64 `json:"sum"`
-}
-
-// Add adds another summary of the series. Of snapshots the later counts.
-func (s *Summary) Add(other *Summary) {
-	if s.Snapshot && s.Profiles > 0 {
-		s.Profiles += other.Profiles
-		if other.Start >= s.Start {
-			s.Start, s.End, s.Samples, s.Sum = other.Start, other.End, other.Samples, other.Sum
-		}
-		return
+// Summarize returns the summaries of a payload, each of another Key unless its dictionary repeats strings, in
+// the order of its Profiles. Indices that lead nowhere are taken for 0. An error says why resources or
+// scopes cannot be read; the summaries lack their attributes.
+func Summarize(pd pprofile.Profiles) ([]fileindex.Summary, error) {
+	n := min(pd.ProfileCount(), maxExpected)
+	s := summarizer{
+		dict: pd.Dictionary(), names: map[string]int32{}, ofTypes: map[valueTypes]uint64{}, ofProfiles: map[int32]uint64{},
+		places: make(map[localKey]int, n), summaries: make([]fileindex.Summary, 0, n),
 	}
-	if s.Profiles == 0 || other.Start < s.Start {
-		s.Start = other.Start
-	}
-	s.End = max(s.End, other.End)
-	s.Timestamps = s.Timestamps || other.Timestamps
-	s.Profiles += other.Profiles
-	s.Samples += other.Samples
-	s.Sum = AddSaturating(s.Sum, other.Sum)
-}
-
-// AddSaturating returns a + b, or the nearest int64.
-func AddSaturating(a, b int64) int64 {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
-	}
-}
-
-// Summarize returns the summaries of a payload, in the order of its Profiles. Indices that lead
-// nowhere are taken for 0.
-func Summarize(pd pprofile.Profiles) []Summary {
-	var summaries []Summary
-	places := map[string]int{}
-	dict := pd.Dictionary()
 	for _, rp := range pd.ResourceProfiles().All() {
-		resource := dictionary.AppendMap(nil, rp.Resource().Attributes())
-		service := text(rp.Resource().Attributes(), "service.name")
+		s.resource = attributesOf{Map: s.readable(rp.Resource().Attributes()), schema: rp.SchemaUrl()}
+		s.service = s.number(text(s.resource.Map, "service.name"))
 		for _, sp := range rp.ScopeProfiles().All() {
-			attributes := pcommon.NewMap()
-			sp.Scope().Attributes().CopyTo(attributes)
-			attributes.Remove(sampletypes.OrderAttribute) // these depend on the values
-			attributes.Remove(sampletypes.ListAttribute)
-			scope := dictionary.AppendMap(resource[:len(resource):len(resource)], attributes)
-			scope = scope.AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
-			typ := sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, func(i int32) string { return textAt(dict, i) }))
+			s.scope = attributesOf{
+				Map:    s.readable(sp.Scope().Attributes()),
+				schema: sp.SchemaUrl(), name: sp.Scope().Name(), version: sp.Scope().Version(),
+			}
+			s.profileType = s.typeOf(sp)
+			s.typ = s.number(s.profileType)
 			for _, p := range sp.Profiles().All() {
-				s := Summary{Service: service, Type: typ, Snapshot: Snapshot(dict, p), Profiles: 1}
-				s.SampleType, s.Unit = textAt(dict, p.SampleType().TypeStrindex()), textAt(dict, p.SampleType().UnitStrindex())
-				s.Series = seriesOf(scope, dict, p, &s)
-				s.measure(p)
-				place, known := places[s.Series]
-				if !known {
-					places[s.Series] = len(summaries)
-					summaries = append(summaries, s)
-				} else if held := &summaries[place]; held.Snapshot && held.Start == s.Start {
-					held.Profiles, held.Samples, held.Sum = held.Profiles+1, held.Samples+s.Samples, AddSaturating(held.Sum, s.Sum)
-				} else {
-					held.Add(&s)
-				}
+				s.add(p)
 			}
 		}
 	}
-	return summaries
+	return s.summaries, s.err
+}
+
+// readable returns m itself or, if there may be string references in it (a payload that was marshaled has them), a
+// copy without references. If there is an error, it returns no attributes.
+func (s *summarizer) readable(m pcommon.Map) pcommon.Map {
+	if visible(m) {
+		return m
+	}
+	for _, v := range m.All() {
+		if !dictionary.Bounded(v) {
+			s.err = errDepth
+			return pcommon.NewMap()
+		}
+	}
+	resolved, err := stringref.Attributes(m, s.dict.StringTable())
+	if err != nil {
+		s.err = err
+		return pcommon.NewMap()
+	}
+	return resolved
+}
+
+var errDepth = errors.New("an attribute nests too deep or has too many keys")
+
+// visible reports whether all attributes are scalars, or lists of scalars, that are no string references.
+func visible(m pcommon.Map) bool {
+	for key, v := range m.All() {
+		if key == "" || !visibleValue(v, true) {
+			return false
+		}
+	}
+	return true
+}
+
+func visibleValue(v pcommon.Value, lists bool) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeEmpty, pcommon.ValueTypeMap:
+		return false
+	case pcommon.ValueTypeSlice:
+		for _, e := range v.Slice().All() {
+			if !lists || !visibleValue(e, false) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func text(attributes pcommon.Map, key string) string {
 	if value, ok := attributes.Get(key); ok {
-		return value.AsString()
+		return dictionary.ValidUTF8(value.AsString())
 	}
 	return ""
 }
 
-func seriesOf(scope dictionary.Value, dict pprofile.ProfilesDictionary, p pprofile.Profile, s *Summary) string {
-	content := scope[:len(scope):len(scope)].AppendKey(s.SampleType).AppendKey(s.Unit).
-		AppendKey(textAt(dict, p.PeriodType().TypeStrindex())).AppendKey(textAt(dict, p.PeriodType().UnitStrindex())).AppendInt(p.Period())
-	own := pcommon.NewMap()
-	for _, i := range p.AttributeIndices().All() {
-		if i > 0 && int(i) < dict.AttributeTable().Len() {
-			a := dict.AttributeTable().At(int(i))
-			a.Value().CopyTo(own.PutEmpty(textAt(dict, a.KeyStrindex())))
-		}
-	}
-	sum := sha256.Sum256(dictionary.AppendMap(content, own))
-	return hex.EncodeToString(sum[:8])
+func (s *summarizer) text(i int32) string { return dictionary.Text(s.dict.StringTable(), i) }
+
+// summarizer adds up the Profiles of a payload.
+type summarizer struct {
+	dict      pprofile.ProfilesDictionary
+	summaries []fileindex.Summary
+	places    map[localKey]int // in summaries
+	names     map[string]int32 // numbers of services and profile types
+
+	resource attributesOf
+	service  int32
+	scope    attributesOf
+	typ      int32 // of profileType
+
+	profileType string
+
+	ofTypes    map[valueTypes]uint64 // hashes
+	ofProfiles map[int32]uint64      // hashes of attributes
+	buffer     dictionary.Value
+	own        []uint64
+	err        error
 }
 
-// measure sets time, samples and sum.
-func (s *Summary) measure(p pprofile.Profile) {
-	s.Start, s.End = uint64(p.Time()), uint64(p.Time())+p.DurationNano()
-	s.Samples = p.Samples().Len()
-	for _, sample := range p.Samples().All() {
-		timestamps := sample.TimestampsUnixNano()
-		if sample.Values().Len() == 0 {
-			s.Sum = AddSaturating(s.Sum, int64(timestamps.Len()))
+// maxExpected bounds the memory that is taken before it is known how many summaries there are.
+const maxExpected = 256
+
+// localKey is a fileindex.Key with numbers for its strings, whose hashes would take most of the time.
+type localKey struct {
+	service, typ, sampleType, unit int32
+	snapshot                       uint64
+}
+
+// valueTypes are the fields of a Profile that state its types.
+type valueTypes struct {
+	sampleType, unit, periodType, periodUnit int32
+	period                                   int64
+}
+
+// attributesOf are those of a resource or scope.
+type attributesOf struct {
+	pcommon.Map
+	schema, name, version string
+	hash                  uint64 // 0 until it is needed
+}
+
+func (s *summarizer) number(name string) int32 {
+	n, known := s.names[name]
+	if !known {
+		n = int32(len(s.names))
+		s.names[name] = n
+	}
+	return n
+}
+
+// typeOf returns the profile type of a scope.
+func (s *summarizer) typeOf(sp pprofile.ScopeProfiles) string {
+	if v, found := s.scope.Get(sampletypes.ProfileTypeAttribute); found {
+		return dictionary.ValidUTF8(v.AsString())
+	}
+	return sampletypes.ProfileType(s.scope.Map, sampletypes.Of(sp, s.text))
+}
+
+func (s *summarizer) add(p pprofile.Profile) {
+	key := localKey{service: s.service, typ: s.typ, sampleType: p.SampleType().TypeStrindex(), unit: p.SampleType().UnitStrindex()}
+	if Snapshot(s.dict, p) {
+		key.snapshot = s.snapshot(p)
+	}
+	place, known := s.places[key]
+	if known {
+		var of fileindex.Summary
+		measure(&of, p)
+		s.summaries[place].AddSibling(&of)
+		return
+	}
+	s.places[key] = len(s.summaries)
+	s.summaries = append(s.summaries, fileindex.Summary{Key: fileindex.Key{
+		Service: text(s.resource.Map, "service.name"), Type: s.profileType,
+		SampleType: s.text(key.sampleType), Unit: s.text(key.unit), Snapshot: key.snapshot,
+	}})
+	measure(&s.summaries[len(s.summaries)-1], p)
+}
+
+// snapshot returns Key.Snapshot of p.
+func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
+	b := binary.BigEndian.AppendUint64(nil, s.hashOf(&s.resource))
+	b = binary.BigEndian.AppendUint64(b, s.hashOf(&s.scope)) // without its profile type, which may be derived
+	b = dictionary.Value(b).AppendKey(s.profileType)
+	b = binary.BigEndian.AppendUint64(b, s.hashTypes(p))
+	for _, sum := range s.hashAttributes(p) {
+		b = binary.BigEndian.AppendUint64(b, sum)
+	}
+	return max(1, xxhash.Sum64(b))
+}
+
+// hashOf returns the same hash for equal attributes in any order. Those of scopes that are derived from the
+// Profiles do not count.
+func (s *summarizer) hashOf(of *attributesOf) uint64 {
+	if of.hash != 0 {
+		return of.hash
+	}
+	s.buffer = s.buffer[:0].AppendKey(dictionary.ValidUTF8(of.schema)).AppendKey(dictionary.ValidUTF8(of.name)).AppendKey(dictionary.ValidUTF8(of.version))
+	of.hash = xxhash.Sum64(s.buffer)
+	for key, v := range of.All() {
+		switch key {
+		case sampletypes.ProfileTypeAttribute, sampletypes.OrderAttribute, sampletypes.ListAttribute:
+		default:
+			of.hash += s.hashAttribute(key, v)
 		}
-		for _, v := range sample.Values().All() {
-			s.Sum = AddSaturating(s.Sum, v)
+	}
+	return of.hash
+}
+
+func (s *summarizer) hashAttribute(key string, v pcommon.Value) uint64 {
+	s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(dictionary.ValidUTF8(key)), v)
+	return xxhash.Sum64(s.buffer)
+}
+
+func (s *summarizer) hashTypes(p pprofile.Profile) uint64 {
+	t := valueTypes{
+		p.SampleType().TypeStrindex(), p.SampleType().UnitStrindex(), p.PeriodType().TypeStrindex(), p.PeriodType().UnitStrindex(), p.Period(),
+	}
+	sum, known := s.ofTypes[t]
+	if !known {
+		s.buffer = s.buffer[:0].AppendKey(s.text(t.sampleType)).AppendKey(s.text(t.unit)).
+			AppendKey(s.text(t.periodType)).AppendKey(s.text(t.periodUnit)).AppendInt(t.period)
+		sum = xxhash.Sum64(s.buffer)
+		s.ofTypes[t] = sum
+	}
+	return sum
+}
+
+// hashAttributes returns the hashes of the attributes of p, sorted and each once. The result is valid until
+// the next call.
+func (s *summarizer) hashAttributes(p pprofile.Profile) []uint64 {
+	s.own = s.own[:0]
+	for _, i := range p.AttributeIndices().All() {
+		if i <= 0 || int(i) >= s.dict.AttributeTable().Len() {
+			continue
 		}
-		for _, t := range timestamps.All() {
-			s.Timestamps = true
+		sum, known := s.ofProfiles[i]
+		if !known {
+			a := s.dict.AttributeTable().At(int(i))
+			if !dictionary.Bounded(a.Value()) {
+				continue
+			}
+			sum = s.hashAttribute(s.text(a.KeyStrindex()), a.Value())
+			s.ofProfiles[i] = sum
+		}
+		s.own = append(s.own, sum)
+	}
+	slices.Sort(s.own)
+	s.own = slices.Compact(s.own)
+	return s.own
+}
+
+// measure sets times and counts.
+func measure(s *fileindex.Summary, p pprofile.Profile) {
+	samples := p.Samples()
+	s.Profiles, s.Samples, s.Sum, s.Timestamps = 1, samples.Len(), 0, false
+	s.Start = uint64(p.Time())
+	s.Latest, s.End = s.Start, max(s.Start, s.Start+p.DurationNano()) // it may overflow
+	for i := range samples.Len() {                                    // without the iterators, which take twice as long
+		sample := samples.At(i)
+		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
+		n := timestamps.Len()
+		if values.Len() == 0 {
+			s.Sum = fileindex.AddSaturating(s.Sum, int64(n))
+		}
+		for v := range values.Len() {
+			s.Sum = fileindex.AddSaturating(s.Sum, values.At(v))
+		}
+		for k := range n {
+			t := timestamps.At(k)
 			if t < s.Start || s.Start == 0 {
 				s.Start = t
 			}
-			s.End = max(s.End, t)
+			s.Latest = max(s.Latest, t)
 		}
+		s.Timestamps = s.Timestamps || n > 0
 	}
+	s.End = max(s.End, s.Latest)
 }

@@ -134,6 +134,9 @@ func (c *checker) attributeMap(m pcommon.Map, place string, args ...int) {
 	}
 }
 
+// Bounded reports whether Check accepts v.
+func Bounded(v pcommon.Value) bool { return bounded(v, MaxDepth) }
+
 func bounded(v pcommon.Value, depth int) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeSlice:

@@ -6,11 +6,13 @@ package query
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 )
 
 // Row is a total of List.
@@ -30,46 +32,82 @@ type Row struct {
 }
 
 // List returns the totals of what is selected by service, profile type and sample type, in this
-// order.
+// order. It takes them from the index of a file if that answers the same as the file.
 func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
-	series := map[string]*archive.Summary{}
-	times := map[string][2]uint64{} // of all snapshots of a series
-	err := s.Each(ctx, sel, func(_ *archive.Record, pd pprofile.Profiles) error {
-		for _, summary := range archive.Summarize(pd) {
-			held := series[summary.Series]
-			if held == nil {
-				series[summary.Series], times[summary.Series] = &summary, [2]uint64{summary.Start, summary.End}
-				continue
-			}
-			span := times[summary.Series]
-			times[summary.Series] = [2]uint64{min(span[0], summary.Start), max(span[1], summary.End)}
-			held.Add(&summary)
+	all := &totals{limit: s.Options.MaxMemory / windowShare}
+	// Summaries are selected by service and type, so that those of an index and of a file are equal.
+	rest := *sel
+	rest.Services, rest.Types = nil, nil
+	for _, file := range s.Files {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		ofFile := &totals{limit: all.limit} // sums that do not fit depend on the order in which they are added
+		ok, err := s.addIndex(ofFile, file, sel)
+		if err == nil && !ok {
+			err = s.eachIn(ctx, file, &rest, func(_ *archive.Record, pd pprofile.Profiles) error {
+				summaries, _ := archive.Summarize(pd) // references were resolved
+				return ofFile.add(summaries, sel)
+			})
+		}
+		if err == nil {
+			err = all.add(ofFile.summaries, sel)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return rowsOf(series, times), nil
+	return rowsOf(all.summaries), nil
 }
 
-func rowsOf(series map[string]*archive.Summary, times map[string][2]uint64) []Row {
+// totals adds up summaries.
+type totals struct {
+	places      map[fileindex.Key]int
+	summaries   []fileindex.Summary
+	size, limit int64 // in bytes
+}
+
+// add adds those summaries whose service and type is selected.
+func (t *totals) add(summaries []fileindex.Summary, sel *Selection) error {
+	for i := range summaries {
+		s := &summaries[i]
+		if !sel.matchesSummary(s) {
+			continue
+		}
+		if place, known := t.places[s.Key]; known {
+			t.summaries[place].Add(s)
+			continue
+		}
+		const summarySize = 400 // with its place, and what slices grow
+		if t.size += summarySize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit)); t.size > t.limit {
+			return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
+		}
+		if t.places == nil {
+			t.places = map[fileindex.Key]int{}
+		}
+		t.places[s.Key] = len(t.summaries)
+		t.summaries = append(t.summaries, *s)
+	}
+	return nil
+}
+
+func rowsOf(totals []fileindex.Summary) []Row {
 	type key struct {
 		service, typ, sampleType, unit string
 		snapshot                       bool
 	}
 	rows := map[key]*Row{}
-	for name, s := range series {
-		k := key{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot}
+	for _, s := range totals {
+		k := key{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot != 0}
 		row := rows[k]
 		if row == nil {
-			row = &Row{Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: s.Snapshot, Start: times[name][0]}
+			row = &Row{Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: k.snapshot, Start: s.Start}
 			rows[k] = row
 		}
-		row.Start, row.End = min(row.Start, times[name][0]), max(row.End, times[name][1])
+		row.Start, row.End = min(row.Start, s.Start), max(row.End, s.End)
 		row.Profiles += s.Profiles
 		row.Samples += s.Samples
-		row.Sum = archive.AddSaturating(row.Sum, s.Sum)
+		row.Sum = fileindex.AddSaturating(row.Sum, s.Sum)
 	}
 	sorted := make([]Row, 0, len(rows))
 	for _, row := range rows {

@@ -183,7 +183,7 @@ func (f *filter) writeTypes(scope pcommon.Map, ofScope string, all []sampletypes
 		profiles[i] = index[profiles[i]]
 	}
 	sampletypes.Write(scope, selected, profiles)
-	if !hasDefault {
+	if !hasDefault && len(f.Types) > 0 {
 		scope.Remove(sampletypes.DefaultAttribute)
 	}
 }

@@ -28,25 +28,44 @@ type Source struct {
 }
 
 // Each calls visit with the selected part of each payload, in the order of the files. visit may
-// change it. If it returns an *archive.Error, that goes to Failed; any other error ends Each.
+// change it. Files whose index says that nothing of them is selected are not read. If visit returns an *archive.Error, that goes to Failed; any other error ends Each.
 func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	for _, file := range s.Files {
-		for record, err := range s.Options.Records(file) {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err == nil {
-				err = s.visit(record, sel, visit)
-			}
-			if _, isRecord := errors.AsType[*archive.Error](err); isRecord {
-				err = s.Failed(err)
-			}
-			if err != nil {
-				return err
-			}
+		if s.excludedByIndex(file, sel) {
+			s.progress(file)
+			continue
+		}
+		if err := s.eachIn(ctx, file, sel, visit); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// eachIn is Each for one file, which it reads.
+func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
+	for record, err := range s.Options.Records(file) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			err = s.visit(record, sel, visit)
+		}
+		if _, isRecord := errors.AsType[*archive.Error](err); isRecord {
+			err = s.Failed(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progress reports a file as read.
+func (s *Source) progress(file archive.File) {
+	if s.Options.Progress != nil {
+		s.Options.Progress(int(file.Size))
+	}
 }
 
 func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {

@@ -17,6 +17,11 @@
 // Retention removes it, with one exception: a bare file whose directory cannot be synced is
 // removed again, because its record is not acknowledged. A rename never replaces a file.
 //
+// A closed file has an index beside it, with the suffix .index, if all of its records came with
+// Record.Summaries; the package fileindex has its format. An index is a cache: it is written after the
+// file got its name, without sync and without retry, and recovery creates none, so it can be missing or
+// incomplete. Retention removes it with its file.
+//
 // A write is a transaction: if Append fails, the Writer removes the record, at once or by a
 // later retry. Only if the process dies before that, the record may survive. A Writer needs
 // no restart after a fault: files that it cannot close are retried, and the next Append

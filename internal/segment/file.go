@@ -13,6 +13,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 )
 
 // maxSummaryNames bounds the lists of a Summary.
@@ -73,6 +75,8 @@ type partialFile struct {
 	unsyncedSince time.Time // the write of the oldest record that may not be on the disk
 	nameUnsynced  bool      // the directory has not been synced since the file got its name
 	renamed       bool
+
+	index *fileindex.Builder // nil if the file gets no index
 }
 
 func newPartial(dir Dir, path string, name Name, file File, created time.Time) *partialFile {
@@ -177,6 +181,9 @@ func (f *partialFile) write(record encoded, now time.Time) error {
 
 // accept makes the record that was written part of the file.
 func (f *partialFile) accept(record Record, size int64) {
+	if f.index != nil {
+		f.index.Add(f.Size, size, record.Summaries)
+	}
 	f.Size += size
 	f.Records++
 	f.Raw += int64(len(record.Data))

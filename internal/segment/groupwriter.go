@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 )
 
 // groupWriter writes the records of one group and content into the group's directory.
@@ -18,6 +20,7 @@ type groupWriter struct {
 	group   []string
 	path    string
 	other   bool // it is that of the directory Other
+	indexes *fileindex.Memory
 
 	lastUse uint64 // guarded by Writer.mu
 
@@ -116,6 +119,8 @@ func (g *groupWriter) create(now time.Time) error {
 		g.releaseFile()
 	case err != nil:
 		g.tryClose(ByError)
+	case !g.names.format.bare():
+		g.file.index = fileindex.NewBuilder(g.indexes)
 	}
 	return err
 }
@@ -161,6 +166,11 @@ func (g *groupWriter) closeFile(reason Reason) error {
 		f.Reason = reason
 	}
 	err := f.finalize(&g.names)
+	if err == nil && f.Records > 0 && f.index != nil {
+		if indexErr := f.writeIndex(); indexErr != nil && g.options.IndexFailed != nil {
+			g.options.IndexFailed(indexErr)
+		}
+	}
 	if err == nil || errors.Is(err, ErrGone) {
 		g.releaseFile()
 	}
@@ -175,6 +185,9 @@ func (g *groupWriter) closeFile(reason Reason) error {
 
 // releaseFile makes the next append create a file.
 func (g *groupWriter) releaseFile() {
+	if g.file != nil && g.file.index != nil {
+		g.file.index.Release()
+	}
 	_ = g.dir.Close() // everything in it was synced
 	g.dir, g.file = nil, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,7 +19,7 @@ type Retention struct {
 	MaxFiles int
 	// MaxAge is the time since a file was created, as its name says.
 	MaxAge time.Duration
-	// MaxTotalSize is the sum of the sizes in bytes.
+	// MaxTotalSize is the sum of the sizes in bytes, with those of the indexes.
 	MaxTotalSize int64
 }
 
@@ -26,7 +27,7 @@ type Retention struct {
 type storedFile struct {
 	group string // path below the directory
 	name  Name
-	size  int64
+	size  int64 // with its index
 }
 
 // surplus returns the files to remove, the oldest first. It sorts files.
@@ -62,19 +63,12 @@ func (w *Writer) removeOld() error {
 	defer func() { _ = dir.Close() }()
 	var files []storedFile
 	errs := []error{w.walk(dir, nil, func(dir Dir, group []string, entries []fs.DirEntry) error {
-		for _, entry := range entries {
-			name, ours := ParseName(entry.Name())
-			if !ours || name.Partial || !entry.Type().IsRegular() {
-				continue
-			}
-			if info, err := dir.Lstat(entry.Name()); err == nil {
-				files = append(files, storedFile{group: filepath.Join(group...), name: name, size: info.Size()})
-			}
-		}
+		files = append(files, storedFiles(dir, filepath.Join(group...), entries)...)
 		return nil
 	})}
 	for _, f := range w.options.Retention.surplus(files, w.options.Now()) {
 		path := filepath.Join(f.group, f.name.String())
+		_ = dir.Remove(path + IndexSuffix) // it may have none; otherwise the next call removes it
 		err := dir.Remove(path)
 		switch {
 		case err == nil:
@@ -87,4 +81,32 @@ func (w *Writer) removeOld() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// storedFiles returns the closed files among the entries of a directory. It removes indexes without a
+// file, which remain if the file was removed by another process or before its index was written.
+func storedFiles(dir Dir, group string, entries []fs.DirEntry) (files []storedFile) {
+	places := map[string]int{}
+	for _, entry := range entries { // sorted: an index follows its file
+		of, isIndex := strings.CutSuffix(entry.Name(), IndexSuffix)
+		name, ours := ParseName(of)
+		if !ours || name.Partial || !entry.Type().IsRegular() {
+			continue
+		}
+		place, found := places[of]
+		if isIndex && !found {
+			_ = dir.Remove(entry.Name())
+			continue
+		}
+		info, err := dir.Lstat(entry.Name())
+		switch {
+		case err != nil:
+		case isIndex:
+			files[place].size += info.Size()
+		default:
+			places[of] = len(files)
+			files = append(files, storedFile{group: group, name: name, size: info.Size()})
+		}
+	}
+	return files
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 )
 
 var (
@@ -83,6 +85,9 @@ type Options struct {
 	FileRecovered func(RecoveredFile)
 	// FileRemoved is called for each file that Retention removed.
 	FileRemoved func(path string, size int64)
+	// IndexFailed gets the error if the index of a closed file cannot be written, which is not
+	// retried. It may be nil.
+	IndexFailed func(error)
 	// Failed gets the errors that no caller of Append gets. The failed operation is
 	// retried. Most are, or wrap, an *fs.PathError.
 	Failed func(error)
@@ -125,6 +130,9 @@ type Record struct {
 	// Type starts the name of a pprof file. It may be empty.
 	Type    string
 	Summary Summary
+	// Summaries describe the record in the index of its file. Without them, the file gets no index. Bare
+	// files, which have one record, need none.
+	Summaries []fileindex.Summary
 }
 
 // Writer writes records into files of a directory and its groups. It has a groupWriter for
@@ -133,10 +141,11 @@ type Record struct {
 type Writer struct {
 	options Options
 
-	mu     sync.Mutex // may be held when that of a groupWriter is locked, not vice versa
-	closed bool
-	groups map[string]*groupWriter // by the names of the group, joined with "/"
-	uses   uint64
+	mu      sync.Mutex // may be held when that of a groupWriter is locked, not vice versa
+	closed  bool
+	groups  map[string]*groupWriter // by the names of the group, joined with "/"
+	uses    uint64
+	indexes *fileindex.Memory // of all open files
 	// For MaxGroups: the directories of groups, and uses at the last count.
 	directories map[string]struct{}
 	countedUses uint64
@@ -167,7 +176,10 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err := dir.Close(); err != nil {
 		return nil, err
 	}
-	w := &Writer{options: options, groups: map[string]*groupWriter{}, directories: map[string]struct{}{}}
+	w := &Writer{
+		options: options, groups: map[string]*groupWriter{}, directories: map[string]struct{}{},
+		indexes: fileindex.NewMemory(maxIndexes),
+	}
 	w.recoverFiles()
 	if err := w.countGroups(); err != nil {
 		w.options.Failed(err) // Maintain retries
@@ -231,7 +243,7 @@ func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key, len(w.groups), err)
 			}
 		}
-		g = &groupWriter{options: &w.options, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}, other: other}
+		g = &groupWriter{options: &w.options, indexes: w.indexes, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}, other: other}
 		w.groups[key] = g
 	}
 	w.uses++

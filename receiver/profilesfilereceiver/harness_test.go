@@ -91,7 +91,7 @@ func writeRecords(t *testing.T, dir string, format segment.Format, numbers ...in
 	}
 	require.NoError(t, w.Close())
 	require.NotEmpty(t, path)
-	require.NoError(t, os.WriteFile(path+archive.IndexSuffix, []byte("{}"), 0o600))
+	require.NoError(t, os.WriteFile(path+segment.IndexSuffix, []byte("{}"), 0o600))
 	return path
 }
 

@@ -12,12 +12,13 @@ import (
 	"unsafe"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // Series is what the Profiles of one series of a file have in common.
 type Series struct {
-	Key        string // archive.Summary.Series
+	Key        uint64 // fileindex.Key.Snapshot
 	Service    string
 	Type       string
 	SampleType string
@@ -27,37 +28,32 @@ type Series struct {
 
 // Profiles are those of a series in one record.
 type Profiles struct {
-	Start, End uint64 // in nanoseconds since the epoch
-	Count      int
-	Samples    int
-	Sum        int64
-	// Timestamps: samples have timestamps, from Start to End. Otherwise End is the latest end.
-	Timestamps bool
+	// Start and Latest are the earliest and the latest start of a Profile or timestamp of a sample, and End
+	// is the latest end, in nanoseconds since the epoch.
+	Start, Latest, End uint64
+	Count              int
+	Samples            int
+	Sum                int64
 }
 
 // SeriesOf returns the series of a summary.
-func SeriesOf(s *archive.Summary) Series {
-	return Series{Key: s.Series, Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: s.Snapshot}
+func SeriesOf(s *fileindex.Summary) Series {
+	return Series{Key: s.Snapshot, Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: s.Snapshot != 0}
 }
 
 // ProfilesOf returns the Profiles of a summary.
-func ProfilesOf(s *archive.Summary) Profiles {
-	return Profiles{Start: s.Start, End: s.End, Count: s.Profiles, Samples: s.Samples, Sum: s.Sum, Timestamps: s.Timestamps}
-}
-
-// latest returns the latest time that decides whether a selection has parts of p: of a timestamp or of
-// the start of one of the Profiles.
-func (p *Profiles) latest() uint64 {
-	if p.Timestamps || p.Count > 1 {
-		return p.End
+func ProfilesOf(s *fileindex.Summary) Profiles {
+	p := Profiles{Start: s.Start, Latest: s.Latest, End: s.End, Count: s.Profiles, Samples: s.Samples, Sum: s.Sum}
+	if s.Snapshot != 0 {
+		p.Start = p.Latest // the others do not count
 	}
-	return p.Start
+	return p
 }
 
 // in returns the part of p in [from, to), which is estimated unless it is all or nothing.
 func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 	part = *p
-	if p.latest() == p.Start {
+	if p.Latest == p.Start {
 		return part, p.Start >= from && p.Start < to
 	}
 	part.Start, part.End = max(p.Start, from), min(p.End, to)
@@ -81,7 +77,7 @@ func (d *details) size() int64 {
 	size := unsafe.Sizeof(*d) + uintptr(len(d.profiles))*(unsafe.Sizeof(Profiles{})+unsafe.Sizeof(int32(0)))
 	for i := range d.series {
 		s := &d.series[i]
-		size += unsafe.Sizeof(*s) + uintptr(len(s.Key)+len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
+		size += unsafe.Sizeof(*s) + uintptr(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
 	}
 	return int64(size)
 }
@@ -89,14 +85,14 @@ func (d *details) size() int64 {
 // builder collects the details of a file.
 type builder struct {
 	details
-	places map[string]int32
+	places map[fileindex.Key]int32
 }
 
-func (b *builder) add(s *archive.Summary) {
-	place, known := b.places[s.Series]
+func (b *builder) add(s *fileindex.Summary) {
+	place, known := b.places[s.Key]
 	if !known {
 		place = int32(len(b.series))
-		b.places[s.Series] = place
+		b.places[s.Key] = place
 		b.series = append(b.series, SeriesOf(s))
 	}
 	b.profiles = append(b.profiles, ProfilesOf(s))
@@ -129,23 +125,24 @@ const maxErrors = 5
 
 // load reads the details of the file. It returns false if the file is gone.
 func (f *file) load(options *archive.Options) (gone bool) {
-	b := builder{places: map[string]int32{}}
+	b := builder{places: map[fileindex.Key]int32{}}
 	f.errs = nil
-	for record, err := range options.Records(f.File) {
-		if err == nil {
-			pd, decodeErr := record.Profiles()
-			if err = decodeErr; err == nil {
-				for _, s := range archive.Summarize(pd) {
-					b.add(&s)
-				}
-				continue
-			}
-		}
+	x, err := options.Index(f.File, func(err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return true
+			return err
 		}
 		if len(f.errs) < maxErrors {
 			f.errs = append(f.errs, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return true
+	}
+	records, _ := x.Records() // Index has decoded them
+	for _, r := range records {
+		for i := range r.Summaries {
+			b.add(&r.Summaries[i])
 		}
 	}
 	f.read, f.details, f.start, f.end, f.count = true, &b.details, 0, 0, 0
@@ -153,7 +150,7 @@ func (f *file) load(options *archive.Options) (gone bool) {
 		if i == 0 || p.Start < f.start {
 			f.start = p.Start
 		}
-		f.end = max(f.end, p.latest())
+		f.end = max(f.end, p.Latest)
 		f.count += p.Count
 	}
 	return false

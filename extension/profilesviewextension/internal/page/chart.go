@@ -35,7 +35,7 @@ type chart struct {
 	sent    *[]uint64
 	points  []chartPoint
 	longest uint64 // of the Profiles, in nanoseconds
-	series  map[string]*seriesTimes
+	series  map[uint64]*seriesTimes
 }
 
 type chartPoint struct {

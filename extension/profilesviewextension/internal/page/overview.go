@@ -354,7 +354,7 @@ func (p *Page) addCharts(ctx context.Context, params *params, services []*servic
 		starts := &[]uint64{}
 		sent[s.Name] = starts
 		for _, r := range s.Rows {
-			charts[r.kind] = &chart{kind: r.kind, sent: starts, series: map[string]*seriesTimes{}}
+			charts[r.kind] = &chart{kind: r.kind, sent: starts, series: map[uint64]*seriesTimes{}}
 		}
 	}
 	sel := params.selected

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -39,7 +39,7 @@ type total struct {
 	Covered time.Duration
 
 	spans     []span
-	snapshots map[string]*archive.Summary // the last one, by series
+	snapshots map[uint64]*fileindex.Summary // the last one, by series
 }
 
 type span struct{ start, end uint64 }
@@ -57,19 +57,21 @@ func (t *total) add(s *catalog.Series, profiles []catalog.Profiles) {
 			continue
 		}
 		t.Samples += p.Samples
-		t.Sum = archive.AddSaturating(t.Sum, p.Sum)
+		t.Sum = fileindex.AddSaturating(t.Sum, p.Sum)
 		t.addSpan(span{p.Start, p.End})
 	}
 }
 
-func (t *total) addSnapshot(series string, p *catalog.Profiles) {
-	summary := &archive.Summary{Snapshot: true, Start: p.Start, End: p.End, Profiles: p.Count, Samples: p.Samples, Sum: p.Sum}
+func (t *total) addSnapshot(series uint64, p *catalog.Profiles) {
+	summary := &fileindex.Summary{
+		Key: fileindex.Key{Snapshot: series}, Start: p.Start, Latest: p.Latest, End: p.End, Profiles: p.Count, Samples: p.Samples, Sum: p.Sum,
+	}
 	if held := t.snapshots[series]; held != nil {
 		held.Add(summary)
 		return
 	}
 	if t.snapshots == nil {
-		t.snapshots = map[string]*archive.Summary{}
+		t.snapshots = map[uint64]*fileindex.Summary{}
 	}
 	t.snapshots[series] = summary
 }
@@ -105,7 +107,7 @@ func union(spans []span) []span {
 func (t *total) finish(to time.Time) {
 	for _, snapshot := range t.snapshots {
 		t.Samples += snapshot.Samples
-		t.Sum = archive.AddSaturating(t.Sum, snapshot.Sum)
+		t.Sum = fileindex.AddSaturating(t.Sum, snapshot.Sum)
 	}
 	for _, s := range union(t.spans) {
 		if end := min(s.end, uint64(to.UnixNano())); end > s.start {

@@ -79,7 +79,8 @@ func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string
 	}
 	byKind := map[kind]*total{}
 	err = source.Each(r.Context(), sel, func(_ *archive.Record, pd pprofile.Profiles) error {
-		for _, s := range archive.Summarize(pd) {
+		summaries, _ := archive.Summarize(pd) // references were resolved
+		for _, s := range summaries {
 			series := catalog.SeriesOf(&s)
 			k := kindOf(&series)
 			if byKind[k] == nil {

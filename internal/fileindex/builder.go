@@ -1,0 +1,209 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fileindex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Version is that of the format of indexes.
+const Version = 1
+
+// Memory bounds what several Builders hold together. It is safe for concurrent use.
+type Memory struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// NewMemory returns a Memory of limit bytes.
+func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
+
+// Used returns the number of bytes held.
+func (m *Memory) Used() int64 { return m.used.Load() }
+
+func (m *Memory) reserve(n int64) bool {
+	if m.used.Add(n) > m.limit {
+		m.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+// Builder collects the index of a file.
+type Builder struct {
+	memory   *Memory
+	reserved int64 // for totals
+	ofLines  int64 // reserved for records and entries
+	none     bool  // there is no index
+	noLines  bool  // there are no records
+
+	places  map[Key]int32 // in totals
+	totals  []Summary
+	order   []int32 // places of the summaries of the last record: those of the next one often are the same
+	records []recordPlace
+	entries []entry // of all records
+}
+
+// recordPlace says where a record and its entries are.
+type recordPlace struct {
+	offset, length int64
+	entries        int // number of its entries
+}
+
+// entry is a summary of a record.
+type entry struct {
+	series             int32 // place in totals
+	start, latest, end uint64
+	profiles, samples  int
+	sum                int64
+}
+
+// What an element takes in memory, with the growth of its slice or map.
+const (
+	seriesSize = 2 * int64(unsafe.Sizeof(Summary{})+unsafe.Sizeof(Key{})+16)
+	entrySize  = 2 * int64(unsafe.Sizeof(entry{}))
+	recordSize = 2 * int64(unsafe.Sizeof(recordPlace{}))
+)
+
+// NewBuilder returns a Builder that takes from memory. Its owner calls Release.
+func NewBuilder(memory *Memory) *Builder {
+	return &Builder{memory: memory, places: map[Key]int32{}}
+}
+
+// Add adds the next record: where its bytes are, and its summaries, of which each has another Key.
+// Without summaries, the file gets no index.
+func (b *Builder) Add(offset, length int64, summaries []Summary) {
+	if len(summaries) == 0 {
+		b.drop()
+	}
+	if b.none {
+		return
+	}
+	if size := recordSize + int64(len(summaries))*entrySize; !b.noLines && b.memory.reserve(size) {
+		b.ofLines += size
+		b.records = append(b.records, recordPlace{offset, length, len(summaries)})
+	} else {
+		b.dropLines()
+	}
+	for i := range summaries {
+		s := &summaries[i]
+		place, known := b.find(s, i)
+		switch {
+		case known:
+			b.totals[place].Add(s)
+		case !b.reserveSeries(s):
+			b.drop()
+			return
+		default:
+			place = int32(len(b.totals))
+			own := *s // its strings may be part of the payload
+			own.Service, own.Type = strings.Clone(s.Service), strings.Clone(s.Type)
+			own.SampleType, own.Unit = strings.Clone(s.SampleType), strings.Clone(s.Unit)
+			b.places[own.Key] = place
+			b.totals = append(b.totals, own)
+		}
+		if i < len(b.order) {
+			b.order[i] = place
+		} else {
+			b.order = append(b.order, place)
+		}
+		if !b.noLines {
+			b.entries = append(b.entries, entry{place, s.Start, s.Latest, s.End, s.Profiles, s.Samples, s.Sum})
+		}
+	}
+}
+
+// find returns the place in totals of summary i of a record.
+func (b *Builder) find(s *Summary, i int) (place int32, known bool) {
+	if i < len(b.order) && b.totals[b.order[i]].Key == s.Key {
+		return b.order[i], true
+	}
+	place, known = b.places[s.Key]
+	return place, known
+}
+
+// reserveSeries makes room for the total of a Key, if necessary that of the lines.
+func (b *Builder) reserveSeries(s *Summary) bool {
+	size := seriesSize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
+	if !b.memory.reserve(size) {
+		b.dropLines()
+		if !b.memory.reserve(size) {
+			return false
+		}
+	}
+	b.reserved += size
+	return true
+}
+
+// dropLines releases the memory of the lines.
+func (b *Builder) dropLines() {
+	b.memory.used.Add(-b.ofLines)
+	b.noLines, b.ofLines, b.records, b.entries = true, 0, nil, nil
+}
+
+func (b *Builder) drop() {
+	b.dropLines()
+	b.memory.used.Add(-b.reserved)
+	b.none, b.reserved, b.places, b.totals, b.order = true, 0, nil, nil, nil
+}
+
+// Release releases the memory. The Builder must not be used afterwards.
+func (b *Builder) Release() { b.drop() }
+
+// Index returns what was added, or nil if there is no index.
+func (b *Builder) Index() *Index {
+	if b.none {
+		return nil
+	}
+	x := &Index{Totals: b.totals}
+	at := 0
+	for _, r := range b.records {
+		x.records = append(x.records, x.record(r, b.entries[at:at+r.entries]))
+		at += r.entries
+	}
+	return x
+}
+
+// Encode returns the index of a file of size bytes, or nil if there is none.
+func (b *Builder) Encode(size int64) ([]byte, error) {
+	if b.none || len(b.totals) == 0 {
+		return nil, nil
+	}
+	var rest bytes.Buffer
+	if err := json.NewEncoder(&rest).Encode(totals{b.totals}); err != nil {
+		return nil, err
+	}
+	at, line := 0, []byte(nil)
+	for _, r := range b.records {
+		line = fmt.Appendf(line[:0], `{"offset":%d,"length":%d,"series":[`, r.offset, r.length)
+		for i := range b.entries[at : at+r.entries] {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			line = b.entries[at+i].append(line)
+		}
+		at += r.entries
+		rest.Write(append(line, "]}\n"...))
+	}
+	return fmt.Appendf(nil, `{"version":%d,"size":%d,"checksum":%d}`+"\n%s", Version, size, checksum(rest.Bytes()), rest.Bytes()), nil
+}
+
+func (e *entry) append(line []byte) []byte {
+	line = strconv.AppendInt(append(line, '['), int64(e.series), 10)
+	for _, n := range [...]uint64{e.start, e.latest - e.start, e.end - e.start, uint64(e.profiles), uint64(e.samples)} {
+		line = strconv.AppendUint(append(line, ','), n, 10)
+	}
+	return append(strconv.AppendInt(append(line, ','), e.sum, 10), ']')
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(rest []byte) uint32 { return crc32.Checksum(rest, castagnoli) }

@@ -1,0 +1,219 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fileindex
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// Index says what a file holds.
+type Index struct {
+	// Totals are those of the file.
+	Totals []Summary
+
+	size    int64 // of the file
+	lines   []byte
+	records []Record // nil until they are decoded
+}
+
+// Record describes a record of a file.
+type Record struct {
+	Offset, Length int64 // of its bytes in the file
+	Summaries      []Summary
+}
+
+// totals is the second line.
+type totals struct {
+	Series []Summary `json:"series"`
+}
+
+// Parse decodes the index of a file of size bytes. The result may refer to data, and takes at most limit
+// bytes more, as does that of Records.
+func Parse(data []byte, size, limit int64) (*Index, error) {
+	var head struct {
+		Version  int
+		Size     int64
+		Checksum uint32
+	}
+	first, rest, _ := bytes.Cut(data, lineFeed)
+	if err := json.Unmarshal(first, &head); err != nil {
+		return nil, fmt.Errorf("first line: %w", err)
+	}
+	switch {
+	case head.Version != Version:
+		return nil, fmt.Errorf("version is %d: must be %d", head.Version, Version)
+	case head.Size != size:
+		return nil, fmt.Errorf("size is %d: must be that of the file, %d", head.Size, size)
+	case head.Checksum != checksum(rest):
+		return nil, errors.New("wrong checksum")
+	}
+	// Each Summary has a bracket of its own.
+	if n := int64(bytes.Count(rest, []byte("{")) + bytes.Count(rest, []byte("["))); n > limit/int64(unsafe.Sizeof(Summary{})) {
+		return nil, fmt.Errorf("%d summaries take more memory than the limit of %d bytes", n, limit)
+	}
+	second, lines, _ := bytes.Cut(rest, lineFeed)
+	var t totals
+	if err := json.Unmarshal(second, &t); err != nil {
+		return nil, fmt.Errorf("second line: %w", err)
+	}
+	if len(t.Series) == 0 {
+		return nil, errors.New("second line: no series")
+	}
+	for i := range t.Series {
+		if !t.Series[i].valid() {
+			return nil, fmt.Errorf("series[%d] is not possible", i)
+		}
+	}
+	return &Index{Totals: t.Series, size: size, lines: lines}, nil
+}
+
+var lineFeed = []byte("\n")
+
+// Records returns the records of the file, in order. If the index has only totals, it returns one record with
+// these.
+func (x *Index) Records() ([]Record, error) {
+	if x.records != nil {
+		return x.records, nil
+	}
+	if len(x.lines) == 0 {
+		return []Record{{Length: x.size, Summaries: x.Totals}}, nil
+	}
+	records, end := make([]Record, 0, bytes.Count(x.lines, lineFeed)), int64(0)
+	var entries []entry
+	for line := range bytes.Lines(x.lines) {
+		l := lineReader{rest: line}
+		place := l.record()
+		entries = entries[:0]
+		for l.more() {
+			entries = append(entries, l.entry())
+		}
+		if l.failed {
+			return nil, fmt.Errorf("malformed line of the record at byte %d", end)
+		}
+		if place.offset != end || place.length <= 0 || place.length > x.size-end {
+			return nil, fmt.Errorf("a record of %d bytes at byte %d: must start at byte %d of %d", place.length, place.offset, end, x.size)
+		}
+		end += place.length
+		for i := range entries {
+			if e := &entries[i]; uint64(e.series) >= uint64(len(x.Totals)) {
+				return nil, fmt.Errorf("series %d: must be one of %d", e.series, len(x.Totals))
+			}
+		}
+		r := x.record(place, entries)
+		for i := range r.Summaries {
+			if !r.Summaries[i].valid() {
+				return nil, fmt.Errorf("series[%d] of the record at byte %d is not possible", i, place.offset)
+			}
+		}
+		records = append(records, r)
+	}
+	if end != x.size {
+		return nil, fmt.Errorf("records end at byte %d: must be %d", end, x.size)
+	}
+	x.records, x.lines = records, nil
+	return records, nil
+}
+
+func (x *Index) record(place recordPlace, entries []entry) Record {
+	r := Record{Offset: place.offset, Length: place.length, Summaries: make([]Summary, len(entries))}
+	for i, e := range entries {
+		of := &x.Totals[e.series]
+		r.Summaries[i] = Summary{
+			Key: of.Key, Timestamps: of.Timestamps, Start: e.start, Latest: e.latest, End: e.end,
+			Profiles: e.profiles, Samples: e.samples, Sum: e.sum,
+		}
+	}
+	return r
+}
+
+// lineReader reads the line of a record as Encode writes it: encoding/json takes ten times as long.
+type lineReader struct {
+	rest    []byte
+	entries int
+	failed  bool
+}
+
+func (l *lineReader) record() recordPlace {
+	l.text(`{"offset":`)
+	offset := l.integer()
+	l.text(`,"length":`)
+	length := l.integer()
+	l.text(`,"series":[`)
+	return recordPlace{offset: offset, length: length}
+}
+
+// more reports whether there is another entry, and skips what is before it.
+func (l *lineReader) more() bool {
+	if l.failed || bytes.HasPrefix(l.rest, []byte("]")) {
+		l.text("]}\n")
+		return false
+	}
+	if l.entries++; l.entries > 1 {
+		l.text(",")
+	}
+	return !l.failed
+}
+
+func (l *lineReader) entry() entry {
+	l.text("[")
+	series := l.natural()
+	var n [5]uint64
+	for i := range n {
+		l.text(",")
+		n[i] = l.natural()
+	}
+	l.text(",")
+	e := entry{series: int32(series), start: n[0], latest: n[0] + n[1], end: n[0] + n[2], profiles: int(n[3]), samples: int(n[4]), sum: l.integer()}
+	l.text("]")
+	l.failed = l.failed || series > math.MaxInt32
+	return e
+}
+
+func (l *lineReader) text(want string) {
+	if len(l.rest) < len(want) || string(l.rest[:len(want)]) != want {
+		l.failed = true
+		return
+	}
+	l.rest = l.rest[len(want):]
+}
+
+// natural reads a number without sign.
+func (l *lineReader) natural() uint64 {
+	n := uint64(0)
+	for i, c := range l.rest {
+		if c < '0' || c > '9' {
+			l.failed = l.failed || i == 0
+			l.rest = l.rest[i:]
+			return n
+		}
+		digit := uint64(c - '0')
+		if n > (math.MaxUint64-digit)/10 {
+			break
+		}
+		n = 10*n + digit
+	}
+	l.failed = true
+	return 0
+}
+
+func (l *lineReader) integer() int64 {
+	negative := bytes.HasPrefix(l.rest, []byte("-"))
+	if negative {
+		l.rest = l.rest[1:]
+	}
+	n := l.natural()
+	switch {
+	case negative && n <= -math.MinInt64:
+		return -int64(n)
+	case !negative && n <= math.MaxInt64:
+		return int64(n)
+	}
+	l.failed = true
+	return 0
+}

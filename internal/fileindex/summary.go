@@ -1,0 +1,73 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fileindex
+
+import "math"
+
+// Key says which Profiles are added up.
+type Key struct {
+	Service    string `json:"service,omitempty"`
+	Type       string `json:"type,omitempty"` // the scope attribute profile.type
+	SampleType string `json:"sample_type,omitempty"`
+	Unit       string `json:"unit,omitempty"`
+	// Snapshot is 0 for Profiles of intervals, which are summed over time. Otherwise it identifies
+	// snapshots (or cumulative Profiles) of the same thing, of which the latest counts: it is a hash
+	// of the resource, the scope and all fields of the Profile but time, duration and ID.
+	Snapshot uint64 `json:"snapshot,omitempty"`
+}
+
+// Summary is a total of the Profiles of one Key.
+type Summary struct {
+	Key
+	// Timestamps: samples have timestamps.
+	Timestamps bool `json:"timestamps,omitempty"`
+	// Start is the earliest start of a Profile or timestamp of a sample, Latest the latest one, and
+	// End the latest end. They are in nanoseconds since the epoch, 0 if no time is stated.
+	Start  uint64 `json:"start,omitempty"`
+	Latest uint64 `json:"latest,omitempty"`
+	End    uint64 `json:"end,omitempty"`
+
+	Profiles int `json:"profiles"`
+	// Samples and Sum are those of the latest snapshot only.
+	Samples int   `json:"samples"`
+	Sum     int64 `json:"sum"`
+}
+
+// Add adds the summary of the same Key of what follows. Of snapshots that are equally late, the one added last
+// counts.
+func (s *Summary) Add(other *Summary) { s.add(other, false) }
+
+// AddSibling adds the summary of another Profile of the same payload and Key: equally late snapshots are
+// parts of one.
+func (s *Summary) AddSibling(other *Summary) { s.add(other, true) }
+
+func (s *Summary) add(other *Summary, siblings bool) {
+	switch {
+	case s.Snapshot == 0, siblings && s.Latest == other.Latest:
+		s.Samples += other.Samples
+		s.Sum = AddSaturating(s.Sum, other.Sum)
+	case other.Latest >= s.Latest:
+		s.Samples, s.Sum = other.Samples, other.Sum
+	}
+	s.Timestamps = s.Timestamps || other.Timestamps
+	s.Start, s.Latest, s.End = min(s.Start, other.Start), max(s.Latest, other.Latest), max(s.End, other.End)
+	s.Profiles += other.Profiles
+}
+
+// valid reports whether Profiles can have such a summary.
+func (s *Summary) valid() bool {
+	return s.Start <= s.Latest && s.Latest <= s.End && s.Profiles > 0 && s.Samples >= 0
+}
+
+// AddSaturating returns a + b, or the nearest int64.
+func AddSaturating(a, b int64) int64 {
+	switch sum := a + b; {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}

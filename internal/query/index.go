@@ -1,0 +1,91 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"math"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+)
+
+// matchesSummary reports whether the service and the type of a summary are selected.
+func (s *Selection) matchesSummary(of *fileindex.Summary) bool {
+	return (len(s.Services) == 0 || slices.ContainsFunc(s.Services, func(want string) bool { return dictionary.ValidUTF8(want) == of.Service })) &&
+		s.MatchesType(of.Type, of.SampleType)
+}
+
+// timeOf reports whether the time range contains all Profiles and samples of a summary, or none of them.
+func (s *Selection) timeOf(of *fileindex.Summary) (all, none bool) {
+	switch {
+	case s.From.IsZero() && s.To.IsZero():
+		return true, false
+	case of.Latest > math.MaxInt64: // contains takes it for an early time
+		return false, false
+	case of.Timestamps: // a sample without one may be in a Profile without a time
+		return false, !s.From.IsZero() && int64(of.Latest) < s.From.UnixNano()
+	}
+	before := !s.From.IsZero() && int64(of.Latest) < s.From.UnixNano()
+	after := !s.To.IsZero() && int64(of.Start) >= s.To.UnixNano()
+	return s.contains(of.Start) && s.contains(of.Latest), before || after
+}
+
+// excludedByIndex reports whether the index of a file says that nothing of it is selected.
+func (s *Source) excludedByIndex(file archive.File, sel *Selection) bool {
+	if len(sel.Services) == 0 && len(sel.Types) == 0 && sel.From.IsZero() && sel.To.IsZero() {
+		return false
+	}
+	x := s.Options.StoredIndex(file)
+	return x != nil && !slices.ContainsFunc(x.Totals, func(of fileindex.Summary) bool {
+		_, none := sel.timeOf(&of)
+		return !none && sel.matchesSummary(&of)
+	})
+}
+
+// addIndex adds what is selected of a file from its index. It returns false if the file must be read.
+func (s *Source) addIndex(t *totals, file archive.File, sel *Selection) (bool, error) {
+	if sel.selectsSamples() || len(sel.Resource) > 0 {
+		return false, nil
+	}
+	x := s.Options.StoredIndex(file)
+	if x == nil {
+		return false, nil
+	}
+	selected, ok := sel.within(x.Totals)
+	if !ok {
+		records, err := x.Records()
+		if err != nil {
+			return false, nil
+		}
+		selected = nil
+		for _, r := range records {
+			ofRecord, ok := sel.within(r.Summaries)
+			if !ok {
+				return false, nil
+			}
+			selected = append(selected, ofRecord...)
+		}
+	}
+	s.progress(file)
+	return true, t.add(selected, sel)
+}
+
+// within returns the summaries whose time range is selected. ok is false if the range cuts one.
+func (s *Selection) within(summaries []fileindex.Summary) (selected []fileindex.Summary, ok bool) {
+	for i := range summaries {
+		of := &summaries[i]
+		if !s.matchesSummary(of) {
+			continue
+		}
+		switch all, none := s.timeOf(of); {
+		case all:
+			selected = append(selected, *of)
+		case !none:
+			return nil, false
+		}
+	}
+	return selected, true
+}

@@ -1,0 +1,169 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// indexed writes files of a few records each, with indexes, and returns a Source of them.
+func indexed(t *testing.T, format segment.Format, payloads ...pprofile.Profiles) *query.Source {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := segment.OpenWriter(segment.Options{
+		Directory: dir, Format: format, MaxOpen: 1, Rotation: segment.Rotation{MaxRecords: 3},
+		RecordWritten: func(int64, int64) {}, FileClosed: func(segment.ClosedFile) {},
+		Failed: func(err error) { t.Error(err) }, IndexFailed: func(err error) { t.Error(err) },
+	})
+	require.NoError(t, err)
+	for _, pd := range payloads {
+		summaries, err := archive.Summarize(pd)
+		require.NoError(t, err)
+		require.NotEmpty(t, summaries)
+		var data []byte
+		if format.Content == segment.OTLPJSON {
+			data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+		} else {
+			data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		}
+		require.NoError(t, err)
+		require.NoError(t, w.Append(segment.Record{Data: data, Summaries: summaries}))
+	}
+	require.NoError(t, w.Close())
+	files, failed := archive.Find([]string{dir})
+	require.Empty(t, failed)
+	return &query.Source{
+		Files: files, Options: archive.Options{MaxMemory: 1 << 30}, Failed: func(err error) error { return err },
+	}
+}
+
+// withoutIndexes returns the files as links in another directory.
+func withoutIndexes(t *testing.T, s *query.Source) *query.Source {
+	t.Helper()
+	dir, plain := t.TempDir(), *s
+	plain.Files = nil
+	for _, f := range s.Files {
+		path := filepath.Join(dir, filepath.Base(f.Path))
+		require.NoError(t, os.Link(f.Path, path))
+		plain.Files = append(plain.Files, archive.File{Path: path, Size: f.Size})
+	}
+	return &plain
+}
+
+func countIndexed(s *query.Source) (n int) {
+	for _, f := range s.Files {
+		if s.Options.StoredIndex(f) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// requireSameRows compares List by indexes with List by files.
+func requireSameRows(t *testing.T, s *query.Source, selections ...query.Selection) {
+	t.Helper()
+	plain := withoutIndexes(t, s)
+	require.Equal(t, len(s.Files), countIndexed(s))
+	require.Zero(t, countIndexed(plain))
+	for _, sel := range selections {
+		got, err := s.List(t.Context(), &sel)
+		require.NoError(t, err)
+		want, err := plain.List(t.Context(), &sel)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%+v", sel)
+	}
+}
+
+// selectionsOf returns selections by the services, types and times of rows.
+func selectionsOf(t *testing.T, s *query.Source) []query.Selection {
+	t.Helper()
+	rows, err := withoutIndexes(t, s).List(t.Context(), &query.Selection{})
+	require.NoError(t, err)
+	selections := []query.Selection{{}, {Services: []string{"none"}}}
+	for i, row := range rows {
+		if i == 3 {
+			break
+		}
+		middle := time.Unix(0, int64(row.Start/2+row.End/2))
+		selections = append(selections,
+			query.Selection{Services: []string{row.Service}}, query.Selection{Types: []string{row.SampleType}},
+			query.Selection{From: time.Unix(0, int64(row.Start))}, query.Selection{To: time.Unix(0, int64(row.Start))},
+			query.Selection{From: middle}, query.Selection{To: middle, Types: []string{row.Type}},
+			query.Selection{From: time.Unix(0, int64(row.Start)), To: time.Unix(0, int64(row.End)+1)})
+	}
+	return selections
+}
+
+var indexedFormats = []segment.Format{
+	{Content: segment.OTLPProto}, {Content: segment.OTLPProto, Compression: segment.Gzip}, {Content: segment.OTLPProto, Compression: segment.Zstd},
+	{Content: segment.OTLPJSON}, {Content: segment.OTLPJSON, Compression: segment.Gzip}, {Content: segment.OTLPJSON, Compression: segment.Zstd},
+}
+
+func TestListByIndexEqualsListByFile(t *testing.T) {
+	for _, format := range indexedFormats {
+		t.Run(fmt.Sprint(format.Content, format.Compression), func(t *testing.T) {
+			var payloads []pprofile.Profiles
+			random := profiletest.NewRand(7)
+			for range 40 {
+				payloads = append(payloads, profiletest.GenerateProfiles(random))
+			}
+			s := indexed(t, format, payloads...)
+			requireSameRows(t, s, selectionsOf(t, s)...)
+		})
+	}
+}
+
+func TestListByIndexEqualsListByFileForTheCorpus(t *testing.T) {
+	payloads := profiletest.CorpusOTLP(t)
+	if len(payloads) == 0 {
+		t.Skip("no corpus")
+	}
+	for _, format := range indexedFormats[2:3] {
+		s := indexed(t, format, payloads...)
+		requireSameRows(t, s, selectionsOf(t, s)...)
+	}
+}
+
+func TestListByIndexEqualsListByFileInTimeRanges(t *testing.T) {
+	stamped := cpu(5, 3)
+	stamped.timestamps = []int{5, 8, 12}
+	s := indexed(t, indexedFormats[0],
+		payload(t, cpu(0, 1), cpu(10, 2), heap("a", 0, 5), heap("b", 3, 7)),
+		payload(t, heap("a", 20, 2), heap("a", 12, 9), heap("a", 20, 3)),
+		payload(t, stamped, cpu(30, 8)), payload(t, cpu(31, 1), heap("b", 1, 4)))
+	var selections []query.Selection
+	for cut := range 45 {
+		selections = append(selections, query.Selection{From: at(cut)}, query.Selection{To: at(cut)},
+			query.Selection{From: at(cut), To: at(cut + 9), Types: []string{"inuse_space"}}, query.Selection{From: at(cut), Resource: map[string]string{"k8s.pod.name": "a"}})
+	}
+	requireSameRows(t, s, selections...)
+}
+
+// TestListReadsAnIndexInsteadOfTheFile replaces the content of a file, which its index does not notice.
+func TestListReadsAnIndexInsteadOfTheFile(t *testing.T) {
+	s := indexed(t, indexedFormats[0], payload(t, cpu(0, 1)))
+	read := 0
+	s.Options.Progress = func(n int) { read += n }
+	require.NoError(t, os.WriteFile(s.Files[0].Path, make([]byte, s.Files[0].Size), 0o600))
+	rows, err := s.List(t.Context(), &query.Selection{})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	assert.EqualValues(t, 1, rows[0].Sum)
+	assert.EqualValues(t, s.Files[0].Size, read)
+	_, err = s.List(t.Context(), &query.Selection{Attributes: map[string]string{"thread": "worker"}})
+	assert.Error(t, err, "a selection of samples needs the file")
+}
