@@ -70,7 +70,7 @@ const profileTypeGroup = "profile.type"
 const (
 	outcomeSuccess    = "success"
 	outcomeUnreadable = "unreadable" // retried
-	outcomePanic      = "panic"      // retried
+	outcomePanic      = "panic"      // of a later component: retried
 	outcomeTooLarge   = "too_large"
 	outcomeRejected   = "rejected" // by the next consumer
 	outcomeMalformed  = "malformed"
@@ -123,14 +123,11 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	err := r.ingest(ctx, file)
 	rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
-	_, panicked := errors.AsType[*ingest.PanicError](err)
 	switch {
 	case err != nil && ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged):
 		return err
 	case pipeline && !consumererror.IsPermanent(rejected):
 		return &filewatch.RetryError{Err: err, Rejected: true}
-	case panicked:
-		err = &filewatch.RetryError{Err: err}
 	}
 	ctx = context.WithoutCancel(ctx)
 	r.Metrics.ReceiverPprofFiles.Add(ctx, 1, r.Metrics.Attributes(attribute.String("outcome", outcomeOf(err))))
@@ -160,7 +157,15 @@ func outcomeOf(err error) string {
 	return outcomeMalformed
 }
 
+// ingest passes a file to the pipeline. A panic of the pipeline is retried; one at the content of
+// the file would be the same each time.
 func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
+	passing := false
+	defer func() {
+		if _, panicked := errors.AsType[*ingest.PanicError](err); panicked && passing {
+			err = &filewatch.RetryError{Err: err}
+		}
+	}()
 	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
 	held := r.InFlight.Reserve(-1) // a file waits as long as it must
 	defer held.Release()
@@ -180,7 +185,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	}
 	profileType := file.Attributes[profileTypeGroup]
 	delete(file.Attributes, profileTypeGroup)
-	return r.ingester.Ingest(ctx, ingest.Payload{
+	prepared, err := r.ingester.Prepare(ctx, ingest.Payload{
 		Data:        content,
 		Resource:    ingest.NewResource(r.ResourceAttributes, file.Attributes),
 		ProfileType: profileType,
@@ -188,4 +193,10 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 		Resent:      file.Resent,
 		Sender:      filepath.Dir(file.Path),
 	}, limit, held)
+	if err != nil {
+		return err
+	}
+	held.FreeBody()
+	passing = true
+	return r.ingester.Pass(ctx, prepared)
 }

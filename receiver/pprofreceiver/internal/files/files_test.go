@@ -7,14 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -45,4 +57,37 @@ func TestConfigLimitsTheSize(t *testing.T) {
 		config.MaxDecompressedSize = size
 		assert.ErrorContains(t, config.Validate(), "max_decompressed_size is ")
 	}
+}
+
+// A file at whose content the translator panics would make it panic at each retry.
+func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.pb.gz")
+	require.NoError(t, os.WriteFile(path, []byte("content"), 0o600))
+	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
+	telemetry := componenttest.NewTelemetry()
+	metrics, err := metadata.NewTelemetry(telemetry.NewTelemetrySettings(), component.NewID(metadata.Type))
+	require.NoError(t, err)
+	core, logs := observer.New(zap.WarnLevel)
+	config := DefaultConfig()
+	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
+	r, err := New(Settings{Config: config, InFlight: ingest.NewInFlight(64 << 20), Logger: zap.New(core), Metrics: metrics},
+		ingest.New(ingest.Settings{Logger: zap.New(core)}, consumertest.NewNop())) // without an Unmarshaler, it panics
+	require.NoError(t, err)
+	r.MaxRetryDelay = 0
+	for range 5 {
+		r.Poll(t.Context())
+	}
+	panics := logs.FilterMessage("Panic while processing a profile").All()
+	require.Len(t, panics, 1)
+	assert.Equal(t, path, panics[0].ContextMap()["path"])
+	assert.Equal(t, 1, logs.FilterMessage("Skipping file until it changes").Len())
+	counted, err := telemetry.GetMetric("otelcol_receiver_pprof_files")
+	require.NoError(t, err)
+	points := counted.Data.(metricdata.Sum[int64]).DataPoints
+	require.Len(t, points, 1)
+	outcome, _ := points[0].Attributes.Value("outcome")
+	assert.Equal(t, "panic", outcome.AsString())
+	assert.EqualValues(t, 1, points[0].Value)
+	profiletest.Injected(t, "1 panics")
 }

@@ -36,8 +36,9 @@ type deltaScrape struct {
 	body []byte
 	at   time.Time
 
-	next    *baseline // nil if the profile has nothing cumulative
-	isDelta bool
+	next      *baseline // nil if the profile has nothing cumulative
+	isDelta   bool
+	restarted bool // the target; reported
 }
 
 // payload makes the payload of a scrape.
@@ -149,14 +150,24 @@ func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles, bytes int) (result 
 		if !errors.Is(err, merge.ErrRestarted) {
 			return result, 0, err
 		}
-		d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
-		d.settings.Metrics.ReceiverPprofBaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+		d.reportRestart(err)
 		if pd, bytes, err = d.translate(d.next, d.held.Resize); err != nil { // delta has released it
 			return pd, 0, err
 		}
 	}
 	result, err = d.keepProfiles(pd, bytes, func(sampleType string) bool { return !d.isCumulative(sampleType) })
 	return result, 0, err
+}
+
+// reportRestart logs and counts that the target is another process, once: the work on a scrape
+// that waits for memory starts again.
+func (d *deltaScrape) reportRestart(err error) {
+	if d.restarted {
+		return
+	}
+	d.restarted = true
+	d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
+	d.settings.Metrics.ReceiverPprofBaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
 }
 
 // translate translates a cumulative scrape.

@@ -631,3 +631,21 @@ func TestDeltasReserveLittleMemory_M1(t *testing.T) {
 	}
 	assert.NotZero(t, tested)
 }
+
+// The work on a scrape starts again if it has to wait for memory.
+func TestRestartIsReportedOnce(t *testing.T) {
+	s := newSeries(t, "heap", nil)
+	s.scrape(plain(t, profiletest.HeapPprof(20, 2000, 2, 200)), time.Now())
+	held := s.scraper.settings.InFlight.Reserve(-1)
+	defer held.Release()
+	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], ctx: t.Context(), held: held, body: plain(t, profiletest.HeapPprof(1, 100, 2, 200)), at: time.Now()}
+	for range 2 {
+		require.NoError(t, held.Work(t.Context(), 1<<20, func() error {
+			pd, bytes, err := d.translate(&baseline{body: d.body, at: d.at}, held.Resize)
+			require.NoError(t, err)
+			_, _, err = d.subtractBaseline(pd, bytes)
+			return err
+		}))
+	}
+	assert.Equal(t, 1, s.restarts())
+}
