@@ -39,7 +39,6 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		s := runConfig(t, program(t), "sidecar.yaml", env{"DATA_DIR": t.TempDir(), "PPROF_LISTEN": freeAddress(t), "GATEWAY_ENDPOINT": listen})
 		s.push(t, "checkout", numbered(t, 7))
 		finish(t, g, "outgoing", s)
-		s.requireSums(t, want)
 	})
 	t.Run("agent and gateway", func(t *testing.T) {
 		parallel(t)

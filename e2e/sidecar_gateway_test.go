@@ -4,8 +4,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -31,8 +34,8 @@ func numbered(t *testing.T, value int64) []byte {
 }
 
 // TestSidecarsAndGateway pushes real profiles to the sidecars of three instances. The files of the
-// gateway hold three times the samples that google/pprof reads, without the instance. The files of
-// each sidecar hold them once.
+// gateway hold three times the samples that google/pprof reads, without the instance. The sidecars
+// have sent and deleted theirs.
 func TestSidecarsAndGateway(t *testing.T) {
 	parallel(t)
 	const instances = 3
@@ -43,11 +46,10 @@ func TestSidecarsAndGateway(t *testing.T) {
 		sidecars = append(sidecars, sidecar(t, t.TempDir(), "checkout", fmt.Sprintf("checkout-%d", i), listen))
 	}
 	pushed := slices.DeleteFunc(payloads(t), func(p payload) bool { return len(p.data) > 1<<20 })
-	once, all := map[string]int64{}, map[string]int64{}
+	all := map[string]int64{}
 	for _, p := range pushed {
 		for _, e := range p.expected(t).profiles {
 			for _, sample := range e.Samples {
-				once[p.service+" "+e.Type] += sample.Sum.Int64()
 				all[p.service+" "+e.Type] += instances * sample.Sum.Int64()
 			}
 		}
@@ -57,8 +59,9 @@ func TestSidecarsAndGateway(t *testing.T) {
 	}
 	g.awaitSums(t, all)
 	for _, s := range sidecars {
-		s.awaitSums(t, once)
+		s.awaitSent(t)
 		s.stop(t)
+		s.requireSums(t, nil)
 	}
 	g.stop(t)
 	g.requireSums(t, all)
@@ -74,14 +77,24 @@ func TestSidecarsAndGateway(t *testing.T) {
 			}
 		})
 	}
-	for i, s := range sidecars {
-		s.requireSums(t, once)
-		for _, e := range s.written(t) {
-			if got, want := resourceAttribute(e, "service.instance.id"), fmt.Sprintf("checkout-%d", i); got != want {
-				t.Errorf("a profile of sidecar %d is of instance %q, want %q", i, got, want)
-			}
-		}
+}
+
+// awaitSent waits until no file of a sidecar or agent waits.
+func (m *member) awaitSent(t *testing.T) {
+	t.Helper()
+	m.await(t, "no file that waits", func() bool {
+		return m.metric(t, "otelcol_receiver_profiles_file_waiting_files") == 0 && !hasFiles(t, m.files)
+	})
+}
+
+// hasFiles reports whether there are files, closed or not, in a directory.
+func hasFiles(t *testing.T, dir string) bool {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
 	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasSuffix(e.Name(), ".index") })
 }
 
 func byService(profiles []profiletest.Expanded) map[string][]profiletest.Expanded {
@@ -151,9 +164,9 @@ func TestGatewayMerges(t *testing.T) {
 	}
 }
 
-// TestSidecarQueuesWhileGatewayIsAway kills the sidecar while the gateway is away. Its files and its
-// queue hold all acknowledged profiles. Later the gateway gets each of them once.
-func TestSidecarQueuesWhileGatewayIsAway(t *testing.T) {
+// TestSidecarStoresWhileGatewayIsAway kills the sidecar while the gateway is away. Its files hold all
+// profiles of closed windows. Later the gateway gets each of them once.
+func TestSidecarStoresWhileGatewayIsAway(t *testing.T) {
 	parallel(t)
 	const n = 20
 	dir, listen := t.TempDir(), freeAddress(t)
@@ -165,40 +178,47 @@ func TestSidecarQueuesWhileGatewayIsAway(t *testing.T) {
 		want[service+" cpu"] = int64(i + 1)
 	}
 	s.await(t, "windows passed on", func() bool {
-		return s.metric(t, "otelcol_processor_profiles_dedup_outgoing_profiles") == 2*n // of both pipelines
+		return s.metric(t, "otelcol_processor_profiles_dedup_outgoing_profiles") == n
 	})
+	s.requireSums(t, want)
+	for _, e := range s.written(t) {
+		if got := resourceAttribute(e, "service.instance.id"); got != "checkout-0" {
+			t.Errorf("a profile of the sidecar is of instance %q", got)
+		}
+	}
 	s.kill()
 	g := gateway(t, listen, nil)
 	s = sidecar(t, dir, "checkout", "checkout-0", listen) // repairs its files, too
 	g.awaitSums(t, want)
+	s.awaitSent(t)
 	s.stop(t)
 	g.stop(t)
 	g.requireSums(t, want)
-	s.requireSums(t, want)
 }
 
-// TestSidecarWithAFullQueue checks that pushes succeed while the queue to the gateway is full: the
-// files have all profiles, and the drops to the gateway are counted.
-func TestSidecarWithAFullQueue(t *testing.T) {
+// TestSidecarCountsWhatRetentionRemoves lets retention remove files that wait. Pushes succeed, and the
+// files are counted and logged.
+func TestSidecarCountsWhatRetentionRemoves(t *testing.T) {
 	parallel(t)
-	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", freeAddress(t),
-		"--set=exporters.otlp_grpc.sending_queue.queue_size=1",
-		"--set=processors.profiles_dedup/gateway.retry_on_failure.max_elapsed_time=300ms",
-		"--set=processors.profiles_dedup/gateway.retry_on_failure.max_interval=300ms",
-		"--set=processors.profiles_dedup/gateway.retry_on_failure.initial_interval=100ms")
-	s.push(t, "checkout", numbered(t, 1))
-	dropped := func(n int) func() bool {
-		return func() bool {
-			return s.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="retries_exhausted"`) == n
-		}
+	if testing.Short() {
+		t.Skip("retention runs every 10 s")
 	}
-	s.await(t, "dropped window", dropped(1))
-	s.push(t, "checkout", numbered(t, 10))
-	s.await(t, "another one", dropped(2))
-	s.awaitSums(t, map[string]int64{"checkout cpu": 11})
+	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", freeAddress(t), "--set=exporters.profiles_file.retention.max_files=4")
+	const n, locked = 12, 5 // those being sent, and one that is read
+	const removed = n - 4 - locked
+	for i := range n {
+		s.push(t, "checkout", numbered(t, 1))
+		s.await(t, "a file of each window", func() bool { return s.metric(t, "otelcol_exporter_profiles_file_records") == i+1 })
+	}
+	missing := func() int { return s.metric(t, "otelcol_receiver_profiles_file_files", `outcome="missing"`) }
+	s.await(t, "removed files", func() bool { return missing() == removed })
+	if got := s.metric(t, "otelcol_exporter_profiles_file_removed_files"); got != removed {
+		t.Errorf("the exporter counts %d removed files, want %d", got, removed)
+	}
 	s.stop(t)
-	if !strings.Contains(s.logs.String(), "Dropped payload") {
-		t.Errorf("the log does not say that a window was dropped:\n%s", s.logs)
+	s.requireSums(t, map[string]int64{"checkout cpu": n - removed})
+	if !strings.Contains(s.logs.String(), "File was removed before it was read") {
+		t.Errorf("the log does not say that files were removed:\n%s", s.logs)
 	}
 }
 
@@ -267,7 +287,7 @@ func TestGatewayKillLosesNothing(t *testing.T) {
 	const each = 10
 	listen, data := freeAddress(t), t.TempDir()
 	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", listen,
-		"--set=processors.profiles_dedup/gateway.window=20ms", "--set=exporters.otlp_grpc.timeout=1s")
+		"--set=processors.profiles_dedup.window=20ms", "--set=exporters.otlp_grpc.timeout=1s")
 	want := map[string]bool{}
 	begin := func() *member { return gateway(t, listen, env{"DATA_DIR": data, "WINDOW": "50ms"}) }
 	var g *member

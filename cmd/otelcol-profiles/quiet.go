@@ -51,7 +51,11 @@ func (c quietCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	switch {
 	case details[entry.Message]:
 		entry.Level = zapcore.DebugLevel
-	case strings.HasPrefix(entry.Message, "Exporting failed. Dropping data.") && interrupted(fields):
+	case strings.HasPrefix(entry.Message, "Exporting failed. Rejecting data.") && mentions(fields, "request is cancelled or timed out"):
+		// The caller has stopped or does not wait any more: it got an error, and keeps the data.
+		entry.Level, entry.Stack = zapcore.WarnLevel, ""
+		entry.Message = "Stopped an export that its caller canceled"
+	case strings.HasPrefix(entry.Message, "Exporting failed. Dropping data.") && mentions(fields, "interrupted due to shutdown"):
 		// The Collector logs an error, also if a queue in storage keeps the data.
 		entry.Level, entry.Stack = zapcore.WarnLevel, ""
 		entry.Message = "Stopped while an export was retried; only a queue with storage keeps the data"
@@ -59,10 +63,10 @@ func (c quietCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return c.Core.Write(entry, fields)
 }
 
-// interrupted reports whether the error of a log line is that of a retry at shutdown.
-func interrupted(fields []zapcore.Field) bool {
+// mentions reports whether the error of a log line has a text.
+func mentions(fields []zapcore.Field, text string) bool {
 	for _, f := range fields {
-		if err, ok := f.Interface.(error); ok && strings.Contains(err.Error(), "interrupted due to shutdown") {
+		if err, ok := f.Interface.(error); ok && strings.Contains(err.Error(), text) {
 			return true
 		}
 	}
