@@ -50,7 +50,11 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		environment = append(environment, name+"="+variables[name])
 	}
-	args = append(args, "--config", filepath.Join(configs, filepath.FromSlash(config)))
+	for _, config := range []string{bases[config], config} {
+		if config != "" {
+			args = append(args, "--config", filepath.Join(configs, filepath.FromSlash(config)))
+		}
+	}
 	m := &member{
 		collector: launch(t, path, environment, args...),
 		metrics:   "http://" + metrics + "/metrics",
@@ -198,6 +202,12 @@ var quick = map[string][]string{
 		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
 		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
 	},
+	"gateway-forward.yaml": {
+		"--set=receivers.profiles_file.poll_interval=50ms",
+		"--set=exporters.profiles_file.rotation.max_age=200ms",
+		"--set=exporters.otlp_grpc.retry_on_failure.initial_interval=100ms",
+		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=500ms",
+	},
 	"kafka/gateway-to-kafka.yaml": {
 		"--set=processors.profiles_dedup.retry_on_failure.initial_interval=100ms",
 		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
@@ -216,6 +226,9 @@ var quick = map[string][]string{
 		"--set=processors.profiles_dedup.retry_on_failure.max_interval=500ms",
 	},
 }
+
+// bases are the configurations that others are used on top of.
+var bases = map[string]string{"gateway-forward.yaml": "gateway.yaml"}
 
 // sidecar starts the sidecar of a service with quick settings and its data in dir.
 func sidecar(t *testing.T, dir, service, instance, gateway string, args ...string) *member {
@@ -250,6 +263,7 @@ func TestConfigsAreValid(t *testing.T) {
 		"sidecar.yaml":                {"GATEWAY_INSECURE=false", "HOSTNAME=1234"},
 		"agent.yaml":                  {"GATEWAY_INSECURE=false"},
 		"gateway.yaml":                {"EXPORTER=otlp_grpc", "ACKNOWLEDGE=on_receive"},
+		"gateway-forward.yaml":        {"RETENTION_SIZE=1GiB"},
 		"kafka/from-kafka.yaml":       {"EXPORTER=otlp_grpc", "WINDOW=0s", "KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
 		"kafka/gateway-to-kafka.yaml": {"KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
 	}
@@ -263,6 +277,9 @@ func TestConfigsAreValid(t *testing.T) {
 				path, args, says := program(t), []string{"validate"}, "Valid: "
 				if strings.HasPrefix(config, "kafka/") {
 					path, args, says = kafkaProgram(t), []string{gate, "validate"}, ""
+				}
+				if base := bases[config]; base != "" {
+					args = append(args, "--config", filepath.Join(configs, base))
 				}
 				command := exec.Command(path, append(args, "--config", filepath.Join(configs, config))...)
 				command.Env = append(os.Environ(), variable)
@@ -282,6 +299,13 @@ func TestSharesOfMemoryLeaveRoom(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(configs, config))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if base := bases[config]; base != "" {
+			below, err := os.ReadFile(filepath.Join(configs, base))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, below...)
 		}
 		percent, inFlight := 0.0, map[string]bool{}
 		for _, match := range share.FindAllStringSubmatch(string(text), -1) {

@@ -276,6 +276,35 @@ func TestGatewayToBackend(t *testing.T) {
 	backend.requireSums(t, want)
 }
 
+// TestGatewayForwards acknowledges profiles while the backend is away, and sends them later, also after
+// a crash.
+func TestGatewayForwards(t *testing.T) {
+	parallel(t)
+	front, back, data, http := freeAddress(t), freeAddress(t), t.TempDir(), freeAddress(t)
+	begin := func() *member {
+		g := runConfig(t, program(t), "gateway-forward.yaml", env{
+			"DATA_DIR": data, "OTLP_GRPC_LISTEN": front, "OTLP_HTTP_LISTEN": http, "BACKEND_ENDPOINT": back, "WINDOW": "300ms",
+		}, quick["gateway-forward.yaml"]...)
+		g.url = "http://" + http
+		return g
+	}
+	g := begin()
+	want := map[string]int64{}
+	for i := range 20 {
+		service := fmt.Sprintf("service-%d", i)
+		g.sendOTLP(t, numbered(t, int64(i+1)), service, "1")
+		want[service+" cpu"] = int64(i + 1)
+	}
+	g.kill()
+	backend := gateway(t, back, nil)
+	g = begin()
+	backend.awaitSums(t, want)
+	g.awaitSent(t)
+	g.stop(t)
+	backend.stop(t)
+	backend.requireSums(t, want)
+}
+
 // TestGatewayKillLosesNothing kills the gateway repeatedly while a sidecar exports to it. The files
 // of the gateway hold all acknowledged profiles; those in flight at a kill may be there twice.
 func TestGatewayKillLosesNothing(t *testing.T) {
