@@ -212,7 +212,7 @@ func TestDifferenceOfRangesIsScaled(t *testing.T) {
 	code, folded, stderr := otelprof(t, "convert", "--to", "folded", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-3h", "--base-to", "-1h", profiles)
 	require.Equal(t, exitOK, code, stderr)
 	assert.Empty(t, folded, "2 s in one hour are as much as 4 s in two")
-	assert.Contains(t, stderr, "the base is multiplied by 0.5, the ratio of the lengths of the time ranges")
+	assert.Contains(t, stderr, "The base is multiplied by 0.5, the ratio of the lengths of the time ranges")
 
 	difference := succeed(t, "convert", "--to", "json", "--type", "cpu:cpu", "--from", "-1h", "--base-from", "-2h", "--base-to", "-1h", profiles)
 	assert.Contains(t, difference, `"checkout"`, "the resource of the selection")
@@ -243,7 +243,7 @@ func TestCumulativeProfilesAreLabelled(t *testing.T) {
 	code, stdout, stderr := otelprof(t, "top", "--type", "mutex:cpu", written(t, "", payloads))
 	require.Equal(t, exitOK, code, stderr)
 	assert.Contains(t, stdout, "100% of 2s total", "the last one counts")
-	assert.Contains(t, stderr, "values count since the start of each process")
+	assert.Contains(t, stderr, "Values count since the start of each process")
 }
 
 func TestCatWritesAPayloadALine(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -88,18 +87,26 @@ func (f *formatOrTime) Set(text string) error {
 }
 
 func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {
-	if format == "pprof" {
-		p, _, err := a.pprof(ctx, paths, c)
+	var pd pprofile.Profiles
+	if c.ofBase() == nil && (format == "otlp" || format == "json") {
+		result, err := a.merge(ctx, paths, c.Selection, false)
 		if err != nil {
 			return nil, err
 		}
-		var data bytes.Buffer
-		err = p.Write(&data)
-		return data.Bytes(), err
-	}
-	pd, err := a.profiles(ctx, paths, c, format == "folded")
-	if err != nil {
-		return nil, err
+		pd = result.Profiles
+	} else {
+		compared, err := a.pprof(ctx, paths, c)
+		if err != nil {
+			return nil, err
+		}
+		if format == "pprof" {
+			var data bytes.Buffer
+			err = compared.Pprof.Write(&data)
+			return data.Bytes(), err
+		}
+		if pd, err = toProfiles(compared); err != nil {
+			return nil, err
+		}
 	}
 	switch format {
 	case "folded":
@@ -111,30 +118,14 @@ func (a *app) converted(ctx context.Context, paths []string, c *comparison, form
 	}
 }
 
-// profiles returns the sum of the selected profiles or, with a base, the difference.
-func (a *app) profiles(ctx context.Context, paths []string, c *comparison, total bool) (pprofile.Profiles, error) {
-	if c.ofBase() == nil {
-		result, err := a.merge(ctx, paths, c.Selection, total)
-		if err != nil {
-			return pprofile.Profiles{}, err
-		}
-		return result.Profiles, nil
-	}
-	p, result, err := a.pprof(ctx, paths, c)
-	if err != nil {
-		return pprofile.Profiles{}, err
-	}
-	return toProfiles(p, result)
-}
-
-// toProfiles translates a difference, which is of the resource of the result if that has one only.
-func toProfiles(p *profile.Profile, result *query.Result) (pprofile.Profiles, error) {
+// toProfiles translates the pprof, which is of the resource of the selection if that has one only.
+func toProfiles(c *query.Comparison) (pprofile.Profiles, error) {
 	var message bytes.Buffer
-	if err := p.WriteUncompressed(&message); err != nil {
+	if err := c.Pprof.WriteUncompressed(&message); err != nil {
 		return pprofile.Profiles{}, err
 	}
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message.Bytes())
-	if from := result.Profiles.ResourceProfiles(); err == nil && from.Len() == 1 {
+	if from := c.Result.Profiles.ResourceProfiles(); err == nil && from.Len() == 1 {
 		from.At(0).Resource().CopyTo(pd.ResourceProfiles().At(0).Resource())
 	}
 	return pd, err

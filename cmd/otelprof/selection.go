@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/spf13/pflag"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -76,42 +75,23 @@ func (a *app) merge(ctx context.Context, paths []string, sel *query.Selection, t
 	return source.Merge(ctx, sel, total)
 }
 
-// pprof returns the selected profiles as one pprof, minus those of the base, and their sum
-// without the base.
-func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*profile.Profile, *query.Result, error) {
-	result, err := a.merge(ctx, paths, c.Selection, true)
+// pprof returns the selected profiles as one pprof, minus those of the base.
+func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*query.Comparison, error) {
+	base := c.ofBase()
+	compared, err := query.Compare(c.Selection, base, a.now, func(sel *query.Selection) (*query.Result, error) {
+		if sel == base && len(c.base) > 0 {
+			return a.merge(ctx, c.base, sel, true)
+		}
+		return a.merge(ctx, paths, sel, true)
+	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if result.Cumulative() {
-		a.note("values count since the start of each process")
+	for _, note := range compared.Notes {
+		a.note("%s", note)
 	}
-	if result.Superseded > 0 {
-		a.note("%d earlier snapshots are left out: the last one of each resource counts", result.Superseded)
+	if compared.Factor != 1 {
+		a.note("The base is multiplied by %.4g, the ratio of the lengths of the time ranges", compared.Factor)
 	}
-	p, err := result.Pprof()
-	ofBase := c.ofBase()
-	if err != nil || ofBase == nil {
-		return p, result, err
-	}
-	if len(c.base) > 0 {
-		paths = c.base
-	}
-	base, err := a.merge(ctx, paths, ofBase, true)
-	if err != nil {
-		return nil, nil, fmt.Errorf("base: %w", err)
-	}
-	basePprof, err := base.Pprof()
-	if err != nil {
-		return nil, nil, fmt.Errorf("base: %w", err)
-	}
-	factor := 1.0
-	if result.Intervals() {
-		factor = query.ScaleOfBase(c.Selection, ofBase, a.now)
-	}
-	if factor != 1 {
-		a.note("the base is multiplied by %.4g, the ratio of the lengths of the time ranges", factor)
-	}
-	p, err = query.Difference(p, basePprof, factor)
-	return p, result, err
+	return compared, nil
 }

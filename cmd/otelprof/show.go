@@ -35,11 +35,11 @@ all selected services are summed. Without --type, the default sample type is sho
 	c.Flags().BoolVar(&options.Cumulative, "cum", false, "sort by cumulative value")
 	c.Flags().IntVarP(&options.Nodes, "nodes", "n", 0, "`NUMBER` of functions to print (default: all that matter)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		p, _, err := a.pprof(c.Context(), args, compared)
+		result, err := a.pprof(c.Context(), args, compared)
 		if err != nil {
 			return err
 		}
-		return webui.Top(a.stdout, p, options)
+		return webui.Top(a.stdout, result.Pprof, options)
 	}
 	return c
 }
@@ -62,11 +62,11 @@ computer only, unless --http names another address.`,
 		if err != nil {
 			return fmt.Errorf("--http is %q: must be HOST:PORT", *address)
 		}
-		p, _, err := a.pprof(c.Context(), args, compared)
+		result, err := a.pprof(c.Context(), args, compared)
 		if err != nil {
 			return err
 		}
-		handler, err := webui.Handler(p, webui.Options{})
+		handler, err := webui.Handler(result.Pprof, webui.Options{})
 		if err != nil {
 			return err
 		}

@@ -45,21 +45,3 @@ func ParsePair(text string, pairs map[string]string) error {
 	pairs[key] = value
 	return nil
 }
-
-// ScaleOfBase returns what a base is multiplied by, so that its time range compares with that of sel:
-// 1 unless both have a start. A range without an end ends now.
-func ScaleOfBase(sel, base *Selection, now time.Time) float64 {
-	length := func(s *Selection) float64 {
-		switch {
-		case s.From.IsZero():
-			return 0
-		case s.To.IsZero():
-			return now.Sub(s.From).Seconds()
-		}
-		return s.To.Sub(s.From).Seconds()
-	}
-	if length(sel) <= 0 || length(base) <= 0 {
-		return 1
-	}
-	return length(sel) / length(base)
-}

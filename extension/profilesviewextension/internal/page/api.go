@@ -75,34 +75,17 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 
 // pprof returns the selected profiles as one, minus those of the base, and what a reader has to know about it.
 func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, notes []string, err error) {
-	result, err := p.merge(r, params.selected, &notes)
+	compared, err := query.Compare(params.selected, params.base, params.now, func(sel *query.Selection) (*query.Result, error) {
+		return p.merge(r, sel, &notes)
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if result.Cumulative() {
-		notes = append(notes, "Values count since the start of each process")
+	notes = append(notes, compared.Notes...)
+	if params.base != nil {
+		notes = append(notes, fmt.Sprintf("Difference to the base from %s to %s, multiplied by %.4g", timeText(params.base.From), timeText(params.base.To), compared.Factor))
 	}
-	if result.Superseded > 0 {
-		notes = append(notes, fmt.Sprintf("%d earlier snapshots are left out: the last one of each resource counts", result.Superseded))
-	}
-	if merged, err = result.Pprof(); err != nil || params.base == nil {
-		return merged, notes, err
-	}
-	base, err := p.merge(r, params.base, &notes)
-	var basePprof *profile.Profile
-	if err == nil {
-		basePprof, err = base.Pprof()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("the base: %w", err)
-	}
-	factor := 1.0
-	if result.Intervals() {
-		factor = query.ScaleOfBase(params.selected, params.base, params.now)
-	}
-	notes = append(notes, fmt.Sprintf("Difference to the base from %s to %s, multiplied by %.4g", timeText(params.base.From), timeText(params.base.To), factor))
-	merged, err = query.Difference(merged, basePprof, factor)
-	return merged, notes, err
+	return compared.Pprof, notes, nil
 }
 
 // merge sums the selected profiles. What cannot be read is added to notes.

@@ -1,0 +1,65 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// Comparison is a selection as one pprof, minus that of a base, if there is one.
+type Comparison struct {
+	Pprof *profile.Profile
+	// Result is the sum of the selection, without the base.
+	Result *Result
+	// Factor is what the base was multiplied by.
+	Factor float64
+	// Notes are what a reader has to know about the sums.
+	Notes []string
+}
+
+// Compare merges a selection, and subtracts a base unless that is nil. Of intervals the base is multiplied by
+// the ratio of the time ranges, of which one without an end ends now.
+func Compare(sel, base *Selection, now time.Time, merge func(*Selection) (*Result, error)) (*Comparison, error) {
+	result, err := merge(sel)
+	if err != nil {
+		return nil, err
+	}
+	c := &Comparison{Result: result, Factor: 1}
+	if result.Cumulative() {
+		c.Notes = append(c.Notes, "Values count since the start of each process")
+	}
+	if result.Superseded > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("%d earlier snapshots are left out: the last one of each resource counts", result.Superseded))
+	}
+	if c.Pprof, err = result.Pprof(); err != nil || base == nil {
+		return c, err
+	}
+	subtracted, err := merge(base)
+	if err != nil {
+		return c, fmt.Errorf("the base: %w", err)
+	}
+	p, err := subtracted.Pprof()
+	if err != nil {
+		return c, fmt.Errorf("the base: %w", err)
+	}
+	if selected, ofBase := sel.length(now), base.length(now); result.Intervals() && selected > 0 && ofBase > 0 {
+		c.Factor = selected / ofBase
+	}
+	c.Pprof, err = Difference(c.Pprof, p, c.Factor)
+	return c, err
+}
+
+// length returns the seconds of the time range, 0 if it has no start.
+func (s *Selection) length(now time.Time) float64 {
+	switch {
+	case s.From.IsZero():
+		return 0
+	case s.To.IsZero():
+		return now.Sub(s.From).Seconds()
+	}
+	return s.To.Sub(s.From).Seconds()
+}
