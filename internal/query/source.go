@@ -78,10 +78,10 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 	}
 	if sel.selectsSamples() { // attributes must show their values
 		if err := dictionary.Check(pd); err != nil {
-			return failed(record, err)
+			return record.Fail(err)
 		}
 		if pd, err = stringref.Resolve(pd); err != nil {
-			return failed(record, err)
+			return record.Fail(err)
 		}
 	}
 	sel.Filter(pd)
@@ -89,10 +89,6 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 		return nil
 	}
 	return visit(record, pd)
-}
-
-func failed(record *archive.Record, err error) error {
-	return &archive.Error{File: record.File, Record: record.Number, Offset: record.Offset, Err: err}
 }
 
 // ErrEmpty says that nothing is selected.
@@ -122,7 +118,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 			}
 			payload, err := merge.Prepare(pd, options)
 			if err != nil {
-				return failed(record, err)
+				return record.Fail(err)
 			}
 			select {
 			case payloads <- prepared{payload, archive.Error{File: record.File, Record: record.Number, Offset: record.Offset}}:
