@@ -367,3 +367,22 @@ func largePayload(t *testing.T) pprofile.Profiles {
 	require.NoError(t, err)
 	return pd
 }
+
+func TestRecordsAfterYieldsWhatWasAdded(t *testing.T) {
+	record := prefixed(proto(t, profiletest.Small(t)))
+	path := write(t, "profiles-20261121T102330.123Z-000001.otlp.pb.partial", slices.Repeat(record, 3))
+	options := archive.Options{MaxMemory: 1 << 30}
+	numbers := func(offset int64, n int) (got []int) {
+		for r, err := range options.RecordsAfter(archive.File{Path: path}, offset, n) {
+			require.NoError(t, err)
+			assert.Equal(t, int64(r.Number-1)*int64(len(record)), r.Offset)
+			assert.Equal(t, int64(r.Number)*int64(len(record)), r.End)
+			got = append(got, r.Number)
+		}
+		return got
+	}
+	assert.Equal(t, []int{1, 2, 3}, numbers(0, 0))
+	assert.Equal(t, []int{3}, numbers(2*int64(len(record)), 2))
+	assert.Empty(t, numbers(3*int64(len(record)), 3))
+	assert.Empty(t, numbers(4*int64(len(record)), 3), "the file has become smaller")
+}

@@ -42,6 +42,7 @@ type Record struct {
 	File     string
 	Number   int   // from 1
 	Offset   int64 // where it starts in the file, or -1
+	End      int64 // where it ends, or -1
 	Encoding Encoding
 	// Data is valid until the next record is read.
 	Data []byte
@@ -55,7 +56,11 @@ func (r *Record) Fail(err error) error {
 }
 
 // Records yields the records of a file, and an *Error for each part of it that cannot be read.
-func (o *Options) Records(file File) iter.Seq2[*Record, error] {
+func (o *Options) Records(file File) iter.Seq2[*Record, error] { return o.RecordsAfter(file, 0, 0) }
+
+// RecordsAfter is Records without the first n records, which end at an offset: of a file of the profiles_file
+// exporter that is being written, those that were added.
+func (o *Options) RecordsAfter(file File, offset int64, n int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		from, size, err := o.open(file.Path)
 		if err != nil {
@@ -63,7 +68,7 @@ func (o *Options) Records(file File) iter.Seq2[*Record, error] {
 			return
 		}
 		defer func() { _ = from.Close() }()
-		o.readAll(from, file.Path, size, yield)
+		o.readAll(from, size, &recordReader{options: o, path: file.Path, start: offset, number: n, yield: yield})
 	}
 }
 
@@ -76,12 +81,11 @@ func (o *Options) RecordsOf(file *os.File, path string) iter.Seq2[*Record, error
 			yield(nil, &Error{File: path, Err: withoutPath(err)})
 			return
 		}
-		o.readAll(o.counted(file), path, info.Size(), yield)
+		o.readAll(o.counted(file), info.Size(), &recordReader{options: o, path: path, yield: yield})
 	}
 }
 
-func (o *Options) readAll(from *countedFile, path string, size int64, yield func(*Record, error) bool) {
-	r := &recordReader{options: o, path: path, yield: yield}
+func (o *Options) readAll(from *countedFile, size int64, r *recordReader) {
 	if err := r.read(from, size); err != nil {
 		r.fail(err)
 	}
@@ -151,7 +155,8 @@ type recordReader struct {
 	options *Options
 	path    string
 	yield   func(*Record, error) bool
-	number  int // of the records read
+	start   int64 // offset of the first record that is yielded
+	number  int   // of the records read
 	ended   bool
 	// streaming: errors of the file concern its next record.
 	streaming bool
@@ -159,10 +164,10 @@ type recordReader struct {
 }
 
 // emit yields a record.
-func (r *recordReader) emit(encoding Encoding, offset int64, data []byte) {
+func (r *recordReader) emit(encoding Encoding, offset, end int64, data []byte) {
 	r.number++
 	r.ended = !r.yield(&Record{
-		File: r.path, Number: r.number, Offset: offset, Encoding: encoding, Data: data, options: r.options,
+		File: r.path, Number: r.number, Offset: offset, End: end, Encoding: encoding, Data: data, options: r.options,
 	}, nil)
 }
 
@@ -222,6 +227,8 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 // record after a damaged one. If the first is none of its records, stream reads the file: it may
 // be compressed as a whole, or be contrib's, which compresses what follows the length.
 func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format, stream func() error) error {
+	size = max(0, size-r.start)
+	from = io.NewSectionReader(from, r.start, size)
 	reader, err := segment.NewReader(from, size, format, segment.ReaderOptions{MaxRecordSize: int(r.options.maxRecord())})
 	if err != nil {
 		return err
@@ -229,12 +236,12 @@ func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.
 	defer func() { _ = reader.Close() }()
 	encoding := map[segment.Content]Encoding{segment.OTLPProto: OTLPProto, segment.OTLPJSON: OTLPJSON, segment.Pprof: Pprof}[format.Content]
 	for !r.ended {
-		offset := reader.Offset()
+		offset := r.start + reader.Offset()
 		data, err := reader.Next()
 		damage, damaged := errors.AsType[*segment.DamageError](err)
 		switch {
 		case err == nil:
-			r.emit(encoding, offset, data)
+			r.emit(encoding, offset, r.start+reader.Offset(), data)
 		case errors.Is(err, io.EOF):
 			return nil
 		case !damaged:
@@ -267,7 +274,7 @@ func (r *recordReader) readSingle(content *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	r.emit(encoding, 0, data)
+	r.emit(encoding, 0, -1, data)
 	return nil
 }
 
@@ -341,7 +348,7 @@ func (r *recordReader) emitContrib(data []byte) error {
 	if bytes.HasPrefix(data, []byte("{")) {
 		encoding = OTLPJSON
 	}
-	r.emit(encoding, -1, data)
+	r.emit(encoding, -1, -1, data)
 	return nil
 }
 
@@ -365,7 +372,7 @@ func (r *recordReader) readLine(content *bufio.Reader) error {
 		}
 		switch record := bytes.TrimSpace(line); {
 		case json.Valid(record):
-			r.emit(OTLPJSON, offset, record)
+			r.emit(OTLPJSON, offset, -1, record)
 		case len(record) == 0:
 		case errors.Is(err, io.EOF):
 			if err := r.incomplete(err); err != nil {

@@ -47,7 +47,14 @@ func (c *Catalog) refresh() {
 	seen := make(map[string]*file, len(found))
 	for _, f := range found {
 		known := c.files[f.Path]
-		if known == nil || known.File != f {
+		switch {
+		case known == nil:
+			known = c.closed(f)
+		case known.is(&f):
+			known.Index = f.Index
+		case known.continues(&f):
+			known.File, known.grown = f, true
+		default:
 			known = newFile(f)
 		}
 		seen[f.Path] = known
@@ -58,6 +65,18 @@ func (c *Catalog) refresh() {
 		}
 	}
 	c.files, c.listed = seen, time.Now()
+}
+
+// closed returns a file that was not there before. If it has been closed and so renamed, it keeps the details.
+// c.mu is held.
+func (c *Catalog) closed(found archive.File) *file {
+	f := newFile(found)
+	if before := c.files[found.Path+".partial"]; before != nil && before.continues(&found) && before.readEnd == found.Size {
+		*f = *before
+		f.File, f.partial = found, false
+		before.details = nil
+	}
+	return f
 }
 
 // drop forgets the details of a file. c.mu is held.
@@ -73,10 +92,14 @@ func (c *Catalog) drop(f *file) {
 func (c *Catalog) use(options *archive.Options, f *file) *details {
 	c.clock++
 	f.used = c.clock
-	if f.details != nil {
+	if f.details != nil && !f.grown {
 		return f.details
 	}
+	if f.details != nil {
+		c.memory -= f.details.size()
+	}
 	if gone := f.load(options); gone {
+		f.details = nil
 		delete(c.files, f.Path)
 		return nil
 	}

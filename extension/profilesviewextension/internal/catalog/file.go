@@ -82,76 +82,126 @@ func (d *details) size() int64 {
 	return int64(size)
 }
 
-// builder collects the details of a file.
+// builder adds to the details of a file.
 type builder struct {
-	details
+	*details
 	places map[fileindex.Key]int32
 }
 
-func (b *builder) add(s *fileindex.Summary) {
-	place, known := b.places[s.Key]
-	if !known {
-		place = int32(len(b.series))
-		b.places[s.Key] = place
-		b.series = append(b.series, SeriesOf(s))
+func newBuilder(d *details) *builder {
+	b := &builder{d, map[fileindex.Key]int32{}}
+	for i, s := range d.series {
+		b.places[fileindex.Key{Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: s.Key}] = int32(i)
 	}
-	b.profiles = append(b.profiles, ProfilesOf(s))
-	b.of = append(b.of, place)
+	return b
+}
+
+func (b *builder) add(summaries []fileindex.Summary) {
+	for i := range summaries {
+		s := &summaries[i]
+		place, known := b.places[s.Key]
+		if !known {
+			place = int32(len(b.series))
+			b.places[s.Key] = place
+			b.series = append(b.series, SeriesOf(s))
+		}
+		b.profiles = append(b.profiles, ProfilesOf(s))
+		b.of = append(b.of, place)
+	}
 }
 
 // file is what the catalog knows about a file.
 type file struct {
 	archive.File
 	created int64 // by its name, 0 if that does not say
+	partial bool  // the exporter is writing it: it only grows
 
 	read       bool   // start, end and the following are known
+	grown      bool   // there is more in the file
 	start, end uint64 // the range of the starts and timestamps of all Profiles
 	count      int    // of Profiles
 	errs       []error
 	details    *details // nil if it was dropped
 	used       int64    // when the details were last used
+	// readEnd is the offset after the records that were read, and records is their number.
+	readEnd int64
+	records int
 }
 
 func newFile(found archive.File) *file {
 	f := &file{File: found}
 	if name, ok := segment.ParseName(filepath.Base(found.Path)); ok {
-		f.created = name.Time.UnixNano()
+		f.created, f.partial = name.Time.UnixNano(), name.Partial
 	}
 	return f
+}
+
+// is reports whether found is the file as it was before.
+func (f *file) is(found *archive.File) bool {
+	return f.Size == found.Size && f.Modified == found.Modified
+}
+
+// continues reports whether found is the file with more records.
+func (f *file) continues(found *archive.File) bool {
+	return f.partial && f.details != nil && found.Size >= f.readEnd
 }
 
 // maxErrors is how many errors of a file are kept.
 const maxErrors = 5
 
-// load reads the details of the file. It returns false if the file is gone.
+// load reads the details of the file, or what was added to it. It returns true if the file is gone.
 func (f *file) load(options *archive.Options) (gone bool) {
-	b := builder{places: map[fileindex.Key]int32{}}
-	f.errs = nil
-	x, err := options.Index(f.File, func(err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return err
+	if f.details == nil {
+		f.details, f.errs, f.readEnd, f.records = &details{}, nil, 0, 0
+	}
+	b := newBuilder(f.details)
+	if records := storedRecords(options, f.File); records != nil {
+		for _, r := range records {
+			b.add(r.Summaries)
 		}
-		if len(f.errs) < maxErrors {
-			f.errs = append(f.errs, err)
-		}
-		return nil
-	})
-	if err != nil {
+	} else if gone := f.readRecords(options, b); gone {
 		return true
 	}
-	records, _ := x.Records() // Index has decoded them
-	for _, r := range records {
-		for i := range r.Summaries {
-			b.add(&r.Summaries[i])
-		}
-	}
-	f.read, f.details, f.start, f.end, f.count = true, &b.details, 0, 0, 0
-	for i, p := range b.profiles {
+	f.read, f.grown, f.start, f.end, f.count = true, false, 0, 0, 0
+	for i, p := range f.details.profiles {
 		if i == 0 || p.Start < f.start {
 			f.start = p.Start
 		}
 		f.end = max(f.end, p.Latest)
 		f.count += p.Count
+	}
+	return false
+}
+
+// storedRecords returns the records in the index beside a file, if there is one.
+func storedRecords(options *archive.Options, found archive.File) []fileindex.Record {
+	if x := options.StoredIndex(found); x != nil {
+		if records, err := x.Records(); err == nil {
+			return records
+		}
+	}
+	return nil
+}
+
+// readRecords adds the records of the file after those that were read.
+func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
+	for record, err := range options.RecordsAfter(f.File, f.readEnd, f.records) {
+		if err == nil {
+			f.readEnd, f.records = record.End, record.Number
+			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
+			pd, decodeErr := record.Profiles()
+			if err = decodeErr; err == nil {
+				summaries, _ := archive.Summarize(pd) // references were resolved
+				b.add(summaries)
+				continue
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		if len(f.errs) < maxErrors {
+			f.errs = append(f.errs, err)
+		}
 	}
 	return false
 }
@@ -174,8 +224,8 @@ func (f *file) writtenIn(from, to int64) bool { return f.Modified >= from && f.c
 
 // mayStartIn reports whether a Profile of the file may start in [from, to), in nanoseconds since the epoch.
 func (f *file) mayStartIn(from, to int64) bool {
-	if f.read {
-		return f.count > 0 && int64(f.start) < to && int64(f.end) >= from
+	if f.read && f.count > 0 && int64(f.start) < to && int64(f.end) >= from {
+		return true
 	}
-	return f.Modified >= from && f.created-lateness < to
+	return (!f.read || f.grown) && f.Modified >= from && f.created-lateness < to
 }

@@ -1,0 +1,163 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// store is a directory with its catalog.
+type store struct {
+	*Catalog
+	t    *testing.T
+	dir  string
+	read int // bytes
+}
+
+func newStore(t *testing.T, maxMemory int64) *store {
+	dir := t.TempDir()
+	return &store{Catalog: New(dir, maxMemory), t: t, dir: dir}
+}
+
+func (s *store) options() *archive.Options {
+	return &archive.Options{MaxMemory: 64 << 20, Progress: func(n int) { s.read += n }}
+}
+
+func (s *store) writer() *segment.Writer {
+	s.t.Helper()
+	w, err := segment.OpenWriter(segment.Options{
+		Directory: s.dir, MaxOpen: 10, Levels: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
+		RecordWritten: func(int64, int64) {}, FileClosed: func(segment.ClosedFile) {}, FileRecovered: func(segment.RecoveredFile) {},
+		FileRemoved: func(string, int64) {}, Failed: func(err error) { assert.NoError(s.t, err) },
+	})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+// record is one with a CPU profile.
+func record(t *testing.T, service string, at time.Time, value int64) segment.Record {
+	t.Helper()
+	pd, err := profiletest.Build([]profiletest.Expanded{{
+		Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.name", Value: service}}},
+		Scope:    profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "profile.type", Value: "cpu"}}},
+		Type:     "cpu", Unit: "nanoseconds", Time: uint64(at.UnixNano()), Duration: 10e9,
+		Samples: []*profiletest.Sample{{Stack: []*profiletest.Frame{{Lines: []profiletest.Line{{Function: "main"}}}}, Sum: big.NewInt(value)}},
+	}})
+	require.NoError(t, err)
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	return segment.Record{Data: data, Group: []string{service}}
+}
+
+// sum returns the sum by service of a range, by a new list of the files, and the bytes that were read for it.
+func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
+	s.t.Helper()
+	s.listed, s.read = time.Time{}, 0
+	sums = map[string]int64{}
+	_, err := s.Scan(s.t.Context(), s.options(), from, to, func(series *Series, profiles []Profiles) {
+		for _, p := range profiles {
+			sums[series.Service] += p.Sum
+		}
+	})
+	require.NoError(s.t, err)
+	return sums, s.read
+}
+
+func TestAClosedFileIsReadOnce_V5(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	w := s.writer()
+	require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Minute), 1)))
+	require.NoError(t, w.Close())
+	from, to := now.Add(-time.Hour), now.Add(time.Hour)
+	sums, read := s.sum(from, to)
+	assert.Equal(t, map[string]int64{"checkout": 1}, sums)
+	assert.Positive(t, read)
+	for _, r := range []struct{ from, to time.Time }{{from, to}, {from, now.Add(-time.Minute)}, {now, to}, {from.Add(-24 * time.Hour), from}} {
+		_, read = s.sum(r.from, r.to)
+		assert.Zero(t, read)
+	}
+}
+
+func TestOnlyWhatWasAddedToAFileIsRead_V5(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	from, to := now.Add(-time.Hour), now.Add(time.Hour)
+	w := s.writer()
+	first := 0
+	for i := range 20 {
+		require.NoError(t, w.Append(record(t, "checkout", now.Add(-time.Duration(i)*time.Minute), 1)))
+		sums, read := s.sum(from, to)
+		require.Equal(t, map[string]int64{"checkout": int64(i + 1)}, sums)
+		if i == 0 {
+			first = read
+		}
+		assert.Less(t, read, 2*first)
+	}
+	require.NoError(t, w.Close())
+	sums, read := s.sum(from, to)
+	assert.Equal(t, map[string]int64{"checkout": 20}, sums)
+	assert.Zero(t, read, "it was renamed")
+}
+
+func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	from, to := now.Add(-time.Hour), now.Add(time.Hour)
+	for _, service := range []string{"checkout", "cart"} {
+		w := s.writer()
+		require.NoError(t, w.Append(record(t, service, now.Add(-time.Minute), 1)))
+		require.NoError(t, w.Close())
+	}
+	sums, _ := s.sum(from, to)
+	require.Equal(t, map[string]int64{"checkout": 1, "cart": 1}, sums)
+
+	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "cart")))
+	sums, _ = s.sum(from, to)
+	require.Equal(t, map[string]int64{"checkout": 1}, sums)
+
+	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.zst"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
+	s.listed = time.Time{}
+	found, err := s.Scan(t.Context(), s.options(), from, to, func(*Series, []Profiles) {})
+	require.NoError(t, err)
+	require.Len(t, found.Errors, 1)
+	assert.Contains(t, found.Errors[0].Error(), files[0])
+	assert.Less(t, s.memory, int64(1000))
+}
+
+func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
+	s, now := newStore(t, 10_000), time.Now()
+	from, to := now.Add(-time.Hour), now.Add(time.Hour)
+	w := s.writer()
+	const services = 100
+	for i := range services {
+		require.NoError(t, w.Append(record(t, fmt.Sprintf("service-%02d", i), now.Add(-time.Minute), 1)))
+	}
+	require.NoError(t, w.Close())
+	for range 3 {
+		sums, _ := s.sum(from, to)
+		require.Len(t, sums, services)
+		assert.LessOrEqual(t, s.memory, s.maxMemory)
+		var held int64
+		for _, f := range s.files {
+			if f.details != nil {
+				held += f.details.size()
+			}
+		}
+		assert.Equal(t, held, s.memory)
+	}
+}
