@@ -29,7 +29,7 @@ type setKey struct {
 	context, span, spanName uint64
 	rootSpan                uint64
 	traceHi, traceLo        uint64
-	datadog                 bool
+	datadog, extended       bool
 }
 
 // setValue is the number of a set of attributes, and a link.
@@ -37,18 +37,27 @@ type setValue struct{ set, link int32 }
 
 // attributesOf returns the attributes of the sample that d.event is, and its link.
 func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
-	n := &d.event.numbers
-	key := setKey{
-		thread: d.position(e, slotThread, poolThread), state: d.position(e, slotState, poolState),
-		context: n[slotContext], span: n[slotSpan], spanName: n[slotSpanName], rootSpan: n[slotRootSpan],
-		traceHi: n[slotTraceHi], traceLo: n[slotTraceLo], datadog: e.datadog,
+	key := setKey{thread: d.position(e, slotThread, poolThread), state: d.position(e, slotState, poolState), datadog: e.datadog, extended: e.extended}
+	if n := &e.numbers; n[slotContext]|n[slotSpan]|n[slotSpanName]|n[slotRootSpan]|n[slotTraceHi]|n[slotTraceLo] != 0 {
+		key.context, key.span, key.spanName, key.rootSpan = n[slotContext], n[slotSpan], n[slotSpanName], n[slotRootSpan]
+		key.traceHi, key.traceLo = n[slotTraceHi], n[slotTraceLo]
+	} else if !e.extended {
+		// Most samples have a thread and a state alone, of which there are few.
+		at := int(key.thread+1)*(len(d.pools[poolState].ids)+1) + int(key.state+1)
+		if at < len(d.plainSets) {
+			if d.plainSets[at] == 0 {
+				v, err := d.attributeSet(&key)
+				if err != nil {
+					return 0, 0, err
+				}
+				d.plainSets[at] = v.set + 1
+			}
+			return d.plainSets[at] - 1, 0, nil
+		}
 	}
 	if e.extended {
 		v, err := d.attributeSet(&key)
 		return v.set, v.link, err
-	}
-	if key == d.lastKey && d.lastSet.set >= 0 {
-		return d.lastSet.set, d.lastSet.link, nil
 	}
 	v, found := d.sets[key]
 	if !found {
@@ -60,8 +69,18 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 		}
 		d.sets[key] = v
 	}
-	d.lastKey, d.lastSet = key, v
 	return v.set, v.link, nil
+}
+
+// maxPlainSets bounds the sets that are found by the positions of thread and state.
+const maxPlainSets = 1 << 14
+
+// resetSets prepares the sets of a chunk.
+func (d *decoder) resetSets() (err error) {
+	clear(d.sets)
+	n := min(maxPlainSets, (len(d.pools[poolThread].ids)+1)*(len(d.pools[poolState].ids)+1))
+	d.plainSets, err = zeroed(&d.memory, d.plainSets, n)
+	return err
 }
 
 // position returns where the constant of a field is in its pool, or -1. Id 0 may be a constant.
@@ -69,7 +88,7 @@ func (d *decoder) position(e *event, s slot, number int) int32 {
 	if !e.has[s] {
 		return -1
 	}
-	return d.pools[number].index.find(d.event.numbers[s])
+	return d.pools[number].index.find(e.numbers[s])
 }
 
 // setSize is the size of an entry of decoder.sets, in bytes.
@@ -77,6 +96,9 @@ const setSize = 80
 
 func (d *decoder) attributeSet(k *setKey) (v setValue, err error) {
 	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
+	if !k.extended {
+		d.extra = d.extra[:0]
+	}
 	if err := d.addThread(k.thread); err != nil {
 		return v, err
 	}
@@ -88,7 +110,7 @@ func (d *decoder) attributeSet(k *setKey) (v setValue, err error) {
 		d.addString(attributeThreadState, state)
 	}
 	v.link = d.addSpan(k)
-	for _, a := range d.event.attributes {
+	for _, a := range d.extra {
 		if err := d.addEventAttribute(a); err != nil {
 			return v, err
 		}

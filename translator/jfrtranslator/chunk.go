@@ -173,7 +173,7 @@ func (d *decoder) readChunk() error {
 	if err := d.readPools(); err != nil {
 		return err
 	}
-	for _, step := range []func() error{d.readFrameTypes, d.readStates, d.readSettings, d.readSamples} {
+	for _, step := range []func() error{d.readFrameTypes, d.readStates, d.readSettings, d.resetSets, d.readSamples} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -39,12 +39,24 @@ func (c *cursor) varint() uint64 {
 	return c.longVarint()
 }
 
+const highBits = 0x8080808080808080
+
 func (c *cursor) longVarint() (v uint64) {
 	const last = 8 // the ninth byte
+	if c.at+last < len(c.data) {
+		word := binary.LittleEndian.Uint64(c.data[c.at:])
+		ends := ^word & highBits
+		if ends == 0 {
+			c.at += last + 1
+			return pack(word) | uint64(c.data[c.at-1])<<(7*last)
+		}
+		n := bits.TrailingZeros64(ends)/8 + 1
+		c.at += n
+		return pack(word << (64 - 8*n) >> (64 - 8*n))
+	}
 	for i := range last + 1 {
 		if c.at >= len(c.data) {
-			c.fail(truncated)
-			return 0
+			break
 		}
 		b := c.data[c.at]
 		c.at++
@@ -53,15 +65,21 @@ func (c *cursor) longVarint() (v uint64) {
 		}
 		v |= uint64(b&0x7f) << (7 * i)
 	}
-	return v
+	c.fail(truncated)
+	return 0
+}
+
+// pack moves the seven low bits of each byte together.
+func pack(word uint64) uint64 {
+	word &^= highBits
+	word = word&0x00ff00ff00ff00ff | word&0xff00ff00ff00ff00>>1
+	word = word&0x0000ffff0000ffff | word&0xffff0000ffff0000>>2
+	return word&0x00000000ffffffff | word>>32<<28
 }
 
 // skipVarints skips n integers, eight bytes at a time.
 func (c *cursor) skipVarints(n int) {
-	const (
-		step     = 8
-		highBits = 0x8080808080808080
-	)
+	const step = 8
 	at, open := c.at, 0 // open bytes of an integer have been read
 	for n > step && at+step <= len(c.data) {
 		ends := ^binary.LittleEndian.Uint64(c.data[at:]) & highBits

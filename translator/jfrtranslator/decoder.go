@@ -42,13 +42,13 @@ type decoder struct {
 	async      bool // it is async-profiler's
 	datadog    bool // it is that of Datadog's library
 	settingsAt []uint32
-	isDefault  []bool // by position in poolState
-	event      eventValues
+	isDefault  []bool           // by position in poolState
+	extra      []eventAttribute // of the current event
+	byType     []*event         // by type, if that is small; nil if it is not read
 	methods    []method
 	frames     []frame
 	sets       map[setKey]setValue
-	lastKey    setKey
-	lastSet    setValue
+	plainSets  []int32 // by the positions of thread and state: the number of a set plus one
 	families   [families]accumulator
 	last       uint64 // the latest time of a sample
 	limit      int    // of the result, in bytes
@@ -130,8 +130,6 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	}
 	d.limit += d.limits.Expansion * len(d.data)
 	d.methods, d.frames, d.last = d.methods[:0], d.frames[:0], 0
-	clear(d.sets)
-	d.lastSet.set = -1
 	for i := range d.families {
 		d.families[i].reset()
 	}
@@ -241,13 +239,15 @@ func (d *decoder) bindEvents() (err error) {
 	m := &d.meta
 	d.datadog = m.find("datadog.ExecutionSample") != nil || m.find("datadog.MethodSample") != nil
 	d.async, d.bound = false, d.bound[:0]
+	const small = 4096 // the most types that d.byType is for
+	d.byType = cleared(d.byType)
 	for i := range m.classes {
 		d.async = d.async || !d.datadog && bytes.HasPrefix(m.classes[i].name, []byte("profiler."))
 	}
 	for i := range m.classes {
 		c := &m.classes[i]
 		kind := eventKinds[string(c.name)]
-		if kind == notRead {
+		if kind == noKind {
 			continue
 		}
 		if d.async && string(c.name) == "jdk.ExecutionSample" {
@@ -256,9 +256,15 @@ func (d *decoder) bindEvents() (err error) {
 		if d.bound, err = room(&d.memory, d.bound, 1); err != nil {
 			return err
 		}
-		d.bound = append(d.bound, event{kind: kind, class: c, datadog: bytes.HasPrefix(c.name, []byte("datadog."))})
+		d.bound = append(d.bound, event{kind: kind, class: c, datadog: bytes.HasPrefix(c.name, []byte("datadog.")), replaced: replacedBy[kind]})
 		c.event = &d.bound[len(d.bound)-1]
 		d.bindEvent(c.event)
+	}
+	for i, id := range m.ids {
+		if id < small {
+			d.byType = append(d.byType, make([]*event, max(0, int(id)+1-len(d.byType)))...)
+			d.byType[id] = m.classes[i].event
+		}
 	}
 	return nil
 }

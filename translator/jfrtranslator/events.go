@@ -13,7 +13,7 @@ import (
 type eventKind uint8
 
 const (
-	notRead               eventKind = iota
+	noKind                eventKind = iota
 	asyncExecution                  // jdk.ExecutionSample of async-profiler
 	jdkExecution                    // of the JDK's sampler, which takes a few threads a tick: not CPU time
 	jdkCPUTime                      // of JDK 25
@@ -139,7 +139,14 @@ type event struct {
 	isFloat  bool // the weight
 	has      [slots]bool
 	units    [slots]unit
-	extended bool // has fields of attributes
+	extended bool        // has fields of attributes
+	replaced replacement // left out if Datadog's library measures this
+	// integers are the slots of the fields that it starts with, as long as these are integers.
+	// If no field behind them matters, complete is set.
+	integers []slot
+	complete bool
+	// numbers are the fields of the current event. Those that it lacks are 0.
+	numbers [slots + 1]uint64
 }
 
 // bindEvent prepares the reading of an event, and the pools that it needs.
@@ -166,6 +173,18 @@ func (d *decoder) bindEvent(e *event) {
 			e.isFloat = e.isFloat || s == slotWeight && f.kind != kindVarint
 		}
 	}
+	e.complete = true
+	for _, f := range d.meta.fieldsOf(e.class) {
+		if e.complete = e.complete && f.kind == kindVarint && !f.array && f.slot != slotAttribute; e.complete {
+			e.integers = append(e.integers, f.slot)
+		} else if f.slot != slotNone {
+			return
+		}
+	}
+	e.complete = true
+	for n := len(e.integers); n > 0 && e.integers[n-1] == slotNone; n-- {
+		e.integers = e.integers[:n-1]
+	}
 }
 
 // isText reports whether the value of a field is a string, or a constant that consists of
@@ -182,49 +201,49 @@ func (d *decoder) isText(f *field) bool {
 	return of.kind == kindText || of.simple && len(fields) == 1 && fields[0].kind == kindText && !fields[0].array
 }
 
-// eventValues are the fields of an event.
-type eventValues struct {
-	numbers    [slots]uint64
-	attributes []eventAttribute
-}
-
 // eventAttribute is a field with a string.
 type eventAttribute struct {
 	field *field
 	at    int // where its value is
 }
 
-// readEvent reads the fields of an event into d.event.
-func (d *decoder) readEvent(c *cursor, of *class) error {
-	v := &d.event
-	v.numbers = [slots]uint64{}
-	v.attributes = v.attributes[:0]
-	fields := d.meta.fieldsOf(of)
-	for i := range fields {
+// readEvent reads the fields of an event into e.numbers and d.extra.
+func (d *decoder) readEvent(c *cursor, e *event) error {
+	start, fields := c.at, d.meta.fieldsOf(e.class)
+	for _, s := range e.integers {
+		e.numbers[s] = c.varint()
+	}
+	if c.failed != "" {
+		c.at = start
+		return notRead(*c, fields)
+	}
+	if e.complete {
+		return nil
+	}
+	d.extra = d.extra[:0]
+	for i := len(e.integers); i < len(fields); i++ {
 		f := &fields[i]
 		switch {
-		case f.kind == kindVarint && !f.array:
-			if n := c.varint(); f.slot < slots {
-				v.numbers[f.slot] = n
-			} else {
-				v.attributes = append(v.attributes, eventAttribute{f, int(n)})
-			}
+		case f.slot == slotAttribute && f.constant:
+			d.extra = append(d.extra, eventAttribute{f, int(c.varint())})
 		case f.slot == slotAttribute:
-			v.attributes = append(v.attributes, eventAttribute{f, c.at})
+			d.extra = append(d.extra, eventAttribute{f, c.at})
 			d.meta.skipField(c, f, 0)
 		case f.slot == slotNone:
 			d.meta.skipField(c, f, 0)
+		case f.kind == kindVarint:
+			e.numbers[f.slot] = c.varint()
 		case f.kind == kindFloat:
 			if b := c.bytes(4); b != nil {
-				v.numbers[f.slot] = math.Float64bits(float64(math.Float32frombits(uint32(bigEndian(b)))))
+				e.numbers[f.slot] = math.Float64bits(float64(math.Float32frombits(uint32(bigEndian(b)))))
 			}
 		case f.kind == kindDouble:
 			if b := c.bytes(8); b != nil {
-				v.numbers[f.slot] = bigEndian(b)
+				e.numbers[f.slot] = bigEndian(b)
 			}
 		case f.kind == kindByte:
 			if b := c.bytes(1); b != nil {
-				v.numbers[f.slot] = uint64(b[0])
+				e.numbers[f.slot] = uint64(b[0])
 			}
 		}
 		if c.failed != "" {
@@ -232,6 +251,15 @@ func (d *decoder) readEvent(c *cursor, of *class) error {
 		}
 	}
 	return nil
+}
+
+// notRead says which of fields that are integers is malformed.
+func notRead(c cursor, fields []field) error {
+	failed, i := c.failed, 0
+	for c.failed = ""; c.failed == "" && i < len(fields); i++ {
+		c.varint()
+	}
+	return fmt.Errorf("field %s: %s", fields[max(i-1, 0)].name, failed)
 }
 
 func bigEndian(b []byte) (n uint64) {
@@ -244,8 +272,8 @@ func bigEndian(b []byte) (n uint64) {
 var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")
 
 // number returns a field that cannot be negative.
-func (d *decoder) number(s slot) int64 {
-	n := int64(d.event.numbers[s])
+func (d *decoder) number(e *event, s slot) int64 {
+	n := int64(e.numbers[s])
 	if n < 0 {
 		d.report.NegativeValues++
 		return 0
@@ -258,14 +286,14 @@ func (d *decoder) weigh(e *event, n int64) (int64, error) {
 	if !e.isFloat {
 		w := int64(1)
 		if e.has[slotWeight] {
-			w = d.number(slotWeight)
+			w = d.number(e, slotWeight)
 		}
 		if product := scale(n, w, 1); w <= 1 || product != math.MaxInt64 {
 			return product, nil
 		}
 		return 0, errWeight
 	}
-	w := math.Float64frombits(d.event.numbers[slotWeight])
+	w := math.Float64frombits(e.numbers[slotWeight])
 	if w < 0 {
 		d.report.NegativeValues++
 		w = 0
@@ -277,27 +305,32 @@ func (d *decoder) weigh(e *event, n int64) (int64, error) {
 	return int64(product), nil
 }
 
+// eventOf returns how the samples of a type are read, or nil.
+func (d *decoder) eventOf(typeID uint64) *event {
+	if typeID < uint64(len(d.byType)) {
+		return d.byType[typeID]
+	}
+	if i := d.meta.byID.find(typeID); i >= 0 {
+		return d.meta.classes[i].event
+	}
+	return nil
+}
+
 // readSamples reads the samples of the chunk.
 func (d *decoder) readSamples() error {
-	classes := d.meta.classes
 	return d.events(func(typeID uint64, c *cursor, at int) error {
-		i := d.meta.byID.find(typeID)
-		if i < 0 || classes[i].event == nil {
+		e := d.eventOf(typeID)
+		if e == nil || e.kind >= activeSetting {
 			if typeID != typeMetadata && typeID != typeCheckpoint {
 				d.report.OtherEvents++
 			}
 			return nil
 		}
-		e := classes[i].event
-		if e.kind >= activeSetting {
-			d.report.OtherEvents++
-			return nil
-		}
-		if d.replaced&replacedBy[e.kind] != 0 {
+		if d.replaced&e.replaced != 0 {
 			d.report.ReplacedSamples++
 			return nil
 		}
-		err := d.readEvent(c, e.class)
+		err := d.readEvent(c, e)
 		if err == nil {
 			err = d.addSample(e)
 		}
@@ -308,7 +341,7 @@ func (d *decoder) readSamples() error {
 	})
 }
 
-// addSample adds the sample that d.event is.
+// addSample adds the sample that e holds.
 func (d *decoder) addSample(e *event) error {
 	family, first, second, err := d.measure(e)
 	if err != nil {
@@ -316,7 +349,7 @@ func (d *decoder) addSample(e *event) error {
 	}
 	stack := int32(0)
 	if e.has[slotStack] {
-		if stack, err = d.stack(d.event.numbers[slotStack]); err != nil {
+		if stack, err = d.stack(e.numbers[slotStack]); err != nil {
 			return err
 		}
 	}
@@ -324,20 +357,23 @@ func (d *decoder) addSample(e *event) error {
 	if err != nil {
 		return err
 	}
-	start := d.header.time(int64(d.event.numbers[slotStart])) // each event has a start
-	d.last = max(d.last, start)
+	start, timed := uint64(0), d.options.Timestamps && family != familyLive
+	if timed || d.header.unfinished {
+		start = d.header.time(int64(e.numbers[slotStart])) // each event has one
+		d.last = max(d.last, start)
+	}
 	f := &d.families[family]
 	row := f.samples.Number(stack, set, link)
 	if err := d.tables.Err(); err != nil {
 		return err
 	}
-	if err := f.add(d, row, start, first, second, d.options.Timestamps && family != familyLive); err != nil {
+	if err := f.add(d, row, start, first, second, timed); err != nil {
 		return err
 	}
 	return d.checkSize()
 }
 
-// measure returns the family of the sample that d.event is, and its values. Of a family
+// measure returns the family of the sample that e holds, and its values. Of a family
 // whose second value is the first one times a period, the second is 0.
 func (d *decoder) measure(e *event) (of family, first, second int64, err error) {
 	switch e.kind {
@@ -346,7 +382,7 @@ func (d *decoder) measure(e *event) (of family, first, second int64, err error) 
 	case jdkExecution:
 		return familySamples, 1, 0, nil
 	case jdkCPUTime:
-		return familyCPUTime, 1, d.header.in(e.units[slotPeriod], d.number(slotPeriod)), nil
+		return familyCPUTime, 1, d.header.in(e.units[slotPeriod], d.number(e, slotPeriod)), nil
 	case datadogExecution, datadogMethod:
 		of = familyCPU
 		if e.kind == datadogMethod {
@@ -355,15 +391,15 @@ func (d *decoder) measure(e *event) (of family, first, second int64, err error) 
 		first, err = d.weigh(e, 1)
 		return of, first, 0, err
 	case asyncWall:
-		return familyWall, max(1, d.number(slotSamples)), 0, nil
+		return familyWall, max(1, d.number(e, slotSamples)), 0, nil
 	case allocationInNewTLAB:
-		return familyInNewTLAB, 1, d.number(slotSize), nil
+		return familyInNewTLAB, 1, d.number(e, slotSize), nil
 	case allocationOutsideTLAB:
-		return familyOutsideTLAB, 1, d.number(slotSize), nil
+		return familyOutsideTLAB, 1, d.number(e, slotSize), nil
 	case allocationSample:
-		return familyAllocation, 1, d.number(slotWeight), nil
+		return familyAllocation, 1, d.number(e, slotWeight), nil
 	case nativeAllocation:
-		return familyNative, 1, d.number(slotSize), nil
+		return familyNative, 1, d.number(e, slotSize), nil
 	case datadogAllocation, datadogLive, asyncLive:
 		of = familyLive
 		if e.kind == datadogAllocation {
@@ -372,13 +408,13 @@ func (d *decoder) measure(e *event) (of family, first, second int64, err error) 
 		if first, err = d.weigh(e, 1); err != nil {
 			return of, 0, 0, err
 		}
-		second, err = d.weigh(e, d.number(slotSize))
+		second, err = d.weigh(e, d.number(e, slotSize))
 		return of, first, second, err
 	default: // monitorEnter, monitorWait, threadPark
 		of = familyBlock
 		if e.kind == monitorEnter {
 			of = familyMutex
 		}
-		return of, 1, d.header.in(e.units[slotDuration], d.number(slotDuration)), nil
+		return of, 1, d.header.in(e.units[slotDuration], d.number(e, slotDuration)), nil
 	}
 }

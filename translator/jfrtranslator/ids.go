@@ -3,47 +3,66 @@
 
 package jfrtranslator
 
-// idTable finds positions by id. Ids usually are small and dense, and an array is several
-// times as fast as a map. The others go into a map.
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// idTable finds positions by id. Ids usually are small and dense, and an array is faster than
+// anything else. The others are found by a hash, several times as fast as in a map.
 type idTable struct {
-	dense  []int32 // by id: the position plus one
-	sparse map[uint64]int32
-	taken  int // how many entries of sparse are accounted for
+	ids    []uint64 // of the owner, by position
+	dense  []int32  // by id: the position plus one
+	sparse []int32  // by hash: the position plus one
+	shift  int      // of a hash
+}
+
+// hashFactor keys the hashes, so that no recording can be made to collide.
+var hashFactor = rand.Uint64() | 1
+
+func (t *idTable) hash(id uint64) int {
+	hi, lo := bits.Mul64(id, hashFactor)
+	return int((hi ^ lo) * hashFactor >> t.shift)
 }
 
 // build makes the table of ids, which are in the order of their positions. Of equal ids
 // the last one counts.
-func (t *idTable) build(m *memory, ids []uint64) error {
-	limit, size := uint64(4*len(ids)+64), 0
+func (t *idTable) build(m *memory, ids []uint64) (err error) {
+	limit, size, others := uint64(4*len(ids)+64), 0, 0
 	for _, id := range ids {
 		if id < limit {
 			size = max(size, int(id)+1)
+		} else {
+			others++
 		}
 	}
-	clear(t.sparse)
-	clear(t.dense)
-	var err error
-	if t.dense, err = room(m, t.dense[:0], size); err != nil {
+	if t.ids = ids; others > 0 {
+		others = 1 << bits.Len(uint(2*others)) // at most half full
+		t.shift = 64 - bits.TrailingZeros(uint(others))
+	}
+	if t.dense, err = zeroed(m, t.dense, size); err != nil {
 		return err
 	}
-	t.dense = t.dense[:size]
+	if t.sparse, err = zeroed(m, t.sparse, others); err != nil {
+		return err
+	}
 	for position, id := range ids {
 		if id < limit {
 			t.dense[id] = int32(position) + 1
-			continue
+		} else {
+			t.sparse[t.slot(id)] = int32(position) + 1
 		}
-		if t.sparse == nil {
-			t.sparse = map[uint64]int32{}
-		}
-		if len(t.sparse) == t.taken {
-			t.taken = max(64, 2*t.taken)
-			if err := m.take(t.taken / 2 * sparseSize); err != nil {
-				return err
-			}
-		}
-		t.sparse[id] = int32(position)
 	}
 	return nil
+}
+
+// slot returns the slot of an id in sparse, or the free one for it.
+func (t *idTable) slot(id uint64) int {
+	slot := t.hash(id)
+	for t.sparse[slot] != 0 && t.ids[t.sparse[slot]-1] != id {
+		slot = (slot + 1) & (len(t.sparse) - 1)
+	}
+	return slot
 }
 
 // find returns the position of id, or -1.
@@ -51,8 +70,8 @@ func (t *idTable) find(id uint64) int32 {
 	if id < uint64(len(t.dense)) {
 		return t.dense[id] - 1
 	}
-	if position, found := t.sparse[id]; found {
-		return position
+	if len(t.sparse) == 0 {
+		return -1
 	}
-	return -1
+	return t.sparse[t.slot(id)] - 1
 }

@@ -18,10 +18,8 @@ type memory struct {
 	reserved int
 }
 
-const (
-	sparseSize = 40       // bytes of an entry of a map by id
-	minStep    = 64 << 10 // the least bytes by which a reservation grows
-)
+// minStep is the least by which a reservation grows, in bytes.
+const minStep = 64 << 10
 
 // take accounts for bytes that the decoder takes next.
 func (m *memory) take(bytes int) error {
@@ -55,4 +53,15 @@ func room[E any](m *memory, s []E, n int) ([]E, error) {
 	}
 	m.used -= size * cap(s)
 	return slices.Grow(s, n), nil
+}
+
+// zeroed returns n zero elements, in the memory of s if it is enough.
+func zeroed[E any](m *memory, s []E, n int) ([]E, error) {
+	s, err := room(m, s[:0], n)
+	if err != nil {
+		return s, err
+	}
+	s = s[:n]
+	clear(s)
+	return s, nil
 }

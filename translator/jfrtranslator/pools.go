@@ -73,11 +73,9 @@ func (d *decoder) readPools() error {
 			return err
 		}
 		var err error
-		if p.values, err = room(&d.memory, p.values, len(p.ids)); err != nil {
+		if p.values, err = zeroed(&d.memory, p.values, len(p.ids)); err != nil {
 			return err
 		}
-		p.values = p.values[:len(p.ids)]
-		clear(p.values)
 	}
 	return nil
 }

@@ -30,8 +30,7 @@ var timers = map[string]bool{"cpu": true, "itimer": true, "ctimer": true, "wall"
 // noteSetting keeps the position of an event with settings: strings that it refers to may
 // follow. A recording has few of them.
 func (d *decoder) noteSetting(typeID uint64, at int) (err error) {
-	i := d.meta.byID.find(typeID)
-	if i < 0 || d.meta.classes[i].event == nil || d.meta.classes[i].event.kind < activeSetting {
+	if e := d.eventOf(typeID); e == nil || e.kind < activeSetting {
 		return nil
 	}
 	if d.settingsAt, err = room(&d.memory, d.settingsAt, 1); err != nil {
@@ -49,7 +48,7 @@ func (d *decoder) readSettings() error {
 		if err != nil {
 			return d.at(int(at), "", err)
 		}
-		of := &d.meta.classes[d.meta.byID.find(typeID)]
+		of := d.eventOf(typeID).class
 		if of.event.kind == activeSetting {
 			err = d.readActiveSetting(&c, of)
 		} else {
@@ -157,7 +156,7 @@ func (d *decoder) asyncFamily(e *event) family {
 	}
 }
 
-// isDefaultState reports whether the state of d.event is STATE_DEFAULT.
+// isDefaultState reports whether the state of a sample is STATE_DEFAULT.
 func (d *decoder) isDefaultState(e *event) bool {
 	position := d.position(e, slotState, poolState)
 	return position >= 0 && d.isDefault[position]

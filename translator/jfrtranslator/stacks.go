@@ -97,10 +97,15 @@ func (d *decoder) readFrames(c *cursor, of *class) (err error) {
 	var numbers [slots + 1]uint64
 	for ; n > 0; n-- {
 		for i := range fields {
-			if f := &fields[i]; f.kind == kindVarint && !f.array {
-				numbers[f.slot] = c.varint()
-			} else {
+			f := &fields[i]
+			switch at := c.at; {
+			case f.kind != kindVarint || f.array:
 				d.meta.skipField(c, f, 0)
+			case at+1 < len(c.data) && c.data[at] >= 0x80 && c.data[at+1] < 0x80: // as many are
+				numbers[f.slot] = uint64(c.data[at]&0x7f) | uint64(c.data[at+1])<<7
+				c.at = at + 2
+			default:
+				numbers[f.slot] = c.varint()
 			}
 		}
 		location, err := d.location(numbers[slotMethod], int64(int32(numbers[slotLine])), d.frameKind(numbers[slotFrameType]))
