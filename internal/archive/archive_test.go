@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -134,6 +135,8 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 		"pprof, zstd":  profiletest.Zstd(t, pprofData(t)),
 		"folded":       []byte("\nmain;a 1\nmain;b 2\n"),
 		"legacy pprof": []byte(legacy),
+		"JFR":          recording(),
+		"JFR, gzipped": profiletest.Gzip(t, recording()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, failed := read(t, write(t, "any.name", content))
@@ -144,10 +147,18 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 	}
 }
 
+// recording returns one sample of a JVM.
+func recording() []byte {
+	c := jfrwriter.New()
+	c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
+	c.Event("jdk.ThreadPark", 1000, 5, 0, 0)
+	return c.Bytes()
+}
+
 func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	for content, want := range map[string]string{
-		"FLR\x00\x00\x02\x00\x00":                  "FILE: JFR recordings are not supported: convert it to pprof or folded stacks",
-		"<html>\n</html>\n":                        `FILE: record 1 at byte 0: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
+		"FLR\x00\x00\x02\x00\x00":                  "FILE: record 1 at byte 0: jfr: chunk 1, byte 0: the header has 8 of 68 bytes",
+		"<html>\n</html>\n":                        `FILE: record 1 at byte 0: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
 		"\x7fELF\x02\x01\x01\x00\x00":              `FILE: is not a profile: must be`,
 		`{"traceEvents": [1]}` + "\n":              "FILE: record 1 at byte 0: is JSON without resourceProfiles",
 		"\x1f\x8bnot gzip at all":                  "FILE: gzip: gzip: invalid header",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -46,6 +47,8 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 		return r.decodePprof(r.Data)
 	case legacyPprof:
 		return r.decodeLegacy()
+	case JFR:
+		return r.decodeJFR()
 	default:
 		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(r.Data)
 	}
@@ -93,13 +96,26 @@ func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
 	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
 }
 
+// decodeJFR stops before the result takes too much memory.
+func (r *Record) decodeJFR() (pprofile.Profiles, error) {
+	u := &jfrtranslator.Unmarshaler{Limits: jfrtranslator.Limits{ChunkSize: int(r.options.maxRecord())}}
+	pd, _, err := u.UnmarshalReport(r.Data, func(bytes int64) error {
+		if limit := r.options.maxDecoded(); bytes > limit {
+			return fmt.Errorf("the recording takes about %s of memory or more, the limit is %s: raise the memory limit, which is %s",
+				mebibytes(bytes), mebibytes(limit), mebibytes(r.options.MaxMemory))
+		}
+		return nil
+	})
+	return pd, err
+}
+
 // legacyShare is what part of a record's size a profile in a format from before protobuf may have:
 // google/pprof reads these, and takes more memory.
 const legacyShare = 16
 
 func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
 	if limit := r.options.maxRecord() / legacyShare; int64(len(r.Data)) > limit {
-		return pprofile.Profiles{}, fmt.Errorf("is text of more than %s: must be OTLP, pprof or folded stacks", mebibytes(limit))
+		return pprofile.Profiles{}, fmt.Errorf("is text of more than %s: must be OTLP, pprof, JFR or folded stacks", mebibytes(limit))
 	}
 	p, err := profile.ParseData(r.Data)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
 // Encoding is that of a record.
@@ -30,6 +31,7 @@ const (
 	OTLPJSON  Encoding = "json"
 	Pprof     Encoding = "pprof"
 	Folded    Encoding = "folded"
+	JFR       Encoding = "jfr"
 	// legacyPprof is a format of pprof from before protobuf.
 	legacyPprof Encoding = "legacy pprof"
 )
@@ -52,14 +54,11 @@ const headSize = 4096
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
-	jfrMagic  = []byte("FLR\x00")
 
 	bboltMagic = []byte{0xed, 0xda, 0x0c, 0xed} // 16 bytes after the start
 )
 
 const bboltMagicAt = 16
-
-var errJFR = errors.New("JFR recordings are not supported: convert it to pprof or folded stacks, for example with async-profiler's jfrconv")
 
 // decompress returns the content of from, which is one file, and how it is compressed. Members
 // and frames that follow each other are one content.
@@ -96,8 +95,8 @@ func newZstdDecoder(from io.Reader, maxRecord int64) (*zstd.Decoder, error) {
 // that of the content, or 0 if it is not known.
 func layoutOf(head []byte, size int64) (layout, error) {
 	switch first := bytes.TrimLeft(head, " \t\r\n"); {
-	case bytes.HasPrefix(head, jfrMagic):
-		return single, errJFR
+	case jfrtranslator.IsRecording(head):
+		return single, nil
 	case bytes.HasPrefix(first, []byte("{")):
 		line, _, found := bytes.Cut(first, []byte("\n"))
 		if found && !json.Valid(line) {
@@ -153,8 +152,8 @@ func startsProfilesData(record []byte) bool {
 func encodingOf(record []byte) (Encoding, error) {
 	trimmed := bytes.TrimLeft(record, " \t\r\n")
 	switch {
-	case bytes.HasPrefix(record, jfrMagic):
-		return "", errJFR
+	case jfrtranslator.IsRecording(record):
+		return JFR, nil
 	case bytes.HasPrefix(trimmed, []byte("{")):
 		return OTLPJSON, nil
 	case isText(record):
@@ -180,7 +179,7 @@ func encodingOf(record []byte) (Encoding, error) {
 }
 
 func unknown(data []byte) error {
-	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
+	return fmt.Errorf("is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with %q",
 		data[:min(len(data), 16)])
 }
 

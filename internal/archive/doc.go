@@ -5,7 +5,7 @@
 //
 // A format is recognized by content, not by name: OTLP protobuf, bare or preceded by its
 // length; OTLP/JSON, one payload a line or one in a file; pprof, also in the formats from
-// before protobuf; folded stacks. Each may be compressed by gzip or zstd, as a whole or
+// before protobuf; JFR recordings; folded stacks. Each may be compressed by gzip or zstd, as a whole or
 // record by record. This covers the files of the profiles_file exporter and of contrib's
 // file exporter.
 //

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // family is what a sample counts. The samples of a family share one or two sample types.
@@ -131,6 +132,7 @@ func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) error {
 		}
 		sp := to.AppendEmpty()
 		sp.Scope().Attributes().PutStr(attributeProfileType, familyTypes[of].profileType)
+		sampletypes.WriteOrder(sp.Scope().Attributes(), []int{0, 1}[:len(types)])
 		sp.Profiles().EnsureCapacity(len(types))
 		for i, t := range types {
 			p := sp.Profiles().AppendEmpty()

@@ -20,7 +20,10 @@ const (
 	frameKinds
 )
 
-const attributeFrameType = "profile.frame.type"
+const (
+	attributeFrameType    = "profile.frame.type"          // of a location
+	attributeHasFunctions = "pprof.mapping.has_functions" // pprof need not look for symbols
+)
 
 var frameKindNames = [frameKinds]string{frameJVM: "jvm", frameNative: "native", frameKernel: "kernel"}
 
@@ -227,7 +230,8 @@ func (d *decoder) addMethod(position int32) (err error) {
 	default:
 		m.function = d.tables.Function(dictionary.Function{Name: d.tables.StringBytes(d.name[dot:d.nameStop])})
 		if dot > 1 {
-			m.mapping = d.tables.Mapping(dictionary.Mapping{Filename: d.tables.StringBytes(d.name[:dot-1])})
+			d.attributes = append(d.attributes[:0], d.tables.Attribute(d.tables.String(attributeHasFunctions), 0, d.value[:0].AppendBool(true)))
+			m.mapping = d.tables.Mapping(dictionary.Mapping{Filename: d.tables.StringBytes(d.name[:dot-1]), Attributes: d.attributes})
 		}
 	}
 	if d.methods, err = room(&d.memory, d.methods, 1); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // Unmarshaler turns recordings into OTLP profiles: one ResourceProfiles with, for each
 // chunk, one ScopeProfiles for each kind of samples that it has. Its scope has the
-// attribute profile.type. Each sample type is a Profile with the time and duration of the
+// attributes profile.type and pprof.scope.sample_type_order. Each sample type is a Profile with the time and duration of the
 // chunk and the attribute profile.temporality. The zero value is ready for use; it is safe
 // for concurrent use.
 //

@@ -90,7 +90,7 @@ func show(t testing.TB, pd pprofile.Profiles) string {
 	require.NoError(t, err)
 	var b strings.Builder
 	for _, p := range expanded {
-		fmt.Fprintf(&b, "%s %s/%s", p.Scope.Attributes[0].Value, p.Type, p.Unit)
+		fmt.Fprintf(&b, "%s %s/%s", profileType(p), p.Type, p.Unit)
 		if p.Period != 0 {
 			fmt.Fprintf(&b, " period %d %s/%s", p.Period, p.PeriodType, p.PeriodUnit)
 		}
@@ -120,6 +120,15 @@ func show(t testing.TB, pd pprofile.Profiles) string {
 		b.WriteString(strings.Join(lines, "\n") + "\n")
 	}
 	return b.String()
+}
+
+func profileType(p profiletest.Expanded) any {
+	for _, a := range p.Scope.Attributes {
+		if a.Key == "profile.type" {
+			return a.Value
+		}
+	}
+	return nil
 }
 
 const (
@@ -363,7 +372,7 @@ func TestUnmarshalTellsWallFromCPU(t *testing.T) {
 				for _, s := range p.Samples {
 					sum += s.Sum.Int64()
 				}
-				got = append(got, fmt.Sprintf("%s %s/%s %d", p.Scope.Attributes[0].Value, p.Type, p.Unit, sum))
+				got = append(got, fmt.Sprintf("%s %s/%s %d", profileType(p), p.Type, p.Unit, sum))
 			}
 			assert.Equal(t, test.want, strings.Join(got, ", "))
 		})
