@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Retention says which closed files are kept, of the directory and all groups together. A
-// limit of 0 is none.
+// Retention says which closed files are kept, of the directory and all groups together. Files that
+// a reader has locked are kept as well. A limit of 0 is none.
 type Retention struct {
 	MaxFiles int
 	// MaxAge is the time since a file was created, as its name says.
@@ -68,12 +68,11 @@ func (w *Writer) removeOld() error {
 	})}
 	for _, f := range w.options.Retention.surplus(files, w.options.Now()) {
 		path := filepath.Join(f.group, f.name.String())
-		_ = dir.Remove(path + IndexSuffix) // it may have none; otherwise the next call removes it
-		err := dir.Remove(path)
+		err := removeFile(dir, path)
 		switch {
 		case err == nil:
 			w.options.FileRemoved(w.pathOf(path), f.size)
-		case !errors.Is(err, fs.ErrNotExist):
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errLocked):
 			errs = append(errs, w.pathError("remove", err, path))
 		}
 		for group := f.group; group != "" && group != "." && dir.Remove(group) == nil; { // it fails unless the directory is empty
@@ -81,6 +80,26 @@ func (w *Writer) removeOld() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// removeFile removes a file and its index, unless a reader has locked it: then the error is
+// errLocked.
+func removeFile(dir Dir, path string) error {
+	file, err := dir.Open(path)
+	if err == nil {
+		defer func() { _ = file.Close() }()
+		locked, err := file.Lock()
+		if err == nil && !locked {
+			err = errLocked
+		}
+		if err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrPermission) { // such a file can be removed, but not opened
+		return err
+	}
+	_ = dir.Remove(path + IndexSuffix) // it may have none; otherwise the next call removes it
+	return dir.Remove(path)
 }
 
 // storedFiles returns the closed files among the entries of a directory. It removes indexes without a
