@@ -6,12 +6,14 @@ package e2e
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,11 +61,17 @@ func TestDefaultConfig(t *testing.T) {
 			t.Errorf("%s%s answers %d, want 200 and %q in it:\n%.500s", page.address, page.path, status, page.says, body)
 		}
 	}
+	time.Sleep(time.Second) // the first CPU profile of an idle Collector
 	c.stop(t)
-	if entries, err := os.ReadDir(c.files); err == nil {
-		for _, entry := range entries {
-			if strings.HasSuffix(entry.Name(), ".partial") {
-				t.Errorf("%s is left", entry.Name())
+	entries, err := os.ReadDir(c.files)
+	closed := slices.DeleteFunc(entries, func(entry fs.DirEntry) bool { return strings.HasSuffix(entry.Name(), ".index") })
+	if err != nil || len(closed) != 1 || strings.HasSuffix(closed[0].Name(), ".partial") {
+		t.Fatalf("after the stop there are %v, want one file: %v", closed, err)
+	}
+	for _, record := range readFile(t, filepath.Join(c.files, closed[0].Name())) {
+		for _, p := range record {
+			if len(p.Samples) == 0 {
+				t.Errorf("a Profile without samples was written: %v %s", p.Scope, p.Type)
 			}
 		}
 	}
