@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -44,7 +45,8 @@ func (in *Ingester) announce(t *Prepared, samples int) {
 	}
 	sender, service := zap.String("sender", t.sender), zap.String("service", shortened(t.service))
 	if in.services.add(t.service) {
-		in.settings.Logger.Info("Received the first profile of a service", service, sender, zap.Int("samples", samples))
+		in.settings.Logger.Info("Received the first profile of a service", service, sender, zap.Int("samples", samples),
+			zap.String("time", t.start.AsTime().Format(time.RFC3339)))
 	}
 	if t.unnamed && in.unnamed.add(t.sender) {
 		in.settings.Logger.Warn("Profile without service.name; not logged again for this sender", sender, service)

@@ -219,6 +219,7 @@ type Prepared struct {
 	sender   string // of the payload
 	service  string // its service.name
 	unnamed  bool   // nobody has stated that
+	start    pcommon.Timestamp
 	profiles pprofile.Profiles
 	report   pproftranslator.Report
 	outside  int // timestamps outside the Profile
@@ -374,6 +375,9 @@ func (in *Ingester) describe(t *Prepared, p Payload) error {
 				return err
 			}
 			t.outside += n
+			if profiles := scopeProfiles.Profiles(); profiles.Len() > 0 {
+				t.start = profiles.At(0).Time()
+			}
 		}
 	}
 	return nil

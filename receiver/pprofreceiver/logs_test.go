@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,7 @@ func TestFirstProfileOfEachServiceIsLogged(t *testing.T) {
 		assert.Equal(t, zap.InfoLevel, entry.Level)
 		assert.Equal(t, "127.0.0.1", entry.ContextMap()["sender"])
 		assert.EqualValues(t, 2, entry.ContextMap()["samples"])
+		assert.Equal(t, time.Unix(0, samplePprof("/bin/app", 3).TimeNanos).UTC().Format(time.RFC3339), entry.ContextMap()["time"], "an old profile is found at its time")
 		services = append(services, entry.ContextMap()["service"])
 	}
 	assert.Equal(t, []any{"a", "b"}, services)
