@@ -12,7 +12,7 @@ import (
 )
 
 // errLegacy is that of profiles in the formats from before protobuf.
-var errLegacy = errors.New("looks like a profile in a format from before protobuf, such as gperftools'; convert it with `go tool pprof -proto`")
+var errLegacy = errors.New("looks like a profile in a format from before protobuf, such as gperftools'; convert it with `otelprof convert --to pprof` or `go tool pprof -proto`")
 
 // lookalikes is what people send instead of a pprof, by how it starts. The first match counts.
 var lookalikes = []struct {
@@ -22,7 +22,7 @@ var lookalikes = []struct {
 	{regexp.MustCompile(`^go 1\.\d+ trace\x00`), errors.New("looks like an execution trace of Go, as /debug/pprof/trace serves it; want a profile, such as that of /debug/pprof/profile")},
 	{regexp.MustCompile(`^goroutine \d+ `), errors.New("looks like a list of goroutines, as net/http/pprof serves it with ?debug=2; want the same without debug")},
 	{regexp.MustCompile(`^(heap profile: .*@ heap/|[\w/.-]+ profile: total |--- (mutex|contention):)`),
-		errors.New("looks like text, as net/http/pprof serves it with ?debug=1; want the same without debug, or convert this with `go tool pprof -proto`")},
+		errors.New("looks like text, as net/http/pprof serves it with ?debug=1; want the same without debug, or convert this with `otelprof convert --to pprof` or `go tool pprof -proto`")},
 	{regexp.MustCompile(`^(heap profile:|heapz?_v2/|growthz|fragmentationz|--- \w+ |%warn)`), errLegacy},
 	{regexp.MustCompile(`^(\x00{8}\x03|\x00{4}\x03\x00{4})`), errLegacy}, // CPU: words of 64 bits, or of 32
 	{regexp.MustCompile(`(?i)^\s*<(!doctype|html|head|body|\?xml)`), errors.New("looks like a page in HTML; want a pprof profile, such as that of /debug/pprof/heap")},
