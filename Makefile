@@ -197,7 +197,7 @@ govulncheck: ## Look for known vulnerabilities in the code that the programs rea
 
 SYSTEMS   ?= linux,darwin,windows
 RELEASED   = $(shell awk '$$1 == "version:" {print $$2}' builder-config.yaml)
-GORELEASER = PATH="$(ROOT)/bin:$$PATH" VERSION=$(RELEASED) bin/goreleaser
+GORELEASER = PATH="$(ROOT)/bin:$(ROOT)/packaging:$$PATH" VERSION=$(RELEASED) bin/goreleaser
 RELEASE    = bin/goreleaser bin/cyclonedx-gomod bin/release/THIRD_PARTY_LICENSES.txt
 
 .PHONY: version

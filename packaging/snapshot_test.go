@@ -298,7 +298,7 @@ func TestSBOMsListModulesWithLicences(t *testing.T) {
 					len(sbom.Components), sbom.SerialNumber, sbom.Metadata.Timestamp, sbom.Metadata.Component.Version)
 			}
 			for _, module := range sbom.Components {
-				if module.Name == "std" || strings.HasPrefix(module.Name, "github.com/otelcol-profiles/") {
+				if module.Name == "std" || module.Name == "github.com/otelcol-profiles/otelcol-profiles" && module.Version == "v"+version {
 					continue
 				}
 				if !bytes.Contains(licences, []byte("\n"+module.Name+" "+module.Version+": ")) {
@@ -376,8 +376,8 @@ func packageFile(t *testing.T, extension, architecture string) string {
 	return ""
 }
 
-// packaged are the files of the packages, with their modes. A slash ends a directory of which
-// only the presence of files is checked.
+// packaged are the files of the packages, with their modes. Next to them are the configurations as
+// examples.
 var packaged = map[string]fs.FileMode{
 	"/usr/bin/otelcol-profiles":                                0o755,
 	"/usr/bin/otelprof":                                        0o755,
@@ -389,9 +389,6 @@ var packaged = map[string]fs.FileMode{
 	"/usr/share/doc/otelcol-profiles/THIRD_PARTY_LICENSES.txt": 0o644,
 	"/usr/share/doc/otelcol-profiles/README.md":                0o644,
 	"/usr/share/doc/otelcol-profiles/CHANGELOG.md":             0o644,
-	"/usr/share/doc/otelcol-profiles/examples/sidecar.yaml":    0o644,
-	"/usr/share/doc/otelcol-profiles/examples/agent.yaml":      0o644,
-	"/usr/share/doc/otelcol-profiles/examples/gateway.yaml":    0o644,
 }
 
 // configFiles stay as they are when a package is upgraded.
@@ -407,6 +404,17 @@ func checkPackaged(t *testing.T, name, architecture string, files map[string]fil
 		if got, ok := files[path]; !ok || got.mode.Perm() != mode || len(got.content) == 0 {
 			t.Errorf("%s: %s is there: %v, with mode %v", name, path, ok, got.mode)
 		}
+	}
+	examples, err := filepath.Glob(filepath.Join("..", "config", "*.yaml"))
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("no configurations: %v", err)
+	}
+	for _, example := range examples {
+		at := "/usr/share/doc/otelcol-profiles/examples/" + filepath.Base(example)
+		if len(files[at].content) == 0 {
+			t.Errorf("%s has no %s", name, at)
+		}
+		delete(files, at)
 	}
 	for path := range files {
 		if _, ok := packaged[path]; !ok {

@@ -1,0 +1,52 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The largest program, for linux/amd64, and the most memory of its own that it may have without
+// load. Raise the size only for a component that users of the default configuration need: others
+// belong into a distribution of their own, such as config/node.
+const (
+	maxProgram = 78_900_000 // 110 % of the 71.8 MB before 0.1.0
+	maxIdle    = 30 << 20
+)
+
+// TestDistributionIsSmall measures the program with its default configuration, which profiles the
+// Collector itself, after it has written a window of these profiles.
+func TestDistributionIsSmall(t *testing.T) {
+	info, err := os.Stat(program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := runDefaultConfig(t)
+	c.await(t, "profiles of itself", func() bool {
+		written := int64(0)
+		_ = filepath.WalkDir(c.files, func(_ string, entry fs.DirEntry, err error) error { // missing at first
+			if err == nil && entry.Type().IsRegular() {
+				if info, err := entry.Info(); err == nil {
+					written += info.Size()
+				}
+			}
+			return nil
+		})
+		return written > 0
+	})
+	// RSS also has the pages of the program's file that the system has in memory, in pieces of up to
+	// 2 MiB: their number depends on the system, not on the program.
+	resident, own := memory(t, c.command.Process.Pid, "VmRSS:"), memory(t, c.command.Process.Pid, "RssAnon:")
+	t.Logf("program: %.1f MB, RSS: %.1f MiB, of it its own: %.1f MiB", float64(info.Size())/1e6, float64(resident)/(1<<20), float64(own)/(1<<20))
+	if info.Size() > maxProgram {
+		t.Errorf("the program has %d bytes, want at most %d", info.Size(), maxProgram)
+	}
+	if own > maxIdle {
+		t.Errorf("the idle program has %d bytes of its own, want at most %d", own, maxIdle)
+	}
+	c.stop(t)
+}
