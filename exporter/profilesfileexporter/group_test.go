@@ -358,7 +358,7 @@ func TestPprofFilesAreNamedByProfileType(t *testing.T) {
 	e, logs := startExporter(t, cfg)
 	for i, sent := range []struct{ profileType, sampleType string }{
 		{"cpu", "samples,cpu"}, {"mutex", "contentions,delay"}, {"block", "contentions,delay"}, {"", "contentions,delay"},
-		{"", "samples,cpu"}, {"cpu", "samples,cpu"}, {"../up", "x"}, {"", ""}, {"", "alloc_space,inuse_space,bytes"},
+		{"", "samples,cpu"}, {"cpu", "samples,cpu"}, {"../up", "x"}, {"", ""}, {"", "alloc_space,inuse_space"},
 	} {
 		p := &profile.Profile{TimeNanos: int64(i + 1), Sample: []*profile.Sample{{}}, PeriodType: &profile.ValueType{}}
 		for name := range strings.SplitSeq(sent.sampleType, ",") {
@@ -379,7 +379,7 @@ func TestPprofFilesAreNamedByProfileType(t *testing.T) {
 		prefix, _, _ := strings.Cut(name, "-20")
 		written[prefix]++
 	}
-	assert.Equal(t, map[string]int{"cpu": 3, "mutex": 1, "block": 1, "delay": 1, "%2E.%2Fup": 1, "profiles": 1, "heap": 1}, written)
+	assert.Equal(t, map[string]int{"cpu": 3, "mutex": 1, "block": 1, "delay": 1, "%2E.%2Fup": 1, "profiles": 1, "inuse_space": 1}, written)
 	closed := logs.FilterMessage("Closed file").All()
 	require.Len(t, closed, 9)
 	assert.Equal(t, []any{"mutex"}, closed[1].ContextMap()["profile_types"])

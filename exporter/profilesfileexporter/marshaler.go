@@ -113,8 +113,9 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 			types = append(types, sampletypes.Type{Type: t.Type, Unit: t.Unit})
 			summary.SampleTypes = append(summary.SampleTypes, t.Type)
 		}
-		summary.ProfileTypes = profileTypes(pd.ResourceProfiles().At(p.Resource).ScopeProfiles().At(p.Scope), types)
-		add(record{data: data.Bytes(), fileType: fileType(summary, p.DefaultSampleType), summary: summary, converted: &p})
+		sp := pd.ResourceProfiles().At(p.Resource).ScopeProfiles().At(p.Scope)
+		summary.ProfileTypes = profileTypes(sp, types)
+		add(record{data: data.Bytes(), fileType: fileType(sp, summary.SampleTypes, p.DefaultSampleType), summary: summary, converted: &p})
 	}
 	if rejected > 1 {
 		return fmt.Errorf("%d pprofs rejected; first error: %w", rejected, first)
@@ -122,17 +123,17 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 	return first
 }
 
-// fileType returns the profile type of a pprof or, if it has none, its default sample type: the
-// last one, unless it names another.
-func fileType(of segment.Summary, defaultSampleType string) string {
-	switch {
-	case len(of.ProfileTypes) > 0:
-		return of.ProfileTypes[0]
-	case defaultSampleType != "" || len(of.SampleTypes) == 0:
-		return defaultSampleType
-	default:
-		return of.SampleTypes[len(of.SampleTypes)-1]
+// fileType returns the attribute profile.type of a pprof or, without it, its default sample type: the
+// last one, unless it names another. pprof merges profiles that have a sample type in common, which those
+// of a profile type that is derived may not have.
+func fileType(sp pprofile.ScopeProfiles, sampleTypes []string, defaultSampleType string) string {
+	if profileType := sampletypes.ProfileType(sp.Scope().Attributes(), nil); profileType != "" {
+		return profileType
 	}
+	if defaultSampleType != "" || len(sampleTypes) == 0 {
+		return defaultSampleType
+	}
+	return sampleTypes[len(sampleTypes)-1]
 }
 
 // profileTypes returns the profile type of a scope, or nothing.
