@@ -12,6 +12,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -41,13 +42,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: modproxy [-update] VERSION TREE DIRECTORY")
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), flag.Arg(1), flag.Arg(2), *update); err != nil {
+	if err := run(context.Background(), flag.Arg(0), flag.Arg(1), flag.Arg(2), *update); err != nil {
 		fmt.Fprintln(os.Stderr, "modproxy:", err)
 		os.Exit(1)
 	}
 }
 
-func run(version, tree, directory string, update bool) error {
+func run(ctx context.Context, version, tree, directory string, update bool) error {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func run(version, tree, directory string, update bool) error {
 	if err := copyTree(tree, work); err != nil {
 		return err
 	}
-	variables, err := environment(directory)
+	variables, err := environment(ctx, directory)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func run(version, tree, directory string, update bool) error {
 		return err
 	}
 	nested := filepath.Join(work, filepath.FromSlash(program))
-	if err := require(version, nested, variables); err != nil {
+	if err := require(ctx, version, nested, variables); err != nil {
 		return err
 	}
 	if update {
@@ -134,8 +135,8 @@ func publish(m module.Version, from, directory string) error {
 // environment returns the variables for the directory. Other modules are read from the cache of
 // this machine, which has the layout of a proxy, and only then fetched. The cache for our modules
 // is another one: their versions are not published yet.
-func environment(directory string) ([]string, error) {
-	out, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
+func environment(ctx context.Context, directory string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +151,12 @@ func environment(directory string) ([]string, error) {
 }
 
 // require makes the program's module depend on the root at its version.
-func require(version, nested string, variables []string) error {
+func require(ctx context.Context, version, nested string, variables []string) error {
 	for _, arguments := range [][]string{
 		{"mod", "edit", "-dropreplace=" + root + "@v0.0.0", "-dropreplace=" + root, "-require=" + root + "@" + version},
 		{"mod", "tidy"},
 	} {
-		command := exec.Command("go", arguments...)
+		command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // of the lines above
 		command.Dir = nested
 		command.Env = append(os.Environ(), variables...)
 		if out, err := command.CombinedOutput(); err != nil {
