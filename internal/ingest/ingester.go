@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -32,13 +33,15 @@ const attributeProfileType = "profile.type"
 // Payload is one pprof message and what its client says about it; a request can carry
 // several.
 type Payload struct {
-	Data     []byte      // the pprof message; may be compressed
+	Data     []byte      // the pprof message, or a recording of a JVM; may be compressed
 	Resource pcommon.Map // attributes that override those found in Data
 
 	// ProfileType is the value of profile.type. If it is empty, ProfileTypeOf
 	// derives it from the sample types, unless that is nil.
 	ProfileType   string
 	ProfileTypeOf func(sampleTypes []string) string
+
+	Recording Recording // if Data is one
 
 	Temporality       TemporalityFunc                     // nil if unknown
 	ScopeAttributes   map[string]string                   // in addition to those that Data yields
@@ -69,7 +72,7 @@ type PipelineError struct{ Err error }
 func (e *PipelineError) Error() string { return e.Err.Error() }
 func (e *PipelineError) Unwrap() error { return e.Err }
 
-// ErrJFR means that a payload is a Java Flight Recorder file.
+// ErrJFR means that a payload is a recording of a JVM where only pprof is expected.
 var ErrJFR = errors.New("a JFR recording, want a pprof profile")
 
 // Settings are those of an Ingester.
@@ -80,6 +83,7 @@ type Settings struct {
 	ScopeName   string                    // of the scopes that it writes, and their version
 	Version     string
 	Unmarshaler *pproftranslator.Unmarshaler
+	JFR         *JFR // nil rejects recordings
 	Metrics     Metrics
 }
 
@@ -342,10 +346,11 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 		return t, err
 	case len(p.Data) == 0:
 		return t, errors.New("empty, want a pprof profile")
-	case bytes.HasPrefix(p.Data, []byte("FLR\x00")):
-		return t, ErrJFR
+	case jfrtranslator.IsRecording(p.Data):
+		err = in.translateJFR(t, &p, limit, decompressed, reserve)
+	default:
+		t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data, func(bytes int64) error { return reserve(decompressed + bytes) })
 	}
-	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data, func(bytes int64) error { return reserve(decompressed + bytes) })
 	if err != nil {
 		return t, err
 	}

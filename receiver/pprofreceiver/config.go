@@ -58,6 +58,17 @@ type Config struct {
 	// TimestampLabel is the numeric pprof label, in nanoseconds since 1970, that
 	// becomes the timestamps of samples. Default: end_timestamp_ns.
 	TimestampLabel string `mapstructure:"timestamp_label"`
+
+	// JFR says how recordings of JVMs are translated.
+	JFR JFRConfig `mapstructure:"jfr"`
+}
+
+// JFRConfig says how recordings of JVMs are translated.
+type JFRConfig struct {
+	// Timestamps keeps the time of each event. Otherwise equal samples of a chunk are summed.
+	Timestamps bool `mapstructure:"timestamps"`
+	// OriginalPayload attaches each recording to the first of its Profiles.
+	OriginalPayload bool `mapstructure:"original_payload"`
 }
 
 // ServerConfig is confighttp's server configuration with the receiver's own limits in

@@ -126,7 +126,7 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":"!"}]}]}`), status: 400, code: "invalid_argument", says: "JSON: a profile is not base64"},
 		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 429, code: "resource_exhausted", says: "size in bytes of a name: 500000"},
 		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, code: "invalid_argument", says: "must be 1"},
-		{name: "JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 501, code: "unimplemented", says: "JFR"},
+		{name: "half a JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 400, code: "invalid_argument", says: "jfr: chunk 1, byte 0"},
 		{name: "Content-Encoding br", body: request, headers: []string{"Content-Encoding", "br"}, status: 501, code: "unimplemented", says: "br"},
 
 		{name: "too large", body: zeros, status: 429, code: "resource_exhausted", says: "limit"},

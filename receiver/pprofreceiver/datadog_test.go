@@ -65,7 +65,6 @@ func TestDatadog(t *testing.T) {
 		attached("auto.pprof.lz4", profiletest.LZ4(t, plain(t, sent["auto"]))),
 		attached("metrics.json", []byte(`[["go_mem",1]]`)),
 		attached("go.trace", []byte("trace")),
-		attached("main.jfr", []byte("FLR\x00")),
 		attached("code-provenance.json", []byte("{}")),
 		event(goEvent),
 	)
@@ -101,7 +100,7 @@ func TestDatadog(t *testing.T) {
 		delete(sent, name)
 	}
 	assert.Empty(t, sent)
-	assert.Equal(t, map[string]int64{"metrics": 1, "trace": 1, "jfr": 1, "other": 1}, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
+	assert.Equal(t, map[string]int64{"metrics": 1, "trace": 1, "other": 1}, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
 }
 
 func TestDatadogTimesAndTemporality(t *testing.T) {
@@ -211,8 +210,8 @@ func TestDatadogRejections(t *testing.T) {
 		says   string
 	}{
 		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
-		{name: "only JFR", parts: []formPart{attached("main.jfr.lz4", []byte("x")), event("{}")}, status: 415, says: "JFR"},
-		{name: "JFR as pprof", parts: []formPart{attached("auto.pprof", []byte("FLR\x00")), event("{}")}, status: 415, says: "JFR"},
+		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x")), event("{}")}, status: 400, says: "main.jfr"},
+		{name: "half a JFR", parts: []formPart{attached("main.jfr", []byte("FLR\x00")), event("{}")}, status: 400, says: "jfr: chunk 1, byte 0"},
 		{name: "only metrics", parts: []formPart{attached("metrics.json", []byte("[]")), event("{}")}, status: 202},
 		{name: "no JSON", parts: []formPart{good, event("s3cret")}, status: 400, says: "malformed at byte 1"},
 		{name: "another JSON", parts: []formPart{good, event(`{"tags_profiler":["s3cret"]}`)}, status: 400, says: "tags_profiler"},
@@ -270,11 +269,11 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 		body   []byte
 		status int
 	}{
-		"malformed": {[]byte("hello"), 400},
-		"empty":     {nil, 400},
-		"bad gzip":  {profiletest.Gzip(t, good)[:30], 400},
-		"JFR":       {[]byte("FLR\x00"), 415},
-		"a bomb":    {profiletest.Gzip(t, make([]byte, 4<<20)), 413},
+		"malformed":  {[]byte("hello"), 400},
+		"empty":      {nil, 400},
+		"bad gzip":   {profiletest.Gzip(t, good)[:30], 400},
+		"half a JFR": {[]byte("FLR\x00"), 400},
+		"a bomb":     {profiletest.Gzip(t, make([]byte, 4<<20)), 413},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := newSink(t)

@@ -47,7 +47,7 @@ func TestRejectionsAreCountedByReason(t *testing.T) {
 	}{
 		{reason: "malformed", body: []byte("hello")},
 		{reason: "malformed", path: "/v1/pprof?bogus=1", body: good},
-		{reason: "unsupported", body: []byte("FLR\x00")},
+		{reason: "unsupported", path: "/ingest?name=app&format=trie", body: []byte("x")},
 		{reason: "body_size", body: make([]byte, 3<<20)},
 		{reason: "limit", body: profiletest.Gzip(t, make([]byte, 3<<20))},
 		{reason: "limit", path: "/v1/pprof?" + strings.Repeat("a&", 300), body: good},

@@ -100,8 +100,8 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "zstd too large", body: profiletest.Zstd(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
 		{name: "gzip in Content-Encoding too large", body: profiletest.Gzip(t, profiletest.Gzip(t, zeros)), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: codes.ResourceExhausted},
 
-		{name: "JFR", body: []byte("FLR\x00\x00\x02\x00\x00"), status: 415, code: codes.InvalidArgument, says: []string{"JFR"}},
-		{name: "JFR in gzip", body: profiletest.Gzip(t, []byte("FLR\x00\x00\x02\x00\x00")), status: 415, code: codes.InvalidArgument, says: []string{"JFR"}},
+		{name: "half a JFR", body: []byte("FLR\x00\x00\x02\x00\x00"), status: 400, code: codes.InvalidArgument, says: []string{"jfr: chunk 1, byte 0"}},
+		{name: "half a JFR in gzip", body: profiletest.Gzip(t, []byte("FLR\x00\x00\x02\x00\x00")), status: 400, code: codes.InvalidArgument, says: []string{"jfr: chunk 1, byte 0"}},
 		{name: "Content-Encoding br", body: good, headers: []string{"Content-Encoding", "br"}, status: 415, code: codes.InvalidArgument, says: []string{"\"br\"", "gzip"}},
 		{name: "Content-Encoding gzip, gzip", body: good, headers: []string{"Content-Encoding", "gzip, gzip"}, status: 415, code: codes.InvalidArgument},
 

@@ -71,6 +71,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 				TraceIDLabel:   cfg.Links.TraceID,
 				SpanIDLabel:    cfg.Links.SpanID,
 			},
+			JFR: &ingest.JFR{Timestamps: cfg.JFR.Timestamps, OriginalPayload: cfg.JFR.OriginalPayload},
 			Metrics: ingest.Metrics{
 				PayloadSize:         telemetry.ReceiverPprofPayloadSize,
 				TranslationDuration: telemetry.ReceiverPprofTranslationDuration,

@@ -31,7 +31,7 @@ const (
 
 	suffixPprof = ".pprof"
 	prefixDelta = "delta-"
-	kindJFR     = "jfr"
+	suffixJFR   = ".jfr"
 
 	attributeProcessPID  = "process.pid"
 	attributeSDKLanguage = "telemetry.sdk.language"
@@ -67,7 +67,7 @@ var labelNames = map[string]string{
 
 func read(r *httpserver.Request) (push httpserver.Push, err error) {
 	parts, err := r.Form(func(name, file string) bool {
-		return name == partEvent || isPprof(fileName(name, file))
+		return name == partEvent || isProfile(fileName(name, file))
 	})
 	if err != nil {
 		return push, err
@@ -83,7 +83,7 @@ func read(r *httpserver.Request) (push httpserver.Push, err error) {
 		switch {
 		case p.Name == partEvent && event == nil:
 			event = p
-		case isPprof(p.File):
+		case isProfile(p.File):
 			profiles = append(profiles, *p)
 		default:
 			push.Skipped[skippedKind(p.File)]++
@@ -91,9 +91,6 @@ func read(r *httpserver.Request) (push httpserver.Push, err error) {
 	}
 	if event == nil {
 		return push, httpserver.Malformed("body: no part named event")
-	}
-	if len(profiles) == 0 && push.Skipped[kindJFR] > 0 {
-		return push, httpserver.Unsupported("body: a JFR recording and no pprof profile; only pprof is supported")
 	}
 	batch, err := readEvent(event, r.ResourceAttributes)
 	if err != nil {
@@ -193,14 +190,15 @@ func fileName(name, file string) string {
 	return file
 }
 
-func isPprof(file string) bool { return strings.HasSuffix(file, suffixPprof) }
+// isProfile reports whether an attachment is a pprof or, as main.jfr is, a recording of a JVM.
+func isProfile(file string) bool {
+	return strings.HasSuffix(file, suffixPprof) || strings.HasSuffix(file, suffixJFR)
+}
 
 // skippedKind is the attribute attachment, in the metric of skipped ones, of an
-// attachment that is no pprof.
+// attachment that is no profile.
 func skippedKind(file string) string {
 	switch extension := path.Ext(file); {
-	case extension == ".jfr":
-		return kindJFR
 	case extension == ".trace":
 		return "trace"
 	case file == "metrics.json":
@@ -212,6 +210,9 @@ func skippedKind(file string) string {
 // payload derives profile type and temporality from the name of the file, for example
 // delta-heap.pprof. A library that profiles everything at once calls it auto.
 func (b *batch) payload(file string) ingest.Payload {
+	if strings.HasSuffix(file, suffixJFR) { // which tells all of this itself
+		return ingest.Payload{Resource: b.resource, TimeRange: b.time}
+	}
 	profileType, delta := strings.CutPrefix(strings.TrimSuffix(file, suffixPprof), prefixDelta)
 	p := ingest.Payload{Resource: b.resource, TimeRange: b.time, AttributeNames: labelNames}
 	switch profileType {

@@ -24,8 +24,8 @@ import (
 // IngestPath is the path of Ingest.
 const IngestPath = "/ingest"
 
-// Ingest is POST /ingest: a form with the parts profile and sample_type_config, or with
-// format=pprof the profile as the body.
+// Ingest is POST /ingest: a form with the parts profile and sample_type_config, or jfr and
+// labels; or with format=pprof or format=jfr the profile as the body.
 var Ingest = httpserver.Protocol{Path: IngestPath, Success: http.StatusOK, Read: readIngest}
 
 // Attributes of a Profile: Pyroscope's presentation of its sample type. Type and unit of
@@ -62,6 +62,7 @@ type ingestion struct {
 	time        ingest.TimeRange
 	aggregation string // of all sample types that config does not contain
 	config      map[string]sampleTypeConfig
+	recording   ingest.Recording // of a JVM
 }
 
 func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
@@ -75,14 +76,12 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	}
 	var body []byte
 	switch format := query.Get("format"); {
-	case format == "jfr":
-		return push, httpserver.Unsupported("format is jfr: must be pprof")
-	case r.MediaType == httpserver.MediaTypeForm && (format == "" || format == "pprof"):
+	case r.MediaType == httpserver.MediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
 		body, push.Skipped, err = in.readForm(r)
-	case format == "pprof":
+	case format == "pprof" || format == "jfr":
 		body, err = r.Profile()
 	default:
-		return push, httpserver.Unsupported("format: want a form with a part named profile, or format=pprof and a pprof profile as the body; folded text and Pyroscope's other formats are not supported")
+		return push, httpserver.Unsupported("format: want a form with a part named profile or jfr, or format=pprof or format=jfr and a profile as the body; folded text and Pyroscope's other formats are not supported")
 	}
 	if err != nil {
 		return push, err
@@ -95,12 +94,13 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 		Temporality:       in.temporality,
 		ProfileAttributes: in.display,
 		TimeRange:         in.time,
+		Recording:         in.recording,
 	}}}
 	return push, nil
 }
 
-// readIngestQuery reads name, from, until, spyName and aggregationType. It ignores all
-// other parameters: sampleRate and units repeat what the profile contains.
+// readIngestQuery reads name, from, until, spyName, aggregationType and sampleRate, which is for
+// recordings of JVMs. It ignores all other parameters: units repeat what the profile contains.
 func readIngestQuery(query url.Values) (in ingestion, err error) {
 	app, labels, err := parseName(query.Get("name"))
 	if err != nil {
@@ -133,13 +133,18 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 		return in, httpserver.Malformed("query: parameter \"until\": %v", err)
 	}
 	in.aggregation = query.Get("aggregationType")
+	if rate, err := strconv.ParseFloat(query.Get("sampleRate"), 64); err == nil && rate > 0 && rate <= 1e9 {
+		in.recording.SampleRate = rate
+	}
 	return in, nil
 }
 
 // readForm returns the profile of a form and the number of skipped parts by kind.
 func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped map[string]int, err error) {
-	const partProfile, partConfig, partPrevious, partJFR = "profile", "sample_type_config", "prev_profile", "jfr"
-	parts, err := r.Form(func(name, _ string) bool { return name == partProfile || name == partConfig })
+	const partProfile, partConfig, partPrevious, partJFR, partLabels = "profile", "sample_type_config", "prev_profile", "jfr", "labels"
+	parts, err := r.Form(func(name, _ string) bool {
+		return name == partProfile || name == partConfig || name == partJFR || name == partLabels
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,17 +152,17 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 	skipped = map[string]int{}
 	for i := range parts {
 		switch p := &parts[i]; p.Name {
-		case partProfile:
+		case partProfile, partJFR:
 			if found {
-				return nil, nil, httpserver.Malformed("body: duplicate part \"profile\"")
+				return nil, nil, httpserver.Malformed("body: duplicate part %q", p.Name)
 			}
 			profile, found = p.Body, true
 		case partConfig:
 			if err := p.JSON(&in.config); err != nil {
 				return nil, nil, fmt.Errorf("body: %w", err)
 			}
-		case partJFR:
-			return nil, nil, httpserver.Unsupported("body: the part \"jfr\" is a JFR recording, want a pprof profile in a part named profile")
+		case partLabels:
+			in.recording.Labels = p.Body
 		case partPrevious: // the profile continues it and contains it
 			skipped[skippedPrevious]++
 		default:
@@ -165,7 +170,7 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 		}
 	}
 	if !found {
-		return nil, nil, httpserver.Malformed("body: no part named profile")
+		return nil, nil, httpserver.Malformed("body: no part named profile or jfr")
 	}
 	return profile, skipped, nil
 }

@@ -1,0 +1,154 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"bytes"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+)
+
+// jfrRecording is one of async-profiler, without settings: three CPU samples of the context 7, and a
+// wait for a monitor.
+func jfrRecording() []byte {
+	c := jfrwriter.New()
+	c.Simple("profiler.types.LogLevel", jfrwriter.Field{Name: "name", Kind: "java.lang.String"})
+	c.Class("jdk.ExecutionSample", jfrwriter.StartTime, jfrwriter.Sampled, jfrwriter.Stack, jfrwriter.State, jfrwriter.Long("contextId"))
+	c.Class("jdk.JavaMonitorEnter", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
+	c.Constant("jdk.types.FrameType", 1, "JIT compiled")
+	c.Method(1, "shop/Cart", "total", "()V")
+	c.StackTrace(1, jfrwriter.Frame{Method: 1, Line: 5, Type: 1})
+	for i := range 3 {
+		c.Event("jdk.ExecutionSample", 1000+i, 0, 1, 0, 7)
+	}
+	c.Event("jdk.JavaMonitorEnter", 1000, 500, 0, 1)
+	return c.Bytes()
+}
+
+// jfrLabels is LabelsSnapshot{contexts: {7: {labels: {1: 2}}}, strings: {1: "region", 2: "eu"}}.
+const jfrLabels = "\x0a\x0a\x08\x07\x12\x06\x0a\x04\x08\x01\x10\x02" + "\x12\x0a\x08\x01\x12\x06region" + "\x12\x06\x08\x02\x12\x02eu"
+
+// summary is by profile type and sample type the sum of values and the labels.
+func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
+	t.Helper()
+	profiletest.RequireConforms(t, pd)
+	expanded, err := profiletest.Expand(pd)
+	require.NoError(t, err)
+	all := map[string]string{}
+	for _, p := range expanded {
+		key := ""
+		for _, a := range p.Scope.Attributes {
+			if a.Key == "profile.type" {
+				key = a.Value.(string) + " " + p.Type
+			}
+		}
+		for _, s := range p.Samples {
+			all[key] += s.Sum.String()
+			for _, a := range s.Attributes {
+				all[key] += " " + a.String()
+			}
+		}
+		assert.NotEmpty(t, p.ProfileID)
+		for _, a := range p.Resource.Attributes {
+			if a.Key == "service.name" {
+				assert.Equal(t, "cart", a.Value)
+			}
+		}
+	}
+	return all
+}
+
+func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
+	recording, labels := jfrRecording(), []byte(jfrLabels)
+	plain := map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}
+	rated := map[string]string{"cpu samples": "3", "cpu cpu": "30000000", "mutex contentions": "1", "mutex delay": "500"}
+	labelled := map[string]string{
+		"cpu samples": `3 "region"="eu"`, "cpu cpu": `30000000 "region"="eu"`, "mutex contentions": "1", "mutex delay": "500",
+	}
+	const ingestQuery = pyroscope.IngestPath + "?name=cart&from=1700000000&until=1700000010&sampleRate=100"
+	tags := event(`{"tags_profiler":"service:cart","family":"java","version":"4"}`)
+	for name, test := range map[string]struct {
+		path   string
+		body   []byte
+		parts  []formPart
+		status int
+		want   map[string]string
+	}{
+		"v1/pprof":                {"/v1/pprof?service.name=cart", recording, nil, http.StatusNoContent, plain},
+		"v1/pprof, zstd":          {"/v1/pprof?service.name=cart", profiletest.Zstd(t, recording), nil, http.StatusNoContent, plain},
+		"ingest":                  {ingestQuery + "&format=jfr", recording, nil, http.StatusOK, rated},
+		"ingest, gzip":            {ingestQuery + "&format=jfr", profiletest.Gzip(t, recording), nil, http.StatusOK, rated},
+		"ingest, form":            {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "jfr", recording}, {"labels", "labels", labels}}, http.StatusOK, labelled},
+		"ingest, form, gzip":      {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", profiletest.Gzip(t, recording)}, {"labels", "", profiletest.Gzip(t, labels)}}, http.StatusOK, labelled},
+		"ingest, form, no labels": {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", recording}}, http.StatusOK, rated},
+		"datadog":                 {datadog.Path, nil, []formPart{attached("main.jfr", recording), tags}, http.StatusAccepted, plain},
+		"datadog, gzip":           {datadog.Path, nil, []formPart{attached("main.jfr", profiletest.Gzip(t, recording)), tags}, http.StatusAccepted, plain},
+		"datadog, zstd":           {datadog.Path, nil, []formPart{attached("main.jfr", profiletest.Zstd(t, recording)), tags}, http.StatusAccepted, plain},
+		"datadog, lz4":            {datadog.Path, nil, []formPart{attached("main.jfr", profiletest.LZ4(t, recording)), tags}, http.StatusAccepted, plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := newSink(t)
+			b := startTestReceiver(t, serverYAML, next)
+			got := answer{}
+			if test.parts != nil {
+				got = b.sendForm(test.path, test.parts...)
+			} else {
+				var err error
+				got, err = b.send(http.MethodPost, test.path, bytes.NewReader(test.body))
+				require.NoError(t, err)
+			}
+			require.Equal(t, test.status, got.status, got.body)
+			assert.Equal(t, test.want, summary(t, next.only()))
+		})
+	}
+}
+
+func TestRecordingsOfJVMsAsConfigured(t *testing.T) {
+	next := newSink(t)
+	b := startTestReceiver(t, serverYAML+"\njfr: {timestamps: true, original_payload: true}", next)
+	require.Equal(t, http.StatusNoContent, b.push("?service.name=cart", jfrRecording()).status)
+	pd := next.only()
+	profiletest.RequireConforms(t, pd)
+	first := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	assert.Equal(t, 3, first.Samples().At(0).TimestampsUnixNano().Len())
+	assert.Equal(t, "jfr", first.OriginalPayloadFormat())
+	assert.Equal(t, jfrRecording(), first.OriginalPayload().AsRaw())
+	assert.Empty(t, pd.ResourceProfiles().At(0).ScopeProfiles().At(1).Profiles().At(0).OriginalPayloadFormat())
+}
+
+func TestRecordingsOfJVMsInFiles(t *testing.T) {
+	directory := t.TempDir()
+	writeFile(t, filepath.Join(directory, "cart.jfr"), jfrRecording(), time.Now().Add(-time.Hour))
+	next := newSink(t)
+	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, 10*time.Second, 10*time.Millisecond)
+	assert.Equal(t, map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}, summary(t, next.only()))
+}
+
+// Of a recording that is sent again, each Profile has the same ID.
+func TestRecordingsOfJVMsKeepTheirIDs(t *testing.T) {
+	ids := map[pprofile.ProfileID]bool{}
+	for range 2 {
+		next := newSink(t)
+		b := startTestReceiver(t, serverYAML, next)
+		require.Equal(t, http.StatusNoContent, b.push("?service.name=cart", jfrRecording()).status)
+		for _, sp := range next.only().ResourceProfiles().At(0).ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				ids[p.ProfileID()] = true
+			}
+		}
+	}
+	assert.Len(t, ids, 3)
+}
