@@ -1,0 +1,158 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // as the exporter compresses
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// arrivals is a gateway that responds at once and notes when it got the profiles of each service.
+type arrivals struct {
+	pprofileotlp.UnimplementedGRPCServer
+	mu       sync.Mutex
+	at       map[string]time.Time
+	requests int
+}
+
+func (a *arrivals) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests++
+	for _, rp := range request.Profiles().ResourceProfiles().All() {
+		if service, _ := rp.Resource().Attributes().Get("service.name"); a.at[service.Str()].IsZero() {
+			a.at[service.Str()] = time.Now()
+		}
+	}
+	return pprofileotlp.NewExportResponse(), nil
+}
+
+// serve starts the gateway and returns its address.
+func (a *arrivals) serve(b *testing.B) string {
+	b.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
+	pprofileotlp.RegisterGRPCServer(server, a)
+	go func() { _ = server.Serve(listener) }()
+	b.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+// startSidecar runs config/sidecar.yaml.
+func startSidecar(b *testing.B, gateway string, environment ...string) *collector {
+	b.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "bin", "otelcol-profiles"))
+	if named := os.Getenv("OTELCOL_PROFILES_BIN"); named != "" {
+		path = named
+	}
+	if _, statErr := os.Stat(path); err != nil || statErr != nil {
+		b.Skipf("no program to measure: %v %v (make build)", err, statErr)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	address, dir := listener.Addr().String(), b.TempDir()
+	if err := listener.Close(); err != nil {
+		b.Fatal(err)
+	}
+	c := &collector{output: &bytes.Buffer{}, ended: make(chan error, 1), url: "http://" + address, files: filepath.Join(dir, "files")}
+	c.command = exec.Command(path, "--config", filepath.Join("..", "..", "config", "sidecar.yaml"),
+		"--set=service.telemetry.metrics.level=none", "--set=service.extensions=[]")
+	c.command.Env = append(append(os.Environ(), environment...), "DATA_DIR="+dir, "PPROF_LISTEN="+address, "GATEWAY_ENDPOINT="+gateway)
+	c.command.Stdout, c.command.Stderr = c.output, c.output
+	if err := c.command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	go func() { c.ended <- c.command.Wait() }()
+	b.Cleanup(func() { _ = c.command.Process.Kill() }) // an error means that it has ended
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		response, err := http.Get(c.url + "/v1/pprof")
+		if err == nil {
+			_ = response.Body.Close()
+			return c
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("the program does not serve: %v\n%s", err, c.logs())
+		}
+	}
+}
+
+// BenchmarkPushToGateway pushes profiles to the shipped sidecar, each of a service of its own. It
+// measures the time to the response, and to the arrival at a gateway that responds at once.
+func BenchmarkPushToGateway(b *testing.B) {
+	const rate, pushes = 10, 200
+	var one bytes.Buffer
+	if err := profiletest.Workloads()[0].Pprof(1).Write(&one); err != nil {
+		b.Fatal(err)
+	}
+	for name, environment := range map[string][]string{
+		"on receive, 10s": nil,
+		"on flush, 1s":    {"WINDOW=1s", "ACKNOWLEDGE=on_flush"},
+	} {
+		b.Run("mode="+name, func(b *testing.B) {
+			gateway := &arrivals{at: map[string]time.Time{}}
+			c := startSidecar(b, gateway.serve(b), environment...)
+			started, responses := make([]time.Time, pushes), make([]time.Duration, pushes)
+			var running sync.WaitGroup
+			for i := range pushes {
+				running.Go(func() {
+					started[i] = time.Now()
+					response, err := http.Post(fmt.Sprintf("%s/v1/pprof?service.name=service-%d", c.url, i), "", bytes.NewReader(one.Bytes()))
+					if err != nil || response.Body.Close() != nil || response.StatusCode != http.StatusNoContent {
+						b.Errorf("push %d: %v %v", i, response, err)
+					}
+					responses[i] = time.Since(started[i])
+				})
+				time.Sleep(time.Second / rate)
+			}
+			running.Wait()
+			for deadline := time.Now().Add(patience); gateway.services() < pushes; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					b.Fatalf("the gateway has %d of %d services\n%s", gateway.services(), pushes, c.logs())
+				}
+			}
+			used := c.cpu(b)
+			c.stop(b)
+			var latencies []time.Duration
+			for i := range pushes {
+				latencies = append(latencies, gateway.at[fmt.Sprintf("service-%d", i)].Sub(started[i]))
+			}
+			slices.Sort(latencies)
+			slices.Sort(responses)
+			b.ReportMetric(milliseconds(responses[pushes/2]), "response-p50-ms")
+			b.ReportMetric(milliseconds(responses[pushes*99/100]), "response-p99-ms")
+			b.ReportMetric(milliseconds(latencies[pushes/2]), "gateway-p50-ms")
+			b.ReportMetric(milliseconds(latencies[pushes*99/100]), "gateway-p99-ms")
+			b.ReportMetric(float64(used.Microseconds())/1000/pushes, "cpu-ms")
+			b.ReportMetric(float64(gateway.requests), "requests")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func (a *arrivals) services() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.at)
+}
