@@ -126,7 +126,7 @@ func TestBacklogWhileTheNextConsumerIsAway(t *testing.T) {
 	away := true
 	attempts := 0
 	var next next
-	next.answer = func(ctx context.Context, _ pprofile.Profiles) error {
+	next.answer = func(_ context.Context, _ pprofile.Profiles) error {
 		next.mu.Lock()
 		defer next.mu.Unlock()
 		if !away {
