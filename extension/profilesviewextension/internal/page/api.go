@@ -83,7 +83,7 @@ func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, 
 	}
 	notes = append(notes, compared.Notes...)
 	if params.base != nil {
-		notes = append(notes, fmt.Sprintf("Difference to the base from %s to %s, multiplied by %.4g", timeText(params.base.From), timeText(params.base.To), compared.Factor))
+		notes = append(notes, fmt.Sprintf("Difference to the base, %s, multiplied by %.4g", spanText(params.base), compared.Factor))
 	}
 	return compared.Pprof, notes, nil
 }

@@ -124,6 +124,6 @@ func newBanner(params *params, notes []string) *banner {
 			b.What = append(b.What, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))
 		}
 	}
-	b.What = append(b.What, timeText(sel.From)+" – "+timeText(sel.To))
+	b.What = append(b.What, spanText(sel))
 	return b
 }

@@ -80,7 +80,7 @@ func TestFlameGraphOfADifferenceStatesTheFactor(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 900e9)), payload(t, cpu("checkout", s.now.Add(-70*time.Minute), 450e9)))
 	page := s.get(s.mount("service=checkout&base_from=-75m&base_to=-60m") + "/flamegraph").Body.String()
-	assert.Contains(t, page, "Difference to the base from ")
+	assert.Contains(t, page, "Difference to the base, ")
 	assert.Contains(t, page, "multiplied by 1<")
 }
 

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
 func isNanoseconds(unit string) bool { return unit == "nanoseconds" || unit == "ns" }
@@ -68,4 +70,12 @@ func timeOf(nanoseconds uint64) time.Time {
 	return time.Unix(0, int64(min(nanoseconds, math.MaxInt64))).UTC()
 }
 
-func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+// spanText writes a time range.
+func spanText(sel *query.Selection) string {
+	from, to := sel.From.UTC(), sel.To.UTC()
+	layout := time.DateTime
+	if from.YearDay() == to.YearDay() && from.Year() == to.Year() {
+		layout = time.TimeOnly
+	}
+	return from.Format(time.DateTime) + " to " + to.Format(layout) + " UTC"
+}

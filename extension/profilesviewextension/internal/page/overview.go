@@ -28,7 +28,7 @@ type overview struct {
 	Params    map[string]string // of the form
 	Service   string            // of which all sample types are shown
 	One       bool              // there is a Service
-	From, To  string
+	Span      string            // the range
 	Ranges    []link
 	Compare   []link
 	Sorts     []link
@@ -125,7 +125,7 @@ func (p *Page) newOverview(params *params, found *catalog.Found) *overview {
 	sel := params.selected
 	o := &overview{
 		Title: "Profiles", Directory: p.settings.Directory, Params: map[string]string{},
-		From: timeText(sel.From), To: timeText(sel.To), Unread: found.Unread, Odd: found.Odd.Profiles,
+		Span: spanText(sel), Unread: found.Unread, Odd: found.Odd.Profiles,
 		Empty: found.All.Profiles == 0 && found.Unread == 0, Curl: exampleCurl,
 	}
 	for _, key := range []string{"q", "from", "to", "base_from", "base_to", "sort"} {
@@ -160,7 +160,7 @@ func (o *overview) addControls(params *params) {
 	}
 	sel, length := params.selected, params.selected.To.Sub(params.selected.From)
 	if params.base != nil {
-		o.Base = timeText(params.base.From) + " – " + timeText(params.base.To)
+		o.Base = spanText(params.base)
 	}
 	for _, c := range []struct {
 		text string
@@ -335,9 +335,11 @@ func (o *overview) paginate(params *params, number string) {
 	page = max(1, min(page, (total+servicesPerPage-1)/servicesPerPage))
 	from, to := (page-1)*servicesPerPage, min(page*servicesPerPage, total)
 	o.Services = o.Services[min(from, to):to]
-	o.Shown = strconv.Itoa(total)
-	if total > servicesPerPage {
-		o.Shown = fmt.Sprintf("%d–%d of %d", from+1, to, total)
+	switch o.Shown = fmt.Sprintf("%d services", total); {
+	case total == 1:
+		o.Shown = "1 service"
+	case total > servicesPerPage:
+		o.Shown = fmt.Sprintf("%d–%d of %d services", from+1, to, total)
 	}
 	if page > 1 {
 		o.Previous = params.with(set("page", strconv.Itoa(page-1)))

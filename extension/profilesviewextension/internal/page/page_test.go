@@ -257,7 +257,7 @@ func TestOverviewLeadsToProfilesOutsideOfTheRange(t *testing.T) {
 	assert.Contains(t, page, "2 profiles are outside of it")
 	assert.Contains(t, page, "from=2019-05-04T03%3A02%3A01.123456789Z&amp;to=2019-05-04T03%3A03%3A01.12345679Z")
 	page = s.page("/?from=2019-05-04T03%3a02%3a01.123456789Z&to=2019-05-04T03%3a03%3a01.12345679Z")
-	assert.Contains(t, page, "1 services, 2 profiles")
+	assert.Contains(t, page, "1 service, 2 profiles")
 	assert.NotContains(t, page, "outside")
 }
 

@@ -39,6 +39,7 @@ type total struct {
 	Covered time.Duration
 
 	spans     []span
+	distinct  int                           // length of spans when the overlapping ones were united last
 	snapshots map[uint64]*fileindex.Summary // the last one, by series
 }
 
@@ -83,9 +84,9 @@ func (t *total) addSpan(s span) {
 		t.spans[n-1].end = max(t.spans[n-1].end, s.end)
 		return
 	}
-	const most = 1000
-	if t.spans = append(t.spans, s); len(t.spans) > most {
+	if t.spans = append(t.spans, s); len(t.spans) > 1000+2*t.distinct {
 		t.spans = union(t.spans)
+		t.distinct = len(t.spans)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // tracePage is the content of the template trace.
 type tracePage struct {
 	Title    string
-	From, To string
+	Span     string
 	Wider    []link
 	Services []*service
 	Types    []link // flame graphs across services
@@ -43,7 +43,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	sel := params.selected
-	t := &tracePage{Title: "Trace " + r.PathValue("id"), From: timeText(sel.From), To: timeText(sel.To)}
+	t := &tracePage{Title: "trace " + r.PathValue("id"), Span: spanText(sel)}
 	for _, ago := range []string{"1h", "6h", "24h", "168h"} {
 		t.Wider = append(t.Wider, link{ago, params.with(set("from", "-"+ago), without("to", "trace_id")), values.Get("from") == "-"+ago || ago == "1h" && values.Get("from") == ""})
 	}

@@ -1,0 +1,70 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+)
+
+// TestOverviewAfterARestartReadsItsRangeOnly_V5: services have a file for each hour of a week, and each file
+// a record for each minute.
+func TestOverviewAfterARestartReadsItsRangeOnly_V5(t *testing.T) {
+	services := profiletest.Rounds(t, 10, 1000)
+	const hours = 7 * 24
+	s := newSite(t)
+	for i := range services {
+		name := fmt.Sprintf("service-%04d", i)
+		require.NoError(t, os.Mkdir(filepath.Join(s.dir, name), 0o700))
+		for hour := range hours {
+			end := s.now.Add(-time.Duration(hour) * time.Hour)
+			writeIndexed(t, filepath.Join(s.dir, name), name, end.Add(-time.Hour), end)
+		}
+	}
+
+	start := time.Now()
+	page := s.page("/")
+	t.Logf("the first overview of %d files took %v", services*hours, time.Since(start))
+	assert.Contains(t, page, fmt.Sprintf("%d files of other times are not read yet", services*(hours-1)))
+	assert.Contains(t, page, fmt.Sprint(services, " services"))
+	assert.Contains(t, page, "0.50 cores")
+	assert.NotContains(t, page, "cannot be read")
+
+	start = time.Now()
+	s.page("/?from=-24h")
+	t.Logf("the last day took %v", time.Since(start))
+}
+
+// writeIndexed writes an index with a CPU profile for each minute, beside a file that nobody can read.
+func writeIndexed(t *testing.T, dir, service string, from, to time.Time) {
+	t.Helper()
+	content := []byte(strings.Repeat("x", 60)) // a byte for each record
+	b := fileindex.NewBuilder(fileindex.NewMemory(1 << 20))
+	for at := from; at.Before(to); at = at.Add(time.Minute) {
+		summary := fileindex.Summary{
+			Key:   fileindex.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+			Start: uint64(at.UnixNano()), Latest: uint64(at.UnixNano()), End: uint64(at.Add(10 * time.Second).UnixNano()),
+			Profiles: 1, Samples: 1000, Sum: 30e9,
+		}
+		b.Add(int64(at.Sub(from)/time.Minute), 1, []fileindex.Summary{summary})
+	}
+	index, err := b.Encode(int64(len(content)))
+	require.NoError(t, err)
+	name := segment.Name{Time: from, Sequence: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd}}.String()
+	path := filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	require.NoError(t, os.WriteFile(path+segment.IndexSuffix, index, 0o600))
+	require.NoError(t, os.Chtimes(path, to, to))
+}
