@@ -101,7 +101,7 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			next := newSink(t)
 			b := startTestReceiver(t, serverYAML, next)
-			got := answer{}
+			var got answer
 			if test.parts != nil {
 				got = b.sendForm(test.path, test.parts...)
 			} else {

@@ -77,10 +77,8 @@ func (d *decoder) prepare() error {
 		return err
 	}
 	for d.next < d.source.size {
-		if d.loadChunk() != nil {
-			break // translateChunk reports it
-		}
-		if d.mentionsDatadog() {
+		// translateChunk reports an error, after which there is no next chunk, or another one.
+		if err := d.loadChunk(); err == nil && d.mentionsDatadog() {
 			d.findReplaced()
 		}
 	}

@@ -38,7 +38,7 @@ var poolTypes = [fixedPools]string{
 }
 
 // addPool makes the next pool, for a class which may be nil.
-func (d *decoder) addPool(c *class) *pool {
+func (d *decoder) addPool(c *class) {
 	if len(d.pools) < cap(d.pools) {
 		d.pools = d.pools[:len(d.pools)+1]
 	} else {
@@ -49,7 +49,6 @@ func (d *decoder) addPool(c *class) *pool {
 	if c != nil {
 		c.pool = int32(len(d.pools))
 	}
-	return p
 }
 
 // readPools finds the constants of all checkpoints. Of one that is there several times the

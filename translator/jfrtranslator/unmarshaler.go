@@ -5,6 +5,7 @@ package jfrtranslator
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -128,7 +129,7 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 // tells where that is.
 func (r *Reader) Next() (pprofile.Profiles, error) {
 	pd, err := r.translateChunk()
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return pprofile.NewProfiles(), fmt.Errorf("jfr: %w", err)
 	}
 	return pd, err
@@ -172,7 +173,7 @@ func (s *source) read(m *memory, buffer *[]byte, at int64, n int) (_ []byte, err
 		return nil, err
 	}
 	*buffer = (*buffer)[:n]
-	if _, err := s.file.ReadAt(*buffer, at); err != nil && err != io.EOF {
+	if _, err := s.file.ReadAt(*buffer, at); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return *buffer, nil

@@ -5,11 +5,13 @@ package jfrtranslator_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,7 +156,7 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
 	require.NoError(t, err)
 	for _, p := range expanded {
 		assert.EqualValues(t, 1_700_000_000_000_000_000, p.Time)
-		assert.EqualValues(t, 10e9, p.Duration)
+		assert.EqualValues(t, 10*time.Second, p.Duration)
 		assert.Equal(t, "profile.temporality", p.Attributes[0].Key)
 		assert.Equal(t, "delta", p.Attributes[0].Value)
 	}
@@ -514,7 +516,7 @@ func TestReaderReadsChunkByChunk_J3(t *testing.T) {
 	var times []uint64
 	for {
 		pd, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -178,7 +178,7 @@ func (c *Chunk) typeID(name string) int {
 
 // Bytes returns the chunk.
 func (c *Chunk) Bytes() []byte {
-	data := make([]byte, 68)
+	data := append([]byte(nil), make([]byte, 68)...)
 	metadata := len(data)
 	data = append(data, c.metadata()...)
 	data = append(data, c.events...)
