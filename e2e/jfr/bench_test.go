@@ -6,6 +6,7 @@ package jfr
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -71,7 +72,7 @@ func parse(data []byte) error {
 	p := parser.NewParser(data, parser.Options{})
 	for {
 		if _, err := p.ParseEvent(); err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err

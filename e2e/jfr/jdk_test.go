@@ -37,7 +37,7 @@ func jdk(t testing.TB) {
 // error.
 func dump(t testing.TB, files ...string) (all map[string]sums, failed map[string]string) {
 	t.Helper()
-	command := exec.Command("java", append([]string{"-Xmx1g", "testdata/Dump.java"}, files...)...) //nolint:gosec // of this test
+	command := exec.Command("java", append([]string{"-Xmx1g", "testdata/Dump.java"}, files...)...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()
@@ -131,9 +131,9 @@ func TestJDKKeepsNamesOfThreadsAcrossChunks_J3(t *testing.T) {
 func TestFreshRecordingIsThatOfTheJDK_J4(t *testing.T) {
 	jdk(t)
 	file := filepath.Join(t.TempDir(), "load.jfr")
-	out, err := exec.Command("java", "-XX:StartFlightRecording:settings=testdata/load.jfc,filename="+file, "testdata/Load.java", "1500").CombinedOutput() //nolint:gosec // of this test
+	out, err := exec.Command("java", "-XX:StartFlightRecording:settings=testdata/load.jfc,filename="+file, "testdata/Load.java", "1500").CombinedOutput()
 	require.NoError(t, err, string(out))
-	data, err := os.ReadFile(file) //nolint:gosec // of this test
+	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	all, failed := dump(t, file)
 	require.Empty(t, failed)
@@ -156,7 +156,7 @@ func TestFreshRecordingIsThatOfTheJDK_J4(t *testing.T) {
 func TestChunkOfAKilledJVMIsRead_J3(t *testing.T) {
 	jdk(t)
 	repository := t.TempDir()
-	command := exec.Command("java", "-XX:FlightRecorderOptions:repository="+repository, //nolint:gosec // of this test
+	command := exec.Command("java", "-XX:FlightRecorderOptions:repository="+repository,
 		"-XX:StartFlightRecording:settings=testdata/load.jfc,flush-interval=200ms", "testdata/Load.java", "600000")
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
@@ -189,7 +189,7 @@ func chunksIn(t testing.TB, repository string) (all [][]byte) {
 	files, err := filepath.Glob(filepath.Join(repository, "*", "*.jfr"))
 	require.NoError(t, err)
 	for _, file := range files {
-		data, err := os.ReadFile(file) //nolint:gosec // of this test
+		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		all = append(all, data)
 	}

@@ -37,7 +37,7 @@ func recordings(t testing.TB) (all []recording) {
 	require.NoError(t, err)
 	require.Len(t, files, 27)
 	for _, name := range files {
-		file, err := os.Open(name) //nolint:gosec // of the module
+		file, err := os.Open(name)
 		require.NoError(t, err)
 		from, err := gzip.NewReader(file)
 		require.NoError(t, err)
