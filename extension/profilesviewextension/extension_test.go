@@ -118,7 +118,14 @@ func start(t *testing.T, yaml string, host component.Host) *started {
 	return &started{t, entries[0].ContextMap()["url"].(string)}
 }
 
-func (s *started) do(method, path string, change func(*http.Request)) (*http.Response, string) {
+// answer is a response.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (s *started) do(method, path string, change func(*http.Request)) answer {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, nil)
 	require.NoError(s.t, err)
@@ -131,16 +138,16 @@ func (s *started) do(method, path string, change func(*http.Request)) (*http.Res
 	require.NoError(s.t, err)
 	require.NoError(s.t, response.Body.Close())
 	s.t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	return response, string(body)
+	return answer{response.StatusCode, response.Header, string(body)}
 }
 
 func TestStartLogsTheAddressOfThePage(t *testing.T) {
 	s := start(t, "endpoint: localhost:0", componenttest.NewNopHost())
 	assert.True(t, strings.HasPrefix(s.url, "http://localhost:"), s.url)
-	response, body := s.do(http.MethodGet, "/", nil)
-	assert.Equal(t, http.StatusOK, response.StatusCode)
-	assert.Contains(t, body, "No profiles yet")
-	header := response.Header
+	got := s.do(http.MethodGet, "/", nil)
+	assert.Equal(t, http.StatusOK, got.status)
+	assert.Contains(t, got.body, "No profiles yet")
+	header := got.header
 	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self' 'unsafe-inline';")
 	assert.Contains(t, header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
 	assert.Equal(t, "nosniff", header.Get("X-Content-Type-Options"))
@@ -154,25 +161,25 @@ func TestOnlyReadingRequestsOfItsOwnHostAreAnswered_V4(t *testing.T) {
 		"localhost": 200, "LOCALHOST:" + port: 200, "127.0.0.1:" + port: 200, "[::1]:" + port: 200, "profiles.example.com": 200, "Profiles.Example.com:80": 200,
 		"evil.example.com": 421, "localhost.evil.com": 421, "10.1.2.3": 421, "profiles.example.com.": 421,
 	} {
-		response, _ := s.do(http.MethodGet, "/api/services", func(r *http.Request) { r.Host = host })
-		assert.Equal(t, want, response.StatusCode, host)
+		got := s.do(http.MethodGet, "/api/services", func(r *http.Request) { r.Host = host })
+		assert.Equal(t, want, got.status, host)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions, "MOVE"} {
 		for _, path := range []string{"/", "/api/profile", "/p/x/saveconfig"} {
-			response, _ := s.do(method, path, nil)
-			assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode, method)
-			assert.Equal(t, "GET, HEAD", response.Header.Get("Allow"))
+			got := s.do(method, path, nil)
+			assert.Equal(t, http.StatusMethodNotAllowed, got.status, method)
+			assert.Equal(t, "GET, HEAD", got.header.Get("Allow"))
 		}
 	}
-	response, body := s.do(http.MethodHead, "/", nil)
-	assert.Equal(t, http.StatusOK, response.StatusCode)
-	assert.Empty(t, body)
+	got := s.do(http.MethodHead, "/", nil)
+	assert.Equal(t, http.StatusOK, got.status)
+	assert.Empty(t, got.body)
 }
 
 func TestOwnAddressIsAHost(t *testing.T) {
 	s := start(t, "{endpoint: '127.0.0.3:0'}", componenttest.NewNopHost())
-	response, _ := s.do(http.MethodGet, "/", func(r *http.Request) { r.Host = "127.0.0.3" })
-	assert.Equal(t, http.StatusOK, response.StatusCode)
+	got := s.do(http.MethodGet, "/", func(r *http.Request) { r.Host = "127.0.0.3" })
+	assert.Equal(t, http.StatusOK, got.status)
 }
 
 // rejecting is an authenticator that rejects all requests.
@@ -195,9 +202,9 @@ func TestAuthIsRequired(t *testing.T) {
 	auth := component.MustNewID("basicauth")
 	host := hostWith{auth: rejecting{}}
 	s := start(t, "{endpoint: '0.0.0.0:0', auth: {authenticator: basicauth}}", host)
-	response, body := s.do(http.MethodGet, "/", nil)
-	assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
-	assert.NotContains(t, body, "Profiles")
+	got := s.do(http.MethodGet, "/", nil)
+	assert.Equal(t, http.StatusUnauthorized, got.status)
+	assert.NotContains(t, got.body, "Profiles")
 }
 
 func TestTakenPortIsNamed(t *testing.T) {

@@ -79,8 +79,8 @@ func (c *chart) bucket(length time.Duration) time.Duration {
 			return bucket
 		}
 	}
-	const day = 24 * time.Hour
-	return (least + day - 1) / day * day
+	days := (least + 24*time.Hour - 1) / (24 * time.Hour)
+	return days * 24 * time.Hour //nolint:durationcheck // a number of days
 }
 
 // values returns the bars of [from, to), NaN for a gap, and the length of a bar.

@@ -163,7 +163,7 @@ func TestServicesListsWhatTheRangeHas(t *testing.T) {
 	rows := s.services("")
 	require.Len(t, rows, 3)
 	assert.Equal(t, "cart", rows[0].Service)
-	assert.EqualValues(t, 6e9, rows[1].Sum)
+	assert.Equal(t, int64(6e9), rows[1].Sum)
 	assert.InDelta(t, 20, rows[1].Covered, 1e-9)
 	assert.True(t, rows[2].Snapshot)
 	assert.EqualValues(t, 37, rows[2].Sum, "the last snapshot of each instance")
@@ -171,7 +171,7 @@ func TestServicesListsWhatTheRangeHas(t *testing.T) {
 
 	rows = s.services("service=checkout&type=cpu&from=-2h")
 	require.Len(t, rows, 1)
-	assert.EqualValues(t, 14e9, rows[0].Sum)
+	assert.Equal(t, int64(14e9), rows[0].Sum)
 	assert.Empty(t, s.services("from=-2h&to=-90m"))
 }
 
@@ -188,10 +188,10 @@ func TestProfileSumsTheSelection(t *testing.T) {
 		require.NoError(t, err)
 		return p
 	}
-	assert.EqualValues(t, 5e9, get("service=checkout").Sample[0].Value[0])
-	assert.EqualValues(t, 6e9, get("type=cpu").Sample[0].Value[0])
+	assert.Equal(t, int64(5e9), get("service=checkout").Sample[0].Value[0])
+	assert.Equal(t, int64(6e9), get("type=cpu").Sample[0].Value[0])
 	p := get(fmt.Sprintf("type=cpu&service=checkout&from=%s&base_from=%s&base_to=%s", "-40s", "-60s", "-50s"))
-	assert.EqualValues(t, 3e9-4*2e9, p.Sample[0].Value[0])
+	assert.Equal(t, int64(3e9-4*2e9), p.Sample[0].Value[0])
 	assert.Contains(t, strings.Join(p.Comments, "\n"), "multiplied by 4")
 }
 

@@ -31,6 +31,7 @@ func (p *Page) findTrace(w http.ResponseWriter, r *http.Request) {
 	values := r.URL.Query()
 	id := strings.ToLower(strings.TrimSpace(values.Get("id")))
 	values.Del("id")
+	// #nosec G710 -- the path starts with /trace/
 	http.Redirect(w, r, "/trace/"+url.PathEscape(cmp.Or(id, "none"))+"?"+values.Encode(), http.StatusFound)
 }
 
