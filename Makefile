@@ -97,6 +97,10 @@ test: build build-kafka build-node bin/gotestsum ## Run all tests: packages, pro
 test-unit: bin/gotestsum ## Run the tests of the packages (with the race detector, if it works here) and of the program
 	@$(SUITES); $(UNIT); $(PROGRAM); $(REPORT)
 
+.PHONY: picture
+picture: build ## Make the picture of the page in the README (needs Chromium)
+	cd e2e && PICTURE=$(ROOT)/docs/profiles-view.png OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -count=1 -run TestPictureOfThePage .
+
 .PHONY: e2e
 e2e: build build-kafka build-node bin/gotestsum ## Run the end-to-end tests against bin/otelcol-profiles, bin/otelcol-profiles-kafka and bin/otelcol-profiles-node
 	@$(SUITES); $(E2E); $(REPORT)

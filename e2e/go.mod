@@ -22,7 +22,13 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require github.com/grafana/jfr-parser v0.18.0
+require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
+	github.com/grafana/jfr-parser v0.18.0
+)
+
+require github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 
 require (
 	github.com/DeRuina/timberjack v1.4.7 // indirect

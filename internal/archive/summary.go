@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -125,9 +126,11 @@ type summarizer struct {
 const maxExpected = 256
 
 // localKey is a fileindex.Key with numbers for its strings, whose hashes would take most of the time.
+// Profiles of other minutes have a summary of their own, so that those of a record that holds an hour are
+// found where they are.
 type localKey struct {
 	service, typ, sampleType, unit int32
-	snapshot                       uint64
+	snapshot, minute               uint64
 }
 
 // valueTypes are the fields of a Profile that state its types.
@@ -161,7 +164,10 @@ func (s *summarizer) typeOf(sp pprofile.ScopeProfiles) string {
 }
 
 func (s *summarizer) add(p pprofile.Profile) {
-	key := localKey{service: s.service, typ: s.typ, sampleType: p.SampleType().TypeStrindex(), unit: p.SampleType().UnitStrindex()}
+	key := localKey{
+		service: s.service, typ: s.typ, sampleType: p.SampleType().TypeStrindex(), unit: p.SampleType().UnitStrindex(),
+		minute: uint64(p.Time()) / uint64(time.Minute),
+	}
 	if Snapshot(s.dict, p) {
 		key.snapshot = s.snapshot(p)
 	}

@@ -78,7 +78,7 @@ func NewBuilder(memory *Memory) *Builder {
 	return &Builder{memory: memory, places: map[Key]int32{}}
 }
 
-// Add adds the next record: where its bytes are, and its summaries, of which each has another Key.
+// Add adds the next record: where its bytes are, and its summaries. Those of one Key are of different minutes.
 // Without summaries, the file gets no index.
 func (b *Builder) Add(offset, length int64, summaries []Summary) {
 	if len(summaries) == 0 {

@@ -1,0 +1,339 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/pprof/profile"
+)
+
+// chromium is a headless Chromium. It collects what a page must not do: errors in the console,
+// exceptions and dialogs.
+type chromium struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu     sync.Mutex
+	faults []string
+}
+
+func startBrowser(t *testing.T) *chromium {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("there is no Chromium: install Debian's package chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience))
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil { // a time limit here would be that of the browser
+		t.Fatal(err)
+	}
+	ctx, done := context.WithTimeout(ctx, 3*patience)
+	t.Cleanup(done)
+	b := &chromium{t: t, ctx: ctx}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			b.fault("exception: " + e.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.ConsoleAPICalledTypeError {
+				b.fault(fmt.Sprintf("console: %s", e.Args[0].Value))
+			}
+		case *cdplog.EventEntryAdded:
+			if e.Entry.Level == cdplog.EntryLevelError {
+				b.fault("log: " + e.Entry.Text + " " + e.Entry.URL)
+			}
+		case *page.EventJavascriptDialogOpening:
+			b.fault("dialog: " + e.Message)
+			go func() {
+				_, _ = chromedp.Call(ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+			}()
+		}
+	})
+	if err == nil {
+		_, err = chromedp.Call(ctx, cdplog.Enable, cdp.Empty{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *chromium) fault(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, text)
+}
+
+func (b *chromium) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatalf("%v\nfaults: %q", err, b.faults)
+	}
+}
+
+// resultOf returns the value of an action.
+func resultOf[T any](b *chromium, action chromedp.Action[T]) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, action)
+	if err != nil {
+		b.t.Fatalf("%v\nfaults: %q", err, b.faults)
+	}
+	return value
+}
+
+// evaluate returns the value of a script.
+func evaluate[T any](b *chromium, script string) T {
+	b.t.Helper()
+	return resultOf(b, chromedp.Evaluate[T](script))
+}
+
+// screen is a size of the window, with light or dark colors.
+type screen struct {
+	width  int64
+	scheme string
+}
+
+var screens = []screen{{1280, "light"}, {390, "dark"}, {1280, "dark"}, {390, "light"}}
+
+func (b *chromium) show(s screen) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(s.width, 900))
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: s.scheme}},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// check checks the current page: no fault, no horizontal scrolling, and with own also contrast and
+// keyboard. Pages of pprof have their own colors and menus. With SCREENSHOTS it leaves a picture there.
+func (b *chromium) check(name string, own bool) {
+	b.t.Helper()
+	for _, s := range screens {
+		b.show(s)
+		if wide := evaluate[int64](b, `document.documentElement.scrollWidth - window.innerWidth`); wide > 0 {
+			b.t.Errorf("%s is %d pixels wider than a window of %d", name, wide, s.width)
+		}
+		if own {
+			if faint := evaluate[[]string](b, faintTexts); len(faint) > 0 {
+				b.t.Errorf("%s, %s: contrast below 4.5: %q", name, s.scheme, faint)
+			}
+			b.checkKeyboard(fmt.Sprintf("%s at %d", name, s.width))
+		}
+		if directory := os.Getenv("SCREENSHOTS"); directory != "" {
+			picture := resultOf(b, chromedp.FullScreenshot(100))
+			file := filepath.Join(directory, fmt.Sprintf("%s-%d-%s.png", name, s.width, s.scheme))
+			if err := os.WriteFile(file, picture, 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	b.show(screens[0])
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, fault := range b.faults {
+		b.t.Errorf("%s: %s", name, fault)
+	}
+	b.faults = nil
+}
+
+// faintTexts evaluates to the visible texts whose contrast is below that of WCAG's level AA.
+const faintTexts = `(() => {
+	const channels = c => (c.match(/[\d.]+/g) || []).map(Number);
+	const light = c => { const [r, g, b] = channels(c).map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	const behind = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor, a = channels(c)[3]; if (a === undefined || a > 0) return c; } return 'rgb(255, 255, 255)'; };
+	const faint = new Set(), texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (texts.nextNode()) {
+		const e = texts.currentNode.parentElement, text = texts.currentNode.textContent.trim();
+		if (!text || e.closest('style, script') || !e.getClientRects().length) continue;
+		const a = light(getComputedStyle(e).color), b = light(behind(e));
+		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < 4.5) faint.add(text.slice(0, 40) + ' ' + ratio.toFixed(2));
+	}
+	return [...faint];
+})()`
+
+// checkKeyboard presses Tab until each visible control had the focus.
+func (b *chromium) checkKeyboard(name string) {
+	b.t.Helper()
+	controls := evaluate[int](b, `(() => {
+		window.reached = new Set();
+		window.controls = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary')].filter(e => e.getClientRects().length);
+		document.addEventListener('focusin', e => window.reached.add(e.target));
+		document.activeElement.blur();
+		return window.controls.length;
+	})()`)
+	for range controls + 3 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	missed := evaluate[[]string](b, `window.controls.filter(e => !window.reached.has(e)).map(e => e.outerHTML.slice(0, 100))`)
+	if len(missed) > 0 {
+		b.t.Errorf("%s: Tab does not reach %q", name, missed)
+	}
+}
+
+// open opens an address and waits for the page.
+func (b *chromium) open(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(address), chromedp.WaitReady("body"))
+}
+
+// click clicks on what an XPath finds and waits for the next page.
+func (b *chromium) click(xpath string) {
+	b.t.Helper()
+	evaluate[bool](b, `window.old = true`)
+	b.do(chromedp.Click(chromedp.Search(xpath)))
+	deadline := time.Now().Add(patience)
+	for {
+		arrived, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`!window.old && document.readyState === 'complete'`))
+		if arrived {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("no page after a click on %s: %v", xpath, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (b *chromium) requireText(page string, parts ...string) {
+	b.t.Helper()
+	text := evaluate[string](b, `document.body.textContent`)
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			b.t.Errorf("%s lacks %q:\n%.2000s", page, part, text)
+		}
+	}
+}
+
+const (
+	malformedName = `<script>alert("broken")</script>`
+	browsedTrace  = "0af7651916cd43dd8448eb211c80319c"
+)
+
+// browsedProfile is a CPU profile of ten seconds, with a trace in one sample.
+func browsedProfile(t *testing.T, start time.Time, seconds int64, functions ...string) []byte {
+	t.Helper()
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+		PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
+		Period:     10_000_000,
+		TimeNanos:  start.UnixNano(), DurationNanos: 10e9,
+	}
+	for i, name := range functions {
+		f := &profile.Function{ID: uint64(i + 1), Name: name, Filename: "/etc/passwd"}
+		l := &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: f, Line: 1}}}
+		p.Function, p.Location = append(p.Function, f), append(p.Location, l)
+		p.Sample = append(p.Sample, &profile.Sample{
+			Location: append([]*profile.Location{l}, p.Location[:min(i, 1)]...),
+			Value:    []int64{seconds * 100, seconds * 1e9},
+			Label:    map[string][]string{"handler": {malformedName}},
+		})
+	}
+	p.Sample[0].Label["trace_id"], p.Sample[0].Label["span_id"] = []string{browsedTrace}, []string{"00f067aa0ba902b7"}
+	var out bytes.Buffer
+	if err := p.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestNewcomersWalkInABrowser_V3 goes from the first push to the flame graph, to what ran in a trace and to
+// what changed since yesterday. Names that are markup are text on each page.
+func TestNewcomersWalkInABrowser_V3(t *testing.T) {
+	parallel(t)
+	b := startBrowser(t)
+	c, addresses := runDefaultConfig(t)
+	view := "http://" + addresses["localhost:4041"]
+
+	b.open(view)
+	b.requireText("the first page", "Profiles")
+	b.check("empty", true)
+
+	now := time.Now()
+	long := strings.Repeat("long", 1250)
+	for _, service := range []string{"checkout", malformedName, long} {
+		for _, start := range []time.Time{now.Add(-24 * time.Hour), now.Add(-20 * time.Second)} {
+			seconds := int64(1 + 2*(start.Unix()/int64(now.Add(-time.Hour).Unix())))
+			query := url.Values{"service.name": {service}, "profile_type": {"cpu"}}
+			body := browsedProfile(t, start, seconds, "main.handle", malformedName, "main.encode")
+			if answer := c.do(t, http.MethodPost, query, body); answer.status != http.StatusNoContent {
+				t.Fatalf("%+v", answer)
+			}
+		}
+	}
+	c.await(t, "the services in the page", func() bool {
+		_, body := get(t, view+"/api/services")
+		return strings.Count(body, `"checkout"`) > 0 && strings.Contains(body, "longlong")
+	})
+
+	b.open(view)
+	b.requireText("the overview", "checkout", malformedName, "longlong")
+	b.check("overview", true)
+
+	const row = `//tr[.//th[contains(., 'checkout')]]`
+	b.click(row + `//a[.='Flame graph']`)
+	b.requireText("the flame graph", "checkout", "main.handle")
+	b.check("flamegraph", false)
+	for _, other := range []string{"top", "peek", "graph"} {
+		address := resultOf(b, chromedp.Location())
+		b.open(address[:strings.LastIndex(address, "/")+1] + other)
+		if other != "graph" { // needs Graphviz
+			b.requireText(other, "main.encode")
+		}
+		b.check(other, false)
+	}
+
+	b.open(view + "/trace/" + browsedTrace)
+	b.requireText("the trace", "checkout", malformedName)
+	b.check("trace", true)
+	b.click(row + `//a[.='Flame graph']`)
+	b.requireText("the flame graph of the trace", "main.handle")
+	b.check("flamegraph-trace", false)
+
+	b.open(view)
+	b.click(`//a[contains(., 'yesterday')]`)
+	b.requireText("the comparison", "Before", "Change")
+	b.check("compare", true)
+	b.click(row + `//a[.='Difference']`)
+	b.requireText("the difference", "main.handle")
+	b.check("difference", false)
+
+	b.open(view)
+	b.click(`//a[.='24 h']`)
+	b.requireText("a day", "checkout")
+}
