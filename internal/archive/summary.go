@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// Summarize returns the summaries of a payload, each of another Key unless its dictionary repeats strings, in
+// Summarize returns the summaries of a payload, each of another Key or minute unless its dictionary repeats strings, in
 // the order of its Profiles. Indices that lead nowhere are taken for 0. An error says why resources or
 // scopes cannot be read; the summaries lack their attributes.
 func Summarize(pd pprofile.Profiles) ([]fileindex.Summary, error) {
