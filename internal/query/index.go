@@ -58,7 +58,7 @@ func (s *Source) addIndex(t *totals, file archive.File, sel *Selection) (bool, e
 	if !ok {
 		records, err := x.Records()
 		if err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // the file is read instead
 		}
 		selected = nil
 		for _, r := range records {

@@ -114,7 +114,7 @@ var indexedFormats = []segment.Format{
 }
 
 func TestListByIndexEqualsListByFile(t *testing.T) {
-	for _, format := range indexedFormats {
+	for i, format := range indexedFormats {
 		t.Run(fmt.Sprint(format.Content, format.Compression), func(t *testing.T) {
 			var payloads []pprofile.Profiles
 			random := profiletest.NewRand(7)
@@ -122,7 +122,11 @@ func TestListByIndexEqualsListByFile(t *testing.T) {
 				payloads = append(payloads, profiletest.GenerateProfiles(random))
 			}
 			s := indexed(t, format, payloads...)
-			requireSameRows(t, s, selectionsOf(t, s)...)
+			selections := selectionsOf(t, s)
+			if i > 0 {
+				selections = selections[:4] // formats differ in how records are decoded only
+			}
+			requireSameRows(t, s, selections...)
 		})
 	}
 }
