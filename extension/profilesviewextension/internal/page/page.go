@@ -68,6 +68,7 @@ func New(settings Settings) *Page {
 	mux.HandleFunc("/p/{selection}", notFound) // not the redirect of ServeMux
 	mux.HandleFunc("/p/{selection}/{$}", p.mounted)
 	mux.HandleFunc("/p/{selection}/{page}", p.mounted)
+	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/", notFound)
 	p.handler = cleanPaths(mux)
 	return p
