@@ -37,8 +37,11 @@ func New(directory string, maxMemory int64) *Catalog {
 	return &Catalog{directory: directory, maxMemory: maxMemory, files: map[string]*file{}}
 }
 
-// refresh lists the directory again, unless the last list is recent. c.mu is held.
-func (c *Catalog) refresh() {
+// Refresh lists the directory again, unless the last list is recent. Other methods use the last list, so that
+// all parts of a page show the same.
+func (c *Catalog) Refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if time.Since(c.listed) < maxAge {
 		return
 	}
@@ -175,7 +178,6 @@ type Found struct {
 func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, visit func(*Series, []Profiles)) (*Found, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refresh()
 	start, end := from.UnixNano(), to.UnixNano()
 	found := &Found{Errors: slices.Clone(c.failed)}
 	for _, f := range c.between(from, to, true) {
@@ -223,7 +225,6 @@ func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to t
 func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*Series) bool) ([]archive.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refresh()
 	var selected []archive.File
 	for _, f := range c.between(from, to, false) {
 		if ctx.Err() != nil {
@@ -242,7 +243,6 @@ func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to 
 func (c *Catalog) Unread() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refresh()
 	var unread []*file
 	for _, f := range c.files {
 		if !f.read {

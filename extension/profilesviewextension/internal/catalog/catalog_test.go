@@ -68,6 +68,7 @@ func record(t *testing.T, service string, at time.Time, value int64) segment.Rec
 func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	s.t.Helper()
 	s.listed, s.read = time.Time{}, 0
+	s.Refresh()
 	sums = map[string]int64{}
 	_, err := s.Scan(s.t.Context(), s.options(), from, to, func(series *Series, profiles []Profiles) {
 		for _, p := range profiles {
@@ -132,6 +133,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
+	s.Refresh()
 	found, err := s.Scan(t.Context(), s.options(), from, to, func(*Series, []Profiles) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)

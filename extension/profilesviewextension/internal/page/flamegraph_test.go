@@ -194,6 +194,7 @@ func TestGraphvizIsStoppedAtItsTimeout(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
+	s.catalog.Refresh()
 	merged, _, err := s.pprof(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), mustParse(t, "service=checkout"))
 	require.NoError(t, err)
 	handler, err := webui.Handler(merged, webui.Options{GraphTimeout: time.Millisecond})

@@ -150,6 +150,7 @@ func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeError
 		release, err := acquire(ctx)
 		if err == nil {
 			defer release()
+			p.catalog.Refresh()
 			err = serve(w, r)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
