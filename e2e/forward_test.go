@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -202,4 +203,31 @@ func TestAgentForwardsItsFiles_R17(t *testing.T) {
 		t.Errorf("the gateway has %d files of %d", readable, n)
 	}
 	profiletest.Account(t, c.injected, n, readable, 0)
+}
+
+// TestWhatIsAcceptedCanBeSent_M1 pushes profiles up to the largest that a container accepts. The sidecar
+// has the memory to send each of them.
+func TestWhatIsAcceptedCanBeSent_M1(t *testing.T) {
+	parallel(t)
+	for _, limit := range []int64{128 << 20, containerLimit} {
+		listen, box := freeAddress(t), newContainer(t, limit)
+		g := gateway(t, listen, nil)
+		s := limitedSidecar(t, box, listen, nil, "--set=processors.profiles_dedup.window=1s", "--set=receivers.profiles_file.poll_interval=50ms")
+		accepted := 0
+		for _, samples := range []int{5000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000} {
+			if requireAnswer(t, s, plainPush(t), fmt.Sprintf("%d samples", samples), distinctProfile(t, samples)).status == http.StatusNoContent {
+				accepted += samples
+			}
+		}
+		s.awaitSent(t)
+		s.await(t, "the last window", func() bool { return g.metric(t, "otelcol_receiver_accepted_profile_samples") >= accepted })
+		s.awaitSent(t)
+		if rejected := filepath.Join(filepath.Dir(s.files), "rejected"); hasFiles(t, rejected) {
+			t.Errorf("the sidecar of %d MiB could not send all windows:\n%s", limit>>20, s.logs)
+		}
+		peak := box.requireWithinLimit(t, s.collector)
+		profiletest.Injected(t, fmt.Sprintf("profiles of %d samples, peak of %d MiB", accepted, peak))
+		s.stop(t)
+		g.stop(t)
+	}
 }

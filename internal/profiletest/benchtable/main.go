@@ -68,6 +68,10 @@ var tables = map[string]struct{ title, metrics string }{
 		"The corpus, pushed for 5 s through the program on the same machine; CPU of the program for each profile",
 		"profiles/s in-MB/s pprof-MB/s p50-ms p99-ms cpu-ms peak-MiB disk/in refused",
 	},
+	"PushToGateway": {
+		"Push to the shipped sidecar: time to the response, and to the arrival at a gateway",
+		"response-p50-ms response-p99-ms gateway-p50-ms gateway-p99-ms cpu-ms requests",
+	},
 	"Sidecar": {
 		"One core, GOMEMLIMIT=200MiB, memory_limit 64MiB, profiles of one size at increasing rates",
 		"pprof-B profiles/s in-MB/s p50-ms p99-ms core-% cpu-ms peak-MiB refused",
