@@ -200,12 +200,12 @@ func TestSamplesWithoutTypesAreWallTime(t *testing.T) {
 		assert.Equal(t, "shop", attributeOf(p.Resource.Attributes, "service.name"))
 		assert.Equal(t, "continuous", attributeOf(p.Attributes, "profiling.instrumentation.source"))
 		assert.EqualValues(t, at*1e6, p.Time)
-		assert.EqualValues(t, 20e9, p.Duration, "from the first sample to one period after the last")
+		assert.Equal(t, uint64(20*time.Second), p.Duration, "from the first sample to one period after the last")
 		assert.Equal(t, "wall/nanoseconds", p.PeriodType+"/"+p.PeriodUnit)
-		assert.EqualValues(t, 10e9, p.Period)
+		assert.Equal(t, int64(10*time.Second), p.Period)
 		require.Len(t, p.Samples, 2)
 		leaf := p.Samples[0]
-		assert.EqualValues(t, value, leaf.Sum.Int64())
+		assert.Equal(t, value, leaf.Sum.Int64())
 		assert.EqualValues(t, at*1e6, leaf.Points[0].Timestamp)
 		assert.Equal(t, traceID+"/"+spanID, leaf.Link)
 		assert.Equal(t, "App.main", leaf.Stack[0].Lines[0].Function)
@@ -240,10 +240,10 @@ func TestWithoutTimestampsEqualSamplesAreSummed(t *testing.T) {
 	wall := h.expanded()["wall/nanoseconds"]
 	require.Len(t, wall, 1)
 	require.Len(t, wall[0].Samples, 1)
-	assert.EqualValues(t, 5e9, wall[0].Samples[0].Sum.Int64())
+	assert.Equal(t, int64(5*time.Second), wall[0].Samples[0].Sum.Int64())
 	assert.Equal(t, profiletest.ShapeValues, wall[0].Shape)
 	assert.EqualValues(t, at*1e6, wall[0].Time)
-	assert.EqualValues(t, 5e9, wall[0].Duration)
+	assert.Equal(t, uint64(5*time.Second), wall[0].Duration)
 }
 
 // splunk-otel-python prints IDs without their leading zeros.
@@ -279,7 +279,7 @@ func TestAllocationsKeepTheirValues(t *testing.T) {
 	assert.EqualValues(t, 4096, bytes.Samples[0].Sum.Int64())
 	assert.EqualValues(t, 24, bytes.Samples[1].Sum.Int64())
 	assert.EqualValues(t, at*1e6, bytes.Time)
-	assert.EqualValues(t, 1e6, bytes.Duration, "the millisecond of the samples")
+	assert.Equal(t, uint64(time.Millisecond), bytes.Duration, "the millisecond of the samples")
 }
 
 const javaStack = `"pool-1 "x" y" #49 prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x00007fde4d00c000 nid=0xba03 waiting on condition  [0x000070000ba40000]
@@ -308,7 +308,7 @@ func TestCallStacksOfAScopeShareAProfile(t *testing.T) {
 	wall := all["wall/nanoseconds"][0]
 	require.Len(t, wall.Samples, 2)
 	first := wall.Samples[0]
-	assert.EqualValues(t, 10e9, first.Sum.Int64())
+	assert.Equal(t, int64(10*time.Second), first.Sum.Int64())
 	assert.Equal(t, traceID+"/"+spanID, first.Link)
 	assert.Equal(t, `pool-1 "x" y`, attributeOf(first.Attributes, "thread.name"))
 	assert.EqualValues(t, 49, attributeOf(first.Attributes, "thread.id"))

@@ -142,9 +142,9 @@ func draw(ctx context.Context, p *profile.Profile) ([]byte, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		return nil, fmt.Errorf("the graph needs Graphviz: install it on the machine of this server, or use the flame graph: %w", err)
 	case ctx.Err() != nil:
-		return nil, errors.New("Graphviz takes too long for this graph: focus on a function, or use the flame graph") //nolint:revive // a name
+		return nil, errors.New("Graphviz takes too long for this graph: focus on a function, or use the flame graph")
 	case err != nil:
-		return nil, fmt.Errorf("Graphviz failed: %w: %s", err, stderr.String()) //nolint:revive // a name
+		return nil, fmt.Errorf("Graphviz failed: %w: %s", err, stderr.String())
 	}
 	drawing := svg.Bytes()
 	return drawing[max(0, bytes.Index(drawing, []byte("<svg"))):], nil // without the XML prolog

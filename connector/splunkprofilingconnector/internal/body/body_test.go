@@ -81,7 +81,7 @@ func TestPprofAddsValuesAndHeader(t *testing.T) {
 				}
 			}
 			assert.Equal(t, test.period, p.Period)
-			assert.EqualValues(t, 1e18, p.TimeNanos)
+			assert.Equal(t, int64(1_000_000_000_000_000_000), p.TimeNanos)
 			assert.Equal(t, test.length, p.DurationNanos)
 		})
 	}
