@@ -18,6 +18,9 @@ import (
 
 // TestPagesTakeWhatIsReserved_V2 compares estimates with the heap.
 func TestPagesTakeWhatIsReserved_V2(t *testing.T) {
+	if profiletest.RaceEnabled {
+		t.Skip("the race detector makes objects larger")
+	}
 	for _, w := range profiletest.Workloads()[:3] { // the last one takes a minute
 		name, p := w.Name, w.Pprof(1)
 		var before, mounted, rendered runtime.MemStats
