@@ -5,6 +5,8 @@ package e2e
 
 import (
 	"bytes"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,9 +70,15 @@ func TestPprofFilesOfOneTypeMerge(t *testing.T) {
 	parallel(t)
 	c := start(t, "0s", "    format: pprof")
 	pushed := payloads(t)
-	for range 2 {
+	for _, profileType := range []string{"", "", "heap", "cpu"} { // of services in several languages
 		for _, p := range pushed {
-			c.push(t, p.service, p.data)
+			query := url.Values{"service.name": {p.service}}
+			if profileType != "" {
+				query.Set("profile_type", profileType)
+			}
+			if got := c.do(t, http.MethodPost, query, p.data); got.status != http.StatusNoContent {
+				t.Fatalf("pushing %s: %d: %s, want 204", p.service, got.status, got.body)
+			}
 		}
 	}
 	c.stop(t)

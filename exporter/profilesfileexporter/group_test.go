@@ -351,16 +351,32 @@ func TestPprofWithoutSamplesIsNotWritten(t *testing.T) {
 	assert.Equal(t, map[string]int64{"otelcol_exporter_profiles_file_empty_profiles": 2}, sums(t, telemetry))
 }
 
-// TestPprofFilesAreNamedByProfileType: files of one type merge, and mutex and block profiles, which
-// have the same sample types, can be told apart.
+// TestPprofFilesAreNamedByProfileType: pprof merges the files of one name, and mutex and block profiles,
+// which have the same sample types, can be told apart.
 func TestPprofFilesAreNamedByProfileType(t *testing.T) {
 	cfg := pprofConfig(t)
 	e, logs := startExporter(t, cfg)
-	for i, sent := range []struct{ profileType, sampleType string }{
-		{"cpu", "samples,cpu"}, {"mutex", "contentions,delay"}, {"block", "contentions,delay"}, {"", "contentions,delay"},
-		{"", "samples,cpu"}, {"cpu", "samples,cpu"}, {"../up", "x"}, {"", ""}, {"", "alloc_space,inuse_space"},
+	for i, sent := range []struct{ profileType, sampleType, periodType string }{
+		{"cpu", "samples,cpu", "cpu"},
+		{"mutex", "contentions,delay", "contentions"},
+		{"block", "contentions,delay", "contentions"},
+		{"", "contentions,delay", "contentions"},
+		{"", "samples,cpu", "cpu"},
+		{"cpu", "samples,cpu", "cpu"},
+		{"../up", "x", ""},
+		{"", "", ""},
+		{"", "alloc_space,inuse_space", "space"},
+		{"heap", "inuse_space", "space"},
+		{"heap", "objects,space", "space"}, // Node.js
+		{"", "objects,space", "space"},
+		{"heap", "alloc_space", "space"},
+		{"", "samples,time", "wallclock"},
+		{"cpu", "samples,time", "wallclock"},
+		{"cpu", "samples", ""},                  // JFR without a period
+		{"mutex", "contentions,delay", "delay"}, // JFR
+		{"wall", "samples,wall", "wall"},
 	} {
-		p := &profile.Profile{TimeNanos: int64(i + 1), Sample: []*profile.Sample{{}}, PeriodType: &profile.ValueType{}}
+		p := &profile.Profile{TimeNanos: int64(i + 1), Sample: []*profile.Sample{{}}, PeriodType: &profile.ValueType{Type: sent.periodType, Unit: "count"}}
 		for name := range strings.SplitSeq(sent.sampleType, ",") {
 			p.SampleType = append(p.SampleType, &profile.ValueType{Type: name, Unit: "count"})
 			p.Sample[0].Value = append(p.Sample[0].Value, int64(i+1))
@@ -374,14 +390,28 @@ func TestPprofFilesAreNamedByProfileType(t *testing.T) {
 		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 	}
 	require.NoError(t, e.Shutdown(t.Context()))
-	written := map[string]int{}
+	written := map[string][]*profile.Profile{}
 	for _, name := range list(t, cfg.Directory) {
 		prefix, _, _ := strings.Cut(name, "-20")
-		written[prefix]++
+		data, err := os.ReadFile(filepath.Join(cfg.Directory, name))
+		require.NoError(t, err)
+		p, err := profile.ParseData(data)
+		require.NoError(t, err)
+		written[prefix] = append(written[prefix], p)
 	}
-	assert.Equal(t, map[string]int{"cpu": 3, "mutex": 1, "block": 1, "delay": 1, "%2E.%2Fup": 1, "profiles": 1, "inuse_space": 1}, written)
+	counts := map[string]int{}
+	for prefix, profiles := range written {
+		counts[prefix] = len(profiles)
+		require.NoError(t, profile.CompatibilizeSampleTypes(profiles), prefix)
+		_, err := profile.Merge(profiles)
+		require.NoError(t, err, prefix)
+	}
+	assert.Equal(t, map[string]int{
+		"cpu": 3, "mutex": 1, "block": 1, "delay": 1, "%2E.%2Fup.x": 1, "profiles": 1, "heap": 2, "heap.space": 2,
+		"heap.alloc_space.space": 1, "time.wallclock": 1, "cpu.time.wallclock": 1, "cpu.samples": 1, "mutex.delay": 1, "wall": 1,
+	}, counts)
 	closed := logs.FilterMessage("Closed file").All()
-	require.Len(t, closed, 9)
+	require.Len(t, closed, 18)
 	assert.Equal(t, []any{"mutex"}, closed[1].ContextMap()["profile_types"])
 	assert.Equal(t, zapcore.InfoLevel, closed[0].Level)
 	for _, line := range closed[1:] {

@@ -5,7 +5,10 @@ package profilesfileexporter
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -114,8 +117,10 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 			summary.SampleTypes = append(summary.SampleTypes, t.Type)
 		}
 		sp := pd.ResourceProfiles().At(p.Resource).ScopeProfiles().At(p.Scope)
-		summary.ProfileTypes = profileTypes(sp, types)
-		add(record{data: data.Bytes(), fileType: fileType(sp, summary.SampleTypes, p.DefaultSampleType), summary: summary, converted: &p})
+		profileType := sampletypes.ProfileType(sp.Scope().Attributes(), types)
+		summary.ProfileTypes = unlessEmpty(profileType)
+		name := fileType(profileType, summary.SampleTypes, p.DefaultSampleType, p.PeriodType.Type)
+		add(record{data: data.Bytes(), fileType: name, summary: summary, converted: &p})
 	}
 	if rejected > 1 {
 		return fmt.Errorf("%d pprofs rejected; first error: %w", rejected, first)
@@ -123,25 +128,37 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 	return first
 }
 
-// fileType returns the attribute profile.type of a pprof or, without it, its default sample type: the
-// last one, unless it names another. pprof merges profiles that have a sample type in common, which those
-// of a profile type that is derived may not have.
-func fileType(sp pprofile.ScopeProfiles, sampleTypes []string, defaultSampleType string) string {
-	if profileType := sampletypes.ProfileType(sp.Scope().Attributes(), nil); profileType != "" {
+// fileType returns the start of the name of a pprof file. pprof merges profiles that have a sample type in
+// common and equal period types. So the profile type is followed by the default sample type (or the last
+// one) and the period type, unless these are usual for it.
+func fileType(profileType string, samples []string, sample, period string) string {
+	if !slices.Contains(samples, sample) && len(samples) > 0 {
+		sample = samples[len(samples)-1]
+	}
+	profileType = cmp.Or(profileType, sample)
+	usual, found := usualTypes[profileType]
+	if !found {
+		usual = [2]string{profileType, profileType}
+	}
+	if slices.Contains(samples, usual[0]) && period == usual[1] {
 		return profileType
 	}
-	if defaultSampleType != "" || len(sampleTypes) == 0 {
-		return defaultSampleType
+	parts := []string{profileType}
+	for _, part := range []string{sample, period} {
+		if part != "" && part != parts[len(parts)-1] {
+			parts = append(parts, part)
+		}
 	}
-	return sampleTypes[len(sampleTypes)-1]
+	return strings.Join(parts, ".")
 }
 
-// profileTypes returns the profile type of a scope, or nothing.
-func profileTypes(sp pprofile.ScopeProfiles, types []sampletypes.Type) []string {
-	if profileType := sampletypes.ProfileType(sp.Scope().Attributes(), types); profileType != "" {
-		return []string{profileType}
-	}
-	return nil
+// usualTypes are a sample type and the period type of Go's profiles, unless both are named as the profile type.
+var usualTypes = map[string][2]string{
+	"heap":   {"inuse_space", "space"},
+	"allocs": {"alloc_space", "space"},
+	"mutex":  {"delay", "contentions"},
+	"block":  {"delay", "contentions"},
+	"delay":  {"delay", "contentions"}, // a mutex or block profile without a profile type
 }
 
 // summarize describes profiles for the logs.
