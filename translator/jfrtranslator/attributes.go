@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
 // Attributes of samples. Ids of spans without the id of a trace have the names that the
@@ -43,7 +45,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 		key.traceHi, key.traceLo = n[slotTraceHi], n[slotTraceLo]
 	} else if !e.extended {
 		// Most samples have a thread and a state alone, of which there are few.
-		at := int(key.thread+1)*(len(d.pools[poolState].ids)+1) + int(key.state+1)
+		at := int(key.thread+1)*(len(d.Pools[poolState].Ids)+1) + int(key.state+1)
 		if at < len(d.plainSets) {
 			if d.plainSets[at] == 0 {
 				v, err := d.attributeSet(&key)
@@ -64,7 +66,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 		if v, err = d.attributeSet(&key); err != nil {
 			return 0, 0, err
 		}
-		if err := d.memory.take(2 * setSize); err != nil {
+		if err := d.Memory.Take(2 * setSize); err != nil {
 			return 0, 0, err
 		}
 		d.sets[key] = v
@@ -78,17 +80,17 @@ const maxPlainSets = 1 << 14
 // resetSets prepares the sets of a chunk.
 func (d *decoder) resetSets() (err error) {
 	clear(d.sets)
-	n := min(maxPlainSets, (len(d.pools[poolThread].ids)+1)*(len(d.pools[poolState].ids)+1))
-	d.plainSets, err = zeroed(&d.memory, d.plainSets, n)
+	n := min(maxPlainSets, (len(d.Pools[poolThread].Ids)+1)*(len(d.Pools[poolState].Ids)+1))
+	d.plainSets, err = jfr.Zeroed(&d.Memory, d.plainSets, n)
 	return err
 }
 
 // position returns where the constant of a field is in its pool, or -1. Id 0 may be a constant.
-func (d *decoder) position(e *event, s slot, number int) int32 {
+func (d *decoder) position(e *event, s jfr.Slot, number int) int32 {
 	if !e.has[s] {
 		return -1
 	}
-	return d.pools[number].index.find(e.numbers[s])
+	return d.Pools[number].Index.Find(e.numbers[s])
 }
 
 // setSize is the size of an entry of decoder.sets, in bytes.
@@ -103,7 +105,7 @@ func (d *decoder) attributeSet(k *setKey) (v setValue, err error) {
 		return v, err
 	}
 	if k.state >= 0 {
-		state, err := d.symbol(poolState, d.pools[poolState].ids[k.state])
+		state, err := d.Symbol(poolState, d.Pools[poolState].Ids[k.state])
 		if err != nil {
 			return v, err
 		}
@@ -156,28 +158,28 @@ func (d *decoder) addThread(position int32) error {
 	if position < 0 {
 		return nil
 	}
-	p := &d.pools[poolThread]
-	c := cursor{data: d.data[:d.stop], at: int(p.offsets[position])}
+	p := &d.Pools[poolThread]
+	c := jfr.Cursor{Data: d.Data[:d.Stop], At: int(p.Offsets[position])}
 	d.name = d.name[:0]
 	var osID, javaID int64
 	named := false // as Java does
-	fields := d.meta.fieldsOf(p.class)
+	fields := d.Meta.FieldsOf(p.Class)
 	for i := range fields {
-		switch f := &fields[i]; f.slot {
+		switch f := &fields[i]; f.Slot {
 		case slotOSName, slotJavaName:
-			name, err := d.text(&c)
+			name, err := d.Text(&c)
 			if err != nil {
 				return err
 			}
 			if len(name) > 0 && !named {
-				d.name, named = append(d.name[:0], name...), f.slot == slotJavaName
+				d.name, named = append(d.name[:0], name...), f.Slot == slotJavaName
 			}
 		case slotOSID:
-			osID = int64(c.varint())
+			osID = int64(c.Varint())
 		case slotJavaID:
-			javaID = int64(c.varint())
+			javaID = int64(c.Varint())
 		default:
-			d.meta.skipField(&c, f, 0)
+			d.Meta.SkipField(&c, f, 0)
 		}
 	}
 	d.addString(attributeThreadName, d.name)
@@ -222,14 +224,14 @@ func (d *decoder) addSpan(k *setKey) (link int32) {
 func (d *decoder) addEventAttribute(a eventAttribute) error {
 	var value []byte
 	var err error
-	if a.field.constant {
-		value, err = d.symbol(int(d.meta.classes[a.field.class].pool-1), uint64(a.at))
+	if a.field.Constant {
+		value, err = d.Symbol(int(d.Meta.Classes[a.field.Class].Pool-1), uint64(a.at))
 	} else {
-		value, err = d.text(&cursor{data: d.data[:d.stop], at: a.at})
+		value, err = d.Text(&jfr.Cursor{Data: d.Data[:d.Stop], At: a.at})
 	}
 	if err != nil {
 		return err
 	}
-	d.addString(string(a.field.name), value)
+	d.addString(string(a.field.Name), value)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
 // decoder translates one recording at a time and keeps its memory for the next.
@@ -17,11 +18,9 @@ import (
 // A constant has the id that the chunk gives it; a position in its pool; and, if a sample
 // reaches it, an index in the OTLP dictionary.
 type decoder struct {
+	jfr.Recording
 	options Unmarshaler
 	limits  Limits
-	source  *source
-	next    int64 // where the next chunk starts
-	memory  memory
 	report  Report
 
 	// Of the recording.
@@ -32,19 +31,12 @@ type decoder struct {
 	sampleBytes int // of the result
 
 	// Of the chunk.
-	chunk      int // its number, from 1
-	header     header
-	data       []byte
-	stop       int // where the last complete event ends
-	meta       metadata
-	pools      []pool
-	bound      []event
-	async      bool // it is async-profiler's
-	datadog    bool // it is that of Datadog's library
+	bound      []*event // by position of the class; nil if it is not read
+	async      bool     // it is async-profiler's
+	datadog    bool     // it is that of Datadog's library
 	settingsAt []uint32
 	isDefault  []bool           // by position in poolState
 	extra      []eventAttribute // of the current event
-	byType     []*event         // by type, if that is small; nil if it is not read
 	methods    []method
 	frames     []frame
 	sets       map[setKey]setValue
@@ -55,7 +47,7 @@ type decoder struct {
 
 	kindAttributes [frameKinds]int32
 
-	buffer, scratch, name []byte
+	name                  []byte
 	nameStart, nameStop   int // of the name of a method in name
 	locations, attributes []int32
 	keys                  []int32 // of attributes
@@ -64,10 +56,11 @@ type decoder struct {
 }
 
 // start prepares d for a recording.
-func (d *decoder) start(u *Unmarshaler, from *source, reserve func(bytes int64) error) {
-	d.options, d.limits, d.source = *u, u.Limits.withDefaults(), from
-	d.next, d.chunk, d.report, d.settings, d.replaced = 0, 0, Report{}, settings{}, 0
-	d.memory = memory{reserve: reserve, kept: d.memory.kept + d.memory.used}
+func (d *decoder) start(u *Unmarshaler, reserve func(bytes int64) error) {
+	d.options, d.limits = *u, u.Limits.withDefaults()
+	d.ChunkSize, d.StringLength = d.limits.ChunkSize, d.limits.StringLength
+	d.report, d.settings, d.replaced = Report{}, settings{}, 0
+	d.Memory = jfr.Memory{Reserve: reserve, Kept: d.Memory.Kept + d.Memory.Used}
 }
 
 // prepare reads what must be known before the first chunk is translated: the labels, and
@@ -76,37 +69,37 @@ func (d *decoder) prepare() error {
 	if err := d.readLabels(d.options.Labels); err != nil {
 		return err
 	}
-	for d.next < d.source.size {
+	for d.More() {
 		// translateChunk reports an error, after which there is no next chunk, or another one.
-		if err := d.loadChunk(); err == nil && d.mentionsDatadog() {
+		if err := d.LoadChunk(); err == nil && d.mentionsDatadog() {
 			d.findReplaced()
 		}
 	}
-	d.next, d.chunk, d.report = 0, 0, Report{}
+	d.Rewind()
 	return nil
 }
 
 // mentionsDatadog reports whether the metadata of the chunk may have events of Datadog's.
 func (d *decoder) mentionsDatadog() bool {
-	if d.header.unfinished {
-		return bytes.Contains(d.data, []byte("datadog."))
+	if d.Header.Unfinished {
+		return bytes.Contains(d.Data, []byte("datadog."))
 	}
-	at := min(max(d.header.metadata, 0), int64(len(d.data)))
-	var c cursor
-	_, next, err := d.eventAt(&c, int(at))
-	return err == nil && bytes.Contains(d.data[c.at:next], []byte("datadog."))
+	at := min(max(d.Header.Metadata, 0), int64(len(d.Data)))
+	var c jfr.Cursor
+	_, next, err := d.EventAt(&c, int(at))
+	return err == nil && bytes.Contains(d.Data[c.At:next], []byte("datadog."))
 }
 
 // findReplaced notes of which kinds Datadog's samples in the chunk are. translateChunk
 // reports errors.
 func (d *decoder) findReplaced() {
-	d.stop = len(d.data)
-	if d.findMetadata() != nil || d.header.metadata == 0 || d.bind() != nil {
+	d.Stop = len(d.Data)
+	if d.FindMetadata() != nil || d.Header.Metadata == 0 || d.bind() != nil {
 		return
 	}
-	_ = d.events(func(typeID uint64, _ *cursor, _ int) error {
-		if i := d.meta.byID.find(typeID); i >= 0 && d.meta.classes[i].event != nil {
-			d.replaced |= replaces[d.meta.classes[i].event.kind]
+	_ = d.Events(func(typeID uint64, _ *jfr.Cursor, _ int) error {
+		if e := d.eventOf(typeID); e != nil {
+			d.replaced |= replaces[e.kind]
 		}
 		return nil
 	})
@@ -117,16 +110,19 @@ func (d *decoder) newProfiles() (pprofile.Profiles, pprofile.ScopeProfilesSlice)
 	d.tables.WriteTo(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
 	d.sampleBytes, d.limit = 0, 1<<20
-	d.memory.result = 0
+	d.Memory.Result = 0
 	return pd, pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
 }
 
 // translateChunk translates the next chunk.
 func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
-	if err := d.loadChunk(); err != nil {
+	if err := d.LoadChunk(); err != nil {
 		return err
 	}
-	d.limit += d.limits.Expansion * len(d.data)
+	if d.Header.Unfinished {
+		d.report.UnfinishedChunks++
+	}
+	d.limit += d.limits.Expansion * len(d.Data)
 	d.methods, d.frames, d.last = d.methods[:0], d.frames[:0], 0
 	for i := range d.families {
 		d.families[i].reset()
@@ -147,27 +143,17 @@ func (d *decoder) finish() error {
 	}
 	d.tables.WriteStrings()
 	d.report.InvalidStrings += d.tables.Repaired()
-	d.report.Bytes = d.memory.result
+	d.report.Bytes = d.Memory.Result
 	return d.tables.Err()
 }
 
 func (d *decoder) release() {
 	d.tables.Release()
-	d.options, d.source, d.data, d.labels = Unmarshaler{}, nil, nil, labels{}
-	for i := range d.meta.strings {
-		d.meta.strings[i] = nil
-	}
-	d.meta.classes, d.meta.annotations, d.meta.fields = cleared(d.meta.classes), cleared(d.meta.annotations), cleared(d.meta.fields)
-	d.memory.reserve = nil
-	if d.memory.kept+d.memory.used+d.tables.Retained() <= maxPooled {
+	d.Recording.Release()
+	d.options, d.labels, d.bound = Unmarshaler{}, labels{}, jfr.Cleared(d.bound)
+	if d.Memory.Kept+d.Memory.Used+d.tables.Retained() <= maxPooled {
 		decoders.Put(d)
 	}
-}
-
-// cleared returns s without elements, and no reference left in its memory.
-func cleared[E any](s []E) []E {
-	clear(s[:cap(s)])
-	return s[:0]
 }
 
 // checkSize rejects a recording that takes too much memory as OTLP, and reserves this
@@ -175,9 +161,9 @@ func cleared[E any](s []E) []E {
 func (d *decoder) checkSize() error {
 	size := d.sampleBytes + d.tables.OutputSize()
 	if size > d.limit {
-		return &LimitError{What: fmt.Sprintf("bytes as OTLP of chunk %d", d.chunk), Limit: int64(d.limit)}
+		return &LimitError{What: fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), Limit: int64(d.limit)}
 	}
-	if size-d.memory.result < minStep {
+	if size-d.Memory.Result < jfr.MinStep {
 		return nil
 	}
 	return d.updateResult()
@@ -185,96 +171,136 @@ func (d *decoder) checkSize() error {
 
 func (d *decoder) updateResult() error {
 	size := d.sampleBytes + d.tables.OutputSize()
-	d.memory.tables = d.tables.Retained()
-	d.memory.result = size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*int(families)
-	return d.memory.update()
+	d.Memory.Tables = d.tables.Retained()
+	d.Memory.Result = size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*int(families)
+	return d.Memory.Update()
+}
+
+// readChunk translates the chunk d.data.
+func (d *decoder) readChunk() error {
+	d.Stop = len(d.Data)
+	if err := d.FindMetadata(); err != nil {
+		return err
+	}
+	if d.Header.Metadata == 0 {
+		return nil // nothing was written but the header, or no event can be read
+	}
+	if err := d.bind(); err != nil {
+		return d.At(int(d.Header.Metadata), "metadata", err)
+	}
+	d.settingsAt = d.settingsAt[:0]
+	if err := d.ReadPools(d.noteSetting); err != nil {
+		return err
+	}
+	for _, step := range []func() error{d.readFrameTypes, d.readStates, d.readSettings, d.resetSets, d.readSamples} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pools that each chunk has. More follow for the types of attributes.
+const (
+	poolStack = 1 + iota // the first is that of strings
+	poolMethod
+	poolClass
+	poolSymbol
+	poolThread
+	poolState
+	poolFrameType
+	fixedPools
+)
+
+// poolTypes are the types of the constants.
+var poolTypes = [fixedPools]string{
+	poolStack: "jdk.types.StackTrace", poolMethod: "jdk.types.Method", poolClass: "java.lang.Class", poolSymbol: "jdk.types.Symbol",
+	poolThread: "java.lang.Thread", poolState: "jdk.types.ThreadState", poolFrameType: "jdk.types.FrameType",
 }
 
 // bind finds the types that samples need in the metadata of the chunk.
 func (d *decoder) bind() error {
-	m := &d.meta
-	d.pools = d.pools[:0]
-	for _, name := range poolTypes {
-		d.addPool(m.find(name))
+	m := &d.Meta
+	d.ResetPools()
+	for _, name := range poolTypes[poolStack:] {
+		d.AddPool(m.Find(name))
 	}
-	d.bindConstants(poolStack, map[string]slot{"frames": slotFrames})
-	d.bindConstants(poolMethod, map[string]slot{"type": slotType, "name": slotName, "descriptor": slotDescriptor})
-	d.bindConstants(poolClass, map[string]slot{"name": slotName})
-	d.bindConstants(poolThread, map[string]slot{"osName": slotOSName, "osThreadId": slotOSID, "javaName": slotJavaName, "javaThreadId": slotJavaID})
-	if c := m.find("jdk.types.StackFrame"); c != nil {
-		d.bindFields(c, map[string]slot{"method": slotMethod, "lineNumber": slotLine, "type": slotFrameType})
+	d.bindConstants(poolStack, map[string]jfr.Slot{"frames": slotFrames})
+	d.bindConstants(poolMethod, map[string]jfr.Slot{"type": slotType, "name": slotName, "descriptor": slotDescriptor})
+	d.bindConstants(poolClass, map[string]jfr.Slot{"name": slotName})
+	d.bindConstants(poolThread, map[string]jfr.Slot{"osName": slotOSName, "osThreadId": slotOSID, "javaName": slotJavaName, "javaThreadId": slotJavaID})
+	if c := m.Find("jdk.types.StackFrame"); c != nil {
+		d.bindFields(c, map[string]jfr.Slot{"method": slotMethod, "lineNumber": slotLine, "type": slotFrameType})
 	}
 	return d.bindEvents()
 }
 
 // bindConstants sets the slots of the fields of a constant.
-func (d *decoder) bindConstants(number int, slots map[string]slot) {
-	if c := d.pools[number].class; c != nil {
+func (d *decoder) bindConstants(number int, slots map[string]jfr.Slot) {
+	if c := d.Pools[number].Class; c != nil {
 		d.bindFields(c, slots)
 	}
 }
 
 // bindFields sets the slots of those fields of a class that have the expected kind.
-func (d *decoder) bindFields(c *class, slots map[string]slot) {
-	fields := d.meta.fieldsOf(c)
+func (d *decoder) bindFields(c *jfr.Class, slots map[string]jfr.Slot) {
+	fields := d.Meta.FieldsOf(c)
 	for i := range fields {
 		f := &fields[i]
-		want, array := kindVarint, false
-		switch string(f.name) {
+		want, array := jfr.KindVarint, false
+		switch string(f.Name) {
 		case "frames":
-			want, array = kindClass, true
+			want, array = jfr.KindClass, true
 		case "osName", "javaName":
-			want = kindText
+			want = jfr.KindText
 		}
-		if f.kind == want && f.array == array {
-			f.slot = slots[string(f.name)]
+		if f.Kind == want && f.Array == array {
+			f.Slot = slots[string(f.Name)]
 		}
 	}
 }
 
 // bindEvents finds the events that are read.
 func (d *decoder) bindEvents() (err error) {
-	m := &d.meta
-	d.datadog = m.find("datadog.ExecutionSample") != nil || m.find("datadog.MethodSample") != nil
-	d.async, d.bound = false, d.bound[:0]
-	const small = 4096 // the most types that d.byType is for
-	d.byType = cleared(d.byType)
-	for i := range m.classes {
-		d.async = d.async || !d.datadog && bytes.HasPrefix(m.classes[i].name, []byte("profiler."))
+	m := &d.Meta
+	d.datadog = m.Find("datadog.ExecutionSample") != nil || m.Find("datadog.MethodSample") != nil
+	d.async = false
+	for i := range m.Classes {
+		d.async = d.async || !d.datadog && bytes.HasPrefix(m.Classes[i].Name, []byte("profiler."))
 	}
-	for i := range m.classes {
-		c := &m.classes[i]
-		kind := eventKinds[string(c.name)]
+	if d.bound, err = jfr.Zeroed(&d.Memory, d.bound, len(m.Classes)); err != nil {
+		return err
+	}
+	for i := range m.Classes {
+		c := &m.Classes[i]
+		kind := eventKinds[string(c.Name)]
 		if kind == noKind {
 			continue
 		}
-		if d.async && string(c.name) == "jdk.ExecutionSample" {
+		if d.async && string(c.Name) == "jdk.ExecutionSample" {
 			kind = asyncExecution
 		}
-		if d.bound, err = room(&d.memory, d.bound, 1); err != nil {
+		if err := d.Memory.Take(eventStateSize); err != nil {
 			return err
 		}
-		d.bound = append(d.bound, event{kind: kind, class: c, datadog: bytes.HasPrefix(c.name, []byte("datadog.")), replaced: replacedBy[kind]})
-		c.event = &d.bound[len(d.bound)-1]
-		d.bindEvent(c.event)
-	}
-	for i, id := range m.ids {
-		if id < small {
-			d.byType = append(d.byType, make([]*event, max(0, int(id)+1-len(d.byType)))...)
-			d.byType[id] = m.classes[i].event
-		}
+		e := &event{kind: kind, class: c, datadog: bytes.HasPrefix(c.Name, []byte("datadog.")), replaced: replacedBy[kind]}
+		d.bindEvent(e)
+		d.bound[i] = e
 	}
 	return nil
 }
 
+// eventStateSize is about what an event takes, in bytes.
+const eventStateSize = 512
+
 // readStates notes which states of threads are STATE_DEFAULT.
 func (d *decoder) readStates() (err error) {
-	p := &d.pools[poolState]
-	if d.isDefault, err = room(&d.memory, d.isDefault[:0], len(p.ids)); err != nil {
+	p := &d.Pools[poolState]
+	if d.isDefault, err = jfr.Room(&d.Memory, d.isDefault[:0], len(p.Ids)); err != nil {
 		return err
 	}
-	for _, id := range p.ids {
-		text, err := d.symbol(poolState, id)
+	for _, id := range p.Ids {
+		text, err := d.Symbol(poolState, id)
 		if err != nil {
 			return err
 		}

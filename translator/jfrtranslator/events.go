@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
 // eventKind is a type of event that is a sample, or that a sample needs.
@@ -75,11 +77,9 @@ var (
 	}
 )
 
-// slot is the place of a field among those that samples need.
-type slot uint8
-
+// Slots of the fields that samples need.
 const (
-	slotNone slot = iota
+	slotNone jfr.Slot = iota
 	// Fields of events.
 	slotStart
 	slotDuration
@@ -115,7 +115,7 @@ const (
 	slotJavaID     = slotStack
 )
 
-var eventSlots = map[string]slot{
+var eventSlots = map[string]jfr.Slot{
 	"startTime": slotStart, "duration": slotDuration, "sampledThread": slotThread, "eventThread": slotThread,
 	"stackTrace": slotStack, "state": slotState, "weight": slotWeight, "samples": slotSamples, "samplingPeriod": slotPeriod,
 	"spanId": slotSpan, "localRootSpanId": slotRootSpan, "traceIdHi": slotTraceHi, "traceIdLo": slotTraceLo,
@@ -134,16 +134,16 @@ var notAttributes = map[string]bool{"mode": true}
 // event is how the samples of a type of event are read.
 type event struct {
 	kind     eventKind
-	class    *class
+	class    *jfr.Class
 	datadog  bool
 	isFloat  bool // the weight
 	has      [slots]bool
-	units    [slots]unit
+	units    [slots]jfr.Unit
 	extended bool        // has fields of attributes
 	replaced replacement // left out if Datadog's library measures this
 	// integers are the slots of the fields that it starts with, as long as these are integers.
 	// If no field behind them matters, complete is set.
-	integers []slot
+	integers []jfr.Slot
 	complete bool
 	// numbers are the fields of the current event. Those that it lacks are 0.
 	numbers [slots + 1]uint64
@@ -151,33 +151,33 @@ type event struct {
 
 // bindEvent prepares the reading of an event, and the pools that it needs.
 func (d *decoder) bindEvent(e *event) {
-	for i := range d.meta.fieldsOf(e.class) {
-		f := &d.meta.fieldsOf(e.class)[i]
-		s := eventSlots[string(f.name)]
-		if string(f.name) == sizeFields[e.kind] {
+	for i := range d.Meta.FieldsOf(e.class) {
+		f := &d.Meta.FieldsOf(e.class)[i]
+		s := eventSlots[string(f.Name)]
+		if string(f.Name) == sizeFields[e.kind] {
 			s = slotSize
 		}
 		switch {
-		case f.array:
+		case f.Array:
 			s = slotNone
-		case s == slotNone && e.datadog && !notAttributes[string(f.name)] && d.isText(f):
+		case s == slotNone && e.datadog && !notAttributes[string(f.Name)] && d.isText(f):
 			s, e.extended = slotAttribute, true
-			if of := &d.meta.classes[max(f.class, 0)]; f.constant && of.pool == 0 {
-				d.addPool(of)
+			if of := &d.Meta.Classes[max(f.Class, 0)]; f.Constant && of.Pool == 0 {
+				d.AddPool(of)
 			}
-		case f.kind != kindVarint && f.kind != kindByte && (s != slotWeight || f.kind != kindFloat && f.kind != kindDouble):
+		case f.Kind != jfr.KindVarint && f.Kind != jfr.KindByte && (s != slotWeight || f.Kind != jfr.KindFloat && f.Kind != jfr.KindDouble):
 			s = slotNone
 		}
-		if f.slot = s; s < slots {
-			e.has[s], e.units[s] = true, f.unit
-			e.isFloat = e.isFloat || s == slotWeight && f.kind != kindVarint
+		if f.Slot = s; s < slots {
+			e.has[s], e.units[s] = true, f.Unit
+			e.isFloat = e.isFloat || s == slotWeight && f.Kind != jfr.KindVarint
 		}
 	}
 	e.complete = true
-	for _, f := range d.meta.fieldsOf(e.class) {
-		if e.complete = e.complete && f.kind == kindVarint && !f.array && f.slot != slotAttribute; e.complete {
-			e.integers = append(e.integers, f.slot)
-		} else if f.slot != slotNone {
+	for _, f := range d.Meta.FieldsOf(e.class) {
+		if e.complete = e.complete && f.Kind == jfr.KindVarint && !f.Array && f.Slot != slotAttribute; e.complete {
+			e.integers = append(e.integers, f.Slot)
+		} else if f.Slot != slotNone {
 			return
 		}
 	}
@@ -189,32 +189,32 @@ func (d *decoder) bindEvent(e *event) {
 
 // isText reports whether the value of a field is a string, or a constant that consists of
 // one.
-func (d *decoder) isText(f *field) bool {
-	if f.kind == kindText {
+func (d *decoder) isText(f *jfr.Field) bool {
+	if f.Kind == jfr.KindText {
 		return true
 	}
-	if !f.constant || f.class < 0 {
+	if !f.Constant || f.Class < 0 {
 		return false
 	}
-	of := &d.meta.classes[f.class]
-	fields := d.meta.fieldsOf(of)
-	return of.kind == kindText || of.simple && len(fields) == 1 && fields[0].kind == kindText && !fields[0].array
+	of := &d.Meta.Classes[f.Class]
+	fields := d.Meta.FieldsOf(of)
+	return of.Kind == jfr.KindText || of.Simple && len(fields) == 1 && fields[0].Kind == jfr.KindText && !fields[0].Array
 }
 
 // eventAttribute is a field with a string.
 type eventAttribute struct {
-	field *field
+	field *jfr.Field
 	at    int // where its value is
 }
 
 // readEvent reads the fields of an event into e.numbers and d.extra.
-func (d *decoder) readEvent(c *cursor, e *event) error {
-	start, fields := c.at, d.meta.fieldsOf(e.class)
+func (d *decoder) readEvent(c *jfr.Cursor, e *event) error {
+	start, fields := c.At, d.Meta.FieldsOf(e.class)
 	for _, s := range e.integers {
-		e.numbers[s] = c.varint()
+		e.numbers[s] = c.Varint()
 	}
-	if c.failed != "" {
-		c.at = start
+	if c.Failed != "" {
+		c.At = start
 		return notRead(*c, fields)
 	}
 	if e.complete {
@@ -224,42 +224,42 @@ func (d *decoder) readEvent(c *cursor, e *event) error {
 	for i := len(e.integers); i < len(fields); i++ {
 		f := &fields[i]
 		switch {
-		case f.slot == slotAttribute && f.constant:
-			d.extra = append(d.extra, eventAttribute{f, int(c.varint())})
-		case f.slot == slotAttribute:
-			d.extra = append(d.extra, eventAttribute{f, c.at})
-			d.meta.skipField(c, f, 0)
-		case f.slot == slotNone:
-			d.meta.skipField(c, f, 0)
-		case f.kind == kindVarint:
-			e.numbers[f.slot] = c.varint()
-		case f.kind == kindFloat:
-			if b := c.bytes(4); b != nil {
-				e.numbers[f.slot] = math.Float64bits(float64(math.Float32frombits(uint32(bigEndian(b)))))
+		case f.Slot == slotAttribute && f.Constant:
+			d.extra = append(d.extra, eventAttribute{f, int(c.Varint())})
+		case f.Slot == slotAttribute:
+			d.extra = append(d.extra, eventAttribute{f, c.At})
+			d.Meta.SkipField(c, f, 0)
+		case f.Slot == slotNone:
+			d.Meta.SkipField(c, f, 0)
+		case f.Kind == jfr.KindVarint:
+			e.numbers[f.Slot] = c.Varint()
+		case f.Kind == jfr.KindFloat:
+			if b := c.Bytes(4); b != nil {
+				e.numbers[f.Slot] = math.Float64bits(float64(math.Float32frombits(uint32(bigEndian(b)))))
 			}
-		case f.kind == kindDouble:
-			if b := c.bytes(8); b != nil {
-				e.numbers[f.slot] = bigEndian(b)
+		case f.Kind == jfr.KindDouble:
+			if b := c.Bytes(8); b != nil {
+				e.numbers[f.Slot] = bigEndian(b)
 			}
-		case f.kind == kindByte:
-			if b := c.bytes(1); b != nil {
-				e.numbers[f.slot] = uint64(b[0])
+		case f.Kind == jfr.KindByte:
+			if b := c.Bytes(1); b != nil {
+				e.numbers[f.Slot] = uint64(b[0])
 			}
 		}
-		if c.failed != "" {
-			return fmt.Errorf("field %s: %s", f.name, c.failed)
+		if c.Failed != "" {
+			return fmt.Errorf("field %s: %s", f.Name, c.Failed)
 		}
 	}
 	return nil
 }
 
 // notRead says which of fields that are integers is malformed.
-func notRead(c cursor, fields []field) error {
-	failed, i := c.failed, 0
-	for c.failed = ""; c.failed == "" && i < len(fields); i++ {
-		c.varint()
+func notRead(c jfr.Cursor, fields []jfr.Field) error {
+	failed, i := c.Failed, 0
+	for c.Failed = ""; c.Failed == "" && i < len(fields); i++ {
+		c.Varint()
 	}
-	return fmt.Errorf("field %s: %s", fields[max(i-1, 0)].name, failed)
+	return fmt.Errorf("field %s: %s", fields[max(i-1, 0)].Name, failed)
 }
 
 func bigEndian(b []byte) (n uint64) {
@@ -272,7 +272,7 @@ func bigEndian(b []byte) (n uint64) {
 var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")
 
 // number returns a field that cannot be negative.
-func (d *decoder) number(e *event, s slot) int64 {
+func (d *decoder) number(e *event, s jfr.Slot) int64 {
 	n := int64(e.numbers[s])
 	if n < 0 {
 		d.report.NegativeValues++
@@ -288,7 +288,7 @@ func (d *decoder) weigh(e *event, n int64) (int64, error) {
 		if e.has[slotWeight] {
 			w = d.number(e, slotWeight)
 		}
-		if product := scale(n, w, 1); w <= 1 || product != math.MaxInt64 {
+		if product := jfr.Scale(n, w, 1); w <= 1 || product != math.MaxInt64 {
 			return product, nil
 		}
 		return 0, errWeight
@@ -307,21 +307,18 @@ func (d *decoder) weigh(e *event, n int64) (int64, error) {
 
 // eventOf returns how the samples of a type are read, or nil.
 func (d *decoder) eventOf(typeID uint64) *event {
-	if typeID < uint64(len(d.byType)) {
-		return d.byType[typeID]
-	}
-	if i := d.meta.byID.find(typeID); i >= 0 {
-		return d.meta.classes[i].event
+	if i := d.Meta.ByID.Find(typeID); i >= 0 {
+		return d.bound[i]
 	}
 	return nil
 }
 
 // readSamples reads the samples of the chunk.
 func (d *decoder) readSamples() error {
-	return d.events(func(typeID uint64, c *cursor, at int) error {
+	return d.Events(func(typeID uint64, c *jfr.Cursor, at int) error {
 		e := d.eventOf(typeID)
 		if e == nil || e.kind >= activeSetting {
-			if typeID != typeMetadata && typeID != typeCheckpoint {
+			if typeID != jfr.TypeMetadata && typeID != jfr.TypeCheckpoint {
 				d.report.OtherEvents++
 			}
 			return nil
@@ -335,7 +332,7 @@ func (d *decoder) readSamples() error {
 			err = d.addSample(e)
 		}
 		if err != nil {
-			return d.at(at, string(e.class.name), err)
+			return d.At(at, string(e.class.Name), err)
 		}
 		return nil
 	})
@@ -358,8 +355,8 @@ func (d *decoder) addSample(e *event) error {
 		return err
 	}
 	start, timed := uint64(0), d.options.Timestamps && family != familyLive
-	if timed || d.header.unfinished {
-		start = d.header.time(int64(e.numbers[slotStart])) // each event has one
+	if timed || d.Header.Unfinished {
+		start = d.Header.Time(int64(e.numbers[slotStart])) // each event has one
 		d.last = max(d.last, start)
 	}
 	f := &d.families[family]
@@ -382,7 +379,7 @@ func (d *decoder) measure(e *event) (of family, first, second int64, err error) 
 	case jdkExecution:
 		return familySamples, 1, 0, nil
 	case jdkCPUTime:
-		return familyCPUTime, 1, d.header.in(e.units[slotPeriod], d.number(e, slotPeriod)), nil
+		return familyCPUTime, 1, d.Header.In(e.units[slotPeriod], d.number(e, slotPeriod)), nil
 	case datadogExecution, datadogMethod:
 		of = familyCPU
 		if e.kind == datadogMethod {
@@ -415,6 +412,6 @@ func (d *decoder) measure(e *event) (of family, first, second int64, err error) 
 		if e.kind == monitorEnter {
 			of = familyMutex
 		}
-		return of, 1, d.header.in(e.units[slotDuration], d.number(e, slotDuration)), nil
+		return of, 1, d.Header.In(e.units[slotDuration], d.number(e, slotDuration)), nil
 	}
 }

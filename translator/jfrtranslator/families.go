@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
 // family is what a sample counts. The samples of a family share one or two sample types.
@@ -91,14 +92,14 @@ const (
 // add adds the values of a sample to those of its row.
 func (a *accumulator) add(d *decoder, row int32, start uint64, first, second int64, timed bool) (err error) {
 	if int(row) >= len(a.values) {
-		if a.values, err = room(&d.memory, a.values, 1); err != nil {
+		if a.values, err = jfr.Room(&d.Memory, a.values, 1); err != nil {
 			return err
 		}
 		a.values = append(a.values, [2]int64{})
 		d.sampleBytes += 2 * (sampleSize + rowSize)
 	}
 	if timed {
-		if a.timed, err = room(&d.memory, a.timed, 1); err != nil {
+		if a.timed, err = jfr.Room(&d.Memory, a.timed, 1); err != nil {
 			return err
 		}
 		a.timed = append(a.timed, timedValue{row, start, [2]int64{first, second}})
@@ -140,7 +141,7 @@ func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) error {
 			d.writeHeader(p, of, period)
 			if period > 0 && i == 1 {
 				if err := a.multiply(period); err != nil {
-					return fmt.Errorf("chunk %d: %w", d.chunk, err)
+					return fmt.Errorf("chunk %d: %w", d.Chunk, err)
 				}
 			}
 			d.writeSamples(p.Samples(), a, i)
@@ -155,9 +156,9 @@ func (d *decoder) writeType(to pprofile.ValueType, t valueType) {
 }
 
 func (d *decoder) writeHeader(p pprofile.Profile, of family, period int64) {
-	p.SetTime(pcommon.Timestamp(max(d.header.start, 0)))
-	duration := uint64(max(d.header.duration, 0))
-	if start := uint64(p.Time()); d.header.unfinished && d.last > start {
+	p.SetTime(pcommon.Timestamp(max(d.Header.Start, 0)))
+	duration := uint64(max(d.Header.Duration, 0))
+	if start := uint64(p.Time()); d.Header.Unfinished && d.last > start {
 		duration = max(duration, d.last-start+1)
 	}
 	p.SetDurationNano(duration)
@@ -175,7 +176,7 @@ func (d *decoder) writeHeader(p pprofile.Profile, of family, period int64) {
 // multiply sets the second value of each sample to the first one times period.
 func (a *accumulator) multiply(period int64) error {
 	times := func(v *[2]int64) bool {
-		v[1] = scale(v[0], period, 1)
+		v[1] = jfr.Scale(v[0], period, 1)
 		return v[1] != math.MaxInt64
 	}
 	for i := range a.values {

@@ -43,7 +43,7 @@ func (d *decoder) readLabels(data []byte) error {
 		if c.Type != wire.BytesType || c.Field != snapshotContexts && c.Field != snapshotStrings {
 			continue
 		}
-		if err := d.memory.take(labelSize + c.Stop - c.Start); err != nil {
+		if err := d.Memory.Take(labelSize + c.Stop - c.Start); err != nil {
 			return err
 		}
 		field := c.Field
@@ -60,7 +60,7 @@ func (d *decoder) readLabels(data []byte) error {
 			if value.Field != contextLabels || value.Type != wire.BytesType {
 				continue
 			}
-			if err := d.memory.take(labelSize); err != nil {
+			if err := d.Memory.Take(labelSize); err != nil {
 				return err
 			}
 			pair := value.Message()

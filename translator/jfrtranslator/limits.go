@@ -3,7 +3,7 @@
 
 package jfrtranslator
 
-import "fmt"
+import "github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 
 // Limits bound what one recording may hold. A field that is 0 means its default, which no
 // honest recording meets.
@@ -18,6 +18,10 @@ type Limits struct {
 	// memory as OTLP. It stops small chunks made of tiny events. Default 16.
 	Expansion int
 }
+
+// LimitError says that a recording is over one of the Limits, or over a limit that is not
+// configurable.
+type LimitError = jfr.LimitError
 
 const maxChunkSize = 1<<31 - 1
 
@@ -37,15 +41,4 @@ func (l Limits) withDefaults() Limits {
 	}
 	l.ChunkSize = min(l.ChunkSize, maxChunkSize)
 	return l
-}
-
-// LimitError says that a recording is over one of the Limits, or over a limit that is not
-// configurable.
-type LimitError struct {
-	What  string // what was counted, and where
-	Limit int64
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: more than the limit of %d", e.What, e.Limit)
 }

@@ -3,7 +3,12 @@
 
 package jfrtranslator
 
-import "cmp"
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
+)
 
 // settings are those of the recording. The first chunk may be the only one that has them.
 type settings struct {
@@ -33,7 +38,7 @@ func (d *decoder) noteSetting(typeID uint64, at int) (err error) {
 	if e := d.eventOf(typeID); e == nil || e.kind < activeSetting {
 		return nil
 	}
-	if d.settingsAt, err = room(&d.memory, d.settingsAt, 1); err != nil {
+	if d.settingsAt, err = jfr.Room(&d.Memory, d.settingsAt, 1); err != nil {
 		return err
 	}
 	d.settingsAt = append(d.settingsAt, uint32(at))
@@ -42,34 +47,34 @@ func (d *decoder) noteSetting(typeID uint64, at int) (err error) {
 
 // readSettings reads the events with settings.
 func (d *decoder) readSettings() error {
-	var c cursor
+	var c jfr.Cursor
 	for _, at := range d.settingsAt {
-		typeID, _, err := d.eventAt(&c, int(at))
+		typeID, _, err := d.EventAt(&c, int(at))
 		if err != nil {
-			return d.at(int(at), "", err)
+			return d.At(int(at), "", err)
 		}
-		of := d.eventOf(typeID).class
-		if of.event.kind == activeSetting {
+		e := d.eventOf(typeID)
+		if of := e.class; e.kind == activeSetting {
 			err = d.readActiveSetting(&c, of)
 		} else {
 			err = d.readDatadogConfig(&c, of)
 		}
 		if err != nil {
-			return d.at(int(at), string(of.name), err)
+			return d.At(int(at), string(e.class.Name), err)
 		}
 	}
 	return nil
 }
 
 // readActiveSetting reads a name and a value. Those of the JDK have other names.
-func (d *decoder) readActiveSetting(c *cursor, of *class) error {
+func (d *decoder) readActiveSetting(c *jfr.Cursor, of *jfr.Class) error {
 	var name string
 	var value []byte
-	fields := d.meta.fieldsOf(of)
+	fields := d.Meta.FieldsOf(of)
 	for i := range fields {
 		f := &fields[i]
-		if key := string(f.name); f.kind == kindText && !f.array && (key == "name" || key == "value") {
-			text, err := d.text(c)
+		if key := string(f.Name); f.Kind == jfr.KindText && !f.Array && (key == "name" || key == "value") {
+			text, err := d.Text(c)
 			if err != nil {
 				return err
 			}
@@ -80,12 +85,12 @@ func (d *decoder) readActiveSetting(c *cursor, of *class) error {
 			}
 			continue
 		}
-		d.meta.skipField(c, f, 0)
+		d.Meta.SkipField(c, f, 0)
 	}
 	s := &d.settings
 	switch {
-	case c.failed != "":
-		return errString(c.failed)
+	case c.Failed != "":
+		return errString(c.Failed)
 	case !d.async:
 	case name == "event":
 		s.event = string(value)
@@ -108,31 +113,32 @@ func shortText(text []byte) string {
 
 // parseInterval returns a time in nanoseconds, or 0 if text is none.
 func parseInterval(text []byte) int64 {
-	if n := decimal(text); n < 1<<62 {
-		return int64(n)
+	n, err := strconv.ParseUint(string(text), 10, 63)
+	if err != nil {
+		return 0
 	}
-	return 0
+	return int64(n)
 }
 
-func (d *decoder) readDatadogConfig(c *cursor, of *class) error {
-	fields := d.meta.fieldsOf(of)
+func (d *decoder) readDatadogConfig(c *jfr.Cursor, of *jfr.Class) error {
+	fields := d.Meta.FieldsOf(of)
 	for i := range fields {
 		f := &fields[i]
 		var to *int64
-		switch string(f.name) {
+		switch string(f.Name) {
 		case "cpuInterval":
 			to = &d.settings.datadogCPU
 		case "wallInterval":
 			to = &d.settings.datadogWall
 		}
-		if to == nil || f.kind != kindVarint || f.array {
-			d.meta.skipField(c, f, 0)
+		if to == nil || f.Kind != jfr.KindVarint || f.Array {
+			d.Meta.SkipField(c, f, 0)
 			continue
 		}
-		*to = d.header.in(cmp.Or(f.unit, unitMilliseconds), int64(c.varint()))
+		*to = d.Header.In(cmp.Or(f.Unit, jfr.UnitMilliseconds), int64(c.Varint()))
 	}
-	if c.failed != "" {
-		return errString(c.failed)
+	if c.Failed != "" {
+		return errString(c.Failed)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
 // frameKind is the type of a frame, as profile.frame.type has it.
@@ -57,58 +58,58 @@ const maxFrames = 16
 
 // stack returns the index of a stack. Id 0 is no stack.
 func (d *decoder) stack(id uint64) (int32, error) {
-	p := &d.pools[poolStack]
-	position := p.index.find(id)
+	p := &d.Pools[poolStack]
+	position := p.Index.Find(id)
 	if position < 0 {
 		if id != 0 {
 			d.report.MissingStacks++
 		}
 		return 0, nil
 	}
-	if i := p.values[position]; i != 0 {
+	if i := p.Values[position]; i != 0 {
 		return i - 1, nil
 	}
-	c := cursor{data: d.data[:d.stop], at: int(p.offsets[position])}
+	c := jfr.Cursor{Data: d.Data[:d.Stop], At: int(p.Offsets[position])}
 	d.locations = d.locations[:0]
-	fields := d.meta.fieldsOf(p.class)
+	fields := d.Meta.FieldsOf(p.Class)
 	for i := range fields {
 		f := &fields[i]
-		if f.slot != slotFrames {
-			d.meta.skipField(&c, f, 0)
+		if f.Slot != slotFrames {
+			d.Meta.SkipField(&c, f, 0)
 			continue
 		}
-		if err := d.readFrames(&c, &d.meta.classes[f.class]); err != nil {
+		if err := d.readFrames(&c, &d.Meta.Classes[f.Class]); err != nil {
 			return 0, err
 		}
 		break
 	}
 	i := d.tables.Stack(d.locations)
-	p.values[position] = i + 1
+	p.Values[position] = i + 1
 	return i, nil
 }
 
 // readFrames appends the frames at a cursor to d.locations, the leaf first.
-func (d *decoder) readFrames(c *cursor, of *class) (err error) {
-	n := c.count()
+func (d *decoder) readFrames(c *jfr.Cursor, of *jfr.Class) (err error) {
+	n := c.Count()
 	if n > d.limits.StackDepth {
 		return &LimitError{What: "frames of a stack", Limit: int64(d.limits.StackDepth)}
 	}
-	if d.locations, err = room(&d.memory, d.locations, n); err != nil {
+	if d.locations, err = jfr.Room(&d.Memory, d.locations, n); err != nil {
 		return err
 	}
-	fields := d.meta.fieldsOf(of)
+	fields := d.Meta.FieldsOf(of)
 	var numbers [slots + 1]uint64
 	for ; n > 0; n-- {
 		for i := range fields {
 			f := &fields[i]
-			switch at := c.at; {
-			case f.kind != kindVarint || f.array:
-				d.meta.skipField(c, f, 0)
-			case at+1 < len(c.data) && c.data[at] >= 0x80 && c.data[at+1] < 0x80: // as many are
-				numbers[f.slot] = uint64(c.data[at]&0x7f) | uint64(c.data[at+1])<<7
-				c.at = at + 2
+			switch at := c.At; {
+			case f.Kind != jfr.KindVarint || f.Array:
+				d.Meta.SkipField(c, f, 0)
+			case at+1 < len(c.Data) && c.Data[at] >= 0x80 && c.Data[at+1] < 0x80: // as many are
+				numbers[f.Slot] = uint64(c.Data[at]&0x7f) | uint64(c.Data[at+1])<<7
+				c.At = at + 2
 			default:
-				numbers[f.slot] = c.varint()
+				numbers[f.Slot] = c.Varint()
 			}
 		}
 		location, err := d.location(numbers[slotMethod], int64(int32(numbers[slotLine])), d.frameKind(numbers[slotFrameType]))
@@ -122,40 +123,40 @@ func (d *decoder) readFrames(c *cursor, of *class) (err error) {
 
 // frameKind returns the kind of a frame type.
 func (d *decoder) frameKind(id uint64) frameKind {
-	p := &d.pools[poolFrameType]
-	position := p.index.find(id)
+	p := &d.Pools[poolFrameType]
+	position := p.Index.Find(id)
 	if position < 0 {
 		return frameUnknown
 	}
-	return frameKind(p.values[position])
+	return frameKind(p.Values[position])
 }
 
 // readFrameTypes sets the values of the pool of frame types to their kinds.
 func (d *decoder) readFrameTypes() error {
-	p := &d.pools[poolFrameType]
-	for i, id := range p.ids {
-		text, err := d.symbol(poolFrameType, id)
+	p := &d.Pools[poolFrameType]
+	for i, id := range p.Ids {
+		text, err := d.Symbol(poolFrameType, id)
 		if err != nil {
 			return err
 		}
-		p.values[i] = int32(frameTypes[string(text)])
+		p.Values[i] = int32(frameTypes[string(text)])
 	}
 	return nil
 }
 
 // location returns the index of a location.
 func (d *decoder) location(methodID uint64, line int64, kind frameKind) (int32, error) {
-	p := &d.pools[poolMethod]
-	position := p.index.find(methodID)
+	p := &d.Pools[poolMethod]
+	position := p.Index.Find(methodID)
 	if position < 0 {
 		return d.addLocation(&method{function: d.unknownFunction()}, line, kind), nil
 	}
-	if p.values[position] == 0 {
+	if p.Values[position] == 0 {
 		if err := d.addMethod(position); err != nil {
 			return 0, err
 		}
 	}
-	m := &d.methods[p.values[position]-1]
+	m := &d.methods[p.Values[position]-1]
 	number, steps := m.frames, 0
 	for ; number != 0 && steps < maxFrames; steps++ {
 		f := &d.frames[number-1]
@@ -167,7 +168,7 @@ func (d *decoder) location(methodID uint64, line int64, kind frameKind) (int32, 
 	i := d.addLocation(m, line, kind)
 	if steps < maxFrames {
 		var err error
-		if d.frames, err = room(&d.memory, d.frames, 1); err != nil {
+		if d.frames, err = jfr.Room(&d.Memory, d.frames, 1); err != nil {
 			return 0, err
 		}
 		d.frames = append(d.frames, frame{line: line, location: i, kind: kind, next: m.frames})
@@ -199,15 +200,15 @@ func (d *decoder) unknownFunction() int32 {
 
 // addMethod translates the method at a position of its pool.
 func (d *decoder) addMethod(position int32) (err error) {
-	p := &d.pools[poolMethod]
-	c := cursor{data: d.data[:d.stop], at: int(p.offsets[position])}
+	p := &d.Pools[poolMethod]
+	c := jfr.Cursor{Data: d.Data[:d.Stop], At: int(p.Offsets[position])}
 	var numbers [slots + 1]uint64
-	fields := d.meta.fieldsOf(p.class)
+	fields := d.Meta.FieldsOf(p.Class)
 	for i := range fields {
-		if f := &fields[i]; f.slot != slotNone {
-			numbers[f.slot] = c.varint()
+		if f := &fields[i]; f.Slot != slotNone {
+			numbers[f.Slot] = c.Varint()
 		} else {
-			d.meta.skipField(&c, f, 0)
+			d.Meta.SkipField(&c, f, 0)
 		}
 	}
 	m := method{}
@@ -234,11 +235,11 @@ func (d *decoder) addMethod(position int32) (err error) {
 			m.mapping = d.tables.Mapping(dictionary.Mapping{Filename: d.tables.StringBytes(d.name[:dot-1]), Attributes: d.attributes})
 		}
 	}
-	if d.methods, err = room(&d.memory, d.methods, 1); err != nil {
+	if d.methods, err = jfr.Room(&d.Memory, d.methods, 1); err != nil {
 		return err
 	}
 	d.methods = append(d.methods, m)
-	p.values[position] = int32(len(d.methods))
+	p.Values[position] = int32(len(d.methods))
 	return nil
 }
 
@@ -246,15 +247,15 @@ func (d *decoder) addMethod(position int32) (err error) {
 // It reports whether that is a Java method.
 func (d *decoder) readNames(classID, name, descriptor uint64) (isJava bool, err error) {
 	d.name, d.nameStart = d.name[:0], 0
-	c, position := d.constant(poolClass, classID)
+	c, position := d.Constant(poolClass, classID)
 	if position >= 0 {
 		symbol := uint64(0)
-		fields := d.meta.fieldsOf(d.pools[poolClass].class)
+		fields := d.Meta.FieldsOf(d.Pools[poolClass].Class)
 		for i := range fields {
-			if f := &fields[i]; f.slot == slotName {
-				symbol = c.varint()
+			if f := &fields[i]; f.Slot == slotName {
+				symbol = c.Varint()
 			} else {
-				d.meta.skipField(&c, f, 0)
+				d.Meta.SkipField(&c, f, 0)
 			}
 		}
 		if err := d.appendSymbol(symbol); err != nil {
@@ -276,7 +277,7 @@ func (d *decoder) readNames(classID, name, descriptor uint64) (isJava bool, err 
 }
 
 func (d *decoder) appendSymbol(id uint64) error {
-	text, err := d.symbol(poolSymbol, id)
+	text, err := d.Symbol(poolSymbol, id)
 	d.name = append(d.name, text...)
 	return err
 }

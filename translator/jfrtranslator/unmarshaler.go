@@ -4,7 +4,6 @@
 package jfrtranslator
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
 // Unmarshaler turns recordings into OTLP profiles: one ResourceProfiles with, for each
@@ -37,6 +37,9 @@ type Unmarshaler struct {
 	// a LabelsSnapshot, in protobuf.
 	Labels []byte
 }
+
+// IsRecording reports whether data starts as a recording does.
+func IsRecording(data []byte) bool { return jfr.IsRecording(data) }
 
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 
@@ -81,7 +84,8 @@ func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
 // those of buf, before it takes them. An error of reserve ends the translation.
 func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
 	d := decoders.Get().(*decoder)
-	d.start(u, &source{data: buf, size: int64(len(buf))}, reserve)
+	d.start(u, reserve)
+	d.Open(buf)
 	pd, err := d.translate()
 	report := d.report
 	d.release() // not after a panic, which may leave it in any state
@@ -94,13 +98,13 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) erro
 // translate translates all chunks into one dictionary.
 func (d *decoder) translate() (pprofile.Profiles, error) {
 	pd, scopes := d.newProfiles()
-	if d.source.size == 0 {
+	if !d.More() {
 		return pd, errEmpty
 	}
 	if err := d.prepare(); err != nil {
 		return pd, err
 	}
-	for d.next < d.source.size {
+	for d.More() {
 		if err := d.translateChunk(scopes); err != nil {
 			return pd, err
 		}
@@ -120,7 +124,8 @@ type Reader struct {
 // NewReader returns a Reader of a recording of the given size.
 func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 	d := &decoder{tables: dictionary.New(0), sets: map[setKey]setValue{}}
-	d.start(u, &source{file: from, size: size}, nil)
+	d.start(u, nil)
+	d.OpenFile(from, size)
 	return &Reader{d: d}
 }
 
@@ -140,11 +145,11 @@ func (r *Reader) translateChunk() (pprofile.Profiles, error) {
 	if !r.prepared {
 		r.prepared = true
 		if err := d.prepare(); err != nil {
-			d.next = d.source.size
+			d.End()
 			return pprofile.Profiles{}, err
 		}
 	}
-	if d.next >= d.source.size {
+	if !d.More() {
 		return pprofile.Profiles{}, io.EOF
 	}
 	pd, scopes := d.newProfiles()
@@ -156,60 +161,3 @@ func (r *Reader) translateChunk() (pprofile.Profiles, error) {
 
 // Report returns the counts of all chunks so far.
 func (r *Reader) Report() Report { return r.d.report }
-
-// source is where a recording is.
-type source struct {
-	data []byte
-	file io.ReaderAt
-	size int64
-}
-
-// read returns n bytes at a position, in memory of the recording or of buffer.
-func (s *source) read(m *memory, buffer *[]byte, at int64, n int) (_ []byte, err error) {
-	if s.file == nil {
-		return s.data[at:][:n], nil
-	}
-	if *buffer, err = room(m, (*buffer)[:0], n); err != nil {
-		return nil, err
-	}
-	*buffer = (*buffer)[:n]
-	if _, err := s.file.ReadAt(*buffer, at); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return *buffer, nil
-}
-
-// loadChunk reads the chunk at d.next and advances d.next. Unless the chunk is found, there
-// is no next one.
-func (d *decoder) loadChunk() error {
-	at, s := d.next, d.source
-	d.next = s.size
-	d.chunk++
-	head, err := s.read(&d.memory, &d.buffer, at, int(min(headerSize, s.size-at)))
-	if err != nil {
-		return err
-	}
-	if d.header, err = readHeader(head); err != nil {
-		return d.at(0, "", err)
-	}
-	size := s.size - at
-	switch {
-	case d.header.unfinished:
-		// The size is that of what was flushed last. More events may follow.
-		if flushed := d.header.size; flushed >= headerSize && flushed <= size-headerSize {
-			if after, err := s.read(&d.memory, &d.scratch, at+flushed, len(magic)); err == nil && bytes.Equal(after, magic) {
-				size = flushed
-			}
-		}
-		d.report.UnfinishedChunks++
-	case d.header.size > size:
-		return d.at(0, "", fmt.Errorf("the chunk has %d of %d bytes", size, d.header.size))
-	default:
-		size = d.header.size
-	}
-	if d.next = at + size; size > int64(d.limits.ChunkSize) {
-		return d.at(0, "", &LimitError{What: "bytes of the chunk", Limit: int64(d.limits.ChunkSize)})
-	}
-	d.data, err = s.read(&d.memory, &d.buffer, at, int(size))
-	return err
-}

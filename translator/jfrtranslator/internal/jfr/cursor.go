@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package jfrtranslator
+package jfr
 
 import (
 	"encoding/binary"
@@ -10,29 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads values of a chunk. After the first malformed one, failed says what is wrong,
+// Cursor reads values of a chunk. After the first malformed one, failed says what is wrong,
 // and all that follow are zero.
-type cursor struct {
-	data   []byte
-	at     int
-	failed string
+type Cursor struct {
+	Data   []byte
+	At     int
+	Failed string
 }
 
-func (c *cursor) fail(what string) {
-	if c.failed == "" {
-		c.failed = what
+func (c *Cursor) fail(what string) {
+	if c.Failed == "" {
+		c.Failed = what
 	}
-	c.at = len(c.data)
+	c.At = len(c.Data)
 }
 
 const truncated = "ends too early"
 
-// varint reads an integer: seven bits a byte, the lowest first, of which the ninth byte
+// Varint reads an integer: seven bits a byte, the lowest first, of which the ninth byte
 // has eight.
-func (c *cursor) varint() uint64 {
-	if c.at < len(c.data) {
-		if b := c.data[c.at]; b < 0x80 {
-			c.at++
+func (c *Cursor) Varint() uint64 {
+	if c.At < len(c.Data) {
+		if b := c.Data[c.At]; b < 0x80 {
+			c.At++
 			return uint64(b)
 		}
 	}
@@ -41,25 +41,25 @@ func (c *cursor) varint() uint64 {
 
 const highBits = 0x8080808080808080
 
-func (c *cursor) longVarint() (v uint64) {
+func (c *Cursor) longVarint() (v uint64) {
 	const last = 8 // the ninth byte
-	if c.at+last < len(c.data) {
-		word := binary.LittleEndian.Uint64(c.data[c.at:])
+	if c.At+last < len(c.Data) {
+		word := binary.LittleEndian.Uint64(c.Data[c.At:])
 		ends := ^word & highBits
 		if ends == 0 {
-			c.at += last + 1
-			return pack(word) | uint64(c.data[c.at-1])<<(7*last)
+			c.At += last + 1
+			return pack(word) | uint64(c.Data[c.At-1])<<(7*last)
 		}
 		n := bits.TrailingZeros64(ends)/8 + 1
-		c.at += n
+		c.At += n
 		return pack(word << (64 - 8*n) >> (64 - 8*n))
 	}
 	for i := range last + 1 {
-		if c.at >= len(c.data) {
+		if c.At >= len(c.Data) {
 			break
 		}
-		b := c.data[c.at]
-		c.at++
+		b := c.Data[c.At]
+		c.At++
 		if b < 0x80 || i == last {
 			return v | uint64(b)<<(7*i)
 		}
@@ -78,15 +78,15 @@ func pack(word uint64) uint64 {
 }
 
 // skipVarints skips n integers, eight bytes at a time.
-func (c *cursor) skipVarints(n int) {
+func (c *Cursor) skipVarints(n int) {
 	const step = 8
-	at, open := c.at, 0 // open bytes of an integer have been read
-	for n > step && at+step <= len(c.data) {
-		ends := ^binary.LittleEndian.Uint64(c.data[at:]) & highBits
+	at, open := c.At, 0 // open bytes of an integer have been read
+	for n > step && at+step <= len(c.Data) {
+		ends := ^binary.LittleEndian.Uint64(c.Data[at:]) & highBits
 		if open+bits.TrailingZeros64(ends)/8 >= step { // one of nine bytes
-			c.at = at - open
-			c.varint()
-			at, open = c.at, 0
+			c.At = at - open
+			c.Varint()
+			at, open = c.At, 0
 			n--
 			continue
 		}
@@ -94,32 +94,32 @@ func (c *cursor) skipVarints(n int) {
 		open = bits.LeadingZeros64(ends) / 8
 		at += step
 	}
-	c.at = at - open
+	c.At = at - open
 	for range n {
-		if c.varint(); c.failed != "" {
+		if c.Varint(); c.Failed != "" {
 			return
 		}
 	}
 }
 
-// count reads the number of elements that follow, each of which takes a byte or more.
-func (c *cursor) count() int {
-	n := c.varint()
-	if n > uint64(len(c.data)-c.at) {
+// Count reads the number of elements that follow, each of which takes a byte or more.
+func (c *Cursor) Count() int {
+	n := c.Varint()
+	if n > uint64(len(c.Data)-c.At) {
 		c.fail("has more elements than bytes")
 		return 0
 	}
 	return int(n)
 }
 
-// bytes reads n bytes.
-func (c *cursor) bytes(n int) []byte {
-	if n > len(c.data)-c.at {
+// Bytes reads n bytes.
+func (c *Cursor) Bytes(n int) []byte {
+	if n > len(c.Data)-c.At {
 		c.fail(truncated)
 		return nil
 	}
-	c.at += n
-	return c.data[c.at-n : c.at]
+	c.At += n
+	return c.Data[c.At-n : c.At]
 }
 
 // Encodings of strings.
@@ -136,23 +136,23 @@ const unknownText = "has an unknown encoding of strings"
 
 // text reads a string, in memory of the chunk or of scratch. If it is a constant, text
 // returns its id instead.
-func (c *cursor) text(scratch *[]byte) (text []byte, constant uint64, isConstant bool) {
-	encoding := c.bytes(1)
+func (c *Cursor) text(scratch *[]byte) (text []byte, constant uint64, isConstant bool) {
+	encoding := c.Bytes(1)
 	if len(encoding) == 0 {
 		return nil, 0, false
 	}
 	switch encoding[0] {
 	case textNull, textEmpty:
 	case textConstant:
-		return nil, c.varint(), true
+		return nil, c.Varint(), true
 	case textUTF8:
-		return c.bytes(c.count()), 0, false
+		return c.Bytes(c.Count()), 0, false
 	case textUTF16:
 		*scratch = c.appendUTF16((*scratch)[:0])
 		return *scratch, 0, false
 	case textLatin1:
 		*scratch = (*scratch)[:0]
-		for _, b := range c.bytes(c.count()) {
+		for _, b := range c.Bytes(c.Count()) {
 			*scratch = utf8.AppendRune(*scratch, rune(b))
 		}
 		return *scratch, 0, false
@@ -162,12 +162,12 @@ func (c *cursor) text(scratch *[]byte) (text []byte, constant uint64, isConstant
 	return nil, 0, false
 }
 
-func (c *cursor) appendUTF16(dst []byte) []byte {
-	for n := c.count(); n > 0; n-- {
-		r := rune(uint16(c.varint()))
+func (c *Cursor) appendUTF16(dst []byte) []byte {
+	for n := c.Count(); n > 0; n-- {
+		r := rune(uint16(c.Varint()))
 		if utf16.IsSurrogate(r) {
 			after := *c
-			if pair := utf16.DecodeRune(r, rune(uint16(after.varint()))); n > 1 && pair != utf8.RuneError {
+			if pair := utf16.DecodeRune(r, rune(uint16(after.Varint()))); n > 1 && pair != utf8.RuneError {
 				*c, r = after, pair
 				n--
 			}
@@ -177,19 +177,19 @@ func (c *cursor) appendUTF16(dst []byte) []byte {
 	return dst
 }
 
-func (c *cursor) skipText() {
-	encoding := c.bytes(1)
+func (c *Cursor) skipText() {
+	encoding := c.Bytes(1)
 	if len(encoding) == 0 {
 		return
 	}
 	switch encoding[0] {
 	case textNull, textEmpty:
 	case textConstant:
-		c.varint()
+		c.Varint()
 	case textUTF8, textLatin1:
-		c.bytes(c.count())
+		c.Bytes(c.Count())
 	case textUTF16:
-		c.skipVarints(c.count())
+		c.skipVarints(c.Count())
 	default:
 		c.fail(unknownText)
 	}

@@ -1,0 +1,73 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfr
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Memory accounts for what a translation takes: the decoder as it grows, and the result.
+type Memory struct {
+	Reserve  func(bytes int64) error // may be nil
+	Used     int                     // bytes that the decoder has taken, beyond kept
+	Kept     int                     // bytes that it has kept from earlier recordings
+	Tables   int                     // bytes of the tables of the dictionary
+	Result   int                     // bytes of the result so far
+	reserved int
+}
+
+// MinStep is the least by which a reservation grows, in bytes.
+const MinStep = 64 << 10
+
+// Take accounts for bytes that the decoder takes next.
+func (m *Memory) Take(bytes int) error {
+	m.Used += bytes
+	return m.Update()
+}
+
+// Update reserves more if that is necessary.
+func (m *Memory) Update() error {
+	total := m.Used + m.Tables + m.Result
+	if m.Reserve == nil || total <= m.reserved {
+		return nil
+	}
+	total += max(MinStep, total/8)
+	if err := m.Reserve(int64(total)); err != nil {
+		return err
+	}
+	m.reserved = total
+	return nil
+}
+
+// Room returns s with capacity for n more elements. If it must grow, it at least doubles.
+func Room[E any](m *Memory, s []E, n int) ([]E, error) {
+	if cap(s)-len(s) >= n {
+		return s, nil
+	}
+	size := int(reflect.TypeFor[E]().Size())
+	n = max(n, len(s), 16)
+	if err := m.Take(size * (len(s) + n)); err != nil {
+		return s, err
+	}
+	m.Used -= size * cap(s)
+	return slices.Grow(s, n), nil
+}
+
+// Zeroed returns n zero elements, in the memory of s if it is enough.
+func Zeroed[E any](m *Memory, s []E, n int) ([]E, error) {
+	s, err := Room(m, s[:0], n)
+	if err != nil {
+		return s, err
+	}
+	s = s[:n]
+	clear(s)
+	return s, nil
+}
+
+// Cleared returns s without elements, and no reference left in its memory.
+func Cleared[E any](s []E) []E {
+	clear(s[:cap(s)])
+	return s[:0]
+}
