@@ -80,6 +80,23 @@ func (f *File) ReadWith(read func(content io.Reader) ([]byte, error)) ([]byte, e
 	return content, nil
 }
 
+// CheckPath returns ErrChanged if the path leads to another file or to other content than what was
+// found. It returns nil if the path leads to no file.
+func (f *File) CheckPath() error {
+	root, err := os.OpenRoot(f.base)
+	if err == nil {
+		defer func() { _ = root.Close() }()
+		var info fs.FileInfo
+		if info, err = root.Stat(f.relative); err == nil && !versionOf(info).sameContent(f.version) {
+			return ErrChanged
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Unchanged returns an error unless the open file is still the version that was found, under a
 // name: removing a name changes the version, on systems with inodes.
 func (f *File) Unchanged(opened *os.File) error {

@@ -63,6 +63,22 @@ func TestPendingFileIsHandledOnce(t *testing.T) {
 	assert.Equal(t, []string{"b"}, poll())
 }
 
+// A file that takes the name of one that is gone before a poll misses it is handled as well.
+func TestNameOfARemovedFileIsUsedAgain(t *testing.T) {
+	dir := t.TempDir()
+	w, handled, poll := pendingWatcher(t, dir)
+	unhandled := 0
+	w.Polled = func(n int, _ []string) { unhandled = n }
+	path := filepath.Join(dir, "a")
+	write(t, path, "first")
+	assert.Equal(t, []string{"a"}, poll())
+	require.NoError(t, os.Remove(path))
+	w.Done(t.Context(), handled["a"], ErrRemoved)
+	write(t, path, "the second")
+	assert.Equal(t, []string{"a"}, poll())
+	assert.Zero(t, unhandled)
+}
+
 // The progress of a version is stored until the version is handled.
 func TestProgressOfAFile(t *testing.T) {
 	dir, kept := t.TempDir(), memoryClient{}

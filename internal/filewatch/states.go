@@ -23,7 +23,7 @@ type state struct {
 	begun      version   // the version that progress is of; stored
 	progress   []byte    // of a Handler that has not handled all of the file; stored
 	pending    bool      // the Handler has returned ErrPending, or not yet returned
-	removed    bool      // by the Handler; the next poll may have found it before that
+	removed    version   // the version that is gone; the next poll may have found it before that
 	found      version   // the version at the last poll that found the file
 	foundAt    time.Time // the time of that poll
 	since      time.Time // the time of the first poll that found that version
@@ -50,7 +50,7 @@ func (s *state) stored() checkpoint {
 
 // isStored reports whether there is anything to store.
 func (s *state) isStored() bool {
-	return !s.removed && (s.checkpoint != version{} || s.progress != nil)
+	return s.removed == version{} && (s.checkpoint != version{} || s.progress != nil)
 }
 
 // states holds the state of each file by its path, which need not be UTF-8. Checkpoints are
@@ -183,7 +183,7 @@ func (s *states) identities() map[identity]bool {
 // pending, and the pending files that the poll did not find.
 func (s *states) count(files []*File, poll time.Time) (unhandled int, gone []string) {
 	for _, file := range files {
-		if known := s.lookup(file.Path); file.Size > 0 && !known.pending && !known.removed && !known.checkpoint.sameContent(file.version) {
+		if known := s.lookup(file.Path); file.Size > 0 && !known.pending && known.removed != file.version && !known.checkpoint.sameContent(file.version) {
 			unhandled++
 		}
 	}
@@ -224,12 +224,12 @@ func (s *states) setProgress(ctx context.Context, path string, v version, progre
 	return s.save(ctx)
 }
 
-// remove notes that the Handler has removed a file. That need not be stored now.
-func (s *states) remove(path string) {
+// remove notes that the Handler has removed a version of a file, or that it is gone. That need not be stored now.
+func (s *states) remove(path string, v version) {
 	known := s.lookup(path)
 	part := &s.parts[partOf(path)]
 	part.changed = part.changed || known.isStored()
-	known.removed = true
+	known.removed = v
 }
 
 // replaceCheckpoint sets the checkpoint of a file that was found. If another file had its

@@ -205,7 +205,8 @@ func (w *Watcher) begin(file *File) {
 	w.checkPath(file)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.states.lookup(file.Path).pending = true
+	known := w.states.lookup(file.Path)
+	known.pending, known.removed = true, version{}
 }
 
 // Progress returns what SaveProgress stored last for this version of a file.
@@ -262,7 +263,7 @@ func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 		// A poll may come early.
 		complete := now.Sub(known.since) >= quiet || now.Sub(time.Unix(0, file.version.ModTime)) >= quiet
 		file.Resent = known.retry.rejected
-		if complete && !known.pending && !known.removed && file.Size > 0 && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
+		if complete && !known.pending && known.removed != file.version && file.Size > 0 && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
 			due = append(due, file)
 		}
 	}
@@ -305,7 +306,7 @@ func (w *Watcher) Done(ctx context.Context, file *File, err error) {
 	case errors.Is(err, ErrChanged):
 		return
 	case errors.Is(err, ErrRemoved):
-		w.states.remove(file.Path)
+		w.states.remove(file.Path, file.version)
 		return
 	case ok:
 		w.retryLater(known, again, path)

@@ -19,6 +19,7 @@
 //     sent again. Order is not promised: one slow record does not hold up the others.
 //   - Nothing is removed before each record of the file was accepted or written to the rejected
 //     directory and synced. A file with damage goes to that directory as a whole.
+//     A file that another program has replaced or added to meanwhile is read again, not removed.
 //   - A file that is being written is not read: those of the exporter have another name until they
 //     are closed, and others must not have changed for ten seconds.
 //   - While a file is in hand, its shared lock (flock) keeps it from the retention of the exporter.

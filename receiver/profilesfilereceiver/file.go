@@ -22,26 +22,26 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// progress is which records of a file need not be sent again, by number.
+// progress is which records of a file need not be sent again, by number. It is stored after each record,
+// so that it lists the few exceptions: records in hand, and those that cannot be read.
 type progress struct {
-	Through int   `json:"through"`          // all up to this one
-	Beyond  []int `json:"beyond,omitempty"` // and these, sorted
+	Last   int   `json:"last"`             // all up to this one
+	Except []int `json:"except,omitempty"` // but these, sorted
 }
 
 func (p *progress) has(number int) bool {
-	_, found := slices.BinarySearch(p.Beyond, number)
-	return number <= p.Through || found
+	_, excepted := slices.BinarySearch(p.Except, number)
+	return number <= p.Last && !excepted
 }
 
 func (p *progress) add(number int) {
-	if p.has(number) {
-		return
+	if place, excepted := slices.BinarySearch(p.Except, number); excepted {
+		p.Except = slices.Delete(p.Except, place, place+1)
 	}
-	place, _ := slices.BinarySearch(p.Beyond, number)
-	p.Beyond = slices.Insert(p.Beyond, place, number)
-	for len(p.Beyond) > 0 && p.Beyond[0] == p.Through+1 {
-		p.Through++
-		p.Beyond = p.Beyond[1:]
+	for ; p.Last < number; p.Last++ {
+		if p.Last+1 < number {
+			p.Except = append(p.Except, p.Last+1)
+		}
 	}
 }
 
@@ -184,7 +184,7 @@ func (r *fileReceiver) release(ctx context.Context, f *fileInHand) {
 		err = r.afterRead(f)
 	}
 	switch {
-	case err != nil && !errors.Is(err, filewatch.ErrRemoved):
+	case err != nil && !errors.Is(err, filewatch.ErrRemoved) && !errors.Is(err, filewatch.ErrChanged):
 		outcome, err = fileUnreadable, &filewatch.RetryError{Err: err}
 		r.saveProgress(ctx, f)
 	case f.damages > 0:
@@ -195,10 +195,17 @@ func (r *fileReceiver) release(ctx context.Context, f *fileInHand) {
 }
 
 // afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it is gone. A damaged
-// file is never deleted.
+// file is never deleted. Nor is one that another program has replaced or added to: the error is
+// ErrChanged, and the new content is read.
 func (r *fileReceiver) afterRead(f *fileInHand) error {
+	if r.config.AfterRead == afterReadKeep {
+		return nil
+	}
+	if err := f.CheckPath(); err != nil {
+		return err
+	}
 	switch {
-	case f.damages > 0 && r.config.AfterRead != afterReadKeep && r.config.Rejected.Directory != "":
+	case f.damages > 0 && r.config.Rejected.Directory != "":
 		to, err := move(f.File, r.config.Rejected.Directory)
 		if errors.Is(err, filewatch.ErrRemoved) {
 			r.logger.Error("Moved damaged file", zap.String("path", f.Path), zap.String("to", to), zap.Int("damaged_places", f.damages))
@@ -210,11 +217,10 @@ func (r *fileReceiver) afterRead(f *fileInHand) error {
 		}
 		_ = os.Remove(f.Path + segment.IndexSuffix) // it may have none
 		return filewatch.ErrRemoved
-	case r.config.AfterRead == afterReadMove:
+	default:
 		_, err := move(f.File, r.config.MoveTo)
 		return err
 	}
-	return nil
 }
 
 // move moves a file and its index below a directory, never over another file. The error is

@@ -6,6 +6,7 @@ package profilesfilereceiver
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -422,14 +423,63 @@ func TestShutdownBeforeStart(t *testing.T) {
 	require.NoError(t, r.Shutdown(t.Context()))
 }
 
+// A file that another program replaced, or added to, while its records were sent is not deleted or
+// moved before the new content was sent.
+func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
+	for _, after := range []string{"after_read: delete", "after_read: move\nmove_to: %q"} {
+		for what, change := range map[string]func(path string){
+			"replaced": func(path string) {
+				write(t, path+".tmp", prefixed(message(t, 2)))
+				require.NoError(t, os.Rename(path+".tmp", path))
+			},
+			"added to": func(path string) { write(t, path, prefixed(message(t, 1), message(t, 2))) },
+		} {
+			dir := t.TempDir()
+			path, done := filepath.Join(dir, "file"), t.TempDir()
+			write(t, path, prefixed(message(t, 1)))
+			if strings.Contains(after, "%q") {
+				after = fmt.Sprintf(after, done)
+			}
+			reached, changed := make(chan struct{}, 10), make(chan struct{})
+			var next next
+			next.answer = func(context.Context, pprofile.Profiles) error {
+				reached <- struct{}{}
+				<-changed
+				return nil
+			}
+			r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/*", after, t.TempDir()), &next, nil)
+			<-reached
+			change(path)
+			close(changed)
+			require.Eventually(t, func() bool { return next.got()[2] == 1 }, patience, time.Millisecond, what)
+			require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond, what)
+			require.NoError(t, r.Shutdown(t.Context()))
+			profiletest.Injected(t, "1 file "+what)
+		}
+	}
+}
+
+// What is stored of a large file stays small while one of its records waits, or cannot be read.
+func TestProgressStaysSmall(t *testing.T) {
+	p := progress{}
+	for n := range 100_000 {
+		if n != 1 && n != 10 {
+			p.add(n)
+		}
+	}
+	stored, err := json.Marshal(p)
+	require.NoError(t, err)
+	assert.Less(t, len(stored), 100)
+}
+
 func TestProgressOfRecords(t *testing.T) {
 	var p progress
 	for _, n := range []int{5, 2, 3, 2} {
 		p.add(n)
 	}
-	assert.Equal(t, progress{Beyond: []int{2, 3, 5}}, p)
+	assert.Equal(t, progress{Last: 5, Except: []int{1, 4}}, p)
 	p.add(1)
-	assert.Equal(t, progress{Through: 3, Beyond: []int{5}}, p)
+	assert.Equal(t, progress{Last: 5, Except: []int{4}}, p)
 	for n, want := range map[int]bool{1: true, 3: true, 4: false, 5: true, 6: false} {
 		assert.Equal(t, want, p.has(n), n)
 	}
