@@ -163,10 +163,11 @@ var usualTypes = map[string][2]string{
 
 // summarize describes profiles for the logs.
 func summarize(pd pprofile.Profiles, summaries []fileindex.Summary) segment.Summary {
-	logged := segment.Summary{Profiles: pd.ProfileCount(), Samples: pd.SampleCount()}
+	logged := segment.Summary{Samples: pd.SampleCount()}
 	for i := range summaries {
 		s := &summaries[i]
-		logged.Add(segment.Summary{Services: unlessEmpty(s.Service), ProfileTypes: unlessEmpty(s.Type), SampleTypes: unlessEmpty(s.SampleType)})
+		logged.Profiles += s.Profiles
+		logged.AddNames(s.Service, s.Type, s.SampleType)
 	}
 	return logged
 }

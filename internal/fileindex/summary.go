@@ -62,12 +62,12 @@ func (s *Summary) valid() bool {
 
 // AddSaturating returns a + b, or the nearest int64.
 func AddSaturating(a, b int64) int64 {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
+	sum := a + b
+	if (a^sum)&(b^sum) >= 0 {
 		return sum
 	}
+	if a < 0 {
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }

@@ -51,20 +51,30 @@ func ProfileType(scope pcommon.Map, types []Type) string {
 	if v, found := scope.Get(ProfileTypeAttribute); found {
 		return v.AsString()
 	}
-	for _, known := range []struct{ profileType, sampleType string }{
-		{"wall", "wall"},
-		{"cpu", "cpu"},
-		{"heap", "inuse_space"},
-		{"heap", "alloc_space"},
-		{"heap", "space"}, // of Node.js
-		{"goroutine", "goroutine"},
-		{"goroutine", "goroutines"},
-	} {
-		if slices.ContainsFunc(types, func(t Type) bool { return t.Type == known.sampleType }) {
+	return TypeOf(func(name string) bool {
+		return slices.ContainsFunc(types, func(t Type) bool { return t.Type == name })
+	})
+}
+
+// TypeOf returns the profile type that sample types tell beyond doubt, if any. has reports whether a sample
+// type is one of them.
+func TypeOf(has func(name string) bool) string {
+	for _, known := range knownTypes {
+		if has(known.sampleType) {
 			return known.profileType
 		}
 	}
 	return "" // also of mutex and block profiles, whose sample types are equal
+}
+
+var knownTypes = [...]struct{ profileType, sampleType string }{
+	{"wall", "wall"},
+	{"cpu", "cpu"},
+	{"heap", "inuse_space"},
+	{"heap", "alloc_space"},
+	{"heap", "space"}, // of Node.js
+	{"goroutine", "goroutine"},
+	{"goroutine", "goroutines"},
 }
 
 // Read returns the sample types of the pprof that Profiles with the types profiles are

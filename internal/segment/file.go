@@ -31,18 +31,29 @@ type Summary struct {
 func (s *Summary) Add(other Summary) {
 	s.Profiles += other.Profiles
 	s.Samples += other.Samples
-	s.Services = addNames(s.Services, other.Services)
-	s.ProfileTypes = addNames(s.ProfileTypes, other.ProfileTypes)
-	s.SampleTypes = addNames(s.SampleTypes, other.SampleTypes)
+	for _, name := range other.Services {
+		s.AddNames(name, "", "")
+	}
+	for _, name := range other.ProfileTypes {
+		s.AddNames("", name, "")
+	}
+	for _, name := range other.SampleTypes {
+		s.AddNames("", "", name)
+	}
 }
 
-func addNames(names, more []string) []string {
-	for _, name := range more {
-		if len(names) < maxSummaryNames && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+// AddNames adds those names that are not empty.
+func (s *Summary) AddNames(service, profileType, sampleType string) {
+	s.Services = addName(s.Services, service)
+	s.ProfileTypes = addName(s.ProfileTypes, profileType)
+	s.SampleTypes = addName(s.SampleTypes, sampleType)
+}
+
+func addName(names []string, name string) []string {
+	if name == "" || len(names) == maxSummaryNames || slices.Contains(names, name) {
+		return names
 	}
-	return names
+	return append(names, name)
 }
 
 // ClosedFile describes a file that has its final name.
