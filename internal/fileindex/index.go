@@ -36,21 +36,23 @@ type totals struct {
 // Parse decodes the index of a file of size bytes. The result may refer to data, and takes at most limit
 // bytes more, as does that of Records.
 func Parse(data []byte, size, limit int64) (*Index, error) {
-	var head struct {
-		Version  int
-		Size     int64
-		Checksum uint32
-	}
 	first, rest, _ := bytes.Cut(data, lineFeed)
-	if err := json.Unmarshal(first, &head); err != nil {
-		return nil, fmt.Errorf("first line: %w", err)
-	}
+	head := lineReader{rest: first}
+	head.text(`{"version":`)
+	version := head.integer()
+	head.text(`,"size":`)
+	ofSize := head.integer()
+	head.text(`,"checksum":`)
+	ofRest := head.natural()
+	head.text("}")
 	switch {
-	case head.Version != Version:
-		return nil, fmt.Errorf("version is %d: must be %d", head.Version, Version)
-	case head.Size != size:
-		return nil, fmt.Errorf("size is %d: must be that of the file, %d", head.Size, size)
-	case head.Checksum != checksum(rest):
+	case head.failed || len(head.rest) > 0:
+		return nil, errors.New("malformed first line")
+	case version != Version:
+		return nil, fmt.Errorf("version is %d: must be %d", version, Version)
+	case ofSize != size:
+		return nil, fmt.Errorf("size is %d: must be that of the file, %d", ofSize, size)
+	case ofRest != uint64(checksum(rest)):
 		return nil, errors.New("wrong checksum")
 	}
 	// Each Summary has a bracket of its own.
@@ -58,19 +60,38 @@ func Parse(data []byte, size, limit int64) (*Index, error) {
 		return nil, fmt.Errorf("%d summaries take more memory than the limit of %d bytes", n, limit)
 	}
 	second, lines, _ := bytes.Cut(rest, lineFeed)
-	var t totals
-	if err := json.Unmarshal(second, &t); err != nil {
+	series, err := parseTotals(second)
+	if err != nil {
 		return nil, fmt.Errorf("second line: %w", err)
 	}
-	if len(t.Series) == 0 {
+	if len(series) == 0 {
 		return nil, errors.New("second line: no series")
 	}
-	for i := range t.Series {
-		if !t.Series[i].valid() {
+	for i := range series {
+		if !series[i].valid() {
 			return nil, fmt.Errorf("series[%d] is not possible", i)
 		}
 	}
-	return &Index{Totals: t.Series, size: size, lines: lines}, nil
+	return &Index{Totals: series, size: size, lines: lines}, nil
+}
+
+// parseTotals reads the second line, and leaves it to encoding/json if a string has an escape sequence.
+func parseTotals(line []byte) ([]Summary, error) {
+	if bytes.IndexByte(line, '\\') >= 0 {
+		var t totals
+		err := json.Unmarshal(line, &t)
+		return t.Series, err
+	}
+	l := lineReader{rest: line}
+	l.text(`{"series":[`)
+	series := make([]Summary, 0, bytes.Count(line, []byte("{")))
+	for l.more() {
+		series = append(series, l.total())
+	}
+	if l.failed {
+		return nil, errors.New("malformed")
+	}
+	return series, nil
 }
 
 var lineFeed = []byte("\n")
@@ -93,6 +114,7 @@ func (x *Index) Records() ([]Record, error) {
 		for l.more() {
 			entries = append(entries, l.entry())
 		}
+		l.text("\n")
 		if l.failed {
 			return nil, fmt.Errorf("malformed line of the record at byte %d", end)
 		}
@@ -132,7 +154,7 @@ func (x *Index) record(place recordPlace, entries []entry) Record {
 	return r
 }
 
-// lineReader reads the line of a record as Encode writes it: encoding/json takes ten times as long.
+// lineReader reads a line as Encode writes it: encoding/json takes ten times as long.
 type lineReader struct {
 	rest    []byte
 	entries int
@@ -151,7 +173,7 @@ func (l *lineReader) record() recordPlace {
 // more reports whether there is another entry, and skips what is before it.
 func (l *lineReader) more() bool {
 	if l.failed || bytes.HasPrefix(l.rest, []byte("]")) {
-		l.text("]}\n")
+		l.text("]}")
 		return false
 	}
 	if l.entries++; l.entries > 1 {
@@ -175,12 +197,68 @@ func (l *lineReader) entry() entry {
 	return e
 }
 
-func (l *lineReader) text(want string) {
-	if len(l.rest) < len(want) || string(l.rest[:len(want)]) != want {
-		l.failed = true
-		return
+// total reads a Summary, whose names are in the order of its fields. Those of zero values may be absent.
+func (l *lineReader) total() Summary {
+	var s Summary
+	l.text("{")
+	for _, field := range []struct {
+		name string
+		to   *string
+	}{{`"service":"`, &s.Service}, {`"type":"`, &s.Type}, {`"sample_type":"`, &s.SampleType}, {`"unit":"`, &s.Unit}} {
+		if l.optional(field.name) {
+			*field.to = l.quoted()
+			l.text(",")
+		}
 	}
-	l.rest = l.rest[len(want):]
+	if l.optional(`"snapshot":`) {
+		s.Snapshot = l.natural()
+		l.text(",")
+	}
+	s.Timestamps = l.optional(`"timestamps":true,`)
+	for _, field := range []struct {
+		name string
+		to   *uint64
+	}{{`"start":`, &s.Start}, {`"latest":`, &s.Latest}, {`"end":`, &s.End}} {
+		if l.optional(field.name) {
+			*field.to = l.natural()
+			l.text(",")
+		}
+	}
+	l.text(`"profiles":`)
+	s.Profiles = int(l.integer())
+	l.text(`,"samples":`)
+	s.Samples = int(l.integer())
+	l.text(`,"sum":`)
+	s.Sum = l.integer()
+	l.text("}")
+	return s
+}
+
+// quoted reads the rest of a string without escape sequences.
+func (l *lineReader) quoted() string {
+	end := bytes.IndexByte(l.rest, '"')
+	if end < 0 {
+		l.failed = true
+		return ""
+	}
+	text := string(l.rest[:end])
+	l.rest = l.rest[end+1:]
+	return text
+}
+
+// optional reads text if it is next.
+func (l *lineReader) optional(text string) bool {
+	if len(l.rest) < len(text) || string(l.rest[:len(text)]) != text {
+		return false
+	}
+	l.rest = l.rest[len(text):]
+	return true
+}
+
+func (l *lineReader) text(want string) {
+	if !l.optional(want) {
+		l.failed = true
+	}
 }
 
 // natural reads a number without sign.
