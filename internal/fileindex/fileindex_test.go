@@ -5,6 +5,7 @@ package fileindex
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -238,4 +239,27 @@ func BenchmarkParse(b *testing.B) {
 	})
 	require.NoError(b, err)
 	b.ReportMetric(float64(len(data)), "bytes")
+}
+
+// A line without escape sequences is read by hand.
+func TestTotalsAreReadAsJSONSays(t *testing.T) {
+	full := heap(5, -3)
+	full.Key = Key{Service: "Größe {[,]}", Type: "heap", SampleType: "inuse_space", Unit: "bytes", Snapshot: math.MaxUint64}
+	for _, want := range [][]Summary{
+		{{Profiles: 1}},
+		{full, cpu(0, math.MinInt64), cpu(math.MaxUint64-10, math.MaxInt64), {Key: Key{Unit: "x"}, Latest: 1, End: 2, Profiles: 1, Samples: 2}},
+	} {
+		line, err := json.Marshal(totals{want})
+		require.NoError(t, err)
+		require.NotContains(t, string(line), `\`)
+		got, err := parseTotals(line)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+		for n := range line {
+			_, err := parseTotals(line[:n])
+			require.Error(t, err, "%d bytes", n)
+		}
+		_, err = parseTotals(append(line, 'x'))
+		require.Error(t, err)
+	}
 }

@@ -88,7 +88,7 @@ func parseTotals(line []byte) ([]Summary, error) {
 	for l.more() {
 		series = append(series, l.total())
 	}
-	if l.failed {
+	if l.failed || len(l.rest) > 0 {
 		return nil, errors.New("malformed")
 	}
 	return series, nil
