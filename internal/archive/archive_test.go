@@ -135,6 +135,7 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 		"pprof, zstd":  profiletest.Zstd(t, pprofData(t)),
 		"folded":       []byte("\nmain;a 1\nmain;b 2\n"),
 		"legacy pprof": []byte(legacy),
+		"text of Go":   []byte("goroutine profile: total 7\n7 @ 0x401000 0x402000\n"),
 		"JFR":          recording(),
 		"JFR, gzipped": profiletest.Gzip(t, recording()),
 	} {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
@@ -96,36 +95,30 @@ func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
 	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
 }
 
-// decodeJFR stops before the result takes too much memory.
 func (r *Record) decodeJFR() (pprofile.Profiles, error) {
 	u := &jfrtranslator.Unmarshaler{Limits: jfrtranslator.Limits{ChunkSize: int(r.options.maxRecord())}}
-	pd, _, err := u.UnmarshalReport(r.Data, func(bytes int64) error {
-		if limit := r.options.maxDecoded(); bytes > limit {
-			return fmt.Errorf("the recording takes about %s of memory or more, the limit is %s: raise the memory limit, which is %s",
-				mebibytes(bytes), mebibytes(limit), mebibytes(r.options.MaxMemory))
-		}
-		return nil
-	})
+	pd, _, err := u.UnmarshalReport(r.Data, r.reserve)
 	return pd, err
 }
 
-// legacyShare is what part of a record's size a profile in a format from before protobuf may have:
-// google/pprof reads these, and takes more memory.
-const legacyShare = 16
+// reserve ends a translation before it takes too much memory.
+func (r *Record) reserve(bytes int64) error {
+	if limit := r.options.maxDecoded(); bytes > limit {
+		return fmt.Errorf("the profile takes about %s of memory or more, the limit is %s: raise the memory limit, which is %s",
+			mebibytes(bytes), mebibytes(limit), mebibytes(r.options.MaxMemory))
+	}
+	return nil
+}
 
 func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
-	if limit := r.options.maxRecord() / legacyShare; int64(len(r.Data)) > limit {
-		return pprofile.Profiles{}, fmt.Errorf("is text of more than %s: must be OTLP, pprof, JFR or folded stacks", mebibytes(limit))
-	}
-	p, err := profile.ParseData(r.Data)
-	if err != nil {
+	if !pproftranslator.IsLegacy(r.Data) {
 		return pprofile.Profiles{}, unknown(r.Data)
 	}
-	var message bytes.Buffer
-	if err := p.WriteUncompressed(&message); err != nil {
+	message, err := pproftranslator.ConvertLegacy(r.Data, r.reserve)
+	if err != nil {
 		return pprofile.Profiles{}, err
 	}
-	return r.decodePprof(message.Bytes())
+	return r.decodePprof(message)
 }
 
 // DecodedSize estimates the memory that the decoded record takes, before it is decoded. Of

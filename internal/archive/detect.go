@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // Encoding is that of a record.
@@ -107,7 +108,7 @@ func layoutOf(head []byte, size int64) (layout, error) {
 		return prefixed, nil
 	case len(head) > bboltMagicAt && bytes.HasPrefix(head[bboltMagicAt:], bboltMagic):
 		return single, errors.New("is a database, such as the file_storage extension writes, not a profile")
-	case len(head) > 0 && !isText(bytes.ToValidUTF8(head, nil)) && !startsMessage(head) && !isCPUProfile(head):
+	case len(head) > 0 && !isText(bytes.ToValidUTF8(head, nil)) && !startsMessage(head) && !pproftranslator.IsLegacy(head):
 		return single, unknown(head)
 	}
 	return single, nil
@@ -117,13 +118,6 @@ func layoutOf(head []byte, size int64) (layout, error) {
 func startsMessage(data []byte) bool {
 	fields := wire.New(data)
 	return (fields.Next() || errors.Is(fields.Err, wire.ErrTruncated)) && fields.Field > 0
-}
-
-// isCPUProfile reports whether data starts as a CPU profile of gperftools: with the words 0, 3 and 0 of 8 or 4
-// bytes.
-func isCPUProfile(data []byte) bool {
-	return bytes.HasPrefix(data, []byte("\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00")) ||
-		bytes.HasPrefix(data, []byte("\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00"))
 }
 
 // isPrefixed reports whether content starts with a length and a record of contrib's file exporter or
@@ -156,6 +150,8 @@ func encodingOf(record []byte) (Encoding, error) {
 		return JFR, nil
 	case bytes.HasPrefix(trimmed, []byte("{")):
 		return OTLPJSON, nil
+	case pproftranslator.IsLegacy(record):
+		return legacyPprof, nil
 	case isText(record):
 		if isFolded(trimmed) {
 			return Folded, nil
@@ -167,8 +163,6 @@ func encodingOf(record []byte) (Encoding, error) {
 		otlp = otlp && fields.Type == wire.BytesType && (fields.Field == 1 || fields.Field == 2)
 	}
 	switch {
-	case isCPUProfile(record):
-		return legacyPprof, nil
 	case fields.Err != nil:
 		return "", unknown(record)
 	case otlp:

@@ -37,7 +37,7 @@ const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{
 	"translator/pproftranslator", "receiver/pprofreceiver", "internal/profiletest",
-	"internal/archive", "internal/query", "internal/webui", "extension/profilesviewextension", "cmd/otelprof",
+	"internal/query", "internal/webui", "extension/profilesviewextension", "cmd/otelprof",
 }
 
 func TestImportsRunOneWay(t *testing.T) {

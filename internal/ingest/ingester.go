@@ -83,6 +83,7 @@ type Settings struct {
 	ScopeName   string                    // of the scopes that it writes, and their version
 	Version     string
 	Unmarshaler *pproftranslator.Unmarshaler
+	Legacy      bool // read pprofs in formats from before protobuf
 	JFR         *JFR // nil rejects recordings
 	Metrics     Metrics
 }
@@ -349,7 +350,7 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 	case jfrtranslator.IsRecording(p.Data):
 		err = in.translateJFR(t, &p, limit, decompressed, reserve)
 	default:
-		t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(p.Data, func(bytes int64) error { return reserve(decompressed + bytes) })
+		err = in.translatePprof(t, p.Data, decompressed, reserve)
 	}
 	if err != nil {
 		return t, err
@@ -364,6 +365,22 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 		return t, err
 	}
 	return t, reserve(int64(t.report.Bytes))
+}
+
+// translatePprof translates a pprof. The reservation holds reserved bytes already.
+func (in *Ingester) translatePprof(t *Prepared, data []byte, reserved int64, reserve func(bytes int64) error) (err error) {
+	more := func(bytes int64) error { return reserve(reserved + bytes) }
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(data, more)
+	if err == nil || !in.settings.Legacy || !pproftranslator.IsLegacy(data) {
+		return err
+	}
+	message, err := pproftranslator.ConvertLegacy(data, more)
+	if err != nil {
+		return err
+	}
+	reserved += int64(cap(message))
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(message, more)
+	return err
 }
 
 // describe writes the sender's information to resources, scopes and Profiles.

@@ -14,6 +14,9 @@ import (
 // errLegacy is that of profiles in the formats from before protobuf.
 var errLegacy = errors.New("looks like a profile in a format from before protobuf, such as gperftools'; convert it with `otelprof convert --to pprof` or `go tool pprof -proto`")
 
+// errDebugText is that of profiles that net/http/pprof serves as text, which is in such a format.
+var errDebugText = errors.New("looks like text, as net/http/pprof serves it with ?debug=1; want the same without debug, or convert this with `otelprof convert --to pprof` or `go tool pprof -proto`")
+
 // lookalikes is what people send instead of a pprof, by how it starts. The first match counts.
 var lookalikes = []struct {
 	start *regexp.Regexp
@@ -21,10 +24,11 @@ var lookalikes = []struct {
 }{
 	{regexp.MustCompile(`^go 1\.\d+ trace\x00`), errors.New("looks like an execution trace of Go, as /debug/pprof/trace serves it; want a profile, such as that of /debug/pprof/profile")},
 	{regexp.MustCompile(`^goroutine \d+ `), errors.New("looks like a list of goroutines, as net/http/pprof serves it with ?debug=2; want the same without debug")},
-	{regexp.MustCompile(`^(heap profile: .*@ heap/|[\w/.-]+ profile: total |--- (mutex|contention):)`),
-		errors.New("looks like text, as net/http/pprof serves it with ?debug=1; want the same without debug, or convert this with `otelprof convert --to pprof` or `go tool pprof -proto`")},
-	{regexp.MustCompile(`^(heap profile:|heapz?_v2/|growthz|fragmentationz|--- \w+ |%warn)`), errLegacy},
-	{regexp.MustCompile(`^(\x00{8}\x03|\x00{4}\x03\x00{4})`), errLegacy}, // CPU: words of 64 bits, or of 32
+	{regexp.MustCompile(`^(heap profile: .*@ heap/|[\w/.-]+ profile: total |--- (mutex|contention):)`), errDebugText},
+	{regexp.MustCompile(`^heap_v2/`), errors.New("looks like a heap profile of jemalloc, in a format from before protobuf that pprof does not read; make folded stacks of it with `jeprof --collapsed`")},
+	{regexp.MustCompile(`^(heap profile:|heapz_v2/|growthz|fragmentationz|--- \w+ |%warn)`), errLegacy},
+	// CPU, also of Java: words of 32 bits in both orders of bytes, or of 64 bits.
+	{regexp.MustCompile(`^\x00{4}(\x03\x00{3}[\x00\x01]\x00{3}|\x00{3}\x03\x00{3}[\x00\x01]|\x00{4}(\x03\x00{7}|\x00{7}\x03))`), errLegacy},
 	{regexp.MustCompile(`(?i)^\s*<(!doctype|html|head|body|\?xml)`), errors.New("looks like a page in HTML; want a pprof profile, such as that of /debug/pprof/heap")},
 	{regexp.MustCompile(`(?i)^--.+\r?\ncontent-`), errors.New("looks like a form, as `curl -F` sends it; want the profile itself, as `curl --data-binary @FILE` sends it")},
 	{regexp.MustCompile(`^\s*(\{\s*["}]|\[)`), errors.New("looks like JSON; want a pprof profile, which is protobuf")},
@@ -36,13 +40,20 @@ const maxStart = 512
 // notPprof says what malformed data is instead of a pprof, or returns nil.
 func notPprof(data []byte) error {
 	start := data[:min(len(data), maxStart)]
-	for _, lookalike := range lookalikes {
-		if lookalike.start.Match(start) {
-			return lookalike.err
-		}
+	if err := lookalike(start); err != nil {
+		return err
 	}
 	if isText(start) {
 		return errors.New("looks like text; want a pprof profile, which is protobuf")
+	}
+	return nil
+}
+
+func lookalike(start []byte) error {
+	for _, known := range lookalikes {
+		if known.start.Match(start) {
+			return known.err
+		}
 	}
 	return nil
 }

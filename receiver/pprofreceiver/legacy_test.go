@@ -1,0 +1,64 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [3: 8192] @ 0x401000 0x402000\n"
+
+func requireFileHolds(t *testing.T, content []byte) {
+	t.Helper()
+	directory := t.TempDir()
+	writeFile(t, filepath.Join(directory, "a.prof"), content, time.Now().Add(-time.Hour))
+	next := newSink(t)
+	startTestReceiver(t, "file: {include: ['"+directory+"/*.prof'], poll_interval: 10ms}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, 10*time.Second, 10*time.Millisecond)
+	want, err := profile.ParseData(content)
+	require.NoError(t, err)
+	assertHolds(t, want, next.only())
+}
+
+func TestFilesFromBeforeProtobuf(t *testing.T) {
+	requireFileHolds(t, []byte(legacyHeap))
+	requireFileHolds(t, profiletest.Gzip(t, []byte(legacyHeap)))
+}
+
+func TestFilesFromBeforeProtobufOfTheCorpus(t *testing.T) {
+	for _, file := range profiletest.Corpus(t) {
+		if file.Legacy != nil {
+			t.Run(file.Name, func(t *testing.T) { requireFileHolds(t, file.Legacy) })
+		}
+	}
+}
+
+func TestFilesFromBeforeProtobufHaveALimitOfTheirOwn(t *testing.T) {
+	directory := t.TempDir()
+	large := legacyHeap + strings.Repeat("#", pproftranslator.MaxLegacySize)
+	writeFile(t, filepath.Join(directory, "a.prof"), []byte(large), time.Now().Add(-time.Hour))
+	b := startTestReceiver(t, "file: {include: ['"+directory+"/*.prof'], poll_interval: 10ms}", consumertest.NewNop())
+	require.Eventually(t, func() bool { return len(b.counts("otelcol_receiver_pprof_files", "outcome")) > 0 }, 10*time.Second, 10*time.Millisecond)
+	assert.Equal(t, map[string]int64{"too_large": 1}, b.counts("otelcol_receiver_pprof_files", "outcome"))
+	assert.Zero(t, b.inFlight.InUse())
+}
+
+func TestServerRejectsProfilesFromBeforeProtobuf(t *testing.T) {
+	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
+	got := b.push("", []byte(legacyHeap))
+	assert.Equal(t, http.StatusBadRequest, got.status)
+	assert.Contains(t, got.body, "convert it with `otelprof convert")
+}

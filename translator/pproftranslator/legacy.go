@@ -1,0 +1,47 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pproftranslator
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/google/pprof/profile"
+)
+
+// MaxLegacySize is the largest profile that ConvertLegacy reads, in bytes.
+const MaxLegacySize = 8 << 20
+
+// legacyWork is about how many bytes google/pprof takes for each byte of a profile in a format from
+// before protobuf, if each is of another location.
+const legacyWork = 64
+
+// IsLegacy reports whether data starts like a profile in a format from before protobuf: those of
+// gperftools, tcmalloc and jemalloc, Java's, or the text of net/http/pprof.
+func IsLegacy(data []byte) bool {
+	err := lookalike(data[:min(len(data), maxStart)])
+	return errors.Is(err, errLegacy) || errors.Is(err, errDebugText)
+}
+
+// ConvertLegacy returns a profile in a format from before protobuf as a message. It calls reserve with
+// the bytes of memory that this takes, except for those of data, before it takes them, and with those
+// of the message at the end.
+func ConvertLegacy(data []byte, reserve func(bytes int64) error) ([]byte, error) {
+	if len(data) > MaxLegacySize {
+		return nil, &LimitError{What: "size in bytes of a profile in a format from before protobuf", Limit: MaxLegacySize, Got: int64(len(data))}
+	}
+	if err := reserve(legacyWork * int64(len(data))); err != nil {
+		return nil, err
+	}
+	p, err := profile.ParseData(data)
+	if err != nil {
+		return nil, fmt.Errorf("pprof from before protobuf: %w", err)
+	}
+	var message bytes.Buffer
+	if err := WritePprof(&message, p); err != nil {
+		return nil, err
+	}
+	return message.Bytes(), reserve(int64(message.Cap()))
+}
