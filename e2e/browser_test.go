@@ -288,7 +288,10 @@ func TestNewcomersWalkInABrowser_V3(t *testing.T) {
 	long := strings.Repeat("long", 1250)
 	for _, service := range []string{"checkout", malformedName, long} {
 		for _, start := range []time.Time{now.Add(-24 * time.Hour), now.Add(-20 * time.Second)} {
-			seconds := int64(1 + 2*(start.Unix()/int64(now.Add(-time.Hour).Unix())))
+			seconds := int64(1)
+			if start.After(now.Add(-time.Hour)) {
+				seconds = 3
+			}
 			query := url.Values{"service.name": {service}, "profile_type": {"cpu"}}
 			body := browsedProfile(t, start, seconds, "main.handle", malformedName, "main.encode")
 			if answer := c.do(t, http.MethodPost, query, body); answer.status != http.StatusNoContent {

@@ -294,7 +294,7 @@ func TestConfigsAreValid(t *testing.T) {
 // TestSharesOfMemoryLeaveRoom adds up what a configuration may hold by its shares of the memory limit.
 // A window needs half of its share again while it is exported.
 func TestSharesOfMemoryLeaveRoom(t *testing.T) {
-	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit): (.*?)( #.*)?$`)
+	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit|max_memory): (.*?)( #.*)?$`)
 	for config := range quick {
 		text, err := os.ReadFile(filepath.Join(configs, config))
 		if err != nil {
