@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-// Attributes of samples. Ids of spans without the id of a trace have the names that the
+// Attributes of samples. IDs of spans without the id of a trace have the names that the
 // labels of Pyroscope's and Datadog's libraries for other languages have.
 const (
 	attributeThreadName    = "thread.name"
@@ -45,7 +45,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 		key.traceHi, key.traceLo = n[slotTraceHi], n[slotTraceLo]
 	} else if !e.extended {
 		// Most samples have a thread and a state alone, of which there are few.
-		at := int(key.thread+1)*(len(d.Pools[poolState].Ids)+1) + int(key.state+1)
+		at := int(key.thread+1)*(len(d.Pools[poolState].IDs)+1) + int(key.state+1)
 		if at < len(d.plainSets) {
 			if d.plainSets[at] == 0 {
 				v, err := d.attributeSet(&key)
@@ -80,7 +80,7 @@ const maxPlainSets = 1 << 14
 // resetSets prepares the sets of a chunk.
 func (d *decoder) resetSets() (err error) {
 	clear(d.sets)
-	n := min(maxPlainSets, (len(d.Pools[poolThread].Ids)+1)*(len(d.Pools[poolState].Ids)+1))
+	n := min(maxPlainSets, (len(d.Pools[poolThread].IDs)+1)*(len(d.Pools[poolState].IDs)+1))
 	d.plainSets, err = jfr.Zeroed(&d.Memory, d.plainSets, n)
 	return err
 }
@@ -105,7 +105,7 @@ func (d *decoder) attributeSet(k *setKey) (v setValue, err error) {
 		return v, err
 	}
 	if k.state >= 0 {
-		state, err := d.Symbol(poolState, d.Pools[poolState].Ids[k.state])
+		state, err := d.Symbol(poolState, d.Pools[poolState].IDs[k.state])
 		if err != nil {
 			return v, err
 		}

@@ -296,10 +296,10 @@ const eventStateSize = 512
 // readStates notes which states of threads are STATE_DEFAULT.
 func (d *decoder) readStates() (err error) {
 	p := &d.Pools[poolState]
-	if d.isDefault, err = jfr.Room(&d.Memory, d.isDefault[:0], len(p.Ids)); err != nil {
+	if d.isDefault, err = jfr.Room(&d.Memory, d.isDefault[:0], len(p.IDs)); err != nil {
 		return err
 	}
-	for _, id := range p.Ids {
+	for _, id := range p.IDs {
 		text, err := d.Symbol(poolState, id)
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@
 // Datadog's library.
 //
 // A recording is a sequence of chunks. A chunk has events, metadata that describes the
-// fields of each type of event and constant, and constant pools that events refer to. Ids are
+// fields of each type of event and constant, and constant pools that events refer to. IDs are
 // valid in their chunk only. The package reads fields as the metadata of their chunk
 // orders them, never by a fixed layout. Events that are not samples are counted.
 //

@@ -134,7 +134,7 @@ func (d *decoder) frameKind(id uint64) frameKind {
 // readFrameTypes sets the values of the pool of frame types to their kinds.
 func (d *decoder) readFrameTypes() error {
 	p := &d.Pools[poolFrameType]
-	for i, id := range p.Ids {
+	for i, id := range p.IDs {
 		text, err := d.Symbol(poolFrameType, id)
 		if err != nil {
 			return err

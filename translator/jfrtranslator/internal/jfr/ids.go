@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 )
 
-// IDTable finds positions by id. Ids usually are small and dense, and an array is faster than
+// IDTable finds positions by id. IDs usually are small and dense, and an array is faster than
 // anything else. The others are found by a hash, several times as fast as in a map.
 type IDTable struct {
 	ids    []uint64 // of the owner, by position

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// Memory accounts for what a translation takes: the decoder as it grows, and the result.
+// Memory accounts for what a translation takes: its own memory as it grows, and the result.
 type Memory struct {
 	Reserve  func(bytes int64) error // may be nil
-	Used     int                     // bytes that the decoder has taken, beyond kept
-	Kept     int                     // bytes that it has kept from earlier recordings
+	Used     int                     // bytes taken for this recording, beyond Kept
+	Kept     int                     // bytes kept from earlier recordings
 	Tables   int                     // bytes of the tables of the dictionary
 	Result   int                     // bytes of the result so far
 	reserved int
@@ -21,7 +21,7 @@ type Memory struct {
 // MinStep is the least by which a reservation grows, in bytes.
 const MinStep = 64 << 10
 
-// Take accounts for bytes that the decoder takes next.
+// Take accounts for bytes that are taken next.
 func (m *Memory) Take(bytes int) error {
 	m.Used += bytes
 	return m.Update()

@@ -23,7 +23,7 @@ type Metadata struct {
 // Class is a type.
 type Class struct {
 	Name        []byte
-	first, stop int32 // its fields in metadata.fields
+	first, stop int32 // its fields in Metadata.fields
 	Simple      bool  // a value is shown as that of its only field
 	// varints is the number of integers that a value consists of, or -1 if it also has
 	// other fields.
@@ -65,7 +65,7 @@ var primitives = map[string]Kind{
 type Field struct {
 	Name     []byte
 	typeID   uint64
-	Class    int32 // its type, in metadata.classes, or -1
+	Class    int32 // its type, in Metadata.Classes, or -1
 	Kind     Kind
 	Array    bool
 	Constant bool // an id, of a constant in the pool of its class
@@ -105,7 +105,7 @@ type annotation struct {
 const (
 	maxElementDepth = 32 // of the metadata
 	maxValueDepth   = 16 // of values inside values
-	// maxVarints bounds class.varints.
+	// maxVarints bounds Class.varints.
 	maxVarints = 1 << 16
 )
 

@@ -11,7 +11,7 @@ import (
 // Pool has the constants of a type in a chunk: by position their id and where they are.
 type Pool struct {
 	Class   *Class
-	Ids     []uint64
+	IDs     []uint64
 	Offsets []uint32
 	Index   IDTable
 	// Values are of the user of this package, by position, and 0 at first.
@@ -29,7 +29,7 @@ func (r *Recording) AddPool(c *Class) {
 		r.Pools = append(r.Pools, Pool{})
 	}
 	p := &r.Pools[len(r.Pools)-1]
-	p.Class, p.Ids, p.Offsets, p.Values = c, p.Ids[:0], p.Offsets[:0], p.Values[:0]
+	p.Class, p.IDs, p.Offsets, p.Values = c, p.IDs[:0], p.Offsets[:0], p.Values[:0]
 	if c != nil {
 		c.Pool = int32(len(r.Pools))
 	}
@@ -57,11 +57,11 @@ func (r *Recording) ReadPools(do func(typeID uint64, at int) error) error {
 	}
 	for i := range r.Pools {
 		p := &r.Pools[i]
-		if err := p.Index.build(&r.Memory, p.Ids); err != nil {
+		if err := p.Index.build(&r.Memory, p.IDs); err != nil {
 			return err
 		}
 		var err error
-		if p.Values, err = Zeroed(&r.Memory, p.Values, len(p.Ids)); err != nil {
+		if p.Values, err = Zeroed(&r.Memory, p.Values, len(p.IDs)); err != nil {
 			return err
 		}
 	}
@@ -105,15 +105,15 @@ func (r *Recording) readConstants(c *Cursor, of *Class) (err error) {
 	for n := c.Count(); n > 0 && c.Failed == ""; n-- {
 		id := c.Varint()
 		if p != nil {
-			if len(p.Ids) == cap(p.Ids) {
-				if p.Ids, err = Room(&r.Memory, p.Ids, 1); err != nil {
+			if len(p.IDs) == cap(p.IDs) {
+				if p.IDs, err = Room(&r.Memory, p.IDs, 1); err != nil {
 					return err
 				}
-				if p.Offsets, err = Room(&r.Memory, p.Offsets, cap(p.Ids)-len(p.Offsets)); err != nil {
+				if p.Offsets, err = Room(&r.Memory, p.Offsets, cap(p.IDs)-len(p.Offsets)); err != nil {
 					return err
 				}
 			}
-			p.Ids, p.Offsets = append(p.Ids, id), append(p.Offsets, uint32(c.At))
+			p.IDs, p.Offsets = append(p.IDs, id), append(p.Offsets, uint32(c.At))
 		}
 		r.Meta.skipValue(c, of, 0)
 	}
