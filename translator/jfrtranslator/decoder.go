@@ -31,6 +31,7 @@ type decoder struct {
 	sampleBytes int // of the result
 
 	// Of the chunk.
+	events     []event  // that are read
 	bound      []*event // by position of the class; nil if it is not read
 	async      bool     // it is async-profiler's
 	datadog    bool     // it is that of Datadog's library
@@ -150,7 +151,8 @@ func (d *decoder) finish() error {
 func (d *decoder) release() {
 	d.tables.Release()
 	d.Recording.Release()
-	d.options, d.labels, d.bound = Unmarshaler{}, labels{}, jfr.Cleared(d.bound)
+	d.options, d.labels = Unmarshaler{}, labels{}
+	d.events, d.bound = jfr.Cleared(d.events), jfr.Cleared(d.bound)
 	if d.Memory.Kept+d.Memory.Used+d.tables.Retained() <= maxPooled {
 		decoders.Put(d)
 	}
@@ -271,6 +273,15 @@ func (d *decoder) bindEvents() (err error) {
 	if d.bound, err = jfr.Zeroed(&d.Memory, d.bound, len(m.Classes)); err != nil {
 		return err
 	}
+	known := 0
+	for i := range m.Classes {
+		if eventKinds[string(m.Classes[i].Name)] != noKind {
+			known++
+		}
+	}
+	if d.events, err = jfr.Room(&d.Memory, d.events[:0], known); err != nil {
+		return err
+	}
 	for i := range m.Classes {
 		c := &m.Classes[i]
 		kind := eventKinds[string(c.Name)]
@@ -280,18 +291,12 @@ func (d *decoder) bindEvents() (err error) {
 		if d.async && string(c.Name) == "jdk.ExecutionSample" {
 			kind = asyncExecution
 		}
-		if err := d.Memory.Take(eventStateSize); err != nil {
-			return err
-		}
-		e := &event{kind: kind, class: c, datadog: bytes.HasPrefix(c.Name, []byte("datadog.")), replaced: replacedBy[kind]}
-		d.bindEvent(e)
-		d.bound[i] = e
+		d.events = append(d.events, event{kind: kind, class: c, datadog: bytes.HasPrefix(c.Name, []byte("datadog.")), replaced: replacedBy[kind]})
+		d.bound[i] = &d.events[len(d.events)-1] // which does not move: there is room for all
+		d.bindEvent(d.bound[i])
 	}
 	return nil
 }
-
-// eventStateSize is about what an event takes, in bytes.
-const eventStateSize = 512
 
 // readStates notes which states of threads are STATE_DEFAULT.
 func (d *decoder) readStates() (err error) {
