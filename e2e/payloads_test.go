@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -66,11 +68,20 @@ func profileSelf() (map[string][]byte, error) {
 
 	out := map[string][]byte{}
 	var cpu bytes.Buffer
-	if err := pprof.StartCPUProfile(&cpu); err != nil {
-		return nil, fmt.Errorf("cpu profile: %w", err)
+	var kept [][]byte
+	for sampled := false; !sampled; { // on a busy machine a CPU profile can have no samples
+		cpu.Reset()
+		if err := pprof.StartCPUProfile(&cpu); err != nil {
+			return nil, fmt.Errorf("cpu profile: %w", err)
+		}
+		kept = work(300 * time.Millisecond)
+		pprof.StopCPUProfile()
+		p, err := profile.ParseData(cpu.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("cpu profile: %w", err)
+		}
+		sampled = len(p.Sample) > 0
 	}
-	kept := work(300 * time.Millisecond)
-	pprof.StopCPUProfile()
 	out["cpu"] = cpu.Bytes()
 
 	runtime.GC()

@@ -159,7 +159,15 @@ func (f *findings) summarize() error {
 	if f.Translated > 0 {
 		translated = fmt.Sprintf(", %d of them as translated to OTLP,", f.Translated)
 	}
-	_, err := fmt.Fprintf(f.to, "Checked %d records in %d files%s against %s: %d violations, %d warnings\n",
-		f.Records, f.Files, translated, f.Format, total["violation"], total["warning"])
+	_, err := fmt.Fprintf(f.to, "Checked %s in %s%s against %s: %s, %s\n", plural(f.Records, "record"),
+		plural(f.Files, "file"), translated, f.Format, plural(total["violation"], "violation"), plural(total["warning"], "warning"))
 	return err
+}
+
+// plural returns a number with a noun: "1 file", "2 files".
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

@@ -309,7 +309,7 @@ func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {
 	assert.Contains(t, stdout, path+": record 1: violation: index range: resource_profiles[0].scope_profiles[0].profiles[1].samples[0].stack_index is 99: must be an index of dictionary.stack_table")
 	assert.Regexp(t, `: warning: unreferenced: dictionary.string_table\[\d+\] is "nobody refers to it": must be`, stdout)
 	assert.Regexp(t, `(?m)^index range +violation +1$`, stdout)
-	assert.Contains(t, stdout, "Checked 1 records in 1 files against opentelemetry-proto v1.11.0")
+	assert.Contains(t, stdout, "Checked 1 record in 1 file against opentelemetry-proto v1.11.0")
 
 	code, stdout, _ = otelprof(t, "check", "--json", path)
 	assert.Equal(t, exitWrong, code)
@@ -331,7 +331,7 @@ func TestWarningsAloneAreNoError(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "payload.otlp.pb")
 	require.NoError(t, os.WriteFile(path, message, 0o600))
-	assert.Contains(t, succeed(t, "check", path), "0 violations, 1 warnings")
+	assert.Contains(t, succeed(t, "check", path), "0 violations, 1 warning\n")
 }
 
 func TestDamagedFilesAreNamedAndTheOthersShown_V1(t *testing.T) {

@@ -281,7 +281,7 @@ func TestPayloadsOfTheEBPFProfiler(t *testing.T) {
 		lines.Write(append(line, '\n'))
 	}
 	require.NoError(t, os.WriteFile(path, lines.Bytes(), 0o600))
-	assert.Contains(t, succeed(t, "check", path), fmt.Sprintf("Checked %d records in 1 files", len(payloads)))
+	assert.Contains(t, succeed(t, "check", path), fmt.Sprintf("Checked %s in 1 file against", plural(len(payloads), "record")))
 	samples := 0
 	for _, pd := range payloads {
 		samples += pd.SampleCount()

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
@@ -54,7 +55,7 @@ func (c *Config) Check(checks *strictconfig.Checks) {
 	checks.That(len(c.Include) > 0, "include", c.Include, example)
 	for _, glob := range c.Include {
 		checks.That(validGlob(glob), "include", glob, example)
-		checks.That(!hasTemporaryName(glob), "include", glob, "a glob of finished files: names that end in one of %q are skipped", temporarySuffixes)
+		checks.That(!hasSkippedName(glob), "include", glob, "a glob of finished files: names that end in one of %q are skipped", skippedSuffixes)
 	}
 	for _, glob := range c.Exclude {
 		checks.That(validGlob(glob), "exclude", glob, example)
@@ -66,12 +67,12 @@ func validGlob(glob string) bool {
 	return glob != "" && doublestar.ValidatePattern(filepath.ToSlash(glob))
 }
 
-// temporarySuffixes are of names that programs give to unfinished files. Hidden files
-// are skipped as well.
-var temporarySuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~"}
+// skippedSuffixes are of names that programs give to unfinished files, and of the indexes beside the files
+// of the profiles_file exporter. Hidden files are skipped as well.
+var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~", segment.IndexSuffix}
 
-func hasTemporaryName(path string) bool {
-	for _, suffix := range temporarySuffixes {
+func hasSkippedName(path string) bool {
+	for _, suffix := range skippedSuffixes {
 		if strings.HasSuffix(path, suffix) {
 			return true
 		}

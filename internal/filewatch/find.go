@@ -74,7 +74,7 @@ func (f *finder) findIn(g glob, seen map[string]bool, add func(*File)) error {
 	matches, err := g.list(root)
 	for _, relative := range matches {
 		path := filepath.Join(g.base, filepath.FromSlash(relative))
-		if seen[path] || hasTemporaryName(path) || f.excluded(path) {
+		if seen[path] || hasSkippedName(path) || f.excluded(path) {
 			continue
 		}
 		// Through root, so that no link leads out of it.

@@ -126,3 +126,12 @@ func TestStartAtEnd(t *testing.T) {
 		w.Done(t.Context(), handled[name], nil)
 	}
 }
+
+// TestIndexesAreSkipped: the profiles_file exporter leaves an index beside each file.
+func TestIndexesAreSkipped(t *testing.T) {
+	dir := t.TempDir()
+	_, _, poll := pendingWatcher(t, dir)
+	write(t, filepath.Join(dir, "a.otlp.pb"), "a")
+	write(t, filepath.Join(dir, "a.otlp.pb.index"), "{}")
+	assert.Equal(t, []string{"a.otlp.pb"}, poll())
+}

@@ -62,7 +62,7 @@ func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles)
 	// A reader takes up to three times the size of a record. Records in hand are counted in memory.
 	r.archive = archive.Options{MaxMemory: 4 * r.capacity, MaxRecord: int64(config.MaxInFlight) / 8}
 	watch := config.Watch
-	watch.Exclude = append(slices.Clone(watch.Exclude), "/**/*"+segment.IndexSuffix)
+	watch.Exclude = slices.Clone(watch.Exclude)
 	for _, directory := range []string{config.MoveTo, config.Rejected.Directory} {
 		if directory != "" {
 			watch.Exclude = append(watch.Exclude, escapeGlob.Replace(filepath.Clean(directory))+"/**")
