@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -41,7 +42,8 @@ type Payload struct {
 	ProfileType   string
 	ProfileTypeOf func(sampleTypes []string) string
 
-	Recording Recording // if Data is one
+	Recording Recording                     // if Data is one
+	Folded    *foldedtranslator.Unmarshaler // not nil if Data is folded stacks
 
 	Temporality       TemporalityFunc                     // nil if unknown
 	ScopeAttributes   map[string]string                   // in addition to those that Data yields
@@ -347,6 +349,8 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 		return t, err
 	case len(p.Data) == 0:
 		return t, errors.New("empty, want a pprof profile")
+	case p.Folded != nil:
+		err = translateFolded(t, &p, decompressed, reserve)
 	case jfrtranslator.IsRecording(p.Data):
 		err = in.translateJFR(t, &p, limit, decompressed, reserve)
 	default:

@@ -4,6 +4,7 @@
 package ingest
 
 import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -31,20 +32,24 @@ func setPeriodType(dictionary pprofile.ProfilesDictionary, profiles pprofile.Pro
 	for _, profile := range profiles.All() {
 		t := profile.PeriodType()
 		if names.At(int(t.TypeStrindex())) == "" && names.At(int(t.UnitStrindex())) == "" {
-			name, err := pprofile.SetString(names, known.name)
-			if err != nil {
+			if err := setValueType(names, t, known.name, known.unit); err != nil {
 				return err
 			}
-			unit, err := pprofile.SetString(names, known.unit)
-			if err != nil {
-				return err
-			}
-			t.SetTypeStrindex(name)
-			t.SetUnitStrindex(unit)
 		}
 		if profile.Period() == 0 && names.At(int(t.TypeStrindex())) == known.name {
 			profile.SetPeriod(1)
 		}
 	}
 	return nil
+}
+
+func setValueType(strings pcommon.StringSlice, t pprofile.ValueType, name, unit string) error {
+	i, err := pprofile.SetString(strings, name)
+	if err != nil {
+		return err
+	}
+	t.SetTypeStrindex(i)
+	i, err = pprofile.SetString(strings, unit)
+	t.SetUnitStrindex(i)
+	return err
 }

@@ -178,11 +178,14 @@ func TestIngestRejections(t *testing.T) {
 		name, query string
 		raw         []byte
 		parts       []formPart
+		headers     []string
 		status      int
 		says        string
 	}{
-		{name: "folded text", query: "name=app", raw: []byte("main;work 3\n"), status: 415, says: "folded text"},
-		{name: "folded text, said", query: "name=app&format=folded", raw: []byte("main;work 3\n"), status: 415, says: "folded text"},
+		{name: "folded stacks without a value", query: "name=app", raw: []byte("main;work\n"), status: 400, says: "line 1: \"main;work\": must be a stack"},
+		{name: "folded stacks that overflow", query: "name=app", raw: []byte("main 9223372036854775807\n"), status: 400, says: "line 1: value is 9223372036854775807"},
+		{name: "a trie by its type", query: "name=app", raw: []byte("x"), headers: []string{"Content-Type", "binary/octet-stream+trie"}, status: 415, says: "format=groups"},
+		{name: "tree", query: "name=app&format=tree", raw: []byte("x"), status: 415, says: "format=groups"},
 		{name: "trie", query: "name=app&format=trie", raw: []byte("x"), status: 415, says: "format=pprof"},
 		{name: "speedscope", query: "name=app&format=speedscope", raw: []byte("{}"), status: 415, says: "format=pprof"},
 		{name: "half a JFR", query: "name=app&format=jfr", raw: []byte("FLR\x00"), status: 400, says: "jfr: chunk 1, byte 0"},
@@ -210,7 +213,7 @@ func TestIngestRejections(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-			body, headers := row.raw, []string(nil)
+			body, headers := row.raw, row.headers
 			if row.parts != nil {
 				body, headers = form(t, row.parts...)
 			}

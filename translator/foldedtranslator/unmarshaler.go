@@ -22,6 +22,12 @@ import (
 type Unmarshaler struct {
 	// SampleType and Unit are what the values count. Defaults: samples, count.
 	SampleType, Unit string
+
+	// Period, unless it is 0, is the sampling interval: it multiplies the values.
+	Period int64
+
+	// Lines means that a line is a stack without a value, which is 1.
+	Lines bool
 }
 
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
@@ -29,21 +35,50 @@ var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 // UnmarshalProfiles translates buf. The error names the line that is not a stack and a
 // value.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
-	pd := pprofile.NewProfiles()
+	pd, _, err := u.UnmarshalSize(buf, func(int64) error { return nil })
+	return pd, err
+}
+
+// UnmarshalSize is UnmarshalProfiles that also returns about the memory that the result takes. It calls
+// reserve with the bytes that the translation takes so far in total, before it takes them.
+func (u *Unmarshaler) UnmarshalSize(buf []byte, reserve func(bytes int64) error) (pd pprofile.Profiles, size int, err error) {
+	pd = pprofile.NewProfiles()
 	w := newWriter(pd)
-	number := 0
+	w.lines, w.period = u.Lines, cmp.Or(u.Period, 1)
+	number, reserved := 0, 0
 	for line := range bytes.Lines(buf) {
 		number++
 		line = bytes.TrimRight(line, " \t\r\n")
 		if len(line) == 0 {
 			continue
 		}
+		if need := w.size() + maxPerByte*len(line); need > reserved {
+			reserved = need + max(minStep, need/8)
+			if err := reserve(int64(reserved)); err != nil {
+				return pprofile.NewProfiles(), 0, err
+			}
+		}
 		if err := w.line(line); err != nil {
-			return pprofile.NewProfiles(), fmt.Errorf("line %d: %w", number, err)
+			return pprofile.NewProfiles(), 0, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
 	w.write(pd, cmp.Or(u.SampleType, "samples"), cmp.Or(u.Unit, "count"))
-	return pd, nil
+	return pd, w.resultSize(), nil
+}
+
+const (
+	minStep    = 64 << 10 // the least by which a reservation grows, in bytes
+	maxPerByte = 256      // the most that a byte of a line takes, in bytes
+	sampleSize = 160      // of a sample in pdata, with its value, in bytes
+)
+
+// size is about the memory that the translation and its result take so far, in bytes.
+func (w *writer) size() int {
+	return w.tables.Retained() + w.samples.Retained() + 8*cap(w.values) + 4*cap(w.locations) + w.resultSize()
+}
+
+func (w *writer) resultSize() int {
+	return w.tables.OutputSize() + w.tables.StringsOutputSize() + sampleSize*len(w.values)
 }
 
 // writer interns frames and sums values by stack.
@@ -52,6 +87,8 @@ type writer struct {
 	locations []int32 // of the current stack, leaf first
 	samples   dictionary.Samples
 	values    []int64 // by number in samples
+	lines     bool
+	period    int64
 }
 
 func newWriter(pd pprofile.Profiles) *writer {
@@ -60,16 +97,30 @@ func newWriter(pd pprofile.Profiles) *writer {
 	return w
 }
 
-func (w *writer) line(line []byte) error {
+// split returns the stack of a line and its value.
+func (w *writer) split(line []byte) (stack []byte, value int64, err error) {
+	if w.lines {
+		return line, w.period, nil
+	}
 	space := bytes.LastIndexAny(line, " \t")
 	if space <= 0 {
-		return fmt.Errorf("%q: must be a stack, a space and a value", shorten(line))
+		return nil, 0, fmt.Errorf("%q: must be a stack, a space and a value", shorten(line))
 	}
-	value, err := strconv.ParseInt(string(line[space+1:]), 10, 64)
+	value, err = strconv.ParseInt(string(line[space+1:]), 10, 64)
 	if err != nil {
-		return fmt.Errorf("value is %q: must be a whole number", shorten(line[space+1:]))
+		return nil, 0, fmt.Errorf("value is %q: must be a whole number", shorten(line[space+1:]))
 	}
-	stack := line[:space]
+	if limit := math.MaxInt64 / w.period; value > limit || value < -limit {
+		return nil, 0, fmt.Errorf("value is %d: %d times as much overflows int64", value, w.period)
+	}
+	return line[:space], value * w.period, nil
+}
+
+func (w *writer) line(line []byte) error {
+	stack, value, err := w.split(line)
+	if err != nil {
+		return err
+	}
 	w.locations = w.locations[:0]
 	for more := true; more; {
 		var frame []byte

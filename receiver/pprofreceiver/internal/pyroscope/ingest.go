@@ -4,6 +4,7 @@
 package pyroscope
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -19,13 +20,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
 
 // IngestPath is the path of Ingest.
 const IngestPath = "/ingest"
 
 // Ingest is POST /ingest: a form with the parts profile and sample_type_config, or jfr and
-// labels; or with format=pprof or format=jfr the profile as the body.
+// labels; or with format=pprof or format=jfr the profile as the body. Without a format, or with
+// groups, lines, folded or collapsed, the body is folded stacks.
 var Ingest = httpserver.Protocol{Path: IngestPath, Success: http.StatusOK, Read: readIngest}
 
 // Attributes of a Profile: Pyroscope's presentation of its sample type. Type and unit of
@@ -75,13 +78,18 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 		return push, err
 	}
 	var body []byte
+	var folded *foldedtranslator.Unmarshaler
 	switch format := query.Get("format"); {
 	case r.MediaType == httpserver.MediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
 		body, push.Skipped, err = in.readForm(r)
 	case format == "pprof" || format == "jfr":
 		body, err = r.Profile()
+	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
+		folded = in.folded(query)
+		folded.Lines = format == "lines"
+		body, err = r.Profile()
 	default:
-		return push, httpserver.Unsupported("format: want a form with a part named profile or jfr, or format=pprof or format=jfr and a profile as the body; folded text and Pyroscope's other formats are not supported")
+		return push, httpserver.Unsupported("format: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported")
 	}
 	if err != nil {
 		return push, err
@@ -95,6 +103,7 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 		ProfileAttributes: in.display,
 		TimeRange:         in.time,
 		Recording:         in.recording,
+		Folded:            folded,
 	}}}
 	return push, nil
 }
@@ -137,6 +146,33 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 		in.recording.SampleRate = rate
 	}
 	return in, nil
+}
+
+// defaultSampleRate is that of Pyroscope's clients, per second.
+const defaultSampleRate = 100
+
+// folded says what the values of folded stacks are. Without units they are samples of CPU time, as for
+// Pyroscope's server.
+func (in *ingestion) folded(query url.Values) *foldedtranslator.Unmarshaler {
+	in.aggregation = cmp.Or(in.aggregation, aggregationSum)
+	memory := "alloc_"
+	if in.aggregation == aggregationAverage {
+		memory = "inuse_"
+	}
+	switch query.Get("units") {
+	case "objects":
+		return &foldedtranslator.Unmarshaler{SampleType: memory + "objects", Unit: "count"}
+	case "bytes":
+		return &foldedtranslator.Unmarshaler{SampleType: memory + "space", Unit: "bytes"}
+	case "goroutines":
+		return &foldedtranslator.Unmarshaler{SampleType: "goroutines", Unit: "count"}
+	case "lock_samples":
+		return &foldedtranslator.Unmarshaler{SampleType: "contentions", Unit: "count"}
+	case "lock_nanoseconds":
+		return &foldedtranslator.Unmarshaler{SampleType: "delay", Unit: "nanoseconds"}
+	}
+	rate := cmp.Or(in.recording.SampleRate, defaultSampleRate)
+	return &foldedtranslator.Unmarshaler{SampleType: "cpu", Unit: "nanoseconds", Period: max(1, int64(1e9/rate))}
 }
 
 // readForm returns the profile of a form and the number of skipped parts by kind.

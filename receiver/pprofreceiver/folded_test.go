@@ -1,0 +1,91 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pprofreceiver
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
+)
+
+const foldedQuery = pyroscope.IngestPath + "?name=cart&from=1700000000&until=1700000010"
+
+func TestIngestFoldedStacks(t *testing.T) {
+	const body = "main;work 3\nmain;idle 1"
+	for query, want := range map[string]string{
+		"":                             "cpu nanoseconds main;idle 10000000 main;work 30000000",
+		"&format=groups&units=samples": "cpu nanoseconds main;idle 10000000 main;work 30000000",
+		"&format=folded&sampleRate=1000&spyName=pyroscope-rs":  "cpu nanoseconds main;idle 1000000 main;work 3000000",
+		"&format=collapsed&units=bytes":                        "alloc_space bytes main;idle 1 main;work 3",
+		"&format=groups&units=objects&aggregationType=average": "inuse_objects count main;idle 1 main;work 3",
+		"&format=groups&units=lock_nanoseconds":                "delay nanoseconds main;idle 1 main;work 3",
+		"&format=groups&units=lock_samples":                    "contentions count main;idle 1 main;work 3",
+		"&format=groups&units=goroutines":                      "goroutines count main;idle 1 main;work 3",
+	} {
+		next := newSink(t)
+		b := startTestReceiver(t, serverYAML, next)
+		got, err := b.send(http.MethodPost, foldedQuery+query, strings.NewReader(body))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, got.status, got.body)
+		expanded, err := profiletest.Expand(next.only())
+		require.NoError(t, err)
+		text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
+		require.NoError(t, err)
+		assert.Equal(t, want, expanded[0].Type+" "+expanded[0].Unit+" "+strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " "), query)
+		assert.Zero(t, b.inFlight.InUse())
+		profile := next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+		assert.EqualValues(t, uint64(1700000000e9), profile.Time())
+		if want[:5] != "inuse" && want[:5] != "gorou" { // a moment has none
+			assert.Equal(t, uint64(10e9), profile.DurationNano())
+		}
+		assert.False(t, profile.ProfileID().IsEmpty())
+	}
+}
+
+func TestIngestCountsLines(t *testing.T) {
+	next := newSink(t)
+	b := startTestReceiver(t, serverYAML, next)
+	got, err := b.send(http.MethodPost, foldedQuery+"&format=lines&sampleRate=1000", strings.NewReader("main;work 7\nmain;idle\nmain;work 7\n"))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
+	require.NoError(t, err)
+	assert.Equal(t, "main;idle 1000000\nmain;work 7 2000000\n", string(text))
+}
+
+func TestIngestFoldedStacksRoundTrip(t *testing.T) {
+	var body strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&body, "main;handler%05d;step%d %d\n", i, i%100, i+1)
+	}
+	next := newSink(t)
+	b := startTestReceiver(t, serverYAML, next)
+	got, err := b.send(http.MethodPost, foldedQuery+"&format=groups&units=bytes", strings.NewReader(body.String()))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
+	require.NoError(t, err)
+	assert.Equal(t, body.String(), string(text))
+}
+
+func TestIngestFoldedStacksReservesMemory(t *testing.T) {
+	b := startTestReceiver(t, serverYAML+"\nmax_in_flight: 4MiB", consumertest.NewNop())
+	var body strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&body, "a%d 1\n", i)
+	}
+	got, err := b.send(http.MethodPost, foldedQuery, strings.NewReader(body.String()))
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, got.status, got.body)
+	assert.Zero(t, b.inFlight.InUse())
+}
