@@ -21,7 +21,7 @@ import (
 // driverMutex guards driver.PProf, which keeps its settings in variables of the process.
 var driverMutex sync.Mutex
 
-// defaultNodes makes pprof choose the number of functions by itself. Its settings stay from one call to
+// defaultNodes lets pprof choose the number of functions. Its settings stay from one call to
 // the next, so each call states all that another may have changed.
 const defaultNodes = -1
 
