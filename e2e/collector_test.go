@@ -189,9 +189,11 @@ func (c *collector) kill() string {
 	return fmt.Sprint(c.logs, errors.Join(err, <-c.exited))
 }
 
-// stop sends SIGTERM and waits until the program exits with 0.
+// stop sends SIGTERM and waits until the program exits with 0. A Collector handles the signal only some
+// milliseconds after it says that it is ready, and a test can be faster.
 func (c *collector) stop(t *testing.T) {
 	t.Helper()
+	time.Sleep(100 * time.Millisecond)
 	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
