@@ -205,15 +205,22 @@ func (c *completion) wall() bool { return c.options.Wall && !c.hasTypes && c.spa
 
 // sample appends a sample of the message with its values and labels completed.
 func (c *completion) sample(m *message, b []byte, fields wire.Cursor) []byte {
-	s, _ := c.read(fields) // without error in survey
+	var s sample
 	for start := fields.At; fields.Next(); start = fields.At {
 		if fields.Field == sampleLabel {
 			inner := fields.Message()
 			key, text, number := readLabel(&inner)
+			isNumber := number != 0 || text == 0
 			switch {
 			case key == 0:
-			case key == c.time && (number != 0 || text == 0), key == c.period && (number != 0 || text == 0):
-				continue
+			case key == c.time:
+				if s.time = number; isNumber {
+					continue
+				}
+			case key == c.period:
+				if s.period = number; isNumber {
+					continue
+				}
 			case key == c.traceID && text != 0:
 				b = label(b, key, c.padded(m, text, 32), 0)
 				continue
