@@ -158,20 +158,6 @@ func (b *Builder) drop() {
 // Release releases the memory. The Builder must not be used afterwards.
 func (b *Builder) Release() { b.drop() }
 
-// Index returns what was added, or nil if there is no index.
-func (b *Builder) Index() *Index {
-	if b.none {
-		return nil
-	}
-	x := &Index{Totals: b.totals}
-	at := 0
-	for _, r := range b.records {
-		x.records = append(x.records, x.record(r, b.entries[at:at+r.entries]))
-		at += r.entries
-	}
-	return x
-}
-
 // Encode returns the index of a file of size bytes, or nil if there is none.
 func (b *Builder) Encode(size int64) ([]byte, error) {
 	if b.none || len(b.totals) == 0 {

@@ -263,3 +263,17 @@ func TestTotalsAreReadAsJSONSays(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// Index returns what was added, or nil if there is no index.
+func (b *Builder) Index() *Index {
+	if b.none {
+		return nil
+	}
+	x := &Index{Totals: b.totals}
+	at := 0
+	for _, r := range b.records {
+		x.records = append(x.records, x.record(r, b.entries[at:at+r.entries]))
+		at += r.entries
+	}
+	return x
+}
