@@ -37,7 +37,8 @@ TESTFLAGS ?=
 BENCH     ?= .
 FUZZTIME  ?= 10s
 SOAK      ?= 1
-GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
+# The database of known vulnerabilities. Without access to it, use a copy: VULNDB=file:///path
+VULNDB    ?= https://vuln.go.dev
 # Rows of docs/reliability.md.
 ROWS      ?= [A-Z][0-9]+
 
@@ -193,9 +194,9 @@ check-workflows: bin/actionlint ## Run actionlint on the workflows
 	bin/actionlint -shellcheck= -pyflakes=
 
 .PHONY: govulncheck
-govulncheck: ## Look for known vulnerabilities in the code that the programs reach (needs vuln.go.dev)
-	go run $(GOVULNCHECK) ./...
-	cd cmd/otelcol-profiles && go run $(GOVULNCHECK) ./...
+govulncheck: bin/govulncheck ## Look for known vulnerabilities in the code that the programs reach (VULNDB=... for another database than vuln.go.dev)
+	bin/govulncheck -db=$(VULNDB) ./...
+	cd cmd/otelcol-profiles && $(ROOT)/bin/govulncheck -db=$(VULNDB) ./...
 
 ##@ Releasing
 
@@ -259,7 +260,8 @@ fix: bin/golangci-lint ## Format all Go files, and apply the fixes of golangci-l
 
 bin/golangci-lint: TOOL = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 bin/gotestsum: TOOL = gotest.tools/gotestsum
-bin/golangci-lint bin/gotestsum: internal/tools/go.mod
+bin/govulncheck: TOOL = golang.org/x/vuln/cmd/govulncheck
+bin/golangci-lint bin/gotestsum bin/govulncheck: internal/tools/go.mod
 	cd internal/tools && go build -o $(ROOT)/$@ $(TOOL)
 
 .PHONY: tidy
