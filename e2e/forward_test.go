@@ -104,7 +104,7 @@ func (c *chain) log(what string, arguments ...any) {
 // finish waits until all is sent, and stops both.
 func (c *chain) finish() {
 	c.t.Helper()
-	c.sender.awaitFor(c.t, 2*time.Minute+patience, "no file that waits", func() bool { return !hasFiles(c.t, c.sender.files) })
+	c.sender.awaitSent(c.t)
 	c.sender.stop(c.t) // writes the last window
 	c.sender = c.start()
 	c.sender.awaitSent(c.t)

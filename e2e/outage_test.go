@@ -136,7 +136,7 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 	g := gateway(t, listen, nil, "--set=processors.profiles_dedup.window="+window)
 	start := time.Now()
 	// The last window closes at the shutdown. The next start sends it.
-	s.awaitFor(t, away+patience, "no file that waits", func() bool { return !hasFiles(t, s.files) })
+	s.awaitSent(t)
 	t.Logf("all files were sent after %s", time.Since(start).Round(time.Second))
 	peak := box.requireWithinLimit(t, s.collector)
 	s.stop(t)

@@ -79,22 +79,33 @@ func TestSidecarsAndGateway(t *testing.T) {
 	}
 }
 
-// awaitSent waits until no file of a sidecar or agent waits.
+// awaitSent waits until no file of a sidecar or agent waits. It fails if none was sent for a minute more
+// than gRPC may take to connect again.
 func (m *member) awaitSent(t *testing.T) {
 	t.Helper()
-	m.await(t, "no file that waits", func() bool {
-		return m.metric(t, "otelcol_receiver_profiles_file_waiting_files") == 0 && !hasFiles(t, m.files)
-	})
+	for waiting := countFiles(t, m.files); waiting > 0; {
+		before := waiting
+		m.awaitFor(t, 2*time.Minute+patience, fmt.Sprintf("sent file of %d", before), func() bool {
+			waiting = countFiles(t, m.files)
+			return waiting < before
+		})
+	}
+	m.await(t, "receiver without files", func() bool { return m.metric(t, "otelcol_receiver_profiles_file_waiting_files") == 0 })
 }
 
-// hasFiles reports whether there are files, closed or not, in a directory.
 func hasFiles(t *testing.T, dir string) bool {
+	t.Helper()
+	return countFiles(t, dir) > 0
+}
+
+// countFiles counts the files in a directory, closed or not, without their indexes.
+func countFiles(t *testing.T, dir string) int {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasSuffix(e.Name(), ".index") })
+	return len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || strings.HasSuffix(e.Name(), ".index") }))
 }
 
 func byService(profiles []profiletest.Expanded) map[string][]profiletest.Expanded {
