@@ -52,29 +52,44 @@ help: ## Show this list
 run: build ## Build and run the default config in the foreground (ARGS=... for options)
 	exec $(BIN) $(ARGS)
 
+# $(call go-build,DIRECTORY,PROGRAM)
+go-build = @$(AS_PROGRAM) && cd $(1) && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(ROOT)/$(2) .
+
 .PHONY: build
-build: ## Build bin/otelcol-profiles and bin/otelprof
-	@$(AS_PROGRAM) && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(OTELPROF) ./cmd/otelprof
-	@$(AS_PROGRAM) && cd cmd/otelcol-profiles && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(ROOT)/$(BIN) .
+build: build-otelprof ## Build bin/otelcol-profiles and bin/otelprof
+	$(call go-build,cmd/otelcol-profiles,$(BIN))
+
+.PHONY: build-otelprof
+build-otelprof:
+	$(call go-build,cmd/otelprof,$(OTELPROF))
+
+# ocb runs on this machine, also if GOOS and GOARCH name another one.
+OCB = GOOS= GOARCH= go tool -modfile=$(ROOT)/internal/tools/go.mod builder --skip-compilation --config
+# $(call own-command,DIRECTORY): the main of ocb has the version and the command line of command.go.
+own-command = cd $(1) && sed -e 's/^\(\t\tVersion: *\)".*",$$/\1version,/' -e 's/otelcol\.NewCommand(/newCommand(/' main.go >main.go.new && mv main.go.new main.go
+COMMAND     = $(addprefix cmd/otelcol-profiles/,command.go defaults.go keys.go quiet.go)
 
 .PHONY: build-kafka
 build-kafka: ## Build bin/otelcol-profiles-kafka, with Kafka in and out (config/kafka)
-	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/kafka/builder-config.yaml --skip-compilation
-	$(AS_PROGRAM) && cd bin/kafka && go build -ldflags='-s -w' -o $(ROOT)/$(KAFKA) .
+	$(OCB) config/kafka/builder-config.yaml
+	@cp $(COMMAND) bin/kafka && $(call own-command,bin/kafka)
+	$(call go-build,bin/kafka,$(KAFKA))
 
 .PHONY: build-node
-build-node: ## Build bin/otelcol-profiles-node, with processors that filter, change and enrich profiles (config/node)
+build-node: ## Build bin/otelcol-profiles-node, which finds pods, and filters, changes and enriches profiles (config/node)
 	@mkdir -p bin
-	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/node/builder-config.yaml --skip-compilation
-	$(AS_PROGRAM) && cd bin/node && go build -ldflags='-s -w' -o $(ROOT)/$(NODE) .
+	$(OCB) config/node/builder-config.yaml
+	@cp $(COMMAND) bin/node && $(call own-command,bin/node)
+	$(call go-build,bin/node,$(NODE))
 
 .PHONY: build-ebpf
 build-ebpf: ## Build bin/otelcol-profiles-ebpf, with the eBPF profiler (config/ebpf; Linux)
 	@# ocb also downloads modules that the build does not need, and not every proxy has them. go.sum
 	@# shows that it has resolved the others.
 	@mkdir -p bin; rm -f bin/ebpf/go.sum
-	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config config/ebpf/builder-config.yaml --skip-compilation || test -s bin/ebpf/go.sum
-	$(AS_PROGRAM) && cd bin/ebpf && go build -ldflags='-s -w' -o $(ROOT)/$(EBPF) .
+	$(OCB) config/ebpf/builder-config.yaml || test -s bin/ebpf/go.sum
+	@cp $(COMMAND) bin/ebpf && $(call own-command,bin/ebpf)
+	$(call go-build,bin/ebpf,$(EBPF))
 
 ##@ Testing
 
@@ -249,9 +264,8 @@ bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
 generate: ## Write generated files: metadata and config tables of the components, and the program from builder-config.yaml
 	go generate ./...
 	go test ./internal/configtable -update
-	go tool -modfile=$(ROOT)/internal/tools/go.mod builder --config builder-config.yaml --skip-compilation
-	@# cmd/otelcol-profiles/command.go has the version, which the linker sets, and the command line.
-	cd cmd/otelcol-profiles && sed -e 's/^\(\t\tVersion: *\)".*",$$/\1version,/' -e 's/otelcol\.NewCommand(/newCommand(/' main.go >main.go.new && mv main.go.new main.go
+	$(OCB) builder-config.yaml
+	$(call own-command,cmd/otelcol-profiles)
 
 .PHONY: fix
 fix: bin/golangci-lint ## Format all Go files, and apply the fixes of golangci-lint

@@ -99,16 +99,28 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestDockerfileBuilds runs the Dockerfile without a daemon: the commands of the first stage
-// in a copy of the build context, then the copies of the second. The resulting program is
-// static and accepts its default config.
+// TestDockerfileBuilds runs the Dockerfile without a daemon. The resulting programs are static and
+// accept the configurations of their images.
 func TestDockerfileBuilds(t *testing.T) {
 	for _, tool := range []string{"make", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			missing(t, "%v", err)
 		}
 	}
-	bin := program(t)
+	run(t, build(t, ""), nil, "validate")
+	agent, err := filepath.Abs(filepath.Join("kubernetes", "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, build(t, "-node"), map[string]string{"K8S_NODE_NAME": "node-1", "DATA_DIR": t.TempDir()},
+		"validate", "--config="+filepath.Join(agent, "agent.yaml"), "--config="+filepath.Join(agent, "kubernetes.yaml"))
+}
+
+// build runs the commands of the first stage of the Dockerfile in a copy of the build context, then
+// the copies of the second. It returns the path of the program.
+func build(t *testing.T, distribution string) string {
+	t.Helper()
+	bin := programOf(t, "otelcol-profiles"+distribution+":")
 	context, image := t.TempDir(), t.TempDir()
 	copyContext(t, context)
 	stages := dockerfile(t)
@@ -121,7 +133,7 @@ func TestDockerfileBuilds(t *testing.T) {
 			directory = filepath.Join(root, command.Path)
 			mkdir(t, directory)
 			// Go links again only if the build ID differs.
-			copyFile(t, bin, filepath.Join(directory, "bin", "otelcol-profiles"))
+			copyFile(t, bin, filepath.Join(directory, "bin", "otelcol-profiles"+distribution))
 		case *instructions.CopyCommand:
 			for _, source := range command.SourcePaths {
 				copyTo(t, filepath.Join(context, source), directory, command.DestPath, len(command.SourcePaths) > 1)
@@ -129,7 +141,7 @@ func TestDockerfileBuilds(t *testing.T) {
 		case *instructions.RunCommand:
 			line := exec.CommandContext(t.Context(), "bash", "-c", strings.Join(command.CmdLine, " "))
 			line.Dir = directory
-			line.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=")
+			line.Env = append(os.Environ(), "TARGETOS=", "TARGETARCH=", "DISTRIBUTION="+distribution)
 			if out, err := line.CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v\n%s", command.CmdLine, err, out)
 			}
@@ -157,11 +169,11 @@ func TestDockerfileBuilds(t *testing.T) {
 			t.Error("it is linked with libraries that the image does not have")
 		}
 	}
-	run(t, built, nil, "validate")
 	data := filepath.Join(image, "var", "lib", "otelcol-profiles")
 	if entries, err := os.ReadDir(data); err != nil || len(entries) > 0 {
 		t.Errorf("the directory for data: %v, %d entries", err, len(entries))
 	}
+	return built
 }
 
 // copyContext copies the files that .dockerignore does not exclude.

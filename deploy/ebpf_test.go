@@ -63,8 +63,8 @@ func TestEBPFPodHasTheExplainedPrivilegesOnly(t *testing.T) {
 	if !pod.Spec.HostPID || pod.Spec.HostNetwork || pod.Spec.HostIPC || len(containers(pod)) != 1 {
 		t.Errorf("other parts of the node: %+v", pod.Spec)
 	}
-	if limit := container.Resources.Limits.Memory(); limit.IsZero() || environmentOf(t, container)["GOMEMLIMIT"] == "" {
-		t.Error("its memory has no limit")
+	if limit := container.Resources.Limits.Memory(); limit.IsZero() || environmentOf(t, container)["GOMEMLIMIT"] != "" {
+		t.Error("its memory has no limit, or GOMEMLIMIT is not 80 % of it")
 	}
 }
 

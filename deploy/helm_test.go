@@ -90,7 +90,6 @@ func readYAML(t *testing.T, name string) (content map[string]any) {
 // TestHelmValues compares the values for the chart with the manifests: their configuration,
 // variables, resources and privileges are the same. The program accepts the configuration.
 func TestHelmValues(t *testing.T) {
-	bin := program(t)
 	for name, pod := range map[string]string{"gateway": "otelcol-profiles-gateway", "agent": "otelcol-profiles-agent"} {
 		t.Run(name, func(t *testing.T) {
 			want := readYAML(t, filepath.Join("..", "config", name+".yaml"))
@@ -168,7 +167,7 @@ func TestHelmValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			environment["DATA_DIR"] = t.TempDir()
-			run(t, bin, environment, "validate", "--config="+relay)
+			run(t, programOf(t, container.Image), environment, "validate", "--config="+relay)
 		})
 	}
 }

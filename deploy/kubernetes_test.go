@@ -359,12 +359,12 @@ func environmentOf(t *testing.T, container corev1.Container) map[string]string {
 // TestKubernetesConfigsAreValid resolves the configuration of each container with the built
 // program, and compares ports, probes and shutdown times with the manifest.
 func TestKubernetesConfigsAreValid(t *testing.T) {
-	bin := program(t)
 	for _, dir := range directories {
 		t.Run(dir, func(t *testing.T) {
 			c := manifests(t, dir)
 			for _, pod := range c.pods {
 				container := collectorOf(t, pod)
+				bin := programOf(t, container.Image)
 				mounted := mount(t, c, pod, container)
 				environment := environmentOf(t, container)
 				environment["DATA_DIR"] = t.TempDir()

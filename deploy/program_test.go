@@ -7,24 +7,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 // program returns the path of the built program.
 func program(t *testing.T) string {
 	t.Helper()
-	name := os.Getenv("OTELCOL_PROFILES_BIN")
-	if name == "" {
-		name = filepath.Join("..", "bin", "otelcol-profiles")
+	return programOf(t, "otelcol-profiles:")
+}
+
+// programOf returns the path of the built program of an image.
+func programOf(t *testing.T, image string) string {
+	t.Helper()
+	name, target, path := "otelcol-profiles", "build", os.Getenv("OTELCOL_PROFILES_BIN")
+	if strings.HasPrefix(image, "otelcol-profiles-node:") {
+		name, target, path = "otelcol-profiles-node", "build-node", os.Getenv("OTELCOL_PROFILES_NODE_BIN")
 	}
-	name, err := filepath.Abs(name)
+	if path == "" {
+		path = filepath.Join("..", "bin", name)
+	}
+	path, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(name); err != nil {
-		missing(t, "no program to test: %v (make build)", err)
+	if _, err := os.Stat(path); err != nil {
+		missing(t, "no program to test: %v (make %s)", err, target)
 	}
-	return name
+	return path
 }
 
 // missing skips a test, or fails it in CI.

@@ -88,8 +88,8 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		listen := freeAddress(t)
 		writer := runConfig(t, kafkaProgram(t), "kafka/gateway-to-kafka.yaml", env{
 			"KAFKA_BROKERS": address, "OTLP_GRPC_LISTEN": freeAddress(t), "OTLP_HTTP_LISTEN": listen,
-		}, gate)
-		reader := runConfig(t, kafkaProgram(t), "kafka/from-kafka.yaml", env{"KAFKA_BROKERS": address, "DATA_DIR": t.TempDir()}, gate)
+		})
+		reader := runConfig(t, kafkaProgram(t), "kafka/from-kafka.yaml", env{"KAFKA_BROKERS": address, "DATA_DIR": t.TempDir()})
 		writer.url = "http://" + listen
 		writer.sendOTLP(t, numbered(t, 7), "checkout", "1")
 		finish(t, reader, "incoming", writer) // a stop flushes the window of 30s

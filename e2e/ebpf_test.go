@@ -20,7 +20,7 @@ func TestEBPF(t *testing.T) {
 	dir := t.TempDir()
 	c := launch(t, path, []string{
 		"DATA_DIR=" + dir, "HEALTH_LISTEN=" + freeAddress(t), "GATEWAY_ENDPOINT=" + freeAddress(t), "WINDOW=1s",
-	}, gate, "--config", "../config/ebpf/ebpf.yaml", "--set=service.telemetry.metrics.level=none", "--set=exporters.profiles_file.rotation.max_age=1s")
+	}, "--config", "../config/ebpf/ebpf.yaml", "--set=service.telemetry.metrics.level=none", "--set=exporters.profiles_file.rotation.max_age=1s")
 	files := dir + "/files"
 	denied := false
 	c.await(t, "profiles of this machine, or the reason why there are none", func() bool {

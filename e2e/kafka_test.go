@@ -58,7 +58,7 @@ func toKafka(t *testing.T, broker string, variables env, args ...string) *member
 	http := freeAddress(t)
 	all := env{"KAFKA_BROKERS": broker, "OTLP_GRPC_LISTEN": freeAddress(t), "OTLP_HTTP_LISTEN": http, "WINDOW": "200ms"}
 	maps.Copy(all, variables)
-	m := runConfig(t, kafkaProgram(t), "kafka/gateway-to-kafka.yaml", all, slices.Concat([]string{gate}, quick["kafka/gateway-to-kafka.yaml"], args)...)
+	m := runConfig(t, kafkaProgram(t), "kafka/gateway-to-kafka.yaml", all, slices.Concat(quick["kafka/gateway-to-kafka.yaml"], args)...)
 	m.url = "http://" + http
 	return m
 }
@@ -68,7 +68,7 @@ func fromKafka(t *testing.T, broker string, variables env, args ...string) *memb
 	t.Helper()
 	all := env{"KAFKA_BROKERS": broker, "DATA_DIR": t.TempDir(), "WINDOW": "300ms"}
 	maps.Copy(all, variables)
-	return runConfig(t, kafkaProgram(t), "kafka/from-kafka.yaml", all, slices.Concat([]string{gate}, quick["kafka/from-kafka.yaml"], args)...)
+	return runConfig(t, kafkaProgram(t), "kafka/from-kafka.yaml", all, slices.Concat(quick["kafka/from-kafka.yaml"], args)...)
 }
 
 func awaitGroup(t *testing.T, broker *kfake.Cluster, members int) {

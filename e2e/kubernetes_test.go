@@ -40,7 +40,7 @@ func kubernetesExample(t *testing.T) string {
 
 func TestKubernetesExampleIsValid(t *testing.T) {
 	parallel(t)
-	path := program(t)
+	path := nodeProgram(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	text := strings.Replace(kubernetesExample(t), "/var/lib/profiles", t.TempDir(), 1)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -127,7 +127,7 @@ func writeKubeconfig(name, url string) error {
 // it is deleted.
 func TestKubernetes(t *testing.T) {
 	parallel(t)
-	path := program(t)
+	path := nodeProgram(t)
 	var scrapes atomic.Int64
 	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/debug/pprof/goroutine" {

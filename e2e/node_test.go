@@ -11,12 +11,17 @@ import (
 	"testing"
 )
 
+func nodeProgram(t *testing.T) string {
+	t.Helper()
+	return builtProgram(t, "OTELCOL_PROFILES_NODE_BIN", "otelcol-profiles-node", "make build-node")
+}
+
 // TestNode runs config/node beside a Kubernetes API: it drops profiles by service, renames an
 // attribute, and adds the metadata of the pod, which it finds by the container ID or by the
 // address of the client.
 func TestNode(t *testing.T) {
 	parallel(t)
-	path := builtProgram(t, "OTELCOL_PROFILES_NODE_BIN", "otelcol-profiles-node", "make build-node")
+	path := nodeProgram(t)
 	requireCollectorSet(t, path, "v0.160.0", contrib+"processor/k8sattributesprocessor")
 	kubernetes := newCluster(1)
 	api := httptest.NewServer(kubernetes)
@@ -31,7 +36,7 @@ func TestNode(t *testing.T) {
 		"DATA_DIR": dir, "PPROF_LISTEN": freeAddress(t), "OTLP_GRPC_LISTEN": freeAddress(t),
 		"K8S_AUTH_TYPE": "kubeConfig", "KUBECONFIG": kubeconfig, "K8S_NODE_NAME": "node-1",
 		"EXPORTER": "profiles_file", "WINDOW": "200ms",
-	}, gate, "--set=exporters.profiles_file.rotation.max_age=200ms")
+	}, "--set=exporters.profiles_file.rotation.max_age=200ms")
 	for query, value := range map[string]int64{
 		"service.name=checkout&deployment.environment=production":      1, // by the address
 		"service.name=cart&container.id=" + containerID:                2,

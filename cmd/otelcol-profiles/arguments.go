@@ -4,13 +4,24 @@
 package main
 
 import (
+	_ "embed"
+	"os"
 	"slices"
+	"testing"
 
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/otelcol"
 )
 
-const configFlag = "config"
+//go:embed default-config.yaml
+var embeddedConfig string
+
+func init() {
+	defaultConfig = embeddedConfig
+	if !testing.Testing() { // a test binary has a command line of its own
+		os.Args = withDefaultConfig(os.Args)
+	}
+}
 
 // withDefaultConfig returns args, the program's name first, with the default
 // config added where they run something that takes a --config and name none.

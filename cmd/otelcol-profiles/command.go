@@ -16,11 +16,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// version is that of builder-config.yaml. In make build, the linker adds the commit to it.
+// The Makefile copies this file, defaults.go, keys.go and quiet.go into the distributions of config.
+
+// version is that of the builder-config.yaml files. When make builds a program, the linker adds the
+// commit to it.
 var version = "0.1.0"
 
-// newCommand returns the command line of the Collector with messages for people who start. `make
-// generate` makes the generated main call it.
+// defaultConfig is what the program runs without --config, if it has one.
+var defaultConfig string
+
+// newCommand returns the command line of the Collector with messages for people who start. The
+// Makefile makes the generated main call it.
 func newCommand(set otelcol.CollectorSettings) *cobra.Command {
 	set.LoggingOptions = append(set.LoggingOptions, zap.WrapCore(quiet))
 	resolver := &set.ConfigProviderSettings.ResolverSettings
@@ -31,7 +37,7 @@ func newCommand(set otelcol.CollectorSettings) *cobra.Command {
 		return fmt.Errorf("%w\nRun '%s --help' for the flags", err, c.CommandPath())
 	})
 	start := command.RunE
-	command.RunE = func(c *cobra.Command, args []string) error { return explain(start(c, args)) }
+	command.RunE = func(c *cobra.Command, args []string) error { return explain(start(c, args), c.CommandPath()) }
 	for _, sub := range command.Commands() {
 		if sub.Name() == "validate" {
 			announceValid(sub)
@@ -67,7 +73,7 @@ func announceValid(validate *cobra.Command) {
 			return err
 		}
 		source := strings.Trim(c.Flag(configFlag).Value.String(), "[]")
-		if strings.Contains(source, defaultConfig) {
+		if defaultConfig != "" && strings.Contains(source, defaultConfig) {
 			source = "the default configuration"
 		}
 		_, err := fmt.Fprintf(c.OutOrStdout(), "Valid: %s\nChecked: all keys and values, and that the components of each pipeline exist and fit. "+
@@ -76,16 +82,18 @@ func announceValid(validate *cobra.Command) {
 	}
 }
 
+const configFlag = "config"
+
 // anotherCollector is the line that starts a second Collector on a machine.
 const anotherCollector = "PPROF_LISTEN=localhost:4050 VIEW_LISTEN=localhost:4051 HEALTH_LISTEN=localhost:13134 METRICS_PORT=8889"
 
 // explain adds to an error what to do about it.
-func explain(err error) error {
+func explain(err error, program string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
 	return fmt.Errorf(`%w
 Another program listens there, perhaps another Collector. Shipped configurations take other addresses from variables:
-  %s otelcol-profiles
-In your own configuration, change the endpoint; for the metrics (port 8888), add --set=service.telemetry.metrics.level=none`, err, anotherCollector)
+  %s %s
+In your own configuration, change the endpoint; for the metrics (port 8888), add --set=service.telemetry.metrics.level=none`, err, anotherCollector, program)
 }

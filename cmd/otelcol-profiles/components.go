@@ -17,7 +17,6 @@ import (
 	otlphttpexporter "go.opentelemetry.io/collector/exporter/otlphttpexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
-	k8sobserver "github.com/open-telemetry/opentelemetry-collector-contrib/extension/observer/k8sobserver"
 	filestorageextension "github.com/otelcol-profiles/otelcol-profiles/extension/filestorageextension"
 	profilesviewextension "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
@@ -27,7 +26,6 @@ import (
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 	profilesfilereceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
-	receivercreator "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/receivercreator"
 )
 
 type aliasProvider interface{ DeprecatedAlias() component.Type }
@@ -52,7 +50,6 @@ func components() (otelcol.Factories, error) {
 
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		healthcheckextension.NewFactory(),
-		k8sobserver.NewFactory(),
 		filestorageextension.NewFactory(),
 		profilesviewextension.NewFactory(),
 		zpagesextension.NewFactory(),
@@ -62,7 +59,6 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
 		healthcheckextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.161.0",
-		k8sobserver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/observer/k8sobserver v0.161.0",
 		filestorageextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		profilesviewextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		zpagesextension.NewFactory().Type(): "go.opentelemetry.io/collector/extension/zpagesextension v0.161.0",
@@ -72,7 +68,6 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory(),
 		profilesfilereceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
-		receivercreator.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -81,7 +76,6 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		profilesfilereceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.161.0",
-		receivercreator.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/receivercreator v0.161.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](

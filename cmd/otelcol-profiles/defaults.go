@@ -4,10 +4,6 @@
 package main
 
 import (
-	_ "embed"
-	"os"
-	"testing"
-
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"go.opentelemetry.io/collector/featuregate"
 )
@@ -21,9 +17,6 @@ const profilesGate = "service.profilesSupport"
 // freed yet.
 const memoryRatio = 0.8
 
-//go:embed default-config.yaml
-var defaultConfig string
-
 // The generated main offers no place for defaults, so they are set before it
 // runs. Flags are parsed later: a --feature-gates of the user wins.
 func init() {
@@ -31,9 +24,6 @@ func init() {
 		panic("feature gate " + profilesGate + ": " + err.Error())
 	}
 	setMemoryLimit(memlimit.FromCgroup)
-	if !testing.Testing() { // a test binary has a command line of its own
-		os.Args = withDefaultConfig(os.Args)
-	}
 }
 
 // setMemoryLimit sets Go's memory limit, unless GOMEMLIMIT is set or the container has no

@@ -43,10 +43,10 @@ func TestComponents(t *testing.T) {
 	out, err := program(t, "components")
 	require.NoError(t, err, out)
 	for _, name := range []string{
-		"pprof", "otlp", "receiver_creator",
+		"pprof", "profiles_file", "otlp",
 		"profiles_dedup", "memory_limiter", "resource",
 		"profiles_file", "otlp_grpc", "otlp_http", "debug",
-		"health_check", "zpages", "file_storage", "k8s_observer", "profiles_view",
+		"health_check", "zpages", "file_storage", "profiles_view",
 	} {
 		assert.Contains(t, out, "- name: "+name+"\n")
 	}
