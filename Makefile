@@ -14,6 +14,7 @@ KAFKA    := bin/otelcol-profiles-kafka
 NODE     := bin/otelcol-profiles-node
 EBPF     := bin/otelcol-profiles-ebpf
 OTELPROF := bin/otelprof
+FIRST    := bin/otelcol-profiles-first
 LINT     := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod packaging/go.mod))
 # The race detector needs cgo, which go enables if it finds a C compiler.
@@ -141,11 +142,26 @@ soak: build bin/gotestsum ## Run the fault-injection tests in full, for hours; S
 	$(if $(filter file,$(origin ROWS)),$(MAKE) fuzz FUZZTIME=$(if $(filter 1,$(SOAK)),1h,$(SOAK)))
 
 .PHONY: bench
-bench: build ## Run the benchmarks, print tables, and keep the output for benchstat in bin/bench.txt (BENCH=... selects some)
+bench: build $(FIRST) ## Run the benchmarks, print tables, and keep the output for benchstat in bin/bench.txt (BENCH=... selects some)
 	@{ go test -timeout=40m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
-	cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench && \
+	cd e2e && export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_FIRST_BIN=$(ROOT)/$(FIRST); \
+	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench && \
 	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=20x $(TESTFLAGS) ./jfr; } \
 	| tee bin/bench.txt | go run ./internal/profiletest/benchtable
+
+# The tag of the first release, or the last commit of its code.
+FIRST_COMMITS := v0.1.0 fd6f69b339dcc162e3a452cdba1bc59f04825e58
+.PHONY: $(FIRST)
+$(FIRST): ## Build the first release, which make bench compares this one with (needs the git history)
+	@rm -f $@; source=$$(mktemp -d); trap 'rm -rf "$$source"' EXIT; \
+	for commit in $(FIRST_COMMITS); do git archive "$$commit" 2>/dev/null | tar -xf - -C "$$source" 2>/dev/null && break; done; \
+	test -e "$$source/go.mod" || { echo 'note: no first release to compare with: git has neither of $(FIRST_COMMITS); a shallow clone needs git fetch --unshallow --tags' >&2; exit 0; }; \
+	($(AS_PROGRAM) && cd "$$source/cmd/otelcol-profiles" && go build -ldflags='-s -w' -o $(ROOT)/$@ .) || echo 'note: the first release does not build here; make bench does not compare with it' >&2
+
+.PHONY: profile
+profile: build ## Write bin/profile.pb.gz, the CPU profile of the program under load, taken by its own self section, and print it
+	@cd e2e && OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_PROFILE=$(ROOT)/bin/profile.pb.gz go test -count=1 -run='^$$' -bench='^BenchmarkProfile$$' -benchtime=1x ./loadbench >$(ROOT)/bin/profile.log || { cat $(ROOT)/bin/profile.log; exit 1; }
+	@$(OTELPROF) top bin/profile.pb.gz --cum --nodes=40
 
 .PHONY: bench-compare
 bench-compare: ## Compare two outputs of make bench by benchstat (OLD=old.txt, NEW=bin/bench.txt by default)

@@ -5,6 +5,7 @@ package loadbench
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net"
@@ -22,23 +23,8 @@ import (
 // patience bounds each wait for the program.
 const patience = time.Minute
 
-type config struct {
-	window                      time.Duration
-	server, processor, exporter string // more keys of each
-	environment                 []string
-}
-
-// collector is the running program.
-type collector struct {
-	command *exec.Cmd
-	output  *bytes.Buffer // to be read when it has ended
-	ended   chan error
-	url     string
-	files   string
-}
-
-// start runs the program in OTELCOL_PROFILES_BIN or in bin, and returns when its server responds.
-func start(b *testing.B, c config) *collector {
+// program returns the path of the program in OTELCOL_PROFILES_BIN or in bin.
+func program(b *testing.B) string {
 	b.Helper()
 	path := os.Getenv("OTELCOL_PROFILES_BIN")
 	if path == "" {
@@ -51,19 +37,36 @@ func start(b *testing.B, c config) *collector {
 	if _, err := os.Stat(path); err != nil {
 		b.Skipf("no program to measure: %v (make build)", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		b.Fatal(err)
-	}
-	dir := b.TempDir()
+	return path
+}
+
+// config is what benchmarks change of receiver, processor and exporter.
+type config struct {
+	window                      time.Duration
+	server, processor, exporter string // more keys of each
+	self                        string // that section of the receiver, null if it is empty
+	environment                 []string
+}
+
+// collector is the running program.
+type collector struct {
+	command *exec.Cmd
+	output  *bytes.Buffer // to be read when it has ended
+	ended   chan error
+	url     string
+	files   string
+	started time.Duration // CPU time until its server responded
+}
+
+// start runs a program with one pipeline, and returns when its server responds.
+func start(b *testing.B, path string, c config) *collector {
+	b.Helper()
+	address, dir := freeAddress(b), b.TempDir()
 	text := fmt.Sprintf(`
 receivers:
   pprof:
     server: {endpoint: %s, %s}
+    self: %s
 processors:
   profiles_dedup: {window: %s, %s}
 exporters:
@@ -72,28 +75,47 @@ service:
   telemetry: {metrics: {level: none}, logs: {level: warn}}
   pipelines:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
-`, address, c.server, c.window, c.processor, filepath.Join(dir, "profiles"), c.exporter)
+`, address, c.server, cmp.Or(c.self, "null"), c.window, c.processor, filepath.Join(dir, "profiles"), c.exporter)
 	file := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	running := &collector{output: &bytes.Buffer{}, ended: make(chan error, 1), url: "http://" + address, files: filepath.Join(dir, "profiles")}
-	running.command = exec.Command(path, "--config", file)
-	running.command.Env = append(os.Environ(), c.environment...)
-	running.command.Stdout, running.command.Stderr = running.output, running.output
-	if err := running.command.Start(); err != nil {
+	command := exec.Command(path, "--config", file)
+	command.Env = append(os.Environ(), c.environment...)
+	return run(b, command, address, filepath.Join(dir, "profiles"))
+}
+
+func freeAddress(b *testing.B) string {
+	b.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		b.Fatal(err)
 	}
-	go func() { running.ended <- running.command.Wait() }()
-	b.Cleanup(func() { _ = running.command.Process.Kill() }) // an error means that it has ended
+	if err := listener.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return listener.Addr().String()
+}
+
+// run starts a command and returns when its server responds at the address.
+func run(b *testing.B, command *exec.Cmd, address, files string) *collector {
+	b.Helper()
+	c := &collector{command: command, output: &bytes.Buffer{}, ended: make(chan error, 1), url: "http://" + address, files: files}
+	command.Stdout, command.Stderr = c.output, c.output
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	go func() { c.ended <- command.Wait() }()
+	b.Cleanup(func() { _ = command.Process.Kill() }) // an error means that it has ended
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		response, err := http.Get(running.url + "/v1/pprof")
+		response, err := http.Get(c.url + "/v1/pprof")
 		if err == nil {
 			_ = response.Body.Close()
-			return running
+			c.started = c.sinceExec(b)
+			return c
 		}
 		if time.Now().After(deadline) {
-			b.Fatalf("the program does not serve: %v\n%s", err, running.logs())
+			b.Fatalf("the program does not serve: %v\n%s", err, c.logs())
 		}
 	}
 }
@@ -106,9 +128,17 @@ func (c *collector) logs() string {
 	return c.output.String()
 }
 
-// cpu returns the CPU time of the program.
+// cpu returns the CPU time of the program since its start was complete.
 func (c *collector) cpu(b *testing.B) time.Duration {
 	b.Helper()
+	return c.sinceExec(b) - c.started
+}
+
+func (c *collector) sinceExec(b *testing.B) time.Duration {
+	b.Helper()
+	if state := c.command.ProcessState; state != nil {
+		return state.UserTime() + state.SystemTime()
+	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
 	if err != nil {
 		b.Skipf("its time cannot be read: %v", err)

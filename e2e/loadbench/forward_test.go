@@ -61,41 +61,11 @@ func (a *arrivals) serve(b *testing.B) string {
 // startSidecar runs config/sidecar.yaml.
 func startSidecar(b *testing.B, gateway string, environment ...string) *collector {
 	b.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "bin", "otelcol-profiles"))
-	if named := os.Getenv("OTELCOL_PROFILES_BIN"); named != "" {
-		path = named
-	}
-	if _, statErr := os.Stat(path); err != nil || statErr != nil {
-		b.Skipf("no program to measure: %v %v (make build)", err, statErr)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	address, dir := listener.Addr().String(), b.TempDir()
-	if err := listener.Close(); err != nil {
-		b.Fatal(err)
-	}
-	c := &collector{output: &bytes.Buffer{}, ended: make(chan error, 1), url: "http://" + address, files: filepath.Join(dir, "files")}
-	c.command = exec.Command(path, "--config", filepath.Join("..", "..", "config", "sidecar.yaml"),
+	address, dir := freeAddress(b), b.TempDir()
+	command := exec.Command(program(b), "--config", filepath.Join("..", "..", "config", "sidecar.yaml"),
 		"--set=service.telemetry.metrics.level=none", "--set=service.extensions=[]")
-	c.command.Env = append(append(os.Environ(), environment...), "DATA_DIR="+dir, "PPROF_LISTEN="+address, "GATEWAY_ENDPOINT="+gateway)
-	c.command.Stdout, c.command.Stderr = c.output, c.output
-	if err := c.command.Start(); err != nil {
-		b.Fatal(err)
-	}
-	go func() { c.ended <- c.command.Wait() }()
-	b.Cleanup(func() { _ = c.command.Process.Kill() }) // an error means that it has ended
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		response, err := http.Get(c.url + "/v1/pprof")
-		if err == nil {
-			_ = response.Body.Close()
-			return c
-		}
-		if time.Now().After(deadline) {
-			b.Fatalf("the program does not serve: %v\n%s", err, c.logs())
-		}
-	}
+	command.Env = append(append(os.Environ(), environment...), "DATA_DIR="+dir, "PPROF_LISTEN="+address, "GATEWAY_ENDPOINT="+gateway)
+	return run(b, command, address, filepath.Join(dir, "files"))
 }
 
 // BenchmarkPushToGateway pushes profiles to the shipped sidecar, each of a service of its own. It

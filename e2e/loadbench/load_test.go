@@ -93,7 +93,7 @@ func BenchmarkLoad(b *testing.B) {
 				speed = fmt.Sprintf("%g/s", rate)
 			}
 			b.Run(fmt.Sprintf("mode=%s/speed=%s", mode.name, strings.ReplaceAll(speed, "/", "_per_")), func(b *testing.B) {
-				c := start(b, config{window: window, processor: mode.processor, exporter: mode.exporter})
+				c := start(b, program(b), config{window: window, processor: mode.processor, exporter: mode.exporter})
 				result := push(b, c, bodies, mode.clients, rate)
 				used, peak := c.cpu(b), c.peak(b)
 				written := c.stop(b)
@@ -133,7 +133,7 @@ func BenchmarkSidecar(b *testing.B) {
 			speed = fmt.Sprint(rate)
 		}
 		b.Run("rate="+speed, func(b *testing.B) {
-			c := start(b, config{
+			c := start(b, program(b), config{
 				window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
 				environment: []string{"GOMAXPROCS=1", "GOMEMLIMIT=200MiB"},
 			})

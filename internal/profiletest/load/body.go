@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 
@@ -21,8 +22,10 @@ const timeNanos = 9
 // Body is a profile that can be sent any number of times, each time with another
 // time_nanos, so that no receiver treats it as a duplicate.
 type Body struct {
-	data    []byte // without its time, gzipped if the profile was
+	data    []byte // without its time; if gzipped, up to the end of its last block
 	gzipped bool
+	crc     uint32 // of the profile without its time
+	size    int    // and its size in bytes
 	// PprofSize is the size of the profile without compression, in bytes.
 	PprofSize int
 }
@@ -50,26 +53,28 @@ func NewBody(data []byte) (Body, error) {
 		return Body{}, fmt.Errorf("pprof: byte %d: %w", c.At, c.Err)
 	}
 	if gzipped {
-		b.data = gzipMember(nil, b.data, gzip.DefaultCompression)
+		b.crc, b.size = crc32.ChecksumIEEE(b.data), len(b.data)
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		_, _ = w.Write(b.data) // a buffer takes everything
+		_ = w.Flush()
+		b.data = out.Bytes()
 	}
 	return b, nil
 }
 
-// at returns the profile with a time, in nanoseconds since the UNIX epoch. Gzip may have
-// several members: only the time is compressed each time.
+// at returns the profile with a time, in nanoseconds since the UNIX epoch. A last block of gzip holds
+// the time without compression.
 func (b Body) at(nanos int64) []byte {
 	field := binary.AppendUvarint([]byte{timeNanos<<3 | wire.VarintType}, uint64(nanos))
 	data := slices.Clip(b.data)
-	if b.gzipped {
-		return gzipMember(data, field, gzip.StatelessCompression)
+	if !b.gzipped {
+		return append(data, field...)
 	}
-	return append(data, field...)
-}
-
-func gzipMember(to, data []byte, level int) []byte {
-	out := bytes.NewBuffer(to)
-	w, _ := gzip.NewWriterLevel(out, level) // fails for an unknown level
-	_, _ = w.Write(data)                    // a buffer takes everything
-	_ = w.Close()
-	return out.Bytes()
+	const finalStored = 1
+	data = binary.LittleEndian.AppendUint16(append(data, finalStored), uint16(len(field)))
+	data = binary.LittleEndian.AppendUint16(data, ^uint16(len(field)))
+	data = append(data, field...)
+	data = binary.LittleEndian.AppendUint32(data, crc32.Update(b.crc, crc32.IEEETable, field))
+	return binary.LittleEndian.AppendUint32(data, uint32(b.size+len(field)))
 }

@@ -1,0 +1,43 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package loadbench
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
+)
+
+// BenchmarkProfile writes the CPU profile that the program takes of itself under the load of
+// BenchmarkFirstRelease to the file in OTELCOL_PROFILES_PROFILE. It is for make profile.
+func BenchmarkProfile(b *testing.B) {
+	out := os.Getenv("OTELCOL_PROFILES_PROFILE")
+	if out == "" {
+		b.Skip("OTELCOL_PROFILES_PROFILE is not set (make profile)")
+	}
+	const profiled = 20 * time.Second
+	c := start(b, program(b), config{
+		window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
+		self:        "{collection_interval: 1h, cpu_duration: " + profiled.String() + ", profiles: [cpu]}",
+		environment: []string{"GOMAXPROCS=1", "GOMEMLIMIT=200MiB"},
+	})
+	result, err := load.Run(b.Context(), load.Options{
+		URL: c.url + "/v1/pprof", Bodies: []load.Body{workloadBody(b, profiletest.Workloads()[0])},
+		Clients: services, Services: services, Duration: profiled + time.Second, Timeout: time.Minute,
+	})
+	if err != nil || result.FirstError != nil {
+		b.Fatal(err, result.FirstError, c.logs())
+	}
+	c.stop(b)
+	otelprof := exec.Command(filepath.Join("..", "..", "bin", "otelprof"), "convert", c.files, "--service=otelcol-profiles", "--type=cpu", "--to=pprof", "--output="+out)
+	if output, err := otelprof.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, output)
+	}
+	b.ReportMetric(0, "ns/op")
+}
