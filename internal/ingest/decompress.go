@@ -6,17 +6,16 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/gunzip"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -32,8 +31,8 @@ const (
 	// library and by a proxy.
 	maxLayers = 3
 
-	// maxDeflateRatio is the most bytes that one byte of gzip can become.
-	maxDeflateRatio = 1032
+	// maxRatio is how many bytes one byte of zstd is expected to become at most.
+	maxRatio = 1032
 
 	// workFactor is how many times the size of the decompressed bytes the work on them
 	// usually takes: these, the translator's tables and the result. Profiles of the
@@ -97,17 +96,15 @@ type compression struct {
 	magic    []byte
 	estimate func(buf []byte) int // of the decompressed size in bytes
 	slack    int64                // bytes that decompress may allocate in addition to its output
-
-	// decompress returns at most limit bytes or a *pproftranslator.LimitError. It
-	// allocates limit and slack.
-	decompress func(buf []byte, limit int) ([]byte, error)
+	// decompress returns at most limit bytes or a *pproftranslator.LimitError. It calls
+	// reserve with the bytes that it holds in total, before it allocates them.
+	decompress func(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error)
 }
 
 var compressions = []compression{
-	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: estimateGzip, slack: blockSlack, decompress: decompressGzip},
-	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, slack: blockSlack, decompress: decompressZstd},
-	// The header of lz4 seldom states the size.
-	{name: "lz4", magic: []byte{0x04, 0x22, 0x4d, 0x18}, estimate: func(buf []byte) int { return 4 * len(buf) }, slack: lz4Slack, decompress: decompressLZ4},
+	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: gunzip.Estimate, decompress: decompressGzip},
+	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, slack: blockSlack, decompress: restarting(estimateZstd, blockSlack, decompressZstd)},
+	{name: "lz4", magic: []byte{0x04, 0x22, 0x4d, 0x18}, estimate: estimateLZ4, slack: lz4Slack, decompress: restarting(estimateLZ4, lz4Slack, decompressLZ4)},
 }
 
 func compressionOf(buf []byte) *compression {
@@ -154,7 +151,7 @@ func Decompress(buf []byte, limit int, reserve func(bytes int64) error) ([]byte,
 		if layer > maxLayers {
 			return nil, fmt.Errorf("more than %d layers of compression", maxLayers)
 		}
-		plain, err := c.removeLayer(buf, limit, func(bytes int64) error { return reserve(before + bytes) })
+		plain, err := c.decompress(buf, limit, func(bytes int64) error { return reserve(before + bytes) })
 		if err != nil {
 			return nil, err
 		}
@@ -165,41 +162,37 @@ func Decompress(buf []byte, limit int, reserve func(bytes int64) error) ([]byte,
 	}
 }
 
-// removeLayer starts with the estimated size. If that is too small, it starts again
-// with four times as much, which costs a third more than knowing the size.
-func (c *compression) removeLayer(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
-	size := min(max(c.estimate(buf), minBuffer), limit)
-	for {
-		if err := reserve(int64(size) + c.slack); err != nil {
-			return nil, err
+// restarting calls decompress with the estimated size. If that is too small, it calls it again with
+// four times as much, which costs a third more than knowing the size. decompress allocates slack in
+// addition to its limit.
+func restarting(estimate func(buf []byte) int, slack int64, decompress func(buf []byte, limit int) ([]byte, error)) func([]byte, int, func(int64) error) ([]byte, error) {
+	return func(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
+		size := min(max(estimate(buf), minBuffer), limit)
+		for {
+			if err := reserve(int64(size) + slack); err != nil {
+				return nil, err
+			}
+			plain, err := decompress(buf, size)
+			if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); !tooLarge || size >= limit {
+				return plain, err
+			}
+			size = min(4*size, limit)
 		}
-		plain, err := c.decompress(buf, size)
-		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); !tooLarge || size >= limit {
-			return plain, err
-		}
-		size = min(4*size, limit)
 	}
 }
 
-// estimateGzip is the length in the trailer of the last member, as far as so few bytes
-// can become that many.
-func estimateGzip(buf []byte) int {
-	const trailer = 4
-	if len(buf) < trailer {
-		return 0
-	}
-	length := int64(binary.LittleEndian.Uint32(buf[len(buf)-trailer:]))
-	return int(min(length, int64(len(buf))*maxDeflateRatio))
-}
-
-// estimateZstd is the length in the header of the first frame, bounded alike.
+// estimateZstd is the length in the header of the first frame, as far as so few bytes can become
+// that many.
 func estimateZstd(buf []byte) int {
 	var header zstd.Header
 	if err := header.Decode(buf); err != nil || !header.HasFCS {
 		return 4 * len(buf)
 	}
-	return int(min(header.FrameContentSize, uint64(len(buf))*maxDeflateRatio))
+	return int(min(header.FrameContentSize, uint64(len(buf))*maxRatio))
 }
+
+// estimateLZ4 does not read the header, which seldom states the size.
+func estimateLZ4(buf []byte) int { return 4 * len(buf) }
 
 // zstdDecoders holds decoders that write to their output directly and keep no window.
 var zstdDecoders = sync.Pool{New: func() any {
@@ -232,32 +225,20 @@ func decompressZstd(buf []byte, limit int) ([]byte, error) {
 	return plain, nil
 }
 
-var gzipReaders sync.Pool
-
-// decompressGzip reads all gzip members of buf.
-func decompressGzip(buf []byte, limit int) ([]byte, error) {
-	z, _ := gzipReaders.Get().(*gzip.Reader)
-	if z == nil {
-		z = new(gzip.Reader)
+func decompressGzip(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
+	plain, err := gunzip.Decompress(buf, limit, reserve)
+	if errors.Is(err, gunzip.ErrLimit) {
+		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
 	}
-	defer gzipReaders.Put(z)
-	if err := z.Reset(bytes.NewReader(buf)); err != nil {
-		return nil, errors.New("gzip: the header is malformed")
-	}
-	return readLimited("gzip", z, limit)
+	return plain, err
 }
 
-// decompressLZ4 reads all lz4 frames of buf.
+// decompressLZ4 reads all lz4 frames of buf, into memory for limit bytes.
 func decompressLZ4(buf []byte, limit int) ([]byte, error) {
-	return readLimited("lz4", lz4.NewReader(bytes.NewReader(buf)), limit)
-}
-
-// readLimited reads to the end of a stream, into memory for limit bytes.
-func readLimited(format string, from io.Reader, limit int) ([]byte, error) {
 	plain := bytes.NewBuffer(make([]byte, 0, limit+1+bytes.MinRead)) // so that it never grows
-	n, err := plain.ReadFrom(io.LimitReader(from, int64(limit)+1))
+	n, err := plain.ReadFrom(io.LimitReader(lz4.NewReader(bytes.NewReader(buf)), int64(limit)+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: after %d decompressed bytes: %w", format, n, err)
+		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %w", n, err)
 	}
 	if n > int64(limit) {
 		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
