@@ -4,6 +4,10 @@
 package main
 
 import (
+	"math"
+	"os"
+	"runtime/debug"
+
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"go.opentelemetry.io/collector/featuregate"
 )
@@ -17,6 +21,10 @@ const profilesGate = "service.profilesSupport"
 // freed yet.
 const memoryRatio = 0.8
 
+// gcPercent replaces the 100 of GOGC if there is a memory limit, near which Go collects garbage anyway. It
+// takes 10 % less CPU time (make bench BENCH=FirstRelease, with GOGC=100 and without). 400 takes no less.
+const gcPercent = 200
+
 // The generated main offers no place for defaults, so they are set before it
 // runs. Flags are parsed later: a --feature-gates of the user wins.
 func init() {
@@ -24,6 +32,7 @@ func init() {
 		panic("feature gate " + profilesGate + ": " + err.Error())
 	}
 	setMemoryLimit(memlimit.FromCgroup)
+	setGCPercent()
 }
 
 // setMemoryLimit sets Go's memory limit, unless GOMEMLIMIT is set or the container has no
@@ -31,5 +40,12 @@ func init() {
 func setMemoryLimit(container memlimit.Provider) {
 	if limit, err := container(); err == nil && limit > 0 {
 		_, _ = memlimit.Set(memlimit.WithProvider(container), memlimit.WithRatio(memoryRatio)) // an error leaves it as it is
+	}
+}
+
+// setGCPercent makes garbage collection rarer, unless GOGC is set or only GOGC limits the memory.
+func setGCPercent() {
+	if os.Getenv("GOGC") == "" && debug.SetMemoryLimit(-1) < math.MaxInt64 {
+		debug.SetGCPercent(gcPercent)
 	}
 }

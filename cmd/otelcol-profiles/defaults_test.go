@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"math"
 	"os"
 	"runtime/debug"
 	"testing"
@@ -32,4 +33,27 @@ func TestMemoryLimitFollowsTheContainer_M5(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1GiB")
 	setMemoryLimit(func() (uint64, error) { return 128 << 20, nil })
 	assert.Equal(t, before, debug.SetMemoryLimit(-1), "the environment has set it")
+}
+
+func TestGCPercentWithAMemoryLimit(t *testing.T) {
+	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
+	defer func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}()
+	for _, row := range []struct {
+		gogc  string
+		limit int64
+		want  int
+	}{
+		{"", math.MaxInt64, 100},
+		{"", 1 << 30, gcPercent},
+		{"50", 1 << 30, 100}, // the runtime has set it
+		{"off", 1 << 30, 100},
+	} {
+		t.Setenv("GOGC", row.gogc)
+		debug.SetMemoryLimit(row.limit)
+		setGCPercent()
+		assert.Equal(t, row.want, debug.SetGCPercent(100), "%+v", row)
+	}
 }
