@@ -257,6 +257,8 @@ func set(indices []int32) []int32 {
 	if len(indices) < 2 {
 		return indices
 	}
-	slices.Sort(indices)
+	if !slices.IsSorted(indices) {
+		slices.Sort(indices)
+	}
 	return slices.Compact(indices)
 }

@@ -26,7 +26,7 @@ type Tables struct {
 	links      table[byte]
 	attributes table[byte]
 	stacks     table[int32]
-	sets       table[byte] // beyond what the format has: the attribute sets of samples
+	sets       table[int32] // beyond what the format has: the attribute sets of samples
 
 	dst        pprofile.ProfilesDictionary // see WriteTo
 	writes     bool
@@ -349,24 +349,23 @@ func (t *Tables) Stack(locations []int32) int32 {
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
-	t.sets.content = appendIndices(t.sets.content, t.set(indices))
+	t.sets.content = append(t.sets.content, t.set(indices)...)
 	i, _ := intern(t, &t.sets, "attribute set", 0)
 	return i
 }
 
 // AppendSet appends the attribute indices of a set to dst.
-func (t *Tables) AppendSet(dst []int32, set int32) []int32 {
-	r := reader{t.sets.at(set)}
-	return r.indices(dst)
-}
+func (t *Tables) AppendSet(dst []int32, set int32) []int32 { return append(dst, t.sets.at(set)...) }
+
+// Set returns the attribute indices of a set, in memory of t.
+func (t *Tables) Set(set int32) []int32 { return t.sets.at(set) }
 
 // SetString returns the value of the string attribute of a set that has the given key,
 // or "".
 func (t *Tables) SetString(set int32, key string) string {
-	r := reader{t.sets.at(set)}
-	for r.more() {
+	for _, i := range t.sets.at(set) {
 		var a attribute
-		a.decode(t.attributes.at(r.index()))
+		a.decode(t.attributes.at(i))
 		if string(t.strings.at(a.key)) == key && len(a.value) > 0 && a.value[0] == tagString {
 			v := reader{a.value[1:]}
 			return string(v.bytes(int(v.uint())))
@@ -387,7 +386,9 @@ func (t *Tables) set(indices []int32) []int32 {
 		r := reader{t.attributes.at(i)}
 		t.keys = append(t.keys, r.index())
 	}
-	slices.Sort(t.keys)
+	if !slices.IsSorted(t.keys) {
+		slices.Sort(t.keys)
+	}
 	for i, key := range t.keys[1:] {
 		if key == t.keys[i] && t.err == nil {
 			t.err = &DuplicateKeyError{Key: t.StringAt(key)}

@@ -59,10 +59,16 @@ func (c *Cursor) Next() bool {
 		return false
 	}
 	data, at := c.Data[:c.End], c.At
-	if at+1 < len(data) && data[at] < 0x80 && data[at+1] < 0x80 { // a short tag and a short value, as most fields have
+	if at+1 < len(data) && data[at] < 0x80 { // a tag of one byte and a value of one or two, as most fields have
 		tag, v := data[at], int(data[at+1])
 		at += 2
+		short := v < 0x80
+		if !short && at < len(data) && data[at] < 0x80 {
+			v, short = v&0x7F|int(data[at])<<7, true
+			at++
+		}
 		switch {
+		case !short:
 		case tag&7 == VarintType:
 			c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at
 			return true

@@ -44,7 +44,6 @@ type decoder struct {
 	negative   int           // times and durations below 0
 	memory     memory
 
-	integers  []uint64 // of the current repeated field
 	values    []uint64 // of the current sample
 	stack     []int32
 	labels    labelReader
@@ -63,7 +62,7 @@ func (d *decoder) reset(data []byte) {
 	}
 	d.matrices = d.matrices[:0]
 	d.events.reset()
-	d.labels.roles = d.labels.roles[:0]
+	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
 	d.frameTypes = [frameTypes]int32{}
 	d.negative = 0
 }
@@ -72,7 +71,7 @@ func (d *decoder) reset(data []byte) {
 // whose size has a small limit.
 func (d *decoder) retained() int {
 	size := d.tables.Retained() + d.identities.Retained() +
-		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.integers) + sizeOf(d.stack) + sizeOf(d.labels.roles) +
+		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.stack) + sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) +
 		d.mappings.retained() + d.functions.retained() + d.locations.retained() +
 		d.events.rowIndex.retained() + sizeOf(d.events.counts) + sizeOf(d.events.events) + sizeOf(d.events.times) + sizeOf(d.events.values)
 	for _, m := range d.matrices[:cap(d.matrices)] {

@@ -4,7 +4,6 @@
 package pproftranslator
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -15,66 +14,35 @@ import (
 // entries are the mappings, functions or locations of the payload, each with its content
 // as a C.
 type entries[C any] struct {
+	ids
 	contents []C     // by number
-	indices  []int32 // by number
-	// Ids usually are small and dense, and an array is several times as fast as a map.
-	// The others go into a map.
-	dense  []int32          // by id up to the number of entries: the number plus one
-	sparse map[uint64]int32 // nil until needed; not kept for the next payload
+	indices  []int32 // by number plus one
 }
 
 // readEntries reads all entries of a field, including those that no sample reaches. read
 // returns the id and the content of an entry.
 func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.Cursor) (id uint64, content C, err error)) error {
 	count := d.header.entries[field].count
-	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count)
+	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count+1)
 	e.dense, e.sparse = zeroed(e.dense, count+1), nil
 	return d.each(field, func(c *wire.Cursor) error {
 		id, content, err := read(c)
 		if err != nil {
 			return err
 		}
-		e.contents = append(e.contents, content)
-		if id >= uint64(len(e.dense)) && e.sparse == nil {
-			if err := d.reserveMore(sparseSize * (count - len(e.contents) + 1)); err != nil {
+		if e.isSparse(id) && e.sparse == nil {
+			size := sparseIDs(count - len(e.contents))
+			if err := d.reserveMore(sparseSize * size); err != nil {
 				return err
 			}
+			e.sparse = make([]sparseID, size)
 		}
-		return e.add(id)
+		e.contents = append(e.contents, content)
+		return e.add(id, int32(len(e.contents)))
 	})
 }
 
 func (e *entries[C]) retained() int { return sizeOf(e.contents) + sizeOf(e.indices) + sizeOf(e.dense) }
-
-var errReservedID = errors.New("id 0 is reserved")
-
-// add gives id to the last entry.
-func (e *entries[C]) add(id uint64) error {
-	if id == 0 {
-		return errReservedID
-	}
-	if e.number(id) >= 0 {
-		return fmt.Errorf("duplicate id %d", id)
-	}
-	n := len(e.contents)
-	if id < uint64(len(e.dense)) {
-		e.dense[id] = int32(n)
-		return nil
-	}
-	if e.sparse == nil {
-		e.sparse = make(map[uint64]int32, len(e.indices)-n+1)
-	}
-	e.sparse[id] = int32(n)
-	return nil
-}
-
-// number returns the number of the entry with the given id, or -1.
-func (e *entries[C]) number(id uint64) int32 {
-	if id < uint64(len(e.dense)) {
-		return e.dense[id] - 1
-	}
-	return e.sparse[id] - 1
-}
 
 // readVarints reads the message of c, whose fields are varints, into values, which are
 // indexed by field number.
@@ -113,7 +81,7 @@ func (d *decoder) mappingIndex(number int32) int32 {
 	if number < 0 {
 		return 0
 	}
-	if n := d.mappings.indices[number]; n != 0 {
+	if n := d.mappings.indices[number+1]; n != 0 {
 		return n - 1
 	}
 	m := d.mapping(d.mappings.contents[number])
@@ -134,7 +102,7 @@ func (d *decoder) mappingIndex(number int32) int32 {
 		}
 	}
 	n := d.tables.Mapping(to)
-	d.mappings.indices[number] = n + 1
+	d.mappings.indices[number+1] = n + 1
 	return n
 }
 
@@ -154,13 +122,13 @@ func (d *decoder) readFunctions() error {
 
 // functionIndex returns the index of the function with the given number.
 func (d *decoder) functionIndex(number int32) int32 {
-	if n := d.functions.indices[number]; n != 0 {
+	if n := d.functions.indices[number+1]; n != 0 {
 		return n - 1
 	}
 	f := d.functions.contents[number]
 	f.Name, f.SystemName, f.Filename = d.stringIndex(uint64(f.Name)), d.stringIndex(uint64(f.SystemName)), d.stringIndex(uint64(f.Filename))
 	n := d.tables.Function(f)
-	d.functions.indices[number] = n + 1
+	d.functions.indices[number+1] = n + 1
 	return n
 }
 
@@ -190,7 +158,7 @@ func (d *decoder) readLocations() error {
 				}
 			}
 		}
-		l = location{f[locationAddress], uint32(d.mappings.number(f[locationMapping])+1) << 1, uint32(len(d.lines))}
+		l = location{f[locationAddress], uint32(d.mappings.find(f[locationMapping])) << 1, uint32(len(d.lines))}
 		if f[locationIsFolded] != 0 {
 			l.mapping |= 1
 		}
@@ -204,7 +172,7 @@ func (d *decoder) readLine(c *wire.Cursor) error {
 	if readVarints(c, f[:]); c.Err != nil {
 		return c.Err
 	}
-	function := d.functions.number(f[lineFunction])
+	function := d.functions.find(f[lineFunction]) - 1
 	if function < 0 {
 		return fmt.Errorf("no function with id %d", f[lineFunction])
 	}
@@ -231,14 +199,14 @@ func (d *decoder) countLines() (n int) {
 	return n
 }
 
-// locationIndex returns the index of the location with the given number.
+// locationIndex returns the index plus one of the location with the given number plus one.
 func (d *decoder) locationIndex(number int32) int32 {
 	if n := d.locations.indices[number]; n != 0 {
-		return n - 1
+		return n
 	}
-	from, first := d.locations.contents[number], uint32(0)
-	if number > 0 {
-		first = d.locations.contents[number-1].lines
+	from, first := d.locations.contents[number-1], uint32(0)
+	if number > 1 {
+		first = d.locations.contents[number-2].lines
 	}
 	mapping := int32(from.mapping>>1) - 1
 	to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(mapping), Lines: d.lines[first:from.lines]}
@@ -251,7 +219,7 @@ func (d *decoder) locationIndex(number int32) int32 {
 		to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
 	}
 	d.attribute = to.Attributes
-	n := d.tables.Location(to)
-	d.locations.indices[number] = n + 1
+	n := d.tables.Location(to) + 1
+	d.locations.indices[number] = n
 	return n
 }

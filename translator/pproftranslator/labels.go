@@ -5,7 +5,8 @@ package pproftranslator
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -15,34 +16,48 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// label is one value of a label. Fields but number are string indices of the payload.
+// label is one value of a label, and what its key is.
 type label struct {
-	key, text, number, unit uint64
-	keyBytes                []byte // the key as valid UTF-8
+	labelValue
+	role   semconv.Role
+	prefix uint64 // of its key
 }
+
+// labelValue holds string indices of the payload, but for number.
+type labelValue struct{ key, text, number, unit uint64 }
 
 // isText reports whether the value is text; otherwise it is number.
-func (l *label) isText() bool { return l.text != 0 }
-
-func readLabel(c *wire.Cursor) label {
-	var f [labelNumUnit + 1]uint64
-	readVarints(c, f[:])
-	return label{key: f[labelKey], text: f[labelString], number: f[labelNumber], unit: f[labelNumUnit]}
-}
+func (l *labelValue) isText() bool { return l.text != 0 }
 
 // labelReader holds the labels of the current sample, and caches for those of the
 // payload.
 type labelReader struct {
-	all   []label
-	roles []semconv.Role // by string; empty until the first sample with labels
-	// runs is a cache: an entry is in the place of its hash or the next.
-	runs [257]labelRun
+	all        []label
+	keyNumbers []int32 // by string: its number in keys plus one; empty until the first sample with labels
+	keys       []attributeKey
+	// Both are caches: runs has an entry in the place of its hash or the next, attributes in
+	// the place of its hash.
+	runs       [256 + 1]labelRun
+	attributes [256]labelAttribute
+}
+
+// attributeKey is a string that is the key of a label.
+type attributeKey struct {
+	text   []byte // as valid UTF-8
+	role   semconv.Role
+	prefix uint64 // the first 8 bytes, for a quick comparison
 }
 
 // labelRun is a run of labels without a timestamp, and what they mean.
 type labelRun struct {
 	position
 	set, link int32
+}
+
+// labelAttribute is an attribute of a single label.
+type labelAttribute struct {
+	labelValue
+	index int32 // plus one
 }
 
 var runSeed = maphash.MakeSeed()
@@ -52,9 +67,10 @@ var runSeed = maphash.MakeSeed()
 // for byte.
 func (d *decoder) readLabels(at position, s *sample) error {
 	r := &d.labels
-	if len(r.roles) == 0 {
-		r.roles = zeroed(r.roles, len(d.strings))
+	if len(r.keyNumbers) == 0 {
+		r.keyNumbers = zeroed(r.keyNumbers, len(d.strings))
 		clear(r.runs[:])
+		clear(r.attributes[:])
 	}
 	run := d.data[at.start:at.stop]
 	known := r.runs[uint8(maphash.Bytes(runSeed, run)):][:2]
@@ -78,16 +94,18 @@ func (d *decoder) readLabels(at position, s *sample) error {
 func (d *decoder) parseLabels(at position) error {
 	c := wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}
 	m := wire.Cursor{Data: d.data}
-	all := d.labels.all[:0]
+	all, sorted := d.labels.all[:0], true
 	for c.Next() {
 		if c.Field != sampleLabel {
 			continue
 		}
 		m.Enter(&c)
-		l := readLabel(&m)
-		err := errors.Join(c.Err, m.Err)
+		var f [labelNumUnit + 1]uint64
+		readVarints(&m, f[:])
+		v := labelValue{f[labelKey], f[labelString], f[labelNumber], f[labelNumUnit]}
+		err := cmp.Or(c.Err, m.Err)
 		if err == nil {
-			err = d.checkLabel(&l)
+			err = d.checkLabel(&v)
 		}
 		if err != nil {
 			return fmt.Errorf("label[%d]: %w", len(all), err)
@@ -95,22 +113,45 @@ func (d *decoder) parseLabels(at position) error {
 		if len(all) >= d.limits.Labels {
 			return &LimitError{What: "labels", Limit: int64(d.limits.Labels)}
 		}
-		l.keyBytes = d.tables.Valid(d.bytes(l.key))
-		all = append(all, l)
+		key := d.key(v.key)
+		all = append(all, label{v, key.role, key.prefix})
+		sorted = sorted && (len(all) == 1 || all[len(all)-2].prefix < key.prefix)
 	}
-	slices.SortStableFunc(all, func(a, b label) int {
-		if a.key == b.key {
-			return 0
-		}
-		return bytes.Compare(a.keyBytes, b.keyBytes)
-	})
+	if !sorted {
+		slices.SortStableFunc(all, d.compareKeys)
+	}
 	d.labels.all = all
 	return nil
 }
 
+func (d *decoder) compareKeys(a, b label) int {
+	switch {
+	case a.prefix < b.prefix:
+		return -1
+	case a.prefix > b.prefix:
+		return 1
+	case a.key == b.key:
+		return 0
+	}
+	return bytes.Compare(d.key(a.key).text, d.key(b.key).text)
+}
+
+// key returns the key that a string is.
+func (d *decoder) key(i uint64) *attributeKey {
+	r := &d.labels
+	if r.keyNumbers[i] == 0 {
+		text := d.tables.Valid(d.bytes(i))
+		var prefix [8]byte
+		copy(prefix[:], text)
+		r.keys = append(r.keys, attributeKey{text, d.names.Role(string(d.bytes(i))), binary.BigEndian.Uint64(prefix[:])})
+		r.keyNumbers[i] = int32(len(r.keys))
+	}
+	return &r.keys[r.keyNumbers[i]-1]
+}
+
 // checkLabel checks the strings that google/pprof checks: not the unit of a text, which
 // is ignored if it does not exist.
-func (d *decoder) checkLabel(l *label) error {
+func (d *decoder) checkLabel(l *labelValue) error {
 	if err := d.checkStrings(l.key); err != nil {
 		return fmt.Errorf("key: %w", err)
 	}
@@ -126,7 +167,7 @@ func (d *decoder) checkLabel(l *label) error {
 	if err := d.checkStrings(l.text); err != nil {
 		return fmt.Errorf("str: %w", err)
 	}
-	if d.checkStrings(l.unit) != nil {
+	if l.unit >= uint64(len(d.strings)) {
 		l.unit = 0
 	}
 	return nil
@@ -135,63 +176,58 @@ func (d *decoder) checkLabel(l *label) error {
 // interpretLabels sets the timestamp, the link and the attribute set of s. A label with
 // several values is an attribute, whatever its key.
 func (d *decoder) interpretLabels(s *sample) {
-	var link semconv.Link
-	for values := range d.labels.byKey {
-		if len(values) > 1 {
-			continue
+	replaces := d.readRoles(s)
+	d.attribute = d.attribute[:0]
+	for all := d.labels.all; len(all) > 0; {
+		l, n := &all[0], d.sameKeys(all)
+		switch {
+		case n > 1:
+			d.attribute = append(d.attribute, d.severalValues(all[:n]))
+		case l.role == semconv.Timestamp && s.timed, replaces && (l.role == semconv.TraceID || l.role == semconv.SpanID):
+		default:
+			d.attribute = append(d.attribute, d.singleValue(&l.labelValue))
 		}
-		switch l, role := &values[0], d.role(values[0].key); {
-		case role == semconv.None:
-		case role == semconv.Timestamp:
+		all = all[n:]
+	}
+	s.set = d.tables.AttributeSet(d.attribute)
+}
+
+// readRoles sets the timestamp and the link of s. It reports whether the link replaces the
+// labels of its ids.
+func (d *decoder) readRoles(s *sample) (replaces bool) {
+	if !slices.ContainsFunc(d.labels.all, func(l label) bool { return l.role != semconv.None }) {
+		return false
+	}
+	var link semconv.Link
+	for all := d.labels.all; len(all) > 0; {
+		l, n := &all[0], d.sameKeys(all)
+		all = all[n:]
+		switch {
+		case n > 1, l.role == semconv.None:
+		case l.role == semconv.Timestamp:
 			if d.isTimestamp(l) {
 				s.time, s.timed = l.number, true
 			}
 		case l.isText():
-			link.Add(role, d.bytes(l.text), 0)
+			link.Add(l.role, d.bytes(l.text), 0)
 		default:
-			link.Add(role, nil, int64(l.number))
+			link.Add(l.role, nil, int64(l.number))
 		}
 	}
 	traceID, spanID, replaces, ok := link.IDs()
 	if ok {
 		s.link = d.tables.Link(traceID, spanID)
 	}
-
-	d.attribute = d.attribute[:0]
-	for values := range d.labels.byKey {
-		if len(values) > 1 {
-			d.attribute = append(d.attribute, d.severalValues(values))
-			continue
-		}
-		role := d.role(values[0].key)
-		if role == semconv.Timestamp && s.timed || replaces && (role == semconv.TraceID || role == semconv.SpanID) {
-			continue
-		}
-		d.attribute = append(d.attribute, d.singleValue(&values[0]))
-	}
-	s.set = d.tables.AttributeSet(d.attribute)
+	return replaces
 }
 
-// byKey yields the labels of each key.
-func (r *labelReader) byKey(yield func([]label) bool) {
-	for start := 0; start < len(r.all); {
-		stop := start + 1
-		for stop < len(r.all) && bytes.Equal(r.all[stop].keyBytes, r.all[start].keyBytes) {
-			stop++
-		}
-		if !yield(r.all[start:stop]) {
-			return
-		}
-		start = stop
+// sameKeys is the number of labels at the start of all that have the key of the first.
+func (d *decoder) sameKeys(all []label) int {
+	n := 1
+	for n < len(all) && all[n].prefix == all[0].prefix && d.compareKeys(all[n], all[0]) == 0 {
+		n++
 	}
-}
-
-func (d *decoder) role(key uint64) semconv.Role {
-	r := &d.labels.roles[key]
-	if *r == semconv.Unknown {
-		*r = d.names.Role(string(d.bytes(key)))
-	}
-	return *r
+	return n
 }
 
 // isTimestamp reports whether l, which has the key of a timestamp, has the value and
@@ -201,12 +237,18 @@ func (d *decoder) isTimestamp(l *label) bool {
 	return !l.isText() && int64(l.number) > 0 && (len(unit) == 0 || string(unit) == "nanoseconds")
 }
 
-func (d *decoder) singleValue(l *label) int32 {
-	d.value = d.appendValue(d.value[:0], l)
-	return d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value)
+// singleValue returns the attribute of a label.
+func (d *decoder) singleValue(l *labelValue) int32 {
+	hash := (l.key<<24 ^ l.unit<<16 ^ l.text<<8 ^ l.number) * 0x9E3779B97F4A7C15
+	known := &d.labels.attributes[hash>>(64-8)]
+	if known.index == 0 || known.labelValue != *l {
+		d.value = d.appendValue(d.value[:0], l)
+		*known = labelAttribute{*l, d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value) + 1}
+	}
+	return known.index - 1
 }
 
-func (d *decoder) appendValue(v dictionary.Value, l *label) dictionary.Value {
+func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Value {
 	if l.isText() {
 		return v.AppendString(d.tables.Valid(d.bytes(l.text)))
 	}
@@ -233,12 +275,12 @@ func (d *decoder) severalValues(labels []label) int32 {
 			switch {
 			case l.isText() != texts:
 			case !differ || texts && l.unit == 0:
-				v = d.appendValue(v, l)
+				v = d.appendValue(v, &l.labelValue)
 			case l.unit == 0:
-				v = d.appendValue(v.AppendList(1).AppendKey(semconv.ElementValue), l)
+				v = d.appendValue(v.AppendList(1).AppendKey(semconv.ElementValue), &l.labelValue)
 			default:
 				v = v.AppendList(2).AppendKey(semconv.ElementUnit).AppendString(d.tables.Valid(d.bytes(l.unit)))
-				v = d.appendValue(v.AppendKey(semconv.ElementValue), l)
+				v = d.appendValue(v.AppendKey(semconv.ElementValue), &l.labelValue)
 			}
 		}
 	}

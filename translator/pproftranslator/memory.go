@@ -14,19 +14,19 @@ type memory struct {
 	reserve   func(bytes int64) error // may be nil
 	before    int                     // bytes that the decoder kept from earlier payloads
 	reserved  int                     // bytes
-	sparse    int                     // bytes of maps by id
+	sparse    int                     // bytes of hash tables by id
 	checkAt   int                     // the size of the result in bytes at which to reserve more
 	omitZeros bool                    // there is no memory for zeros
 }
 
 // About what an entry takes in the decoder, in bytes.
 const (
-	stringEntrySize   = 12 + 1 // with its role as a key
+	stringEntrySize   = 12 + 4 // with its number as a key
 	mappingEntrySize  = 16
 	functionEntrySize = 32
 	locationEntrySize = 24
 	lineSize          = 24
-	sparseSize        = 40
+	sparseSize        = 16 // a slot
 	roomSize          = 32 // in tables
 )
 

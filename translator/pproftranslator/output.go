@@ -176,8 +176,7 @@ func (d *decoder) writeIdentity(s pprofile.Sample, identity int32) {
 	s.SetStackIndex(stack)
 	s.SetLinkIndex(link)
 	if set != 0 {
-		d.attribute = d.tables.AppendSet(d.attribute[:0], set)
-		s.AttributeIndices().FromRaw(d.attribute)
+		s.AttributeIndices().FromRaw(d.tables.Set(set))
 	}
 }
 

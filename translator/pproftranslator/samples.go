@@ -89,20 +89,52 @@ func (d *decoder) addValues(identity int32, values []uint64) error {
 
 // readStack appends the locations of the current field to d.stack.
 func (d *decoder) readStack(c *wire.Cursor) error {
-	d.integers = c.AppendRepeated(d.integers[:0], d.limits.StackDepth)
-	if c.Err != nil {
-		return c.Err
-	}
-	for _, id := range d.integers {
-		if len(d.stack) >= d.limits.StackDepth {
-			return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+	if c.Type != wire.BytesType {
+		id := c.Uint()
+		if c.Err != nil {
+			return c.Err
 		}
-		number := d.locations.number(id)
-		if number < 0 {
-			return fmt.Errorf("location_id[%d]: no location with id %d", len(d.stack), id)
-		}
-		d.stack = append(d.stack, d.locationIndex(number))
+		return d.addFrame(id)
 	}
+	data := c.Data[:c.Stop]
+	for at := c.Start; at < len(data); {
+		id := uint64(data[at])
+		switch {
+		case id < 0x80:
+			at++
+		case at+1 < len(data) && data[at+1] < 0x80:
+			id = id&0x7F | uint64(data[at+1])<<7
+			at += 2
+		default:
+			packed := wire.Cursor{Data: data, At: at, End: len(data)}
+			if id = packed.Varint(); packed.Err != nil {
+				return packed.Err
+			}
+			at = packed.At
+		}
+		if id < uint64(len(d.locations.dense)) && len(d.stack) < d.limits.StackDepth {
+			if index := d.locations.indices[d.locations.dense[id]]; index != 0 {
+				d.stack = append(d.stack, index-1)
+				continue
+			}
+		}
+		if err := d.addFrame(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFrame appends the location with the given id to d.stack.
+func (d *decoder) addFrame(id uint64) error {
+	if len(d.stack) >= d.limits.StackDepth {
+		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+	}
+	number := d.locations.find(id)
+	if number == 0 {
+		return fmt.Errorf("location_id[%d]: no location with id %d", len(d.stack), id)
+	}
+	d.stack = append(d.stack, d.locationIndex(number)-1)
 	return nil
 }
 

@@ -4,10 +4,8 @@
 package semconv
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/hex"
 	"slices"
 	"strconv"
 )
@@ -159,11 +157,28 @@ func (l *Link) first(roles ...Role) (Role, bool) {
 
 // readHex reads exactly 2*len(id) lower-case hexadecimal digits that are not all zero.
 func readHex(id, digits []byte) bool {
-	if len(digits) != hex.EncodedLen(len(id)) || bytes.ContainsAny(digits, "ABCDEF") {
+	if len(digits) != 2*len(id) {
 		return false
 	}
-	if _, err := hex.Decode(id, digits); err != nil {
-		return false
+	zero := true
+	for i := range id {
+		high, low := digit(digits[2*i]), digit(digits[2*i+1])
+		if high|low > 15 {
+			return false
+		}
+		id[i] = high<<4 | low
+		zero = zero && id[i] == 0
 	}
-	return slices.Max(id) > 0
+	return !zero
+}
+
+// digit returns the value of a lower-case hexadecimal digit, more than 15 if it is none.
+func digit(b byte) byte {
+	switch {
+	case b >= '0' && b <= '9':
+		return b - '0'
+	case b >= 'a' && b <= 'f':
+		return b - 'a' + 10
+	}
+	return 16
 }
