@@ -96,7 +96,7 @@ func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
 }
 
 func (r *Record) decodeJFR() (pprofile.Profiles, error) {
-	u := &jfrtranslator.Unmarshaler{Limits: jfrtranslator.Limits{ChunkSize: int(r.options.maxRecord())}}
+	u := &jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord())}
 	pd, _, err := u.UnmarshalReport(r.Data, r.reserve)
 	return pd, err
 }

@@ -46,7 +46,7 @@ func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved in
 		reserved += int64(cap(labels))
 	}
 	u := jfrtranslator.Unmarshaler{
-		Limits: jfrtranslator.Limits{ChunkSize: limit}, Timestamps: settings.Timestamps,
+		ChunkSize: limit, Timestamps: settings.Timestamps,
 		Labels: labels, SampleRate: p.Recording.SampleRate,
 	}
 	profiles, report, err := u.UnmarshalReport(p.Data, func(bytes int64) error { return reserve(reserved + bytes) })

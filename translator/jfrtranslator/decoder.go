@@ -4,8 +4,9 @@
 package jfrtranslator
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -15,12 +16,11 @@ import (
 
 // decoder translates one recording at a time and keeps its memory for the next.
 //
-// A constant has the id that the chunk gives it; a position in its pool; and, if a sample
-// reaches it, an index in the OTLP dictionary.
+// A constant has the id that the chunk gives it; a number; and, if a sample reaches it, a value
+// in decoder.Values: one more than its index in the OTLP dictionary or in a table of d.
 type decoder struct {
 	jfr.Recording
 	options Unmarshaler
-	limits  Limits
 	report  Report
 
 	// Of the recording.
@@ -29,37 +29,49 @@ type decoder struct {
 	replaced    replacement
 	tables      *dictionary.Tables
 	sampleBytes int // of the result
+	limit       int // of the result, in bytes
+
+	// Of the metadata.
+	pools      [][]jfr.Step // which read a constant
+	frameSteps []jfr.Step
+	// frameVarints is the number of integers that a frame consists of, or more than are short.
+	frameVarints int
+	events       []event
+	bound        []*event // by class; nil if it is not read
+	async        bool     // it is async-profiler's
+	datadog      bool     // it is that of Datadog's library
+	timed        bool     // times of samples are read
 
 	// Of the chunk.
-	events     []event  // that are read
-	bound      []*event // by position of the class; nil if it is not read
-	async      bool     // it is async-profiler's
-	datadog    bool     // it is that of Datadog's library
-	settingsAt []uint32
-	isDefault  []bool           // by position in poolState
-	extra      []eventAttribute // of the current event
-	methods    []method
-	frames     []frame
-	sets       map[setKey]setValue
-	plainSets  []int32 // by the positions of thread and state: the number of a set plus one
-	families   [families]accumulator
-	last       uint64 // the latest time of a sample
-	limit      int    // of the result, in bytes
+	rows        []row
+	rowNumbers  jfr.Table        // by the fields of the row
+	longRows    map[string]int32 // the same, if they do not fit
+	timedValues []timedValue
+	settingsAt  []row
+	methods     []method
+	threads     []thread
+	locationOf  jfr.Table // by method, frame type and line
+	families    [families]accumulator
+	last        uint64 // the latest time of a sample
 
 	kindAttributes [frameKinds]int32
 
-	name                  []byte
-	nameStart, nameStop   int // of the name of a method in name
-	locations, attributes []int32
-	keys                  []int32 // of attributes
-	lines                 []dictionary.Line
-	value                 dictionary.Value
+	key, name                   []byte
+	values                      []uint64      // of the current row
+	fields                      [slots]uint64 // of the current constant
+	locations, attributes, keys []int32
+	lines                       []dictionary.Line
+	value                       dictionary.Value
+}
+
+func newDecoder() *decoder {
+	return &decoder{tables: dictionary.New(0), longRows: map[string]int32{}}
 }
 
 // start prepares d for a recording.
 func (d *decoder) start(u *Unmarshaler, reserve func(bytes int64) error) {
-	d.options, d.limits = *u, u.Limits.withDefaults()
-	d.ChunkSize, d.StringLength = d.limits.ChunkSize, d.limits.StringLength
+	d.options = *u
+	d.ChunkSize = min(cmp.Or(u.ChunkSize, defaultChunkSize), maxChunkSize)
 	d.report, d.settings, d.replaced = Report{}, settings{}, 0
 	d.Memory = jfr.Memory{Reserve: reserve, Kept: d.Memory.Kept + d.Memory.Used}
 }
@@ -70,9 +82,10 @@ func (d *decoder) prepare() error {
 	if err := d.readLabels(d.options.Labels); err != nil {
 		return err
 	}
-	for d.More() {
+	const all = replacedCPU | replacedAllocations
+	for d.More() && d.replaced != all {
 		// translateChunk reports an error, after which there is no next chunk, or another one.
-		if err := d.LoadChunk(); err == nil && d.mentionsDatadog() {
+		if d.LoadChunk() == nil && d.readMetadata() == nil && slices.ContainsFunc(d.events, func(e event) bool { return e.replaces != 0 }) {
 			d.findReplaced()
 		}
 	}
@@ -80,30 +93,18 @@ func (d *decoder) prepare() error {
 	return nil
 }
 
-// mentionsDatadog reports whether the metadata of the chunk may have events of Datadog's.
-func (d *decoder) mentionsDatadog() bool {
-	if d.Header.Unfinished {
-		return bytes.Contains(d.Data, []byte("datadog."))
-	}
-	at := min(max(d.Header.Metadata, 0), int64(len(d.Data)))
-	var c jfr.Cursor
-	_, next, err := d.EventAt(&c, int(at))
-	return err == nil && bytes.Contains(d.Data[c.At:next], []byte("datadog."))
-}
-
-// findReplaced notes of which kinds Datadog's samples in the chunk are. translateChunk
-// reports errors.
+// findReplaced notes what the samples of Datadog's library in the chunk measure.
 func (d *decoder) findReplaced() {
-	d.Stop = len(d.Data)
-	if d.FindMetadata() != nil || d.Header.Metadata == 0 || d.bind() != nil {
-		return
-	}
-	_ = d.Events(func(typeID uint64, _ *jfr.Cursor, _ int) error {
-		if e := d.eventOf(typeID); e != nil {
-			d.replaced |= replaces[e.kind]
+	var c jfr.Cursor
+	for {
+		typeID, more, err := d.NextEvent(&c)
+		if err != nil || !more {
+			return
 		}
-		return nil
-	})
+		if e := d.eventOf(typeID); e != nil {
+			d.replaced |= e.replaces
+		}
+	}
 }
 
 func (d *decoder) newProfiles() (pprofile.Profiles, pprofile.ScopeProfilesSlice) {
@@ -123,18 +124,33 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	if d.Header.Unfinished {
 		d.report.UnfinishedChunks++
 	}
-	d.limit += d.limits.Expansion * len(d.Data)
-	d.methods, d.frames, d.last = d.methods[:0], d.frames[:0], 0
-	for i := range d.families {
-		d.families[i].reset()
+	d.limit += expansion * len(d.Data)
+	d.resetChunk()
+	if err := d.readMetadata(); err != nil || d.Header.Metadata == 0 {
+		return err // without metadata, nothing was written but the header, or no event can be read
 	}
-	if err := d.readChunk(); err != nil {
-		return err
+	for _, step := range []func() error{d.readEvents, d.readSettings, d.resolve} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	if err := d.writeChunk(to); err != nil {
 		return err
 	}
 	return d.updateResult()
+}
+
+func (d *decoder) resetChunk() {
+	d.ResetConstants()
+	d.rowNumbers.Reset()
+	d.locationOf.Reset()
+	clear(d.longRows)
+	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
+	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0
+	for i := range d.families {
+		d.families[i].samples.Reset()
+		d.families[i].values = d.families[i].values[:0]
+	}
 }
 
 // finish completes the dictionary.
@@ -152,7 +168,6 @@ func (d *decoder) release() {
 	d.tables.Release()
 	d.Recording.Release()
 	d.options, d.labels = Unmarshaler{}, labels{}
-	d.events, d.bound = jfr.Cleared(d.events), jfr.Cleared(d.bound)
 	if d.Memory.Kept+d.Memory.Used+d.tables.Retained() <= maxPooled {
 		decoders.Put(d)
 	}
@@ -178,138 +193,121 @@ func (d *decoder) updateResult() error {
 	return d.Memory.Update()
 }
 
-// readChunk translates the chunk d.data.
-func (d *decoder) readChunk() error {
-	d.Stop = len(d.Data)
-	if err := d.FindMetadata(); err != nil {
-		return err
-	}
-	if d.Header.Metadata == 0 {
-		return nil // nothing was written but the header, or no event can be read
-	}
-	if err := d.bind(); err != nil {
-		return d.At(int(d.Header.Metadata), "metadata", err)
-	}
-	d.settingsAt = d.settingsAt[:0]
-	if err := d.ReadPools(d.noteSetting); err != nil {
-		return err
-	}
-	for _, step := range []func() error{d.readFrameTypes, d.readStates, d.readSettings, d.resetSets, d.readSamples} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Pools that each chunk has. More follow for the types of attributes.
+// Pools of constants. More follow for the types of attributes.
 const (
-	poolStack = 1 + iota // the first is that of strings
+	poolString = 1 + iota
+	poolStack
 	poolMethod
 	poolClass
 	poolSymbol
 	poolThread
 	poolState
 	poolFrameType
-	fixedPools
 )
 
 // poolTypes are the types of the constants.
-var poolTypes = [fixedPools]string{
-	poolStack: "jdk.types.StackTrace", poolMethod: "jdk.types.Method", poolClass: "java.lang.Class", poolSymbol: "jdk.types.Symbol",
-	poolThread: "java.lang.Thread", poolState: "jdk.types.ThreadState", poolFrameType: "jdk.types.FrameType",
+var poolTypes = []string{
+	poolString: "java.lang.String", poolStack: "jdk.types.StackTrace", poolMethod: "jdk.types.Method", poolClass: "java.lang.Class",
+	poolSymbol: "jdk.types.Symbol", poolThread: "java.lang.Thread", poolState: "jdk.types.ThreadState", poolFrameType: "jdk.types.FrameType",
 }
 
-// bind finds the types that samples need in the metadata of the chunk.
-func (d *decoder) bind() error {
-	m := &d.Meta
-	d.ResetPools()
-	for _, name := range poolTypes[poolStack:] {
-		d.AddPool(m.Find(name))
-	}
-	d.bindConstants(poolStack, map[string]jfr.Slot{"frames": slotFrames})
-	d.bindConstants(poolMethod, map[string]jfr.Slot{"type": slotType, "name": slotName, "descriptor": slotDescriptor})
-	d.bindConstants(poolClass, map[string]jfr.Slot{"name": slotName})
-	d.bindConstants(poolThread, map[string]jfr.Slot{"osName": slotOSName, "osThreadId": slotOSID, "javaName": slotJavaName, "javaThreadId": slotJavaID})
-	if c := m.Find("jdk.types.StackFrame"); c != nil {
-		d.bindFields(c, map[string]jfr.Slot{"method": slotMethod, "lineNumber": slotLine, "type": slotFrameType})
-	}
-	return d.bindEvents()
-}
-
-// bindConstants sets the slots of the fields of a constant.
-func (d *decoder) bindConstants(number int, slots map[string]jfr.Slot) {
-	if c := d.Pools[number].Class; c != nil {
-		d.bindFields(c, slots)
-	}
-}
-
-// bindFields sets the slots of those fields of a class that have the expected kind.
-func (d *decoder) bindFields(c *jfr.Class, slots map[string]jfr.Slot) {
-	fields := d.Meta.FieldsOf(c)
-	for i := range fields {
-		f := &fields[i]
-		want, array := jfr.KindVarint, false
-		switch string(f.Name) {
-		case "frames":
-			want, array = jfr.KindClass, true
-		case "osName", "javaName":
-			want = jfr.KindText
-		}
-		if f.Kind == want && f.Array == array {
-			f.Slot = slots[string(f.Name)]
-		}
-	}
-}
-
-// bindEvents finds the events that are read.
-func (d *decoder) bindEvents() (err error) {
-	m := &d.Meta
-	d.datadog = m.Find("datadog.ExecutionSample") != nil || m.Find("datadog.MethodSample") != nil
-	d.async = false
-	for i := range m.Classes {
-		d.async = d.async || !d.datadog && bytes.HasPrefix(m.Classes[i].Name, []byte("profiler."))
-	}
-	if d.bound, err = jfr.Zeroed(&d.Memory, d.bound, len(m.Classes)); err != nil {
+// readMetadata reads the metadata of the chunk, and finds the types that samples need.
+func (d *decoder) readMetadata() error {
+	timed := d.options.Timestamps || d.Header.Unfinished
+	changed, err := d.ReadMetadata()
+	if err != nil || d.Header.Metadata == 0 || !changed && timed == d.timed {
 		return err
 	}
-	known := 0
-	for i := range m.Classes {
-		if eventKinds[string(m.Classes[i].Name)] != noKind {
-			known++
-		}
-	}
-	if d.events, err = jfr.Room(&d.Memory, d.events[:0], known); err != nil {
-		return err
-	}
-	for i := range m.Classes {
-		c := &m.Classes[i]
-		kind := eventKinds[string(c.Name)]
-		if kind == noKind {
-			continue
-		}
-		if d.async && string(c.Name) == "jdk.ExecutionSample" {
-			kind = asyncExecution
-		}
-		d.events = append(d.events, event{kind: kind, class: c, datadog: bytes.HasPrefix(c.Name, []byte("datadog.")), replaced: replacedBy[kind]})
-		d.bound[i] = &d.events[len(d.events)-1] // which does not move: there is room for all
-		d.bindEvent(d.bound[i])
+	d.timed = timed
+	if err := d.bind(); err != nil {
+		d.Meta = jfr.Metadata{} // so that the next chunk with the same is bound
+		return d.At("metadata", err)
 	}
 	return nil
 }
 
-// readStates notes which states of threads are STATE_DEFAULT.
-func (d *decoder) readStates() (err error) {
-	p := &d.Pools[poolState]
-	if d.isDefault, err = jfr.Room(&d.Memory, d.isDefault[:0], len(p.IDs)); err != nil {
-		return err
-	}
-	for _, id := range p.IDs {
-		text, err := d.Symbol(poolState, id)
-		if err != nil {
+func (d *decoder) bind() error {
+	d.pools, d.values = d.pools[:0], d.values[:0]
+	for _, name := range poolTypes {
+		if err := d.addPool(d.Meta.Find(name)); err != nil {
 			return err
 		}
-		d.isDefault = append(d.isDefault, string(text) == "STATE_DEFAULT")
+	}
+	d.frameSteps, d.frameVarints = nil, 9 // more than are short
+	if stack := d.Meta.Find(poolTypes[poolStack]); stack >= 0 {
+		for _, f := range d.Meta.FieldsOf(stack) {
+			if slotOf(&f) == slotFrames {
+				var err error
+				if d.frameSteps, d.frameVarints, err = d.compileFrame(f.Class); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return d.bindEvents()
+}
+
+// compileFrame returns the steps that read a frame.
+func (d *decoder) compileFrame(class int32) (steps []jfr.Step, varints int, err error) {
+	steps, err = d.Compile(class, slotOf)
+	for i := range steps {
+		if s := &steps[i]; s.Kind != jfr.KindVarint || s.Array {
+			return steps, 9, err
+		}
+		varints += int(steps[i].N)
+	}
+	return steps, max(varints, 1), err
+}
+
+// addPool makes the next pool, for a class which may be -1. Of a constant that consists of a string,
+// that is slotText.
+func (d *decoder) addPool(class int32) (err error) {
+	var steps []jfr.Step
+	if class >= 0 {
+		text := false
+		d.Meta.Classes[class].Pool = int32(len(d.pools))
+		steps, err = d.Compile(class, func(f *jfr.Field) jfr.Slot {
+			s := slotOf(f)
+			if f.Kind == jfr.KindText && !f.Array && !text && s != slotOSName && s != slotJavaName {
+				s, text = slotText, true
+			}
+			return s
+		})
+	}
+	d.pools = append(d.pools, steps)
+	return err
+}
+
+// symbol returns the string of a constant, such as a symbol, valid until the next call. It returns nil if
+// the pool does not have it.
+func (d *decoder) symbol(pool int32, id uint64) ([]byte, error) {
+	return d.text(pool, d.Constant(pool, id))
+}
+
+// text is symbol for the number of a constant.
+func (d *decoder) text(pool, constant int32) ([]byte, error) {
+	if constant < 0 {
+		return nil, nil
+	}
+	steps := d.pools[pool]
+	if c := d.CursorAt(constant); len(steps) > 0 && steps[0].Slot == slotText { // it usually comes first
+		return d.Text(c.At, poolString)
+	}
+	return d.Text(int(d.readConstant(pool, constant)[slotText]), poolString)
+}
+
+// readConstant reads the fields of a constant. They are valid until the next call.
+func (d *decoder) readConstant(pool, constant int32) *[slots]uint64 {
+	d.fields = [slots]uint64{}
+	c := d.CursorAt(constant)
+	d.Read(&c, d.pools[pool], d.fields[:], nil)
+	return &d.fields
+}
+
+// eventOf returns how the samples of a type are read, or nil.
+func (d *decoder) eventOf(typeID uint64) *event {
+	if class := d.Meta.ClassOf(typeID); class >= 0 {
+		return d.bound[class]
 	}
 	return nil
 }

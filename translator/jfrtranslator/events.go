@@ -4,6 +4,7 @@
 package jfrtranslator
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -11,56 +12,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-// eventKind is a type of event that is a sample, or that a sample needs.
-type eventKind uint8
-
-const (
-	noKind                eventKind = iota
-	asyncExecution                  // jdk.ExecutionSample of async-profiler
-	jdkExecution                    // of the JDK's sampler, which takes a few threads a tick: not CPU time
-	jdkCPUTime                      // of JDK 25
-	datadogExecution                // on a CPU
-	datadogMethod                   // of any thread, by the clock
-	asyncWall                       // the same of async-profiler
-	allocationInNewTLAB             // the size is that of the TLAB
-	allocationOutsideTLAB           //
-	allocationSample                // of JDK 16, its weight is in bytes
-	datadogAllocation               // its weight is a number of objects
-	asyncLive                       // an object that is still referenced
-	datadogLive                     // its weight is a number of objects
-	monitorEnter                    // waiting to enter a monitor
-	monitorWait                     // Object.wait
-	threadPark                      // java.util.concurrent
-	nativeAllocation                // malloc
-	activeSetting                   // settings of the recording
-	datadogConfig                   // settings of Datadog's library
-)
-
-// eventKinds are the events by name. In recordings of async-profiler, jdk.ExecutionSample
-// is asyncExecution.
-var eventKinds = map[string]eventKind{
-	"jdk.ExecutionSample":             jdkExecution,
-	"jdk.NativeMethodSample":          jdkExecution,
-	"jdk.CPUTimeSample":               jdkCPUTime,
-	"datadog.ExecutionSample":         datadogExecution,
-	"datadog.MethodSample":            datadogMethod,
-	"profiler.WallClockSample":        asyncWall,
-	"jdk.ObjectAllocationInNewTLAB":   allocationInNewTLAB,
-	"jdk.ObjectAllocationOutsideTLAB": allocationOutsideTLAB,
-	"jdk.ObjectAllocationSample":      allocationSample,
-	"datadog.ObjectSample":            datadogAllocation,
-	"profiler.LiveObject":             asyncLive,
-	"datadog.HeapLiveObject":          datadogLive,
-	"jdk.JavaMonitorEnter":            monitorEnter,
-	"jdk.JavaMonitorWait":             monitorWait,
-	"jdk.ThreadPark":                  threadPark,
-	"profiler.Malloc":                 nativeAllocation,
-	"jdk.ActiveSetting":               activeSetting,
-	"datadog.DatadogProfilerConfig":   datadogConfig,
+// eventType says how the samples of an event are counted.
+type eventType struct {
+	family family
+	// count is the field with the number of samples or objects, which is 1 without it. amount is the
+	// field with the size, time or period of one of them.
+	count, amount string
+	// replaces is what samples of Datadog's library measure. The JDK's samples of the same are left
+	// out of a recording that has both, as they would count twice.
+	replaces, replacedBy replacement
 }
 
-// replacement is what samples of Datadog's library measure. The JDK's samples of the same
-// are left out of a recording that has both, as they would count twice.
 type replacement uint8
 
 const (
@@ -68,350 +30,464 @@ const (
 	replacedAllocations
 )
 
-// replaces and replacedBy are of Datadog's events and of the JDK's.
-var (
-	replaces   = map[eventKind]replacement{datadogExecution: replacedCPU, datadogAllocation: replacedAllocations}
-	replacedBy = map[eventKind]replacement{
-		jdkExecution: replacedCPU, jdkCPUTime: replacedCPU,
-		allocationInNewTLAB: replacedAllocations, allocationOutsideTLAB: replacedAllocations, allocationSample: replacedAllocations,
-	}
-)
+// eventTypes are the events that are read.
+var eventTypes = map[string]eventType{
+	"jdk.ExecutionSample":             {family: familySamples, replacedBy: replacedCPU}, // of async-profiler: familyAsync
+	"jdk.NativeMethodSample":          {family: familySamples, replacedBy: replacedCPU},
+	"jdk.CPUTimeSample":               {family: familyCPUTime, amount: "samplingPeriod", replacedBy: replacedCPU},
+	"datadog.ExecutionSample":         {family: familyCPU, count: "weight", replaces: replacedCPU},
+	"datadog.MethodSample":            {family: familyWall, count: "weight"},
+	"profiler.WallClockSample":        {family: familyWall, count: "samples"},
+	"jdk.ObjectAllocationInNewTLAB":   {family: familyInNewTLAB, amount: "tlabSize", replacedBy: replacedAllocations},
+	"jdk.ObjectAllocationOutsideTLAB": {family: familyOutsideTLAB, amount: "allocationSize", replacedBy: replacedAllocations},
+	"jdk.ObjectAllocationSample":      {family: familyAllocation, amount: "weight", replacedBy: replacedAllocations},
+	"datadog.ObjectSample":            {family: familyAllocation, count: "weight", amount: "size", replaces: replacedAllocations},
+	"profiler.LiveObject":             {family: familyLive, count: "weight", amount: "allocationSize"},
+	"datadog.HeapLiveObject":          {family: familyLive, count: "weight", amount: "size"},
+	"jdk.JavaMonitorEnter":            {family: familyMutex, amount: "duration"},
+	"jdk.JavaMonitorWait":             {family: familyBlock, amount: "duration"},
+	"jdk.ThreadPark":                  {family: familyBlock, amount: "duration"},
+	"profiler.Malloc":                 {family: familyNative, amount: "size"},
+	"jdk.ActiveSetting":               {family: familySettings},
+	"datadog.DatadogProfilerConfig":   {family: familySettings},
+}
 
-// Slots of the fields that samples need.
+// Slots of fields.
 const (
-	slotNone jfr.Slot = iota
-	// Fields of events.
-	slotStart
-	slotDuration
-	slotThread
+	slotStart jfr.Slot = jfr.FirstSlot + iota
+	slotCount
+	slotAmount
+	scanSlots // those above are read of each event, the others once for each row
+
+	slotThread = scanSlots + iota
 	slotStack
 	slotState
-	slotWeight // as the bits of a float64 if isFloat
-	slotSize
-	slotSamples
-	slotPeriod
 	slotSpan
 	slotRootSpan
 	slotTraceHi
 	slotTraceLo
 	slotContext
 	slotSpanName
-	slots
-	slotAttribute // a string
+	slotCPUInterval
+	slotWallInterval
+	slotName
+	slotDescriptor
+	slotMethod // of a frame
+	slotLine
+	slotType // or the class of a method
+	slotOSID
+	slotJavaID
+	slotText // positions of strings
+	slotValue
+	slotOSName
+	slotJavaName
+	slotFrames // the position of an array
+	slots      // those of attributes of Datadog follow
 )
 
-// Slots of the fields of constants, and of settings.
-const (
-	slotFrames     = slotStart
-	slotMethod     = slotStart // of a frame
-	slotLine       = slotDuration
-	slotFrameType  = slotThread
-	slotType       = slotStart // of a method or class
-	slotName       = slotDuration
-	slotDescriptor = slotThread
-	slotOSName     = slotStart // of a thread
-	slotOSID       = slotDuration
-	slotJavaName   = slotThread
-	slotJavaID     = slotStack
-)
+// noConstant is the id of a constant that an event does not have. Id 0 may be one.
+const noConstant = math.MaxUint64
 
-var eventSlots = map[string]jfr.Slot{
-	"startTime": slotStart, "duration": slotDuration, "sampledThread": slotThread, "eventThread": slotThread,
-	"stackTrace": slotStack, "state": slotState, "weight": slotWeight, "samples": slotSamples, "samplingPeriod": slotPeriod,
+var numberSlots = map[string]jfr.Slot{
+	"startTime": slotStart, "sampledThread": slotThread, "eventThread": slotThread, "stackTrace": slotStack, "state": slotState,
 	"spanId": slotSpan, "localRootSpanId": slotRootSpan, "traceIdHi": slotTraceHi, "traceIdLo": slotTraceLo,
-	"contextId": slotContext, "spanName": slotSpanName,
+	"contextId": slotContext, "spanName": slotSpanName, "cpuInterval": slotCPUInterval, "wallInterval": slotWallInterval,
+	"name": slotName, "descriptor": slotDescriptor, "method": slotMethod, "lineNumber": slotLine, "type": slotType,
+	"osThreadId": slotOSID, "javaThreadId": slotJavaID,
 }
 
-// sizeFields are the fields that hold the size of an allocation.
-var sizeFields = map[eventKind]string{
-	allocationInNewTLAB: "tlabSize", allocationOutsideTLAB: "allocationSize", asyncLive: "allocationSize",
-	datadogAllocation: "size", datadogLive: "size", nativeAllocation: "size",
+var textSlots = map[string]jfr.Slot{"name": slotText, "value": slotValue, "osName": slotOSName, "javaName": slotJavaName}
+
+// slotOf returns the slot of a field of a constant, or of an event beyond its values.
+func slotOf(f *jfr.Field) jfr.Slot {
+	switch {
+	case f.Array && f.Kind == jfr.KindClass && string(f.Name) == "frames":
+		return slotFrames
+	case f.Array:
+		return jfr.SlotNone
+	case f.Kind == jfr.KindText:
+		return textSlots[string(f.Name)]
+	case f.Kind == jfr.KindVarint || f.Kind == jfr.KindByte:
+		return numberSlots[string(f.Name)]
+	}
+	return jfr.SlotNone
 }
 
-// notAttributes are Datadog's fields with a string that are not attributes of its context.
-var notAttributes = map[string]bool{"mode": true}
-
-// event is how the samples of a type of event are read.
+// event is how the samples of a class are read.
 type event struct {
-	kind     eventKind
-	class    *jfr.Class
-	datadog  bool
-	isFloat  bool // the weight
-	has      [slots]bool
-	units    [slots]jfr.Unit
-	extended bool        // has fields of attributes
-	replaced replacement // left out if Datadog's library measures this
-	// integers are the slots of the fields that it starts with, as long as these are integers.
-	// If no field behind them matters, complete is set.
-	integers []jfr.Slot
-	complete bool
-	// numbers are the fields of the current event. Those that it lacks are 0.
-	numbers [slots + 1]uint64
+	eventType
+	number     uint8
+	class      int32
+	scan, read []jfr.Step // of each event, and of the first one of each row
+	counted    bool       // has the field count
+	isFloat    bool       // which is a float64
+	datadog    bool
+	unit       jfr.Unit // of the amount
+	attributes []attribute
 }
 
-// bindEvent prepares the reading of an event, and the pools that it needs.
-func (d *decoder) bindEvent(e *event) {
-	for i := range d.Meta.FieldsOf(e.class) {
-		f := &d.Meta.FieldsOf(e.class)[i]
-		s := eventSlots[string(f.Name)]
-		if string(f.Name) == sizeFields[e.kind] {
-			s = slotSize
+// attribute is a field of Datadog's context. pool is that of its constants, or 0.
+type attribute struct {
+	name string
+	pool int32
+}
+
+// bindEvents finds the events that are read.
+func (d *decoder) bindEvents() error {
+	m := &d.Meta
+	d.datadog = m.Find("datadog.ExecutionSample") >= 0 || m.Find("datadog.MethodSample") >= 0
+	d.async = false
+	var known []int32
+	for i := range m.Classes {
+		name := string(m.Classes[i].Name)
+		d.async = d.async || !d.datadog && len(name) > len("profiler.") && name[:len("profiler.")] == "profiler."
+		if _, reads := eventTypes[name]; reads {
+			known = append(known, int32(i))
 		}
+	}
+	if len(known) > math.MaxUint8 {
+		return &LimitError{What: "types of samples", Limit: math.MaxUint8}
+	}
+	var err error
+	if d.bound, err = jfr.Zeroed(&d.Memory, d.bound[:0], len(m.Classes)); err != nil {
+		return err
+	}
+	d.events = make([]event, len(known))
+	for i, class := range known {
+		e := &d.events[i]
+		name := string(m.Classes[class].Name)
+		*e = event{eventType: eventTypes[name], number: uint8(i), class: class, datadog: name[:len("jdk.")] == "data"}
 		switch {
-		case f.Array:
-			s = slotNone
-		case s == slotNone && e.datadog && !notAttributes[string(f.Name)] && d.isText(f):
-			s, e.extended = slotAttribute, true
-			if of := &d.Meta.Classes[max(f.Class, 0)]; f.Constant && of.Pool == 0 {
-				d.AddPool(of)
-			}
-		case f.Kind != jfr.KindVarint && f.Kind != jfr.KindByte && (s != slotWeight || f.Kind != jfr.KindFloat && f.Kind != jfr.KindDouble):
-			s = slotNone
+		case d.async && name == "jdk.ExecutionSample":
+			e.family = familyAsync
+		case !d.async && name == "jdk.ActiveSetting":
+			continue // those of the JDK have other names
 		}
-		if f.Slot = s; s < slots {
-			e.has[s], e.units[s] = true, f.Unit
-			e.isFloat = e.isFloat || s == slotWeight && f.Kind != jfr.KindVarint
+		if err := d.bindEvent(e); err != nil {
+			return fmt.Errorf("type %s: %w", name, err)
 		}
-	}
-	e.complete = true
-	for _, f := range d.Meta.FieldsOf(e.class) {
-		if e.complete = e.complete && f.Kind == jfr.KindVarint && !f.Array && f.Slot != slotAttribute; e.complete {
-			e.integers = append(e.integers, f.Slot)
-		} else if f.Slot != slotNone {
-			return
-		}
-	}
-	e.complete = true
-	for n := len(e.integers); n > 0 && e.integers[n-1] == slotNone; n-- {
-		e.integers = e.integers[:n-1]
-	}
-}
-
-// isText reports whether the value of a field is a string, or a constant that consists of
-// one.
-func (d *decoder) isText(f *jfr.Field) bool {
-	if f.Kind == jfr.KindText {
-		return true
-	}
-	if !f.Constant || f.Class < 0 {
-		return false
-	}
-	of := &d.Meta.Classes[f.Class]
-	fields := d.Meta.FieldsOf(of)
-	return of.Kind == jfr.KindText || of.Simple && len(fields) == 1 && fields[0].Kind == jfr.KindText && !fields[0].Array
-}
-
-// eventAttribute is a field with a string.
-type eventAttribute struct {
-	field *jfr.Field
-	at    int // where its value is
-}
-
-// readEvent reads the fields of an event into e.numbers and d.extra.
-func (d *decoder) readEvent(c *jfr.Cursor, e *event) error {
-	start, fields := c.At, d.Meta.FieldsOf(e.class)
-	for _, s := range e.integers {
-		e.numbers[s] = c.Varint()
-	}
-	if c.Failed != "" {
-		c.At = start
-		return notRead(*c, fields)
-	}
-	if e.complete {
-		return nil
-	}
-	d.extra = d.extra[:0]
-	for i := len(e.integers); i < len(fields); i++ {
-		f := &fields[i]
-		switch {
-		case f.Slot == slotAttribute && f.Constant:
-			d.extra = append(d.extra, eventAttribute{f, int(c.Varint())})
-		case f.Slot == slotAttribute:
-			d.extra = append(d.extra, eventAttribute{f, c.At})
-			d.Meta.SkipField(c, f, 0)
-		case f.Slot == slotNone:
-			d.Meta.SkipField(c, f, 0)
-		case f.Kind == jfr.KindVarint:
-			e.numbers[f.Slot] = c.Varint()
-		case f.Kind == jfr.KindFloat:
-			if b := c.Bytes(4); b != nil {
-				e.numbers[f.Slot] = math.Float64bits(float64(math.Float32frombits(uint32(bigEndian(b)))))
-			}
-		case f.Kind == jfr.KindDouble:
-			if b := c.Bytes(8); b != nil {
-				e.numbers[f.Slot] = bigEndian(b)
-			}
-		case f.Kind == jfr.KindByte:
-			if b := c.Bytes(1); b != nil {
-				e.numbers[f.Slot] = uint64(b[0])
-			}
-		}
-		if c.Failed != "" {
-			return fmt.Errorf("field %s: %s", f.Name, c.Failed)
-		}
+		d.bound[class] = e
 	}
 	return nil
 }
 
-// notRead says which of fields that are integers is malformed.
-func notRead(c jfr.Cursor, fields []jfr.Field) error {
-	failed, i := c.Failed, 0
-	for c.Failed = ""; c.Failed == "" && i < len(fields); i++ {
-		c.Varint()
+func (d *decoder) bindEvent(e *event) (err error) {
+	if e.read, err = d.Compile(e.class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) }); err != nil {
+		return err
 	}
-	return fmt.Errorf("field %s: %s", fields[max(i-1, 0)].Name, failed)
+	for n := len(e.read); n > 0 && e.read[n-1].Slot == jfr.SlotNone; n-- {
+		e.read = e.read[:n-1]
+	}
+	for _, s := range e.read {
+		switch {
+		case s.Slot == slotStart && !d.timed:
+			s.Slot = jfr.SlotNone
+		case s.Slot >= scanSlots:
+			s.Slot = jfr.SlotKey
+		}
+		e.scan = jfr.AppendStep(e.scan, s)
+	}
+	if n := int(slots) + len(e.attributes); n > len(d.values) {
+		d.values, err = jfr.Zeroed(&d.Memory, d.values[:0], n)
+	}
+	return err
 }
 
-func bigEndian(b []byte) (n uint64) {
-	for _, next := range b {
-		n = n<<8 | uint64(next)
+// eventSlot returns the slot of a field of an event.
+func (d *decoder) eventSlot(e *event, f *jfr.Field) jfr.Slot {
+	name := string(f.Name)
+	float := f.Kind == jfr.KindFloat || f.Kind == jfr.KindDouble
+	switch {
+	case name == e.count && !f.Array && (f.Kind == jfr.KindVarint || float):
+		e.counted, e.isFloat = true, float
+		return slotCount
+	case name == e.amount && !f.Array && f.Kind == jfr.KindVarint:
+		e.unit = f.Unit
+		return slotAmount
 	}
-	return n
+	s := slotOf(f)
+	switch {
+	case s == slotCPUInterval || s == slotWallInterval:
+		e.unit = f.Unit
+	case s == jfr.SlotNone && e.datadog && e.family != familySettings && name != "mode":
+		if pool, isText := d.textPool(f); isText {
+			e.attributes = append(e.attributes, attribute{name, pool})
+			return slots + jfr.Slot(len(e.attributes)-1)
+		}
+	}
+	return s
+}
+
+// textPool reports whether the value of a field is a string, or a constant that consists of one. Then
+// it returns the pool of the constant, or 0.
+func (d *decoder) textPool(f *jfr.Field) (pool int32, isText bool) {
+	switch {
+	case f.Array || f.Kind == jfr.KindText:
+		return 0, !f.Array
+	case !f.Constant || f.Class < 0:
+		return 0, false
+	}
+	of := &d.Meta.Classes[f.Class]
+	fields := d.Meta.FieldsOf(f.Class)
+	if string(of.Name) == "java.lang.String" {
+		return poolString, true
+	}
+	if len(fields) != 1 || fields[0].Kind != jfr.KindText || fields[0].Array {
+		return 0, false
+	}
+	if of.Pool == 0 && d.addPool(f.Class) != nil {
+		return 0, false
+	}
+	return of.Pool, true
+}
+
+// row has the samples of a chunk that have equal fields, but for their time and values.
+type row struct {
+	at     int32 // where the first one is
+	event  uint8 // in decoder.events
+	family family
+	number int32 // in the family
+	values [2]int64
+}
+
+// timedValue is a sample whose time is kept.
+type timedValue struct {
+	row    int32
+	time   uint64
+	values [2]int64
+}
+
+// readEvents reads the samples and finds the constants of the chunk.
+func (d *decoder) readEvents() error {
+	var c jfr.Cursor
+	var e *event
+	last := uint64(jfr.TypeMetadata)
+	for {
+		typeID, more, err := d.NextEvent(&c)
+		switch {
+		case err != nil || !more:
+			return err
+		case typeID == jfr.TypeCheckpoint:
+			if err := d.ReadCheckpoint(&c); err != nil {
+				return d.At("checkpoint", err)
+			}
+			continue
+		case typeID == jfr.TypeMetadata:
+			continue
+		}
+		if typeID != last { // many events of a type follow each other
+			e, last = d.eventOf(typeID), typeID
+		}
+		switch {
+		case e == nil || e.family == familySettings:
+			d.report.OtherEvents++
+			if e == nil {
+				continue
+			}
+			if d.settingsAt, err = jfr.Room(&d.Memory, d.settingsAt, 1); err == nil {
+				d.settingsAt = append(d.settingsAt, row{at: int32(d.Event), event: e.number})
+			}
+		case d.replaced&e.replacedBy != 0:
+			d.report.ReplacedSamples++
+		default:
+			err = d.readSample(&c, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readSample adds the values of a sample to its row.
+func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
+	start := c.At
+	if n := len(c.Data) - c.At + 2*keySize; n > cap(d.key) {
+		if d.key, err = jfr.Room(&d.Memory, d.key[:0], n); err != nil {
+			return err
+		}
+	}
+	var v [scanSlots]uint64
+	d.key = d.Read(c, e.scan, v[:], d.key[:0])
+	if c.Failed != "" {
+		return d.readError(c, start, e)
+	}
+	first, second, err := d.measure(e, &v)
+	if err != nil {
+		return d.At(string(d.Meta.Classes[e.class].Name), err)
+	}
+	number, err := d.row(e)
+	if err != nil {
+		return err
+	}
+	if d.timed {
+		time := d.Header.Time(int64(v[slotStart]))
+		d.last = max(d.last, time)
+		if d.options.Timestamps && e.family != familyLive {
+			if d.timedValues, err = jfr.Room(&d.Memory, d.timedValues, 1); err == nil {
+				d.timedValues = append(d.timedValues, timedValue{number, time, [2]int64{first, second}})
+			}
+			return err
+		}
+	}
+	if err := add(&d.rows[number].values, first, second); err != nil {
+		return d.At(string(d.Meta.Classes[e.class].Name), err)
+	}
+	return nil
+}
+
+// keySize is the size of a key in bytes. The last one is the number of the event.
+const keySize = 16
+
+// row returns the number of the row of the sample with the fields d.key.
+func (d *decoder) row(e *event) (number int32, err error) {
+	number = int32(len(d.rows))
+	if n := len(d.key); n < keySize {
+		b := d.key[:keySize]
+		key := jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+		if n <= 8 {
+			key[0], n = key[0]&(1<<(8*n)-1), 8
+		}
+		key[1] = key[1]&(1<<(8*n-64)-1) | uint64(e.number)<<56
+		if number, err = d.rowNumbers.Put(&d.Memory, key, number); err != nil {
+			return 0, err
+		}
+	} else {
+		d.key = append(d.key, e.number)
+		known, found := d.longRows[string(d.key)]
+		if found {
+			return known, nil
+		}
+		if err := d.Memory.Take(mapSize + len(d.key)); err != nil {
+			return 0, err
+		}
+		d.longRows[string(d.key)] = number
+	}
+	if int(number) == len(d.rows) {
+		if d.rows, err = jfr.Room(&d.Memory, d.rows, 1); err != nil {
+			return 0, err
+		}
+		d.rows = append(d.rows, row{at: int32(d.Event), event: e.number})
+	}
+	return number, nil
 }
 
 var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")
 
-// number returns a field that cannot be negative.
-func (d *decoder) number(e *event, s jfr.Slot) int64 {
-	n := int64(e.numbers[s])
+// measure returns the values of a sample. Of a family whose second value is the first one times a
+// period, the second is 0.
+func (d *decoder) measure(e *event, v *[scanSlots]uint64) (first, second int64, err error) {
+	if !e.counted && v[slotAmount] == 0 {
+		return 1, 0, nil
+	}
+	amount := d.Header.In(e.unit, d.positive(int64(v[slotAmount])))
+	switch {
+	case !e.counted:
+		return 1, amount, nil
+	case !e.isFloat:
+		first = d.positive(int64(v[slotCount]))
+		if second = jfr.Scale(first, amount, 1); first > 1 && second == math.MaxInt64 {
+			return 0, 0, errWeight
+		}
+		return first, second, nil
+	}
+	weight := math.Float64frombits(v[slotCount])
+	if weight < 0 {
+		d.report.NegativeValues++
+		weight = 0
+	}
+	product := math.Round(weight * float64(amount))
+	if !(product < math.MaxInt64 && weight < math.MaxInt64) {
+		return 0, 0, errWeight
+	}
+	return int64(math.Round(weight)), int64(product), nil
+}
+
+// positive returns n, or 0 if it is negative.
+func (d *decoder) positive(n int64) int64 {
 	if n < 0 {
 		d.report.NegativeValues++
-		return 0
 	}
-	return n
+	return max(n, 0)
 }
 
-// weigh returns n times the weight of an event, rounded.
-func (d *decoder) weigh(e *event, n int64) (int64, error) {
-	if !e.isFloat {
-		w := int64(1)
-		if e.has[slotWeight] {
-			w = d.number(e, slotWeight)
-		}
-		if product := jfr.Scale(n, w, 1); w <= 1 || product != math.MaxInt64 {
-			return product, nil
-		}
-		return 0, errWeight
+// readRow reads the fields of the first event of a row into d.values.
+func (d *decoder) readRow(r *row) (*event, error) {
+	e := &d.events[r.event]
+	clear(d.values)
+	for _, s := range []jfr.Slot{slotThread, slotStack, slotState} {
+		d.values[s] = noConstant
 	}
-	w := math.Float64frombits(e.numbers[slotWeight])
-	if w < 0 {
-		d.report.NegativeValues++
-		w = 0
+	var c jfr.Cursor
+	d.EventAt(&c, int(r.at))
+	start := c.At
+	if d.Read(&c, e.read, d.values, nil); c.Failed != "" {
+		return nil, d.readError(&c, start, e)
 	}
-	product := math.Round(w * float64(n))
-	if !(product < math.MaxInt64) {
-		return 0, errWeight
-	}
-	return int64(product), nil
+	return e, nil
 }
 
-// eventOf returns how the samples of a type are read, or nil.
-func (d *decoder) eventOf(typeID uint64) *event {
-	if i := d.Meta.ByID.Find(typeID); i >= 0 {
-		return d.bound[i]
+// readError says at which field of an event, which starts at a position, reading failed.
+func (d *decoder) readError(c *jfr.Cursor, start int, e *event) error {
+	return d.At(string(d.Meta.Classes[e.class].Name), fmt.Errorf("field %s: %s", d.FailedField(*c, start, e.class), c.Failed))
+}
+
+// resolve finds the stack and the attributes of each row, and adds it to its family.
+func (d *decoder) resolve() error {
+	for i := range d.rows {
+		r := &d.rows[i]
+		e, err := d.readRow(r)
+		if err != nil {
+			return err
+		}
+		stack, err := d.stack(d.values[slotStack])
+		if err != nil {
+			return err
+		}
+		set, link, err := d.attributesOf(e)
+		if err != nil {
+			return err
+		}
+		if r.family = e.family; r.family == familyAsync {
+			state, err := d.symbol(poolState, d.values[slotState])
+			if err != nil {
+				return err
+			}
+			r.family = d.settings.asyncFamily(string(state))
+		}
+		f := &d.families[r.family]
+		r.number = f.samples.Number(stack, set, link)
+		if int(r.number) == len(f.values) {
+			if f.values, err = jfr.Room(&d.Memory, f.values, 1); err != nil {
+				return err
+			}
+			f.values = append(f.values, [2]int64{})
+			d.sampleBytes += 2 * (sampleSize + rowSize)
+		}
+		if err := add(&f.values[r.number], r.values[0], r.values[1]); err != nil {
+			return fmt.Errorf("chunk %d: %w", d.Chunk, err)
+		}
+		if err := d.tables.Err(); err != nil {
+			return err
+		}
+		if err := d.checkSize(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// readSamples reads the samples of the chunk.
-func (d *decoder) readSamples() error {
-	return d.Events(func(typeID uint64, c *jfr.Cursor, at int) error {
-		e := d.eventOf(typeID)
-		if e == nil || e.kind >= activeSetting {
-			if typeID != jfr.TypeMetadata && typeID != jfr.TypeCheckpoint {
-				d.report.OtherEvents++
-			}
-			return nil
-		}
-		if d.replaced&e.replaced != 0 {
-			d.report.ReplacedSamples++
-			return nil
-		}
-		err := d.readEvent(c, e)
-		if err == nil {
-			err = d.addSample(e)
-		}
-		if err != nil {
-			return d.At(at, string(e.class.Name), err)
-		}
-		return nil
-	})
-}
+const errOverflow = errString("the sum of the values of equal samples is more than int64 holds")
 
-// addSample adds the sample that e holds.
-func (d *decoder) addSample(e *event) error {
-	family, first, second, err := d.measure(e)
-	if err != nil {
-		return err
-	}
-	stack := int32(0)
-	if e.has[slotStack] {
-		if stack, err = d.stack(e.numbers[slotStack]); err != nil {
-			return err
-		}
-	}
-	set, link, err := d.attributesOf(e)
-	if err != nil {
-		return err
-	}
-	start, timed := uint64(0), d.options.Timestamps && family != familyLive
-	if timed || d.Header.Unfinished {
-		start = d.Header.Time(int64(e.numbers[slotStart])) // each event has one
-		d.last = max(d.last, start)
-	}
-	f := &d.families[family]
-	row := f.samples.Number(stack, set, link)
-	if err := d.tables.Err(); err != nil {
-		return err
-	}
-	if err := f.add(d, row, start, first, second, timed); err != nil {
-		return err
-	}
-	return d.checkSize()
-}
+type errString string
 
-// measure returns the family of the sample that e holds, and its values. Of a family
-// whose second value is the first one times a period, the second is 0.
-func (d *decoder) measure(e *event) (of family, first, second int64, err error) {
-	switch e.kind {
-	case asyncExecution:
-		return d.asyncFamily(e), 1, 0, nil
-	case jdkExecution:
-		return familySamples, 1, 0, nil
-	case jdkCPUTime:
-		return familyCPUTime, 1, d.Header.In(e.units[slotPeriod], d.number(e, slotPeriod)), nil
-	case datadogExecution, datadogMethod:
-		of = familyCPU
-		if e.kind == datadogMethod {
-			of = familyWall
-		}
-		first, err = d.weigh(e, 1)
-		return of, first, 0, err
-	case asyncWall:
-		return familyWall, max(1, d.number(e, slotSamples)), 0, nil
-	case allocationInNewTLAB:
-		return familyInNewTLAB, 1, d.number(e, slotSize), nil
-	case allocationOutsideTLAB:
-		return familyOutsideTLAB, 1, d.number(e, slotSize), nil
-	case allocationSample:
-		return familyAllocation, 1, d.number(e, slotWeight), nil
-	case nativeAllocation:
-		return familyNative, 1, d.number(e, slotSize), nil
-	case datadogAllocation, datadogLive, asyncLive:
-		of = familyLive
-		if e.kind == datadogAllocation {
-			of = familyAllocation
-		}
-		if first, err = d.weigh(e, 1); err != nil {
-			return of, 0, 0, err
-		}
-		second, err = d.weigh(e, d.number(e, slotSize))
-		return of, first, second, err
-	default: // monitorEnter, monitorWait, threadPark
-		of = familyBlock
-		if e.kind == monitorEnter {
-			of = familyMutex
-		}
-		return of, 1, d.Header.In(e.units[slotDuration], d.number(e, slotDuration)), nil
+func (e errString) Error() string { return string(e) }
+
+// add adds to the values of a sample.
+func add(to *[2]int64, first, second int64) error {
+	if first > math.MaxInt64-to[0] || second > math.MaxInt64-to[1] {
+		return errOverflow
 	}
+	to[0] += first
+	to[1] += second
+	return nil
 }

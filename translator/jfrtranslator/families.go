@@ -21,7 +21,7 @@ type family uint8
 const (
 	familyCPU     family = iota
 	familyCPUTime        // with a period of its own in each sample
-	familySamples        // of the JDK, which are no time
+	familySamples        // of the JDK's sampler, which takes a few threads a tick: not CPU time
 	familyWall
 	familyInNewTLAB
 	familyOutsideTLAB
@@ -31,6 +31,8 @@ const (
 	familyBlock
 	familyNative
 	families
+	familyAsync    // familyCPU or familyWall
+	familySettings // no samples
 )
 
 // valueType is a sample type.
@@ -60,91 +62,43 @@ var familyTypes = [families]struct {
 	familyNative:      {"native", [2]valueType{{"malloc_objects", "count"}, {"malloc_bytes", "bytes"}}},
 }
 
-// Attributes of scopes and Profiles.
-const (
-	attributeProfileType = "profile.type"
-	attributeTemporality = "profile.temporality"
-	temporalityDelta     = "delta"
-	temporalityInstant   = "instant"
-)
-
 // accumulator has the samples of a family.
 type accumulator struct {
 	samples dictionary.Samples
-	values  [][2]int64   // by number in samples, without timestamps
-	timed   []timedValue // with timestamps
-}
-
-type timedValue struct {
-	row    int32
-	time   uint64
-	values [2]int64
+	values  [][2]int64 // by number in samples
 }
 
 // Sizes in pdata, in bytes: of a sample with its only value and the pointer to it, of a
-// timestamp and its value, and of a Profile.
+// timestamp and its value, and of a Profile. rowSize is about what an accumulator takes for a
+// sample beyond its values.
 const (
 	sampleSize  = 112
 	eventSize   = 16
 	profileSize = 384
+	rowSize     = 32
 )
-
-// add adds the values of a sample to those of its row.
-func (a *accumulator) add(d *decoder, row int32, start uint64, first, second int64, timed bool) (err error) {
-	if int(row) >= len(a.values) {
-		if a.values, err = jfr.Room(&d.Memory, a.values, 1); err != nil {
-			return err
-		}
-		a.values = append(a.values, [2]int64{})
-		d.sampleBytes += 2 * (sampleSize + rowSize)
-	}
-	if timed {
-		if a.timed, err = jfr.Room(&d.Memory, a.timed, 1); err != nil {
-			return err
-		}
-		a.timed = append(a.timed, timedValue{row, start, [2]int64{first, second}})
-		d.sampleBytes += 2 * eventSize
-		return nil
-	}
-	v := &a.values[row]
-	if first > math.MaxInt64-v[0] || second > math.MaxInt64-v[1] {
-		return errOverflow
-	}
-	v[0] += first
-	v[1] += second
-	return nil
-}
-
-const errOverflow = errString("the sum of the values of equal samples is more than int64 holds")
-
-// rowSize is about what an accumulator takes for a sample beyond its values, in bytes.
-const rowSize = 32
 
 // writeChunk writes the samples of the chunk: a ScopeProfiles for each family.
 func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) error {
 	for of := range families {
-		a := &d.families[of]
-		if a.samples.Len() == 0 {
+		if d.families[of].samples.Len() == 0 {
 			continue
 		}
-		period, types := d.period(of), familyTypes[of].types[:]
+		period, types := d.settings.period(of, d.datadog, d.options.SampleRate), familyTypes[of].types[:]
 		if types[1].name == "" || (of == familyCPU || of == familyWall) && period == 0 {
 			types = types[:1]
 		}
 		sp := to.AppendEmpty()
-		sp.Scope().Attributes().PutStr(attributeProfileType, familyTypes[of].profileType)
+		sp.Scope().Attributes().PutStr("profile.type", familyTypes[of].profileType)
 		sampletypes.WriteOrder(sp.Scope().Attributes(), []int{0, 1}[:len(types)])
 		sp.Profiles().EnsureCapacity(len(types))
 		for i, t := range types {
 			p := sp.Profiles().AppendEmpty()
 			d.writeType(p.SampleType(), t)
 			d.writeHeader(p, of, period)
-			if period > 0 && i == 1 {
-				if err := a.multiply(period); err != nil {
-					return fmt.Errorf("chunk %d: %w", d.Chunk, err)
-				}
+			if err := d.writeSamples(p.Samples(), of, i, period); err != nil {
+				return fmt.Errorf("chunk %d: %w", d.Chunk, err)
 			}
-			d.writeSamples(p.Samples(), a, i)
 		}
 	}
 	return nil
@@ -166,37 +120,29 @@ func (d *decoder) writeHeader(p pprofile.Profile, of family, period int64) {
 		p.SetPeriod(period)
 		d.writeType(p.PeriodType(), familyTypes[of].types[1])
 	}
-	temporality := temporalityDelta
+	temporality := "delta"
 	if of == familyLive {
-		temporality = temporalityInstant
+		temporality = "instant"
 	}
-	p.AttributeIndices().Append(d.stringAttribute(d.tables.String(attributeTemporality), []byte(temporality)))
-}
-
-// multiply sets the second value of each sample to the first one times period.
-func (a *accumulator) multiply(period int64) error {
-	times := func(v *[2]int64) bool {
-		v[1] = jfr.Scale(v[0], period, 1)
-		return v[1] != math.MaxInt64
-	}
-	for i := range a.values {
-		if !times(&a.values[i]) {
-			return errOverflow
-		}
-	}
-	for i := range a.timed {
-		if !times(&a.timed[i].values) {
-			return errOverflow
-		}
-	}
-	return nil
+	p.AttributeIndices().Append(d.stringAttribute(d.tables.String("profile.temporality"), []byte(temporality)))
 }
 
 // writeSamples writes one value of each sample.
-func (d *decoder) writeSamples(to pprofile.SampleSlice, a *accumulator, value int) {
+func (d *decoder) writeSamples(to pprofile.SampleSlice, of family, i int, period int64) error {
+	value := func(v *[2]int64) (int64, error) {
+		if i == 0 || period == 0 {
+			return v[i], nil
+		}
+		product := jfr.Scale(v[0], period, 1)
+		if product == math.MaxInt64 {
+			return 0, errOverflow
+		}
+		return product, nil
+	}
+	a := &d.families[of]
 	to.EnsureCapacity(a.samples.Len())
-	for row := range a.samples.Len() {
-		stack, set, link := a.samples.Identity(int32(row))
+	for number := range a.values {
+		stack, set, link := a.samples.Identity(int32(number))
 		s := to.AppendEmpty()
 		s.SetStackIndex(stack)
 		s.SetLinkIndex(link)
@@ -204,18 +150,28 @@ func (d *decoder) writeSamples(to pprofile.SampleSlice, a *accumulator, value in
 			d.attributes = d.tables.AppendSet(d.attributes[:0], set)
 			s.AttributeIndices().FromRaw(d.attributes)
 		}
-		if len(a.timed) == 0 {
-			s.Values().Append(a.values[row][value])
+		if d.options.Timestamps && of != familyLive {
+			continue
 		}
+		v, err := value(&a.values[number])
+		if err != nil {
+			return err
+		}
+		s.Values().Append(v)
 	}
-	for _, e := range a.timed {
-		s := to.At(int(e.row))
-		s.Values().Append(e.values[value])
-		s.TimestampsUnixNano().Append(e.time)
+	for j := range d.timedValues {
+		t := &d.timedValues[j]
+		r := &d.rows[t.row]
+		if r.family != of {
+			continue
+		}
+		v, err := value(&t.values)
+		if err != nil {
+			return err
+		}
+		s := to.At(int(r.number))
+		s.Values().Append(v)
+		s.TimestampsUnixNano().Append(t.time)
 	}
-}
-
-func (a *accumulator) reset() {
-	a.samples.Reset()
-	a.values, a.timed = a.values[:0], a.timed[:0]
+	return nil
 }

@@ -19,59 +19,44 @@ type labels struct {
 
 type label struct{ key, value int64 }
 
-// Fields of LabelsSnapshot and Context, and of the entries of their maps.
-const (
-	snapshotContexts = 1
-	snapshotStrings  = 2
-	contextLabels    = 1
-	entryKey         = 1
-	entryValue       = 2
-)
+// mapSize is about what an entry of a map takes, in bytes.
+const mapSize = 80
 
-// labelSize is about what an entry of a map takes, in bytes.
-const labelSize = 80
-
-// readLabels reads a LabelsSnapshot.
+// readLabels reads a LabelsSnapshot: {map<int64, Context> contexts = 1; map<int64, string> strings = 2}.
 func (d *decoder) readLabels(data []byte) error {
-	d.labels = labels{}
-	if len(data) == 0 {
-		return nil
-	}
-	d.labels = labels{contexts: map[int64][]label{}, strings: map[int64]string{}}
+	d.labels = labels{map[int64][]label{}, map[int64]string{}}
 	c := wire.New(data)
 	for c.Next() {
-		if c.Type != wire.BytesType || c.Field != snapshotContexts && c.Field != snapshotStrings {
+		if c.Type != wire.BytesType || c.Field > 2 {
 			continue
 		}
-		if err := d.Memory.Take(labelSize + c.Stop - c.Start); err != nil {
+		isString, start := c.Field == 2, c.Start
+		if err := d.Memory.Take(mapSize + c.Stop - c.Start); err != nil {
 			return err
 		}
-		field := c.Field
 		entry := c.Message()
-		key, value, err := readEntry(&entry)
-		if err != nil {
-			return fmt.Errorf("labels: byte %d: %w", c.Start, err)
-		}
-		if field == snapshotStrings {
+		key, _, value, err := readEntry(&entry)
+		if err == nil && isString {
 			d.labels.strings[key] = dictionary.ValidUTF8(string(value.Data[value.At:value.End]))
 			continue
 		}
-		for value.Next() {
-			if value.Field != contextLabels || value.Type != wire.BytesType {
+		for err == nil && value.Next() { // of a Context: {map<int64, int64> labels = 1}
+			if value.Field != 1 || value.Type != wire.BytesType {
 				continue
 			}
-			if err := d.Memory.Take(labelSize); err != nil {
+			if err := d.Memory.Take(mapSize); err != nil {
 				return err
 			}
+			var l label
 			pair := value.Message()
-			l, err := readPair(&pair)
-			if err != nil {
-				return fmt.Errorf("labels: context %d: %w", key, err)
-			}
+			l.key, l.value, _, err = readEntry(&pair)
 			d.labels.contexts[key] = append(d.labels.contexts[key], l)
 		}
-		if value.Err != nil {
-			return fmt.Errorf("labels: context %d: %w", key, value.Err)
+		if err == nil {
+			err = value.Err
+		}
+		if err != nil {
+			return fmt.Errorf("labels: byte %d: %w", start, err)
 		}
 	}
 	if c.Err != nil {
@@ -80,30 +65,17 @@ func (d *decoder) readLabels(data []byte) error {
 	return nil
 }
 
-// readEntry reads an entry of a map whose values are strings or messages.
-func readEntry(c *wire.Cursor) (key int64, value wire.Cursor, err error) {
+// readEntry reads an entry of a map, whose values are integers, strings or messages.
+func readEntry(c *wire.Cursor) (key, number int64, message wire.Cursor, err error) {
 	for c.Next() {
 		switch {
-		case c.Field == entryKey && c.Type == wire.VarintType:
+		case c.Field == 1 && c.Type == wire.VarintType:
 			key = c.Int()
-		case c.Field == entryValue && c.Type == wire.BytesType:
-			value = c.Message()
+		case c.Field == 2 && c.Type == wire.VarintType:
+			number = c.Int()
+		case c.Field == 2 && c.Type == wire.BytesType:
+			message = c.Message()
 		}
 	}
-	return key, value, c.Err
-}
-
-// readPair reads an entry of a map whose values are integers.
-func readPair(c *wire.Cursor) (l label, err error) {
-	for c.Next() {
-		if c.Type == wire.VarintType {
-			switch c.Field {
-			case entryKey:
-				l.key = c.Int()
-			case entryValue:
-				l.value = c.Int()
-			}
-		}
-	}
-	return l, c.Err
+	return key, number, message, c.Err
 }

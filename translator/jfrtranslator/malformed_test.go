@@ -182,7 +182,10 @@ func TestUnmarshalRejectsTypesWithoutEnd_J2(t *testing.T) {
 	cycle.Class("vendor.B", jfrwriter.Field{Name: "a", Kind: "vendor.A"})
 	cycle.SetFields("vendor.A", jfrwriter.Field{Name: "b", Kind: "vendor.B"})
 	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(cycle.Bytes())
-	assert.ErrorContains(t, err, "has a field of its own type")
+	require.NoError(t, err, "a type without values")
+	cycle.Constant("vendor.A", 1, 1)
+	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(cycle.Bytes())
+	assert.ErrorContains(t, err, "levels of values in values of type vendor.B: more than the limit of 16")
 
 	// Through an array, each level takes a byte at least.
 	array := cpu()
@@ -197,6 +200,9 @@ func TestUnmarshalRejectsTypesWithoutEnd_J2(t *testing.T) {
 	for i := range 40 {
 		name := "vendor." + string(rune('0'+i))
 		deep.Class("vendor."+string(rune('1'+i)), jfrwriter.Field{Name: "a", Kind: name}, jfrwriter.Field{Name: "b", Kind: name})
+	}
+	for i := range 40 {
+		deep.Constant("vendor."+string(rune('0'+i)), 1, bytes.Repeat([]byte{1}, 1<<min(i, 17)))
 	}
 	_, err = (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(deep.Bytes())
 	assert.ErrorContains(t, err, "more than the limit of")
@@ -235,15 +241,15 @@ func TestUnmarshalEnforcesEachLimit_J2(t *testing.T) {
 	}
 	whole := cpu().Bytes()
 	for limit, test := range map[string]struct {
-		limits jfrtranslator.Limits
-		at     func(delta int) []byte
+		chunkSize int
+		at        func(delta int) []byte
 	}{
-		"frames of a stack: more than the limit of 20":         {jfrtranslator.Limits{StackDepth: 20}, func(delta int) []byte { return stack(20 + delta) }},
-		"bytes of a string: more than the limit of 50":         {jfrtranslator.Limits{StringLength: 50}, func(delta int) []byte { return name(50 + delta) }},
-		"bytes of the chunk: more than the limit of " + "2000": {jfrtranslator.Limits{ChunkSize: 2000}, func(delta int) []byte { return padded(whole, 2000+delta) }},
+		"frames of a stack: more than the limit of 65536":      {0, func(delta int) []byte { return stack(64<<10 + delta) }},
+		"bytes of a string: more than the limit of 1048576":    {0, func(delta int) []byte { return name(1<<20 + delta) }},
+		"bytes of the chunk: more than the limit of " + "2000": {2000, func(delta int) []byte { return padded(whole, 2000+delta) }},
 	} {
 		for delta := -1; delta <= 1; delta++ {
-			_, err := (&jfrtranslator.Unmarshaler{Limits: test.limits}).UnmarshalProfiles(test.at(delta))
+			_, err := (&jfrtranslator.Unmarshaler{ChunkSize: test.chunkSize}).UnmarshalProfiles(test.at(delta))
 			if delta <= 0 {
 				require.NoError(t, err, limit)
 				continue

@@ -32,83 +32,39 @@ const (
 // a CPU, or calls of a function.
 var timers = map[string]bool{"cpu": true, "itimer": true, "ctimer": true, "wall": true}
 
-// noteSetting keeps the position of an event with settings: strings that it refers to may
-// follow. A recording has few of them.
-func (d *decoder) noteSetting(typeID uint64, at int) (err error) {
-	if e := d.eventOf(typeID); e == nil || e.kind < activeSetting {
-		return nil
-	}
-	if d.settingsAt, err = jfr.Room(&d.Memory, d.settingsAt, 1); err != nil {
-		return err
-	}
-	d.settingsAt = append(d.settingsAt, uint32(at))
-	return nil
-}
-
 // readSettings reads the events with settings.
 func (d *decoder) readSettings() error {
-	var c jfr.Cursor
-	for _, at := range d.settingsAt {
-		typeID, _, err := d.EventAt(&c, int(at))
+	s := &d.settings
+	for i := range d.settingsAt {
+		e, err := d.readRow(&d.settingsAt[i])
 		if err != nil {
-			return d.At(int(at), "", err)
+			return err
 		}
-		e := d.eventOf(typeID)
-		if of := e.class; e.kind == activeSetting {
-			err = d.readActiveSetting(&c, of)
-		} else {
-			err = d.readDatadogConfig(&c, of)
-		}
-		if err != nil {
-			return d.At(int(at), string(e.class.Name), err)
-		}
-	}
-	return nil
-}
-
-// readActiveSetting reads a name and a value. Those of the JDK have other names.
-func (d *decoder) readActiveSetting(c *jfr.Cursor, of *jfr.Class) error {
-	var name string
-	var value []byte
-	fields := d.Meta.FieldsOf(of)
-	for i := range fields {
-		f := &fields[i]
-		if key := string(f.Name); f.Kind == jfr.KindText && !f.Array && (key == "name" || key == "value") {
-			text, err := d.Text(c)
-			if err != nil {
-				return err
-			}
-			if key == "name" {
-				name = shortText(text)
-			} else {
-				value = []byte(shortText(text))
-			}
+		if e.datadog {
+			unit := cmp.Or(e.unit, jfr.UnitMilliseconds)
+			s.datadogCPU = d.Header.In(unit, int64(d.values[slotCPUInterval]))
+			s.datadogWall = d.Header.In(unit, int64(d.values[slotWallInterval]))
 			continue
 		}
-		d.Meta.SkipField(c, f, 0)
-	}
-	s := &d.settings
-	switch {
-	case c.Failed != "":
-		return errString(c.Failed)
-	case !d.async:
-	case name == "event":
-		s.event = string(value)
-	case name == "interval":
-		s.interval, s.hasInterval = parseInterval(value), true
-	case name == "wall":
-		s.wall, s.hasWall = parseInterval(value), true
+		name, err := d.Text(int(d.values[slotText]), poolString)
+		if err != nil {
+			return err
+		}
+		setting := string(name)
+		value, err := d.Text(int(d.values[slotValue]), poolString)
+		if err != nil {
+			return err
+		}
+		switch setting {
+		case "event":
+			s.event = string(value)
+		case "interval":
+			s.interval, s.hasInterval = parseInterval(value), true
+		case "wall":
+			s.wall, s.hasWall = parseInterval(value), true
+		}
 	}
 	return nil
-}
-
-// shortText returns text if it can be a name or value that matters.
-func shortText(text []byte) string {
-	const longest = 32
-	if len(text) > longest {
-		return ""
-	}
-	return string(text)
 }
 
 // parseInterval returns a time in nanoseconds, or 0 if text is none.
@@ -120,81 +76,37 @@ func parseInterval(text []byte) int64 {
 	return int64(n)
 }
 
-func (d *decoder) readDatadogConfig(c *jfr.Cursor, of *jfr.Class) error {
-	fields := d.Meta.FieldsOf(of)
-	for i := range fields {
-		f := &fields[i]
-		var to *int64
-		switch string(f.Name) {
-		case "cpuInterval":
-			to = &d.settings.datadogCPU
-		case "wallInterval":
-			to = &d.settings.datadogWall
-		}
-		if to == nil || f.Kind != jfr.KindVarint || f.Array {
-			d.Meta.SkipField(c, f, 0)
-			continue
-		}
-		*to = d.Header.In(cmp.Or(f.Unit, jfr.UnitMilliseconds), int64(c.Varint()))
-	}
-	if c.Failed != "" {
-		return errString(c.Failed)
-	}
-	return nil
-}
-
-type errString string
-
-func (e errString) Error() string { return string(e) }
-
 // asyncFamily returns the family of a jdk.ExecutionSample of async-profiler. With the
 // option wall, it samples both on a CPU and by the clock. Only the latter looks at what a
 // thread does, so that it has a state.
-func (d *decoder) asyncFamily(e *event) family {
-	s := &d.settings
-	switch {
-	case s.event == "wall":
+func (s *settings) asyncFamily(state string) family {
+	if s.event == "wall" || s.hasWall && state != "STATE_DEFAULT" {
 		return familyWall
-	case s.hasWall && !d.isDefaultState(e):
-		return familyWall
-	default:
-		return familyCPU
 	}
+	return familyCPU
 }
 
-// isDefaultState reports whether the state of a sample is STATE_DEFAULT.
-func (d *decoder) isDefaultState(e *event) bool {
-	position := d.position(e, slotState, poolState)
-	return position >= 0 && d.isDefault[position]
-}
-
-// period returns the time that a sample of a family stands for, in nanoseconds, or 0 if it is not known.
-func (d *decoder) period(of family) int64 {
-	s := &d.settings
+// period returns the time that a sample of a family stands for, in nanoseconds, or 0 if it is
+// not known. rate is that of the request.
+func (s *settings) period(of family, datadog bool, rate float64) int64 {
 	fallback := int64(0)
-	if rate := d.options.SampleRate; rate > 0 {
+	if rate > 0 {
 		fallback = int64(1e9 / rate)
 	}
-	switch of {
-	case familyCPU:
-		switch {
-		case d.datadog:
-			return cmp.Or(s.datadogCPU, fallback)
-		case s.hasInterval && timers[s.event]:
-			return cmp.Or(s.interval, fallback, defaultInterval)
-		case s.event != "" && !timers[s.event]:
-			return 0
-		}
-		return fallback
-	case familyWall:
-		switch {
-		case d.datadog:
-			return cmp.Or(s.datadogWall, fallback)
-		case s.hasWall:
-			return cmp.Or(s.wall, fallback, defaultWallInterval)
-		case s.hasInterval:
-			return cmp.Or(s.interval, fallback, defaultWallInterval)
-		}
+	switch {
+	case of == familyCPU && datadog:
+		return cmp.Or(s.datadogCPU, fallback)
+	case of == familyCPU && s.hasInterval && timers[s.event]:
+		return cmp.Or(s.interval, fallback, defaultInterval)
+	case of == familyCPU && s.event != "" && !timers[s.event]:
+		return 0
+	case of == familyWall && datadog:
+		return cmp.Or(s.datadogWall, fallback)
+	case of == familyWall && s.hasWall:
+		return cmp.Or(s.wall, fallback, defaultWallInterval)
+	case of == familyWall && s.hasInterval:
+		return cmp.Or(s.interval, fallback, defaultWallInterval)
+	case of == familyCPU || of == familyWall:
 		return fallback
 	}
 	return 0

@@ -1,6 +1,18 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package jfrtranslator turns recordings of the JVM (JDK Flight Recorder, JFR) into OTLP
+// profiles: those of the JDK itself, of async-profiler and agents built on it, and of
+// Datadog's library.
+//
+// A recording is a sequence of chunks. A chunk has events, metadata that describes the
+// fields of each type of event and constant, and constant pools that events refer to. IDs are
+// valid in their chunk only. The package reads fields as the metadata of their chunk
+// orders them, never by a fixed layout. Events that are not samples are counted.
+//
+// Samples whose fields have equal bytes, but for their time and values, are summed as they are. The
+// fields of each such row, and each constant that one of them reaches, are then translated
+// once. Of each chunk, the package keeps a few bytes for each constant.
 package jfrtranslator
 
 import (
@@ -11,7 +23,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -25,8 +36,8 @@ import (
 // (thread.name, thread.id, thread.state), of the context in Datadog's events, and labels.
 // The caller sets profile_id and the attributes of the resource.
 type Unmarshaler struct {
-	// Limits bound what a recording may hold.
-	Limits Limits
+	// ChunkSize is the limit of the size of a chunk, in bytes. Default: 64 MiB, at most 2 GiB.
+	ChunkSize int
 	// Timestamps keeps the time of each event instead of summing equal samples. Objects
 	// that are alive have no time of their own and are summed.
 	Timestamps bool
@@ -67,9 +78,18 @@ type Report struct {
 // maxPooled is how much memory, in bytes, a decoder may keep for the next recording.
 const maxPooled = 4 << 20
 
-var decoders = sync.Pool{New: func() any {
-	return &decoder{tables: dictionary.New(0), sets: map[setKey]setValue{}}
-}}
+const (
+	defaultChunkSize = 64 << 20
+	maxChunkSize     = 1<<31 - 1
+	// expansion is how many times its own size, beyond a first MiB, a chunk may take in
+	// memory as OTLP. It stops small chunks made of tiny events.
+	expansion = 16
+)
+
+// LimitError says that a recording is over a limit.
+type LimitError = jfr.LimitError
+
+var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 // UnmarshalProfiles translates buf, a recording. The result holds no reference to buf. The
 // error is or wraps a *LimitError if buf exceeds a limit; any other names the chunk, the byte of
@@ -123,7 +143,7 @@ type Reader struct {
 
 // NewReader returns a Reader of a recording of the given size.
 func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
-	d := &decoder{tables: dictionary.New(0), sets: map[setKey]setValue{}}
+	d := newDecoder()
 	d.start(u, nil)
 	d.OpenFile(from, size)
 	return &Reader{d: d}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Cursor reads values of a chunk. After the first malformed one, failed says what is wrong,
+// Cursor reads values of a chunk. After the first malformed one, Failed says what is wrong,
 // and all that follow are zero.
 type Cursor struct {
 	Data   []byte
@@ -27,6 +27,9 @@ func (c *Cursor) fail(what string) {
 
 const truncated = "ends too early"
 
+// lastByte is the index of the last byte that an integer can have.
+const lastByte = 8
+
 // Varint reads an integer: seven bits a byte, the lowest first, of which the ninth byte
 // has eight.
 func (c *Cursor) Varint() uint64 {
@@ -39,28 +42,10 @@ func (c *Cursor) Varint() uint64 {
 	return c.longVarint()
 }
 
-const highBits = 0x8080808080808080
-
 func (c *Cursor) longVarint() (v uint64) {
-	const last = 8 // the ninth byte
-	if c.At+last < len(c.Data) {
-		word := binary.LittleEndian.Uint64(c.Data[c.At:])
-		ends := ^word & highBits
-		if ends == 0 {
-			c.At += last + 1
-			return pack(word) | uint64(c.Data[c.At-1])<<(7*last)
-		}
-		n := bits.TrailingZeros64(ends)/8 + 1
-		c.At += n
-		return pack(word << (64 - 8*n) >> (64 - 8*n))
-	}
-	for i := range last + 1 {
-		if c.At >= len(c.Data) {
-			break
-		}
-		b := c.Data[c.At]
-		c.At++
-		if b < 0x80 || i == last {
+	for i, b := range c.Data[c.At:min(len(c.Data), c.At+lastByte+1)] {
+		if b < 0x80 || i == lastByte {
+			c.At += i + 1
 			return v | uint64(b)<<(7*i)
 		}
 		v |= uint64(b&0x7f) << (7 * i)
@@ -69,41 +54,64 @@ func (c *Cursor) longVarint() (v uint64) {
 	return 0
 }
 
-// pack moves the seven low bits of each byte together.
-func pack(word uint64) uint64 {
-	word &^= highBits
-	word = word&0x00ff00ff00ff00ff | word&0xff00ff00ff00ff00>>1
-	word = word&0x0000ffff0000ffff | word&0xffff0000ffff0000>>2
-	return word&0x00000000ffffffff | word>>32<<28
-}
+const highBits = 0x8080808080808080
+
+// word returns the eight bytes at a position of the chunk, which may go beyond c.Data. It needs them.
+func (c *Cursor) word(at int) uint64 { return binary.LittleEndian.Uint64(c.Data[at : at+8]) }
 
 // skipVarints skips n integers, eight bytes at a time.
 func (c *Cursor) skipVarints(n int) {
 	const step = 8
 	at, open := c.At, 0 // open bytes of an integer have been read
-	for n > step && at+step <= len(c.Data) {
-		ends := ^binary.LittleEndian.Uint64(c.Data[at:]) & highBits
-		if open+bits.TrailingZeros64(ends)/8 >= step { // one of nine bytes
+	for n > 0 && at < len(c.Data) && at+step <= cap(c.Data) {
+		ends := ^c.word(at) & highBits
+		if open+bits.TrailingZeros64(ends)/8 >= lastByte { // one of nine bytes
 			c.At = at - open
 			c.Varint()
 			at, open = c.At, 0
 			n--
 			continue
 		}
-		n -= bits.OnesCount64(ends)
-		open = bits.LeadingZeros64(ends) / 8
-		at += step
-	}
-	c.At = at - open
-	for range n {
-		if c.Varint(); c.Failed != "" {
-			return
+		if found := bits.OnesCount64(ends); found < n {
+			n -= found
+			open = bits.LeadingZeros64(ends) / 8
+			at += step
+			continue
 		}
+		for ; n > 1; n-- {
+			ends &= ends - 1
+		}
+		if c.At = at + bits.TrailingZeros64(ends)/8 + 1; c.At > len(c.Data) {
+			c.fail(truncated)
+		}
+		return
+	}
+	c.At = min(at-open, len(c.Data))
+	for ; n > 0 && c.Failed == ""; n-- {
+		c.Varint()
 	}
 }
 
-// Count reads the number of elements that follow, each of which takes a byte or more.
-func (c *Cursor) Count() int {
+// ShortVarints reads n integers, at least one, if they have eight bytes or fewer, and returns these.
+func (c *Cursor) ShortVarints(n int) (bytes uint64, ok bool) {
+	if c.At+8 > cap(c.Data) {
+		return 0, false
+	}
+	bytes = c.word(c.At)
+	ends := ^bytes & highBits
+	for ; n > 1; n-- {
+		ends &= ends - 1
+	}
+	size := bits.TrailingZeros64(ends)/8 + 1
+	if ends == 0 || c.At+size > len(c.Data) {
+		return 0, false
+	}
+	c.At += size
+	return bytes & (1<<(8*size) - 1), true
+}
+
+// count reads the number of elements that follow, each of which takes a byte or more.
+func (c *Cursor) count() int {
 	n := c.Varint()
 	if n > uint64(len(c.Data)-c.At) {
 		c.fail("has more elements than bytes")
@@ -112,8 +120,8 @@ func (c *Cursor) Count() int {
 	return int(n)
 }
 
-// Bytes reads n bytes.
-func (c *Cursor) Bytes(n int) []byte {
+// bytes reads n bytes.
+func (c *Cursor) bytes(n int) []byte {
 	if n > len(c.Data)-c.At {
 		c.fail(truncated)
 		return nil
@@ -132,65 +140,54 @@ const (
 	textLatin1
 )
 
-const unknownText = "has an unknown encoding of strings"
-
-// text reads a string, in memory of the chunk or of scratch. If it is a constant, text
-// returns its id instead.
-func (c *Cursor) text(scratch *[]byte) (text []byte, constant uint64, isConstant bool) {
-	encoding := c.Bytes(1)
-	if len(encoding) == 0 {
-		return nil, 0, false
+// text reads a string without decoding it.
+func (c *Cursor) text() (encoding byte, content []byte) {
+	first := c.bytes(1)
+	if len(first) == 0 {
+		return textNull, nil
 	}
-	switch encoding[0] {
+	switch encoding = first[0]; encoding {
 	case textNull, textEmpty:
-	case textConstant:
-		return nil, c.Varint(), true
-	case textUTF8:
-		return c.Bytes(c.Count()), 0, false
-	case textUTF16:
-		*scratch = c.appendUTF16((*scratch)[:0])
-		return *scratch, 0, false
-	case textLatin1:
-		*scratch = (*scratch)[:0]
-		for _, b := range c.Bytes(c.Count()) {
-			*scratch = utf8.AppendRune(*scratch, rune(b))
+		return textNull, nil
+	case textUTF8, textLatin1:
+		return encoding, c.bytes(c.count())
+	case textConstant, textUTF16:
+		n := 1
+		if encoding == textUTF16 {
+			n = c.count()
 		}
-		return *scratch, 0, false
+		from := c.At
+		c.skipVarints(n)
+		if encoding == textUTF16 && c.At-from == n { // all are ASCII
+			encoding = textUTF8
+		}
+		return encoding, c.Data[from:c.At]
 	default:
-		c.fail(unknownText)
+		c.fail("has an unknown encoding of strings")
+		return textNull, nil
 	}
-	return nil, 0, false
 }
 
-func (c *Cursor) appendUTF16(dst []byte) []byte {
-	for n := c.Count(); n > 0; n-- {
-		r := rune(uint16(c.Varint()))
-		if utf16.IsSurrogate(r) {
-			after := *c
-			if pair := utf16.DecodeRune(r, rune(uint16(after.Varint()))); n > 1 && pair != utf8.RuneError {
-				*c, r = after, pair
-				n--
-			}
+// appendText appends what text has read, in UTF-8.
+func appendText(dst []byte, encoding byte, content []byte) []byte {
+	switch encoding {
+	case textLatin1:
+		for _, b := range content {
+			dst = utf8.AppendRune(dst, rune(b))
 		}
-		dst = utf8.AppendRune(dst, r)
+	case textUTF16:
+		for c := (Cursor{Data: content}); c.At < len(content); {
+			r := rune(uint16(c.Varint()))
+			if utf16.IsSurrogate(r) {
+				after := c
+				if pair := utf16.DecodeRune(r, rune(uint16(after.Varint()))); pair != utf8.RuneError {
+					c, r = after, pair
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+		}
+	default:
+		dst = append(dst, content...)
 	}
 	return dst
-}
-
-func (c *Cursor) skipText() {
-	encoding := c.Bytes(1)
-	if len(encoding) == 0 {
-		return
-	}
-	switch encoding[0] {
-	case textNull, textEmpty:
-	case textConstant:
-		c.Varint()
-	case textUTF8, textLatin1:
-		c.Bytes(c.Count())
-	case textUTF16:
-		c.skipVarints(c.Count())
-	default:
-		c.fail(unknownText)
-	}
 }

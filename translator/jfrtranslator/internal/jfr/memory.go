@@ -55,19 +55,14 @@ func Room[E any](m *Memory, s []E, n int) ([]E, error) {
 	return slices.Grow(s, n), nil
 }
 
-// Zeroed returns n zero elements, in the memory of s if it is enough.
+// Zeroed returns s with n more elements, which are zero.
 func Zeroed[E any](m *Memory, s []E, n int) ([]E, error) {
-	s, err := Room(m, s[:0], n)
+	s, err := Room(m, s, n)
 	if err != nil {
 		return s, err
 	}
-	s = s[:n]
-	clear(s)
+	old := len(s)
+	s = s[:old+n]
+	clear(s[old:])
 	return s, nil
-}
-
-// Cleared returns s without elements, and no reference left in its memory.
-func Cleared[E any](s []E) []E {
-	clear(s[:cap(s)])
-	return s[:0]
 }

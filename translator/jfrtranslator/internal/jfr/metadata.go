@@ -4,49 +4,45 @@
 package jfr
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
 
 // Metadata describes the types of a chunk: those of events, constants and their fields.
 type Metadata struct {
-	Classes []Class
-	ByID    IDTable
-	fields  []Field // of all classes, one after the other
-
-	ids         []uint64 // of the classes
-	strings     [][]byte
-	text        []byte // of strings that are not UTF-8 in the chunk
+	Classes     []Class
+	fields      []Field // of all classes, one after the other
+	byID        Table   // classes
+	event       []byte  // the fields of the metadata event, which names are part of
+	words       []word  // its strings, after an empty one
 	annotations []annotation
 }
 
 // Class is a type.
 type Class struct {
 	Name        []byte
+	Pool        int32 // its constants are kept if this is above 0
 	first, stop int32 // its fields in Metadata.fields
-	Simple      bool  // a value is shown as that of its only field
-	// varints is the number of integers that a value consists of, or -1 if it also has
-	// other fields.
-	varints int32
-	Kind    Kind // of a primitive, or KindClass
-	state   layoutState
-	depth   uint8 // of values inside values
-	Pool    int32 // number of its pool plus one; 0 for constants that no sample needs
+	layout      []Step
 }
 
-type layoutState uint8
+// Field is a field of a class.
+type Field struct {
+	Name     []byte
+	Kind     Kind
+	Array    bool
+	Constant bool  // an id, of a constant of its class
+	Class    int32 // its type, in Metadata.Classes, or -1
+	Unit     Unit
+	typeID   uint64
+}
 
-const (
-	layoutUnknown layoutState = iota
-	layoutPending
-	layoutKnown
-)
-
-// Kind is how the value of a field is encoded.
+// Kind is how a value is encoded.
 type Kind uint8
 
 const (
-	KindUnknown Kind = iota // of a type that the metadata does not have
+	KindUnknown Kind = iota // of a type that the metadata do not have
 	KindVarint
 	KindByte
 	KindFloat
@@ -60,21 +56,6 @@ var primitives = map[string]Kind{
 	"boolean": KindByte, "byte": KindByte, "char": KindVarint, "short": KindVarint, "int": KindVarint, "long": KindVarint,
 	"float": KindFloat, "double": KindDouble, "java.lang.String": KindText,
 }
-
-// Field is a field of a class.
-type Field struct {
-	Name     []byte
-	typeID   uint64
-	Class    int32 // its type, in Metadata.Classes, or -1
-	Kind     Kind
-	Array    bool
-	Constant bool // an id, of a constant in the pool of its class
-	Unit     Unit
-	Slot     Slot // what the user of this package reads it for
-}
-
-// Slot is a place that the user of this package gives a field. 0 means none.
-type Slot uint8
 
 // Unit is that of a time or duration.
 type Unit uint8
@@ -97,135 +78,208 @@ var units = map[string]Unit{
 
 // annotation is one of a field.
 type annotation struct {
-	field  int32
-	typeID uint64
-	value  []byte
+	field, word int32 // the latter is its value
+	typeID      uint64
 }
 
+// word is a string of the metadata.
+type word struct {
+	text []byte
+	key  keyword
+}
+
+// keyword is a name of an element or an attribute that matters here.
+type keyword uint8
+
 const (
-	maxElementDepth = 32 // of the metadata
-	maxValueDepth   = 16 // of values inside values
-	// maxVarints bounds Class.varints.
-	maxVarints = 1 << 16
+	keyNone keyword = iota
+	keyClass
+	keyField
+	keyAnnotation
+	keyID
+	keyName
+	keyDimension
+	keyConstantPool
+	keyValue
+	keywords
 )
 
-// readMetadata reads the body of a metadata event.
-func (r *Recording) readMetadata(c *Cursor) error {
+func keywordOf(text []byte) keyword {
+	switch string(text) {
+	case "class":
+		return keyClass
+	case "field":
+		return keyField
+	case "annotation":
+		return keyAnnotation
+	case "id":
+		return keyID
+	case "name":
+		return keyName
+	case "dimension":
+		return keyDimension
+	case "constantPool":
+		return keyConstantPool
+	case "value":
+		return keyValue
+	}
+	return keyNone
+}
+
+const maxElementDepth = 32 // of the metadata
+
+// ReadMetadata reads the metadata event that counts: the one that the header names. That of
+// an unfinished chunk may be out of date, so the last complete one counts there. Without one,
+// r.Header.Metadata is 0. It reports whether the metadata are not those of the chunk before.
+func (r *Recording) ReadMetadata() (changed bool, err error) {
+	var c Cursor
+	if r.Header.Unfinished {
+		r.Header.Metadata = 0
+		for {
+			typeID, more, err := r.NextEvent(&c)
+			if err != nil {
+				return false, err
+			}
+			if !more {
+				break
+			}
+			if typeID == TypeMetadata {
+				r.Header.Metadata = int64(r.Event)
+			}
+		}
+		if r.Header.Metadata == 0 {
+			return false, nil
+		}
+	}
+	r.Event = 0
+	at := r.Header.Metadata
+	if at < headerSize || at >= int64(r.Stop) {
+		return false, r.At("", fmt.Errorf("the metadata are at byte %d: must be inside the chunk, %d to %d", at, headerSize, r.Stop-1))
+	}
+	typeID, ok := r.EventAt(&c, int(at))
+	switch {
+	case !ok:
+		return false, r.At("metadata", errIncomplete)
+	case typeID != TypeMetadata:
+		return false, r.At("metadata", fmt.Errorf("the event has the type %d: must be %d", typeID, TypeMetadata))
+	}
+	c.skipVarints(3) // start, duration, id
 	m := &r.Meta
-	m.Classes, m.fields, m.ids, m.annotations, m.text = m.Classes[:0], m.fields[:0], m.ids[:0], m.annotations[:0], m.text[:0]
-	c.Varint() // start
-	c.Varint() // duration
-	c.Varint() // id
-	if err := r.readMetadataStrings(c); err != nil {
+	event := c.Data[c.At:]
+	if len(m.event) > 0 && bytes.Equal(event, m.event) {
+		return false, nil
+	}
+	if m.event, err = Room(&r.Memory, m.event[:0], len(event)); err == nil {
+		m.event = append(m.event, event...)
+		if err = r.parseMetadata(); err != nil {
+			m.event = m.event[:0]
+			err = r.At("metadata", err)
+		}
+	}
+	return true, err
+}
+
+func (r *Recording) parseMetadata() error {
+	m := &r.Meta
+	m.Classes, m.fields, m.annotations = m.Classes[:0], m.fields[:0], m.annotations[:0]
+	m.words = append(m.words[:0], word{})
+	m.byID.Reset()
+	c := Cursor{Data: m.event}
+	if err := r.readWords(&c); err != nil {
 		return err
 	}
-	if err := r.readElements(c, -1, -1, 0); err != nil {
+	if err := r.readElement(&c, -1, -1, 0); err != nil {
 		return err
 	}
 	if c.Failed != "" {
 		return errors.New(c.Failed)
 	}
-	if err := m.ByID.build(&r.Memory, m.ids); err != nil {
-		return err
-	}
-	return m.link()
-}
-
-func (r *Recording) readMetadataStrings(c *Cursor) (err error) {
-	m := &r.Meta
-	m.strings = m.strings[:0]
-	for n := c.Count(); n > 0 && c.Failed == ""; n-- {
-		if m.strings, err = Room(&r.Memory, m.strings, 1); err != nil {
-			return err
-		}
-		text, _, _ := c.text(&r.scratch)
-		if len(text) > 0 && len(r.scratch) > 0 && &text[0] == &r.scratch[0] {
-			text = append([]byte(nil), text...) // r.scratch is used again
-			if err := r.Memory.Take(len(text)); err != nil {
-				return err
+	for _, a := range m.annotations {
+		if i := m.byID.Find(Key{a.typeID}); i >= 0 {
+			if name := string(m.Classes[i].Name); name == "jdk.jfr.Timespan" || name == "jdk.jfr.Timestamp" {
+				m.fields[a.field].Unit = units[string(m.words[a.word].text)]
 			}
 		}
-		m.strings = append(m.strings, text)
 	}
 	return nil
 }
 
-// string returns a string of the metadata by its index.
-func (m *Metadata) string(c *Cursor) []byte {
-	i := c.Varint()
-	if i >= uint64(len(m.strings)) {
-		if c.Failed == "" {
-			c.fail(fmt.Sprintf("string index %d is not in the metadata, which has %d strings", i, len(m.strings)))
+func (r *Recording) readWords(c *Cursor) (err error) {
+	m := &r.Meta
+	for n := c.count(); n > 0 && c.Failed == ""; n-- {
+		if m.words, err = Room(&r.Memory, m.words, 1); err != nil {
+			return err
 		}
-		return nil
+		encoding, text := c.text()
+		if encoding == textUTF16 || encoding == textLatin1 {
+			if err := r.Memory.Take(2 * len(text)); err != nil {
+				return err
+			}
+			text = appendText(nil, encoding, text)
+		}
+		m.words = append(m.words, word{text, keywordOf(text)})
 	}
-	return m.strings[i]
+	return nil
 }
 
-// readElements reads an element with all that it contains. ofClass and ofField are the
-// class and the field that contain it, or -1.
-func (r *Recording) readElements(c *Cursor, ofClass, ofField int32, depth int) (err error) {
+// word reads the index of a string of the metadata, and returns its position in m.words.
+func (m *Metadata) word(c *Cursor) int32 {
+	i, n := c.Varint(), len(m.words)-1
+	if i < uint64(n) {
+		return int32(i) + 1
+	}
+	if c.Failed == "" {
+		c.fail(fmt.Sprintf("string index %d is not in the metadata, which has %d strings", i, n))
+	}
+	return 0
+}
+
+// readElement reads an element with all that it contains. class and field are those that
+// contain it, or -1.
+func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err error) {
 	if depth > maxElementDepth {
 		return &LimitError{What: "levels of elements in the metadata", Limit: maxElementDepth}
 	}
 	m := &r.Meta
-	name := string(m.string(c))
-	var attributes elementAttributes
-	for n := c.Count(); n > 0 && c.Failed == ""; n-- {
-		attributes.set(m.string(c), m.string(c))
+	element := m.words[m.word(c)].key
+	var attributes [keywords]int32 // in m.words
+	for n := c.count(); n > 0 && c.Failed == ""; n-- {
+		key := m.words[m.word(c)].key
+		attributes[key] = m.word(c)
 	}
+	text := func(k keyword) []byte { return m.words[attributes[k]].text }
 	switch {
-	case name == "class":
-		if ofClass, err = r.addClass(&attributes); err != nil {
+	case element == keyClass:
+		class = int32(len(m.Classes))
+		if m.Classes, err = Room(&r.Memory, m.Classes, 1); err != nil {
 			return err
 		}
-		defer func() { m.Classes[ofClass].stop = int32(len(m.fields)) }()
-	case name == "field" && ofClass >= 0 && ofField < 0:
-		ofField = int32(len(m.fields))
+		m.Classes = append(m.Classes, Class{Name: text(keyName), first: int32(len(m.fields))})
+		if _, err := m.byID.Put(&r.Memory, Key{decimal(text(keyID))}, class); err != nil {
+			return err
+		}
+		defer func() { m.Classes[class].stop = int32(len(m.fields)) }()
+	case element == keyField && class >= 0 && field < 0:
+		field = int32(len(m.fields))
 		if m.fields, err = Room(&r.Memory, m.fields, 1); err != nil {
 			return err
 		}
 		m.fields = append(m.fields, Field{
-			Name: attributes.name, typeID: attributes.class, Class: -1,
-			Array: string(attributes.dimension) == "1", Constant: string(attributes.constantPool) == "true",
+			Name: text(keyName), typeID: decimal(text(keyClass)),
+			Array: string(text(keyDimension)) == "1", Constant: string(text(keyConstantPool)) == "true",
 		})
-	case name == "annotation" && ofField >= 0:
+	case element == keyAnnotation && field >= 0 && attributes[keyValue] != 0:
 		if m.annotations, err = Room(&r.Memory, m.annotations, 1); err != nil {
 			return err
 		}
-		m.annotations = append(m.annotations, annotation{ofField, attributes.class, attributes.value})
+		m.annotations = append(m.annotations, annotation{field, attributes[keyValue], decimal(text(keyClass))})
 	}
-	for n := c.Count(); n > 0 && c.Failed == ""; n-- {
-		if err := r.readElements(c, ofClass, ofField, depth+1); err != nil {
+	for n := c.count(); n > 0 && c.Failed == ""; n-- {
+		if err := r.readElement(c, class, field, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// elementAttributes are the attributes that matter here.
-type elementAttributes struct {
-	id, class                                        uint64
-	name, dimension, constantPool, simpleType, value []byte
-}
-
-func (a *elementAttributes) set(key, value []byte) {
-	switch string(key) {
-	case "id":
-		a.id = decimal(value)
-	case "class":
-		a.class = decimal(value)
-	case "name":
-		a.name = value
-	case "dimension":
-		a.dimension = value
-	case "constantPool":
-		a.constantPool = value
-	case "simpleType":
-		a.simpleType = value
-	case "value":
-		a.value = value
-	}
 }
 
 // decimal returns the number that text is, or one that no type has.
@@ -242,181 +296,40 @@ func decimal(text []byte) (n uint64) {
 	return n
 }
 
-func (r *Recording) addClass(a *elementAttributes) (int32, error) {
-	m := &r.Meta
-	var err error
-	if m.Classes, err = Room(&r.Memory, m.Classes, 1); err != nil {
-		return 0, err
-	}
-	if m.ids, err = Room(&r.Memory, m.ids, 1); err != nil {
-		return 0, err
-	}
-	m.ids = append(m.ids, a.id)
-	m.Classes = append(m.Classes, Class{Name: a.name, first: int32(len(m.fields)), Simple: string(a.simpleType) == "true"})
-	return int32(len(m.Classes) - 1), nil
-}
-
-// link finds the types of fields, and what annotations say of them.
-func (m *Metadata) link() error {
-	for i := range m.Classes {
-		c := &m.Classes[i]
-		c.Kind = KindClass
-		if k, primitive := primitives[string(c.Name)]; primitive && c.first == c.stop {
-			c.Kind = k
+// Find returns the number of the class with the given name, the last one if there are several, or -1.
+func (m *Metadata) Find(name string) int32 {
+	for i := len(m.Classes) - 1; i >= 0; i-- {
+		if string(m.Classes[i].Name) == name {
+			return int32(i)
 		}
 	}
-	for i := range m.fields {
-		f := &m.fields[i]
-		f.Class = m.ByID.Find(f.typeID)
+	return -1
+}
+
+// ClassOf returns the number of the class with the given id, or -1.
+func (m *Metadata) ClassOf(id uint64) int32 { return m.byID.Find(Key{id}) }
+
+// FieldsOf returns the fields of a class.
+func (m *Metadata) FieldsOf(class int32) []Field {
+	c := &m.Classes[class]
+	fields := m.fields[c.first:c.stop]
+	for i := range fields {
+		f := &fields[i]
+		f.Class = m.ClassOf(f.typeID)
 		switch {
 		case f.Constant:
 			f.Kind = KindVarint
 		case f.Class >= 0:
-			f.Kind = m.Classes[f.Class].Kind
+			f.Kind = m.kindOf(f.Class)
 		}
 	}
-	for _, a := range m.annotations {
-		if i := m.ByID.Find(a.typeID); i >= 0 && a.field < int32(len(m.fields)) {
-			if name := string(m.Classes[i].Name); name == "jdk.jfr.Timespan" || name == "jdk.jfr.Timestamp" {
-				m.fields[a.field].Unit = units[string(a.value)]
-			}
-		}
-	}
-	for i := range m.Classes {
-		if err := m.layout(int32(i), 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fields
 }
 
-// layout computes the layout of a class from those of its fields. It removes fields whose
-// values take no bytes, so that time is bounded by the bytes of values.
-func (m *Metadata) layout(i int32, depth int) error {
-	c := &m.Classes[i]
-	switch {
-	case c.state == layoutKnown:
-		return nil
-	case c.state == layoutPending:
-		return fmt.Errorf("type %s has a field of its own type", c.Name)
-	case depth > maxValueDepth:
-		return tooDeep(c)
+func (m *Metadata) kindOf(class int32) Kind {
+	c := &m.Classes[class]
+	if k, primitive := primitives[string(c.Name)]; primitive && c.first == c.stop {
+		return k
 	}
-	c.state = layoutPending
-	stop := c.first
-	for _, f := range m.fields[c.first:c.stop] {
-		integers := int32(-1)
-		switch {
-		case f.Kind == KindClass && !f.Array:
-			if err := m.layout(f.Class, depth+1); err != nil {
-				return err
-			}
-			inner := &m.Classes[f.Class]
-			if c.depth = max(c.depth, inner.depth+1); c.depth > maxValueDepth {
-				return tooDeep(c)
-			}
-			if integers = inner.varints; integers == 0 {
-				continue
-			}
-		case f.Kind == KindVarint && !f.Array:
-			integers = 1
-		}
-		if integers < 0 || c.varints < 0 {
-			c.varints = -1
-		} else if c.varints += integers; c.varints > maxVarints {
-			return &LimitError{What: fmt.Sprintf("integers in a value of type %s", c.Name), Limit: maxVarints}
-		}
-		m.fields[stop] = f
-		stop++
-	}
-	c.stop, c.state = stop, layoutKnown
-	switch c.Kind {
-	case KindClass:
-	case KindVarint:
-		c.varints = 1
-	default:
-		c.varints = -1
-	}
-	return nil
-}
-
-func tooDeep(c *Class) error {
-	return &LimitError{What: fmt.Sprintf("levels of values in values of type %s", c.Name), Limit: maxValueDepth}
-}
-
-// FieldsOf returns the fields of a class.
-func (m *Metadata) FieldsOf(c *Class) []Field { return m.fields[c.first:c.stop] }
-
-// Find returns the class with the given name, the last one if there are several, or nil.
-func (m *Metadata) Find(name string) *Class {
-	for i := len(m.Classes) - 1; i >= 0; i-- {
-		if string(m.Classes[i].Name) == name {
-			return &m.Classes[i]
-		}
-	}
-	return nil
-}
-
-// skipValue skips a value of a class.
-func (m *Metadata) skipValue(c *Cursor, of *Class, depth int) {
-	switch {
-	case of.varints >= 0:
-		c.skipVarints(int(of.varints))
-	case of.Kind != KindClass:
-		m.skipOne(c, of.Kind, nil, depth)
-	case depth > maxElementDepth:
-		c.fail("has values that nest too deep")
-	default:
-		for i := of.first; i < of.stop && c.Failed == ""; i++ {
-			m.SkipField(c, &m.fields[i], depth)
-		}
-	}
-}
-
-// SkipField skips the value of a field.
-func (m *Metadata) SkipField(c *Cursor, f *Field, depth int) {
-	var of *Class
-	if f.Kind == KindClass {
-		of = &m.Classes[f.Class]
-	}
-	if !f.Array {
-		m.skipOne(c, f.Kind, of, depth)
-		return
-	}
-	n := c.Count()
-	switch {
-	case f.Kind == KindVarint:
-		c.skipVarints(n)
-	case f.Kind == KindByte:
-		c.Bytes(n)
-	case f.Kind == KindClass && of.varints >= 0:
-		if of.varints > 0 && n > len(c.Data)/int(of.varints) {
-			c.fail(truncated)
-			return
-		}
-		c.skipVarints(n * int(of.varints))
-	default:
-		for ; n > 0 && c.Failed == ""; n-- {
-			m.skipOne(c, f.Kind, of, depth)
-		}
-	}
-}
-
-func (m *Metadata) skipOne(c *Cursor, k Kind, of *Class, depth int) {
-	switch k {
-	case KindVarint:
-		c.Varint()
-	case KindByte:
-		c.Bytes(1)
-	case KindFloat:
-		c.Bytes(4)
-	case KindDouble:
-		c.Bytes(8)
-	case KindText:
-		c.skipText()
-	case KindClass:
-		m.skipValue(c, of, depth+1)
-	default:
-		c.fail("is of a type that the metadata does not have")
-	}
+	return KindClass
 }

@@ -7,19 +7,20 @@ package jfr
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 )
 
 // Recording reads the chunks of a recording, one at a time. What it says of the chunk is
 // valid until the next call of LoadChunk.
 type Recording struct {
 	source
-	// ChunkSize and StringLength are limits, in bytes.
-	ChunkSize, StringLength int
-	Memory                  Memory
-	next                    int64 // where the next chunk starts
+	ChunkSize int // the limit, in bytes
+	Memory    Memory
+	next      int64 // where the next chunk starts
 
 	// Of the chunk.
 	Chunk  int // its number, from 1
@@ -27,9 +28,17 @@ type Recording struct {
 	Data   []byte
 	Stop   int // where the last complete event ends
 	Meta   Metadata
-	Pools  []Pool
+	constants
+	Event int // where the last event that was read starts
 
 	buffer, scratch []byte
+}
+
+// source is where a recording is.
+type source struct {
+	content []byte // or
+	file    io.ReaderAt
+	size    int64
 }
 
 // Open prepares r for the recording that data are.
@@ -54,64 +63,199 @@ func (r *Recording) More() bool { return r.next < r.size }
 func (r *Recording) End() { r.next = r.size }
 
 // Release drops all references to the recording, and keeps the memory for the next one.
-func (r *Recording) Release() {
-	r.source, r.Data, r.Memory.Reserve = source{}, nil, nil
-	m := &r.Meta
-	m.strings, m.Classes, m.annotations, m.fields = Cleared(m.strings), Cleared(m.Classes), Cleared(m.annotations), Cleared(m.fields)
-}
-
-// source is where a recording is.
-type source struct {
-	content []byte // or
-	file    io.ReaderAt
-	size    int64
-}
+func (r *Recording) Release() { r.source, r.Data, r.Memory.Reserve = source{}, nil, nil }
 
 // read returns n bytes at a position, in memory of the recording or of buffer.
-func (s *source) read(m *Memory, buffer *[]byte, at int64, n int) (_ []byte, err error) {
-	if s.file == nil {
-		return s.content[at:][:n], nil
+func (r *Recording) read(buffer *[]byte, at int64, n int) (_ []byte, err error) {
+	if r.file == nil {
+		return r.content[at:][:n:n], nil
 	}
-	if *buffer, err = Room(m, (*buffer)[:0], n); err != nil {
+	if *buffer, err = Room(&r.Memory, (*buffer)[:0], n); err != nil {
 		return nil, err
 	}
 	*buffer = (*buffer)[:n]
-	if _, err := s.file.ReadAt(*buffer, at); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := r.file.ReadAt(*buffer, at); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return *buffer, nil
 }
 
-// LoadChunk reads the chunk at r.next and advances r.next. Unless the chunk is found, there
-// is no next one.
+// LoadChunk reads the next chunk. Unless the chunk is found, there is no next one.
 func (r *Recording) LoadChunk() error {
-	at, s := r.next, &r.source
-	r.next = s.size
+	at := r.next
+	r.next, r.Event = r.size, 0
 	r.Chunk++
-	head, err := s.read(&r.Memory, &r.buffer, at, int(min(headerSize, s.size-at)))
+	head, err := r.read(&r.buffer, at, int(min(headerSize, r.size-at)))
 	if err != nil {
 		return err
 	}
 	if r.Header, err = readHeader(head); err != nil {
-		return r.At(0, "", err)
+		return r.At("", err)
 	}
-	size := s.size - at
+	size := r.size - at
 	switch {
 	case r.Header.Unfinished:
 		// The size is that of what was flushed last. More events may follow.
 		if flushed := r.Header.size; flushed >= headerSize && flushed <= size-headerSize {
-			if after, err := s.read(&r.Memory, &r.scratch, at+flushed, len(magic)); err == nil && bytes.Equal(after, magic) {
+			if after, err := r.read(&r.scratch, at+flushed, len(magic)); err == nil && bytes.Equal(after, magic) {
 				size = flushed
 			}
 		}
 	case r.Header.size > size:
-		return r.At(0, "", fmt.Errorf("the chunk has %d of %d bytes", size, r.Header.size))
+		return r.At("", fmt.Errorf("the chunk has %d of %d bytes", size, r.Header.size))
 	default:
 		size = r.Header.size
 	}
 	if r.next = at + size; size > int64(r.ChunkSize) {
-		return r.At(0, "", &LimitError{What: "bytes of the chunk", Limit: int64(r.ChunkSize)})
+		return r.At("", &LimitError{What: "bytes of the chunk", Limit: int64(r.ChunkSize)})
 	}
-	r.Data, err = s.read(&r.Memory, &r.buffer, at, int(size))
+	r.Data, err = r.read(&r.buffer, at, int(size))
+	r.Stop = len(r.Data)
 	return err
+}
+
+// At says in which chunk, at which byte of it and in which event an error is.
+func (r *Recording) At(event string, err error) error {
+	if event != "" {
+		event = ", event " + event
+	}
+	return fmt.Errorf("chunk %d, byte %d%s: %w", r.Chunk, r.Event, event, err)
+}
+
+// Types of events that have the same number in every chunk.
+const (
+	TypeMetadata   = 0
+	TypeCheckpoint = 1
+)
+
+// errIncomplete says that a chunk ends inside an event.
+var errIncomplete = errors.New("the event is not complete")
+
+// NextEvent sets c to the fields of the event after that of c, or of the first one if c is zero. The last
+// one of an unfinished chunk need not be complete.
+func (r *Recording) NextEvent(c *Cursor) (typeID uint64, more bool, err error) {
+	at := max(len(c.Data), headerSize)
+	if at >= r.Stop {
+		return 0, false, nil
+	}
+	typeID, complete := r.EventAt(c, at)
+	switch {
+	case complete:
+		return typeID, true, nil
+	case r.Header.Unfinished:
+		r.Stop = r.Event
+		return 0, false, nil
+	}
+	return 0, false, r.At("", errIncomplete)
+}
+
+// EventAt sets c to the fields of the event at a position.
+func (r *Recording) EventAt(c *Cursor, at int) (typeID uint64, complete bool) {
+	r.Event = at
+	c.Data, c.At, c.Failed = r.Data[:r.Stop], at, ""
+	size := c.Varint()
+	if size > uint64(r.Stop-at) || int(size) < c.At-at || c.Failed != "" {
+		return 0, false
+	}
+	c.Data = r.Data[:at+int(size)]
+	typeID = c.Varint()
+	return typeID, c.Failed == ""
+}
+
+// Header is that of a chunk. Its numbers are big-endian.
+type Header struct {
+	size     int64 // of the chunk, in bytes
+	Metadata int64 // where the metadata event is that counts
+	Start    int64 // nanoseconds since the epoch
+	Duration int64 // nanoseconds
+	ticks    int64 // at start
+	rate     int64 // ticks a second
+	// Unfinished means that the JVM still wrote the chunk, or was killed.
+	Unfinished bool
+}
+
+const (
+	headerSize   = 68
+	majorVersion = 2
+	compressed   = 1 // a flag: integers are varints
+)
+
+var magic = []byte("FLR\x00")
+
+// IsRecording reports whether data starts as a recording does.
+func IsRecording(data []byte) bool { return bytes.HasPrefix(data, magic) }
+
+func readHeader(data []byte) (h Header, err error) {
+	if len(data) < headerSize {
+		return h, fmt.Errorf("the header has %d of %d bytes", len(data), headerSize)
+	}
+	if !IsRecording(data) {
+		return h, fmt.Errorf("a chunk starts with %q: must be FLR and a zero byte", data[:len(magic)])
+	}
+	number := func(at int) int64 { return int64(binary.BigEndian.Uint64(data[at:])) }
+	major, flags := binary.BigEndian.Uint16(data[4:]), binary.BigEndian.Uint16(data[66:])
+	h = Header{
+		size: number(8), Metadata: number(24), Start: number(32), Duration: number(40), ticks: number(48), rate: number(56),
+		Unfinished: data[64] != 0,
+	}
+	switch {
+	case major != majorVersion:
+		return h, fmt.Errorf("the major version is %d: must be %d", major, majorVersion)
+	case flags&compressed == 0:
+		return h, errors.New("integers are not compressed, which is not supported")
+	case h.rate <= 0:
+		return h, fmt.Errorf("ticks a second are %d: must be 1 or more", h.rate)
+	case !h.Unfinished && h.size < headerSize:
+		return h, fmt.Errorf("the size of the chunk is %d: must be %d or more", h.size, headerSize)
+	}
+	return h, nil
+}
+
+// Time returns the time of a number of ticks, in nanoseconds since the epoch, at least 0.
+func (h *Header) Time(ticks int64) uint64 {
+	t := uint64(max(h.Start, 0))
+	if ticks < h.ticks {
+		return t - min(t, uint64(h.In(UnitTicks, h.ticks-ticks)))
+	}
+	return t + uint64(h.In(UnitTicks, ticks-h.ticks))
+}
+
+// In returns a time span of the given unit in nanoseconds, at least 0.
+func (h *Header) In(u Unit, span int64) int64 {
+	switch u {
+	case UnitTicks:
+		return Scale(span, 1e9, h.rate)
+	case UnitMicroseconds:
+		return Scale(span, 1e3, 1)
+	case UnitMilliseconds:
+		return Scale(span, 1e6, 1)
+	case UnitSeconds:
+		return Scale(span, 1e9, 1)
+	default:
+		return max(span, 0)
+	}
+}
+
+// Scale returns n * by / divisor, at most the largest int64 and at least 0.
+func Scale(n, by, divisor int64) int64 {
+	const maxInt64 = 1<<63 - 1
+	if n <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(by))
+	if hi >= uint64(divisor) {
+		return maxInt64
+	}
+	quotient, _ := bits.Div64(hi, lo, uint64(divisor))
+	return int64(min(quotient, maxInt64))
+}
+
+// LimitError says that a recording is over a limit.
+type LimitError struct {
+	What  string // what was counted, and where
+	Limit int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s: more than the limit of %d", e.What, e.Limit)
 }
