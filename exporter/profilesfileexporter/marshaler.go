@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -49,33 +50,45 @@ func marshalerOf(format string) marshalFunc {
 // marshalOTLP makes one record of all profiles.
 func marshalOTLP(m pprofile.Marshaler) marshalFunc {
 	return func(pd pprofile.Profiles, add func(record)) error {
-		summaries, err := archive.Summarize(pd)
-		r := record{summary: summarize(pd, summaries)}
-		if err == nil { // else readers reject it
-			r.summaries = summaries
-		}
-		r.data, err = m.MarshalProfiles(withZeroString(pd))
+		pd = marshalable(pd)
+		data, err := m.MarshalProfiles(pd)
 		if err != nil {
 			return err
+		}
+		summarizer := summarizers.Get().(*archive.Summarizer)
+		defer summarizers.Put(summarizer)
+		defer summarizer.Release()
+		message := data
+		if _, isProto := m.(*pprofile.ProtoMarshaler); !isProto {
+			if message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
+				return err
+			}
+		}
+		summaries, err := summarizer.Summarize(pd, message)
+		r := record{data: data, summary: summarize(pd, summaries)}
+		if err == nil { // else readers reject it
+			r.summaries = summaries
 		}
 		add(r)
 		return nil
 	}
 }
 
-// withZeroString returns profiles whose string table starts with the zero value: pd
-// itself, unless its table is empty. Marshalling turns the strings of resources and scopes
-// into references, and one to index 0 would be read as no string.
-func withZeroString(pd pprofile.Profiles) pprofile.Profiles {
-	if pd.Dictionary().StringTable().Len() > 0 {
-		return pd
-	}
+// summarizers keeps what a payload needs for the next one.
+var summarizers = sync.Pool{New: func() any { return new(archive.Summarizer) }}
+
+// marshalable returns pd itself or, if it is read-only, a copy: marshalling turns the strings of resources and
+// scopes into references. Its string table starts with the zero value, because a reference to index 0 would be
+// read as no string.
+func marshalable(pd pprofile.Profiles) pprofile.Profiles {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
 		pd.CopyTo(own)
 		pd = own
 	}
-	pd.Dictionary().StringTable().Append("")
+	if texts := pd.Dictionary().StringTable(); texts.Len() == 0 {
+		texts.Append("")
+	}
 	return pd
 }
 

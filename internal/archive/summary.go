@@ -4,10 +4,7 @@
 package archive
 
 import (
-	"encoding/binary"
-	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -15,158 +12,101 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// Summarize returns the summaries of a payload, each of another Key or minute unless its dictionary repeats strings, in
-// the order of its Profiles. Indices that lead nowhere are taken for 0. An error says why resources or
-// scopes cannot be read; the summaries lack their attributes.
+// Summarize marshals a payload, which makes references of strings, and returns its summaries as Summarizer.Summarize
+// does.
 func Summarize(pd pprofile.Profiles) ([]fileindex.Summary, error) {
-	s := summarizers.Get().(*summarizer)
-	defer s.release()
-	s.dict = pd.Dictionary()
-	s.strings = s.dict.StringTable()
-	resources := pd.ResourceProfiles()
-	for r := range resources.Len() {
-		s.addResource(resources.At(r))
+	if texts := pd.Dictionary().StringTable(); texts.Len() == 0 {
+		texts.Append("") // a reference to index 0 is none
 	}
-	return slices.Clone(s.summaries), s.err
-}
-
-func (s *summarizer) addResource(rp pprofile.ResourceProfiles) {
-	s.resource = attributesOf{Map: s.readable(rp.Resource().Attributes()), schema: rp.SchemaUrl()}
-	s.service = text(s.resource.Map, "service.name")
-	scopes := rp.ScopeProfiles()
-	for i := range scopes.Len() {
-		sp := scopes.At(i)
-		s.scope = attributesOf{
-			Map:    s.readable(sp.Scope().Attributes()),
-			schema: sp.SchemaUrl(), name: sp.Scope().Name(), version: sp.Scope().Version(),
-		}
-		profiles := sp.Profiles()
-		s.profileType = s.typeOf(profiles)
-		for k := range profiles.Len() {
-			s.add(profiles.At(k))
-		}
-	}
-}
-
-// readable returns m itself or, if there may be string references in it (a payload that was marshaled has them), a
-// copy without references. If there is an error, it returns no attributes.
-func (s *summarizer) readable(m pcommon.Map) pcommon.Map {
-	if visible(m) {
-		return m
-	}
-	for _, v := range m.All() {
-		if !dictionary.Bounded(v) {
-			s.err = errDepth
-			return pcommon.NewMap()
-		}
-	}
-	resolved, err := stringref.Attributes(m, s.dict.StringTable())
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	if err != nil {
-		s.err = err
-		return pcommon.NewMap()
+		return nil, err
 	}
-	return resolved
+	return new(Summarizer).Summarize(pd, message)
 }
 
-var errDepth = errors.New("an attribute nests too deep or has too many keys")
-
-// visible reports whether all attributes are scalars, or lists of scalars, that are no string references.
-func visible(m pcommon.Map) bool {
-	for key, v := range m.All() {
-		if key == "" || !visibleValue(v, true) {
-			return false
-		}
-	}
-	return true
-}
-
-func visibleValue(v pcommon.Value, lists bool) bool {
-	switch v.Type() {
-	case pcommon.ValueTypeEmpty, pcommon.ValueTypeMap:
-		return false
-	case pcommon.ValueTypeSlice:
-		for _, e := range v.Slice().All() {
-			if !lists || !visibleValue(e, false) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func text(attributes pcommon.Map, key string) string {
-	if value, ok := attributes.Get(key); ok {
-		return dictionary.ValidUTF8(value.AsString())
-	}
-	return ""
-}
-
-func (s *summarizer) text(i int32) string { return dictionary.Text(s.strings, i) }
-
-// summarizer adds up the Profiles of a payload.
-type summarizer struct {
+// Summarizer adds up the Profiles of a payload. It keeps memory for the next one.
+type Summarizer struct {
+	message   []byte
 	dict      pprofile.ProfilesDictionary
 	strings   pcommon.StringSlice
 	summaries []fileindex.Summary
-	keys      []localKey       // of summaries
-	places    map[localKey]int // in summaries, but for the last nearby ones
+	minutes   []uint64         // of summaries
+	places    map[uint64]int32 // in summaries, by a hash of key and minute
 	err       error
 
-	resource    attributesOf
+	resource    attributes
 	service     string
-	scope       attributesOf
+	scope       attributes
 	profileType string
-	sampleTypes []int32 // of the scope
+	hash        uint64 // of service and profileType
 
-	types      []typesOf        // the last nearby ones
-	ofProfiles map[int32]uint64 // hashes of attributes
-	buffer     dictionary.Value
-	own        []uint64
-	identity   []byte
+	sampleTypes, typesBefore []int32 // of the scope, and of the one before
+	derivedType              string  // the profile type that sampleTypes tell
+
+	recent []profile       // of the scope: the last nearby ones that differ
+	types  []hashedTypes   // the last nearby ones
+	lists  []attributeList // the last nearby ones
+	hashes []uint64
+	buffer dictionary.Value
 }
 
-// summarizers keeps what a payload needs for the next one: maps and slices take half the time otherwise.
-var summarizers = sync.Pool{New: func() any {
-	return &summarizer{places: map[localKey]int{}, ofProfiles: map[int32]uint64{}}
-}}
+// Summarize returns the summaries of a payload, each of another Key or minute unless its dictionary repeats
+// strings, in the order of its Profiles. message is pd in protobuf. Indices that lead nowhere are taken for 0. An
+// error says why resources or scopes cannot be read. The result may refer to pd, and is valid until the next call.
+func (s *Summarizer) Summarize(pd pprofile.Profiles, message []byte) ([]fileindex.Summary, error) {
+	if s.places == nil {
+		s.places = map[uint64]int32{}
+	}
+	clear(s.places)
+	s.message, s.dict, s.strings, s.err = message, pd.Dictionary(), pd.Dictionary().StringTable(), nil
+	s.summaries, s.minutes = s.summaries[:0], s.minutes[:0]
+	s.typesBefore, s.sampleTypes = s.typesBefore[:0], s.sampleTypes[:0]
+	s.types, s.lists = s.types[:0], s.lists[:0]
+	resources := pd.ResourceProfiles()
+	fields := wire.New(message)
+	for r := range resources.Len() {
+		for s.next(&fields) && fields.Field != 1 {
+		}
+		s.addResource(resources.At(r), fields.Start, fields.Stop)
+	}
+	return s.summaries, s.err
+}
 
-// maxKept is how many summaries or hashes the next payload finds room for: more would take memory, and
-// time to clear.
-const maxKept = 4096
-
-// release makes s ready for another payload.
-func (s *summarizer) release() {
-	if len(s.summaries) > maxKept || len(s.sampleTypes) > maxKept || len(s.ofProfiles) > maxKept || len(s.own) > maxKept || cap(s.buffer) > 1<<16 {
+// Release drops what refers to the payload, and much memory.
+func (s *Summarizer) Release() {
+	const most = 4096
+	if len(s.summaries) > most || cap(s.sampleTypes) > most || cap(s.buffer) > 1<<16 {
+		*s = Summarizer{}
 		return
 	}
 	clear(s.summaries)
-	clear(s.keys)
-	clear(s.places)
-	clear(s.ofProfiles)
-	*s = summarizer{
-		summaries: s.summaries[:0], keys: s.keys[:0], places: s.places, sampleTypes: s.sampleTypes[:0],
-		types: s.types[:0], ofProfiles: s.ofProfiles, buffer: s.buffer, own: s.own, identity: s.identity,
+	clear(s.resource.pairs[:cap(s.resource.pairs)])
+	clear(s.scope.pairs[:cap(s.scope.pairs)])
+	clear(s.recent[:cap(s.recent)])
+	clear(s.lists[:cap(s.lists)])
+	s.message, s.dict, s.strings = nil, pprofile.ProfilesDictionary{}, pcommon.StringSlice{}
+}
+
+// next reads the next field, and keeps the error.
+func (s *Summarizer) next(fields *wire.Cursor) bool {
+	if fields.Next() {
+		return true
 	}
-	summarizers.Put(s)
+	if fields.Err != nil {
+		s.err = fields.Err
+	}
+	return false
 }
 
 // nearby is how many of the last elements are compared one by one: payloads repeat few keys.
 const nearby = 8
-
-// localKey is a fileindex.Key with indices for the strings of the dictionary.
-// Profiles of other minutes have a summary of their own, so that those of a record that holds an hour are
-// found where they are.
-type localKey struct {
-	service, profileType string
-	sampleType, unit     int32
-	snapshot, minute     uint64
-}
 
 // valueTypes are the fields of a Profile that state its types.
 type valueTypes struct {
@@ -174,182 +114,199 @@ type valueTypes struct {
 	period                                   int64
 }
 
-// typesOf says what follows from valueTypes.
-type typesOf struct {
+// hashedTypes are valueTypes with a hash of their strings.
+type hashedTypes struct {
 	valueTypes
 	hash uint64
-	// Profiles with a duration, and those without one, are snapshots, unless an attribute says otherwise.
-	withDuration, without bool
 }
 
-// attributesOf are those of a resource or scope.
-type attributesOf struct {
-	pcommon.Map
-	schema, name, version string
-	hash                  uint64 // 0 until it is needed
+// attributeList says what follows from the attributes of a Profile.
+type attributeList struct {
+	indices     pcommon.Int32Slice
+	temporality string
+	hash        uint64
 }
+
+// profile says which Key and minute a Profile has.
+type profile struct {
+	valueTypes
+	minute    uint64
+	instant   bool // it has no duration
+	indices   pcommon.Int32Slice
+	inSummary int32
+}
+
+// addResource adds the Profiles of a resource, whose message ResourceProfiles is from start to stop.
+func (s *Summarizer) addResource(rp pprofile.ResourceProfiles, start, stop int) {
+	s.resource.reset(rp.SchemaUrl())
+	s.readAttributes(&s.resource, rp.Resource().Attributes().Len(), start, stop, resourceAttributes)
+	s.service, _ = s.attribute(&s.resource, "service.name")
+	ofService := hashText(s.service)
+	fields := wire.Cursor{Data: s.message, At: start, End: stop}
+	scopes := rp.ScopeProfiles()
+	for i := range scopes.Len() {
+		for s.next(&fields) && fields.Field != 2 {
+		}
+		sp := scopes.At(i)
+		s.scope.reset(sp.SchemaUrl())
+		s.scope.name, s.scope.version = sp.Scope().Name(), sp.Scope().Version()
+		s.readAttributes(&s.scope, sp.Scope().Attributes().Len(), fields.Start, fields.Stop, scopeAttributes)
+		profiles := sp.Profiles()
+		s.profileType = s.typeOf(profiles)
+		s.hash = mix(ofService, hashText(s.profileType))
+		s.recent = s.recent[:0]
+		for k := range profiles.Len() {
+			s.add(profiles.At(k))
+		}
+	}
+}
+
+func (s *Summarizer) text(i int32) string { return dictionary.Text(s.strings, i) }
 
 // typeOf returns the profile type of the scope.
-func (s *summarizer) typeOf(profiles pprofile.ProfilesSlice) string {
-	if v, found := s.scope.Get(sampletypes.ProfileTypeAttribute); found {
-		return dictionary.ValidUTF8(v.AsString())
+func (s *Summarizer) typeOf(profiles pprofile.ProfilesSlice) string {
+	if text, found := s.attribute(&s.scope, sampletypes.ProfileTypeAttribute); found {
+		return text
 	}
-	s.sampleTypes = s.sampleTypes[:0]
+	before := s.sampleTypes
+	s.sampleTypes = s.typesBefore[:0]
 	for i := range profiles.Len() {
 		t := profiles.At(i).SampleType().TypeStrindex()
 		if last := s.sampleTypes[max(0, len(s.sampleTypes)-nearby):]; !slices.Contains(last, t) {
 			s.sampleTypes = append(s.sampleTypes, t)
 		}
 	}
-	return sampletypes.TypeOf(func(name string) bool {
-		return slices.ContainsFunc(s.sampleTypes, func(t int32) bool { return s.text(t) == name })
-	})
+	s.typesBefore = before
+	if len(before) == 0 || !slices.Equal(before, s.sampleTypes) {
+		s.derivedType = sampletypes.TypeOf(func(name string) bool {
+			return slices.ContainsFunc(s.sampleTypes, func(t int32) bool { return s.text(t) == name })
+		})
+	}
+	return s.derivedType
 }
 
-func (s *summarizer) add(p pprofile.Profile) {
-	sampleType := p.SampleType()
-	key := localKey{
-		service: s.service, profileType: s.profileType, sampleType: sampleType.TypeStrindex(), unit: sampleType.UnitStrindex(),
-		minute: uint64(p.Time()) / uint64(time.Minute),
-	}
-	if types := s.typesOf(p); s.isSnapshot(p, types) {
-		key.snapshot = s.snapshot(p, types)
-	}
-	place, known := s.find(&key)
-	if known {
-		var of fileindex.Summary
-		measure(&of, p)
-		s.summaries[place].AddSibling(&of)
+func (s *Summarizer) add(p pprofile.Profile) {
+	place, known := s.find(p)
+	if !known {
+		measure(&s.summaries[place], p)
 		return
 	}
-	if n := len(s.keys); n >= nearby {
-		s.places[s.keys[n-nearby]] = n - nearby
-	}
-	s.keys = append(s.keys, key)
-	s.summaries = append(s.summaries, fileindex.Summary{Key: fileindex.Key{
-		Service: s.service, Type: s.profileType,
-		SampleType: s.text(key.sampleType), Unit: s.text(key.unit), Snapshot: key.snapshot,
-	}})
-	measure(&s.summaries[len(s.summaries)-1], p)
+	var measured fileindex.Summary
+	measure(&measured, p)
+	s.summaries[place].AddSibling(&measured)
 }
 
-// find returns the place in summaries of a key.
-func (s *summarizer) find(key *localKey) (place int, known bool) {
-	first := max(0, len(s.keys)-nearby)
-	for i := len(s.keys) - 1; i >= first; i-- {
-		if s.keys[i] == *key {
-			return i, true
+// find returns the place in summaries of a Profile.
+func (s *Summarizer) find(p pprofile.Profile) (place int32, known bool) {
+	sampleType, periodType := p.SampleType(), p.PeriodType()
+	of := profile{
+		valueTypes: valueTypes{sampleType.TypeStrindex(), sampleType.UnitStrindex(), periodType.TypeStrindex(), periodType.UnitStrindex(), p.Period()},
+		minute:     uint64(p.Time()) / uint64(time.Minute), instant: p.DurationNano() == 0, indices: p.AttributeIndices(),
+	}
+	for i := range s.recent {
+		r := &s.recent[i]
+		if r.valueTypes == of.valueTypes && r.minute == of.minute && r.instant == of.instant && equal(r.indices, of.indices) {
+			return r.inSummary, true
 		}
 	}
-	if first == 0 {
-		return 0, false
+	of.inSummary, known = s.findKey(&of, p.DurationNano())
+	if len(s.recent) == nearby {
+		s.recent = s.recent[:0]
 	}
-	place, known = s.places[*key]
-	return place, known
+	s.recent = append(s.recent, of)
+	return of.inSummary, known
 }
 
-// typesOf returns what follows from the types of p. It is valid until the next call.
-func (s *summarizer) typesOf(p pprofile.Profile) *typesOf {
-	sampleType, periodType := p.SampleType(), p.PeriodType()
-	t := valueTypes{
-		sampleType.TypeStrindex(), sampleType.UnitStrindex(), periodType.TypeStrindex(), periodType.UnitStrindex(), p.Period(),
+func equal(a, b pcommon.Int32Slice) bool {
+	n := a.Len()
+	if n != b.Len() {
+		return false
 	}
+	for i := range n {
+		if a.At(i) != b.At(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// findKey returns the place in summaries of a Profile, for which it adds a summary unless there is one.
+func (s *Summarizer) findKey(p *profile, duration uint64) (place int32, known bool) {
+	key := fileindex.Key{Service: s.service, Type: s.profileType, SampleType: s.text(p.sampleType), Unit: s.text(p.unit)}
+	list := s.listOf(p.indices)
+	if merge.IsSnapshot(list.temporality, key.SampleType, s.text(p.periodType), duration, SnapshotSampleTypes) {
+		// Of the scope, without its profile type, which may be derived.
+		id := mix(mix(s.hashOf(&s.resource), s.hashOf(&s.scope)), hashText(s.profileType))
+		key.Snapshot = max(1, mix(id, mix(s.hashTypes(&p.valueTypes), list.hash)))
+	}
+	hash := mix(mix(s.hash, uint64(p.sampleType)<<32|uint64(uint32(p.unit))), mix(key.Snapshot, p.minute))
+	place, known = s.places[hash]
+	if known && s.minutes[place] == p.minute && s.summaries[place].Key == key {
+		return place, true
+	}
+	place = int32(len(s.summaries))
+	s.places[hash] = place
+	s.summaries = append(s.summaries, fileindex.Summary{Key: key})
+	s.minutes = append(s.minutes, p.minute)
+	return place, false
+}
+
+// hashTypes returns a hash of the types of a Profile.
+func (s *Summarizer) hashTypes(t *valueTypes) uint64 {
 	for i := range s.types {
-		if s.types[i].valueTypes == t {
-			return &s.types[i]
+		if s.types[i].valueTypes == *t {
+			return s.types[i].hash
 		}
 	}
 	if len(s.types) == nearby {
 		s.types = s.types[:0]
 	}
-	typ, period := s.text(t.sampleType), s.text(t.periodType)
-	s.buffer = s.buffer[:0].AppendKey(typ).AppendKey(s.text(t.unit)).
-		AppendKey(period).AppendKey(s.text(t.periodUnit)).AppendInt(t.period)
-	s.types = append(s.types, typesOf{
-		valueTypes: t, hash: xxhash.Sum64(s.buffer),
-		withDuration: merge.IsSnapshot("", typ, period, 1, SnapshotSampleTypes),
-		without:      merge.IsSnapshot("", typ, period, 0, SnapshotSampleTypes),
-	})
-	return &s.types[len(s.types)-1]
+	s.buffer = s.buffer[:0].AppendKey(s.text(t.sampleType)).AppendKey(s.text(t.unit)).
+		AppendKey(s.text(t.periodType)).AppendKey(s.text(t.periodUnit)).AppendInt(t.period)
+	s.types = append(s.types, hashedTypes{*t, xxhash.Sum64(s.buffer)})
+	return s.types[len(s.types)-1].hash
 }
 
-// isSnapshot is Snapshot.
-func (s *summarizer) isSnapshot(p pprofile.Profile, types *typesOf) bool {
-	if p.AttributeIndices().Len() > 0 {
-		return Snapshot(s.dict, p)
-	}
-	if p.DurationNano() == 0 {
-		return types.without
-	}
-	return types.withDuration
-}
-
-// snapshot returns Key.Snapshot of p.
-func (s *summarizer) snapshot(p pprofile.Profile, types *typesOf) uint64 {
-	b := binary.BigEndian.AppendUint64(s.identity[:0], s.hashOf(&s.resource))
-	b = binary.BigEndian.AppendUint64(b, s.hashOf(&s.scope)) // without its profile type, which may be derived
-	b = dictionary.Value(b).AppendKey(s.profileType)
-	b = binary.BigEndian.AppendUint64(b, types.hash)
-	for _, sum := range s.hashAttributes(p) {
-		b = binary.BigEndian.AppendUint64(b, sum)
-	}
-	s.identity = b
-	return max(1, xxhash.Sum64(b))
-}
-
-// hashOf returns the same hash for equal attributes in any order. Those of scopes that are derived from the
-// Profiles do not count.
-func (s *summarizer) hashOf(of *attributesOf) uint64 {
-	if of.hash != 0 {
-		return of.hash
-	}
-	s.buffer = s.buffer[:0].AppendKey(dictionary.ValidUTF8(of.schema)).AppendKey(dictionary.ValidUTF8(of.name)).AppendKey(dictionary.ValidUTF8(of.version))
-	of.hash = xxhash.Sum64(s.buffer)
-	for key, v := range of.All() {
-		switch key {
-		case sampletypes.ProfileTypeAttribute, sampletypes.OrderAttribute, sampletypes.ListAttribute:
-		default:
-			of.hash += s.hashAttribute(key, v)
+// listOf returns what follows from the attributes of a Profile. It is valid until the next call.
+func (s *Summarizer) listOf(indices pcommon.Int32Slice) *attributeList {
+	for i := range s.lists {
+		if equal(s.lists[i].indices, indices) {
+			return &s.lists[i]
 		}
 	}
-	return of.hash
-}
-
-func (s *summarizer) hashAttribute(key string, v pcommon.Value) uint64 {
-	s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(dictionary.ValidUTF8(key)), v)
-	return xxhash.Sum64(s.buffer)
-}
-
-// hashAttributes returns the hashes of the attributes of p, sorted and each once. The result is valid until
-// the next call.
-func (s *summarizer) hashAttributes(p pprofile.Profile) []uint64 {
-	s.own = s.own[:0]
-	for _, i := range p.AttributeIndices().All() {
-		if i <= 0 || int(i) >= s.dict.AttributeTable().Len() {
+	if len(s.lists) == nearby {
+		s.lists = s.lists[:0]
+	}
+	list := attributeList{indices: indices}
+	table := s.dict.AttributeTable()
+	s.hashes = s.hashes[:0]
+	for _, i := range indices.All() {
+		if i <= 0 || int(i) >= table.Len() {
 			continue
 		}
-		sum, known := s.ofProfiles[i]
-		if !known {
-			a := s.dict.AttributeTable().At(int(i))
-			if !dictionary.Bounded(a.Value()) {
-				continue
-			}
-			sum = s.hashAttribute(s.text(a.KeyStrindex()), a.Value())
-			s.ofProfiles[i] = sum
+		a := table.At(int(i))
+		key := s.text(a.KeyStrindex())
+		if key == temporality && list.temporality == "" {
+			list.temporality = a.Value().AsString()
 		}
-		s.own = append(s.own, sum)
+		if dictionary.Bounded(a.Value()) {
+			s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(key), a.Value())
+			s.hashes = append(s.hashes, xxhash.Sum64(s.buffer))
+		}
 	}
-	slices.Sort(s.own)
-	s.own = slices.Compact(s.own)
-	return s.own
+	slices.Sort(s.hashes)
+	for _, hash := range slices.Compact(s.hashes) {
+		list.hash = mix(list.hash, hash)
+	}
+	s.lists = append(s.lists, list)
+	return &s.lists[len(s.lists)-1]
 }
 
 // measure sets times and counts. It takes most of the time of a payload.
 func measure(s *fileindex.Summary, p pprofile.Profile) {
 	samples := p.Samples()
-	s.Profiles, s.Samples, s.Timestamps = 1, samples.Len(), false
 	start := uint64(p.Time())
-	latest, sum := start, int64(0)
+	latest, sum, stamped := start, int64(0), false
 	end := max(start, start+p.DurationNano()) // it may overflow
 	for i := range samples.Len() {            // without the iterators, which take twice as long
 		sample := samples.At(i)
@@ -361,7 +318,7 @@ func measure(s *fileindex.Summary, p pprofile.Profile) {
 		if n == 0 {
 			continue
 		}
-		s.Timestamps = true
+		stamped = true
 		if values.Len() == 0 {
 			sum = fileindex.AddSaturating(sum, int64(n))
 		}
@@ -373,5 +330,6 @@ func measure(s *fileindex.Summary, p pprofile.Profile) {
 			latest = max(latest, t)
 		}
 	}
-	s.Sum, s.Start, s.Latest, s.End = sum, start, latest, max(end, latest)
+	s.Profiles, s.Samples, s.Timestamps, s.Sum = 1, samples.Len(), stamped, sum
+	s.Start, s.Latest, s.End = start, latest, max(end, latest)
 }
