@@ -137,6 +137,19 @@ func (c *checker) attributeMap(m pcommon.Map, place string, args ...int) {
 // Bounded reports whether Check accepts v.
 func Bounded(v pcommon.Value) bool { return bounded(v, MaxDepth) }
 
+// BoundedMap reports whether Check accepts the attributes m of a resource or scope.
+func BoundedMap(m pcommon.Map) bool {
+	if m.Len() > maxListEntries {
+		return false
+	}
+	for _, v := range m.All() {
+		if !Bounded(v) {
+			return false
+		}
+	}
+	return true
+}
+
 func bounded(v pcommon.Value, depth int) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeSlice:

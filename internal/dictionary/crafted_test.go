@@ -57,7 +57,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		var table table[int32]
 		for i := range n {
 			table.content = append(table.content, of(i)...)
-			table.intern(noPrimary, n)
+			table.intern(n)
 		}
 		return probes(&table.index)
 	}

@@ -6,7 +6,8 @@
 //
 // [Check] reads a payload, [Remap] interns what it refers to in [Tables], and
 // [Canonical] writes the part of the tables that an output refers to, sorted. Tables can
-// also write each entry at once ([Tables.WriteTo]); a [Splitter] uses that.
+// also write each entry at once ([Tables.WriteTo]); a [Splitter] uses that. [Remap.Find] checks
+// a payload and looks it up in a [View] of Tables, which other goroutines may be extending.
 //
 // The package promises:
 //

@@ -40,12 +40,6 @@ func (f *Function) equals(other pprofile.Function) bool {
 		f.Filename == other.FilenameStrindex() && f.StartLine == other.StartLine()
 }
 
-// nameOf is the primary index of a function by its key.
-func nameOf(function []byte) int32 {
-	r := reader{function}
-	return r.index()
-}
-
 func (f *Function) write(dst pprofile.Function) {
 	dst.SetNameStrindex(f.Name)
 	dst.SetSystemNameStrindex(f.SystemName)
@@ -164,15 +158,6 @@ func (l *Location) primary() int32 {
 	return l.Lines[0].Function
 }
 
-// functionOf is the primary index of a location by its key.
-func functionOf(location []byte) int32 {
-	r := reader{location}
-	if r.uint() == 0 {
-		return noPrimary
-	}
-	return r.index()
-}
-
 func (l *Location) write(dst pprofile.Location) {
 	dst.SetMappingIndex(l.Mapping)
 	dst.SetAddress(l.Address)
@@ -214,6 +199,10 @@ func (a *attribute) write(dst pprofile.KeyValueAndUnit) {
 	dst.SetUnitStrindex(a.unit)
 	r := reader{a.value}
 	writeValue(&r, dst.Value())
+}
+
+func appendLink(key []byte, traceID [16]byte, spanID [8]byte) []byte {
+	return append(append(key, traceID[:]...), spanID[:]...)
 }
 
 func writeLink(dst pprofile.Link, key []byte) {

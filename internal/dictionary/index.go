@@ -3,6 +3,8 @@
 
 package dictionary
 
+import "sync/atomic"
+
 // index maps hashes to the numbers of entries that are kept elsewhere: open addressing,
 // linear probing.
 type index struct {
@@ -36,7 +38,7 @@ func (x *index) find(hash uint32, equals func(number int32) bool) (number int32,
 
 // insert puts the newest entry, with this number, into the slot that find gave.
 func (x *index) insert(slot, hash uint32, number int32) {
-	x.slots[slot] = uint64(hash)<<32 | uint64(uint32(number)+1)
+	atomic.StoreUint64(&x.slots[slot], uint64(hash)<<32|uint64(uint32(number)+1)) // a View may be reading
 	if x.used++; x.used*4 > len(x.slots)*3 {
 		x.resize(len(x.slots)*2, int(number)+1)
 	}
@@ -44,7 +46,7 @@ func (x *index) insert(slot, hash uint32, number int32) {
 
 // remove frees the slot of the newest entry. No other probe passes it.
 func (x *index) remove(slot uint32) {
-	x.slots[slot] = 0
+	atomic.StoreUint64(&x.slots[slot], 0)
 	x.used--
 }
 

@@ -4,8 +4,6 @@
 package dictionary
 
 import (
-	"slices"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -24,29 +22,36 @@ type Remap struct {
 
 	to   *Tables
 	from pprofile.ProfilesDictionary
+	view *View // of Find
 
 	strings, mappings, locations, functions, links, attributes, stacks memo
+	singles                                                            memo // by attribute: the set of it alone
 
 	rebased                     memo // of mappings
 	bases                       []Base
-	basedStacks, basedLocations memo  // those that AppendBases has looked at since BeginBases
-	lastStack                   int32 // in to
+	basedStacks, basedLocations memo // those that AppendBases has looked at since BeginBases
 
 	location Location
 	mapping  Mapping
 	stack    []int32
 	set      []int32
 	value    Value
+	key      []byte
 }
 
 // memo holds what is known of the entries of one table.
 type memo struct {
-	to   []int32 // by source index: the index in the tables plus one, 0 if it is not known
-	used []int32 // the source indices that are known
+	to    []int32 // by source index: the index in the tables plus one, 0 if it is not known
+	used  []int32 // the source indices that are known, unless whole is set
+	whole bool    // any may be known
 }
 
 // reset makes m one for a table of n entries. It takes time for the known entries only.
 func (m *memo) reset(n int) {
+	if m.whole {
+		clear(m.to)
+		m.whole = false
+	}
 	for _, i := range m.used {
 		m.to[i] = 0
 	}
@@ -68,7 +73,9 @@ func (m *memo) get(i int32) (to int32, ok bool) {
 
 func (m *memo) set(i, to int32) {
 	m.to[i] = to + 1
-	m.used = append(m.used, i)
+	if !m.whole {
+		m.used = append(m.used, i)
+	}
 }
 
 // Reset makes r translate from one dictionary to the tables. It keeps its memory.
@@ -81,10 +88,14 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.functions.reset(n.Functions)
 	r.links.reset(n.Links)
 	r.attributes.reset(n.Attributes)
+	r.singles.reset(n.Attributes)
 	r.stacks.reset(n.Stacks)
 	r.rebased.reset(n.Mappings)
-	r.bases, r.lastStack = r.bases[:0], 0
+	r.bases, r.view = r.bases[:0], nil
 }
+
+// Forget makes r refer to no dictionary and no tables, until Reset or Find.
+func (r *Remap) Forget() { r.from, r.to, r.view = pprofile.ProfilesDictionary{}, nil, nil }
 
 // Len is how many indices r has memory for.
 func (r *Remap) Len() (n int) {
@@ -168,12 +179,16 @@ func (r *Remap) Link(i int32) int32 {
 	if !ok {
 		l := r.from.LinkTable().At(int(i))
 		to = 0
-		if r.keepPartialLinks || !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty() {
+		if r.isLink(l) {
 			to = r.to.Link(l.TraceID(), l.SpanID())
 		}
 		r.links.set(i, to)
 	}
 	return to
+}
+
+func (r *Remap) isLink(l pprofile.Link) bool {
+	return r.keepPartialLinks || !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty()
 }
 
 // Attribute returns the index in the tables of attribute i.
@@ -203,13 +218,7 @@ func (r *Remap) Stack(i int32) int32 {
 			}
 			r.stack = append(r.stack, location)
 		}
-		// A service usually sends its stacks in the same order each time.
-		if next := r.lastStack + 1; !r.to.writes && int(next) < r.to.stacks.len() && slices.Equal(r.to.stacks.at(next), r.stack) {
-			to = next
-		} else {
-			to = r.to.Stack(r.stack)
-		}
-		r.lastStack = to
+		to = r.to.Stack(r.stack)
 		r.stacks.set(i, to)
 	}
 	return to
@@ -221,8 +230,18 @@ func (r *Remap) AttributeSet(indices pcommon.Int32Slice) int32 {
 	if indices.Len() == 0 {
 		return 0
 	}
+	single := indices.Len() == 1
+	if single {
+		if to, ok := r.singles.get(indices.At(0)); ok {
+			return to
+		}
+	}
 	r.set = r.appendAttributes(r.set[:0], indices)
-	return r.to.AttributeSet(r.set)
+	to := r.to.AttributeSet(r.set)
+	if single {
+		r.singles.set(indices.At(0), to)
+	}
+	return to
 }
 
 // appendAttributes leaves out the zero value, which says nothing.

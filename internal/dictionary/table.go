@@ -14,19 +14,21 @@ import (
 // seed keys the hashes of all tables, so that no input can be made to collide.
 var seed = maphash.MakeSeed()
 
-// table holds distinct entries, each a run of bytes or of indices. It numbers them
-// from 0 in the order in which they are added.
+// table holds distinct entries. It numbers them from 0 in the order in which they are added.
 type table[E byte | int32] struct {
-	content []E      // all entries, one after the other
-	ends    []uint32 // where each entry ends in content
+	entries[E]
 	// The primary index of an entry is one that few others share, such as the name of a
 	// function, or noPrimary. The first entry of each primary index is in first (its
 	// number plus one) and not in index: as indices grow by one, it is found without a
-	// hash and where the processor's cache was last.
+	// hash and where the processor's cache was last. Such tables do not shrink.
 	first []int32
 	index index
-	// primaryOf returns the primary index of an entry; nil if none has one.
-	primaryOf func(entry []E) int32
+}
+
+// entries are numbered from 0. Each is a run of bytes or of indices.
+type entries[E byte | int32] struct {
+	content []E      // all entries, one after the other
+	ends    []uint32 // where each entry ends in content
 }
 
 const (
@@ -35,7 +37,7 @@ const (
 )
 
 // at returns entry i.
-func (t *table[E]) at(i int32) []E {
+func (t *entries[E]) at(i int32) []E {
 	start := uint32(0)
 	if i > 0 {
 		start = t.ends[i-1]
@@ -43,7 +45,7 @@ func (t *table[E]) at(i int32) []E {
 	return t.content[start:t.ends[i]]
 }
 
-func (t *table[E]) len() int { return len(t.ends) }
+func (t *entries[E]) len() int { return len(t.ends) }
 
 // raw returns the memory of an entry.
 func raw[E byte | int32](entry []E) []byte {
@@ -53,10 +55,10 @@ func raw[E byte | int32](entry []E) []byte {
 // intern returns the number of the entry that has been appended to content, where it
 // stays if it is new. If the table is full (limit entries, or 2^32 elements), intern
 // returns -1.
-func (t *table[E]) intern(primary int32, limit int) (n int32, added bool) {
+func (t *table[E]) intern(limit int) (n int32, added bool) {
 	start := t.size()
 	entry := t.content[start:]
-	n, added = t.number(primary, limit,
+	n, added = t.number(noPrimary, limit,
 		func() uint32 { return hashOf(entry) },
 		func(n int32) bool { return bytes.Equal(raw(t.at(n)), raw(entry)) })
 	if !added {
@@ -124,16 +126,9 @@ func (t *table[E]) size() int {
 func (t *table[E]) truncate(n int) {
 	for t.len() > n {
 		last := int32(t.len() - 1)
-		entry, primary := t.at(last), int32(noPrimary)
-		if t.primaryOf != nil {
-			primary = t.primaryOf(entry)
-		}
-		if primary >= 0 && t.first[primary] == last+1 {
-			t.first[primary] = 0
-		} else {
-			_, slot := t.index.find(hashOf(entry), func(other int32) bool { return other == last })
-			t.index.remove(slot)
-		}
+		entry := t.at(last)
+		_, slot := t.index.find(hashOf(entry), func(other int32) bool { return other == last })
+		t.index.remove(slot)
 		t.content, t.ends = t.content[:len(t.content)-len(entry)], t.ends[:last]
 	}
 }
@@ -147,11 +142,13 @@ func (t *table[E]) reset() {
 // grow makes room for n more entries.
 func (t *table[E]) grow(n int) {
 	t.ends = roomy(t.ends, n)
-	if t.primaryOf != nil {
-		t.first = roomy(t.first, n)
-		n /= 2 // about as many are the first of their primary index
-	}
 	t.index.grow(n, t.len())
+}
+
+// growPrimary is grow for entries with a primary index.
+func (t *table[E]) growPrimary(n int) {
+	t.ends, t.first = roomy(t.ends, n), roomy(t.first, n)
+	t.index.grow(n/2, t.len()) // about as many are the first of their primary index
 }
 
 // retained is the memory that t holds on to, in bytes.

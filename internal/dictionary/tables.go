@@ -64,8 +64,6 @@ func New(limit int) *Tables {
 		limit = math.MaxInt32
 	}
 	t := &Tables{limit: limit}
-	t.functions.primaryOf = nameOf
-	t.locations.primaryOf = functionOf
 	t.addZeroValues()
 	return t
 }
@@ -125,8 +123,8 @@ type Room struct{ Strings, StringBytes, Functions, Locations, Stacks int }
 func (t *Tables) Grow(n Room) {
 	t.strings.content = roomy(t.strings.content, n.StringBytes)
 	t.strings.grow(n.Strings)
-	t.functions.grow(n.Functions)
-	t.locations.grow(n.Locations)
+	t.functions.growPrimary(n.Functions)
+	t.locations.growPrimary(n.Locations)
 	t.stacks.grow(n.Stacks)
 	if t.writes {
 		t.dst.FunctionTable().EnsureCapacity(n.Functions + 1)
@@ -224,7 +222,7 @@ func (t *Tables) StringsOutputSize() int {
 // intern returns the index of the entry that has been appended to the content of table,
 // and whether it is to be written. Its size in pdata is given.
 func intern[E byte | int32](t *Tables, table *table[E], name string, size int) (i int32, write bool) {
-	i, added := table.intern(noPrimary, t.limit)
+	i, added := table.intern(t.limit)
 	return t.index(i, added, name, size), added && t.writes
 }
 
@@ -271,7 +269,7 @@ func (t *Tables) Function(f Function) int32 {
 		}
 	} else {
 		t.functions.content = f.appendKey(t.functions.content)
-		i, added = t.functions.intern(f.Name, t.limit)
+		i, added = t.functions.intern(t.limit)
 	}
 	return t.index(i, added, "function", functionSize)
 }
@@ -300,14 +298,14 @@ func (t *Tables) Location(l Location) int32 {
 		}
 	} else {
 		t.locations.content = l.appendKey(t.locations.content)
-		i, added = t.locations.intern(l.primary(), t.limit)
+		i, added = t.locations.intern(t.limit)
 	}
 	return t.index(i, added, "location", locationSize+lineSize*len(l.Lines))
 }
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	t.links.content = append(append(t.links.content, traceID[:]...), spanID[:]...)
+	t.links.content = appendLink(t.links.content, traceID, spanID)
 	i, write := intern(t, &t.links, "link", 0)
 	if write {
 		writeLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
@@ -341,7 +339,7 @@ func (t *Tables) Stack(locations []int32) int32 {
 		}
 	} else {
 		t.stacks.content = append(t.stacks.content, locations...)
-		i, added = t.stacks.intern(noPrimary, t.limit)
+		i, added = t.stacks.intern(t.limit)
 	}
 	return t.index(i, added, "stack", stackSize+4*len(locations))
 }

@@ -109,21 +109,30 @@ func appendValue(dst Value, v pcommon.Value) Value {
 }
 
 // AppendMap appends the attributes of m, in any order the same bytes.
-func AppendMap(dst Value, m pcommon.Map) Value {
+func AppendMap(dst Value, m pcommon.Map) Value { return AppendMapWithout(dst, m, nil) }
+
+// AppendMapWithout is AppendMap without the attributes that have one of keys.
+func AppendMapWithout(dst Value, m pcommon.Map, keys []string) Value {
 	type entry struct {
 		key   string
-		value []byte
+		value pcommon.Value
 	}
-	entries := make([]entry, 0, m.Len())
-	for k, e := range m.All() {
-		entries = append(entries, entry{ValidUTF8(k), appendValue(nil, e)})
+	var few [16]entry
+	entries := few[:0]
+	for k, v := range m.All() {
+		if !slices.Contains(keys, k) {
+			entries = append(entries, entry{ValidUTF8(k), v})
+		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), bytes.Compare(a.value, b.value))
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		return bytes.Compare(appendValue(nil, a.value), appendValue(nil, b.value))
 	})
 	dst = dst.AppendList(len(entries))
 	for _, e := range entries {
-		dst = append(dst.AppendKey(e.key), e.value...)
+		dst = appendValue(dst.AppendKey(e.key), e.value)
 	}
 	return dst
 }

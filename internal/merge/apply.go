@@ -10,103 +10,129 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// apply adds what read has interned.
-func (im *importer) apply(w *Window, p *Payload) {
+// adding is the memory of an addition.
+type adding struct {
+	subtract bool // values are subtracted
+	// By identity: its row in the last scope of intervals that had it, and of snapshots.
+	rows     [2][]row
+	numbered map[scopeKey]numberedScope // of the ScopeProfiles that is being added
+	bases    []dictionary.Base
+	indices  []int32
+	key      dictionary.Value
+}
+
+// row is the row of an identity in a numberedScope.
+type row struct{ scope, row int32 }
+
+// scopeKey tells apart the scopes that the Profiles of one ScopeProfiles go into.
+type scopeKey struct {
+	snapshot bool
+	slot     slot
+}
+
+// numberedScope is one of these scopes. The first has number 1.
+type numberedScope struct {
+	*scope
+	number int32
+}
+
+// apply adds what intern has interned.
+func (p *Payload) apply(w *Window) {
 	// Whether the whole payload goes into one partition: then so do all its bases.
-	one := len(w.options.SplitBy) == 0 || p.pd.ResourceProfiles().Len() == 1
-	im.rows[0], im.rows[1] = im.rows[0][:0], im.rows[1][:0]
-	next := 0
-	for _, rp := range p.pd.ResourceProfiles().All() {
+	one := len(w.options.SplitBy) == 0 || len(p.resources) == 1
+	p.rows[0], p.rows[1] = p.rows[0][:0], p.rows[1][:0]
+	next, scope := 0, 0
+	for i := range p.resources {
+		from := &p.resources[i]
 		first := next
 		var to *resource
-		for _, sp := range rp.ScopeProfiles().All() {
-			profiles := im.profiles[next : next+sp.Profiles().Len()]
-			next += len(profiles)
-			if !slices.ContainsFunc(profiles, func(p incoming) bool { return !p.skip }) {
+		for j := range p.scopes[scope : scope+from.scopes] {
+			s := &p.scopes[scope+j]
+			start := next
+			next += s.profiles
+			if !slices.ContainsFunc(p.Profiles[start:next], func(p Profile) bool { return !p.Skip }) {
 				continue
 			}
 			if to == nil {
-				to = im.resource(w, rp)
+				to = w.resource(p, from)
 				if one {
-					w.addBases(to.partition, im.remap.Bases())
+					w.addBases(to.partition, p.remap.Bases())
 				}
 			}
-			im.applyScope(w, to, sp, p.sampleTypes(sp), profiles)
+			p.applyScope(w, to, from, s, start)
 		}
+		scope += from.scopes
 		if to != nil && !one && w.options.Coarsening.RebaseMappings {
-			im.applyBases(w, to.partition, im.profiles[first:next])
+			p.applyBases(w, to.partition, first, next)
 		}
 	}
 }
 
-// applyBases adds the bases of the rebased mappings of profiles to a partition.
-func (im *importer) applyBases(w *Window, partition string, profiles []incoming) {
-	im.remap.BeginBases()
-	im.bases = im.bases[:0]
-	for _, p := range profiles {
-		if p.skip {
+// applyBases adds the bases of the rebased mappings of Profiles to a partition.
+func (p *Payload) applyBases(w *Window, partition string, first, end int) {
+	p.remap.BeginBases()
+	p.bases = p.bases[:0]
+	for i := first; i < end; i++ {
+		if p.Profiles[i].Skip {
 			continue
 		}
-		samples := p.profile.Samples()
-		for i, n := range im.samples[p.first : p.first+samples.Len()] {
+		from := &p.profiles[i]
+		samples := from.from.Samples()
+		for i, n := range p.samples[from.first : from.first+samples.Len()] {
 			if n >= 0 {
-				im.bases = im.remap.AppendBases(im.bases, samples.At(i).StackIndex())
+				p.bases = p.remap.AppendBases(p.bases, samples.At(i).StackIndex())
 			}
 		}
 	}
-	w.addBases(partition, im.bases)
+	w.addBases(partition, p.bases)
 }
 
-func (im *importer) applyScope(w *Window, to *resource, sp pprofile.ScopeProfiles, types []sampletypes.Type, profiles []incoming) {
-	clear(im.scopes)
+// applyScope adds the Profiles of from, of which the first has the given number.
+func (p *Payload) applyScope(w *Window, to *resource, of *incomingResource, from *incomingScope, first int) {
+	clear(p.numbered)
 	var last [2]numberedScope // of intervals, and of snapshots
-	for i := range profiles {
-		p := &profiles[i]
-		if p.skip {
+	for i := range from.profiles {
+		if p.Profiles[first+i].Skip {
 			continue
 		}
+		profile := &p.profiles[first+i]
 		kind := 0
-		if p.snapshot {
+		if profile.snapshot {
 			kind = 1
 		}
-		if len(im.rows[kind]) < len(im.identities) { // none of this kind before
-			im.rows[kind] = slices.Grow(im.rows[kind], len(im.identities))[:len(im.identities)]
-			clear(im.rows[kind])
+		if len(p.rows[kind]) < len(p.identities) { // none of this kind before
+			p.rows[kind] = slices.Grow(p.rows[kind], len(p.identities))[:len(p.identities)]
+			clear(p.rows[kind])
 		}
-		if last[kind].scope == nil || last[kind].slot != p.slot {
-			key := scopeKey{p.snapshot, p.slot}
-			s, found := im.scopes[key]
+		if last[kind].scope == nil || last[kind].slot != profile.slot {
+			key := scopeKey{profile.snapshot, profile.slot}
+			s, found := p.numbered[key]
 			if !found {
-				s = numberedScope{im.scope(w, to, sp, types, key), int32(len(im.scopes) + 1)}
-				im.scopes[key] = s
+				if p.numbered == nil {
+					p.numbered = map[scopeKey]numberedScope{}
+				}
+				s = numberedScope{w.scope(p, to, of, from, key), int32(len(p.numbered) + 1)}
+				p.numbered[key] = s
 			}
 			last[kind] = s
 		}
-		im.applyProfile(w, w.partitions[to.partition], last[kind], p, i, im.rows[kind])
+		p.applyProfile(w, w.partitions[to.partition], last[kind], profile, i, p.rows[kind])
 	}
 }
 
-func (im *importer) resource(w *Window, rp pprofile.ResourceProfiles) *resource {
-	from, schemaURL := rp.Resource(), dictionary.ValidUTF8(rp.SchemaUrl())
-	attributes := w.options.keptAttributes(from.Attributes())
-	im.key = dictionary.AppendMap(im.key[:0], attributes)
-	im.key = append(im.key, schemaURL...)
-	if w.options.Snapshots == SnapshotsLatest {
-		im.original = dictionary.AppendMap(im.original[:0], from.Attributes())
-		im.original = append(im.original, schemaURL...)
-	}
-	r := w.resources[string(im.key)]
+func (w *Window) resource(p *Payload, of *incomingResource) *resource {
+	key, from := p.keys[of.key.start:of.key.end], of.from.Resource()
+	r := w.resources[string(key)]
 	if r == nil {
 		r = &resource{
-			resource: pcommon.NewResource(), schemaURL: schemaURL,
-			partition: w.options.partition(attributes), scopes: map[string]*scope{},
+			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(of.from.SchemaUrl()),
+			partition: of.partition, scopes: map[string]*scope{},
 		}
-		attributes.CopyTo(r.resource.Attributes())
-		w.resources[string(im.key)] = r
-		w.size += entrySize + 4*len(im.key)
+		copyWithout(r.resource.Attributes(), from.Attributes(), w.options.DropResourceAttributes)
+		w.resources[string(key)] = r
+		w.size += entrySize + 4*len(key)
 		if w.partitions[r.partition] == nil {
 			w.partitions[r.partition] = &partition{}
 			w.size += partitionSize + len(r.partition)
@@ -121,81 +147,81 @@ func (im *importer) resource(w *Window, rp pprofile.ResourceProfiles) *resource 
 	return r
 }
 
+// copyWithout copies the attributes of from without some keys.
+func copyWithout(to, from pcommon.Map, keys []string) {
+	from.CopyTo(to)
+	to.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(keys, key) })
+}
+
 // What follows the content of a scope of snapshots in its key.
 const (
 	tagKept   byte = 1
 	tagLatest byte = 2
 )
 
-func (im *importer) scope(w *Window, r *resource, sp pprofile.ScopeProfiles, types []sampletypes.Type, of scopeKey) *scope {
-	attributes := withoutSampleTypes(sp.Scope().Attributes())
-	im.key = dictionary.AppendMap(im.key[:0], attributes)
-	for _, t := range types {
-		im.key = im.key.AppendKey(t.Type).AppendKey(t.Unit)
-	}
-	im.key = im.key.AppendInt(int64(len(types)))
-	name, version, schemaURL := dictionary.ValidUTF8(sp.Scope().Name()), dictionary.ValidUTF8(sp.Scope().Version()), dictionary.ValidUTF8(sp.SchemaUrl())
-	im.key = im.key.AppendKey(name).AppendKey(version).AppendKey(schemaURL)
-	im.key = im.key.AppendInt(int64(of.slot.length)).AppendInt(int64(of.slot.number))
-	content := len(im.key)
-	latest := of.snapshot && w.options.Snapshots == SnapshotsLatest
-	kept := of.snapshot && w.options.Snapshots == SnapshotsKeep
+func (w *Window) scope(p *Payload, r *resource, of *incomingResource, from *incomingScope, key scopeKey) *scope {
+	p.key = append(p.key[:0], p.keys[from.key.start:from.key.end]...)
+	p.key = p.key.AppendInt(int64(key.slot.length)).AppendInt(int64(key.slot.number))
+	content := len(p.key)
+	latest := key.snapshot && w.options.Snapshots == SnapshotsLatest
+	kept := key.snapshot && w.options.Snapshots == SnapshotsKeep
 	switch {
 	case latest:
-		im.key = append(append(im.key, tagLatest), im.original...)
+		p.key = append(append(p.key, tagLatest), p.keys[of.original.start:of.original.end]...)
 	case kept:
 		w.kept++
-		im.key = append(im.key, tagKept).AppendInt(int64(w.kept))
+		p.key = append(p.key, tagKept).AppendInt(int64(w.kept))
 	}
-	s := r.scopes[string(im.key)]
+	s, scoped := r.scopes[string(p.key)], from.from.Scope()
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: schemaURL, types: types, slot: of.slot,
-			content: string(im.key[:content]), profiles: map[profileKey]*mergedProfile{},
+			scope: pcommon.NewInstrumentationScope(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
+			types: slices.Clone(from.types), slot: key.slot,
+			content: string(p.key[:content]), profiles: map[profileKey]*mergedProfile{},
 		}
 		if latest {
 			s.latest = map[profileKey]latestSnapshot{}
 		}
-		attributes.CopyTo(s.scope.Attributes())
-		s.scope.SetName(name)
-		s.scope.SetVersion(version)
-		r.scopes[string(im.key)] = s
-		w.size += scopeSize(im.key)
+		copyWithout(s.scope.Attributes(), scoped.Attributes(), sampleTypeAttributes)
+		s.scope.SetName(dictionary.ValidUTF8(scoped.Name()))
+		s.scope.SetVersion(dictionary.ValidUTF8(scoped.Version()))
+		r.scopes[string(p.key)] = s
+		w.size += scopeSize(len(p.key))
 	}
-	if _, known := w.slots[of.slot]; !known && !kept {
-		w.slots[of.slot] = struct{}{}
+	if _, known := w.slots[key.slot]; !known && !kept {
+		w.slots[key.slot] = struct{}{}
 		w.size += slotSize
 	}
-	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), sp.Scope().DroppedAttributesCount()))
+	s.scope.SetDroppedAttributesCount(max(s.scope.DroppedAttributesCount(), scoped.DroppedAttributesCount()))
 	return s
 }
 
-func (im *importer) applyProfile(w *Window, of *partition, to numberedScope, p *incoming, place int, rows []row) {
-	samples := p.profile.Samples()
+func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from *incoming, place int, rows []row) {
+	samples := from.from.Samples()
 	w.counts.Profiles++
 	of.Profiles++
 	w.counts.Samples += samples.Len()
 	of.Samples += samples.Len()
-	target := target{w: w, scope: to.scope, profile: p, place: place}
-	if isVerbatim(p.profile) {
-		p.key.original = w.counts.Profiles
+	target := target{w: w, scope: to.scope, profile: from, place: place}
+	if from.verbatim {
+		from.key.original = w.counts.Profiles
 		verbatim := &target.of(shapeValues).verbatim
-		for i, n := range im.samples[p.first : p.first+samples.Len()] {
-			verbatim.add(im.identities[n], samples.At(i))
+		for i, n := range p.samples[from.first : from.first+samples.Len()] {
+			verbatim.add(p.identities[n], samples.At(i))
 		}
 		target.done()
 		return
 	}
-	if to.latest != nil && !w.supersede(to.scope, p, of) {
+	if to.latest != nil && !w.supersede(to.scope, from, of) {
 		return
 	}
 	w.size -= to.samples.Retained()
-	for i, n := range im.samples[p.first : p.first+samples.Len()] {
+	for i, n := range p.samples[from.first : from.first+samples.Len()] {
 		if n < 0 {
 			continue
 		}
 		if rows[n].scope != to.number {
-			identity := im.identities[n]
+			identity := p.identities[n]
 			rows[n] = row{to.number, to.samples.Number(identity.stack, identity.set, identity.link)}
 		}
 		at := rows[n].row
@@ -203,7 +229,7 @@ func (im *importer) applyProfile(w *Window, of *partition, to numberedScope, p *
 		values, times := s.Values(), s.TimestampsUnixNano()
 		switch {
 		case times.Len() == 0 && values.Len() == 0: // it says nothing
-		case im.subtract:
+		case p.subtract:
 			target.of(shapeValues).subtractValues(at, values)
 		case times.Len() == 0 || w.options.DropTimestamps && values.Len() > 0:
 			target.of(shapeValues).addValues(at, values)
@@ -242,7 +268,7 @@ func (t *target) of(s shape) *mergedProfile {
 			t.w.size += entrySize
 		}
 		t.w.size -= to.retained()
-		to.include(t.profile.profile, t.place)
+		to.include(t.profile.from, t.place)
 		t.found[s] = to
 	}
 	return t.found[s]

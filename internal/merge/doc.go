@@ -4,10 +4,10 @@
 // Package merge makes one canonical payload of many. It has no clock, no goroutine and
 // no lock.
 //
-// [Prepare] checks a payload and computes what does not depend on a window; it is safe
-// for concurrent use. A [Window] merges prepared payloads and emits the result, one
-// payload for each partition of [Options.SplitBy]. A Window is not safe for concurrent
-// use.
+// [Prepare] checks a payload and looks up in a window what it refers to; it is safe for
+// concurrent use, also while the window is being used. A [Window] merges prepared payloads
+// and emits the result, one payload for each partition of [Options.SplitBy]. Its methods are
+// not safe for concurrent use.
 //
 // Profiles merge when slot, resource, scope, sample type, period type, period, attributes and
 // sample shape (values, timestamps or both) are equal. A slot is the span of the clock in
@@ -25,7 +25,7 @@
 //
 //	options := &merge.Options{DropZeroSamples: true}
 //	w := merge.NewWindow(options)
-//	err := w.Add(current)                         // from Prepare(pd, options)
+//	err := w.Add(current)                         // from Prepare(pd, options, w)
 //	err = w.Subtract(baseline, isCumulative)      // ErrRestarted: no delta, a new baseline
 //	delta := w.Emit("")
 package merge

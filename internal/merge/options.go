@@ -5,7 +5,6 @@ package merge
 
 import (
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -52,18 +51,6 @@ type Options struct {
 	SplitBy []string
 	// ProfileKeys makes Prepare compute the Key of each Profile.
 	ProfileKeys bool
-}
-
-// keptAttributes returns the attributes of a resource that are not dropped. It does not
-// change m.
-func (o *Options) keptAttributes(m pcommon.Map) pcommon.Map {
-	if len(o.DropResourceAttributes) == 0 {
-		return m
-	}
-	kept := pcommon.NewMap()
-	m.CopyTo(kept)
-	kept.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(o.DropResourceAttributes, key) })
-	return kept
 }
 
 // partition returns the key of the partition of a resource with the attributes m: for

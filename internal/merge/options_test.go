@@ -314,6 +314,6 @@ func TestLargePayloadIsReleased(t *testing.T) {
 	const n = 150_000
 	require.NoError(t, add(NewWindow(defaultOptions()), manyStacks(n, 0)))
 	for range 10 {
-		require.Less(t, cap(importers.Get().(*importer).identities), n)
+		require.Less(t, cap(payloads.Get().(*Payload).identities), n)
 	}
 }

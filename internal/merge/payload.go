@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // ErrInvalid marks a payload that is rejected for its content.
@@ -26,8 +28,29 @@ type Payload struct {
 	// Repeated estimates the bytes that a window retains because Profiles of one scope are in several
 	// slots: each slot has the attributes of the scope.
 	Repeated int
-	pd       pprofile.Profiles // references are resolved; it is only read
+
+	pd        pprofile.Profiles // references are resolved; it is only read
+	resources []incomingResource
+	scopes    []incomingScope
+	profiles  []incoming
+	// By sample of all Profiles: its identity, an index of identities. A sample that is
+	// dropped has the complement of that, or unknown if no sibling has it.
+	samples []int32
+	sources []pprofile.Sample // by identity: a sample that has it
+	keys    dictionary.Value  // of resources and scopes
+	content dictionary.Value  // of the resource, for the keys of Profiles
+
+	// What is known of the payload in the tables of a window.
+	window     *Window
+	remap      dictionary.Remap
+	identities []identity
+	dropped    []bool // by source attribute: samples lose it
+
+	adding
 }
+
+// payloads keep their memory for later payloads.
+var payloads = sync.Pool{New: func() any { return &Payload{} }}
 
 // Profile describes a Profile of a payload.
 type Profile struct {
@@ -41,22 +64,241 @@ type Profile struct {
 // start of their SHA-256. It is zero for a Profile without a profile_id.
 type Key [16]byte
 
-// Prepare checks pd and describes its Profiles. It only reads pd, which must not change
-// while the payload is in use.
-func Prepare(pd pprofile.Profiles, options *Options) (*Payload, error) {
-	if err := dictionary.Check(pd); err != nil {
+// span is a part of Payload.keys.
+type span struct{ start, end int }
+
+// incomingResource is a ResourceProfiles of the payload.
+type incomingResource struct {
+	from      pprofile.ResourceProfiles
+	key       span // its content, without the attributes that resources lose
+	original  span // its content, if the latest snapshot of each counts
+	partition string
+	scopes    int // how many
+}
+
+// incomingScope is a ScopeProfiles of the payload.
+type incomingScope struct {
+	from     pprofile.ScopeProfiles
+	key      span               // its content, with the sample types in place of the attributes that list them
+	types    []sampletypes.Type // of the pprofs that its Profiles are of; nil if unknown
+	profiles int                // how many
+}
+
+// incoming is a Profile of the payload.
+type incoming struct {
+	from     pprofile.Profile
+	slot     slot
+	first    int // its first sample, in Payload.samples
+	verbatim bool
+	snapshot bool       // set by Add
+	key      profileKey // in the tables of the window, set by Add
+}
+
+// identity is a sample identity in the tables of a window. A part that they have not is
+// negative.
+type identity struct{ stack, set, link int32 }
+
+func (i identity) isKnown() bool { return i.stack|i.set|i.link >= 0 }
+
+const unknown = -1 << 31
+
+// Prepare checks pd, describes its Profiles, and looks up in window what it refers to. window may
+// be nil: then Add does so. Payloads may be prepared by several goroutines at once, also while the
+// window is being used. Prepare only reads pd, which must not change while the payload is in use.
+func Prepare(pd pprofile.Profiles, options *Options, window *Window) (*Payload, error) {
+	p := payloads.Get().(*Payload)
+	if err := p.prepare(pd, options, window); err != nil {
+		p.Release()
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	pd, err := stringref.Resolve(pd)
-	if err == nil {
-		err = checkKeys(pd)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	p := &Payload{pd: pd}
-	p.describe(options)
 	return p, nil
+}
+
+// Release gives the memory of p to later payloads, if it is not too much.
+func (p *Payload) Release() {
+	const most = 1 << 20
+	if cap(p.samples)+7*cap(p.sources)+2*(cap(p.rows[0])+cap(p.rows[1]))+p.remap.Len() > most {
+		return
+	}
+	clear(p.Profiles)
+	clear(p.resources)
+	clear(p.scopes)
+	clear(p.profiles)
+	clear(p.sources)
+	clear(p.numbered)
+	p.pd, p.window = pprofile.Profiles{}, nil
+	p.remap.Forget()
+	payloads.Put(p)
+}
+
+func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window) error {
+	p.pd, p.window = pd, window
+	if !p.read(options) {
+		return dictionary.Check(pd)
+	}
+	resolved, err := stringref.Resolve(pd)
+	if err != nil {
+		return err
+	}
+	if resolved != pd {
+		p.pd = resolved
+		p.read(options)
+	}
+	return p.describe(options)
+}
+
+// read looks up the dictionary in the tables of the window, and numbers the identities of samples.
+// It returns false if Check rejects the payload.
+func (p *Payload) read(options *Options) bool {
+	p.remap.Coarsening = options.Coarsening
+	d := p.pd.Dictionary()
+	var view *dictionary.View
+	if p.window != nil {
+		view = p.window.view.Load()
+	}
+	if !p.remap.Find(d, view) || view == nil && dictionary.Check(p.pd) != nil {
+		return false
+	}
+	p.dropped = p.dropped[:0]
+	if len(options.DropSampleAttributes) > 0 {
+		for _, a := range d.AttributeTable().All() {
+			key := dictionary.Text(d.StringTable(), a.KeyStrindex())
+			p.dropped = append(p.dropped, slices.Contains(options.DropSampleAttributes, key))
+		}
+	}
+	p.profiles, p.samples, p.sources, p.identities = p.profiles[:0], p.samples[:0], p.sources[:0], p.identities[:0]
+	resources := p.pd.ResourceProfiles()
+	for i := range resources.Len() {
+		if !dictionary.BoundedMap(resources.At(i).Resource().Attributes()) {
+			return false
+		}
+		scopes := resources.At(i).ScopeProfiles()
+		for j := range scopes.Len() {
+			if !dictionary.BoundedMap(scopes.At(j).Scope().Attributes()) || !p.readScope(scopes.At(j), options) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
+	// The Profile before, which usually has the same identities in the same order.
+	sibling := -1
+	profiles := sp.Profiles()
+	for k := range profiles.Len() {
+		from := profiles.At(k)
+		if !p.hasHeader(from) {
+			return false
+		}
+		to := incoming{
+			from: from, slot: slotOf(from, uint64(options.SlotLength)), first: len(p.samples), verbatim: isVerbatim(from),
+		}
+		p.profiles = append(p.profiles, to)
+		if to.verbatim {
+			if !p.readVerbatim(from.Samples()) {
+				return false
+			}
+			continue
+		}
+		if !p.readSamples(from.Samples(), sibling, options.DropZeroSamples) {
+			return false
+		}
+		sibling = len(p.profiles) - 1
+	}
+	return true
+}
+
+// hasHeader reports whether the indices of from, without those of its samples, are inside their
+// tables.
+func (p *Payload) hasHeader(from pprofile.Profile) bool {
+	r := &p.remap
+	_, ok := r.FindSet(from.AttributeIndices())
+	return ok && r.HasString(from.SampleType().TypeStrindex()) && r.HasString(from.SampleType().UnitStrindex()) &&
+		r.HasString(from.PeriodType().TypeStrindex()) && r.HasString(from.PeriodType().UnitStrindex())
+}
+
+func (p *Payload) readSamples(samples pprofile.SampleSlice, sibling int, dropZero bool) bool {
+	var old pprofile.SampleSlice
+	known, first := 0, 0
+	if sibling >= 0 {
+		old, first = p.profiles[sibling].from.Samples(), p.profiles[sibling].first
+		known = old.Len()
+	}
+	for i := range samples.Len() {
+		s := samples.At(i)
+		values, times := s.Values(), s.TimestampsUnixNano()
+		if values.Len() != times.Len() && values.Len() > 0 && times.Len() > 0 {
+			return false
+		}
+		n := int32(unknown)
+		if i < known && sameIdentity(s, old.At(i)) {
+			if n = p.samples[first+i]; n < 0 && n != unknown {
+				n = ^n
+			}
+		}
+		if n == unknown {
+			identity, ok := p.identify(s)
+			if !ok {
+				return false
+			}
+			if len(p.dropped) > 0 && s.AttributeIndices().Len() > 0 {
+				identity.set = -1
+			}
+			if !dropZero || !isZeroSample(values, times) {
+				n = int32(len(p.identities))
+				p.identities, p.sources = append(p.identities, identity), append(p.sources, s)
+			}
+		} else if dropZero && isZeroSample(values, times) {
+			n = ^n
+		}
+		p.samples = append(p.samples, n)
+	}
+	return true
+}
+
+// readVerbatim is readSamples for a Profile whose samples stay as they are.
+func (p *Payload) readVerbatim(samples pprofile.SampleSlice) bool {
+	for i := range samples.Len() {
+		s := samples.At(i)
+		identity, ok := p.identify(s)
+		if values, times := s.Values().Len(), s.TimestampsUnixNano().Len(); !ok || values != times && values > 0 && times > 0 {
+			return false
+		}
+		p.samples = append(p.samples, int32(len(p.identities)))
+		p.identities, p.sources = append(p.identities, identity), append(p.sources, s)
+	}
+	return true
+}
+
+// identify looks up the identity of s. It returns false if an index is outside its table.
+func (p *Payload) identify(s pprofile.Sample) (identity, bool) {
+	stack, ok1 := p.remap.FindStack(s.StackIndex())
+	link, ok2 := p.remap.FindLink(s.LinkIndex())
+	set, ok3 := p.remap.FindSet(s.AttributeIndices())
+	return identity{stack, set, link}, ok1 && ok2 && ok3
+}
+
+// sameIdentity returns whether two samples of one payload have the same identity there.
+func sameIdentity(a, b pprofile.Sample) bool {
+	if a.StackIndex() != b.StackIndex() || a.LinkIndex() != b.LinkIndex() {
+		return false
+	}
+	x, y := a.AttributeIndices(), b.AttributeIndices()
+	return x.Len() == y.Len() && (x.Len() == 0 || x.At(0) == y.At(0) && (x.Len() == 1 || x.Equal(y)))
+}
+
+// isZeroSample reports whether the values of a sample are all 0 and it has no timestamps.
+func isZeroSample(values pcommon.Int64Slice, times pcommon.UInt64Slice) bool {
+	if values.Len() == 0 || times.Len() > 0 {
+		return false
+	}
+	for i := range values.Len() {
+		if values.At(i) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Samples returns the number of samples of all Profiles.
@@ -67,83 +309,103 @@ func (p *Payload) Samples() (n int) {
 	return n
 }
 
-func (p *Payload) describe(options *Options) {
-	p.Profiles = make([]Profile, 0, p.pd.ProfileCount())
-	var content dictionary.Value // what of a Profile the key is a hash of
-	for _, rp := range p.pd.ResourceProfiles().All() {
-		partition := options.partition(rp.Resource().Attributes())
-		if options.ProfileKeys {
-			content = dictionary.AppendMap(content[:0], rp.Resource().Attributes()).AppendKey(rp.SchemaUrl())
+// describe sets the keys of resources, scopes and Profiles. It rejects resources and scopes with
+// two attributes of one key: readers would not agree on which of them counts.
+func (p *Payload) describe(options *Options) error {
+	p.Profiles, p.resources, p.scopes, p.keys, p.Repeated = p.Profiles[:0], p.resources[:0], p.scopes[:0], p.keys[:0], 0
+	profiles := p.profiles
+	for i, rp := range p.pd.ResourceProfiles().All() {
+		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
+			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
 		}
-		resource := len(content)
-		for _, sp := range rp.ScopeProfiles().All() {
-			var scope [sha256.Size]byte
-			if options.ProfileKeys {
-				content = dictionary.AppendMap(content[:resource], sp.Scope().Attributes())
-				content = content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
-				scope = sha256.Sum256(content)
+		p.describeResource(rp, options)
+		for j, sp := range rp.ScopeProfiles().All() {
+			if key, ok := duplicateKey(sp.Scope().Attributes()); ok {
+				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
 			}
-			if options.SlotLength > 0 {
-				p.Repeated += repeated(sp, uint64(options.SlotLength))
-			}
-			for _, profile := range sp.Profiles().All() {
-				to := Profile{Partition: partition, Samples: profile.Samples().Len()}
-				if options.ProfileKeys && !profile.ProfileID().IsEmpty() {
-					to.Key = p.key(scope, profile)
-				}
-				p.Profiles = append(p.Profiles, to)
-			}
+			n := sp.Profiles().Len()
+			p.describeScope(sp, profiles[:n], options)
+			profiles = profiles[n:]
 		}
+	}
+	return nil
+}
+
+func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) {
+	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
+	r := incomingResource{from: rp, partition: options.partition(attributes), scopes: rp.ScopeProfiles().Len()}
+	start := len(p.keys)
+	p.keys = append(dictionary.AppendMapWithout(p.keys, attributes, options.DropResourceAttributes), schemaURL...)
+	r.key = span{start, len(p.keys)}
+	if options.Snapshots == SnapshotsLatest {
+		p.keys = append(dictionary.AppendMap(p.keys, attributes), schemaURL...)
+		r.original = span{r.key.end, len(p.keys)}
+	}
+	p.resources = append(p.resources, r)
+	if options.ProfileKeys {
+		p.content = dictionary.AppendMap(p.content[:0], attributes).AppendKey(rp.SchemaUrl())
 	}
 }
 
-// repeated is Payload.Repeated of one scope.
-func repeated(sp pprofile.ScopeProfiles, slotLength uint64) int {
-	var last slot
+func (p *Payload) describeScope(sp pprofile.ScopeProfiles, profiles []incoming, options *Options) {
+	s := incomingScope{from: sp, types: p.sampleTypes(sp), profiles: len(profiles)}
+	attributes := sp.Scope().Attributes()
+	start := len(p.keys)
+	p.keys = dictionary.AppendMapWithout(p.keys, attributes, sampleTypeAttributes)
+	for _, t := range s.types {
+		p.keys = p.keys.AppendKey(t.Type).AppendKey(t.Unit)
+	}
+	p.keys = p.keys.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
+		AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl()))
+	s.key = span{start, len(p.keys)}
+	p.scopes = append(p.scopes, s)
+	p.Repeated += (slotsOf(profiles) - 1) * scopeSize(s.key.end-s.key.start)
+
+	var content [sha256.Size]byte
+	if options.ProfileKeys {
+		resource := len(p.content)
+		p.content = dictionary.AppendMap(p.content, attributes)
+		p.content = p.content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
+		content = sha256.Sum256(p.content)
+		p.content = p.content[:resource]
+	}
+	partition := p.resources[len(p.resources)-1].partition
+	for i := range profiles {
+		from := profiles[i].from
+		to := Profile{Partition: partition, Samples: from.Samples().Len()}
+		if options.ProfileKeys && !from.ProfileID().IsEmpty() {
+			to.Key = p.profileKey(content, from)
+		}
+		p.Profiles = append(p.Profiles, to)
+	}
+}
+
+// slotsOf returns the number of different slots of profiles, at least 1.
+func slotsOf(profiles []incoming) int {
 	var slots map[slot]bool
-	for i, profile := range sp.Profiles().All() {
-		switch s := slotOf(profile, slotLength); {
-		case i == 0:
-			last = s
-		case s != last:
+	for i := range profiles {
+		if s := profiles[i].slot; s != profiles[0].slot {
 			if slots == nil {
-				slots = map[slot]bool{last: true}
+				slots = map[slot]bool{}
 			}
-			slots[s], last = true, s
+			slots[s] = true
 		}
 	}
-	if slots == nil {
-		return 0
-	}
-	return (len(slots) - 1) * scopeSize(dictionary.AppendMap(nil, sp.Scope().Attributes()))
+	return len(slots) + 1
 }
 
-func (p *Payload) key(scope [sha256.Size]byte, profile pprofile.Profile) Key {
+func (p *Payload) profileKey(scope [sha256.Size]byte, profile pprofile.Profile) Key {
 	id, sampleType := profile.ProfileID(), profile.SampleType()
-	content := append(dictionary.Value(scope[:]), id[:]...)
-	content = content.AppendKey(p.text(sampleType.TypeStrindex())).AppendKey(p.text(sampleType.UnitStrindex()))
-	sum := sha256.Sum256(content)
+	start := len(p.content)
+	p.content = append(append(p.content, scope[:]...), id[:]...)
+	p.content = p.content.AppendKey(p.text(sampleType.TypeStrindex())).AppendKey(p.text(sampleType.UnitStrindex()))
+	sum := sha256.Sum256(p.content[start:])
+	p.content = p.content[:start]
 	return Key(sum[:16])
 }
 
 func (p *Payload) text(i int32) string {
 	return dictionary.Text(p.pd.Dictionary().StringTable(), i)
-}
-
-// checkKeys rejects resources and scopes with two attributes of one key: readers would
-// not agree on which of them counts.
-func checkKeys(pd pprofile.Profiles) error {
-	for i, rp := range pd.ResourceProfiles().All() {
-		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {
-			return fmt.Errorf("resource_profiles[%d].resource has two attributes with the key %q; keys must be unique", i, key)
-		}
-		for j, sp := range rp.ScopeProfiles().All() {
-			if key, ok := duplicateKey(sp.Scope().Attributes()); ok {
-				return fmt.Errorf("resource_profiles[%d].scope_profiles[%d].scope has two attributes with the key %q; keys must be unique", i, j, key)
-			}
-		}
-	}
-	return nil
 }
 
 // duplicateKey returns a key that m has twice, after repair to UTF-8.

@@ -30,15 +30,8 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 	})
 }
 
-// withoutSampleTypes returns the other attributes of a scope. It does not change m.
-func withoutSampleTypes(m pcommon.Map) pcommon.Map {
-	others := pcommon.NewMap()
-	m.CopyTo(others)
-	others.RemoveIf(func(key string, _ pcommon.Value) bool {
-		return key == sampletypes.OrderAttribute || key == sampletypes.ListAttribute
-	})
-	return others
-}
+// sampleTypeAttributes are the attributes of a scope that describe its sample types.
+var sampleTypeAttributes = []string{sampletypes.OrderAttribute, sampletypes.ListAttribute}
 
 // number returns the index of the sample type of p in s.types, or -1.
 func (s *scope) number(tables *dictionary.Tables, p *mergedProfile) int {

@@ -129,7 +129,7 @@ func TestManyListedSampleTypes(t *testing.T) {
 				types.AppendEmpty().SetStr(fmt.Sprintf("%03x/", i))
 			}
 		}
-		p, err := Prepare(pd, &Options{})
+		p, err := Prepare(pd, &Options{}, nil)
 		require.NoError(t, err)
 		return p
 	}

@@ -50,7 +50,7 @@ type latestSnapshot struct {
 // are one snapshot.
 func (w *Window) supersede(s *scope, p *incoming, of *partition) bool {
 	key, payload := p.key, w.counts.Payloads
-	time, samples := uint64(p.profile.Time()), p.profile.Samples().Len()
+	time, samples := uint64(p.from.Time()), p.from.Samples().Len()
 	held, ok := s.latest[key]
 	switch {
 	case ok && held.payload == payload && held.time == time:

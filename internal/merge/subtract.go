@@ -19,19 +19,15 @@ var ErrRestarted = errors.New("the process restarted")
 // The error wraps ErrRestarted if a sum has become negative, or a mapping or a Profile of
 // baseline is missing from what was added. Do not use w after an error.
 func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) bool) error {
-	p := &Payload{Profiles: slices.Clone(baseline.Profiles), pd: baseline.pd}
-	types, n := p.pd.Dictionary().StringTable(), 0
-	for _, rp := range p.pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, from := range sp.Profiles().All() {
-				i := int(from.SampleType().TypeStrindex())
-				p.Profiles[n].Skip = i >= types.Len() || !cumulative(types.At(i))
-				n++
-			}
-		}
+	described := slices.Clone(baseline.Profiles)
+	defer func() { baseline.Profiles = described }()
+	types := baseline.pd.Dictionary().StringTable()
+	for n, p := range baseline.profiles {
+		i := int(p.from.SampleType().TypeStrindex())
+		baseline.Profiles[n].Skip = i >= types.Len() || !cumulative(types.At(i))
 	}
 	mappings, profiles := w.tables.Lengths().Mappings, w.profiles()
-	switch err := w.add(p, true); {
+	switch err := w.add(baseline, true); {
 	case err != nil:
 		return err
 	case w.tables.Lengths().Mappings > mappings:

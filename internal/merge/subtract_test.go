@@ -24,7 +24,7 @@ func subtracted(t *testing.T, current, baseline pprofile.Profiles) (pprofile.Pro
 	w := NewWindow(options)
 	require.NoError(t, add(w, current))
 	before := marshal(t, baseline)
-	p, err := Prepare(baseline, options)
+	p, err := Prepare(baseline, options, w)
 	require.NoError(t, err)
 	if err := w.Subtract(p, isAllocated); err != nil {
 		return pprofile.Profiles{}, err

@@ -47,17 +47,6 @@ func (v *verbatim) retained() int {
 	return sampleSize*cap(v.samples) + 8*cap(v.values) + 8*cap(v.times)
 }
 
-// readVerbatim is readSamples for a Profile whose samples stay as they are.
-func (im *importer) readVerbatim(samples pprofile.SampleSlice) {
-	for i := range samples.Len() {
-		s := samples.At(i)
-		im.samples = append(im.samples, int32(len(im.identities)))
-		im.identities = append(im.identities, identity{
-			im.remap.Stack(s.StackIndex()), im.remap.AttributeSet(s.AttributeIndices()), im.remap.Link(s.LinkIndex()),
-		})
-	}
-}
-
 // emitVerbatim writes the samples of a profile in their order.
 func (e *emitter) emitVerbatim(p pprofile.Profile, v *verbatim) {
 	values, times := v.values, v.times

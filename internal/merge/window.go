@@ -6,6 +6,7 @@ package merge
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -25,6 +26,8 @@ type Window struct {
 	kept       int      // scopes of snapshots that must not merge with others
 	size       int      // bytes retained, without tables: an estimate
 	emitter    *emitter // since the last Add
+	// view is what the tables hold since the last Add. Goroutines that prepare payloads read it.
+	view atomic.Pointer[dictionary.View]
 }
 
 // Counts are the numbers of payloads, and of Profiles and samples that were added, in a
@@ -101,8 +104,8 @@ const (
 	partitionSize = 256
 )
 
-// scopeSize estimates the bytes that a scope with this key takes.
-func scopeSize(key dictionary.Value) int { return entrySize + 5*len(key) }
+// scopeSize estimates the bytes that a scope with a key of this length takes.
+func scopeSize(key int) int { return entrySize + 5*key }
 
 // Size returns an estimate of the bytes that w retains.
 func (w *Window) Size() int { return w.tables.Retained() + w.size }

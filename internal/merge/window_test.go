@@ -32,11 +32,15 @@ func defaultOptions() *Options {
 
 // add prepares pd and adds it to w.
 func add(w *Window, pd pprofile.Profiles) error {
-	p, err := Prepare(pd, w.options)
+	p, err := Prepare(pd, w.options, w)
 	if err != nil {
 		return err
 	}
-	return w.Add(p)
+	if err := w.Add(p); err != nil {
+		return err
+	}
+	p.Release()
+	return nil
 }
 
 func merged(t testing.TB, options *Options, payloads ...pprofile.Profiles) pprofile.Profiles {

@@ -116,7 +116,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 			if total {
 				dropResources(pd)
 			}
-			payload, err := merge.Prepare(pd, options)
+			payload, err := merge.Prepare(pd, options, window)
 			if err != nil {
 				return record.Fail(err)
 			}
@@ -130,7 +130,9 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	})
 	group.Go(func() error {
 		for p := range payloads {
-			if err := window.Add(p.payload); err != nil {
+			err := window.Add(p.payload)
+			p.payload.Release()
+			if err != nil {
 				if _, full := errors.AsType[*dictionary.OverflowError](err); full {
 					return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
 				}

@@ -88,7 +88,7 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	options := createDefaultConfig().(*Config).mergeOptions()
 	w := merge.NewWindow(options)
 	add := func(pd pprofile.Profiles) error {
-		payload, err := merge.Prepare(pd, options)
+		payload, err := merge.Prepare(pd, options, w)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (p *dedupProcessor) recoverTo(err *error, what error) {
 
 func (p *dedupProcessor) prepare(pd pprofile.Profiles) (payload *merge.Payload, err error) {
 	defer p.recoverTo(&err, errMergePanicked)
-	return merge.Prepare(pd, p.options)
+	return merge.Prepare(pd, p.options, p.openWindow())
 }
 
 func (p *dedupProcessor) addTo(w *window, payload *merge.Payload) (err error) {

@@ -21,7 +21,7 @@ import (
 func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
 	t.Helper()
 	pd := inOne(t, of(interval(1, 1, 1), "service.name", "other"), of(interval(1, 1, 1), "service.name", "checkout"))
-	payload, err := merge.Prepare(pd, p.options)
+	payload, err := merge.Prepare(pd, p.options, nil)
 	require.NoError(t, err)
 	pd.ResourceProfiles().At(1).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(-1)
 	return payload

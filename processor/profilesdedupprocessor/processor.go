@@ -117,13 +117,25 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	}
 	bytes := sizeOf(pd)
 	if p.cfg.Window == 0 {
+		defer payload.Release()
 		return p.consumeImmediately(ctx, payload, bytes)
 	}
 	waits, err := p.addWhenRoom(ctx, payload, bytes)
+	payload.Release() // the caller may wait long
 	if err != nil {
 		return p.reject(err)
 	}
 	return p.await(ctx, waits)
+}
+
+// openWindow returns what is merged in the open window, which may be closed at any time, or nil.
+func (p *dedupProcessor) openWindow() *merge.Window {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		return nil
+	}
+	return p.open.merged
 }
 
 // addWhenRoom is add. If the open window has no room, it waits for at most roomTimeout until the

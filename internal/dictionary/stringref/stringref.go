@@ -8,6 +8,7 @@ package stringref
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -24,6 +25,9 @@ import (
 // that pdata shows as empty, a copy without them. pd must have passed dictionary.Check; it is
 // only read. A reference outside the string table is a *dictionary.IndexError.
 func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
+	if !mayRefer(pd) {
+		return pd, nil
+	}
 	hidden := collect(pd)
 	if sizeOf(hidden) == sizeOf(emptyValues(hidden.Len())) {
 		return pd, nil
@@ -69,6 +73,72 @@ func Attributes(m pcommon.Map, strings pcommon.StringSlice) (pcommon.Map, error)
 	resolved := pcommon.NewMap()
 	r.attributes(resolved, m)
 	return resolved, r.err
+}
+
+// probe shows whether a value that reads as empty is a reference: its size in protobuf.
+type probe struct {
+	holder pprofile.Profiles
+	value  pcommon.Value
+	empty  int // the size of holder with an empty value
+}
+
+var probes = sync.Pool{New: func() any {
+	p := &probe{holder: pprofile.NewProfiles()}
+	p.value = p.holder.ResourceProfiles().AppendEmpty().Resource().Attributes().PutEmpty("v")
+	p.empty = (&pprofile.ProtoMarshaler{}).ProfilesSize(p.holder)
+	return p
+}}
+
+// mayRefer reports whether pd may have references. It is quicker than collect for a payload with few
+// values that read as empty.
+func mayRefer(pd pprofile.Profiles) bool {
+	p := probes.Get().(*probe)
+	defer probes.Put(p)
+	for _, a := range pd.Dictionary().AttributeTable().All() {
+		if p.mayRefer(a.Value()) {
+			return true
+		}
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		if p.mapMayRefer(rp.Resource().Attributes()) {
+			return true
+		}
+		for _, sp := range rp.ScopeProfiles().All() {
+			if p.mapMayRefer(sp.Scope().Attributes()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *probe) mayRefer(v pcommon.Value) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeEmpty:
+		v.CopyTo(p.value)
+		return (&pprofile.ProtoMarshaler{}).ProfilesSize(p.holder) != p.empty
+	case pcommon.ValueTypeSlice:
+		for _, e := range v.Slice().All() {
+			if p.mayRefer(e) {
+				return true
+			}
+		}
+	case pcommon.ValueTypeMap:
+		return p.mapMayRefer(v.Map())
+	}
+	return false
+}
+
+func (p *probe) mapMayRefer(m pcommon.Map) bool {
+	if hasEmptyKey(m) {
+		return true
+	}
+	for _, v := range m.All() {
+		if p.mayRefer(v) {
+			return true
+		}
+	}
+	return false
 }
 
 // collect copies what may be or hold a reference: values that read as empty, and maps with

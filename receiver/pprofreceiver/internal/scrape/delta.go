@@ -214,10 +214,11 @@ func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, re
 		p.SetDurationNano(0)
 	}
 	extendMappings(before.Dictionary(), ends)
-	earlier, err := merge.Prepare(before, mergeOptions)
+	earlier, err := merge.Prepare(before, mergeOptions, window)
 	if err != nil {
 		return err
 	}
+	defer earlier.Release()
 	return window.Subtract(earlier, d.isCumulative)
 }
 
