@@ -20,7 +20,8 @@ import (
 // BenchmarkGunzip decompresses profiles as Go's runtime compresses them, in turns with the readers of
 // klauspost/compress and of the standard library.
 func BenchmarkGunzip(b *testing.B) {
-	for _, workload := range profiletest.Workloads()[:3] {
+	small := profiletest.Workload{Name: "small", Samples: 6, MinDepth: 5, MaxDepth: 10, Functions: 30}
+	for _, workload := range append(profiletest.Workloads()[:3], small) {
 		var plain bytes.Buffer
 		require.NoError(b, workload.Pprof(1).WriteUncompressed(&plain))
 		data := compress(b, plain.Bytes(), gzip.BestSpeed)

@@ -3,7 +3,10 @@
 
 package gunzip
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 const (
 	maxCode    = 15 // bits of the longest code
@@ -44,60 +47,78 @@ type table struct {
 // returns false if there are no such codes. As in compress/flate, no code at all and one of one bit
 // are allowed.
 func (t *table) build(lengths []uint8, symbols []entry, first uint) bool {
-	var count [maxCode + 1]uint
-	longest := uint(0)
+	var count [maxCode + 1]int
 	for _, length := range lengths {
 		count[length]++
-		longest = max(longest, uint(length))
 	}
-	var next [maxCode + 1]uint // code of each length
-	code := uint(0)
-	for length := uint(1); length <= longest; length++ {
-		code <<= 1
-		next[length] = code
-		code += count[length]
-	}
-	if complete := code == 1<<longest; !complete && longest > 0 && (code != 1 || longest != 1) {
-		return false
-	}
-	if t.second = 0; longest > first {
-		t.second = longest - first
+	count[0] = 0
+	longest, codes := uint(0), uint(0) // codes is the number of codes of length, complete if all are used
+	var start [maxCode + 1]int         // of the symbols of each length
+	for length := uint(1); length <= maxCode; length++ {
+		start[length] = start[length-1] + count[length-1]
+		if count[length] > 0 {
+			codes = codes<<(length-longest) + uint(count[length])
+			longest = length
+		}
 	}
 	if cap(t.entries) < 1<<first {
 		t.entries = make([]entry, 1<<first)
 	}
 	t.entries = t.entries[:1<<first]
-	clear(t.entries)
-	for symbol, length := range lengths {
-		if length == 0 {
-			continue
+	if codes != 1<<longest || longest == 0 {
+		clear(t.entries)
+		if longest == 0 {
+			return true
 		}
-		// Codes are in the input from their highest bit.
-		reversed := uint(bits.Reverse16(uint16(next[length]))) >> (16 - length)
-		next[length]++
-		t.set(reversed, uint(length), symbols[symbol], first)
+		if longest != 1 || codes != 1 {
+			return false
+		}
+		symbol := symbols[slices.Index(lengths, 1)]
+		for i := 0; i < len(t.entries); i += 2 {
+			t.entries[i] = symbol | 1
+		}
+		return true
 	}
+	var sorted [288]uint16 // symbols by length
+	for symbol, length := range lengths {
+		if length > 0 {
+			sorted[start[length]] = uint16(symbol)
+			start[length]++
+		}
+	}
+	t.fill(sorted[:], &count, symbols, first, longest)
 	return true
 }
 
-// set enters a code at all indexes that begin with its bits.
-func (t *table) set(code, length uint, symbol entry, first uint) {
-	if length <= first {
-		for i := code; i < 1<<first; i += 1 << length {
-			t.entries[i] = symbol | entry(length)
+// fill enters complete codes, the shortest first. The table of codes of one more bit begins as the
+// table of the codes so far, twice.
+func (t *table) fill(sorted []uint16, count *[maxCode + 1]int, symbols []entry, first, longest uint) {
+	t.second = max(longest, first) - first
+	code, beginning := uint(0), uint(1)<<first // no code has that beginning
+	for length := uint(1); length <= max(longest, first); length++ {
+		for _, symbol := range sorted[:count[length]] {
+			// Codes are in the input from their highest bit.
+			reversed := uint(bits.Reverse16(uint16(code)) >> (16 - length))
+			code++
+			if length <= first {
+				t.entries[reversed] = symbols[symbol] | entry(length)
+				continue
+			}
+			if reversed&(1<<first-1) != beginning {
+				beginning = reversed & (1<<first - 1)
+				t.entries[beginning] = kindLong | entry(first) | entry(len(t.entries))<<16
+				t.entries = append(t.entries, make([]entry, 1<<t.second)...)
+			}
+			second := t.entries[len(t.entries)-1<<t.second:]
+			for i := reversed >> first; i < 1<<t.second; i += 1 << (length - first) {
+				second[i] = symbols[symbol] | entry(length-first)
+			}
 		}
-		return
-	}
-	beginning := &t.entries[code&(1<<first-1)]
-	if *beginning == kindInvalid {
-		start := len(t.entries)
-		*beginning = kindLong | entry(first) | entry(start)<<16
-		t.entries = append(t.entries, make([]entry, 1<<t.second)...)
-		beginning = &t.entries[code&(1<<first-1)]
-	}
-	second := t.entries[beginning.value():][:1<<t.second]
-	for i := code >> first; i < 1<<t.second; i += 1 << (length - first) {
-		second[i] = symbol | entry(length-first)
+		sorted = sorted[count[length]:]
+		code <<= 1
+		if length < first {
+			copy(t.entries[1<<length:2<<length], t.entries[:1<<length])
+		}
 	}
 }
 

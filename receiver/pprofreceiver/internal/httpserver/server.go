@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
@@ -182,6 +183,7 @@ func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // handler answers the requests of one protocol.
 func (s *Server) handler(p Protocol) http.Handler {
+	succeeded := s.responseAttributes(p.Path, p.Success)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.handlers.Add(1)
 		defer s.handlers.Add(-1)
@@ -199,7 +201,7 @@ func (s *Server) handler(p Protocol) http.Handler {
 			s.reject(w, r, p, rejectionOf(err))
 			return
 		}
-		s.countRequest(r.Context(), p.Path, p.Success)
+		s.settings.Metrics.ReceiverPprofRequests.Add(r.Context(), 1, succeeded)
 	})
 }
 
@@ -261,7 +263,8 @@ func (s *Server) reject(w http.ResponseWriter, r *http.Request, p Protocol, reje
 	s.rejected.add(rejection.reason, zap.String("endpoint", p.Path), zap.String("sender", sender),
 		zap.Int("status", rejection.status), zap.String("reason", rejection.reason), zap.String("error", message))
 	s.countRejection(r.Context(), p.Path, rejection)
-	s.countRequest(r.Context(), p.Path, rejection.write(w, r, p.Connect))
+	status := rejection.write(w, r, p.Connect)
+	s.settings.Metrics.ReceiverPprofRequests.Add(r.Context(), 1, s.responseAttributes(p.Path, status))
 }
 
 // rejectEarly answers requests that confighttp rejects, for example without valid
@@ -278,9 +281,8 @@ func (s *Server) rejectEarly(w http.ResponseWriter, r *http.Request, message str
 	s.reject(w, r, protocol, &Rejection{status: status, reason: reason, message: message})
 }
 
-func (s *Server) countRequest(ctx context.Context, path string, status int) {
-	s.settings.Metrics.ReceiverPprofRequests.Add(ctx, 1, s.settings.Metrics.Attributes(
-		attribute.String("endpoint", path), attribute.Int("http.response.status_code", status)))
+func (s *Server) responseAttributes(path string, status int) metric.MeasurementOption {
+	return s.settings.Metrics.Attributes(attribute.String("endpoint", path), attribute.Int("http.response.status_code", status))
 }
 
 func (s *Server) countRejection(ctx context.Context, path string, rejection *Rejection) {
