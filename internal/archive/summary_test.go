@@ -119,7 +119,7 @@ func TestSnapshotsOfOtherAttributesAreOthers(t *testing.T) {
 		"empty": func(pcommon.Value) {}, "text": func(v pcommon.Value) { v.SetStr("1") }, "no text": func(v pcommon.Value) { v.SetStr("") },
 		"int": func(v pcommon.Value) { v.SetInt(1) }, "bool": func(v pcommon.Value) { v.SetBool(true) },
 		"double": func(v pcommon.Value) { v.SetDouble(1) },
-		"bytes": func(v pcommon.Value) { v.SetEmptyBytes().Append('1') }, "no bytes": func(v pcommon.Value) { v.SetEmptyBytes() },
+		"bytes":  func(v pcommon.Value) { v.SetEmptyBytes().Append('1') }, "no bytes": func(v pcommon.Value) { v.SetEmptyBytes() },
 		"list": func(v pcommon.Value) { v.SetEmptySlice().AppendEmpty().SetStr("1") }, "no list": func(v pcommon.Value) { v.SetEmptySlice() },
 		"map": func(v pcommon.Value) { v.SetEmptyMap().PutStr("1", "") }, "no map": func(v pcommon.Value) { v.SetEmptyMap() },
 		"list in list": func(v pcommon.Value) { v.SetEmptySlice().AppendEmpty().SetEmptySlice().AppendEmpty().SetStr("1") },

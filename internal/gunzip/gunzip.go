@@ -1,12 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gunzip decompresses gzip that is in memory as a whole (RFC 1951, 1952). It takes half the time
-// of a reader, because its output is its window: nothing is copied twice. It accepts what compress/gzip
-// accepts: any number of members, and nothing after them.
-//
-// The caller bounds the output, and reserves memory before it is allocated. The length that gzip
-// states is a hint for the first allocation.
+// Package gunzip decompresses gzip that is in memory as a whole, with any number of members and nothing
+// after them. The caller bounds the output, and reserves memory before it is allocated.
 package gunzip
 
 import (
@@ -14,31 +10,26 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 	"sync"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // ErrLimit means that there are more decompressed bytes than the limit.
 var ErrLimit = errors.New("gzip: more decompressed bytes than the limit")
 
 const (
+	// ReaderSize bounds what Decompress holds in addition to its output, in bytes: a reader with its
+	// window and tables.
+	ReaderSize = 64 << 10
+
 	// minOutput is the size of the smallest buffer, in bytes.
 	minOutput = 4 << 10
 
 	// maxRatio is the most bytes that one byte of gzip can become.
 	maxRatio = 1032
-
-	headerSize, trailerSize = 10, 8
-)
-
-// Flags of a member.
-const (
-	flagHeaderCRC = 1 << 1
-	flagExtra     = 1 << 2
-	flagName      = 1 << 3
-	flagComment   = 1 << 4
 )
 
 // Is reports whether data begins as gzip.
@@ -54,117 +45,53 @@ func Estimate(data []byte) int {
 	return int(min(length, int64(len(data))*maxRatio))
 }
 
-var decoders = sync.Pool{New: func() any { return new(decoder) }}
+// reader is a gzip reader that is used again.
+type reader struct {
+	from bytes.Reader
+	gzip gzip.Reader
+}
+
+var readers = sync.Pool{New: func() any { return new(reader) }}
 
 // Decompress returns what all members of data hold, at most limit bytes. It calls reserve with the bytes
 // that it is about to hold in total, before it allocates them.
 func Decompress(data []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
-	d := decoders.Get().(*decoder)
-	defer func() {
-		d.in, d.out, d.reserve = nil, nil, nil
-		decoders.Put(d)
-	}()
-	d.in, d.pos, d.reserve, d.limit = data, 0, reserve, min(limit, math.MaxInt-slack)
-	d.out, d.size = nil, 0
-	if err := d.allocate(max(Estimate(data), minOutput-slack)); err != nil {
+	limit = min(limit, math.MaxInt-1)
+	var out []byte
+	grow := func(size int) error {
+		size = min(size, limit) + 1 // one byte more, to see the end without growing
+		if err := reserve(ReaderSize + int64(cap(out)+size)); err != nil {
+			return err
+		}
+		out = append(make([]byte, 0, size), out...)
+		return nil
+	}
+	if err := grow(max(Estimate(data), minOutput)); err != nil {
 		return nil, err
 	}
-	for d.pos < len(data) || d.pos == 0 {
-		if err := d.member(); err != nil {
-			if errors.Is(err, errCorrupt) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil, fmt.Errorf("gzip: after %d decompressed bytes: %w", d.size, err)
+	r := readers.Get().(*reader)
+	defer func() {
+		r.from.Reset(nil)
+		readers.Put(r)
+	}()
+	r.from.Reset(data)
+	if err := r.gzip.Reset(&r.from); err != nil {
+		return nil, errors.New("gzip: the header is malformed")
+	}
+	for {
+		n, err := r.gzip.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		switch {
+		case len(out) > limit:
+			return nil, ErrLimit
+		case err == io.EOF:
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("gzip: after %d decompressed bytes: %w", len(out), err)
+		case len(out) == cap(out):
+			if err := grow(2 * cap(out)); err != nil {
+				return nil, err
 			}
-			return nil, err
 		}
 	}
-	return d.out[:d.size], nil
-}
-
-// member decompresses one member.
-func (d *decoder) member() error {
-	if err := d.header(); err != nil {
-		return err
-	}
-	start := d.size
-	if err := d.inflate(); err != nil {
-		return err
-	}
-	if d.size > d.limit {
-		return ErrLimit
-	}
-	trailer, err := d.next(trailerSize)
-	if err != nil {
-		return err
-	}
-	content := d.out[start:d.size]
-	if crc32.ChecksumIEEE(content) != binary.LittleEndian.Uint32(trailer) || uint32(len(content)) != binary.LittleEndian.Uint32(trailer[4:]) {
-		return fmt.Errorf("%w: checksum or length of a member", errCorrupt)
-	}
-	return nil
-}
-
-func (d *decoder) header() error {
-	start := d.pos
-	fixed, err := d.next(headerSize)
-	if err != nil {
-		return err
-	}
-	if !Is(fixed) || fixed[2] != 8 {
-		return errors.New("gzip: the header is malformed")
-	}
-	flags := fixed[3]
-	if flags&flagExtra != 0 {
-		size, err := d.next(2)
-		if err != nil {
-			return err
-		}
-		if _, err := d.next(int(binary.LittleEndian.Uint16(size))); err != nil {
-			return err
-		}
-	}
-	for _, flag := range []byte{flagName, flagComment} {
-		if flags&flag == 0 {
-			continue
-		}
-		end := bytes.IndexByte(d.in[d.pos:], 0)
-		if end < 0 {
-			return io.ErrUnexpectedEOF
-		}
-		d.pos += end + 1
-	}
-	if flags&flagHeaderCRC != 0 {
-		want := uint16(crc32.ChecksumIEEE(d.in[start:d.pos]))
-		got, err := d.next(2)
-		if err != nil {
-			return err
-		}
-		if binary.LittleEndian.Uint16(got) != want {
-			return errors.New("gzip: the header is malformed")
-		}
-	}
-	return nil
-}
-
-// next returns so many bytes of the input.
-func (d *decoder) next(n int) ([]byte, error) {
-	if len(d.in)-d.pos < n {
-		return nil, io.ErrUnexpectedEOF
-	}
-	d.pos += n
-	return d.in[d.pos-n : d.pos], nil
-}
-
-// allocate makes room for at least size bytes of output, and for the slack that a block needs.
-func (d *decoder) allocate(size int) error {
-	if len(d.out) >= d.limit+slack {
-		return ErrLimit
-	}
-	size = min(size, d.limit) + slack
-	if err := d.reserve(int64(len(d.out)) + int64(size)); err != nil {
-		return err
-	}
-	out := make([]byte, size)
-	copy(out, d.out[:d.size])
-	d.out = out
-	return nil
 }

@@ -102,7 +102,7 @@ type compression struct {
 }
 
 var compressions = []compression{
-	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: gunzip.Estimate, decompress: decompressGzip},
+	{name: "gzip", magic: []byte{0x1f, 0x8b}, estimate: gunzip.Estimate, slack: gunzip.ReaderSize, decompress: decompressGzip},
 	{name: "zstd", magic: []byte{0x28, 0xb5, 0x2f, 0xfd}, estimate: estimateZstd, slack: blockSlack, decompress: restarting(estimateZstd, blockSlack, decompressZstd)},
 	{name: "lz4", magic: []byte{0x04, 0x22, 0x4d, 0x18}, estimate: estimateLZ4, slack: lz4Slack, decompress: restarting(estimateLZ4, lz4Slack, decompressLZ4)},
 }
