@@ -156,6 +156,40 @@ func recording() []byte {
 	return c.Bytes()
 }
 
+// A recording may be larger than a record. A damaged chunk does not concern the others.
+func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
+	chunk := func(damaged bool) []byte {
+		c := jfrwriter.New()
+		c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
+		c.Event("jdk.ThreadPark", 1000, 5, 0, 0)
+		for i := range 5000 {
+			c.Constant("jdk.types.Symbol", uint64(i), strings.Repeat("symbol", 10))
+		}
+		if damaged {
+			c.Raw([]byte{0})
+		}
+		return c.Bytes()
+	}
+	whole := chunk(false)
+	path := write(t, "large.jfr", whole, chunk(true), whole, whole)
+	options := archive.Options{MaxMemory: int64(16 * len(whole))}
+	var offsets []int64
+	for record, err := range options.Records(archive.File{Path: path}) {
+		if err != nil {
+			assert.ErrorContains(t, err, fmt.Sprintf("record 2 at byte %d: jfr: chunk 2, byte ", len(whole)))
+			continue
+		}
+		pd, err := record.Profiles()
+		require.NoError(t, err)
+		assert.Equal(t, 2, pd.SampleCount())
+		size, err := record.DecodedSize()
+		require.NoError(t, err)
+		assert.Positive(t, size)
+		offsets = append(offsets, record.Offset)
+	}
+	assert.Equal(t, []int64{0, int64(2*len(whole) + 1), int64(3*len(whole) + 1)}, offsets)
+}
+
 func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	for content, want := range map[string]string{
 		"FLR\x00\x00\x02\x00\x00":                  "FILE: record 1 at byte 0: jfr: chunk 1, byte 0: the header has 8 of 68 bytes",

@@ -12,7 +12,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -47,7 +46,7 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 	case legacyPprof:
 		return r.decodeLegacy()
 	case JFR:
-		return r.decodeJFR()
+		return r.chunk, nil
 	default:
 		return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(r.Data)
 	}
@@ -76,7 +75,7 @@ func (r *Record) Fits(multiple int64) error {
 func (r *Record) fits(multiple int64) error {
 	// No message takes more for each of its bytes, and small ones cannot nest too deep for the stack.
 	const maxPerByte, small = 64, 256 << 10
-	if n := int64(len(r.Data)); n <= small && n*maxPerByte*multiple <= r.options.maxDecoded() {
+	if n := int64(len(r.Data)); n > 0 && n <= small && n*maxPerByte*multiple <= r.options.maxDecoded() {
 		return nil
 	}
 	size, err := r.DecodedSize()
@@ -95,17 +94,11 @@ func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
 	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
 }
 
-func (r *Record) decodeJFR() (pprofile.Profiles, error) {
-	u := &jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord())}
-	pd, _, err := u.UnmarshalReport(r.Data, r.reserve)
-	return pd, err
-}
-
 // reserve ends a translation before it takes too much memory.
-func (r *Record) reserve(bytes int64) error {
-	if limit := r.options.maxDecoded(); bytes > limit {
+func (o *Options) reserve(bytes int64) error {
+	if limit := o.maxDecoded(); bytes > limit {
 		return fmt.Errorf("the profile takes about %s of memory or more, the limit is %s: raise the memory limit, which is %s",
-			mebibytes(bytes), mebibytes(limit), mebibytes(r.options.MaxMemory))
+			mebibytes(bytes), mebibytes(limit), mebibytes(o.MaxMemory))
 	}
 	return nil
 }
@@ -114,7 +107,7 @@ func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
 	if !pproftranslator.IsLegacy(r.Data) {
 		return pprofile.Profiles{}, unknown(r.Data)
 	}
-	message, err := pproftranslator.ConvertLegacy(r.Data, r.reserve)
+	message, err := pproftranslator.ConvertLegacy(r.Data, r.options.reserve)
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
@@ -126,6 +119,8 @@ func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
 func (r *Record) DecodedSize() (int64, error) {
 	const element = 128 // bytes of an object, at least
 	switch r.Encoding {
+	case JFR:
+		return r.size, nil
 	case OTLPProto:
 		var s sizer
 		s.add(profilesData, wire.New(r.Data), 0)

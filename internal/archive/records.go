@@ -17,7 +17,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
 // Options say how to read files.
@@ -44,10 +47,12 @@ type Record struct {
 	Offset   int64 // where it starts in the file, or -1
 	End      int64 // where it ends, or -1
 	Encoding Encoding
-	// Data is valid until the next record is read.
+	// Data is valid until the next record is read. A chunk of a recording has none.
 	Data []byte
 
 	options *Options
+	chunk   pprofile.Profiles // of a recording
+	size    int64             // of chunk in memory, in bytes
 }
 
 // Fail returns err as an *Error of the record.
@@ -206,6 +211,8 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 	switch found, err := layoutOf(head, contentSize); {
 	case err != nil:
 		return err
+	case found == single && jfrtranslator.IsRecording(head) && compression == segment.None && size >= 0:
+		return r.readChunks(from, size)
 	case found == single:
 		return r.readSingle(content)
 	case size < 0 || found == lines && compression == segment.None:
@@ -274,7 +281,32 @@ func (r *recordReader) readSingle(content *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
+	if encoding == JFR {
+		return r.readChunks(bytes.NewReader(data), int64(len(data)))
+	}
 	r.emit(encoding, 0, -1, data)
+	return nil
+}
+
+// readChunks reads a recording of a JVM. Each chunk is a record.
+func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
+	u := jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord())}
+	chunks := u.NewReader(from, size)
+	for !r.ended {
+		pd, report, err := chunks.Next(r.options.reserve)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		_, offset := chunks.Chunk()
+		if err != nil {
+			r.failAt(offset, err)
+			continue
+		}
+		r.number++
+		r.ended = !r.yield(&Record{
+			File: r.path, Number: r.number, Offset: offset, End: -1, Encoding: JFR, options: r.options, chunk: pd, size: int64(report.Bytes),
+		}, nil)
+	}
 	return nil
 }
 

@@ -347,6 +347,8 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 		return t, fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
 	case err != nil:
 		return t, err
+	case p.Recording.Chunks != nil:
+		err = in.translateJFR(t, &p, limit, 0, reserve)
 	case len(p.Data) == 0:
 		return t, errors.New("empty, want a pprof profile")
 	case p.Folded != nil:

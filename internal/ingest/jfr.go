@@ -7,6 +7,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -27,9 +30,21 @@ type Recording struct {
 	Labels []byte
 	// SampleRate is the number of samples a second, or 0.
 	SampleRate float64
+	// Chunks are those of a file, of which the next one is the payload; may be nil.
+	Chunks *jfrtranslator.Reader
 }
 
 const originalFormat = "jfr"
+
+// Chunks returns the chunks of a recording in a file, each of which may have limit bytes.
+func (in *Ingester) Chunks(from io.ReaderAt, size int64, limit int) *jfrtranslator.Reader {
+	u := in.unmarshaler(limit)
+	return u.NewReader(from, size)
+}
+
+func (in *Ingester) unmarshaler(limit int) jfrtranslator.Unmarshaler {
+	return jfrtranslator.Unmarshaler{ChunkSize: limit, Timestamps: in.settings.JFR.Timestamps}
+}
 
 // translateJFR translates the recording p.Data. The reservation holds reserved bytes already.
 // It replaces p.Data by its hash, which profile IDs are made of: a recording has many scopes.
@@ -45,16 +60,27 @@ func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved in
 	if len(p.Recording.Labels) > 0 && &labels[:1][0] != &p.Recording.Labels[0] {
 		reserved += int64(cap(labels))
 	}
-	u := jfrtranslator.Unmarshaler{
-		ChunkSize: limit, Timestamps: settings.Timestamps,
-		Labels: labels, SampleRate: p.Recording.SampleRate,
+	u := in.unmarshaler(limit)
+	u.Labels, u.SampleRate = labels, p.Recording.SampleRate
+	translate := func(reserve func(bytes int64) error) (pprofile.Profiles, jfrtranslator.Report, error) {
+		return u.UnmarshalReport(p.Data, reserve)
 	}
-	profiles, report, err := u.UnmarshalReport(p.Data, func(bytes int64) error { return reserve(reserved + bytes) })
+	if p.Recording.Chunks != nil {
+		translate = p.Recording.Chunks.Next
+	}
+	profiles, report, err := translate(func(bytes int64) error { return reserve(reserved + bytes) })
+	if errors.Is(err, errTaken) && p.Recording.Chunks != nil {
+		p.Recording.Chunks.Back() // the work is done again with more memory
+	}
 	if over, isLimit := errors.AsType[*jfrtranslator.LimitError](err); isLimit {
 		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}
 	}
 	if err != nil {
 		return err
+	}
+	if p.Recording.Chunks != nil {
+		p.Data, _ = p.Recording.Chunks.Chunk()
+		t.size = len(p.Data)
 	}
 	t.profiles = profiles
 	t.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -298,6 +299,18 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	damaged := payload(t, cpu(0, 8))
 	damaged.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).SetStackIndex(99)
 	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, source(t, damaged, payload(t, linked, other)), query.Selection{TraceID: traceID}))
+
+	// Recordings of JVMs have IDs as integers.
+	c := jfrwriter.New()
+	c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack,
+		jfrwriter.Long("spanId"), jfrwriter.Long("traceIdHi"), jfrwriter.Long("traceIdLo"))
+	c.Event("jdk.ThreadPark", 1000, 5, 0, 0, 0x00f067aa0ba902b7, 0x4bf92f3577b34da6, uint64(0xa3ce929d0e0e4736))
+	path := filepath.Join(t.TempDir(), "recording.jfr")
+	require.NoError(t, os.WriteFile(path, c.Bytes(), 0o600))
+	recording := source(t)
+	recording.Files = []archive.File{{Path: path, Size: int64(len(c.Bytes()))}}
+	assert.Equal(t, map[string]int64{"contentions": 1, "delay": 5}, sums(t, recording, query.Selection{TraceID: traceID}))
+	assert.Nil(t, sums(t, recording, query.Selection{TraceID: pcommon.TraceID{1}}))
 
 	// Labels of profilers that know one ID only.
 	for key, value := range map[string]string{"span_id": span, "span id": "67667974448284343", "local root span id": "67667974448284343", "profile_id": span} {

@@ -69,7 +69,7 @@ func (s *Source) progress(file archive.File) {
 }
 
 func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	if sel.excludes(record.Data) {
+	if record.Encoding != archive.JFR && sel.excludes(record.Data) { // recordings have ids as integers
 		return nil
 	}
 	pd, err := record.Profiles()

@@ -5,13 +5,18 @@ package pprofreceiver
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -135,6 +140,49 @@ func TestRecordingsOfJVMsInFiles(t *testing.T) {
 	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, 10*time.Second, 10*time.Millisecond)
 	assert.Equal(t, map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}, summary(t, next.only()))
+}
+
+// Each chunk of a file is a payload of its own. One that the pipeline rejects for a while is retried without
+// those before it, and a damaged one does not concern the others.
+func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
+	chunk := func(start int64) *jfrwriter.Chunk {
+		c := jfrwriter.New()
+		c.Start = start * 1e18
+		c.Class("jdk.ThreadPark", jfrwriter.StartTime, jfrwriter.Duration, jfrwriter.Thread, jfrwriter.Stack)
+		c.Event("jdk.ThreadPark", 1000, 5, 0, 0)
+		return c
+	}
+	damaged := chunk(2)
+	damaged.Raw([]byte{0})
+	var recording []byte
+	for _, c := range []*jfrwriter.Chunk{chunk(1), damaged, chunk(3), chunk(4)} {
+		recording = append(recording, c.Bytes()...)
+	}
+	directory := t.TempDir()
+	writeFile(t, filepath.Join(directory, "cart.jfr"), recording, time.Now().Add(-time.Hour))
+	next := newSink(t)
+	var mu sync.Mutex
+	var times []uint64
+	rejections := 2
+	consumer, err := xconsumer.NewProfiles(func(ctx context.Context, pd pprofile.Profiles) error {
+		mu.Lock()
+		defer mu.Unlock()
+		at := uint64(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()) / 1e18
+		if at == 3 && rejections > 0 {
+			rejections--
+			return errors.New("later")
+		}
+		times = append(times, at)
+		return next.ConsumeProfiles(ctx, pd)
+	})
+	require.NoError(t, err)
+	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms, max_decompressed_size: "+
+		strconv.Itoa(len(damaged.Bytes()))+"}", consumer)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 3 }, 20*time.Second, 10*time.Millisecond)
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Equal(t, []uint64{1, 3, 4}, times)
+	assert.Zero(t, rejections)
 }
 
 // Of a recording that is sent again, each Profile has the same ID.

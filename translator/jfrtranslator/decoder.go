@@ -82,10 +82,18 @@ func (d *decoder) prepare() error {
 	if err := d.readLabels(d.options.Labels); err != nil {
 		return err
 	}
+	d.Rewind()
 	const all = replacedCPU | replacedAllocations
 	for d.More() && d.replaced != all {
 		// translateChunk reports an error, after which there is no next chunk, or another one.
-		if d.LoadChunk() == nil && d.readMetadata() == nil && slices.ContainsFunc(d.events, func(e event) bool { return e.replaces != 0 }) {
+		err := d.LoadChunk()
+		if err == nil {
+			err = d.readMetadata()
+		}
+		if d.Memory.Refused != nil {
+			return d.Memory.Refused
+		}
+		if err == nil && slices.ContainsFunc(d.events, func(e event) bool { return e.replaces != 0 }) {
 			d.findReplaced()
 		}
 	}

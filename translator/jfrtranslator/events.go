@@ -152,7 +152,9 @@ func (d *decoder) bindEvents() error {
 	if d.bound, err = jfr.Zeroed(&d.Memory, d.bound[:0], len(m.Classes)); err != nil {
 		return err
 	}
-	d.events = make([]event, len(known))
+	if d.events, err = jfr.Zeroed(&d.Memory, d.events[:0], len(known)); err != nil {
+		return err
+	}
 	for i, class := range known {
 		e := &d.events[i]
 		name := string(m.Classes[class].Name)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -318,7 +319,14 @@ func adversarial() map[string][]byte {
 	for i := range n {
 		spans.Event("jdk.ExecutionSample", 0, 0, 0, 0, i)
 	}
-	return map[string][]byte{"threads": threads.Bytes(), "symbols": symbols.Bytes(), "sparse ids": sparse.Bytes(), "spans": spans.Bytes()}
+	var chunks []byte
+	for i := range 1000 { // of types that change, so that each chunk has its own
+		c := java()
+		executionSample(c, jfrwriter.Long(fmt.Sprint("field", i)))
+		c.Event("jdk.ExecutionSample", 0, 0, 1, 0, i)
+		chunks = append(chunks, c.Bytes()...)
+	}
+	return map[string][]byte{"chunks": chunks, "threads": threads.Bytes(), "symbols": symbols.Bytes(), "sparse ids": sparse.Bytes(), "spans": spans.Bytes()}
 }
 
 func TestUnmarshalReservesWhatItTakes_J2(t *testing.T) {

@@ -134,11 +134,11 @@ func (d *decoder) translate() (pprofile.Profiles, error) {
 
 const errEmpty = errString("the recording is empty")
 
-// Reader translates a recording chunk by chunk, so that it takes the memory of one chunk
-// at a time. It is not safe for concurrent use.
+// Reader translates a recording in a file chunk by chunk, so that it takes the memory of one
+// chunk at a time. It is not safe for concurrent use.
 type Reader struct {
-	d        *decoder
-	prepared bool
+	d                 *decoder
+	started, prepared bool
 }
 
 // NewReader returns a Reader of a recording of the given size.
@@ -149,27 +149,31 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 	return &Reader{d: d}
 }
 
-// Next translates the next chunk, which may have no samples. It returns io.EOF after the
-// last one. After an error in a chunk, Next goes on with the following chunk, if the header
-// tells where that is.
-func (r *Reader) Next() (pprofile.Profiles, error) {
+// Next is UnmarshalReport for the next chunk, which may have no samples. It returns io.EOF after
+// the last one. After an error, it goes on with the following chunk, if the header says where that is.
+func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
+	r.d.Memory.Restart(reserve)
+	r.d.report = Report{}
 	pd, err := r.translateChunk()
-	if err != nil && !errors.Is(err, io.EOF) {
-		return pprofile.NewProfiles(), fmt.Errorf("jfr: %w", err)
+	switch {
+	case err == nil:
+		return pd, r.d.report, nil
+	case errors.Is(err, io.EOF):
+		return pprofile.NewProfiles(), Report{}, io.EOF
 	}
-	return pd, err
+	return pprofile.NewProfiles(), Report{}, fmt.Errorf("jfr: %w", err)
 }
 
 func (r *Reader) translateChunk() (pprofile.Profiles, error) {
 	d := r.d
-	if !r.prepared {
-		r.prepared = true
+	if !r.started {
+		r.started = true
 		if err := d.prepare(); err != nil {
-			d.End()
 			return pprofile.Profiles{}, err
 		}
+		r.prepared = true
 	}
-	if !d.More() {
+	if !r.prepared || !d.More() {
 		return pprofile.Profiles{}, io.EOF
 	}
 	pd, scopes := d.newProfiles()
@@ -179,5 +183,13 @@ func (r *Reader) translateChunk() (pprofile.Profiles, error) {
 	return pd, d.finish()
 }
 
-// Report returns the counts of all chunks so far.
-func (r *Reader) Report() Report { return r.d.report }
+// Back makes the following call of Next do what the last one did.
+func (r *Reader) Back() {
+	if r.started = r.prepared; r.prepared {
+		r.d.Back()
+	}
+}
+
+// Chunk returns the chunk that Next has translated last, and where it starts. It is valid until the next
+// call of Next.
+func (r *Reader) Chunk() (data []byte, offset int64) { return r.d.Data, r.d.Start }

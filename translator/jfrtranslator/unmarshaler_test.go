@@ -515,7 +515,7 @@ func TestReaderReadsChunkByChunk_J3(t *testing.T) {
 	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
 	var times []uint64
 	for {
-		pd, err := r.Next()
+		pd, _, err := r.Next(nil)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -527,6 +527,53 @@ func TestReaderReadsChunkByChunk_J3(t *testing.T) {
 		times = append(times, uint64(pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()))
 	}
 	assert.Equal(t, []uint64{uint64(first.Start), uint64(second.Start)}, times)
+}
+
+// A chunk for which there is no memory is translated again after Back, with the settings of the first one,
+// and otherwise skipped.
+func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
+	second := async(java())
+	executionSample(second)
+	second.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
+	first := cpu().Bytes()
+	recording := append(bytes.Clone(first), second.Bytes()...)
+	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	refuse := func(int64) error { return errors.New("no memory") }
+	for range 2 {
+		_, _, err := r.Next(refuse)
+		require.EqualError(t, err, "jfr: no memory")
+		r.Back()
+	}
+	pd, _, err := r.Next(nil)
+	require.NoError(t, err)
+	assert.Contains(t, show(t, pd), "cpu cpu/nanoseconds period 10000000")
+	chunk, offset := r.Chunk()
+	assert.Equal(t, first, chunk)
+	assert.Zero(t, offset)
+	_, _, err = r.Next(refuse)
+	require.EqualError(t, err, "jfr: no memory")
+	r.Back()
+	pd, _, err = r.Next(nil)
+	require.NoError(t, err)
+	assert.Contains(t, show(t, pd), "cpu cpu/nanoseconds period 10000000")
+	_, offset = r.Chunk()
+	assert.EqualValues(t, len(first), offset)
+	_, _, err = r.Next(nil)
+	assert.Equal(t, io.EOF, err)
+}
+
+// Datadog's events have no id of a trace. With one, the span becomes a link, and the root span is an
+// attribute.
+func TestUnmarshalLinksDatadogsSpansWithATrace_J4(t *testing.T) {
+	c := java()
+	c.Class("datadog.ExecutionSample", jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.State, jfrwriter.Long("weight"),
+		jfrwriter.Long("spanId"), jfrwriter.Long("localRootSpanId"), jfrwriter.Long("traceIdHi"), jfrwriter.Long("traceIdLo"))
+	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 2, 77, 70, 1, 2)
+	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 3, 77, 70, 0, 0)
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
+	assert.Equal(t, `cpu samples/count
+  `+javaStack+` 2 local root span id=70`+mainThread+onCPU+` link 00000000000000010000000000000002/000000000000004d
+  `+javaStack+` 3 local root span id=70 span id=77`+mainThread+onCPU+"\n", show(t, pd))
 }
 
 func TestUnmarshalIsSafeForConcurrentUse(t *testing.T) {

@@ -11,8 +11,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -40,7 +44,7 @@ type Config struct {
 	PathAttributes string `mapstructure:"path_attributes"`
 
 	// MaxDecompressedSize limits the size of a profile, after all layers of compression
-	// are removed, and of its file. Default: 64MiB.
+	// are removed, and of its file; of an uncompressed JFR recording, the size of a chunk. Default: 64MiB.
 	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
 }
 
@@ -170,10 +174,25 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	held := r.InFlight.Reserve(-1) // a file waits as long as it must
 	defer held.Release()
 	limit := int(r.Config.MaxDecompressedSize)
+	profileType := file.Attributes[profileTypeGroup]
+	delete(file.Attributes, profileTypeGroup)
+	payload := ingest.Payload{
+		Resource:    ingest.NewResource(r.ResourceAttributes, file.Attributes),
+		ProfileType: profileType,
+		Modified:    pcommon.NewTimestampFromTime(file.Modified),
+		Resent:      file.Resent,
+		Sender:      filepath.Dir(file.Path),
+	}
+	if recording, err := r.openRecording(file); err != nil || recording != nil {
+		if err == nil {
+			err = r.ingestChunks(ctx, file, recording, payload, held, &passing)
+		}
+		return err
+	}
 	if file.Size > int64(limit) {
 		return &pproftranslator.LimitError{What: "size in bytes", Limit: int64(limit), Got: file.Size}
 	}
-	content, err := file.ReadWith(func(content io.Reader) ([]byte, error) {
+	payload.Data, err = file.ReadWith(func(content io.Reader) ([]byte, error) {
 		all, err := ingest.ReadAll(ctx, content, file.Size, held)
 		if err == nil && int64(len(all)) != file.Size {
 			err = filewatch.ErrChanged
@@ -183,20 +202,59 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	if err != nil {
 		return err
 	}
-	profileType := file.Attributes[profileTypeGroup]
-	delete(file.Attributes, profileTypeGroup)
-	prepared, err := r.ingester.Prepare(ctx, ingest.Payload{
-		Data:        content,
-		Resource:    ingest.NewResource(r.ResourceAttributes, file.Attributes),
-		ProfileType: profileType,
-		Modified:    pcommon.NewTimestampFromTime(file.Modified),
-		Resent:      file.Resent,
-		Sender:      filepath.Dir(file.Path),
-	}, limit, held)
+	prepared, err := r.ingester.Prepare(ctx, payload, limit, held)
 	if err != nil {
 		return err
 	}
 	held.FreeBody()
 	passing = true
 	return r.ingester.Pass(ctx, prepared)
+}
+
+// openRecording returns the file if it is an uncompressed recording of a JVM, or nil.
+func (r *Reader) openRecording(file *filewatch.File) (*os.File, error) {
+	opened, err := file.Open()
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, 4)
+	if _, err := opened.ReadAt(head, 0); err == nil && jfrtranslator.IsRecording(head) {
+		return opened, nil
+	}
+	return nil, opened.Close()
+}
+
+// ingestChunks passes a recording to the pipeline chunk by chunk, and stores how many were accepted. It
+// returns the first error of a chunk after the others.
+func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation, passing *bool) (first error) {
+	defer func() { _ = recording.Close() }()
+	limit := int(r.Config.MaxDecompressedSize)
+	payload.Recording.Chunks = r.ingester.Chunks(recording, file.Size, limit)
+	accepted, _ := strconv.Atoi(string(r.Progress(file)))
+	for n := 1; ; n++ {
+		*passing, payload.Resent = false, n <= accepted || n == accepted+1 && file.Resent
+		prepared, err := r.ingester.Prepare(ctx, payload, limit, held)
+		if errors.Is(err, io.EOF) {
+			return first
+		}
+		if err == nil && n > accepted {
+			if err = file.Unchanged(recording); err == nil {
+				*passing = true
+				err = r.ingester.Pass(ctx, prepared)
+			}
+		}
+		rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
+		_, unreadable := errors.AsType[*fs.PathError](err)
+		switch {
+		case unreadable:
+			return &filewatch.RetryError{Err: err}
+		case ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), pipeline && !consumererror.IsPermanent(rejected):
+			return err
+		case first == nil:
+			first = err
+		}
+		if held.Release(); n > accepted {
+			r.SaveProgress(ctx, file, strconv.AppendInt(nil, int64(n), 10))
+		}
+	}
 }

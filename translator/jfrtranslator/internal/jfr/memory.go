@@ -15,16 +15,26 @@ type Memory struct {
 	Kept     int                     // bytes kept from earlier recordings
 	Tables   int                     // bytes of the tables of the dictionary
 	Result   int                     // bytes of the result so far
+	Refused  error                   // of Reserve
 	reserved int
 }
 
 // MinStep is the least by which a reservation grows, in bytes.
 const MinStep = 64 << 10
 
+// Restart makes all bytes count for another reservation.
+func (m *Memory) Restart(reserve func(bytes int64) error) {
+	m.Reserve, m.Refused, m.reserved, m.Result = reserve, nil, 0, 0
+}
+
 // Take accounts for bytes that are taken next.
 func (m *Memory) Take(bytes int) error {
 	m.Used += bytes
-	return m.Update()
+	err := m.Update()
+	if err != nil {
+		m.Used -= bytes
+	}
+	return err
 }
 
 // Update reserves more if that is necessary.
@@ -34,11 +44,10 @@ func (m *Memory) Update() error {
 		return nil
 	}
 	total += max(MinStep, total/8)
-	if err := m.Reserve(int64(total)); err != nil {
-		return err
+	if m.Refused = m.Reserve(int64(total)); m.Refused == nil {
+		m.reserved = total
 	}
-	m.reserved = total
-	return nil
+	return m.Refused
 }
 
 // Room returns s with capacity for n more elements. If it must grow, it at least doubles.

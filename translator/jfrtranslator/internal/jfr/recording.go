@@ -23,7 +23,8 @@ type Recording struct {
 	next      int64 // where the next chunk starts
 
 	// Of the chunk.
-	Chunk  int // its number, from 1
+	Chunk  int   // its number, from 1
+	Start  int64 // where it is
 	Header Header
 	Data   []byte
 	Stop   int // where the last complete event ends
@@ -56,11 +57,11 @@ func (r *Recording) OpenFile(from io.ReaderAt, size int64) {
 // Rewind goes back to the first chunk.
 func (r *Recording) Rewind() { r.next, r.Chunk = 0, 0 }
 
+// Back goes back to the chunk that was read last.
+func (r *Recording) Back() { r.next, r.Chunk = r.Start, r.Chunk-1 }
+
 // More reports whether a chunk follows.
 func (r *Recording) More() bool { return r.next < r.size }
-
-// End skips the chunks that follow.
-func (r *Recording) End() { r.next = r.size }
 
 // Release drops all references to the recording, and keeps the memory for the next one.
 func (r *Recording) Release() { r.source, r.Data, r.Memory.Reserve = source{}, nil, nil }
@@ -83,7 +84,7 @@ func (r *Recording) read(buffer *[]byte, at int64, n int) (_ []byte, err error) 
 // LoadChunk reads the next chunk. Unless the chunk is found, there is no next one.
 func (r *Recording) LoadChunk() error {
 	at := r.next
-	r.next, r.Event = r.size, 0
+	r.Start, r.next, r.Event, r.Data = at, r.size, 0, nil
 	r.Chunk++
 	head, err := r.read(&r.buffer, at, int(min(headerSize, r.size-at)))
 	if err != nil {
