@@ -50,35 +50,42 @@ func (n Name) closed() Name {
 	return n
 }
 
-var namePattern = regexp.MustCompile(
-	`^([A-Za-z0-9_%-][A-Za-z0-9._%~-]{0,127})-(\d{8}T\d{6}\.\d{3}Z)-(\d{6,19})\.(otlp\.pb|otlp\.jsonl|pprof\.pb)(\.gz|\.zst)?((?:\.bare)?\.partial)?$`)
+var prefixPattern = regexp.MustCompile(`^[A-Za-z0-9_%-][A-Za-z0-9._%~-]{0,127}$`)
 
 // ParseName parses a file's name without its directory. ok is false if this package
 // writes no file of that name.
 func ParseName(name string) (parsed Name, ok bool) {
-	parts := namePattern.FindStringSubmatch(name)
-	if parts == nil {
-		return Name{}, false
-	}
-	created, err := time.Parse(nameTime, parts[2])
-	if err != nil {
-		return Name{}, false
-	}
-	sequence, err := strconv.ParseUint(parts[3], 10, 64)
-	if err != nil {
-		return Name{}, false
-	}
-	parsed = Name{Time: created, Sequence: sequence, Format: Format{Content: Content(parts[4])}, Partial: parts[6] != ""}
-	if parts[1] != anyType {
-		parsed.Prefix = parts[1]
-	}
+	rest, partial := strings.CutSuffix(name, partialSuffix)
+	rest, bare := strings.CutSuffix(rest, bareSuffix)
+	parsed = Name{Partial: partial, Format: Format{Bare: bare}}
 	for _, c := range []Compression{Gzip, Zstd} {
-		if parts[5] == c.extension() {
-			parsed.Format.Compression = c
+		if before, found := strings.CutSuffix(rest, c.extension()); found {
+			rest, parsed.Format.Compression = before, c
 		}
 	}
-	parsed.Format.Bare = strings.HasPrefix(parts[6], bareSuffix)
-	ours := parsed.Prefix == "" || parsed.Format.Content == Pprof
+	for _, c := range contents {
+		if before, found := strings.CutSuffix(rest, "."+string(c)); found {
+			rest, parsed.Format.Content = before, c
+		}
+	}
+	beforeSequence, beforeTime := strings.LastIndexByte(rest, '-'), 0
+	if beforeSequence > 0 {
+		beforeTime = strings.LastIndexByte(rest[:beforeSequence], '-')
+	}
+	if beforeTime <= 0 {
+		return Name{}, false
+	}
+	var timeErr, sequenceErr error
+	parsed.Time, timeErr = time.Parse(nameTime, rest[beforeTime+1:beforeSequence])
+	parsed.Sequence, sequenceErr = strconv.ParseUint(rest[beforeSequence+1:], 10, 63)
+	if timeErr != nil || sequenceErr != nil {
+		return Name{}, false
+	}
+	ours := true
+	if prefix := rest[:beforeTime]; prefix != anyType {
+		parsed.Prefix = prefix
+		ours = parsed.Format.Content == Pprof && prefixPattern.MatchString(prefix)
+	}
 	return parsed, ours && parsed.String() == name && parsed.Format.validate() == nil
 }
 

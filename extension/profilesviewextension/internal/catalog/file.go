@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -114,7 +113,8 @@ func (b *builder) add(summaries []fileindex.Summary) {
 // file is what the catalog knows about a file.
 type file struct {
 	archive.File
-	partial bool // the exporter is writing it: it only grows
+	created int64 // when the exporter created it, by its name, in nanoseconds since the epoch; 0 of another file
+	partial bool  // the exporter is writing it: it only grows
 
 	read       bool   // start, end and the following are known
 	grown      bool   // there is more in the file
@@ -129,15 +129,11 @@ type file struct {
 }
 
 func newFile(found archive.File) *file {
-	return &file{File: found, partial: strings.HasSuffix(found.Path, ".partial") && created(found.Path) != 0}
-}
-
-// created returns when a file of the exporter was created, by its name, and 0 of another file.
-func created(path string) int64 {
-	if name, ok := segment.ParseName(filepath.Base(path)); ok {
-		return name.Time.UnixNano()
+	f := &file{File: found}
+	if name, ok := segment.ParseName(filepath.Base(found.Path)); ok {
+		f.created, f.partial = name.Time.UnixNano(), name.Partial
 	}
-	return 0
+	return f
 }
 
 // is reports whether found is the file as it was before.
@@ -220,16 +216,16 @@ const (
 
 // isOdd reports whether p starts far from the time when the file was written.
 func (f *file) isOdd(p *Profiles) bool {
-	return int64(p.Start) < cmp.Or(created(f.Path), f.Modified)-lateness || int64(p.Start) > f.Modified+earliness
+	return int64(p.Start) < cmp.Or(f.created, f.Modified)-lateness || int64(p.Start) > f.Modified+earliness
 }
 
 // writtenIn reports whether the file may have been written in [from, to).
-func (f *file) writtenIn(from, to int64) bool { return f.Modified >= from && created(f.Path) < to }
+func (f *file) writtenIn(from, to int64) bool { return f.Modified >= from && f.created < to }
 
 // mayStartIn reports whether a Profile of the file may start in [from, to), in nanoseconds since the epoch.
 func (f *file) mayStartIn(from, to int64) bool {
 	if f.read && f.count > 0 && int64(f.start) < to && int64(f.end) >= from {
 		return true
 	}
-	return (!f.read || f.grown) && f.Modified >= from && created(f.Path)-lateness < to
+	return (!f.read || f.grown) && f.Modified >= from && f.created-lateness < to
 }
