@@ -41,7 +41,7 @@ type Config struct {
 	Rotation RotationConfig `mapstructure:"rotation"`
 	// Retention says which closed files are removed.
 	Retention RetentionConfig `mapstructure:"retention"`
-	// GroupBy lists keys of resource attributes. Each value of the first key gets a directory, and
+	// GroupBy lists keys of resource attributes, or profile.type. Each value of the first key gets a directory, and
 	// in it each value of the second key gets one.
 	GroupBy []string `mapstructure:"group_by"`
 	// MaxGroups is how many groups may have a directory. Records of further groups go to the directory _other.
@@ -211,7 +211,7 @@ func (c *Config) checkGroups(checks *strictconfig.Checks) {
 	checks.That(len(c.GroupBy) <= maxGroupKeys, "group_by", c.GroupBy, "at most %d keys", maxGroupKeys)
 	for i, key := range c.GroupBy {
 		at := fmt.Sprintf("group_by[%d]", i)
-		checks.That(key != "", at, key, "the key of a resource attribute, such as service.name")
+		checks.That(key != "", at, key, "profile.type or the key of a resource attribute, such as service.name")
 		checks.That(key == "" || !slices.Contains(c.GroupBy[:i], key), at, key, "different from the keys before it")
 	}
 	checks.That(c.MaxGroups >= 1, "max_groups", c.MaxGroups, "1 or more")

@@ -144,7 +144,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, retention: {max_total_size: 1MiB}}":                                  "retention::max_total_size is 1MiB: must be rotation::max_size, which is 64MiB, or more",
 		"{directory: d, retention: {max_total_size: -1}}":                                    "is \"-1\": must be",
 		"{directory: d, retention: {max_size: 1}}":                                           "max_size",
-		"{directory: d, group_by: ['']}":                                                     "group_by[0] is \"\": must be the key of a resource attribute",
+		"{directory: d, group_by: ['']}":                                                     "group_by[0] is \"\": must be profile.type or the key of a resource attribute",
 		"{directory: d, group_by: [a, a]}":                                                   "group_by[1] is \"a\": must be different",
 		"{directory: d, group_by: [a, b, c, d, e, f, g, h, i]}":                              "must be at most 8 keys",
 		"{directory: d, group_by: {a: b}}":                                                   "group_by",

@@ -5,6 +5,7 @@ package profilesfileexporter
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -12,26 +13,27 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // group is what goes into files of one directory.
 type group struct {
-	names     []string // of directories, one inside the other: one for each key
-	profiles  pprofile.Profiles
-	resources []int // where in the payload its resources are; nil means that they are all of it
+	names    []string // of directories, one inside the other: one for each key
+	profiles pprofile.Profiles
+	parts    []dictionary.Part // of the payload, for each resource of profiles; nil means that they are all of it
 }
 
-// resource returns where in the payload the group's resource i is.
-func (g group) resource(i int) int {
-	if g.resources == nil {
-		return i
+// part returns where in the payload the group's resource i is.
+func (g group) part(i int) dictionary.Part {
+	if g.parts == nil {
+		return dictionary.Part{Resource: i}
 	}
-	return g.resources[i]
+	return g.parts[i]
 }
 
-// groupsOf takes pd apart by the values of the resource attributes keys, in order of
-// their first appearance. Of several groups each has a copy of what it refers to,
+// groupsOf takes pd apart by the values of keys, which are those of resource attributes or
+// profile.type, in order of their first appearance. Of several groups each has a copy of what it refers to,
 // with a dictionary of its own; a single one is pd itself. pd is only read. An error
 // says what in pd refers to nothing.
 func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
@@ -47,23 +49,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 	if err != nil {
 		return err
 	}
-	type members struct {
-		names     []string
-		resources []int
-	}
-	var all []*members
-	byNames := map[string]*members{}
-	for i, rp := range resolved.ResourceProfiles().All() {
-		names := groupNames(rp.Resource().Attributes(), keys)
-		key := strings.Join(names, "/")
-		m := byNames[key]
-		if m == nil {
-			m = &members{names: names}
-			byNames[key] = m
-			all = append(all, m)
-		}
-		m.resources = append(m.resources, i)
-	}
+	all := membersOf(resolved, keys)
 	switch len(all) {
 	case 0:
 		yield(group{names: groupNames(pcommon.NewMap(), keys), profiles: pd})
@@ -74,18 +60,74 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 	}
 	s := dictionary.NewSplitter(resolved)
 	for _, m := range all {
-		yield(group{names: m.names, profiles: s.Take(m.resources), resources: m.resources})
+		yield(group{names: m.names, profiles: s.TakeParts(m.parts), parts: m.parts})
 	}
 	return nil
 }
 
+// members are the parts of a payload that are in one group.
+type members struct {
+	names []string
+	parts []dictionary.Part
+}
+
+// membersOf returns the groups of pd, which has no string references.
+func membersOf(pd pprofile.Profiles, keys []string) (all []*members) {
+	byNames := map[string]*members{}
+	of := func(names []string) *members {
+		key := strings.Join(names, "/")
+		m := byNames[key]
+		if m == nil {
+			m = &members{names: names}
+			byNames[key] = m
+			all = append(all, m)
+		}
+		return m
+	}
+	byType := slices.Index(keys, sampletypes.ProfileTypeAttribute)
+	for i, rp := range pd.ResourceProfiles().All() {
+		names := groupNames(rp.Resource().Attributes(), keys)
+		if byType < 0 || rp.ScopeProfiles().Len() == 0 {
+			m := of(names)
+			m.parts = append(m.parts, dictionary.Part{Resource: i})
+			continue
+		}
+		for j, sp := range rp.ScopeProfiles().All() {
+			names = slices.Clone(names)
+			names[byType] = typeGroupName(pd, sp)
+			m := of(names)
+			if n := len(m.parts); n == 0 || m.parts[n-1].Resource != i {
+				m.parts = append(m.parts, dictionary.Part{Resource: i})
+			}
+			last := &m.parts[len(m.parts)-1]
+			last.Scopes = append(last.Scopes, j)
+		}
+	}
+	return all
+}
+
+// typeGroupName returns the name of the group for the profile type of a scope.
+func typeGroupName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
+	if value, found := sp.Scope().Attributes().Get(sampletypes.ProfileTypeAttribute); found {
+		return groupNameOf(value)
+	}
+	text := func(i int32) string { return dictionary.Text(pd.Dictionary().StringTable(), i) }
+	if derived := sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, text)); derived != "" {
+		return segment.GroupName(derived)
+	}
+	return segment.Unset
+}
+
+// groupNames returns the names for the attributes of a resource. That for profile.type, which a scope has, is Unset.
 func groupNames(attributes pcommon.Map, keys []string) []string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
+		names[i] = segment.Unset
+		if key == sampletypes.ProfileTypeAttribute {
+			continue
+		}
 		if value, found := attributes.Get(key); found {
 			names[i] = groupNameOf(value)
-		} else {
-			names[i] = segment.Unset
 		}
 	}
 	return names

@@ -93,18 +93,37 @@ type position struct{ scope, profile int }
 
 // add adds the Profiles of a record.
 func (u unwritten) add(g group, r record) {
-	if r.converted == nil {
-		for i := range g.profiles.ResourceProfiles().Len() {
-			u[g.resource(i)] = nil
-		}
+	if r.converted != nil {
+		part := g.part(r.converted.Resource)
+		u.addProfiles(part, r.converted.Scope, r.converted.Profiles)
 		return
 	}
-	resource := g.resource(r.converted.Resource)
-	if u[resource] == nil {
-		u[resource] = map[position]bool{}
+	for i, rp := range g.profiles.ResourceProfiles().All() {
+		part := g.part(i)
+		if part.Scopes == nil {
+			u[part.Resource] = nil
+			continue
+		}
+		for j, sp := range rp.ScopeProfiles().All() {
+			all := make([]int, sp.Profiles().Len())
+			for k := range all {
+				all[k] = k
+			}
+			u.addProfiles(part, j, all)
+		}
 	}
-	for _, profile := range r.converted.Profiles {
-		u[resource][position{r.converted.Scope, profile}] = true
+}
+
+// addProfiles adds Profiles of a scope of part.
+func (u unwritten) addProfiles(part dictionary.Part, scope int, profiles []int) {
+	if part.Scopes != nil {
+		scope = part.Scopes[scope]
+	}
+	if u[part.Resource] == nil {
+		u[part.Resource] = map[position]bool{}
+	}
+	for _, profile := range profiles {
+		u[part.Resource][position{scope, profile}] = true
 	}
 }
 

@@ -24,16 +24,31 @@ func NewSplitter(pd pprofile.Profiles) *Splitter {
 	return s
 }
 
-// Take returns a copy of the resources with the given indices. The time it takes
-// depends on what they refer to, not on the size of the payload.
+// Part is a resource of a payload with some of its scopes, by their indices; nil stands for all.
+type Part struct {
+	Resource int
+	Scopes   []int
+}
+
+// Take returns a copy of the resources with the given indices, as TakeParts does.
 func (s *Splitter) Take(resources []int) pprofile.Profiles {
+	parts := make([]Part, len(resources))
+	for i, resource := range resources {
+		parts[i].Resource = resource
+	}
+	return s.TakeParts(parts)
+}
+
+// TakeParts returns a copy of parts of the payload. The time it takes depends on what they refer to, not
+// on the size of the payload.
+func (s *Splitter) TakeParts(parts []Part) pprofile.Profiles {
 	taken := pprofile.NewProfiles()
 	s.tables.WriteTo(taken.Dictionary())
 	s.remap.Reset(s.from.Dictionary(), s.tables)
-	taken.ResourceProfiles().EnsureCapacity(len(resources))
-	for _, i := range resources {
+	taken.ResourceProfiles().EnsureCapacity(len(parts))
+	for _, part := range parts {
 		rp := taken.ResourceProfiles().AppendEmpty()
-		s.from.ResourceProfiles().At(i).CopyTo(rp)
+		part.copyTo(rp, s.from.ResourceProfiles().At(part.Resource))
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
 				s.remap.profile(p)
@@ -43,6 +58,18 @@ func (s *Splitter) Take(resources []int) pprofile.Profiles {
 	s.tables.WriteStrings()
 	s.tables.Release()
 	return taken
+}
+
+func (p *Part) copyTo(to, from pprofile.ResourceProfiles) {
+	if p.Scopes == nil {
+		from.CopyTo(to)
+		return
+	}
+	from.Resource().CopyTo(to.Resource())
+	to.SetSchemaUrl(from.SchemaUrl())
+	for _, i := range p.Scopes {
+		from.ScopeProfiles().At(i).CopyTo(to.ScopeProfiles().AppendEmpty())
+	}
 }
 
 // profile replaces the indices in p.

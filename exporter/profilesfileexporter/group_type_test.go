@@ -1,0 +1,193 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilesfileexporter
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// ofType returns the scopes of pd with a profile type.
+func ofType(pd pprofile.Profiles, typ string) pprofile.Profiles {
+	only := pprofile.NewProfiles()
+	pd.CopyTo(only)
+	only.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
+		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
+			v, _ := sp.Scope().Attributes().Get("profile.type")
+			return v.Str() != typ
+		})
+		return rp.ScopeProfiles().Len() == 0
+	})
+	return only
+}
+
+// What goes into groups of a profile type comes out of them, each Profile once.
+func TestGroupedByProfileType_E8(t *testing.T) {
+	seed := profiletest.Seed(t)
+	forEachWay(t, func(t *testing.T, cfg *Config) {
+		t.Parallel()
+		cfg.GroupBy, cfg.Sync = []string{"profile.type"}, syncNone
+		e, _ := startExporter(t, cfg)
+		want := map[string][][]profiletest.Expanded{}
+		for i := range profiletest.Rounds(t, 3, 300) {
+			random := profiletest.NewRand(seed + uint64(i))
+			pd := generateGroups(t, seed+uint64(i))
+			types := []string{"cpu", "heap", "../up"}
+			for _, rp := range pd.ResourceProfiles().All() {
+				for _, sp := range rp.ScopeProfiles().All() {
+					sp.Scope().Attributes().PutStr("profile.type", types[random.IntN(len(types))])
+				}
+			}
+			for _, typ := range types {
+				if only := ofType(pd, typ); only.ResourceProfiles().Len() > 0 {
+					expanded, err := profiletest.Expand(only)
+					require.NoError(t, err)
+					want[typ] = append(want[typ], expanded)
+				}
+			}
+			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+		}
+		require.NoError(t, e.Shutdown(t.Context()))
+		require.Len(t, list(t, cfg.Directory), len(want))
+		for typ, payloads := range want {
+			of := *cfg
+			of.Directory = filepath.Join(cfg.Directory, map[string]string{"../up": "%2E.%2Fup"}[typ])
+			if typ != "../up" {
+				of.Directory = filepath.Join(cfg.Directory, typ)
+			}
+			records := plainRecords(t, &of)
+			require.Len(t, records, len(payloads), typ)
+			for i, record := range records {
+				require.Empty(t, profiletest.Diff(payloads[i], expandRecord(t, cfg, record)), "%s, record %d", typ, i)
+			}
+		}
+	})
+}
+
+// typed returns a payload of services with a Profile of each profile type, whose value is its number.
+func typed(services []string, types ...string) pprofile.Profiles {
+	pd := pprofile.NewProfiles()
+	for s, service := range services {
+		for i, typ := range types {
+			addScope(pd, service, int64(10*s+i+1))
+			last := pd.ResourceProfiles().At(pd.ResourceProfiles().Len() - 1)
+			scope := last.ScopeProfiles().At(0)
+			scope.Scope().Attributes().PutStr("profile.type", typ)
+			if i > 0 { // of the same resource
+				scope.MoveTo(pd.ResourceProfiles().At(s).ScopeProfiles().AppendEmpty())
+				n := 0
+				pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { n++; return n == s+2 })
+			}
+		}
+	}
+	return pd
+}
+
+// valuesOf returns the values of all samples in OTLP files or pprofs of a directory.
+func valuesOf(t *testing.T, cfg *Config, dir string) (values []int64) {
+	t.Helper()
+	dir = filepath.Join(cfg.Directory, dir)
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		return nil
+	}
+	if cfg.Format == formatPprof {
+		for _, name := range list(t, dir) {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			p, err := profile.ParseData(data)
+			require.NoError(t, err)
+			for _, s := range p.Sample {
+				values = append(values, s.Value[0])
+			}
+		}
+		return values
+	}
+	of := *cfg
+	of.Directory = dir
+	for _, record := range plainRecords(t, &of) {
+		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record)
+		require.NoError(t, err)
+		values = append(values, valuesIn(pd)...)
+	}
+	return values
+}
+
+func valuesIn(pd pprofile.Profiles) (values []int64) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				for _, s := range p.Samples().All() {
+					values = append(values, s.Values().AsRaw()...)
+				}
+			}
+		}
+	}
+	return values
+}
+
+// A retry has the profile types whose directory took nothing, and no other.
+func TestErrorCarriesUnwrittenProfileTypes(t *testing.T) {
+	for _, cfg := range []*Config{pprofConfig(t), func() *Config {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Directory = t.TempDir()
+		return cfg
+	}()} {
+		t.Run(cfg.Format, func(t *testing.T) {
+			cfg.GroupBy, cfg.Sync = []string{"profile.type"}, syncNone
+			e, _, _ := telling(t, cfg)
+			e.options.OpenDir = openUnblocked
+			require.NoError(t, e.start(t.Context(), nil))
+			unblock := block(t, cfg, "heap")
+			pd := typed([]string{"a", "b"}, "cpu", "heap", "mutex")
+			for range 2 {
+				var err error
+				pd, err = consume(t.Context(), e, pd)
+				require.Error(t, err)
+				require.False(t, consumererror.IsPermanent(err))
+				require.Equal(t, []int64{2, 12}, valuesIn(pd))
+				require.Equal(t, []string{"a", "b"}, servicesOf(t, pd))
+			}
+			unblock()
+			_, err := consume(t.Context(), e, pd)
+			require.NoError(t, err)
+			require.NoError(t, e.shutdown(t.Context()))
+			for typ, want := range map[string][]int64{"cpu": {1, 11}, "heap": {2, 12}, "mutex": {3, 13}} {
+				assert.Equal(t, want, valuesOf(t, cfg, typ), typ)
+			}
+		})
+	}
+}
+
+// Without the attribute, sample types tell the profile type, or nothing does.
+func TestGroupsByProfileTypeAndResource(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.MaxGroups, cfg.Sync = t.TempDir(), 3, syncNone
+	cfg.GroupBy = []string{"service.name", "profile.type"}
+	e, _ := startExporter(t, cfg)
+	pd := typed([]string{"a", "b"}, "heap", "cpu")
+	scopes := pd.ResourceProfiles().At(1).ScopeProfiles()
+	scopes.At(1).Scope().Attributes().Remove("profile.type") // its sample type is cpu
+	scopes.At(0).Scope().Attributes().Remove("profile.type")
+	scopes.At(0).Profiles().At(0).SampleType().SetTypeStrindex(0)
+	pd.ResourceProfiles().At(0).CopyTo(pd.ResourceProfiles().AppendEmpty())
+	last := pd.ResourceProfiles().At(2)
+	last.Resource().Attributes().PutStr("service.name", "c")
+	last.ScopeProfiles().RemoveIf(func(pprofile.ScopeProfiles) bool { return true })
+	require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+	require.NoError(t, e.Shutdown(t.Context()))
+	for dir, want := range map[string][]int64{"a/heap": {1}, "a/cpu": {2}, "b/_unset": {11}, "_other": {12}} {
+		assert.Equal(t, want, valuesOf(t, cfg, dir), dir)
+	}
+	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory), fmt.Sprint("c has no scope, and is beyond max_groups"))
+}
