@@ -225,9 +225,10 @@ check-workflows: bin/actionlint ## Run actionlint on the workflows
 	bin/actionlint -shellcheck= -pyflakes=
 
 .PHONY: govulncheck
-govulncheck: bin/govulncheck ## Look for known vulnerabilities in the code that the programs reach (VULNDB=... for another database than vuln.go.dev)
+govulncheck: bin/govulncheck build-node ## Look for known vulnerabilities in the code that the programs reach (VULNDB=... for another database than vuln.go.dev)
 	bin/govulncheck -db=$(VULNDB) ./...
 	cd cmd/otelcol-profiles && $(ROOT)/bin/govulncheck -db=$(VULNDB) ./...
+	bin/govulncheck -db=$(VULNDB) -mode=binary $(NODE)
 
 ##@ Releasing
 
@@ -244,7 +245,7 @@ version: ## Print the version of the next release, from builder-config.yaml
 snapshot: $(RELEASE) ## Build archives, packages, checksums and SBOMs in bin/dist without publishing, and check them (as root: install the deb)
 	sed 's/goos: &goos .*/goos: \&goos [$(SYSTEMS)]/' .goreleaser.yaml >bin/release/goreleaser.yaml
 	$(GORELEASER) check .goreleaser.yaml bin/release/goreleaser.yaml
-	$(GORELEASER) release --config=bin/release/goreleaser.yaml --snapshot --clean --parallelism=1
+	$(GORELEASER) release --config=bin/release/goreleaser.yaml --snapshot --clean --parallelism=1 --timeout=3h
 	cd packaging && SNAPSHOT=$(ROOT)/bin/dist go test -count=1 -v $(TESTFLAGS) .
 
 .PHONY: tags
@@ -261,7 +262,7 @@ tags: ## Tag HEAD as the next release, and cmd/otelcol-profiles on a commit that
 release: $(RELEASE) ## Publish a release of the tag of the commit (run by .github/workflows/release.yaml)
 	awk '/^## / {on = index($$0, "## [$(RELEASED)]") == 1; next} on' CHANGELOG.md >bin/release/notes.md
 	test -s bin/release/notes.md
-	$(GORELEASER) release --clean --parallelism=1 --release-notes=bin/release/notes.md
+	$(GORELEASER) release --clean --parallelism=1 --timeout=3h --release-notes=bin/release/notes.md
 
 .PHONY: bin/release/THIRD_PARTY_LICENSES.txt
 bin/release/THIRD_PARTY_LICENSES.txt:

@@ -40,8 +40,8 @@ func TestDistributionIsSmall(t *testing.T) {
 		})
 		return written > 0
 	})
-	// RSS also has the pages of the program's file that it has touched, and their neighbours: how many
-	// these are depends on the system, but they cannot be more than the file.
+	// RSS also has the pages of the program's file that it has touched, and their neighbours. How many
+	// depends on the system, but they are not more than the file, so that the bound is stable.
 	resident, own := memory(t, c.command.Process.Pid, "VmRSS:"), memory(t, c.command.Process.Pid, "RssAnon:")
 	t.Logf("program: %.1f MB, RSS: %.1f MiB, of it its own: %.1f MiB", float64(info.Size())/1e6, float64(resident)/(1<<20), float64(own)/(1<<20))
 	if info.Size() > maxProgram {

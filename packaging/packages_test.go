@@ -151,7 +151,7 @@ func TestRPMContents(t *testing.T) {
 	}
 }
 
-// serve starts the command of the unit as its user, in a network of its own, with the default
+// serve starts the command $1 of the unit as its user, in a network of its own, with the default
 // ports. It pushes the profile $2 and stops the program.
 const serve = `
 set -eu
@@ -207,13 +207,7 @@ func TestDebInstalls(t *testing.T) {
 	}
 	command(t, "install", "--directory", "--owner=otelcol-profiles", "--group=otelcol-profiles", "--mode=0700", state) // as systemd does
 	profile := filepath.Join(t.TempDir(), "heap.pb.gz")
-	heap, err := os.Create(profile)
-	if err == nil {
-		err = errors.Join(pprof.WriteHeapProfile(heap), heap.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeHeapProfile(t, profile)
 	command(t, "unshare", "--net", "bash", "-c", serve, "bash", string(start[1]), profile)
 	if services := command(t, "otelprof", "ls", filepath.Join(state, "profiles")); !strings.Contains(services, "checkout") {
 		t.Errorf("the files have no service checkout:\n%s", services)
@@ -251,4 +245,82 @@ func TestDebInstalls(t *testing.T) {
 			t.Errorf("after a purge there is %s", out)
 		}
 	}
+}
+
+func writeHeapProfile(t *testing.T, name string) {
+	t.Helper()
+	heap, err := os.Create(name)
+	if err == nil {
+		err = errors.Join(pprof.WriteHeapProfile(heap), heap.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overlay runs the script $2 in a root directory that has the files of this machine, and keeps all
+// changes below $1. The directory $1/root/input is a copy of $1/input.
+const overlay = `
+set -eu
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t proc proc "$1/root/proc"
+mount --rbind /dev "$1/root/dev"
+cp -r "$1/input" "$1/root/input"
+exec chroot "$1/root" bash -euxo pipefail -c "$2" bash "$3"
+`
+
+// installRPM is the script for the rpm. The script $1 serves.
+const installRPM = `
+debian=$(test ! -e /etc/debian_version || echo --force-debian) # where rpm refuses otherwise
+rpm() { command rpm --dbpath=/input/rpmdb $debian "$@" 2>&1; }
+rpm --install --nodeps /input/package.rpm
+test -z "$(rpm --verify --nodeps otelcol-profiles)" # sizes, modes, owners, contents
+getent passwd otelcol-profiles
+state=/var/lib/otelcol-profiles config=/etc/otelcol-profiles/config.yaml
+unit=/usr/lib/systemd/system/otelcol-profiles.service
+install --directory --owner=otelcol-profiles --group=otelcol-profiles --mode=0700 $state # as systemd does
+bash -c "$1" bash "$(sed -n s/^ExecStart=//p $unit)" /input/heap.pb.gz
+otelprof ls $state/profiles | grep checkout
+
+# A changed configuration survives a reinstallation, and under another name a removal.
+echo '# changed' >>$config
+rpm --upgrade --nodeps --replacepkgs /input/package.rpm
+tail -1 $config | grep '^# changed'
+getent passwd otelcol-profiles
+rpm --erase otelcol-profiles
+tail -1 $config.rpmsave | grep '^# changed'
+for removed in /usr/bin/otelcol-profiles /usr/bin/otelprof $unit $config /usr/lib/sysusers.d/otelcol-profiles.conf; do
+	test ! -e $removed
+done
+ls $state/profiles/*
+getent passwd otelcol-profiles # owns the profiles
+`
+
+// TestRPMInstalls installs the package in a root directory of its own, verifies its files, runs the
+// command of its unit, pushes a profile, reinstalls and erases the package.
+func TestRPMInstalls(t *testing.T) {
+	dist(t)
+	if os.Getuid() != 0 || runtime.GOOS != "linux" {
+		t.Skip("rpm needs root")
+	}
+	tool(t, "rpm", "unshare", "chroot", "setpriv", "ip", "curl")
+	directory := t.TempDir()
+	for _, name := range []string{"upper", "work", "root", "input"} {
+		if err := os.Mkdir(filepath.Join(directory, name), 0o755); err != nil { //nolint:gosec // the root of the program's user
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(packageFile(t, "rpm", runtime.GOARCH))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(directory, "input", "package.rpm"), content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeHeapProfile(t, filepath.Join(directory, "input", "heap.pb.gz"))
+	mount := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", `mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"`, "sh", directory)
+	if out, err := mount.CombinedOutput(); err != nil {
+		t.Skipf("no overlay: %s", out)
+	}
+	command(t, "unshare", "--mount", "--net", "bash", "-c", overlay, "bash", directory, installRPM, serve)
 }

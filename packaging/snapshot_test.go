@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,7 +140,8 @@ func archiveName(program, version, system string) string {
 	return fmt.Sprintf("%s_%s_%s.%s", program, version, system, extension)
 }
 
-// TestArchivesHaveProgramsAndLicences also runs the programs that this machine can run.
+// TestArchivesHaveProgramsAndLicences also runs the programs that this machine can run, those for
+// arm64 with QEMU if it is there.
 func TestArchivesHaveProgramsAndLicences(t *testing.T) {
 	directory, version := dist(t)
 	for _, system := range systems(t) {
@@ -166,8 +168,13 @@ func TestArchivesHaveProgramsAndLicences(t *testing.T) {
 					t.Errorf("%s of %s: the mode of %s is %v", archive, system, name, file.mode)
 				}
 			}
+			emulator := []string{}
 			if system != runtime.GOOS+"_"+runtime.GOARCH {
-				continue
+				qemu, err := exec.LookPath("qemu-aarch64-static")
+				if err != nil || system != "linux_arm64" || runtime.GOOS != "linux" {
+					continue
+				}
+				emulator = []string{qemu}
 			}
 			for name, argumentLists := range map[string][][]string{
 				"otelcol-profiles" + suffix: {{"--version"}, {"components"}, {"validate"}},
@@ -181,9 +188,10 @@ func TestArchivesHaveProgramsAndLicences(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, arguments := range argumentLists {
-					out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput()
+					line := slices.Concat(emulator, []string{program}, arguments)
+					out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput() //nolint:gosec // of the archive
 					if err != nil {
-						t.Errorf("%s %q: %v\n%s", name, arguments, err, out)
+						t.Errorf("%q: %v\n%s", line, err, out)
 					}
 					if arguments[0] == "--version" && !strings.Contains(string(out), version) {
 						t.Errorf("%s --version of %s prints %s", name, version, out)
@@ -230,15 +238,7 @@ func checkProgram(t *testing.T, system string, content []byte) {
 
 func TestChecksumsNameEveryFile(t *testing.T) {
 	directory, version := dist(t)
-	text, err := os.ReadFile(filepath.Join(directory, "checksums.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		sums[name] = sum
-	}
+	sums := checksums(t, directory)
 	var want []string
 	for _, system := range systems(t) {
 		for _, program := range []string{"otelcol-profiles", "otelprof"} {
@@ -309,8 +309,9 @@ func TestSBOMsListModulesWithLicences(t *testing.T) {
 	}
 }
 
-// TestProgramsAreReproducible builds a program in another directory, and compares the bytes.
-func TestProgramsAreReproducible(t *testing.T) {
+// TestReleaseIsReproducible makes the release for one system again, in another directory and with
+// other modes of files, and compares the bytes of archives, packages and SBOMs.
+func TestReleaseIsReproducible(t *testing.T) {
 	directory, version := dist(t)
 	root := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.Mkdir(root, 0o700); err != nil {
@@ -321,39 +322,81 @@ func TestProgramsAreReproducible(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (name == ".git" || name == "bin" || name == "profiles" || name == "e2e" || name == "deploy"):
+		case entry.IsDir() && (name == "bin" || name == "profiles" || name == "e2e" || name == "deploy/kubernetes"):
 			return fs.SkipDir
 		case entry.IsDir():
 			return os.MkdirAll(filepath.Join(root, name), 0o700)
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		content, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(root, name), content, 0o600)
+		return copyFile(filepath.Join("..", name), filepath.Join(root, name))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive := readArchive(t, filepath.Join(directory, archiveName("otelcol-profiles", version, "linux_amd64")))
-	for _, name := range []string{"otelcol-profiles", "otelprof"} {
-		built := filepath.Join(t.TempDir(), name)
-		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+version, "-o", built, ".")
-		build.Dir = filepath.Join(root, "cmd", name)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", build, err, out)
-		}
-		content, err := os.ReadFile(built)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(content, archive[name].content) {
-			t.Errorf("%s differs when it is built in another directory", name)
+	config, err := os.ReadFile(filepath.Join("..", ".goreleaser.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = regexp.MustCompile(`goos: &goos .*`).ReplaceAll(config, []byte("goos: &goos [linux]"))
+	config = regexp.MustCompile(`goarch: &goarch .*`).ReplaceAll(config, []byte("goarch: &goarch [amd64]"))
+	const licences = "bin/release/THIRD_PARTY_LICENSES.txt"
+	err = errors.Join(
+		os.MkdirAll(filepath.Join(root, "bin", "release"), 0o700),
+		os.WriteFile(filepath.Join(root, "bin", "release", "goreleaser.yaml"), config, 0o600),
+		copyFile(filepath.Join("..", licences), filepath.Join(root, licences)),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := filepath.Abs(filepath.Join("..", "bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := exec.CommandContext(t.Context(), filepath.Join(tools, "goreleaser"), "release", "--config=bin/release/goreleaser.yaml", "--snapshot", "--parallelism=1")
+	again.Dir = root
+	again.Env = append(os.Environ(), "PATH="+tools+":"+filepath.Join(root, "packaging")+":"+os.Getenv("PATH"), "VERSION="+strings.TrimSuffix(version, "-snapshot"))
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	compared := 0
+	for name, sum := range checksums(t, filepath.Join(root, "bin", "dist")) {
+		compared++
+		if want := checksums(t, directory)[name]; sum != want {
+			t.Errorf("%s has the checksum %s in another directory, not %s", name, sum, want)
 		}
 	}
+	if compared != 6 { // archives and SBOMs of two programs, deb and rpm
+		t.Errorf("%d files were compared", compared)
+	}
+}
+
+// copyFile keeps whether a file is executable, and no other part of its mode.
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o600|info.Mode().Perm()&0o100)
+}
+
+// checksums reads checksums.txt, by the names of files.
+func checksums(t *testing.T, directory string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(directory, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		sums[name] = sum
+	}
+	return sums
 }
 
 var packageName = regexp.MustCompile(`^otelcol-profiles[-_].*[-_.](amd64|x86_64|arm64|aarch64)\.(deb|rpm)$`)
