@@ -61,7 +61,7 @@ func (v *viewed[E]) find(entry []E, next int32) int32 {
 // false if Check rejects it.
 func (r *Remap) Find(from pprofile.ProfilesDictionary, in *View) bool {
 	r.Reset(from, nil)
-	r.view = in
+	r.view, r.nextSet = in, 0
 	r.strings.findAll()
 	r.attributes.findAll()
 	r.singles.findAll()
@@ -139,7 +139,12 @@ func (r *Remap) findAttributes(table pprofile.KeyValueAndUnitSlice) bool {
 		if key == 0 || unit == 0 {
 			continue
 		}
-		r.key = AppendPdata(appendIndex(appendIndex(r.key[:0], key-1), unit-1), a.Value())
+		r.key = appendIndex(appendIndex(r.key[:0], key-1), unit-1)
+		if v := a.Value(); v.Type() == pcommon.ValueTypeStr { // if it is found, it is valid
+			r.key = append(Value(r.key), tagString).AppendKey(v.Str())
+		} else {
+			r.key = AppendPdata(r.key, v)
+		}
 		if n := r.view.attributes.find(r.key, next); n > 0 {
 			to[i], next = n, n
 		}
@@ -257,6 +262,84 @@ func (r *Remap) findStacks(table pprofile.StackSlice) bool {
 	return true
 }
 
+// want returns whether i was not known and not wanted.
+func (m *memo) want(i int32) bool {
+	if m.to[i] != 0 {
+		return false
+	}
+	m.to[i] = wanted
+	m.wanted = append(m.wanted, i)
+	return true
+}
+
+// WantStack marks for InternWanted what Find has not found of a stack.
+func (r *Remap) WantStack(i int32) {
+	if !r.stacks.want(i) {
+		return
+	}
+	for _, i := range r.from.StackTable().At(int(i)).LocationIndices().All() {
+		if !r.locations.want(i) {
+			continue
+		}
+		l := r.from.LocationTable().At(int(i))
+		r.WantAttributes(l.AttributeIndices())
+		if i := l.MappingIndex(); !r.Coarsening.RebaseMappings && r.mappings.want(i) {
+			m := r.from.MappingTable().At(int(i))
+			r.strings.want(m.FilenameStrindex())
+			r.WantAttributes(m.AttributeIndices())
+		}
+		for _, line := range l.Lines().All() {
+			if i := line.FunctionIndex(); r.functions.want(i) {
+				f := r.from.FunctionTable().At(int(i))
+				r.strings.want(f.NameStrindex())
+				r.strings.want(f.SystemNameStrindex())
+				r.strings.want(f.FilenameStrindex())
+			}
+		}
+	}
+}
+
+// WantAttributes is WantStack for the attributes with these indices.
+func (r *Remap) WantAttributes(indices pcommon.Int32Slice) {
+	for i := range indices.Len() {
+		if a := indices.At(i); r.attributes.want(a) {
+			attribute := r.from.AttributeTable().At(int(a))
+			r.strings.want(attribute.KeyStrindex())
+			r.strings.want(attribute.UnitStrindex())
+		}
+	}
+}
+
+// SortWanted prepares InternWanted.
+func (r *Remap) SortWanted() {
+	for _, m := range []*memo{&r.strings, &r.attributes, &r.mappings, &r.functions, &r.locations, &r.stacks} {
+		slices.Sort(m.wanted)
+	}
+}
+
+// InternWanted interns what is wanted in the order in which the source has it. Find is quick for
+// payloads that have it in the same order.
+func (r *Remap) InternWanted() {
+	for _, i := range r.strings.wanted {
+		r.String(i)
+	}
+	for _, i := range r.attributes.wanted {
+		r.Attribute(i)
+	}
+	for _, i := range r.mappings.wanted {
+		r.Mapping(i)
+	}
+	for _, i := range r.functions.wanted {
+		r.Function(i)
+	}
+	for _, i := range r.locations.wanted {
+		r.Location(i)
+	}
+	for _, i := range r.stacks.wanted {
+		r.Stack(i)
+	}
+}
+
 // findSet returns the attributes with these indices as a sorted set, in memory that the next
 // call overwrites. known is false if an attribute is not found, inside if an index is outside
 // the table.
@@ -316,10 +399,12 @@ func (r *Remap) FindSet(indices pcommon.Int32Slice) (to int32, ok bool) {
 	if !known || !ok {
 		return -1, ok
 	}
+	to = 0
 	if len(attributes) > 0 {
-		if to = r.view.sets.find(attributes, 0) - 1; to < 0 {
+		if to = r.view.sets.find(attributes, r.nextSet) - 1; to < 0 {
 			return -1, true
 		}
+		r.nextSet = to + 1
 	}
 	if single {
 		r.singles.set(indices.At(0), to)

@@ -20,9 +20,10 @@ type Remap struct {
 	// keepPartialLinks keeps links that have only one of the two ids.
 	keepPartialLinks bool
 
-	to   *Tables
-	from pprofile.ProfilesDictionary
-	view *View // of Find
+	to      *Tables
+	from    pprofile.ProfilesDictionary
+	view    *View // of Find
+	nextSet int32 // that FindSet expects
 
 	strings, mappings, locations, functions, links, attributes, stacks memo
 	singles                                                            memo // by attribute: the set of it alone
@@ -41,10 +42,14 @@ type Remap struct {
 
 // memo holds what is known of the entries of one table.
 type memo struct {
-	to    []int32 // by source index: the index in the tables plus one, 0 if it is not known
-	used  []int32 // the source indices that are known, unless whole is set
-	whole bool    // any may be known
+	// By source index: the index in the tables plus one, 0 if it is not known, or wanted.
+	to     []int32
+	used   []int32 // the source indices that are known, unless whole is set
+	whole  bool    // any may be known
+	wanted []int32 // the source indices that are wanted: see Remap.WantStack
 }
+
+const wanted = -1
 
 // reset makes m one for a table of n entries. It takes time for the known entries only.
 func (m *memo) reset(n int) {
@@ -55,7 +60,7 @@ func (m *memo) reset(n int) {
 	for _, i := range m.used {
 		m.to[i] = 0
 	}
-	m.used = m.used[:0]
+	m.used, m.wanted = m.used[:0], m.wanted[:0]
 	if cap(m.to) < n {
 		m.to = make([]int32, n)
 	}
@@ -68,7 +73,7 @@ func (m *memo) get(i int32) (to int32, ok bool) {
 	if int(i) >= len(m.to) {
 		return 0, true
 	}
-	return m.to[i] - 1, m.to[i] != 0
+	return m.to[i] - 1, m.to[i] > 0
 }
 
 func (m *memo) set(i, to int32) {

@@ -216,6 +216,7 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 		return
 	}
 	w.size -= to.samples.Retained()
+	var plain *column // of samples with values alone
 	for i, n := range p.samples[from.first : from.first+samples.Len()] {
 		if n < 0 {
 			continue
@@ -232,7 +233,12 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 		case p.subtract:
 			target.of(shapeValues).subtractValues(at, values)
 		case times.Len() == 0 || w.options.DropTimestamps && values.Len() > 0:
-			target.of(shapeValues).addValues(at, values)
+			if plain == nil {
+				plain = &target.of(shapeValues).column
+			}
+			for i := range values.Len() {
+				plain.add(at, values.At(i))
+			}
 		case w.options.DropTimestamps:
 			target.of(shapeValues).column.add(at, int64(times.Len()))
 		case values.Len() == 0:

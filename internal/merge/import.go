@@ -37,9 +37,14 @@ func (w *Window) add(p *Payload, subtract bool) error {
 	w.emitter = nil
 	mark := w.tables.Mark()
 	p.into(w)
+	if p.remap.InternWanted(); w.tables.Err() != nil { // of which Profile?
+		w.tables.Rollback(mark)
+		p.forget()
+		p.into(w)
+	}
 	if err := p.intern(w); err != nil {
 		w.tables.Rollback(mark)
-		p.window = nil
+		p.forget()
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	w.counts.Payloads++
@@ -53,12 +58,17 @@ func (w *Window) add(p *Payload, subtract bool) error {
 
 // into makes p one for the tables of w. What Prepare has looked up there stays.
 func (p *Payload) into(w *Window) {
-	if p.window == w {
-		p.remap.SetTables(w.tables)
-		return
+	if p.window != nil && p.window != w {
+		p.forget()
 	}
 	p.window = w
-	p.remap.Reset(p.pd.Dictionary(), w.tables)
+	p.remap.SetTables(w.tables)
+}
+
+// forget removes what is known of p in the tables of a window.
+func (p *Payload) forget() {
+	p.window = nil
+	p.remap.Reset(p.pd.Dictionary(), nil)
 	for n := range p.identities {
 		p.identities[n] = identity{-1, -1, -1}
 	}

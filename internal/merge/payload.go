@@ -144,6 +144,16 @@ func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window
 		p.pd = resolved
 		p.read(options)
 	}
+	for n, identity := range p.identities {
+		if identity.isKnown() {
+			continue
+		}
+		p.remap.WantStack(p.sources[n].StackIndex())
+		if len(p.dropped) == 0 {
+			p.remap.WantAttributes(p.sources[n].AttributeIndices())
+		}
+	}
+	p.remap.SortWanted()
 	return p.describe(options)
 }
 

@@ -75,14 +75,7 @@ func (p *mergedProfile) timeRange() (start, duration uint64) {
 	return p.start, p.end - p.start
 }
 
-// addValues adds the sum of values.
-func (p *mergedProfile) addValues(row int32, values pcommon.Int64Slice) {
-	for i := range values.Len() {
-		p.column.add(row, values.At(i))
-	}
-}
-
-// subtractValues is addValues with the other sign.
+// subtractValues takes values off a sum.
 func (p *mergedProfile) subtractValues(row int32, values pcommon.Int64Slice) {
 	for i := range values.Len() {
 		p.column.add(row, ^values.At(i)) // -v = ^v + 1, where -v may overflow

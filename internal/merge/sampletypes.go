@@ -21,13 +21,31 @@ import (
 // sampleTypes returns the sample types of the pprof that the Profiles of sp are of, each
 // once, or nil if they are unknown.
 func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
+	if _, found := sp.Scope().Attributes().Get(sampletypes.OrderAttribute); !found {
+		return nil
+	}
 	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, p.text))
+	const few = 8
+	if len(all) <= few {
+		return distinct(all)
+	}
 	seen := make(map[sampletypes.Type]bool, len(all))
 	return slices.DeleteFunc(all, func(t sampletypes.Type) bool {
 		repeated := seen[t]
 		seen[t] = true
 		return repeated
 	})
+}
+
+// distinct removes repeated types in place, without the memory of a map.
+func distinct(all []sampletypes.Type) []sampletypes.Type {
+	kept := all[:0]
+	for _, t := range all {
+		if !slices.Contains(kept, t) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
 }
 
 // sampleTypeAttributes are the attributes of a scope that describe its sample types.

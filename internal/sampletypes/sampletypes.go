@@ -118,6 +118,7 @@ func readOrder(scope pcommon.Map) (order []int, ok bool) {
 	if !found || v.Type() != pcommon.ValueTypeSlice {
 		return nil, false
 	}
+	order = make([]int, 0, v.Slice().Len())
 	for _, e := range v.Slice().All() {
 		at := int(e.Int())
 		if e.Type() != pcommon.ValueTypeInt || at < 0 {
