@@ -312,6 +312,13 @@ func (r *Remap) WantAttributes(indices pcommon.Int32Slice) {
 
 // SortWanted prepares InternWanted.
 func (r *Remap) SortWanted() {
+	r.wantedBytes, r.wantedLocations = 0, 0
+	for _, i := range r.strings.wanted {
+		r.wantedBytes += len(r.from.StringTable().At(int(i)))
+	}
+	for _, i := range r.stacks.wanted {
+		r.wantedLocations += r.from.StackTable().At(int(i)).LocationIndices().Len()
+	}
 	for _, m := range []*memo{&r.strings, &r.attributes, &r.mappings, &r.functions, &r.locations, &r.stacks} {
 		slices.Sort(m.wanted)
 	}
@@ -320,6 +327,13 @@ func (r *Remap) SortWanted() {
 // InternWanted interns what is wanted in the order in which the source has it. Find is quick for
 // payloads that have it in the same order.
 func (r *Remap) InternWanted() {
+	t := r.to
+	t.strings.reserve(len(r.strings.wanted), r.wantedBytes)
+	t.attributes.reserve(len(r.attributes.wanted), 0)
+	t.mappings.reserve(len(r.mappings.wanted), 0)
+	t.functions.reserve(len(r.functions.wanted), 0)
+	t.locations.reserve(len(r.locations.wanted), 0)
+	t.stacks.reserve(len(r.stacks.wanted), r.wantedLocations)
 	for _, i := range r.strings.wanted {
 		r.String(i)
 	}

@@ -14,7 +14,7 @@ type index struct {
 	used  int
 }
 
-const minSlots = 16
+const minSlots = 4
 
 // find returns the number of the entry with this hash for which equals returns true, or
 // -1 and the slot where it belongs.

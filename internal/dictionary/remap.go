@@ -25,6 +25,8 @@ type Remap struct {
 	view    *View // of Find
 	nextSet int32 // that FindSet expects
 
+	wantedBytes, wantedLocations int // of the strings and the stacks that are wanted
+
 	strings, mappings, locations, functions, links, attributes, stacks memo
 	singles                                                            memo // by attribute: the set of it alone
 

@@ -83,6 +83,11 @@ func (s *Samples) Grow(n int) {
 	s.firsts = roomy(s.firsts, n)
 }
 
+// Reserve makes room for the first n identities.
+func (s *Samples) Reserve(n int) {
+	s.stacks, s.sets, s.links = make([]int32, 0, n), make([]int32, 0, n), make([]int32, 0, n)
+}
+
 // Reset removes all identities and keeps the memory.
 func (s *Samples) Reset() {
 	s.stacks, s.sets, s.links, s.firsts = s.stacks[:0], s.sets[:0], s.links[:0], s.firsts[:0]

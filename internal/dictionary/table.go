@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"unsafe"
 )
 
@@ -142,6 +143,13 @@ func (t *table[E]) reset() {
 // grow makes room for n more entries.
 func (t *table[E]) grow(n int) {
 	t.ends = roomy(t.ends, n)
+	t.index.grow(n, t.len())
+}
+
+// reserve makes room for n more entries with content of this length, and for more if t has many:
+// it may be called often.
+func (t *table[E]) reserve(n, content int) {
+	t.ends, t.content = slices.Grow(t.ends, n), slices.Grow(t.content, content)
 	t.index.grow(n, t.len())
 }
 

@@ -216,6 +216,9 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 		return
 	}
 	w.size -= to.samples.Retained()
+	if to.samples.Len() == 0 {
+		to.samples.Reserve(from.kept)
+	}
 	var plain *column // of samples with values alone
 	for i, n := range p.samples[from.first : from.first+samples.Len()] {
 		if n < 0 {
@@ -235,6 +238,9 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 		case times.Len() == 0 || w.options.DropTimestamps && values.Len() > 0:
 			if plain == nil {
 				plain = &target.of(shapeValues).column
+				if len(plain.rows) == 0 {
+					plain.reserve(from.kept)
+				}
 			}
 			for i := range values.Len() {
 				plain.add(at, values.At(i))

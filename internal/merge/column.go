@@ -16,6 +16,11 @@ type column struct {
 	sparse map[int32]int32
 }
 
+// reserve makes room for the first n sums.
+func (c *column) reserve(n int) {
+	c.rows, c.sums, c.dense = make([]int32, 0, n), make([]int64, 0, n), make([]int32, 0, n)
+}
+
 func (c *column) add(row int32, v int64) {
 	i := c.position(row)
 	old := c.sums[i]

@@ -89,6 +89,7 @@ type incoming struct {
 	from     pprofile.Profile
 	slot     slot
 	first    int // its first sample, in Payload.samples
+	kept     int // samples that are not dropped
 	verbatim bool
 	snapshot bool       // set by Add
 	key      profileKey // in the tables of the window, set by Add
@@ -213,6 +214,11 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 		}
 		if !p.readSamples(from.Samples(), sibling, options.DropZeroSamples) {
 			return false
+		}
+		for _, n := range p.samples[to.first:] {
+			if n >= 0 {
+				p.profiles[len(p.profiles)-1].kept++
+			}
 		}
 		sibling = len(p.profiles) - 1
 	}
