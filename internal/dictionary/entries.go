@@ -163,9 +163,7 @@ func (l *Location) write(dst pprofile.Location) {
 	dst.SetAddress(l.Address)
 	if len(l.Lines) > 0 {
 		lines := dst.Lines()
-		if len(l.Lines) > 1 {
-			lines.EnsureCapacity(len(l.Lines))
-		}
+		lines.EnsureCapacity(len(l.Lines)) // faster than growing, for one line too
 		for _, from := range l.Lines {
 			line := lines.AppendEmpty()
 			line.SetFunctionIndex(from.Function)

@@ -384,13 +384,27 @@ func (t *Tables) set(indices []int32) []int32 {
 		r := reader{t.attributes.at(i)}
 		t.keys = append(t.keys, r.index())
 	}
-	if !slices.IsSorted(t.keys) {
-		slices.Sort(t.keys)
-	}
-	for i, key := range t.keys[1:] {
-		if key == t.keys[i] && t.err == nil {
-			t.err = &DuplicateKeyError{Key: t.StringAt(key)}
-		}
+	if key, found := duplicate(t.keys); found && t.err == nil {
+		t.err = &DuplicateKeyError{Key: t.StringAt(key)}
 	}
 	return t.indices
+}
+
+// duplicate returns a key that is there twice. It may sort the keys.
+func duplicate(keys []int32) (key int32, found bool) {
+	if len(keys) <= 8 { // faster than sorting them
+		for i, key := range keys {
+			if slices.Contains(keys[:i], key) {
+				return key, true
+			}
+		}
+		return 0, false
+	}
+	slices.Sort(keys)
+	for i, key := range keys[1:] {
+		if key == keys[i] {
+			return key, true
+		}
+	}
+	return 0, false
 }

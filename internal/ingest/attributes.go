@@ -6,6 +6,7 @@ package ingest
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -45,10 +46,26 @@ func PutStrings(to pcommon.Map, from map[string]string) {
 
 // putAll is PutStrings for values of any type.
 func putAll(to, from pcommon.Map) {
-	values := maps.Collect(from.All())
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		values[key].CopyTo(to.PutEmpty(key))
+	for _, e := range sortedEntries(from) {
+		e.value.CopyTo(to.PutEmpty(e.key))
 	}
+}
+
+type entry struct {
+	key   string
+	value pcommon.Value
+}
+
+// sortedEntries returns the attributes of m in order of their keys. Of attributes with one
+// key the last counts.
+func sortedEntries(m pcommon.Map) []entry {
+	entries := make([]entry, 0, m.Len())
+	for key, value := range m.All() {
+		entries = append(entries, entry{key, value})
+	}
+	slices.Reverse(entries)
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	return slices.CompactFunc(entries, func(a, b entry) bool { return a.key == b.key })
 }
 
 // setServiceName adds a missing service.name, as OpenTelemetry's SDKs do. It returns the name.

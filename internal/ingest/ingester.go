@@ -196,11 +196,16 @@ func (b *Batch) Len() int { return len(b.prepared) }
 // errors are in the order of the payloads.
 func (b *Batch) Pass(ctx context.Context) []error {
 	errs := make([]error, len(b.prepared))
+	pass := func(i int) {
+		errs[i] = b.in.recovering(b.payloads[i], func() error { return b.in.Pass(ctx, b.prepared[i]) })
+	}
+	if len(errs) == 1 { // as most requests have
+		pass(0)
+		return errs
+	}
 	var running sync.WaitGroup
 	for i := range b.prepared {
-		running.Go(func() {
-			errs[i] = b.in.recovering(b.payloads[i], func() error { return b.in.Pass(ctx, b.prepared[i]) })
-		})
+		running.Go(func() { pass(i) })
 	}
 	running.Wait()
 	return errs
@@ -288,11 +293,14 @@ func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
 		return nil
 	}
 	metrics := in.settings.Metrics
-	for repair, n := range map[string]int{
-		"invalid_utf8": t.report.InvalidStrings, "negative_time": t.report.NegativeTimes, "timestamp_outside": t.outside,
+	for _, repair := range [...]struct {
+		name  string
+		count int
+	}{
+		{"invalid_utf8", t.report.InvalidStrings}, {"negative_time", t.report.NegativeTimes}, {"timestamp_outside", t.outside},
 	} {
-		if n > 0 {
-			metrics.Repairs.Add(ctx, int64(n), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair)))
+		if repair.count > 0 {
+			metrics.Repairs.Add(ctx, int64(repair.count), metrics.Attributes, metric.WithAttributes(attribute.String("repair", repair.name)))
 		}
 	}
 	if t.empty > 0 {

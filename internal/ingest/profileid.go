@@ -8,8 +8,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
-	"maps"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -39,7 +37,7 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 		return fmt.Errorf("%s: want the indices of the sample types", sampletypes.OrderAttribute)
 	}
 	order := value.Slice()
-	head := appendAttributes(nil, resource)
+	head := appendAttributes(make([]byte, 0, 512), resource)
 	head = appendString(head, scope.Name())
 	head = appendString(head, scope.Version())
 	head = appendAttributes(head, scope.Attributes())
@@ -66,16 +64,19 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 	return nil
 }
 
-func firstBytes(sum hash.Hash) pprofile.ProfileID { return pprofile.ProfileID(sum.Sum(nil)[:16]) }
+func firstBytes(sum hash.Hash) pprofile.ProfileID {
+	var to [sha256.Size]byte
+	return pprofile.ProfileID(sum.Sum(to[:0])[:16])
+}
 
 // appendAttributes appends attributes in order of their keys.
 func appendAttributes(to []byte, attributes pcommon.Map) []byte {
-	values := maps.Collect(attributes.All())
-	to = appendNumber(to, int64(len(values)))
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		to = appendString(to, key)
-		to = appendNumber(to, int64(values[key].Type()))
-		to = appendString(to, values[key].AsString())
+	entries := sortedEntries(attributes)
+	to = appendNumber(to, int64(len(entries)))
+	for _, e := range entries {
+		to = appendString(to, e.key)
+		to = appendNumber(to, int64(e.value.Type()))
+		to = appendString(to, e.value.AsString())
 	}
 	return to
 }

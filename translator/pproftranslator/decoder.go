@@ -6,8 +6,8 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -71,7 +71,8 @@ func (d *decoder) reset(data []byte) {
 // whose size has a small limit.
 func (d *decoder) retained() int {
 	size := d.tables.Retained() + d.identities.Retained() +
-		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.stack) + sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) +
+		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.stack) +
+		sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) + sizeOf(d.labels.runs) + sizeOf(d.labels.attributes) +
 		d.mappings.retained() + d.functions.retained() + d.locations.retained() +
 		d.events.rowIndex.retained() + sizeOf(d.events.counts) + sizeOf(d.events.events) + sizeOf(d.events.times) + sizeOf(d.events.values)
 	for _, m := range d.matrices[:cap(d.matrices)] {
@@ -80,19 +81,23 @@ func (d *decoder) retained() int {
 	return size
 }
 
-func sizeOf[E any](s []E) int { return cap(s) * int(reflect.TypeFor[E]().Size()) }
+func sizeOf[E any](s []E) int { return cap(s) * int(unsafe.Sizeof(*new(E))) }
 
 var errEmpty = errors.New("the payload is empty")
+
+// steps are those before the samples.
+var steps = [...]func(d *decoder) error{
+	(*decoder).readHeader, (*decoder).reserveEntries, (*decoder).readStrings, (*decoder).checkHeader,
+	(*decoder).readMappings, (*decoder).readFunctions, (*decoder).readLocations,
+}
 
 // decode reads the payload. The entries that its samples reach go into dst.
 func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 	if len(d.data) == 0 {
 		return errEmpty
 	}
-	for _, step := range []func() error{
-		d.readHeader, d.reserveEntries, d.readStrings, d.checkHeader, d.readMappings, d.readFunctions, d.readLocations,
-	} {
-		if err := step(); err != nil {
+	for _, step := range steps {
+		if err := step(d); err != nil {
 			return err
 		}
 	}
@@ -132,15 +137,11 @@ func (d *decoder) each(field int, read func(c *wire.Cursor) error) error {
 	r := d.header.entries[field]
 	c := wire.Cursor{Data: d.data, At: r.start, End: r.stop}
 	m := wire.Cursor{Data: d.data}
-	for n := 0; c.Next(); {
-		if c.Field != uint64(field) {
-			continue
-		}
+	for n := 0; c.NextOf(field); n++ {
 		m.Enter(&c)
 		if err := read(&m); err != nil {
 			return fmt.Errorf("%s[%d]: %w", profileFields[field], n, err)
 		}
-		n++
 	}
 	return nil
 }

@@ -30,6 +30,18 @@ type header struct {
 // the last, and how many there are. Other fields may be between them.
 type run struct{ count, start, stop int }
 
+func (r *run) add(start, stop int) {
+	if r.count == 0 {
+		r.start = start
+	}
+	r.count++
+	r.stop = stop
+}
+
+// entryTags has a bit for the tag of each field in header.entries.
+const entryTags = 1<<(profileSample<<3|wire.BytesType) | 1<<(profileMapping<<3|wire.BytesType) |
+	1<<(profileLocation<<3|wire.BytesType) | 1<<(profileFunction<<3|wire.BytesType) | 1<<(profileString<<3|wire.BytesType)
+
 type valueType struct{ typ, unit uint64 }
 
 func readValueType(c *wire.Cursor) valueType {
@@ -42,7 +54,14 @@ func readValueType(c *wire.Cursor) valueType {
 func (d *decoder) readHeader() error {
 	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
 	c, start := wire.New(d.data), 0
-	for c.Next() {
+	for {
+		for tag, _, stop := wire.Short(d.data, start); entryTags>>tag&1 != 0; tag, _, stop = wire.Short(d.data, start) {
+			d.header.entries[tag>>3].add(start, stop)
+			start = stop
+		}
+		if c.At = start; !c.Next() {
+			break
+		}
 		if err := d.header.readField(&c, start); err != nil {
 			return err
 		}
@@ -67,13 +86,8 @@ func (d *decoder) readHeader() error {
 func (h *header) readField(c *wire.Cursor, start int) error {
 	switch c.Field {
 	case profileSample, profileMapping, profileLocation, profileFunction, profileString:
-		r := &h.entries[c.Field]
-		if r.count == 0 {
-			r.start = start
-		}
-		r.count++
-		r.stop = c.At
-		c.Message() // checks the type
+		h.entries[c.Field].add(start, c.At)
+		c.WantMessage()
 	case profileSampleType:
 		if len(h.sampleTypes) == maxSampleTypes {
 			return &LimitError{What: "sample types", Limit: maxSampleTypes}

@@ -194,7 +194,9 @@ func (d *decoder) writeMatrix(samples pprofile.SampleSlice, m *valueMatrix, typ,
 		}
 		s := samples.AppendEmpty()
 		d.writeIdentity(s, identity)
-		s.Values().Append(values[typ])
+		to := s.Values()
+		to.EnsureCapacity(1) // faster than growing
+		to.Append(values[typ])
 	}
 }
 

@@ -160,25 +160,25 @@ func readHex(id, digits []byte) bool {
 	if len(digits) != 2*len(id) {
 		return false
 	}
-	zero := true
+	bits := byte(0)
 	for i := range id {
-		high, low := digit(digits[2*i]), digit(digits[2*i+1])
+		high, low := hexDigits[digits[2*i]], hexDigits[digits[2*i+1]]
 		if high|low > 15 {
 			return false
 		}
 		id[i] = high<<4 | low
-		zero = zero && id[i] == 0
+		bits |= id[i]
 	}
-	return !zero
+	return bits != 0
 }
 
-// digit returns the value of a lower-case hexadecimal digit, more than 15 if it is none.
-func digit(b byte) byte {
-	switch {
-	case b >= '0' && b <= '9':
-		return b - '0'
-	case b >= 'a' && b <= 'f':
-		return b - 'a' + 10
+// hexDigits holds the values of the lower-case hexadecimal digits, and 16 for other bytes.
+var hexDigits = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 16
 	}
-	return 16
-}
+	for i, b := range []byte("0123456789abcdef") {
+		values[b] = byte(i)
+	}
+	return values
+}()
