@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Metadata describes the types of a chunk: those of events, constants and their fields.
@@ -298,8 +299,8 @@ func decimal(text []byte) (n uint64) {
 
 // Find returns the number of the class with the given name, the last one if there are several, or -1.
 func (m *Metadata) Find(name string) int32 {
-	for i := len(m.Classes) - 1; i >= 0; i-- {
-		if string(m.Classes[i].Name) == name {
+	for i, c := range slices.Backward(m.Classes) {
+		if string(c.Name) == name {
 			return int32(i)
 		}
 	}
