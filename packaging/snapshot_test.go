@@ -189,7 +189,7 @@ func TestArchivesHaveProgramsAndLicences(t *testing.T) {
 				}
 				for _, arguments := range argumentLists {
 					line := slices.Concat(emulator, []string{program}, arguments)
-					out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput() //nolint:gosec // of the archive
+					out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput()
 					if err != nil {
 						t.Errorf("%q: %v\n%s", line, err, out)
 					}
