@@ -173,7 +173,7 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	a.bar.start(files)
 	return &query.Source{
 		Files:   files,
-		Options: archive.Options{MaxMemory: int64(limit), Progress: a.bar.add},
+		Options: archive.Options{MaxMemory: int64(limit), Setting: "--max-memory", Progress: a.bar.add},
 		Failed:  a.failed,
 	}, nil
 }

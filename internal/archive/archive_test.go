@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -431,4 +433,40 @@ func TestRecordsAfterYieldsWhatWasAdded(t *testing.T) {
 	assert.Equal(t, []int{3}, numbers(2*int64(len(record)), 2))
 	assert.Empty(t, numbers(3*int64(len(record)), 3))
 	assert.Empty(t, numbers(4*int64(len(record)), 3), "the file has become smaller")
+}
+
+// A record that does not fit says its size, if that is known, and what to raise.
+func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
+	large := make([]byte, 3<<20)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range large {
+		large[i] = byte(random.Uint32())
+	}
+	pd := profiletest.Small(t)
+	pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptyBytes("large").FromRaw(large)
+	record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	for compression, want := range map[segment.Compression]string{
+		segment.None: "the record has 3.0 MiB, more than 2.0 MiB: raise max_memory",
+		segment.Gzip: "the record has more than 2.0 MiB: raise max_memory",
+		segment.Zstd: "the record has more than 2.0 MiB: raise max_memory",
+	} {
+		dir := t.TempDir()
+		w, err := segment.OpenWriter(segment.Options{
+			Directory: dir, Format: segment.Format{Content: segment.OTLPProto, Compression: compression}, MaxOpen: 1,
+			RecordWritten: func(int64, int64) {}, FileClosed: func(segment.ClosedFile) {}, Failed: func(err error) { t.Error(err) },
+		})
+		require.NoError(t, err)
+		require.NoError(t, w.Append(segment.Record{Data: record}))
+		require.NoError(t, w.Close())
+		files, _ := archive.Find([]string{dir})
+		require.Len(t, files, 1)
+		var texts []string
+		for _, err := range (&archive.Options{MaxMemory: 16 << 20, Setting: "max_memory"}).Records(files[0]) {
+			require.Error(t, err)
+			texts = append(texts, err.Error())
+		}
+		require.Len(t, texts, 1)
+		assert.Contains(t, texts[0], want)
+	}
 }

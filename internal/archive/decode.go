@@ -83,8 +83,8 @@ func (r *Record) fits(multiple int64) error {
 		return err
 	}
 	if limit := r.options.maxDecoded(); size > limit/multiple {
-		return fmt.Errorf("the record takes about %s of memory, more than %s: raise the memory limit, which is %s",
-			mebibytes(size*multiple), mebibytes(limit), mebibytes(r.options.MaxMemory))
+		return fmt.Errorf("the record has %s and takes about %s of memory, more than %s: %s",
+			mebibytes(int64(len(r.Data))), mebibytes(size*multiple), mebibytes(limit), r.options.raise())
 	}
 	return nil
 }
@@ -97,8 +97,7 @@ func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
 // reserve ends a translation before it takes too much memory.
 func (o *Options) reserve(bytes int64) error {
 	if limit := o.maxDecoded(); bytes > limit {
-		return fmt.Errorf("the profile takes about %s of memory or more, the limit is %s: raise the memory limit, which is %s",
-			mebibytes(bytes), mebibytes(limit), mebibytes(o.MaxMemory))
+		return fmt.Errorf("the profile takes about %s of memory or more, the limit is %s: %s", mebibytes(bytes), mebibytes(limit), o.raise())
 	}
 	return nil
 }

@@ -30,12 +30,26 @@ type Options struct {
 	MaxMemory int64
 	// MaxRecord is the size in bytes that a record may have, if that is not an eighth of MaxMemory.
 	MaxRecord int64
+	// Setting is the name of the setting that limits the memory, for errors.
+	Setting string
 	// Progress is called with the number of bytes of files that were read; nil is none.
 	Progress func(n int)
 }
 
 func (o *Options) maxRecord() int64 {
 	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), segment.MaxRecordSize)
+}
+
+// raise says what to do about a record that is too large.
+func (o *Options) raise() string { return "raise " + cmp.Or(o.Setting, "the memory limit") }
+
+// tooLarge is the error of a record of more than maxRecord bytes; size is 0 if it is not known.
+func (o *Options) tooLarge(what string, size int64) error {
+	limit := mebibytes(o.maxRecord())
+	if size == 0 {
+		return fmt.Errorf("%s has more than %s: %s", what, limit, o.raise())
+	}
+	return fmt.Errorf("%s has %s, more than %s: %s", what, mebibytes(size), limit, o.raise())
 }
 
 func (o *Options) maxDecoded() int64 { return o.MaxMemory / 4 }
@@ -257,6 +271,8 @@ func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.
 			return stream()
 		case isPartial(r.path) && reader.Offset() == size && errors.Is(damage, io.ErrUnexpectedEOF):
 			return nil // the last record is still being written
+		case tooLarge(damage) != nil:
+			r.failAt(offset, r.options.tooLarge("the record", tooLarge(damage).Size))
 		default:
 			r.failAt(offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length))
 		}
@@ -275,7 +291,7 @@ func (r *recordReader) readSingle(content *bufio.Reader) error {
 	case len(data) == 0:
 		return nil
 	case int64(len(data)) > r.options.maxRecord():
-		return r.tooLong("the file has")
+		return r.options.tooLarge("the file", 0)
 	}
 	encoding, err := encodingOf(data)
 	if err != nil {
@@ -310,8 +326,9 @@ func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
 	return nil
 }
 
-func (r *recordReader) tooLong(what string) error {
-	return fmt.Errorf("%s more than %s, an eighth of the memory limit", what, mebibytes(r.options.maxRecord()))
+func tooLarge(damage error) *segment.SizeError {
+	size, _ := errors.AsType[*segment.SizeError](damage)
+	return size
 }
 
 // readStream reads lines, or records that follow each other in a pipe or in a file that is compressed as a
@@ -335,7 +352,7 @@ func (r *recordReader) readStream(content *bufio.Reader, found layout) error {
 		}
 		length := int64(binary.BigEndian.Uint32(prefix[:]))
 		if length == 0 || length > r.options.maxRecord() {
-			return fmt.Errorf("length of a record is %d: must be between 1 and %d, an eighth of the memory limit", length, r.options.maxRecord())
+			return fmt.Errorf("length of a record is %d: must be between 1 and %d; if it is right, %s", length, r.options.maxRecord(), r.options.raise())
 		}
 		buffer.Reset()
 		if _, err := io.CopyN(&buffer, content, length); err != nil {
@@ -372,7 +389,7 @@ func (r *recordReader) emitContrib(data []byte) error {
 			r.fail(fmt.Errorf("zstd: %w", err))
 			return nil
 		case int64(len(data)) > r.options.maxRecord():
-			r.fail(r.tooLong("the record has"))
+			r.fail(r.options.tooLarge("the record", 0))
 			return nil
 		}
 	}
@@ -393,7 +410,7 @@ func (r *recordReader) readLine(content *bufio.Reader) error {
 		line = append(line, part...)
 		switch {
 		case int64(len(line)) > r.options.maxRecord():
-			return r.tooLong("a line has")
+			return r.options.tooLarge("a line", 0)
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil && !errors.Is(err, io.EOF):

@@ -54,7 +54,7 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 	case err != nil:
 		return nil, err
 	case len(record) > r.max:
-		return nil, fmt.Errorf("record has %d bytes, more than %d", len(record), r.max)
+		return nil, &SizeError{int64(len(record)), r.max}
 	case r.format.Content == OTLPJSON && !json.Valid(record):
 		return nil, errors.New("line is not valid JSON")
 	}
@@ -76,7 +76,10 @@ func (r *Reader) prefixed(at int64) ([]byte, error) {
 		return nil, err
 	}
 	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-at-prefixSize
-	if length > left && length <= int64(r.max) {
+	switch tooLong := length > int64(r.max); {
+	case tooLong && length <= left:
+		return nil, &SizeError{length, r.max}
+	case !tooLong && length > left:
 		return nil, incomplete("file ends after %d of %d bytes", left, length)
 	}
 	return r.bytes(length)
@@ -89,6 +92,19 @@ func (r *Reader) bytes(n int64) ([]byte, error) {
 	}
 	r.record = slices.Grow(r.record[:0], int(n))[:n]
 	return r.record, r.readFull(r.record)
+}
+
+// SizeError means that a record is longer than ReaderOptions.MaxRecordSize.
+type SizeError struct {
+	Size int64 // 0 if it is compressed, and has more bytes than Max
+	Max  int
+}
+
+func (e *SizeError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("record has more than %d bytes", e.Max)
+	}
+	return fmt.Sprintf("record has %d bytes, more than %d", e.Size, e.Max)
 }
 
 // incompleteError is an io.ErrUnexpectedEOF: the record may still be being written.
@@ -145,7 +161,7 @@ func (r *Reader) gzipMember() ([]byte, error) {
 		return nil, fmt.Errorf("gzip member: %w", err)
 	}
 	if n > limit {
-		return nil, fmt.Errorf("gzip member has more than %d bytes", limit)
+		return nil, &SizeError{0, r.max}
 	}
 	return r.unframe(r.record)
 }
@@ -166,7 +182,10 @@ func (r *Reader) zstdFrame() ([]byte, error) {
 	}
 	content, err := r.zstd.DecodeAll(r.frame, r.record)
 	r.record = content
-	if err != nil {
+	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return nil, &SizeError{0, r.max}
+	case err != nil:
 		return nil, fmt.Errorf("zstd frame: %w", err)
 	}
 	return r.unframe(content)
@@ -212,7 +231,7 @@ func (r *Reader) readFrame() error {
 			return err
 		}
 		if maxFrame := r.max + r.max/8 + maxBlock; len(r.frame) > maxFrame {
-			return fmt.Errorf("zstd frame has more than %d bytes", maxFrame)
+			return &SizeError{0, r.max}
 		}
 	}
 	// The decoder would allocate the size that the header claims.

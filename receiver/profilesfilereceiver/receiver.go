@@ -60,7 +60,7 @@ func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles)
 	}
 	r.memory = semaphore.NewWeighted(r.capacity)
 	// A reader takes up to three times the size of a record. Records in hand are counted in memory.
-	r.archive = archive.Options{MaxMemory: 4 * r.capacity, MaxRecord: int64(config.MaxInFlight) / 8}
+	r.archive = archive.Options{MaxMemory: 4 * r.capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"}
 	watch := config.Watch
 	watch.Exclude = slices.Clone(watch.Exclude)
 	for _, directory := range []string{config.MoveTo, config.Rejected.Directory} {

@@ -236,5 +236,5 @@ func TestPagesArePrunedToTheMemoryLimit_V2(t *testing.T) {
 	s.mounts.held = nil
 	w := s.get(pages + "/flamegraph")
 	assert.Equal(t, http.StatusUnprocessableEntity, w.Code)
-	assert.Contains(t, w.Body.String(), "raise the memory limit")
+	assert.Contains(t, w.Body.String(), "raise max_memory")
 }

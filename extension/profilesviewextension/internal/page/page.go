@@ -126,7 +126,7 @@ func (p *Page) Wait() { p.requests.Wait() }
 
 // options are those of a query.
 func (p *Page) options() *archive.Options {
-	return &archive.Options{MaxMemory: p.settings.MaxMemory / 8 * queryEighths}
+	return &archive.Options{MaxMemory: p.settings.MaxMemory / 8 * queryEighths, Setting: "max_memory"}
 }
 
 // query makes a handler of a function that reads files.

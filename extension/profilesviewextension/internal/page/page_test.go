@@ -375,7 +375,7 @@ func TestIndexReadsTheFilesThatNoRangeShows(t *testing.T) {
 	require.NoError(t, os.Rename(found[0], filepath.Join(s.dir, "old.otlp.zst")))
 	require.NoError(t, os.Chtimes(filepath.Join(s.dir, "old.otlp.zst"), yesterday, yesterday))
 	s.Page.catalog = newCatalog(s.Page.settings)
-	assert.Contains(t, s.page("/"), "1 files of other times are not read yet")
+	assert.Contains(t, s.page("/"), "1 file of other times is not read yet")
 	for _, path := range s.catalog.Unread() {
 		s.catalog.Read(s.options(), path)
 	}
