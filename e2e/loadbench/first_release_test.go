@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
@@ -19,14 +18,8 @@ const firstReleaseEnv = "OTELCOL_PROFILES_FIRST_BIN"
 
 // measured is what one program used in all its rounds.
 type measured struct {
-	cpu       []float64 // milliseconds per profile, of each round
-	latencies []time.Duration
-	peak      int64 // RSS in bytes
-}
-
-func (m *measured) percentile(p int) float64 {
-	slices.Sort(m.latencies)
-	return milliseconds(m.latencies[len(m.latencies)*p/100])
+	cpu, p50, p99 []float64 // milliseconds, of each round; CPU time is per profile
+	peak          int64     // RSS in bytes
 }
 
 // round runs a program, pushes one load, and adds what it took until the program has written
@@ -41,12 +34,22 @@ func (m *measured) round(b *testing.B, path string, c config, body load.Body, ra
 		b.Fatalf("not all pushes were accepted: %v\n%s", result.Statuses, running.output)
 	}
 	m.cpu = append(m.cpu, milliseconds(running.cpu(b))/float64(result.Accepted()))
-	m.latencies = append(m.latencies, result.Latencies...)
+	m.p50 = append(m.p50, milliseconds(result.Percentile(50)))
+	m.p99 = append(m.p99, milliseconds(result.Percentile(99)))
 }
 
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
+}
+
+// medianRatio is of neighbouring rounds, which the rest of the machine slows alike.
+func medianRatio(of, to []float64) float64 {
+	var ratios []float64
+	for i := range of {
+		ratios = append(ratios, of[i]/to[i])
+	}
+	return median(ratios)
 }
 
 // BenchmarkFirstRelease pushes the same load to the first release and to this program, in turns. Both
@@ -70,21 +73,19 @@ func BenchmarkFirstRelease(b *testing.B) {
 					environment: []string{fmt.Sprintf("GOMAXPROCS=%d", cores), "GOMEMLIMIT=200MiB"},
 				}
 				var before, after measured
-				var ratios []float64 // of neighbours, which the rest of the machine slows alike
-				for i := range rounds {
+				for range rounds {
 					before.round(b, first, c, body, rate)
 					after.round(b, program(b), c, body, rate)
-					ratios = append(ratios, after.cpu[i]/before.cpu[i])
 				}
 				b.ReportMetric(float64(body.PprofSize), "pprof-B")
 				b.ReportMetric(median(before.cpu), "first-cpu-ms")
 				b.ReportMetric(median(after.cpu), "now-cpu-ms")
-				b.ReportMetric(median(ratios), "cpu-now/first")
-				b.ReportMetric(before.percentile(50), "first-p50-ms")
-				b.ReportMetric(after.percentile(50), "now-p50-ms")
-				b.ReportMetric(before.percentile(99), "first-p99-ms")
-				b.ReportMetric(after.percentile(99), "now-p99-ms")
-				b.ReportMetric(after.percentile(99)/before.percentile(99), "p99-now/first")
+				b.ReportMetric(medianRatio(after.cpu, before.cpu), "cpu-now/first")
+				b.ReportMetric(median(before.p50), "first-p50-ms")
+				b.ReportMetric(median(after.p50), "now-p50-ms")
+				b.ReportMetric(median(before.p99), "first-p99-ms")
+				b.ReportMetric(median(after.p99), "now-p99-ms")
+				b.ReportMetric(medianRatio(after.p99, before.p99), "p99-now/first")
 				b.ReportMetric(float64(before.peak)/(1<<20), "first-peak-MiB")
 				b.ReportMetric(float64(after.peak)/(1<<20), "now-peak-MiB")
 				b.ReportMetric(0, "ns/op")

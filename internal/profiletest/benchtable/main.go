@@ -72,10 +72,6 @@ var tables = map[string]struct{ title, metrics string }{
 		"Push to the shipped sidecar: time to the response, and to the arrival at a gateway",
 		"response-p50-ms response-p99-ms gateway-p50-ms gateway-p99-ms cpu-ms requests",
 	},
-	"Gunzip": {
-		"Decompress profiles, compared with klauspost/compress and the standard library",
-		"plain-B gzip-B ours-µs klauspost-µs std-µs ours/klauspost",
-	},
 	"FirstRelease": {
 		"The same load on the first release and on this program, in turns: CPU for each profile, and time to the response",
 		"pprof-B first-cpu-ms now-cpu-ms cpu-now/first first-p50-ms now-p50-ms first-p99-ms now-p99-ms p99-now/first first-peak-MiB now-peak-MiB",
