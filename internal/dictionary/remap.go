@@ -104,12 +104,16 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 // Forget makes r refer to no dictionary and no tables, until Reset or Find.
 func (r *Remap) Forget() { r.from, r.to, r.view = pprofile.ProfilesDictionary{}, nil, nil }
 
-// Len is how many indices r has memory for.
-func (r *Remap) Len() (n int) {
-	for _, m := range []*memo{&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks} {
+// Retained is about the memory that r holds on to, in bytes.
+func (r *Remap) Retained() int {
+	n := cap(r.stack) + cap(r.set) + cap(r.location.Attributes) + cap(r.mapping.Attributes) + 6*cap(r.location.Lines) + 4*cap(r.bases)
+	for _, m := range []*memo{
+		&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks, &r.singles,
+		&r.rebased, &r.basedStacks, &r.basedLocations,
+	} {
 		n += cap(m.to) + cap(m.used)
 	}
-	return n
+	return 4*n + cap(r.value) + cap(r.key)
 }
 
 // String returns the index in the tables of string i.

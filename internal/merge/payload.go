@@ -115,10 +115,20 @@ func Prepare(pd pprofile.Profiles, options *Options, window *Window) (*Payload, 
 	return p, nil
 }
 
+// maxPooled is how much memory, in bytes, a payload may keep for the next one.
+const maxPooled = 4 << 20
+
+// retained is about the memory that p holds on to, in bytes.
+func (p *Payload) retained() int {
+	const profile, scope, resource, sample = 256, 64, 72, 28 // with what describes, numbers or identifies them
+	return profile*cap(p.profiles) + scope*cap(p.scopes) + resource*cap(p.resources) + sample*cap(p.sources) +
+		4*cap(p.samples) + 8*(cap(p.rows[0])+cap(p.rows[1])) + cap(p.keys) + cap(p.content) + cap(p.key) +
+		p.remap.Retained()
+}
+
 // Release gives the memory of p to later payloads, if it is not too much.
 func (p *Payload) Release() {
-	const most = 1 << 20
-	if cap(p.samples)+7*cap(p.sources)+2*(cap(p.rows[0])+cap(p.rows[1]))+p.remap.Len() > most {
+	if p.retained() > maxPooled {
 		return
 	}
 	clear(p.Profiles)

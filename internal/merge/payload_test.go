@@ -144,3 +144,53 @@ func TestPrepareInGoroutines_P15(t *testing.T) {
 	}
 	profiletest.Injected(t, fmt.Sprintf("%d payloads in %d goroutines", 32*rounds, goroutines))
 }
+
+// A payload that took much memory does not keep it for later payloads, whichever of its parts took it.
+func TestReleaseKeepsLittleMemory(t *testing.T) {
+	for name, fill := range map[string]func(pd pprofile.Profiles){
+		"profiles without samples": func(pd pprofile.Profiles) {
+			profiles := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles()
+			for i := range 100_000 {
+				profiles.AppendEmpty().SetDurationNano(uint64(i))
+			}
+		},
+		"scopes": func(pd pprofile.Profiles) {
+			scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
+			for range 100_000 {
+				scopes.AppendEmpty()
+			}
+		},
+		"resources": func(pd pprofile.Profiles) {
+			for range 100_000 {
+				pd.ResourceProfiles().AppendEmpty()
+			}
+		},
+		"an attribute of a resource": func(pd pprofile.Profiles) {
+			pd.ResourceProfiles().AppendEmpty().Resource().Attributes().PutStr("k", string(make([]byte, 6<<20)))
+		},
+		"lines of a location": func(pd pprofile.Profiles) {
+			lines := pd.Dictionary().LocationTable().AppendEmpty().Lines()
+			for range 300_000 {
+				lines.AppendEmpty()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := &Options{SlotLength: 1, ProfileKeys: true}
+			w := NewWindow(options)
+			small := pprofile.NewProfiles()
+			small.Dictionary().StringTable().FromRaw([]string{"", "cpu"})
+			small.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().SampleType().SetTypeStrindex(1)
+			require.NoError(t, add(w, small))
+			pd := pprofile.NewProfiles()
+			fill(pd)
+			p, err := Prepare(pd, options, w)
+			require.NoError(t, err)
+			require.NoError(t, w.Add(p))
+			p.Release()
+			later := payloads.Get().(*Payload)
+			defer payloads.Put(later)
+			require.NotSame(t, p, later)
+		})
+	}
+}

@@ -46,6 +46,7 @@ type decoder struct {
 	rows        []row
 	rowNumbers  jfr.Table        // by the fields of the row
 	longRows    map[string]int32 // the same, if they do not fit
+	longBytes   int              // of memory that longRows takes
 	timedValues []timedValue
 	settingsAt  []row
 	methods     []method
@@ -152,13 +153,21 @@ func (d *decoder) resetChunk() {
 	d.ResetConstants()
 	d.rowNumbers.Reset()
 	d.locationOf.Reset()
-	clear(d.longRows)
+	d.forgetLongRows()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
 	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0
 	for i := range d.families {
 		d.families[i].samples.Reset()
 		d.families[i].values = d.families[i].values[:0]
 	}
+}
+
+func (d *decoder) forgetLongRows() {
+	if len(d.longRows) > 0 {
+		d.longRows = map[string]int32{}
+	}
+	d.Memory.Used -= d.longBytes
+	d.longBytes = 0
 }
 
 // finish completes the dictionary.
@@ -175,6 +184,7 @@ func (d *decoder) finish() error {
 func (d *decoder) release() {
 	d.tables.Release()
 	d.Recording.Release()
+	d.forgetLongRows()
 	d.options, d.labels = Unmarshaler{}, labels{}
 	if d.Memory.Kept+d.Memory.Used+d.tables.Retained() <= maxPooled {
 		decoders.Put(d)

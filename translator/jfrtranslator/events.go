@@ -362,6 +362,7 @@ func (d *decoder) row(e *event) (number int32, err error) {
 		if err := d.Memory.Take(mapSize + len(d.key)); err != nil {
 			return 0, err
 		}
+		d.longBytes += mapSize + len(d.key)
 		d.longRows[string(d.key)] = number
 	}
 	if int(number) == len(d.rows) {

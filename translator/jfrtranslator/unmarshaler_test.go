@@ -562,6 +562,34 @@ func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 }
 
+// What a chunk takes is free again for the next one.
+func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
+	other := java()
+	for i := range 200 {
+		other.Class(fmt.Sprintf("a.b.C%d", i), jfrwriter.Long("x"), jfrwriter.Field{Name: "text", Kind: "java.lang.String"})
+	}
+	c := ddprof()
+	for i := range 2000 {
+		c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 1, int64(1)<<62+int64(i), int64(1)<<61+int64(i), 5)
+	}
+	chunk := c.Bytes()
+	recording := bytes.Repeat(append(chunk, other.Bytes()...), 50)
+	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	var first, last int64
+	for {
+		last = 0
+		_, _, err := r.Next(func(bytes int64) error { last = max(last, bytes); return nil })
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if first == 0 {
+			first = last
+		}
+		require.Less(t, last, 2*first)
+	}
+}
+
 // Datadog's events have no id of a trace. With one, the span becomes a link, and the root span is an
 // attribute.
 func TestUnmarshalLinksDatadogsSpansWithATrace_J4(t *testing.T) {
