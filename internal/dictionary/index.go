@@ -14,7 +14,8 @@ type index struct {
 	used  int
 }
 
-const minSlots = 4
+// minSlots leaves a slot free when insert makes more of them: a View may still search those that were full.
+const minSlots = 8
 
 // find returns the number of the entry with this hash for which equals returns true, or
 // -1 and the slot where it belongs.

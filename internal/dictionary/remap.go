@@ -111,7 +111,7 @@ func (r *Remap) Retained() int {
 		&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks, &r.singles,
 		&r.rebased, &r.basedStacks, &r.basedLocations,
 	} {
-		n += cap(m.to) + cap(m.used)
+		n += cap(m.to) + cap(m.used) + cap(m.wanted)
 	}
 	return 4*n + cap(r.value) + cap(r.key)
 }

@@ -37,10 +37,12 @@ func (w *Window) add(p *Payload, subtract bool) error {
 	w.emitter = nil
 	mark := w.tables.Mark()
 	p.into(w)
-	if p.remap.InternWanted(); w.tables.Err() != nil { // of which Profile?
-		w.tables.Rollback(mark)
-		p.forget()
-		p.into(w)
+	if !slices.ContainsFunc(p.Profiles, func(p Profile) bool { return p.Skip }) { // all that is wanted is needed
+		if p.remap.InternWanted(); w.tables.Err() != nil { // of which Profile?
+			w.tables.Rollback(mark)
+			p.forget()
+			p.into(w)
+		}
 	}
 	if err := p.intern(w); err != nil {
 		w.tables.Rollback(mark)

@@ -100,6 +100,11 @@ func TestSubtractDetectsRestart(t *testing.T) {
 	moved.Dictionary().LocationTable().At(1).SetMappingIndex(1)
 	_, err = subtracted(t, current, moved)
 	require.ErrorContains(t, err, "a mapping is missing")
+	moved = allocations(60, nil, []int64{1})
+	moved.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(4096)
+	moved.Dictionary().LocationTable().At(1).SetMappingIndex(1)
+	_, err = subtracted(t, current, moved)
+	require.NoError(t, err, "no cumulative sample refers to it")
 }
 
 // The delta of ten heap profiles of one Go process is what google/pprof's own types say.
