@@ -35,12 +35,12 @@ func (x *ids) add(id uint64, number int32) error {
 	if id == 0 {
 		return errReservedID
 	}
-	at := &number
-	if !x.isSparse(id) {
-		at = &x.dense[id]
-	} else {
+	var at *int32
+	if x.isSparse(id) {
 		slot := x.slot(id)
 		slot.id, at = id, &slot.number
+	} else {
+		at = &x.dense[id]
 	}
 	if *at != 0 {
 		return fmt.Errorf("duplicate id %d", id)
