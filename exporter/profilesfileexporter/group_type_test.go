@@ -4,7 +4,6 @@
 package profilesfileexporter
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -189,5 +188,5 @@ func TestGroupsByProfileTypeAndResource(t *testing.T) {
 	for dir, want := range map[string][]int64{"a/heap": {1}, "a/cpu": {2}, "b/_unset": {11}, "_other": {12}} {
 		assert.Equal(t, want, valuesOf(t, cfg, dir), dir)
 	}
-	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory), fmt.Sprint("c has no scope, and is beyond max_groups"))
+	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory), "c has no scope, and is beyond max_groups")
 }

@@ -51,7 +51,8 @@ func TestTableAgreesWithMap(t *testing.T) {
 				}
 				table.content = append(table.content, entry...)
 				var added bool
-				n, equals := int32(0), func(n int32) bool { return string(table.at(n)) == entry }
+				var n int32
+				equals := func(n int32) bool { return string(table.at(n)) == entry }
 				if seed%2 == 0 {
 					start := table.size()
 					hash := func() uint32 { return hashOf([]byte(entry)) }

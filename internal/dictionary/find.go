@@ -106,7 +106,7 @@ func (r *Remap) findStrings(table pcommon.StringSlice) {
 			to[i] = next
 			continue
 		}
-		if n := view.find(unsafe.Slice(unsafe.StringData(s), len(s)), next); n > 0 {
+		if n := view.find(unsafe.Slice(unsafe.StringData(s), len(s)), next); n > 0 { //nolint:gosec // read only
 			to[i], next = n, n
 		}
 	}

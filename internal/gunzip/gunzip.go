@@ -84,7 +84,7 @@ func Decompress(data []byte, limit int, reserve func(bytes int64) error) ([]byte
 		switch {
 		case len(out) > limit:
 			return nil, ErrLimit
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
 			return nil, fmt.Errorf("gzip: after %d decompressed bytes: %w", len(out), err)

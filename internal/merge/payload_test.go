@@ -23,31 +23,31 @@ func corrupt(r *rand.Rand, pd pprofile.Profiles) {
 	if i > 5 {
 		i *= 100
 	}
-	any := func(n int) int { return r.IntN(max(n, 1)) }
+	below := func(n int) int { return r.IntN(max(n, 1)) }
 	switch r.IntN(9) {
 	case 0:
 		if n := d.StackTable().Len(); n > 0 {
-			d.StackTable().At(any(n)).LocationIndices().Append(i)
+			d.StackTable().At(below(n)).LocationIndices().Append(i)
 		}
 	case 1:
 		if n := d.LocationTable().Len(); n > 0 {
-			d.LocationTable().At(any(n)).Lines().AppendEmpty().SetFunctionIndex(i)
+			d.LocationTable().At(below(n)).Lines().AppendEmpty().SetFunctionIndex(i)
 		}
 	case 2:
 		if n := d.LocationTable().Len(); n > 0 {
-			d.LocationTable().At(any(n)).SetMappingIndex(i)
+			d.LocationTable().At(below(n)).SetMappingIndex(i)
 		}
 	case 3:
 		if n := d.FunctionTable().Len(); n > 0 {
-			d.FunctionTable().At(any(n)).SetFilenameStrindex(i)
+			d.FunctionTable().At(below(n)).SetFilenameStrindex(i)
 		}
 	case 4:
 		if n := d.MappingTable().Len(); n > 0 {
-			d.MappingTable().At(any(n)).AttributeIndices().Append(i)
+			d.MappingTable().At(below(n)).AttributeIndices().Append(i)
 		}
 	case 5:
 		if n := d.AttributeTable().Len(); n > 0 {
-			d.AttributeTable().At(any(n)).SetUnitStrindex(i)
+			d.AttributeTable().At(below(n)).SetUnitStrindex(i)
 		}
 	default:
 		eachProfile(pd, func(p pprofile.Profile) {
@@ -55,7 +55,7 @@ func corrupt(r *rand.Rand, pd pprofile.Profiles) {
 				p.PeriodType().SetUnitStrindex(i)
 				return
 			}
-			switch s := p.Samples().At(any(p.Samples().Len())); r.IntN(4) {
+			switch s := p.Samples().At(below(p.Samples().Len())); r.IntN(4) {
 			case 0:
 				s.SetStackIndex(i)
 			case 1:
