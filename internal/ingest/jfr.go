@@ -48,7 +48,7 @@ func (in *Ingester) unmarshaler(limit int) jfrtranslator.Unmarshaler {
 
 // translateJFR translates the recording p.Data. The reservation holds reserved bytes already.
 // It replaces p.Data by its hash, which profile IDs are made of: a recording has many scopes.
-func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved int64, reserve func(bytes int64) error) error {
+func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved int64, reserve func(bytes int64) error) (err error) {
 	settings := in.settings.JFR
 	if settings == nil || p.Transform != nil {
 		return ErrJFR
@@ -68,10 +68,18 @@ func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved in
 	if p.Recording.Chunks != nil {
 		translate = p.Recording.Chunks.Next
 	}
-	profiles, report, err := translate(func(bytes int64) error { return reserve(reserved + bytes) })
-	if errors.Is(err, errTaken) && p.Recording.Chunks != nil {
-		p.Recording.Chunks.Back() // the work is done again with more memory
-	}
+	defer func() {
+		if errors.Is(err, errTaken) && p.Recording.Chunks != nil {
+			p.Recording.Chunks.Back() // the work is done again with more memory
+		}
+	}()
+	profiles, report, err := translate(func(bytes int64) error {
+		err := reserve(reserved + bytes)
+		if errors.Is(err, errTaken) {
+			return fmt.Errorf("%w: %w", jfrtranslator.ErrLater, err)
+		}
+		return err
+	})
 	if over, isLimit := errors.AsType[*jfrtranslator.LimitError](err); isLimit {
 		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}
 	}
@@ -85,8 +93,9 @@ func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved in
 	t.profiles = profiles
 	t.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}
 	if settings.OriginalPayload && profiles.ProfileCount() > 0 {
-		if t.report.Bytes += len(p.Data); reserve(reserved+int64(t.report.Bytes)) != nil {
-			return ErrInFlightLimit
+		t.report.Bytes += len(p.Data)
+		if err := reserve(reserved + int64(t.report.Bytes)); err != nil {
+			return err
 		}
 		first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		first.SetOriginalPayloadFormat(originalFormat)

@@ -5,6 +5,7 @@ package jfrtranslator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -91,7 +92,7 @@ func (d *decoder) prepare() error {
 		if err == nil {
 			err = d.readMetadata()
 		}
-		if d.Memory.Refused != nil {
+		if errors.Is(d.Memory.Refused, ErrLater) {
 			return d.Memory.Refused
 		}
 		if err == nil && slices.ContainsFunc(d.events, func(e event) bool { return e.replaces != 0 }) {

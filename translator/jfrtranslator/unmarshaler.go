@@ -89,6 +89,10 @@ const (
 // LimitError says that a recording is over a limit.
 type LimitError = jfr.LimitError
 
+// ErrLater marks an error of reserve for bytes that can be had later. With another one, a Reader leaves
+// out the chunk and goes on.
+var ErrLater = errors.New("memory is short")
+
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 // UnmarshalProfiles translates buf, a recording. The result holds no reference to buf. The
@@ -150,7 +154,8 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 }
 
 // Next is UnmarshalReport for the next chunk, which may have no samples. It returns io.EOF after
-// the last one. After an error, it goes on with the following chunk, if the header says where that is.
+// the last one. After an error, it goes on with the following chunk, if the header says where that is;
+// after ErrLater the caller calls Back.
 func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
 	r.d.Memory.Restart(reserve)
 	r.d.report = Report{}

@@ -538,10 +538,10 @@ func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
 	first := cpu().Bytes()
 	recording := append(bytes.Clone(first), second.Bytes()...)
 	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
-	refuse := func(int64) error { return errors.New("no memory") }
+	refuse := func(int64) error { return jfrtranslator.ErrLater }
 	for range 2 {
 		_, _, err := r.Next(refuse)
-		require.EqualError(t, err, "jfr: no memory")
+		require.EqualError(t, err, "jfr: memory is short")
 		r.Back()
 	}
 	pd, _, err := r.Next(nil)
@@ -551,7 +551,7 @@ func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
 	assert.Equal(t, first, chunk)
 	assert.Zero(t, offset)
 	_, _, err = r.Next(refuse)
-	require.EqualError(t, err, "jfr: no memory")
+	require.EqualError(t, err, "jfr: memory is short")
 	r.Back()
 	pd, _, err = r.Next(nil)
 	require.NoError(t, err)
@@ -559,6 +559,35 @@ func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
 	_, offset = r.Chunk()
 	assert.EqualValues(t, len(first), offset)
 	_, _, err = r.Next(nil)
+	assert.Equal(t, io.EOF, err)
+}
+
+// A chunk that needs more memory than there ever is does not keep the others from being read.
+func TestReaderLeavesOutAChunkThatIsTooLarge_J2(t *testing.T) {
+	first, large, last := cpu(), cpu(), cpu()
+	for i := range 40_000 {
+		large.Event("jdk.ExecutionSample", 1000+i, 1, 1, 1)
+	}
+	last.Start += 10e9
+	recording := append(append(first.Bytes(), large.Bytes()...), last.Bytes()...)
+	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	tooLarge := errors.New("too large")
+	reserve := func(bytes int64) error {
+		if bytes > 300<<10 {
+			return tooLarge
+		}
+		return nil
+	}
+	for _, start := range []int64{first.Start, 0, last.Start} {
+		pd, _, err := r.Next(reserve)
+		if start == 0 {
+			require.ErrorIs(t, err, tooLarge)
+			continue
+		}
+		require.NoError(t, err)
+		assert.EqualValues(t, start, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time())
+	}
+	_, _, err := r.Next(reserve)
 	assert.Equal(t, io.EOF, err)
 }
 
