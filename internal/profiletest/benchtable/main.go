@@ -52,6 +52,10 @@ var tables = map[string]struct{ title, metrics string }{
 		"Add a small profile to a window of a million locations, compared with an empty window",
 		"locations window-B empty-µs million-µs million/empty",
 	},
+	"Producers": {
+		"Pass profiles to a window from two goroutines, compared with one",
+		"one/s two/s two/one",
+	},
 	"Write": {
 		"Write files, compared with pdata's marshal of the same records and contrib's file exporter (which answers before it writes)",
 		"record-B pdata-µs none-µs none/pdata contrib/pdata none-MB/s contrib-MB/s gzip-MB/s zstd-MB/s contrib-zstd-MB/s gzip-size zstd-size contrib-zstd-size",
