@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestReadmeExamplesAreValid validates each complete configuration in the components' READMEs.
+// TestReadmeExamplesAreValid validates each complete configuration in the components' READMEs by the program
+// that has its components.
 func TestReadmeExamplesAreValid(t *testing.T) {
 	parallel(t)
 	path := program(t)
@@ -41,7 +42,11 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			command := exec.Command(path, "validate", "--config", config)
+			program := path
+			if strings.Contains(text, "k8s_observer:") {
+				program = nodeProgram(t)
+			}
+			command := exec.Command(program, "validate", "--config", config)
 			command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1")
 			if out, err := command.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s\n%s", component, err, out, text)
