@@ -4,6 +4,7 @@
 package archive
 
 import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -26,11 +27,18 @@ const temporality = "profile.temporality"
 
 // Temporality returns this attribute of p: delta, cumulative, instant or nothing.
 func Temporality(dict pprofile.ProfilesDictionary, p pprofile.Profile) string {
-	for _, i := range p.AttributeIndices().All() {
-		if i <= 0 || int(i) >= dict.AttributeTable().Len() {
+	return temporalityOf(dict, p.AttributeIndices())
+}
+
+func temporalityOf(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Slice) string {
+	table, strings := dict.AttributeTable(), dict.StringTable()
+	for k := range attributes.Len() { // without the iterator, which takes twice as long
+		i := int(attributes.At(k))
+		if i <= 0 || i >= table.Len() {
 			continue
 		}
-		if a := dict.AttributeTable().At(int(i)); dictionary.Text(dict.StringTable(), a.KeyStrindex()) == temporality {
+		a := table.At(i)
+		if key := int(a.KeyStrindex()); key >= 0 && key < strings.Len() && strings.At(key) == temporality {
 			return a.Value().AsString()
 		}
 	}

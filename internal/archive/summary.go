@@ -124,7 +124,7 @@ type hashedTypes struct {
 type attributeList struct {
 	indices     pcommon.Int32Slice
 	temporality string
-	hash        uint64
+	hash        uint64 // 0 until it is needed
 }
 
 // profile says which Key and minute a Profile has.
@@ -237,7 +237,7 @@ func (s *Summarizer) findKey(p *profile, duration uint64) (place int32, known bo
 	if merge.IsSnapshot(list.temporality, key.SampleType, s.text(p.periodType), duration, SnapshotSampleTypes) {
 		// Of the scope, without its profile type, which may be derived.
 		id := mix(mix(s.hashOf(&s.resource), s.hashOf(&s.scope)), hashText(s.profileType))
-		key.Snapshot = max(1, mix(id, mix(s.hashTypes(&p.valueTypes), list.hash)))
+		key.Snapshot = max(1, mix(id, mix(s.hashTypes(&p.valueTypes), s.hashList(list))))
 	}
 	hash := mix(mix(s.hash, uint64(p.sampleType)<<32|uint64(uint32(p.unit))), mix(key.Snapshot, p.minute))
 	place, known = s.places[hash]
@@ -277,20 +277,24 @@ func (s *Summarizer) listOf(indices pcommon.Int32Slice) *attributeList {
 	if len(s.lists) == nearby {
 		s.lists = s.lists[:0]
 	}
-	list := attributeList{indices: indices}
+	s.lists = append(s.lists, attributeList{indices: indices, temporality: temporalityOf(s.dict, indices)})
+	return &s.lists[len(s.lists)-1]
+}
+
+// hashList returns the same hash for equal attributes in any order.
+func (s *Summarizer) hashList(list *attributeList) uint64 {
+	if list.hash != 0 {
+		return list.hash
+	}
 	table := s.dict.AttributeTable()
 	s.hashes = s.hashes[:0]
-	for _, i := range indices.All() {
-		if i <= 0 || int(i) >= table.Len() {
+	for k := range list.indices.Len() {
+		i := int(list.indices.At(k))
+		if i <= 0 || i >= table.Len() {
 			continue
 		}
-		a := table.At(int(i))
-		key := s.text(a.KeyStrindex())
-		if key == temporality && list.temporality == "" {
-			list.temporality = a.Value().AsString()
-		}
-		if dictionary.Bounded(a.Value()) {
-			s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(key), a.Value())
+		if a := table.At(i); dictionary.Bounded(a.Value()) {
+			s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
 			s.hashes = append(s.hashes, xxhash.Sum64(s.buffer))
 		}
 	}
@@ -298,8 +302,7 @@ func (s *Summarizer) listOf(indices pcommon.Int32Slice) *attributeList {
 	for _, hash := range slices.Compact(s.hashes) {
 		list.hash = mix(list.hash, hash)
 	}
-	s.lists = append(s.lists, list)
-	return &s.lists[len(s.lists)-1]
+	return list.hash
 }
 
 // measure sets times and counts. It takes most of the time of a payload.
