@@ -103,7 +103,7 @@ func (c *Canonical) Reset() {
 // UseSample uses a stack, an attribute set and a link.
 func (c *Canonical) UseSample(stack, set, link int32) {
 	if c.stacks.use(stack) {
-		for _, l := range c.t.stacks.at(stack) {
+		for _, l := range c.t.stacks.indicesAt(stack) {
 			c.useLocation(l)
 		}
 	}
@@ -203,7 +203,7 @@ func (c *Canonical) Rank() {
 	})
 	sortByKeys(&c.stacks, func(key []int32, i int32) []int32 {
 		start := len(key)
-		for _, l := range t.stacks.at(i) {
+		for _, l := range t.stacks.indicesAt(i) {
 			key = append(key, c.locations.rankOf(l))
 		}
 		slices.Reverse(key[start:])
@@ -304,7 +304,7 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	stacks.EnsureCapacity(len(c.stacks.place.used))
 	var stack []int32
 	for i := range c.stacks.order {
-		stack = append(stack[:0], t.stacks.at(i)...)
+		stack = append(stack[:0], t.stacks.indicesAt(i)...)
 		for n := len(stack) - 1; n >= 0; n-- {
 			stack[n] = c.locations.placeOf(stack[n])
 		}

@@ -71,16 +71,24 @@ func (r *Remap) AppendBases(dst []Base, i int32) []Base {
 // pageSize is what the size of a mapping is rounded up to, as google/pprof does.
 const pageSize = 0x1000
 
-// position returns the mapping and the address that l is interned with.
+// position returns the mapping and the address that l is interned with. It does not look in a View
+// for a mapping that may be rebased.
 func (r *Remap) position(l pprofile.Location) (mapping int32, address uint64) {
 	i, address := l.MappingIndex(), l.Address()
-	if !r.isExact(l) {
+	if r.Coarsening.Granularity != ByAddress && !r.isExact(l) {
 		address = 0
 	}
-	if start, is, inside := r.base(l); is {
-		to := r.rebase(i)
-		if inside {
-			return to, max(address, start) - start
+	switch {
+	case !r.Coarsening.RebaseMappings:
+	case r.to == nil:
+		r.Mapping(i)
+		return absent, 0
+	default:
+		if start, is, inside := r.base(l); is {
+			to := r.rebase(i)
+			if inside {
+				return to, max(address, start) - start
+			}
 		}
 	}
 	return r.Mapping(i), address
@@ -94,9 +102,6 @@ func (r *Remap) isExact(l pprofile.Location) bool {
 // base returns the start of the mapping of l, whether that is rebased for l, and whether
 // l is inside it. Others may have been rebased to one that starts at 0.
 func (r *Remap) base(l pprofile.Location) (start uint64, is, inside bool) {
-	if !r.Coarsening.RebaseMappings {
-		return 0, false, false
-	}
 	start, limit, ok := r.span(l.MappingIndex())
 	inside = !r.isExact(l) || start <= l.Address() && l.Address() <= limit
 	return start, ok && (inside || start == 0), inside

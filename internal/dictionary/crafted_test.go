@@ -54,9 +54,9 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 
 	stacks := func(of func(int) []int32) float64 {
 		crafted += n
-		var table table[int32]
+		var table table
 		for i := range n {
-			table.content = append(table.content, of(i)...)
+			table.content = append(table.content, bytesOf(of(i))...)
 			table.intern(n)
 		}
 		return probes(&table.index)

@@ -23,7 +23,7 @@ import (
 func TestTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		var table table[byte]
+		var table table
 		primaryOf := func([]byte) int32 { return noPrimary }
 		if seed%2 == 0 {
 			primaryOf = func(entry []byte) int32 { return max(-1, int32(entry[0])-'2') }
@@ -275,7 +275,7 @@ func write(t *Tables, pd pprofile.Profiles) {
 		a.write(dst.AttributeTable().AppendEmpty())
 	}
 	for i := range int32(t.stacks.len()) {
-		writeStack(dst.StackTable().AppendEmpty(), t.stacks.at(i))
+		writeStack(dst.StackTable().AppendEmpty(), t.stacks.indicesAt(i))
 	}
 }
 

@@ -5,7 +5,12 @@ package dictionary
 
 import "encoding/binary"
 
-func appendUint(key []byte, v uint64) []byte { return binary.AppendUvarint(key, v) }
+func appendUint(key []byte, v uint64) []byte {
+	if v < 0x80 { // most are
+		return append(key, byte(v))
+	}
+	return binary.AppendUvarint(key, v)
+}
 
 func appendInt(key []byte, v int64) []byte { return binary.AppendVarint(key, v) }
 

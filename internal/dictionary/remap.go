@@ -4,13 +4,19 @@
 package dictionary
 
 import (
+	"slices"
+	"unsafe"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Remap translates the indices of one dictionary into those of Tables. It interns an
-// entry when it is first asked for, so that what nothing refers to is left out. The
-// dictionary must have passed Check; it is only read.
+// Remap translates the indices of one dictionary into those of Tables. It visits an entry when
+// it is first asked for, so that what nothing refers to is left out. The dictionary is only read.
+//
+// After Reset the methods intern entries; the dictionary must have passed Check. After Find they look
+// entries up in a View, and return a negative number for one that is not there; after Intern they
+// add those.
 //
 // Index 0 of an empty table is the zero value; an index into a table whose first entry
 // is no zero value means the entry that is there.
@@ -20,49 +26,57 @@ type Remap struct {
 	// keepPartialLinks keeps links that have only one of the two ids.
 	keepPartialLinks bool
 
-	to      *Tables
-	from    pprofile.ProfilesDictionary
-	view    *View // of Find
-	nextSet int32 // that FindSet expects
-
-	wantedBytes, wantedLocations int // of the strings and the stacks that are wanted
+	from pprofile.ProfilesDictionary
+	to   *Tables // nil: look up in view
+	view *View
 
 	strings, mappings, locations, functions, links, attributes, stacks memo
 	singles                                                            memo // by attribute: the set of it alone
+	nextSet                                                            int32
+	wantedBytes, wantedLocations                                       int  // of the strings and the stacks that are wanted
+	unbounded, outside                                                 bool // an attribute value is; an index of a sample is
 
 	rebased                     memo // of mappings
 	bases                       []Base
 	basedStacks, basedLocations memo // those that AppendBases has looked at since BeginBases
 
-	location Location
-	mapping  Mapping
-	stack    []int32
-	set      []int32
-	value    Value
-	key      []byte
+	// The entry that is being read.
+	ofLocation Location
+	ofMapping  Mapping
+	ofStack    []int32
+	ofSet      []int32
+	value      Value
+	key        []byte
 }
 
 // memo holds what is known of the entries of one table.
 type memo struct {
-	// By source index: the index in the tables plus one, 0 if it is not known, or wanted.
+	// By source index: the index in the tables plus one, 0 if it is not known, absent+1 or wanted+1.
 	to     []int32
 	used   []int32 // the source indices that are known, unless whole is set
-	whole  bool    // any may be known
-	wanted []int32 // the source indices that are wanted: see Remap.WantStack
+	whole  bool    // all are known
+	absent []int32 // those that the View has not, if whole is set
+	wants  int     // how many of them are wanted
+	// outside is set when an index outside the table is asked for.
+	outside bool
+	next    int32 // the likely index of the next entry: payloads have entries in about the order of earlier ones
 }
 
-const wanted = -1
+// Indices in the tables of entries that a View has not. Those that are wanted are to be interned.
+const (
+	absent = -2
+	wanted = -3
+)
 
 // reset makes m one for a table of n entries. It takes time for the known entries only.
 func (m *memo) reset(n int) {
 	if m.whole {
 		clear(m.to)
-		m.whole = false
 	}
 	for _, i := range m.used {
 		m.to[i] = 0
 	}
-	m.used, m.wanted = m.used[:0], m.wanted[:0]
+	m.used, m.absent, m.wants, m.whole, m.outside, m.next = m.used[:0], m.absent[:0], 0, false, false, 0
 	if cap(m.to) < n {
 		m.to = make([]int32, n)
 	}
@@ -72,16 +86,54 @@ func (m *memo) reset(n int) {
 // get returns the index for i if it is known, or if there is nothing at i: index 0 of
 // an empty table.
 func (m *memo) get(i int32) (to int32, ok bool) {
-	if int(i) >= len(m.to) {
+	if uint32(i) >= uint32(len(m.to)) {
+		m.outside = m.outside || i != 0
 		return 0, true
 	}
-	return m.to[i] - 1, m.to[i] > 0
+	to = m.to[i]
+	return to - 1, to != 0
 }
 
 func (m *memo) set(i, to int32) {
 	m.to[i] = to + 1
 	if !m.whole {
 		m.used = append(m.used, i)
+	}
+}
+
+// findAll sets the index of each entry to what find returns.
+func (m *memo) findAll(r *Remap, find func(r *Remap, i int32) int32) {
+	m.whole = true
+	for i := range m.to {
+		to := find(r, int32(i))
+		m.to[i] = to + 1
+		if to < 0 {
+			m.absent = append(m.absent, int32(i))
+		}
+	}
+}
+
+// want marks i if it is absent.
+func (m *memo) want(i int32) {
+	if int(i) < len(m.to) && m.to[i] == absent+1 {
+		m.to[i] = wanted + 1
+		m.wants++
+	}
+}
+
+func (m *memo) isWanted(i int32) bool { return m.to[i] == wanted+1 }
+
+// internAbsent makes what is absent unknown and, if wanted is set, calls intern with what is wanted.
+// content is about the length of that in bytes.
+func (m *memo) internAbsent(table *table, content int, wanted bool, intern func(i int32) int32) {
+	if wanted {
+		table.reserve(m.wants, content)
+	}
+	for _, i := range m.absent {
+		want := wanted && m.isWanted(i)
+		if m.to[i] = 0; want {
+			intern(i)
+		}
 	}
 }
 
@@ -98,7 +150,126 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.singles.reset(n.Attributes)
 	r.stacks.reset(n.Stacks)
 	r.rebased.reset(n.Mappings)
-	r.bases, r.view = r.bases[:0], nil
+	r.bases, r.view, r.nextSet, r.unbounded, r.outside = r.bases[:0], nil, 0, false, false
+	r.wantedBytes, r.wantedLocations = 0, 0
+}
+
+// emptyView has nothing, not even zero values.
+var emptyView View
+
+// Find makes r look up the entries of from in a View, until Intern. A nil View has none. from need
+// not have passed Check.
+func (r *Remap) Find(from pprofile.ProfilesDictionary, in *View) {
+	r.Reset(from, nil)
+	if r.view = in; in == nil {
+		r.view = &emptyView
+	}
+	r.strings.findAll(r, (*Remap).string)
+	r.attributes.findAll(r, (*Remap).attribute)
+	r.mappings.findAll(r, (*Remap).mapping)
+	r.functions.findAll(r, (*Remap).function)
+	r.locations.findAll(r, (*Remap).location)
+	r.links.findAll(r, (*Remap).link)
+	r.stacks.findAll(r, (*Remap).stack)
+}
+
+// IsValid returns whether Check accepts the dictionary and the indices that were looked up since Find.
+func (r *Remap) IsValid() bool {
+	valid := !r.unbounded && !r.outside
+	for _, m := range r.memos() {
+		valid = valid && !m.outside
+	}
+	return valid
+}
+
+// Check is for a sample of which nothing is looked up: see IsValid.
+func (r *Remap) Check(s pprofile.Sample) {
+	r.outside = r.outside || bad(s.StackIndex(), len(r.stacks.to)) || bad(s.LinkIndex(), len(r.links.to))
+	for i, attributes := 0, s.AttributeIndices(); i < attributes.Len(); i++ {
+		r.outside = r.outside || bad(attributes.At(i), len(r.attributes.to))
+	}
+}
+
+// Want marks for Intern what the View has not of a sample.
+func (r *Remap) Want(s pprofile.Sample) {
+	r.stacks.want(s.StackIndex())
+	r.wantAttributes(s.AttributeIndices())
+}
+
+func (r *Remap) wantAttributes(indices pcommon.Int32Slice) {
+	for i := range indices.Len() {
+		r.attributes.want(indices.At(i))
+	}
+}
+
+// WantParts marks what the View has not of all that is marked.
+func (r *Remap) WantParts() {
+	for _, i := range r.stacks.absent {
+		if r.stacks.isWanted(i) {
+			locations := r.from.StackTable().At(int(i)).LocationIndices()
+			r.wantedLocations += locations.Len()
+			for _, l := range locations.All() {
+				r.locations.want(l)
+			}
+		}
+	}
+	for _, i := range r.locations.absent {
+		if r.locations.isWanted(i) {
+			l := r.from.LocationTable().At(int(i))
+			r.wantAttributes(l.AttributeIndices())
+			if !r.Coarsening.RebaseMappings {
+				r.mappings.want(l.MappingIndex())
+			}
+			for _, line := range l.Lines().All() {
+				r.functions.want(line.FunctionIndex())
+			}
+		}
+	}
+	for _, i := range r.mappings.absent {
+		if r.mappings.isWanted(i) {
+			m := r.from.MappingTable().At(int(i))
+			r.strings.want(m.FilenameStrindex())
+			r.wantAttributes(m.AttributeIndices())
+		}
+	}
+	for _, i := range r.functions.absent {
+		if r.functions.isWanted(i) {
+			f := r.from.FunctionTable().At(int(i))
+			r.strings.want(f.NameStrindex())
+			r.strings.want(f.SystemNameStrindex())
+			r.strings.want(f.FilenameStrindex())
+		}
+	}
+	for _, i := range r.attributes.absent {
+		if r.attributes.isWanted(i) {
+			a := r.from.AttributeTable().At(int(i))
+			r.strings.want(a.KeyStrindex())
+			r.strings.want(a.UnitStrindex())
+		}
+	}
+	for _, i := range r.strings.absent {
+		if r.strings.isWanted(i) {
+			r.wantedBytes += len(r.from.StringTable().At(int(i)))
+		}
+	}
+}
+
+// Intern makes r intern what Find's View has not, in to, of which it is a View. If wanted is set it
+// interns what is wanted at once, in the order in which the source has it: see memo.next.
+func (r *Remap) Intern(to *Tables, wanted bool) {
+	r.to = to
+	r.strings.internAbsent(&to.strings, r.wantedBytes, wanted, r.String)
+	r.attributes.internAbsent(&to.attributes, 0, wanted, r.Attribute)
+	r.mappings.internAbsent(&to.mappings, 0, wanted, r.Mapping)
+	r.functions.internAbsent(&to.functions, 0, wanted, r.Function)
+	r.locations.internAbsent(&to.locations, 0, wanted, r.Location)
+	r.stacks.internAbsent(&to.stacks, 4*r.wantedLocations, wanted, r.Stack)
+	r.links.internAbsent(&to.links, 0, wanted, r.Link)
+	clear(r.singles.to)
+}
+
+func (r *Remap) memos() [8]*memo {
+	return [...]*memo{&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks, &r.singles}
 }
 
 // Forget makes r refer to no dictionary and no tables, until Reset or Find.
@@ -106,12 +277,12 @@ func (r *Remap) Forget() { r.from, r.to, r.view = pprofile.ProfilesDictionary{},
 
 // Retained is about the memory that r holds on to, in bytes.
 func (r *Remap) Retained() int {
-	n := cap(r.stack) + cap(r.set) + cap(r.location.Attributes) + cap(r.mapping.Attributes) + 6*cap(r.location.Lines) + 4*cap(r.bases)
+	n := cap(r.ofStack) + cap(r.ofSet) + cap(r.ofLocation.Attributes) + cap(r.ofMapping.Attributes) + 6*cap(r.ofLocation.Lines) + 4*cap(r.bases)
 	for _, m := range []*memo{
 		&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks, &r.singles,
 		&r.rebased, &r.basedStacks, &r.basedLocations,
 	} {
-		n += cap(m.to) + cap(m.used) + cap(m.wanted)
+		n += cap(m.to) + cap(m.used) + cap(m.absent)
 	}
 	return 4*n + cap(r.value) + cap(r.key)
 }
@@ -120,67 +291,120 @@ func (r *Remap) Retained() int {
 func (r *Remap) String(i int32) int32 {
 	to, ok := r.strings.get(i)
 	if !ok {
-		to = r.to.String(r.from.StringTable().At(int(i)))
+		to = r.string(i)
 		r.strings.set(i, to)
 	}
 	return to
+}
+
+func (r *Remap) string(i int32) int32 {
+	s := r.from.StringTable().At(int(i))
+	if r.to != nil {
+		return r.to.String(s)
+	}
+	return r.view.strings.find(unsafe.Slice(unsafe.StringData(s), len(s)), &r.strings.next) //nolint:gosec // read only
 }
 
 // Function returns the index in the tables of function i.
 func (r *Remap) Function(i int32) int32 {
 	to, ok := r.functions.get(i)
 	if !ok {
-		f := r.from.FunctionTable().At(int(i))
-		to = r.to.Function(Function{
-			Name:       r.String(f.NameStrindex()),
-			SystemName: r.String(f.SystemNameStrindex()),
-			Filename:   r.String(f.FilenameStrindex()),
-			StartLine:  f.StartLine(),
-		})
+		to = r.function(i)
 		r.functions.set(i, to)
 	}
 	return to
+}
+
+func (r *Remap) function(i int32) int32 {
+	from := r.from.FunctionTable().At(int(i))
+	f := Function{Name: from.NameStrindex(), SystemName: from.SystemNameStrindex(), Filename: from.FilenameStrindex(), StartLine: from.StartLine()}
+	for _, i := range [...]*int32{&f.Name, &f.SystemName, &f.Filename} {
+		to, ok := r.strings.get(*i)
+		if !ok {
+			to = r.String(*i)
+		}
+		*i = to
+	}
+	if r.to != nil {
+		return r.to.Function(f)
+	}
+	if f.Name|f.SystemName|f.Filename < 0 {
+		return absent
+	}
+	r.key = f.appendKey(r.key[:0])
+	return r.view.functions.find(r.key, &r.functions.next)
 }
 
 // Mapping returns the index in the tables of mapping i.
 func (r *Remap) Mapping(i int32) int32 {
 	to, ok := r.mappings.get(i)
 	if !ok {
-		m := r.from.MappingTable().At(int(i))
-		to = r.mappingAt(m, m.MemoryStart(), m.MemoryLimit())
+		to = r.mapping(i)
 		r.mappings.set(i, to)
 	}
 	return to
 }
 
-// mappingAt interns m with other addresses.
-func (r *Remap) mappingAt(m pprofile.Mapping, start, limit uint64) int32 {
-	r.mapping.MemoryStart, r.mapping.MemoryLimit = start, limit
-	r.mapping.FileOffset = m.FileOffset()
-	r.mapping.Filename = r.String(m.FilenameStrindex())
-	r.mapping.Attributes = r.appendAttributes(r.mapping.Attributes[:0], m.AttributeIndices())
-	return r.to.Mapping(r.mapping)
+func (r *Remap) mapping(i int32) int32 {
+	m := r.from.MappingTable().At(int(i))
+	return r.mappingAt(m, m.MemoryStart(), m.MemoryLimit())
+}
+
+// mappingAt returns the index in the tables of a mapping with other addresses.
+func (r *Remap) mappingAt(from pprofile.Mapping, start, limit uint64) int32 {
+	m := &r.ofMapping
+	m.MemoryStart, m.MemoryLimit, m.FileOffset = start, limit, from.FileOffset()
+	m.Filename = r.String(from.FilenameStrindex())
+	var found bool
+	m.Attributes, found = r.appendAttributes(m.Attributes[:0], from.AttributeIndices())
+	if r.to != nil {
+		return r.to.Mapping(*m)
+	}
+	if m.Filename < 0 || !found {
+		return absent
+	}
+	r.key = m.appendKey(r.key[:0])
+	return r.view.mappings.find(r.key, &r.mappings.next)
 }
 
 // Location returns the index in the tables of location i.
 func (r *Remap) Location(i int32) int32 {
 	to, ok := r.locations.get(i)
 	if !ok {
-		l := r.from.LocationTable().At(int(i))
-		r.location.Mapping, r.location.Address = r.position(l)
-		r.location.Lines = r.location.Lines[:0]
-		lines := l.Lines()
-		for j := range lines.Len() {
-			line := lines.At(j)
-			r.location.Lines = append(r.location.Lines, r.line(Line{
-				Function: r.Function(line.FunctionIndex()), Line: line.Line(), Column: line.Column(),
-			}))
-		}
-		r.location.Attributes = r.appendAttributes(r.location.Attributes[:0], l.AttributeIndices())
-		to = r.to.Location(r.location)
+		to = r.location(i)
 		r.locations.set(i, to)
 	}
 	return to
+}
+
+func (r *Remap) location(i int32) int32 {
+	from, l := r.from.LocationTable().At(int(i)), &r.ofLocation
+	l.Mapping, l.Address = r.position(from)
+	parts := l.Mapping // negative if one is absent
+	l.Lines = l.Lines[:0]
+	lines := from.Lines()
+	for j := range lines.Len() {
+		line := lines.At(j)
+		function, ok := r.functions.get(line.FunctionIndex())
+		if !ok {
+			function = r.Function(line.FunctionIndex())
+		}
+		parts |= function
+		l.Lines = append(l.Lines, r.line(Line{Function: function, Line: line.Line(), Column: line.Column()}))
+	}
+	found := true
+	l.Attributes = l.Attributes[:0]
+	if attributes := from.AttributeIndices(); attributes.Len() > 0 {
+		l.Attributes, found = r.appendAttributes(l.Attributes, attributes)
+	}
+	if r.to != nil {
+		return r.to.Location(*l)
+	}
+	if parts < 0 || !found {
+		return absent
+	}
+	r.key = l.appendKey(r.key[:0])
+	return r.view.locations.find(r.key, &r.locations.next)
 }
 
 // Link returns the index in the tables of link i. A link without both ids is no
@@ -188,79 +412,151 @@ func (r *Remap) Location(i int32) int32 {
 func (r *Remap) Link(i int32) int32 {
 	to, ok := r.links.get(i)
 	if !ok {
-		l := r.from.LinkTable().At(int(i))
-		to = 0
-		if r.isLink(l) {
-			to = r.to.Link(l.TraceID(), l.SpanID())
-		}
+		to = r.link(i)
 		r.links.set(i, to)
 	}
 	return to
 }
 
-func (r *Remap) isLink(l pprofile.Link) bool {
-	return r.keepPartialLinks || !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty()
+func (r *Remap) link(i int32) int32 {
+	l := r.from.LinkTable().At(int(i))
+	if !r.keepPartialLinks && (l.TraceID().IsEmpty() || l.SpanID().IsEmpty()) {
+		return 0
+	}
+	if r.to != nil {
+		return r.to.Link(l.TraceID(), l.SpanID())
+	}
+	r.key = appendLink(r.key[:0], l.TraceID(), l.SpanID())
+	return r.view.links.find(r.key, &r.links.next)
 }
 
 // Attribute returns the index in the tables of attribute i.
 func (r *Remap) Attribute(i int32) int32 {
 	to, ok := r.attributes.get(i)
 	if !ok {
-		a := r.from.AttributeTable().At(int(i))
-		key, unit := r.String(a.KeyStrindex()), r.String(a.UnitStrindex())
-		r.value = AppendPdata(r.value[:0], a.Value())
-		to = r.to.Attribute(key, unit, r.value)
+		to = r.attribute(i)
 		r.attributes.set(i, to)
 	}
 	return to
+}
+
+func (r *Remap) attribute(i int32) int32 {
+	from := r.from.AttributeTable().At(int(i))
+	a := attribute{key: r.String(from.KeyStrindex()), unit: r.String(from.UnitStrindex())}
+	if r.to == nil && !bounded(from.Value(), MaxDepth) {
+		r.unbounded = true
+		return absent
+	}
+	r.value = AppendPdata(r.value[:0], from.Value())
+	a.value = r.value
+	if r.to != nil {
+		return r.to.Attribute(a.key, a.unit, a.value)
+	}
+	if a.key|a.unit < 0 {
+		return absent
+	}
+	r.key = a.appendKey(r.key[:0])
+	return r.view.attributes.find(r.key, &r.attributes.next)
 }
 
 // Stack returns the index in the tables of stack i.
 func (r *Remap) Stack(i int32) int32 {
 	to, ok := r.stacks.get(i)
 	if !ok {
-		s := r.from.StackTable().At(int(i)).LocationIndices()
-		r.stack = r.stack[:0]
-		for j := range s.Len() {
-			l := s.At(j)
-			location, ok := r.locations.get(l)
-			if !ok {
-				location = r.Location(l)
-			}
-			r.stack = append(r.stack, location)
-		}
-		to = r.to.Stack(r.stack)
+		to = r.stack(i)
 		r.stacks.set(i, to)
 	}
 	return to
 }
 
+func (r *Remap) stack(i int32) int32 {
+	from := r.from.StackTable().At(int(i)).LocationIndices()
+	n, parts := from.Len(), int32(0) // parts is negative if one is absent
+	stack := slices.Grow(r.ofStack[:0], n)[:n]
+	for j := range stack {
+		l := from.At(j)
+		location, ok := r.locations.get(l)
+		if !ok {
+			location = r.Location(l)
+		}
+		stack[j] = location
+		parts |= location
+	}
+	r.ofStack = stack
+	if r.to != nil {
+		return r.to.Stack(stack)
+	}
+	if parts < 0 {
+		return absent
+	}
+	return r.view.stacks.find(bytesOf(stack), &r.stacks.next)
+}
+
+// Sample returns the identity of a sample, without the attributes for which drop is true, by index. Of no
+// length, drop drops none.
+func (r *Remap) Sample(s pprofile.Sample, drop []bool) (stack, set, link int32) {
+	stack, ok := r.stacks.get(s.StackIndex())
+	if !ok {
+		stack = r.Stack(s.StackIndex())
+	}
+	if indices := s.AttributeIndices(); indices.Len() > 0 {
+		set = r.attributeSet(indices, drop)
+	}
+	return stack, set, r.Link(s.LinkIndex())
+}
+
 // AttributeSet returns the number of a set of attribute indices: see
 // Tables.AttributeSet.
-func (r *Remap) AttributeSet(indices pcommon.Int32Slice) int32 {
-	if indices.Len() == 0 {
+func (r *Remap) AttributeSet(indices pcommon.Int32Slice) int32 { return r.attributeSet(indices, nil) }
+
+func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
+	n := indices.Len()
+	if n == 0 {
 		return 0
 	}
-	single := indices.Len() == 1
+	single := n == 1 && len(drop) == 0
 	if single {
 		if to, ok := r.singles.get(indices.At(0)); ok {
 			return to
 		}
 	}
-	r.set = r.appendAttributes(r.set[:0], indices)
-	to := r.to.AttributeSet(r.set)
+	r.ofSet = r.ofSet[:0]
+	found := true
+	for j := range n {
+		i := indices.At(j)
+		if a := r.Attribute(i); a < 0 {
+			found = false
+		} else if a > 0 && (len(drop) == 0 || !drop[i]) {
+			r.ofSet = append(r.ofSet, a)
+		}
+	}
+	to := int32(absent)
+	switch {
+	case r.to != nil:
+		to = r.to.AttributeSet(r.ofSet)
+	case !found:
+	case len(r.ofSet) == 0:
+		to = 0
+	default:
+		to = r.view.sets.find(bytesOf(set(r.ofSet)), &r.nextSet)
+	}
 	if single {
 		r.singles.set(indices.At(0), to)
 	}
 	return to
 }
 
-// appendAttributes leaves out the zero value, which says nothing.
-func (r *Remap) appendAttributes(dst []int32, indices pcommon.Int32Slice) []int32 {
+// appendAttributes leaves out the zero value, which says nothing. What it appends is a sorted set if
+// all are found in a View.
+func (r *Remap) appendAttributes(dst []int32, indices pcommon.Int32Slice) (all []int32, found bool) {
 	for i := range indices.Len() {
 		if a := r.Attribute(indices.At(i)); a != 0 {
 			dst = append(dst, a)
 		}
 	}
-	return dst
+	if r.to == nil {
+		dst = set(dst)
+		return dst, len(dst) == 0 || dst[0] >= 0
+	}
+	return dst, true
 }

@@ -16,8 +16,8 @@ import (
 var seed = maphash.MakeSeed()
 
 // table holds distinct entries. It numbers them from 0 in the order in which they are added.
-type table[E byte | int32] struct {
-	entries[E]
+type table struct {
+	entries
 	// The primary index of an entry is one that few others share, such as the name of a
 	// function, or noPrimary. The first entry of each primary index is in first (its
 	// number plus one) and not in index: as indices grow by one, it is found without a
@@ -26,9 +26,9 @@ type table[E byte | int32] struct {
 	index index
 }
 
-// entries are numbered from 0. Each is a run of bytes or of indices.
-type entries[E byte | int32] struct {
-	content []E      // all entries, one after the other
+// entries are numbered from 0. Each is a run of bytes.
+type entries struct {
+	content []byte   // all entries, one after the other
 	ends    []uint32 // where each entry ends in content
 }
 
@@ -38,7 +38,7 @@ const (
 )
 
 // at returns entry i.
-func (t *entries[E]) at(i int32) []E {
+func (t *entries) at(i int32) []byte {
 	start := uint32(0)
 	if i > 0 {
 		start = t.ends[i-1]
@@ -46,22 +46,28 @@ func (t *entries[E]) at(i int32) []E {
 	return t.content[start:t.ends[i]]
 }
 
-func (t *entries[E]) len() int { return len(t.ends) }
+func (t *entries) len() int { return len(t.ends) }
 
-// raw returns the memory of an entry.
-func raw[E byte | int32](entry []E) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(entry))), len(entry)*int(unsafe.Sizeof(E(0)))) //nolint:gosec // bytes or int32, read only
+// bytesOf returns the memory of indices.
+func bytesOf(indices []int32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(indices))), 4*len(indices)) //nolint:gosec // read only
+}
+
+// indicesAt returns entry i of a table whose entries are all indices.
+func (t *entries) indicesAt(i int32) []int32 {
+	b := t.at(i)
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4) //nolint:gosec // aligned: all before are of 4 bytes each
 }
 
 // intern returns the number of the entry that has been appended to content, where it
-// stays if it is new. If the table is full (limit entries, or 2^32 elements), intern
+// stays if it is new. If the table is full (limit entries, or 2^32 bytes), intern
 // returns -1.
-func (t *table[E]) intern(limit int) (n int32, added bool) {
+func (t *table) intern(limit int) (n int32, added bool) {
 	start := t.size()
 	entry := t.content[start:]
 	n, added = t.number(noPrimary, limit,
 		func() uint32 { return hashOf(entry) },
-		func(n int32) bool { return bytes.Equal(raw(t.at(n)), raw(entry)) })
+		func(n int32) bool { return bytes.Equal(t.at(n), entry) })
 	if !added {
 		t.content = t.content[:start]
 	}
@@ -69,7 +75,7 @@ func (t *table[E]) intern(limit int) (n int32, added bool) {
 }
 
 // number is intern for an entry that the caller keeps if it is new, and not in content.
-func (t *table[E]) number(primary int32, limit int, hash func() uint32, equals func(n int32) bool) (n int32, added bool) {
+func (t *table) number(primary int32, limit int, hash func() uint32, equals func(n int32) bool) (n int32, added bool) {
 	if primary >= 0 {
 		if int(primary) >= len(t.first) {
 			t.first = append(t.first, make([]int32, int(primary)+1-len(t.first))...)
@@ -97,7 +103,7 @@ func (t *table[E]) number(primary int32, limit int, hash func() uint32, equals f
 }
 
 // add numbers the entry at the end of content, or returns -1.
-func (t *table[E]) add(limit int) int32 {
+func (t *table) add(limit int) int32 {
 	if t.len() >= limit || len(t.content) > maxContent {
 		return -1
 	}
@@ -113,10 +119,10 @@ func fold(h, a, b uint64) uint64 {
 
 var secrets = [2]uint64{rand.Uint64(), rand.Uint64()}
 
-func hashOf[E byte | int32](entry []E) uint32 { return uint32(maphash.Bytes(seed, raw(entry))) }
+func hashOf(entry []byte) uint32 { return uint32(maphash.Bytes(seed, entry)) }
 
 // size is the length of all entries.
-func (t *table[E]) size() int {
+func (t *table) size() int {
 	if len(t.ends) == 0 {
 		return 0
 	}
@@ -124,7 +130,7 @@ func (t *table[E]) size() int {
 }
 
 // truncate removes the entries from number n on.
-func (t *table[E]) truncate(n int) {
+func (t *table) truncate(n int) {
 	for t.len() > n {
 		last := int32(t.len() - 1)
 		entry := t.at(last)
@@ -135,33 +141,33 @@ func (t *table[E]) truncate(n int) {
 }
 
 // reset removes all entries and keeps the memory.
-func (t *table[E]) reset() {
+func (t *table) reset() {
 	t.content, t.ends, t.first = t.content[:0], t.ends[:0], t.first[:0]
 	t.index.reset()
 }
 
 // grow makes room for n more entries.
-func (t *table[E]) grow(n int) {
+func (t *table) grow(n int) {
 	t.ends = roomy(t.ends, n)
 	t.index.grow(n, t.len())
 }
 
 // reserve makes room for n more entries with content of this length, and for more if t has many:
 // it may be called often.
-func (t *table[E]) reserve(n, content int) {
+func (t *table) reserve(n, content int) {
 	t.ends, t.content = slices.Grow(t.ends, n), slices.Grow(t.content, content)
 	t.index.grow(n, t.len())
 }
 
 // growPrimary is grow for entries with a primary index.
-func (t *table[E]) growPrimary(n int) {
+func (t *table) growPrimary(n int) {
 	t.ends, t.first = roomy(t.ends, n), roomy(t.first, n)
 	t.index.grow(n/2, t.len()) // about as many are the first of their primary index
 }
 
 // retained is the memory that t holds on to, in bytes.
-func (t *table[E]) retained() int {
-	return cap(t.content)*int(unsafe.Sizeof(E(0))) + 4*cap(t.ends) + 4*cap(t.first) + t.index.retained()
+func (t *table) retained() int {
+	return cap(t.content) + 4*cap(t.ends) + 4*cap(t.first) + t.index.retained()
 }
 
 // roomy returns s with capacity for n more elements.

@@ -19,14 +19,14 @@ import (
 // of attributes with two of one key. Callers add all of a payload and look once.
 type Tables struct {
 	limit      int
-	strings    table[byte]
-	mappings   table[byte]
-	locations  table[byte]
-	functions  table[byte]
-	links      table[byte]
-	attributes table[byte]
-	stacks     table[int32]
-	sets       table[int32] // beyond what the format has: the attribute sets of samples
+	strings    table
+	mappings   table
+	locations  table
+	functions  table
+	links      table
+	attributes table
+	stacks     table // of indices
+	sets       table // of indices; beyond what the format has: the attribute sets of samples
 
 	dst        pprofile.ProfilesDictionary // see WriteTo
 	writes     bool
@@ -160,11 +160,13 @@ type Mark struct {
 
 // Mark returns the present state.
 func (t *Tables) Mark() Mark {
-	m := Mark{outputSize: t.outputSize, repaired: t.repaired}
-	for i, table := range t.all() {
-		m.lengths[i] = table.len()
+	return Mark{
+		[tableCount]int{
+			t.strings.len(), t.mappings.len(), t.locations.len(), t.functions.len(), t.links.len(), t.attributes.len(),
+			t.stacks.len(), t.sets.len(),
+		},
+		t.outputSize, t.repaired,
 	}
-	return m
 }
 
 // Rollback removes what was added since m was made, and the error.
@@ -221,7 +223,7 @@ func (t *Tables) StringsOutputSize() int {
 
 // intern returns the index of the entry that has been appended to the content of table,
 // and whether it is to be written. Its size in pdata is given.
-func intern[E byte | int32](t *Tables, table *table[E], name string, size int) (i int32, write bool) {
+func (t *Tables) intern(table *table, name string, size int) (i int32, write bool) {
 	i, added := table.intern(t.limit)
 	return t.index(i, added, name, size), added && t.writes
 }
@@ -243,14 +245,14 @@ func (t *Tables) index(i int32, added bool, table string, size int) int32 {
 // String interns s with ValidUTF8.
 func (t *Tables) String(s string) int32 {
 	t.strings.content = append(t.strings.content, t.valid(s)...)
-	i, _ := intern(t, &t.strings, "string", 0)
+	i, _ := t.intern(&t.strings, "string", 0)
 	return i
 }
 
 // StringBytes is String for bytes.
 func (t *Tables) StringBytes(s []byte) int32 {
 	t.strings.content = append(t.strings.content, t.Valid(s)...)
-	i, _ := intern(t, &t.strings, "string", 0)
+	i, _ := t.intern(&t.strings, "string", 0)
 	return i
 }
 
@@ -278,7 +280,7 @@ func (t *Tables) Function(f Function) int32 {
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
 	t.mappings.content = m.appendKey(t.mappings.content)
-	i, write := intern(t, &t.mappings, "mapping", mappingSize)
+	i, write := t.intern(&t.mappings, "mapping", mappingSize)
 	if write {
 		m.write(t.dst.MappingTable().AppendEmpty())
 	}
@@ -306,7 +308,7 @@ func (t *Tables) Location(l Location) int32 {
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 	t.links.content = appendLink(t.links.content, traceID, spanID)
-	i, write := intern(t, &t.links, "link", 0)
+	i, write := t.intern(&t.links, "link", 0)
 	if write {
 		writeLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
@@ -318,7 +320,7 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
 	a := attribute{key, unit, value}
 	t.attributes.content = a.appendKey(t.attributes.content)
-	i, write := intern(t, &t.attributes, "attribute", attributeSize+len(value))
+	i, write := t.intern(&t.attributes, "attribute", attributeSize+len(value))
 	if write {
 		a.write(t.dst.AttributeTable().AppendEmpty())
 	}
@@ -332,13 +334,13 @@ func (t *Tables) Stack(locations []int32) int32 {
 	if t.writes {
 		table := t.dst.StackTable()
 		i, added = t.stacks.number(noPrimary, t.limit,
-			func() uint32 { return hashOf(locations) },
+			func() uint32 { return hashOf(bytesOf(locations)) },
 			func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
 		if added {
 			writeStack(table.AppendEmpty(), locations)
 		}
 	} else {
-		t.stacks.content = append(t.stacks.content, locations...)
+		t.stacks.content = append(t.stacks.content, bytesOf(locations)...)
 		i, added = t.stacks.intern(t.limit)
 	}
 	return t.index(i, added, "stack", stackSize+4*len(locations))
@@ -347,30 +349,18 @@ func (t *Tables) Stack(locations []int32) int32 {
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
 func (t *Tables) AttributeSet(indices []int32) int32 {
-	t.sets.content = append(t.sets.content, t.set(indices)...)
-	i, _ := intern(t, &t.sets, "attribute set", 0)
+	t.sets.content = append(t.sets.content, bytesOf(t.set(indices))...)
+	i, _ := t.intern(&t.sets, "attribute set", 0)
 	return i
 }
 
 // AppendSet appends the attribute indices of a set to dst.
-func (t *Tables) AppendSet(dst []int32, set int32) []int32 { return append(dst, t.sets.at(set)...) }
+func (t *Tables) AppendSet(dst []int32, set int32) []int32 {
+	return append(dst, t.sets.indicesAt(set)...)
+}
 
 // Set returns the attribute indices of a set, in memory of t.
-func (t *Tables) Set(set int32) []int32 { return t.sets.at(set) }
-
-// SetString returns the value of the string attribute of a set that has the given key,
-// or "".
-func (t *Tables) SetString(set int32, key string) string {
-	for _, i := range t.sets.at(set) {
-		var a attribute
-		a.decode(t.attributes.at(i))
-		if string(t.strings.at(a.key)) == key && len(a.value) > 0 && a.value[0] == tagString {
-			v := reader{a.value[1:]}
-			return string(v.bytes(int(v.uint())))
-		}
-	}
-	return ""
-}
+func (t *Tables) Set(set int32) []int32 { return t.sets.indicesAt(set) }
 
 // set returns the sorted set of indices, in memory of t that the next call overwrites;
 // indices stay as they are. Two attributes of one key are an error.

@@ -19,7 +19,6 @@ type adding struct {
 	rows     [2][]row
 	numbered map[scopeKey]numberedScope // of the ScopeProfiles that is being added
 	bases    []dictionary.Base
-	indices  []int32
 	key      dictionary.Value
 }
 

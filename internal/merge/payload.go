@@ -44,6 +44,7 @@ type Payload struct {
 	window     *Window
 	remap      dictionary.Remap
 	identities []identity
+	missing    bool   // whether a part of an identity or of the key of a Profile is missing there
 	dropped    []bool // by source attribute: samples lose it
 
 	adding
@@ -91,8 +92,8 @@ type incoming struct {
 	first    int // its first sample, in Payload.samples
 	kept     int // samples that are not dropped
 	verbatim bool
-	snapshot bool       // set by Add
-	key      profileKey // in the tables of the window, set by Add
+	snapshot bool
+	key      profileKey // in the tables of the window; what they have not is negative. Add completes it
 }
 
 // identity is a sample identity in the tables of a window. A part that they have not is
@@ -155,21 +156,19 @@ func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window
 		p.pd = resolved
 		p.read(options)
 	}
-	for n, identity := range p.identities {
-		if identity.isKnown() {
-			continue
+	if p.missing {
+		for n, identity := range p.identities {
+			if !identity.isKnown() {
+				p.remap.Want(p.sources[n])
+			}
 		}
-		p.remap.WantStack(p.sources[n].StackIndex())
-		if len(p.dropped) == 0 {
-			p.remap.WantAttributes(p.sources[n].AttributeIndices())
-		}
+		p.remap.WantParts()
 	}
-	p.remap.SortWanted()
 	return p.describe(options)
 }
 
-// read looks up the dictionary in the tables of the window, and numbers the identities of samples.
-// It returns false if Check rejects the payload.
+// read numbers the identities of samples, and looks up in the tables of the window what they and the
+// Profiles refer to. It returns false if Check rejects the payload.
 func (p *Payload) read(options *Options) bool {
 	p.remap.Coarsening = options.Coarsening
 	d := p.pd.Dictionary()
@@ -177,9 +176,7 @@ func (p *Payload) read(options *Options) bool {
 	if p.window != nil {
 		view = p.window.view.Load()
 	}
-	if !p.remap.Find(d, view) || view == nil && dictionary.Check(p.pd) != nil {
-		return false
-	}
+	p.remap.Find(d, view)
 	p.dropped = p.dropped[:0]
 	if len(options.DropSampleAttributes) > 0 {
 		for _, a := range d.AttributeTable().All() {
@@ -188,6 +185,7 @@ func (p *Payload) read(options *Options) bool {
 		}
 	}
 	p.profiles, p.samples, p.sources, p.identities = p.profiles[:0], p.samples[:0], p.sources[:0], p.identities[:0]
+	p.missing = false
 	resources := p.pd.ResourceProfiles()
 	for i := range resources.Len() {
 		if !dictionary.BoundedMap(resources.At(i).Resource().Attributes()) {
@@ -200,7 +198,7 @@ func (p *Payload) read(options *Options) bool {
 			}
 		}
 	}
-	return true
+	return p.remap.IsValid()
 }
 
 func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
@@ -209,45 +207,45 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 	profiles := sp.Profiles()
 	for k := range profiles.Len() {
 		from := profiles.At(k)
-		if !p.hasHeader(from) {
-			return false
-		}
-		to := incoming{
+		n := len(p.profiles)
+		p.profiles = append(p.profiles, incoming{
 			from: from, slot: slotOf(from, uint64(options.SlotLength)), first: len(p.samples), verbatim: isVerbatim(from),
+			snapshot: p.isSnapshot(from, options), key: p.mergeKey(from),
+		})
+		to := &p.profiles[n]
+		if to.snapshot && options.Snapshots == SnapshotsKeep {
+			to.key.time, to.key.duration, to.slot = uint64(from.Time()), from.DurationNano(), slot{}
 		}
-		p.profiles = append(p.profiles, to)
-		if to.verbatim {
-			if !p.readVerbatim(from.Samples()) {
-				return false
-			}
-			continue
-		}
-		if !p.readSamples(from.Samples(), sibling, options.DropZeroSamples) {
+		p.missing = p.missing || !to.key.isKnown()
+		if !p.readSamples(to, sibling, options.DropZeroSamples) {
 			return false
 		}
-		for _, n := range p.samples[to.first:] {
-			if n >= 0 {
-				p.profiles[len(p.profiles)-1].kept++
-			}
+		if !to.verbatim {
+			sibling = n
 		}
-		sibling = len(p.profiles) - 1
 	}
 	return true
 }
 
-// hasHeader reports whether the indices of from, without those of its samples, are inside their
-// tables.
-func (p *Payload) hasHeader(from pprofile.Profile) bool {
+// mergeKey returns the key of a Profile, without what depends on the window.
+func (p *Payload) mergeKey(from pprofile.Profile) profileKey {
 	r := &p.remap
-	_, ok := r.FindSet(from.AttributeIndices())
-	return ok && r.HasString(from.SampleType().TypeStrindex()) && r.HasString(from.SampleType().UnitStrindex()) &&
-		r.HasString(from.PeriodType().TypeStrindex()) && r.HasString(from.PeriodType().UnitStrindex())
+	return profileKey{
+		sampleType: r.String(from.SampleType().TypeStrindex()),
+		sampleUnit: r.String(from.SampleType().UnitStrindex()),
+		periodType: r.String(from.PeriodType().TypeStrindex()),
+		periodUnit: r.String(from.PeriodType().UnitStrindex()),
+		period:     from.Period(),
+		attributes: r.AttributeSet(from.AttributeIndices()),
+	}
 }
 
-func (p *Payload) readSamples(samples pprofile.SampleSlice, sibling int, dropZero bool) bool {
+// readSamples returns false if Check rejects a sample.
+func (p *Payload) readSamples(to *incoming, sibling int, dropZero bool) bool {
+	samples := to.from.Samples()
 	var old pprofile.SampleSlice
 	known, first := 0, 0
-	if sibling >= 0 {
+	if sibling >= 0 && !to.verbatim {
 		old, first = p.profiles[sibling].from.Samples(), p.profiles[sibling].first
 		known = old.Len()
 	}
@@ -263,46 +261,32 @@ func (p *Payload) readSamples(samples pprofile.SampleSlice, sibling int, dropZer
 				n = ^n
 			}
 		}
-		if n == unknown {
-			identity, ok := p.identify(s)
-			if !ok {
-				return false
-			}
-			if len(p.dropped) > 0 && s.AttributeIndices().Len() > 0 {
-				identity.set = -1
-			}
-			if !dropZero || !isZeroSample(values, times) {
+		switch {
+		case !dropZero || to.verbatim || !isZeroSample(values, times):
+			if n == unknown {
 				n = int32(len(p.identities))
-				p.identities, p.sources = append(p.identities, identity), append(p.sources, s)
+				p.identities, p.sources = append(p.identities, p.identify(s, to.verbatim)), append(p.sources, s)
+				p.missing = p.missing || !p.identities[n].isKnown()
 			}
-		} else if dropZero && isZeroSample(values, times) {
+			to.kept++
+		case n != unknown:
 			n = ^n
+		default:
+			p.remap.Check(s)
 		}
 		p.samples = append(p.samples, n)
 	}
 	return true
 }
 
-// readVerbatim is readSamples for a Profile whose samples stay as they are.
-func (p *Payload) readVerbatim(samples pprofile.SampleSlice) bool {
-	for i := range samples.Len() {
-		s := samples.At(i)
-		identity, ok := p.identify(s)
-		if values, times := s.Values().Len(), s.TimestampsUnixNano().Len(); !ok || values != times && values > 0 && times > 0 {
-			return false
-		}
-		p.samples = append(p.samples, int32(len(p.identities)))
-		p.identities, p.sources = append(p.identities, identity), append(p.sources, s)
+// identify returns the identity of s in the tables.
+func (p *Payload) identify(s pprofile.Sample, verbatim bool) identity {
+	dropped := p.dropped
+	if verbatim {
+		dropped = nil
 	}
-	return true
-}
-
-// identify looks up the identity of s. It returns false if an index is outside its table.
-func (p *Payload) identify(s pprofile.Sample) (identity, bool) {
-	stack, ok1 := p.remap.FindStack(s.StackIndex())
-	link, ok2 := p.remap.FindLink(s.LinkIndex())
-	set, ok3 := p.remap.FindSet(s.AttributeIndices())
-	return identity{stack, set, link}, ok1 && ok2 && ok3
+	stack, set, link := p.remap.Sample(s, dropped)
+	return identity{stack, set, link}
 }
 
 // sameIdentity returns whether two samples of one payload have the same identity there.

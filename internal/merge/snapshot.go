@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -14,10 +15,18 @@ import (
 // cumulative or instant.
 const attrTemporality = "profile.temporality"
 
-// isSnapshot is IsSnapshot for p.
-func (w *Window) isSnapshot(p pprofile.Profile, key profileKey) bool {
-	return IsSnapshot(w.tables.SetString(key.attributes, attrTemporality), w.tables.StringAt(key.sampleType),
-		w.tables.StringAt(key.periodType), p.DurationNano(), w.options.SnapshotSampleTypes)
+// isSnapshot is IsSnapshot for from.
+func (p *Payload) isSnapshot(from pprofile.Profile, options *Options) bool {
+	temporality, attributes := "", p.pd.Dictionary().AttributeTable()
+	for _, i := range from.AttributeIndices().All() {
+		if uint32(i) < uint32(attributes.Len()) {
+			if a := attributes.At(int(i)); p.text(a.KeyStrindex()) == attrTemporality && a.Value().Type() == pcommon.ValueTypeStr {
+				temporality = a.Value().Str()
+			}
+		}
+	}
+	return IsSnapshot(temporality, p.text(from.SampleType().TypeStrindex()), p.text(from.PeriodType().TypeStrindex()),
+		from.DurationNano(), options.SnapshotSampleTypes)
 }
 
 // IsSnapshot reports whether the values of a Profile are a state at its time, and not what

@@ -87,6 +87,11 @@ type profileKey struct {
 	original int
 }
 
+// isKnown returns whether the tables have all of its parts.
+func (k *profileKey) isKnown() bool {
+	return k.sampleType|k.sampleUnit|k.periodType|k.periodUnit|k.attributes >= 0
+}
+
 // NewWindow returns an empty window. Payloads to add must be prepared with these options.
 func NewWindow(options *Options) *Window {
 	return &Window{
