@@ -31,7 +31,7 @@ type thread struct {
 func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	v := d.values
 	t := &thread{}
-	if constant := d.Constant(poolThread, v[slotThread]); constant >= 0 {
+	if constant := d.Constant(poolThread, v[slotThread]); constant != nil {
 		if t, err = d.thread(constant); err != nil {
 			return 0, 0, err
 		}
@@ -105,12 +105,12 @@ func (d *decoder) stringAttribute(key int32, value []byte) int32 {
 
 // thread returns the attributes of a thread: the name and the id of Java or, if it is none of
 // Java, of the operating system.
-func (d *decoder) thread(constant int32) (*thread, error) {
-	if n := d.Values[constant].Of; n != 0 {
-		return &d.threads[n-1], nil
+func (d *decoder) thread(constant *jfr.Entry) (*thread, error) {
+	if constant.Of != 0 {
+		return &d.threads[constant.Of-1], nil
 	}
 	var t thread
-	v := *d.readConstant(poolThread, constant)
+	v := *d.readConstant(poolThread, constant.At)
 	for _, s := range []jfr.Slot{slotJavaName, slotOSName} {
 		name, err := d.Text(int(v[s]), poolString)
 		if err != nil {
@@ -133,7 +133,7 @@ func (d *decoder) thread(constant int32) (*thread, error) {
 		return nil, err
 	}
 	d.threads = append(d.threads, t)
-	d.Values[constant].Of = int32(len(d.threads))
+	constant.Of = int32(len(d.threads))
 	return &d.threads[len(d.threads)-1], nil
 }
 

@@ -17,8 +17,8 @@ import (
 
 // decoder translates one recording at a time and keeps its memory for the next.
 //
-// A constant has the id that the chunk gives it; a number; and, if a sample reaches it, a value
-// in decoder.Values: one more than its index in the OTLP dictionary or in a table of d.
+// The field Of of a constant that a sample reaches is one more than its index in the OTLP dictionary or in a
+// table of d.
 type decoder struct {
 	jfr.Recording
 	options Unmarshaler
@@ -45,29 +45,28 @@ type decoder struct {
 
 	// Of the chunk.
 	rows        []row
-	rowNumbers  jfr.Table        // by the fields of the row
-	longRows    map[string]int32 // the same, if they do not fit
-	longBytes   int              // of memory that longRows takes
+	rowNumbers  jfr.Table // by the fields of the row
 	timedValues []timedValue
 	settingsAt  []row
 	methods     []method
 	threads     []thread
+	stacks      [2]frames // the stack that is read, and the one before
 	locationOf  jfr.Table // by method, frame type and line
 	families    [families]accumulator
 	last        uint64 // the latest time of a sample
 
 	kindAttributes [frameKinds]int32
 
-	key, name                   []byte
-	values                      []uint64      // of the current row
-	fields                      [slots]uint64 // of the current constant
-	locations, attributes, keys []int32
-	lines                       []dictionary.Line
-	value                       dictionary.Value
+	key, name        []byte
+	values           []uint64      // of the current row
+	fields           [slots]uint64 // of the current constant
+	attributes, keys []int32
+	lines            []dictionary.Line
+	value            dictionary.Value
 }
 
 func newDecoder() *decoder {
-	return &decoder{tables: dictionary.New(0), longRows: map[string]int32{}}
+	return &decoder{tables: dictionary.New(0)}
 }
 
 // start prepares d for a recording.
@@ -151,24 +150,15 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 }
 
 func (d *decoder) resetChunk() {
-	d.ResetConstants()
 	d.rowNumbers.Reset()
 	d.locationOf.Reset()
-	d.forgetLongRows()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
 	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0
+	d.stacks[0].rests = d.stacks[0].rests[:0]
 	for i := range d.families {
 		d.families[i].samples.Reset()
 		d.families[i].values = d.families[i].values[:0]
 	}
-}
-
-func (d *decoder) forgetLongRows() {
-	if len(d.longRows) > 0 {
-		d.longRows = map[string]int32{}
-	}
-	d.Memory.Used -= d.longBytes
-	d.longBytes = 0
 }
 
 // finish completes the dictionary.
@@ -185,7 +175,6 @@ func (d *decoder) finish() error {
 func (d *decoder) release() {
 	d.tables.Release()
 	d.Recording.Release()
-	d.forgetLongRows()
 	d.options, d.labels = Unmarshaler{}, labels{}
 	if d.Memory.Kept+d.Memory.Used+d.tables.Retained() <= maxPooled {
 		decoders.Put(d)
@@ -252,7 +241,7 @@ func (d *decoder) bind() error {
 			return err
 		}
 	}
-	d.frameSteps, d.frameVarints = nil, 9 // more than are short
+	d.frameSteps, d.frameVarints = nil, longFrame
 	if stack := d.Meta.Find(poolTypes[poolStack]); stack >= 0 {
 		for _, f := range d.Meta.FieldsOf(stack) {
 			if slotOf(&f) == slotFrames {
@@ -266,12 +255,15 @@ func (d *decoder) bind() error {
 	return d.bindEvents()
 }
 
+// longFrame is a number of integers that no key has.
+const longFrame = 16
+
 // compileFrame returns the steps that read a frame.
 func (d *decoder) compileFrame(class int32) (steps []jfr.Step, varints int, err error) {
 	steps, err = d.Compile(class, slotOf)
 	for i := range steps {
 		if s := &steps[i]; s.Kind != jfr.KindVarint || s.Array {
-			return steps, 9, err
+			return steps, longFrame, err
 		}
 		varints += int(steps[i].N)
 	}
@@ -293,32 +285,39 @@ func (d *decoder) addPool(class int32) (err error) {
 			return s
 		})
 	}
-	d.pools = append(d.pools, steps)
+	d.pools = append(d.pools, jfr.Trim(steps))
 	return err
+}
+
+// position returns where a constant is, or 0.
+func (d *decoder) position(pool int32, id uint64) int32 {
+	if constant := d.Constant(pool, id); constant != nil {
+		return constant.At
+	}
+	return 0
 }
 
 // symbol returns the string of a constant, such as a symbol, valid until the next call. It returns nil if
 // the pool does not have it.
 func (d *decoder) symbol(pool int32, id uint64) ([]byte, error) {
-	return d.text(pool, d.Constant(pool, id))
+	return d.text(pool, d.position(pool, id))
 }
 
-// text is symbol for the number of a constant.
-func (d *decoder) text(pool, constant int32) ([]byte, error) {
-	if constant < 0 {
+// text is symbol for the constant at a position, unless that is 0 or less.
+func (d *decoder) text(pool, at int32) ([]byte, error) {
+	if at <= 0 {
 		return nil, nil
 	}
-	steps := d.pools[pool]
-	if c := d.CursorAt(constant); len(steps) > 0 && steps[0].Slot == slotText { // it usually comes first
-		return d.Text(c.At, poolString)
+	if steps := d.pools[pool]; len(steps) > 0 && steps[0].Slot == slotText { // it usually comes first
+		return d.Text(int(at), poolString)
 	}
-	return d.Text(int(d.readConstant(pool, constant)[slotText]), poolString)
+	return d.Text(int(d.readConstant(pool, at)[slotText]), poolString)
 }
 
-// readConstant reads the fields of a constant. They are valid until the next call.
-func (d *decoder) readConstant(pool, constant int32) *[slots]uint64 {
+// readConstant reads the fields of the constant at a position. They are valid until the next call.
+func (d *decoder) readConstant(pool, at int32) *[slots]uint64 {
 	d.fields = [slots]uint64{}
-	c := d.CursorAt(constant)
+	c := d.CursorAt(at)
 	d.Read(&c, d.pools[pool], d.fields[:], nil)
 	return &d.fields
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
@@ -177,9 +178,7 @@ func (d *decoder) bindEvent(e *event) (err error) {
 	if e.read, err = d.Compile(e.class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) }); err != nil {
 		return err
 	}
-	for n := len(e.read); n > 0 && e.read[n-1].Slot == jfr.SlotNone; n-- {
-		e.read = e.read[:n-1]
-	}
+	e.read = jfr.Trim(e.read)
 	for _, s := range e.read {
 		switch {
 		case s.Slot == slotStart && !d.timed:
@@ -340,38 +339,34 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 // keySize is the size of a key in bytes. The last one is the number of the event.
 const keySize = 16
 
-// row returns the number of the row of the sample with the fields d.key.
+// seeds key the hashes of long keys.
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+// row returns the number of the row of the sample with the fields d.key. Fields that are too long for a key
+// are known by a hash of 128 bits, which nobody can compute outside this process.
 func (d *decoder) row(e *event) (number int32, err error) {
-	number = int32(len(d.rows))
+	var key jfr.Key
 	if n := len(d.key); n < keySize {
 		b := d.key[:keySize]
-		key := jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
-		if n <= 8 {
-			key[0], n = key[0]&(1<<(8*n)-1), 8
-		}
-		key[1] = key[1]&(1<<(8*n-64)-1) | uint64(e.number)<<56
-		if number, err = d.rowNumbers.Put(&d.Memory, key, number); err != nil {
-			return 0, err
-		}
+		clear(b[n:])
+		b[keySize-1] = e.number
+		key = jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
 	} else {
 		d.key = append(d.key, e.number)
-		known, found := d.longRows[string(d.key)]
-		if found {
-			return known, nil
-		}
-		if err := d.Memory.Take(mapSize + len(d.key)); err != nil {
-			return 0, err
-		}
-		d.longBytes += mapSize + len(d.key)
-		d.longRows[string(d.key)] = number
+		key = jfr.Key{maphash.Bytes(seeds[0], d.key), maphash.Bytes(seeds[1], d.key)}
 	}
-	if int(number) == len(d.rows) {
+	known, err := d.rowNumbers.Put(&d.Memory, key)
+	if err != nil {
+		return 0, err
+	}
+	if known.At == 0 {
+		known.At, known.Of = int32(d.Event), int32(len(d.rows))
 		if d.rows, err = jfr.Room(&d.Memory, d.rows, 1); err != nil {
 			return 0, err
 		}
 		d.rows = append(d.rows, row{at: int32(d.Event), event: e.number})
 	}
-	return number, nil
+	return known.Of, nil
 }
 
 var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")

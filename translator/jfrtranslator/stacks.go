@@ -5,6 +5,7 @@ package jfrtranslator
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
@@ -45,76 +46,115 @@ const maxDepth = 64 << 10
 // stack returns the index of a stack. Id 0 is no stack.
 func (d *decoder) stack(id uint64) (int32, error) {
 	constant := d.Constant(poolStack, id)
-	if constant < 0 {
+	if constant == nil {
 		if id != 0 && id != noConstant {
 			d.report.MissingStacks++
 		}
 		return 0, nil
 	}
-	if i := d.Values[constant].Of; i != 0 {
-		return i - 1, nil
+	if constant.Of != 0 {
+		return constant.Of - 1, nil
 	}
-	d.locations = d.locations[:0]
-	if at := d.readConstant(poolStack, constant)[slotFrames]; at != 0 {
-		c := d.CursorAt(constant)
-		c.At = int(at)
+	var locations []int32
+	if at := d.readConstant(poolStack, constant.At)[slotFrames]; at != 0 {
+		c := d.CursorAt(int32(at))
 		if err := d.readFrames(&c); err != nil {
 			return 0, err
 		}
+		locations = d.stacks[0].locations
 	}
-	i := d.tables.Stack(d.locations)
-	d.Values[constant].Of = i + 1
+	i := d.tables.Stack(locations)
+	constant.Of = i + 1
 	return i, nil
 }
 
-// readFrames appends the frames at a cursor to d.locations, the leaf first.
+// frames are those of a stack, the leaf first.
+type frames struct {
+	locations []int32
+	rests     []int32 // the bytes from the start of each frame to the end of the stack
+	end       int     // of the stack in the chunk
+}
+
+// readFrames reads the frames at a cursor into d.stacks[0]. The stack that was read before often has the same
+// bytes at its end, which then are the same frames.
 func (d *decoder) readFrames(c *jfr.Cursor) (err error) {
 	n := int(min(c.Varint(), maxDepth+1))
 	if n > maxDepth {
 		return &LimitError{What: "frames of a stack", Limit: maxDepth}
 	}
-	if d.locations, err = jfr.Room(&d.Memory, d.locations, n); err != nil {
+	d.stacks[0], d.stacks[1] = d.stacks[1], d.stacks[0]
+	s, before := &d.stacks[0], &d.stacks[1]
+	if s.locations, err = jfr.Room(&d.Memory, s.locations[:0], n); err != nil {
 		return err
 	}
+	if s.rests, err = jfr.Room(&d.Memory, s.rests[:0], n); err != nil {
+		return err
+	}
+	shared := 0 // bytes at the end
+	if d.frameVarints != longFrame {
+		end := *c
+		end.SkipVarints(n * d.frameVarints)
+		if s.end = end.At; len(before.rests) > 0 {
+			shared = end.SharedBefore(before.end, min(s.end-c.At, int(before.rests[0])))
+		}
+	}
 	for ; n > 0 && c.Failed == ""; n-- {
-		// Frames with equal bytes are equal. Most have eight or fewer, which are a key.
-		at := c.At
-		bytes, short := c.ShortVarints(d.frameVarints)
-		key := jfr.Key{bytes, shortFrame}
-		location := int32(-1)
-		if short {
-			location = d.locationOf.Find(key)
+		rest := int32(s.end - c.At)
+		if i := len(before.rests) - n; int(rest) <= shared && i >= 0 && before.rests[i] == rest {
+			s.locations, s.rests = append(s.locations, before.locations[i:]...), append(s.rests, before.rests[i:]...)
+			break
 		}
-		if location < 0 {
-			c.At = at
-			if location, err = d.readFrame(c, key, short); err != nil {
-				return err
-			}
+		location, err := d.frame(c)
+		if err != nil {
+			return err
 		}
-		d.locations = append(d.locations, location)
+		s.locations, s.rests = append(s.locations, location), append(s.rests, rest)
+	}
+	if d.frameVarints == longFrame || c.Failed != "" {
+		s.rests = s.rests[:0]
 	}
 	return nil
 }
 
+// frame reads a frame and returns its location. Frames with equal bytes are equal. Most have fifteen or
+// fewer, which are a key.
+func (d *decoder) frame(c *jfr.Cursor) (location int32, err error) {
+	at := c.At
+	key, short := c.ShortVarints(d.frameVarints)
+	if short {
+		key[1] |= shortFrame
+		if known := d.locationOf.Find(key); known != nil {
+			return known.Of, nil
+		}
+	}
+	c.At = at
+	return d.readFrame(c, key, short)
+}
+
 // shortFrame marks keys of decoder.locationOf that are the bytes of a frame.
-const shortFrame = math.MaxUint64
+const shortFrame = 1 << 63
 
 // readFrame returns the location of the frame at a cursor. key is that of a short one.
 func (d *decoder) readFrame(c *jfr.Cursor, key jfr.Key, short bool) (int32, error) {
 	var v [slots]uint64
+	at := c.At
 	d.Read(c, d.frameSteps, v[:], nil)
 	frameType := min(v[slotType], math.MaxInt32)
 	if !short {
 		key = jfr.Key{v[slotMethod], frameType<<32 | uint64(uint32(v[slotLine]))}
-		if location := d.locationOf.Find(key); location >= 0 {
-			return location, nil
+		if known := d.locationOf.Find(key); known != nil {
+			return known.Of, nil
 		}
 	}
 	location, err := d.location(v[slotMethod], int64(int32(v[slotLine])), frameType)
 	if err != nil {
 		return 0, err
 	}
-	return d.locationOf.Put(&d.Memory, key, location)
+	known, err := d.locationOf.Put(&d.Memory, key)
+	if err == nil {
+		known.At, known.Of = int32(at), location
+	}
+	return location, err
 }
 
 // location returns the index of a location.
@@ -145,30 +185,29 @@ func (d *decoder) location(methodID uint64, line int64, frameType uint64) (int32
 // frameKind returns the kind of a frame type.
 func (d *decoder) frameKind(id uint64) (frameKind, error) {
 	constant := d.Constant(poolFrameType, id)
-	if constant < 0 {
+	if constant == nil {
 		return frameUnknown, nil
 	}
-	v := &d.Values[constant].Of
-	if *v == 0 {
-		text, err := d.symbol(poolFrameType, id)
+	if constant.Of == 0 {
+		text, err := d.text(poolFrameType, constant.At)
 		if err != nil {
 			return frameUnknown, err
 		}
-		*v = int32(frameTypes[string(text)]) + 1
+		constant.Of = int32(frameTypes[string(text)]) + 1
 	}
-	return frameKind(*v - 1), nil
+	return frameKind(constant.Of - 1), nil
 }
 
 // method translates a method once.
 func (d *decoder) method(id uint64) (m method, err error) {
 	constant := d.Constant(poolMethod, id)
-	if constant < 0 {
+	if constant == nil {
 		return d.unknownMethod(), nil
 	}
-	if n := d.Values[constant].Of; n != 0 {
-		return d.methods[n-1], nil
+	if constant.Of != 0 {
+		return d.methods[constant.Of-1], nil
 	}
-	v := d.readConstant(poolMethod, constant)
+	v := d.readConstant(poolMethod, constant.At)
 	if m, err = d.newMethod(v[slotType], v[slotName], v[slotDescriptor]); err != nil {
 		return m, err
 	}
@@ -176,7 +215,7 @@ func (d *decoder) method(id uint64) (m method, err error) {
 		return m, err
 	}
 	d.methods = append(d.methods, m)
-	d.Values[constant].Of = int32(len(d.methods))
+	constant.Of = int32(len(d.methods))
 	return m, nil
 }
 
@@ -188,14 +227,11 @@ func (d *decoder) unknownMethod() method {
 // newMethod returns a method by its class, name and descriptor: java/lang/Thread.run()V.
 func (d *decoder) newMethod(classID, name, descriptor uint64) (m method, err error) {
 	d.name = d.name[:0]
-	if constant := d.Constant(poolClass, classID); constant >= 0 {
-		symbol := &d.Values[constant].Of // the number plus one of its name, or -1
-		if *symbol == 0 {
-			if *symbol = d.Constant(poolSymbol, d.readConstant(poolClass, constant)[slotName]) + 1; *symbol == 0 {
-				*symbol = -1
-			}
+	if class := d.Constant(poolClass, classID); class != nil {
+		if class.Of == 0 {
+			class.Of = cmp.Or(d.position(poolSymbol, d.readConstant(poolClass, class.At)[slotName]), -1)
 		}
-		if err := d.appendSymbol(*symbol - 1); err != nil {
+		if err := d.appendSymbol(class.Of); err != nil {
 			return m, err
 		}
 	}
@@ -204,11 +240,11 @@ func (d *decoder) newMethod(classID, name, descriptor uint64) (m method, err err
 		d.name = append(d.name, '.')
 	}
 	from := len(d.name)
-	if err := d.appendSymbol(d.Constant(poolSymbol, name)); err != nil {
+	if err := d.appendSymbol(d.position(poolSymbol, name)); err != nil {
 		return m, err
 	}
 	to := len(d.name)
-	if err := d.appendSymbol(d.Constant(poolSymbol, descriptor)); err != nil {
+	if err := d.appendSymbol(d.position(poolSymbol, descriptor)); err != nil {
 		return m, err
 	}
 	m.isJava = class > 0 && !bytes.Equal(d.name[to:], nativeDescriptor)
@@ -234,8 +270,9 @@ func (d *decoder) newMethod(classID, name, descriptor uint64) (m method, err err
 	return m, nil
 }
 
-func (d *decoder) appendSymbol(constant int32) error {
-	text, err := d.text(poolSymbol, constant)
+// appendSymbol appends the symbol at a position to d.name.
+func (d *decoder) appendSymbol(at int32) error {
+	text, err := d.text(poolSymbol, at)
 	d.name = append(d.name, text...)
 	return err
 }

@@ -8,45 +8,18 @@ import (
 	"fmt"
 )
 
-// constants are those of the chunk that are kept: where each is, and what the user of this
-// package makes of it, by its number.
-type constants struct {
-	pools  []ids
-	Values []Value
+// Constant returns a constant of the chunk, or nil. It is valid until the chunk is read.
+func (r *Recording) Constant(pool int32, id uint64) *Entry {
+	return r.constants.Find(Key{id, uint64(pool)})
 }
 
-// Value is a constant.
-type Value struct {
-	at int32
-	// Of is of the user of this package, and 0 at first.
-	Of int32
-}
-
-// ResetConstants removes those of the chunk before.
-func (r *Recording) ResetConstants() {
-	for i := range r.pools {
-		r.pools[i].reset()
-	}
-	r.Values = r.Values[:0]
-}
-
-// Constant returns the number of a constant, or -1.
-func (r *Recording) Constant(pool int32, id uint64) int32 {
-	if int(pool) >= len(r.pools) {
-		return -1
-	}
-	return r.pools[pool].find(id)
-}
-
-// CursorAt returns a cursor at a constant.
-func (r *Recording) CursorAt(constant int32) Cursor {
-	return Cursor{Data: r.Data[:r.Stop], At: int(r.Values[constant].at)}
-}
+// CursorAt returns a cursor at a position of the chunk.
+func (r *Recording) CursorAt(at int32) Cursor { return Cursor{Data: r.Data[:r.Stop], At: int(at)} }
 
 // ReadCheckpoint finds the constants of a checkpoint. Of one that is there several times the last
 // one counts.
 func (r *Recording) ReadCheckpoint(c *Cursor) error {
-	c.skipVarints(4) // start, duration, where the checkpoint before is, flags
+	c.SkipVarints(4) // start, duration, where the checkpoint before is, flags
 	for n := c.count(); n > 0 && c.Failed == ""; n-- {
 		id := c.Varint()
 		if c.Failed != "" {
@@ -71,11 +44,7 @@ func (r *Recording) ReadCheckpoint(c *Cursor) error {
 }
 
 func (r *Recording) readConstants(c *Cursor, class int32) error {
-	pool := r.Meta.Classes[class].Pool
-	for int(pool) >= len(r.pools) {
-		r.pools = append(r.pools, ids{})
-	}
-	n := c.count()
+	pool, n := r.Meta.Classes[class].Pool, c.count()
 	steps, err := r.layout(class, 0)
 	if err != nil && n > 0 {
 		return err
@@ -83,32 +52,14 @@ func (r *Recording) readConstants(c *Cursor, class int32) error {
 	for ; n > 0 && c.Failed == ""; n-- {
 		id := c.Varint()
 		if pool > 0 {
-			if err := r.addConstant(&r.pools[pool], id, int32(c.At)); err != nil {
+			e, err := r.constants.Put(&r.Memory, Key{id, uint64(pool)})
+			if err != nil {
 				return err
 			}
+			e.At = int32(c.At)
 		}
 		r.skipSteps(c, steps, 0)
 	}
-	return nil
-}
-
-// addConstant adds a constant, or moves it if it is there.
-func (r *Recording) addConstant(pool *ids, id uint64, at int32) (err error) {
-	number := int32(len(r.Values))
-	if id < uint64(len(pool.dense)) && pool.dense[id] == 0 {
-		pool.dense[id] = number + 1
-	} else if number, err = pool.put(&r.Memory, id, number); err != nil {
-		return err
-	}
-	if int(number) == len(r.Values) {
-		if number == int32(cap(r.Values)) {
-			if r.Values, err = Room(&r.Memory, r.Values, 1); err != nil {
-				return err
-			}
-		}
-		r.Values = append(r.Values, Value{})
-	}
-	r.Values[number].at = at
 	return nil
 }
 
@@ -124,11 +75,11 @@ func (r *Recording) Text(at int, strings int32) ([]byte, error) {
 	encoding, text := c.text()
 	if encoding == textConstant {
 		id := Cursor{Data: text}
-		number := r.Constant(strings, id.Varint())
-		if number < 0 {
+		constant := r.Constant(strings, id.Varint())
+		if constant == nil {
 			return nil, nil
 		}
-		c = r.CursorAt(number)
+		c = r.CursorAt(constant.At)
 		if encoding, text = c.text(); encoding == textConstant { // which would allow cycles
 			return nil, nil
 		}

@@ -32,11 +32,17 @@ const lastByte = 8
 
 // Varint reads an integer: seven bits a byte, the lowest first, of which the ninth byte
 // has eight.
-func (c *Cursor) Varint() uint64 {
-	if c.At < len(c.Data) {
-		if b := c.Data[c.At]; b < 0x80 {
-			c.At++
-			return uint64(b)
+func (c *Cursor) Varint() (v uint64) {
+	if c.At+8 <= cap(c.Data) {
+		v = c.word(c.At)
+		if ends := ^v & highBits; ends != 0 {
+			if size := bits.TrailingZeros64(ends)/8 + 1; c.At+size <= len(c.Data) {
+				c.At += size
+				v &= 1<<(8*size) - 1
+				v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
+				v = v&0x00003fff00003fff | v&0x3fff00003fff0000>>2
+				return v&0x0fffffff | v&0x0fffffff00000000>>4
+			}
 		}
 	}
 	return c.longVarint()
@@ -59,8 +65,8 @@ const highBits = 0x8080808080808080
 // word returns the eight bytes at a position of the chunk, which may go beyond c.Data. It needs them.
 func (c *Cursor) word(at int) uint64 { return binary.LittleEndian.Uint64(c.Data[at : at+8]) }
 
-// skipVarints skips n integers, eight bytes at a time.
-func (c *Cursor) skipVarints(n int) {
+// SkipVarints skips n integers, eight bytes at a time.
+func (c *Cursor) SkipVarints(n int) {
 	const step = 8
 	at, open := c.At, 0 // open bytes of an integer have been read
 	for n > 0 && at < len(c.Data) && at+step <= cap(c.Data) {
@@ -92,22 +98,54 @@ func (c *Cursor) skipVarints(n int) {
 	}
 }
 
-// ShortVarints reads n integers, at least one, if they have eight bytes or fewer, and returns these.
-func (c *Cursor) ShortVarints(n int) (bytes uint64, ok bool) {
-	if c.At+8 > cap(c.Data) {
-		return 0, false
+// SharedBefore returns how many bytes before c are those before another position, at most a limit.
+func (c *Cursor) SharedBefore(at, limit int) (n int) {
+	for ; n+8 <= limit; n += 8 {
+		if differ := c.word(c.At-n-8) ^ c.word(at-n-8); differ != 0 {
+			return n + bits.LeadingZeros64(differ)/8
+		}
 	}
-	bytes = c.word(c.At)
-	ends := ^bytes & highBits
+	return n
+}
+
+// ShortVarints reads n integers, at least one, if they have fifteen bytes or fewer, and returns these.
+func (c *Cursor) ShortVarints(n int) (k Key, ok bool) {
+	if c.At+16 > cap(c.Data) {
+		return k, false
+	}
+	k[0] = c.word(c.At)
+	ends := nthEnd(k[0], n)
+	if ends != 0 {
+		size := uint(bits.TrailingZeros64(ends))/8 + 1
+		k[0] &= 1<<(8*size) - 1
+		c.At += int(size)
+		return k, c.At <= len(c.Data)
+	}
+	return c.mediumVarints(n)
+}
+
+// nthEnd returns the bits of the last bytes of integers, from that of integer n on.
+func nthEnd(word uint64, n int) uint64 {
+	ends := ^word & highBits
 	for ; n > 1; n-- {
 		ends &= ends - 1
 	}
+	return ends
+}
+
+// mediumVarints is ShortVarints for nine to fifteen bytes.
+func (c *Cursor) mediumVarints(n int) (k Key, ok bool) {
+	k = Key{c.word(c.At), c.word(c.At + 8)}
+	first := ^k[0] & highBits
+	open := bits.LeadingZeros64(first) / 8
+	ends := nthEnd(k[1], n-bits.OnesCount64(first))
 	size := bits.TrailingZeros64(ends)/8 + 1
-	if ends == 0 || c.At+size > len(c.Data) {
-		return 0, false
+	if ends == 0 || size > 7 || open+size > lastByte || c.At+8+size > len(c.Data) {
+		return k, false
 	}
-	c.At += size
-	return bytes & (1<<(8*size) - 1), true
+	k[1] &= 1<<(8*size) - 1
+	c.At += 8 + size
+	return k, true
 }
 
 // count reads the number of elements that follow, each of which takes a byte or more.
@@ -157,7 +195,7 @@ func (c *Cursor) text() (encoding byte, content []byte) {
 			n = c.count()
 		}
 		from := c.At
-		c.skipVarints(n)
+		c.SkipVarints(n)
 		if encoding == textUTF16 && c.At-from == n { // all are ASCII
 			encoding = textUTF8
 		}
@@ -166,6 +204,17 @@ func (c *Cursor) text() (encoding byte, content []byte) {
 		c.fail("has an unknown encoding of strings")
 		return textNull, nil
 	}
+}
+
+// skipText skips a string. Most are short.
+func (c *Cursor) skipText() {
+	if at := c.At + 2; at <= len(c.Data) && c.Data[at-2] == textUTF8 && c.Data[at-1] < 0x80 {
+		if at += int(c.Data[at-1]); at <= len(c.Data) {
+			c.At = at
+			return
+		}
+	}
+	c.text()
 }
 
 // appendText appends what text has read, in UTF-8.

@@ -72,6 +72,14 @@ func (r *Recording) compile(class int32, slot func(f *Field) Slot, depth int) (s
 	return steps, nil
 }
 
+// Trim returns steps without the last ones that only skip.
+func Trim(steps []Step) []Step {
+	for n := len(steps); n > 0 && steps[n-1].Slot == SlotNone; n-- {
+		steps = steps[:n-1]
+	}
+	return steps
+}
+
 // AppendStep appends a step, or extends the last one if that can do both.
 func AppendStep(steps []Step, s Step) []Step {
 	if n := len(steps); n > 0 {
@@ -103,26 +111,25 @@ func (r *Recording) layout(class int32, depth int) ([]Step, error) {
 func (r *Recording) Read(c *Cursor, steps []Step, values []uint64, key []byte) []byte {
 	for i := range steps {
 		s := &steps[i]
+		from := c.At
 		switch {
+		case s.Kind == KindVarint && !s.Array && s.Slot >= FirstSlot:
+			values[s.Slot] = c.Varint()
+			continue
+		case s.Kind == KindVarint && !s.Array:
+			c.SkipVarints(int(s.N))
 		case s.Slot < FirstSlot:
-			from := c.At
-			if s.Kind == KindVarint && !s.Array {
-				c.skipVarints(int(s.N))
-			} else {
-				r.skip(c, s, 0)
-			}
-			if s.Slot == SlotKey {
-				key = c.appendTo(key, from)
-			}
+			r.skip(c, s, 0)
 		case s.Array || s.Kind == KindText:
-			values[s.Slot] = uint64(c.At)
+			values[s.Slot] = uint64(from)
 			if i < len(steps)-1 {
 				r.skip(c, s, 0)
 			}
-		case s.Kind == KindVarint:
-			values[s.Slot] = c.Varint()
 		default:
 			values[s.Slot] = c.fixed(s.Kind)
+		}
+		if s.Slot == SlotKey {
+			key = c.appendTo(key, from)
 		}
 	}
 	return key
@@ -159,11 +166,11 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 	}
 	switch {
 	case s.Kind == KindVarint:
-		c.skipVarints(n)
+		c.SkipVarints(n)
 	case n == 0:
 	case s.Kind == KindText:
 		for ; n > 0 && c.Failed == ""; n-- {
-			c.text()
+			c.skipText()
 		}
 	case s.Kind == KindClass:
 		r.skipValues(c, s.class, n, depth+1)
@@ -184,7 +191,7 @@ func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
 		c.fail("has values that nest too deep")
 	case len(steps) == 0: // whose values take no bytes
 	case len(steps) == 1 && steps[0].Kind == KindVarint && !steps[0].Array:
-		c.skipVarints(n * int(steps[0].N))
+		c.SkipVarints(n * int(steps[0].N))
 	default:
 		for ; n > 0 && c.Failed == ""; n-- {
 			r.skipSteps(c, steps, depth)
@@ -198,10 +205,10 @@ func (r *Recording) skipSteps(c *Cursor, steps []Step, depth int) {
 		case s.Array || s.Kind != KindVarint && s.Kind != KindText:
 			r.skip(c, s, depth)
 		case s.Kind == KindVarint:
-			c.skipVarints(int(s.N))
+			c.SkipVarints(int(s.N))
 		default:
 			for n := s.N; n > 0; n-- {
-				c.text()
+				c.skipText()
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 type Metadata struct {
 	Classes     []Class
 	fields      []Field // of all classes, one after the other
-	byID        Table   // classes
+	byID        Table   // classes: At is one more than the number
 	event       []byte  // the fields of the metadata event, which names are part of
 	words       []word  // its strings, after an empty one
 	annotations []annotation
@@ -164,7 +164,7 @@ func (r *Recording) ReadMetadata() (changed bool, err error) {
 	case typeID != TypeMetadata:
 		return false, r.At("metadata", fmt.Errorf("the event has the type %d: must be %d", typeID, TypeMetadata))
 	}
-	c.skipVarints(3) // start, duration, id
+	c.SkipVarints(3) // start, duration, id
 	m := &r.Meta
 	event := c.Data[c.At:]
 	if len(m.event) > 0 && bytes.Equal(event, m.event) {
@@ -196,7 +196,7 @@ func (r *Recording) parseMetadata() error {
 		return errors.New(c.Failed)
 	}
 	for _, a := range m.annotations {
-		if i := m.byID.Find(Key{a.typeID}); i >= 0 {
+		if i := m.ClassOf(a.typeID); i >= 0 {
 			if name := string(m.Classes[i].Name); name == "jdk.jfr.Timespan" || name == "jdk.jfr.Timestamp" {
 				m.fields[a.field].Unit = units[string(m.words[a.word].text)]
 			}
@@ -256,8 +256,12 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 			return err
 		}
 		m.Classes = append(m.Classes, Class{Name: text(keyName), first: int32(len(m.fields))})
-		if _, err := m.byID.Put(&r.Memory, Key{decimal(text(keyID))}, class); err != nil {
+		e, err := m.byID.Put(&r.Memory, Key{decimal(text(keyID))})
+		if err != nil {
 			return err
+		}
+		if e.At == 0 { // the first one counts
+			e.At = class + 1
 		}
 		defer func() { m.Classes[class].stop = int32(len(m.fields)) }()
 	case element == keyField && class >= 0 && field < 0:
@@ -308,7 +312,12 @@ func (m *Metadata) Find(name string) int32 {
 }
 
 // ClassOf returns the number of the class with the given id, or -1.
-func (m *Metadata) ClassOf(id uint64) int32 { return m.byID.Find(Key{id}) }
+func (m *Metadata) ClassOf(id uint64) int32 {
+	if e := m.byID.Find(Key{id}); e != nil {
+		return e.At - 1
+	}
+	return -1
+}
 
 // FieldsOf returns the fields of a class.
 func (m *Metadata) FieldsOf(class int32) []Field {

@@ -29,8 +29,9 @@ type Recording struct {
 	Data   []byte
 	Stop   int // where the last complete event ends
 	Meta   Metadata
-	constants
-	Event int // where the last event that was read starts
+	Event  int // where the last event that was read starts
+
+	constants Table // by id and pool
 
 	buffer, scratch []byte
 }
@@ -86,6 +87,7 @@ func (r *Recording) LoadChunk() error {
 	at := r.next
 	r.Start, r.next, r.Event, r.Data = at, r.size, 0, nil
 	r.Chunk++
+	r.constants.Reset()
 	head, err := r.read(&r.buffer, at, int(min(headerSize, r.size-at)))
 	if err != nil {
 		return err
