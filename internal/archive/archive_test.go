@@ -294,6 +294,31 @@ func TestRecordsFollowsARename_V1(t *testing.T) {
 	assert.Empty(t, texts)
 }
 
+func TestFindListsManyDirectoriesInOrder(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 24 {
+		deep := filepath.Join(dir, fmt.Sprintf("%02d", i), "b", "c", "d")
+		require.NoError(t, os.MkdirAll(deep, 0o700))
+		for above := deep; above != dir; above = filepath.Dir(above) {
+			require.NoError(t, os.WriteFile(filepath.Join(above, "a.pb"), nil, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(above, "z.pb"), nil, 0o600))
+		}
+	}
+	var want, got []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if !entry.IsDir() {
+			want = append(want, path)
+		}
+		return err
+	}))
+	files, failed := archive.Find([]string{dir})
+	require.Empty(t, failed)
+	for _, f := range files {
+		got = append(got, f.Path)
+	}
+	require.Equal(t, want, got)
+}
+
 func TestFindListsFilesOnce(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.pb", "a.pb.index", ".hidden", "b/c.otlp", "d.pb", "d.pb.partial", "e.pb.bare.partial", ".git/x"} {

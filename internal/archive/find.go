@@ -4,11 +4,12 @@
 package archive
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -31,49 +32,94 @@ type File struct {
 // below it, sorted by name, apart from hidden files. Indexes are left out. Paths that cannot be read are in
 // failed.
 func Find(paths []string) (files []File, failed []error) {
-	named := make(map[string]bool, len(paths))
+	f := finder{named: make(map[string]bool, len(paths))}
+	f.readers.SetLimit(concurrentReaders)
 	for _, path := range paths {
-		named[path] = true
+		f.named[path] = true
 	}
 	for _, path := range paths {
 		if path == Stdin {
 			files = append(files, File{Path: Stdin})
 			continue
 		}
-		_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				failed = append(failed, err)
-				return nil
-			}
-			hidden := strings.HasPrefix(entry.Name(), ".")
-			switch {
-			case entry.IsDir() && hidden && !named[path]:
-				return fs.SkipDir
-			case entry.IsDir():
-			case named[path] && isIndex(entry.Name()): // as a pattern of the shell may do
-			case named[path]:
-				// Also a link, a pipe or a file with any name.
-				info, err := os.Stat(path)
-				if err != nil {
-					failed = append(failed, err)
-					return nil
-				}
-				files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
-			case !entry.Type().IsRegular() || hidden:
-			case strings.HasSuffix(path, segment.IndexSuffix):
-				// Entries are sorted, so that the file was the one before.
-				if n := len(files); n > 0 && len(path) == len(files[n-1].Path)+len(segment.IndexSuffix) && strings.HasPrefix(path, files[n-1].Path) {
-					files[n-1].Index = true
-				}
-			default:
-				if info, err := entry.Info(); err == nil { // else it has just been removed
-					files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
-				}
-			}
-			return nil
-		})
+		info, err := os.Stat(path) // also of a link, a pipe or a file with any name
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case info.IsDir():
+			var d directory
+			f.read(&d, path)
+			_ = f.readers.Wait() // none returns an error
+			files, failed = d.appendTo(files, failed)
+		case !isIndex(filepath.Base(path)): // as a pattern of the shell may name one
+			files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
+		}
 	}
 	return withoutRenamed(files), failed
+}
+
+// concurrentReaders is how many directories are read at a time: a disk takes little longer for several requests.
+const concurrentReaders = 8
+
+type finder struct {
+	named   map[string]bool // the paths of Find
+	readers errgroup.Group
+}
+
+// directory is what was found in a directory.
+type directory struct {
+	files          []File
+	subdirectories []subdirectory
+	err            error
+}
+
+type subdirectory struct {
+	*directory
+	place int // in the files of the directory above
+}
+
+func (f *finder) read(d *directory, path string) {
+	var entries []os.DirEntry
+	entries, d.err = os.ReadDir(path)
+	prefix := strings.TrimSuffix(filepath.Join(path, "x"), "x")
+	for _, entry := range entries {
+		name := entry.Name()
+		of, isIndex := strings.CutSuffix(name, segment.IndexSuffix)
+		switch {
+		case strings.HasPrefix(name, ".") && !f.named[prefix+name]:
+		case entry.IsDir():
+			below := &directory{}
+			d.subdirectories = append(d.subdirectories, subdirectory{below, len(d.files)})
+			read := func() error { f.read(below, prefix+name); return nil }
+			if !f.readers.TryGo(read) {
+				_ = read()
+			}
+		case !entry.Type().IsRegular():
+		case isIndex:
+			// Entries are sorted, so that the file was the one before.
+			if n := len(d.files); n > 0 && d.files[n-1].Path[len(prefix):] == of {
+				d.files[n-1].Index = true
+			}
+		default:
+			if info, err := entry.Info(); err == nil { // else it has just been removed
+				d.files = append(d.files, File{Path: prefix + name, Size: info.Size(), Modified: info.ModTime().UnixNano()})
+			}
+		}
+	}
+}
+
+// appendTo appends what is in the directory and below.
+func (d *directory) appendTo(files []File, failed []error) ([]File, []error) {
+	if d.err != nil {
+		failed = append(failed, d.err)
+	}
+	place := 0
+	for _, below := range d.subdirectories {
+		files = append(files, d.files[place:below.place]...)
+		files, failed = below.appendTo(files, failed)
+		place = below.place
+	}
+	return append(files, d.files[place:]...), failed
 }
 
 // isIndex reports whether a name is that of the index of one of the exporter's files.
@@ -92,15 +138,13 @@ func hasIndex(path string) bool {
 // withoutRenamed drops repeated files, and incomplete files that were closed, and so got
 // their final name, while the directory was listed.
 func withoutRenamed(files []File) []File {
-	closed, seen := make(map[string]bool, len(files)), make(map[string]bool, len(files))
-	for _, f := range files {
-		closed[f.Path] = !isPartial(f.Path)
-	}
-	return slices.DeleteFunc(files, func(f File) bool {
+	seen := make(map[string]bool, len(files))
+	files = slices.DeleteFunc(files, func(f File) bool {
 		repeated := seen[f.Path]
 		seen[f.Path] = true
-		return repeated || isPartial(f.Path) && closed[closedPath(f.Path)]
+		return repeated
 	})
+	return slices.DeleteFunc(files, func(f File) bool { return isPartial(f.Path) && seen[closedPath(f.Path)] })
 }
 
 const partialSuffix = ".partial"

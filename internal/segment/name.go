@@ -34,7 +34,9 @@ type Name struct {
 }
 
 func (n Name) String() string {
-	name := fmt.Sprintf("%s-%s-%06d%s", cmp.Or(n.Prefix, anyType), n.Time.UTC().Format(nameTime), n.Sequence, n.Format.extension())
+	sequence := strconv.FormatUint(n.Sequence, 10)
+	sequence = "000000"[min(6, len(sequence)):] + sequence
+	name := cmp.Or(n.Prefix, anyType) + "-" + n.Time.UTC().Format(nameTime) + "-" + sequence + n.Format.extension()
 	if n.Partial && n.Format.bare() {
 		name += bareSuffix
 	}

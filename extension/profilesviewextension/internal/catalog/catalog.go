@@ -74,6 +74,9 @@ func (c *Catalog) Refresh() {
 // c.mu is held.
 func (c *Catalog) closed(found archive.File) *file {
 	f := newFile(found)
+	if len(c.files) == 0 {
+		return f
+	}
 	if before := c.files[found.Path+".partial"]; before != nil && before.continues(&found) && before.readEnd == found.Size {
 		*f = *before
 		f.File, f.partial = found, false
