@@ -77,7 +77,7 @@ func (m *Mapping) write(dst pprofile.Mapping) {
 	dst.SetFileOffset(m.FileOffset)
 	dst.SetFilenameStrindex(m.Filename)
 	if len(m.Attributes) > 0 {
-		dst.AttributeIndices().FromRaw(m.Attributes)
+		setIndices(dst.AttributeIndices(), m.Attributes)
 	}
 }
 
@@ -172,7 +172,7 @@ func (l *Location) write(dst pprofile.Location) {
 		}
 	}
 	if len(l.Attributes) > 0 {
-		dst.AttributeIndices().FromRaw(l.Attributes)
+		setIndices(dst.AttributeIndices(), l.Attributes)
 	}
 }
 
@@ -210,8 +210,14 @@ func writeLink(dst pprofile.Link, key []byte) {
 
 func writeStack(dst pprofile.Stack, locations []int32) {
 	if len(locations) > 0 {
-		dst.LocationIndices().FromRaw(locations)
+		setIndices(dst.LocationIndices(), locations)
 	}
+}
+
+// setIndices fills dst, which is empty. FromRaw grows, which is slower.
+func setIndices(dst pcommon.Int32Slice, indices []int32) {
+	dst.EnsureCapacity(len(indices))
+	dst.Append(indices...)
 }
 
 func equalIndices(s pcommon.Int32Slice, indices []int32) bool {

@@ -117,7 +117,13 @@ func (t *Tables) WriteStrings() { writeStrings(t.dst, t.strings.content, t.strin
 func (t *Tables) Release() { t.dst, t.writes = pprofile.ProfilesDictionary{}, false }
 
 // Room is how many entries to make room for.
-type Room struct{ Strings, StringBytes, Functions, Locations, Stacks int }
+type Room struct{ Strings, StringBytes, Functions, Locations, Lines, Stacks int }
+
+// OutputSize is about the memory that the entries take in pdata if they are distinct, in
+// bytes, as Tables.OutputSize is.
+func (n Room) OutputSize() int {
+	return functionSize*n.Functions + locationSize*n.Locations + lineSize*n.Lines + stackSize*n.Stacks
+}
 
 // Grow makes room at once, which takes less than growing on the way.
 func (t *Tables) Grow(n Room) {

@@ -120,18 +120,6 @@ func (d *decoder) readFunctions() error {
 	})
 }
 
-// functionIndex returns the index of the function with the given number.
-func (d *decoder) functionIndex(number int32) int32 {
-	if n := d.functions.indices[number+1]; n != 0 {
-		return n - 1
-	}
-	f := d.functions.contents[number]
-	f.Name, f.SystemName, f.Filename = d.stringIndex(uint64(f.Name)), d.stringIndex(uint64(f.SystemName)), d.stringIndex(uint64(f.Filename))
-	n := d.tables.Function(f)
-	d.functions.indices[number+1] = n + 1
-	return n
-}
-
 // location takes 16 bytes, as a small payload may have many.
 type location struct {
 	address uint64
@@ -199,27 +187,74 @@ func (d *decoder) countLines() (n int) {
 	return n
 }
 
-// locationIndex returns the index plus one of the location with the given number plus one.
-func (d *decoder) locationIndex(number int32) int32 {
-	if n := d.locations.indices[number]; n != 0 {
-		return n
+// markFunctions marks the functions and strings of the marked locations. It returns how
+// many entries of each kind are marked.
+func (d *decoder) markFunctions() (room dictionary.Room) {
+	first := uint32(0)
+	for i, l := range d.locations.contents {
+		if d.locations.indices[i+1] == reached {
+			room.Locations++
+			room.Lines += int(l.lines - first)
+			for _, line := range d.lines[first:l.lines] {
+				d.functions.indices[line.Function+1] = reached
+			}
+		}
+		first = l.lines
 	}
-	from, first := d.locations.contents[number-1], uint32(0)
-	if number > 1 {
-		first = d.locations.contents[number-2].lines
+	for i, f := range d.functions.contents {
+		if d.functions.indices[i+1] == reached {
+			room.Functions++
+			d.stringIndices[f.Name], d.stringIndices[f.SystemName], d.stringIndices[f.Filename] = reached, reached, reached
+		}
 	}
-	mapping := int32(from.mapping>>1) - 1
-	to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(mapping), Lines: d.lines[first:from.lines]}
-	frameType := d.frameTypeOf(mapping, to.Lines, to.Mapping != 0 && to.Address != 0)
-	to.Attributes = d.appendFrameType(d.attribute[:0], frameType)
-	for i := range to.Lines { // each location comes here once
-		to.Lines[i].Function = d.functionIndex(to.Lines[i].Function)
+	for i, n := range d.stringIndices {
+		if n == reached {
+			room.Strings++
+			room.StringBytes += len(d.bytes(uint64(i)))
+		}
 	}
-	if from.mapping&1 != 0 {
-		to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
+	return room
+}
+
+func (d *decoder) convertStrings() error {
+	for i, n := range d.stringIndices {
+		if n == reached {
+			d.stringIndices[i] = d.tables.StringBytes(d.bytes(uint64(i))) + 1
+		}
 	}
-	d.attribute = to.Attributes
-	n := d.tables.Location(to) + 1
-	d.locations.indices[number] = n
-	return n
+	return d.tables.Err()
+}
+
+func (d *decoder) convertFunctions() error {
+	for i, f := range d.functions.contents {
+		if d.functions.indices[i+1] == reached {
+			f.Name, f.SystemName, f.Filename = d.stringIndices[f.Name]-1, d.stringIndices[f.SystemName]-1, d.stringIndices[f.Filename]-1
+			d.functions.indices[i+1] = d.tables.Function(f) + 1
+		}
+	}
+	return d.tables.Err()
+}
+
+func (d *decoder) convertLocations() error {
+	first := uint32(0)
+	for i, from := range d.locations.contents {
+		lines := d.lines[first:from.lines]
+		first = from.lines
+		if d.locations.indices[i+1] != reached {
+			continue
+		}
+		mapping := int32(from.mapping>>1) - 1
+		to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(mapping), Lines: lines}
+		frameType := d.frameTypeOf(mapping, lines, to.Mapping != 0 && to.Address != 0)
+		to.Attributes = d.appendFrameType(d.attribute[:0], frameType)
+		for j := range lines { // each location comes here once
+			lines[j].Function = d.functions.indices[lines[j].Function+1] - 1
+		}
+		if from.mapping&1 != 0 {
+			to.Attributes = append(to.Attributes, d.flag(semconv.LocationIsFolded))
+		}
+		d.attribute = to.Attributes
+		d.locations.indices[i+1] = d.tables.Location(to) + 1
+	}
+	return d.tables.Err()
 }

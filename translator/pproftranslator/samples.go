@@ -28,9 +28,7 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 	for start := c.At; c.Next(); start = c.At {
 		switch c.Field {
 		case sampleLocation:
-			if err := d.readStack(c); err != nil {
-				return err
-			}
+			d.readStack(c)
 		case sampleValue:
 			values = c.AppendRepeated(values, types)
 		case sampleLabel:
@@ -87,15 +85,85 @@ func (d *decoder) addValues(identity int32, values []uint64) error {
 	}
 }
 
-// readStack appends the locations of the current field to d.stack.
-func (d *decoder) readStack(c *wire.Cursor) error {
+// markLocations marks the locations that samples reach, and checks their ids.
+func (d *decoder) markLocations() error {
+	return d.each(profileSample, func(c *wire.Cursor) error {
+		depth := 0
+		for c.NextOf(sampleLocation) {
+			n, err := d.markStack(c, depth)
+			if err != nil {
+				return err
+			}
+			depth = n
+		}
+		if c.Err != nil {
+			return fmt.Errorf("byte %d: %w", c.At, c.Err)
+		}
+		return nil
+	})
+}
+
+// markStack marks the locations of the current field, and returns how many there are with
+// those of the fields before.
+func (d *decoder) markStack(c *wire.Cursor, depth int) (int, error) {
 	if c.Type != wire.BytesType {
 		id := c.Uint()
 		if c.Err != nil {
-			return c.Err
+			return depth, c.Err
 		}
-		return d.addFrame(id)
+		return depth + 1, d.mark(id, depth)
 	}
+	dense, indices := d.locations.dense, d.locations.indices
+	data := c.Data[:c.Stop]
+	for at := c.Start; at < len(data); depth++ {
+		id := uint64(data[at])
+		switch {
+		case id < 0x80:
+			at++
+		case at+1 < len(data) && data[at+1] < 0x80:
+			id = id&0x7F | uint64(data[at+1])<<7
+			at += 2
+		default:
+			packed := wire.Cursor{Data: data, At: at, End: len(data)}
+			if id = packed.Varint(); packed.Err != nil {
+				return depth, packed.Err
+			}
+			at = packed.At
+		}
+		if id < uint64(len(dense)) && depth < d.limits.StackDepth {
+			if number := dense[id]; number != 0 {
+				indices[number] = reached
+				continue
+			}
+		}
+		if err := d.mark(id, depth); err != nil {
+			return depth, err
+		}
+	}
+	return depth, nil
+}
+
+// mark marks the location with the given id, which is that of a frame.
+func (d *decoder) mark(id uint64, frame int) error {
+	if frame >= d.limits.StackDepth {
+		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+	}
+	number := d.locations.find(id)
+	if number == 0 {
+		return fmt.Errorf("location_id[%d]: no location with id %d", frame, id)
+	}
+	d.locations.indices[number] = reached
+	return nil
+}
+
+// readStack appends the locations of the current field, which markStack has checked, to
+// d.stack.
+func (d *decoder) readStack(c *wire.Cursor) {
+	if c.Type != wire.BytesType {
+		d.stack = append(d.stack, d.locations.indices[d.locations.find(c.Value)]-1)
+		return
+	}
+	dense, indices, stack := d.locations.dense, d.locations.indices, d.stack
 	data := c.Data[:c.Stop]
 	for at := c.Start; at < len(data); {
 		id := uint64(data[at])
@@ -107,35 +175,16 @@ func (d *decoder) readStack(c *wire.Cursor) error {
 			at += 2
 		default:
 			packed := wire.Cursor{Data: data, At: at, End: len(data)}
-			if id = packed.Varint(); packed.Err != nil {
-				return packed.Err
-			}
+			id = packed.Varint()
 			at = packed.At
 		}
-		if id < uint64(len(d.locations.dense)) && len(d.stack) < d.limits.StackDepth {
-			if index := d.locations.indices[d.locations.dense[id]]; index != 0 {
-				d.stack = append(d.stack, index-1)
-				continue
-			}
-		}
-		if err := d.addFrame(id); err != nil {
-			return err
+		if id < uint64(len(dense)) {
+			stack = append(stack, indices[dense[id]]-1)
+		} else {
+			stack = append(stack, indices[d.locations.find(id)]-1)
 		}
 	}
-	return nil
-}
-
-// addFrame appends the location with the given id to d.stack.
-func (d *decoder) addFrame(id uint64) error {
-	if len(d.stack) >= d.limits.StackDepth {
-		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
-	}
-	number := d.locations.find(id)
-	if number == 0 {
-		return fmt.Errorf("location_id[%d]: no location with id %d", len(d.stack), id)
-	}
-	d.stack = append(d.stack, d.locationIndex(number)-1)
-	return nil
+	d.stack = stack
 }
 
 // Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
@@ -166,12 +215,16 @@ func (d *decoder) checkSize() error {
 	}
 	size := d.size(kept)
 	if limit := d.expansionLimit(); size+valueSize*values > limit {
-		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
+		return d.expansionError(limit)
 	}
 	if size < d.memory.checkAt {
 		return nil
 	}
 	return d.reserveSamples(size)
+}
+
+func (d *decoder) expansionError(limit int) error {
+	return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
 }
 
 // zerosAllowance is how many times over the limit a payload may be because of zeros: a
