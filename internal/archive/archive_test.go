@@ -441,12 +441,12 @@ func largePayload(t *testing.T) pprofile.Profiles {
 	return pd
 }
 
-func TestRecordsAfterYieldsWhatWasAdded(t *testing.T) {
+func TestRecordsInYieldsWhatWasAdded(t *testing.T) {
 	record := prefixed(proto(t, profiletest.Small(t)))
 	path := write(t, "profiles-20261121T102330.123Z-000001.otlp.pb.partial", slices.Repeat(record, 3))
 	options := archive.Options{MaxMemory: 1 << 30}
 	numbers := func(offset int64, n int) (got []int) {
-		for r, err := range options.RecordsAfter(archive.File{Path: path}, offset, n) {
+		for r, err := range options.RecordsIn(archive.File{Path: path}, archive.Part{Start: offset, Before: n}) {
 			require.NoError(t, err)
 			assert.Equal(t, int64(r.Number-1)*int64(len(record)), r.Offset)
 			assert.Equal(t, int64(r.Number)*int64(len(record)), r.End)

@@ -74,12 +74,22 @@ func (r *Record) Fail(err error) error {
 	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
 }
 
-// Records yields the records of a file, and an *Error for each part of it that cannot be read.
-func (o *Options) Records(file File) iter.Seq2[*Record, error] { return o.RecordsAfter(file, 0, 0) }
+// Part is some records of a file of the profiles_file exporter, one after the other.
+type Part struct {
+	Start, End int64 // of their bytes in the file; the End 0 stands for that of the file
+	Before     int   // the number of records before them
+}
 
-// RecordsAfter is Records without the first n records, which end at an offset: of a file of the profiles_file
-// exporter that is being written, those that were added.
-func (o *Options) RecordsAfter(file File, offset int64, n int) iter.Seq2[*Record, error] {
+// of returns the part of a file of size bytes.
+func (p Part) of(file io.ReaderAt, size int64) *io.SectionReader {
+	return io.NewSectionReader(file, p.Start, max(0, min(size, cmp.Or(p.End, size))-p.Start))
+}
+
+// Records yields the records of a file, and an *Error for each part of it that cannot be read.
+func (o *Options) Records(file File) iter.Seq2[*Record, error] { return o.RecordsIn(file, Part{}) }
+
+// RecordsIn is Records of a part of a file.
+func (o *Options) RecordsIn(file File, part Part) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		from, size, err := o.open(file.Path)
 		if err != nil {
@@ -87,7 +97,7 @@ func (o *Options) RecordsAfter(file File, offset int64, n int) iter.Seq2[*Record
 			return
 		}
 		defer func() { _ = from.Close() }()
-		o.readAll(from, size, &recordReader{options: o, path: file.Path, start: offset, number: n, yield: yield})
+		o.readAll(from, size, &recordReader{options: o, path: file.Path, part: part, number: part.Before, yield: yield})
 	}
 }
 
@@ -174,8 +184,8 @@ type recordReader struct {
 	options *Options
 	path    string
 	yield   func(*Record, error) bool
-	start   int64 // offset of the first record that is yielded
-	number  int   // of the records read
+	part    Part
+	number  int // of the records read
 	ended   bool
 	// streaming: errors of the file concern its next record.
 	streaming bool
@@ -206,7 +216,8 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 	buffered := bufio.NewReaderSize(from, headSize)
 	if name, ok := segment.ParseName(filepath.Base(r.path)); ok && size >= 0 {
 		if name.Format == (segment.Format{Content: segment.OTLPJSON}) {
-			return r.readStream(buffered, lines)
+			r.line = r.part.Start
+			return r.readStream(bufio.NewReaderSize(r.part.of(from, size), headSize), lines)
 		}
 		return r.readSegment(from, size, name.Format, nil)
 	}
@@ -248,21 +259,21 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 // record after a damaged one. If the first is none of its records, stream reads the file: it may
 // be compressed as a whole, or be contrib's, which compresses what follows the length.
 func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format, stream func() error) error {
-	size = max(0, size-r.start)
-	from = io.NewSectionReader(from, r.start, size)
-	reader, err := segment.NewReader(from, size, format, segment.ReaderOptions{MaxRecordSize: int(r.options.maxRecord())})
+	start, section := r.part.Start, r.part.of(from, size)
+	size = section.Size()
+	reader, err := segment.NewReader(section, size, format, segment.ReaderOptions{MaxRecordSize: int(r.options.maxRecord())})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = reader.Close() }()
 	encoding := map[segment.Content]Encoding{segment.OTLPProto: OTLPProto, segment.OTLPJSON: OTLPJSON, segment.Pprof: Pprof}[format.Content]
 	for !r.ended {
-		offset := r.start + reader.Offset()
+		offset := start + reader.Offset()
 		data, err := reader.Next()
 		damage, damaged := errors.AsType[*segment.DamageError](err)
 		switch {
 		case err == nil:
-			r.emit(encoding, offset, r.start+reader.Offset(), data)
+			r.emit(encoding, offset, start+reader.Offset(), data)
 		case errors.Is(err, io.EOF):
 			return nil
 		case !damaged:

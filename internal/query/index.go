@@ -33,16 +33,41 @@ func (s *Selection) timeOf(of *fileindex.Summary) (all, none bool) {
 	return s.contains(of.Start) && s.contains(of.Latest), before || after
 }
 
-// excludedByIndex reports whether the index of a file says that nothing of it is selected.
-func (s *Source) excludedByIndex(file archive.File, sel *Selection) bool {
+// mayMatch reports whether a Profile of the summaries may be selected.
+func (s *Selection) mayMatch(summaries []fileindex.Summary) bool {
+	return slices.ContainsFunc(summaries, func(of fileindex.Summary) bool {
+		_, none := s.timeOf(&of)
+		return !none && s.matchesSummary(&of)
+	})
+}
+
+// selectedPart returns the part of a file in which something may be selected according to its index. It is the
+// whole file without an index, and found is false if there is nothing.
+func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.Part, found bool) {
 	if len(sel.Services) == 0 && len(sel.Types) == 0 && sel.From.IsZero() && sel.To.IsZero() {
-		return false
+		return archive.Part{}, true
 	}
 	x := s.Options.StoredIndex(file)
-	return x != nil && !slices.ContainsFunc(x.Totals, func(of fileindex.Summary) bool {
-		_, none := sel.timeOf(&of)
-		return !none && sel.matchesSummary(&of)
-	})
+	if x == nil {
+		return archive.Part{}, true
+	}
+	if !sel.mayMatch(x.Totals) {
+		return archive.Part{}, false
+	}
+	records, err := x.Records()
+	if err != nil {
+		return archive.Part{}, true
+	}
+	for i, r := range records {
+		if !sel.mayMatch(r.Summaries) {
+			continue
+		}
+		if !found {
+			part.Start, part.Before, found = r.Offset, i, true
+		}
+		part.End = r.Offset + r.Length
+	}
+	return part, found
 }
 
 // addIndex adds what is selected of a file from its index. It returns false if the file must be read.
@@ -69,7 +94,7 @@ func (s *Source) addIndex(t *totals, file archive.File, sel *Selection) (bool, e
 			selected = append(selected, ofRecord...)
 		}
 	}
-	s.progress(file)
+	s.progress(file.Size)
 	return true, t.add(selected, sel)
 }
 

@@ -171,3 +171,37 @@ func TestListReadsAnIndexInsteadOfTheFile(t *testing.T) {
 	_, err = s.List(t.Context(), &query.Selection{Attributes: map[string]string{"thread": "worker"}})
 	assert.Error(t, err, "a selection of samples needs the file")
 }
+
+// TestOnlySelectedRecordsAreRead_V1: damage to a record that is not selected is not noticed.
+func TestOnlySelectedRecordsAreRead_V1(t *testing.T) {
+	for name, format := range map[string]segment.Format{
+		"zstd":         {Content: segment.OTLPProto, Compression: segment.Zstd},
+		"uncompressed": {Content: segment.OTLPProto},
+		"gzip lines":   {Content: segment.OTLPJSON, Compression: segment.Gzip},
+		"lines":        {Content: segment.OTLPJSON},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := indexed(t, format, payload(t, cpu(0, 1)), payload(t, cpu(60, 2)), payload(t, cpu(120, 4)))
+			require.Len(t, s.Files, 1)
+			records, err := s.Options.StoredIndex(s.Files[0]).Records()
+			require.NoError(t, err)
+			file, err := os.OpenFile(s.Files[0].Path, os.O_WRONLY, 0)
+			require.NoError(t, err)
+			for _, r := range []int{0, 2} {
+				_, err = file.WriteAt([]byte("damaged"), records[r].Offset)
+				require.NoError(t, err)
+			}
+			require.NoError(t, file.Close())
+
+			n := 0
+			require.NoError(t, s.Each(t.Context(), &query.Selection{From: at(60), To: at(120)}, func(r *archive.Record, _ pprofile.Profiles) error {
+				n++
+				assert.Equal(t, 2, r.Number)
+				assert.Equal(t, records[1].Offset, r.Offset)
+				return nil
+			}))
+			assert.Equal(t, 1, n)
+			require.Error(t, s.Each(t.Context(), &query.Selection{From: at(0), To: at(120)}, func(*archive.Record, pprofile.Profiles) error { return nil }))
+		})
+	}
+}

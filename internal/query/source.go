@@ -28,13 +28,10 @@ type Source struct {
 }
 
 // Each calls visit with the selected part of each payload, in the order of the files. visit may
-// change it. Files whose index says that nothing of them is selected are not read. If visit returns an *archive.Error, that goes to Failed; any other error ends Each.
+// change it. Records are not read if the index of their file says that nothing of them is selected. If visit returns
+// an *archive.Error, that goes to Failed; any other error ends Each.
 func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
 	for _, file := range s.Files {
-		if s.excludedByIndex(file, sel) {
-			s.progress(file)
-			continue
-		}
 		if err := s.eachIn(ctx, file, sel, visit); err != nil {
 			return err
 		}
@@ -42,9 +39,17 @@ func (s *Source) Each(ctx context.Context, sel *Selection, visit func(*archive.R
 	return nil
 }
 
-// eachIn is Each for one file, which it reads.
+// eachIn is Each for one file.
 func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	for record, err := range s.Options.Records(file) {
+	part, found := s.selectedPart(file, sel)
+	if !found {
+		s.progress(file.Size)
+		return nil
+	}
+	if part.End > 0 {
+		s.progress(file.Size - (part.End - part.Start))
+	}
+	for record, err := range s.Options.RecordsIn(file, part) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -61,10 +66,10 @@ func (s *Source) eachIn(ctx context.Context, file archive.File, sel *Selection, 
 	return nil
 }
 
-// progress reports a file as read.
-func (s *Source) progress(file archive.File) {
+// progress reports bytes of files as read.
+func (s *Source) progress(n int64) {
 	if s.Options.Progress != nil {
-		s.Options.Progress(int(file.Size))
+		s.Options.Progress(int(n))
 	}
 }
 

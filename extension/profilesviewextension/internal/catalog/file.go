@@ -185,7 +185,7 @@ func storedRecords(options *archive.Options, found archive.File) []fileindex.Rec
 
 // readRecords adds the records of the file after those that were read.
 func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
-	for record, err := range options.RecordsAfter(f.File, f.readEnd, f.records) {
+	for record, err := range options.RecordsIn(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
 		if err == nil {
 			f.readEnd, f.records = record.End, record.Number
 			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
