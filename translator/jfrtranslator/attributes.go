@@ -47,11 +47,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	if t.id != 0 {
 		d.keys, d.attributes = append(d.keys, d.tables.String(attributeThreadID)), append(d.attributes, t.id)
 	}
-	state, err := d.symbol(poolState, v[slotState])
-	if err != nil {
-		return 0, 0, err
-	}
-	d.addString("thread.state", state)
+	d.addString("thread.state", d.symbol(poolState, v[slotState]))
 	if plain {
 		t.set, t.state = d.tables.AttributeSet(d.attributes), v[slotState]
 		return t.set, 0, nil
@@ -60,12 +56,9 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	for i, a := range e.attributes {
 		var value []byte
 		if at := v[int(slots)+i]; a.pool == 0 {
-			value, err = d.Text(int(at), poolString)
+			value = d.Text(int(at), poolString)
 		} else {
-			value, err = d.symbol(a.pool, at)
-		}
-		if err != nil {
-			return 0, 0, err
+			value = d.symbol(a.pool, at)
 		}
 		d.addString(a.name, value)
 	}
@@ -105,18 +98,14 @@ func (d *decoder) stringAttribute(key int32, value []byte) int32 {
 
 // thread returns the attributes of a thread: the name and the id of Java or, if it is none of
 // Java, of the operating system.
-func (d *decoder) thread(constant *jfr.Entry) (*thread, error) {
+func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
 	if constant.Of != 0 {
 		return &d.threads[constant.Of-1], nil
 	}
 	var t thread
 	v := *d.readConstant(poolThread, constant.At)
 	for _, s := range []jfr.Slot{slotJavaName, slotOSName} {
-		name, err := d.Text(int(v[s]), poolString)
-		if err != nil {
-			return nil, err
-		}
-		if len(name) > 0 {
+		if name := d.Text(int(v[s]), poolString); len(name) > 0 {
 			t.name = d.stringAttribute(d.tables.String(attributeThreadName), name)
 			break
 		}

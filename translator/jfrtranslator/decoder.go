@@ -149,6 +149,12 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	return d.updateResult()
 }
 
+// grow makes room for a small chunk at once.
+func (d *decoder) grow() {
+	methods, stacks := min(d.Count(poolMethod), 4096), min(d.Count(poolStack), len(d.rows), 4096)
+	d.tables.Grow(dictionary.Room{Strings: 2 * methods, Functions: methods, Locations: methods + methods/4, Stacks: stacks})
+}
+
 func (d *decoder) resetChunk() {
 	d.rowNumbers.Reset()
 	d.locationOf.Reset()
@@ -252,7 +258,11 @@ func (d *decoder) bind() error {
 			}
 		}
 	}
-	return d.bindEvents()
+	if err := d.bindEvents(); err != nil {
+		return err
+	}
+	d.SetPools(len(d.pools))
+	return nil
 }
 
 // longFrame is a number of integers that no key has.
@@ -299,14 +309,12 @@ func (d *decoder) position(pool int32, id uint64) int32 {
 
 // symbol returns the string of a constant, such as a symbol, valid until the next call. It returns nil if
 // the pool does not have it.
-func (d *decoder) symbol(pool int32, id uint64) ([]byte, error) {
-	return d.text(pool, d.position(pool, id))
-}
+func (d *decoder) symbol(pool int32, id uint64) []byte { return d.text(pool, d.position(pool, id)) }
 
 // text is symbol for the constant at a position, unless that is 0 or less.
-func (d *decoder) text(pool, at int32) ([]byte, error) {
+func (d *decoder) text(pool, at int32) []byte {
 	if at <= 0 {
-		return nil, nil
+		return nil
 	}
 	if steps := d.pools[pool]; len(steps) > 0 && steps[0].Slot == slotText { // it usually comes first
 		return d.Text(int(at), poolString)
@@ -316,9 +324,13 @@ func (d *decoder) text(pool, at int32) ([]byte, error) {
 
 // readConstant reads the fields of the constant at a position. They are valid until the next call.
 func (d *decoder) readConstant(pool, at int32) *[slots]uint64 {
-	d.fields = [slots]uint64{}
 	c := d.CursorAt(at)
-	d.Read(&c, d.pools[pool], d.fields[:], nil)
+	return d.readFields(&c, d.pools[pool])
+}
+
+func (d *decoder) readFields(c *jfr.Cursor, steps []jfr.Step) *[slots]uint64 {
+	d.fields = [slots]uint64{}
+	d.Read(c, steps, d.fields[:], nil)
 	return &d.fields
 }
 

@@ -4,6 +4,7 @@
 package jfrtranslator
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -431,6 +432,7 @@ func (d *decoder) readError(c *jfr.Cursor, start int, e *event) error {
 
 // resolve finds the stack and the attributes of each row, and adds it to its family.
 func (d *decoder) resolve() error {
+	d.grow()
 	for i := range d.rows {
 		r := &d.rows[i]
 		e, err := d.readRow(r)
@@ -446,11 +448,7 @@ func (d *decoder) resolve() error {
 			return err
 		}
 		if r.family = e.family; r.family == familyAsync {
-			state, err := d.symbol(poolState, d.values[slotState])
-			if err != nil {
-				return err
-			}
-			r.family = d.settings.asyncFamily(string(state))
+			r.family = d.settings.asyncFamily(d.symbol(poolState, d.values[slotState]))
 		}
 		f := &d.families[r.family]
 		r.number = f.samples.Number(stack, set, link)
@@ -464,7 +462,7 @@ func (d *decoder) resolve() error {
 		if err := add(&f.values[r.number], r.values[0], r.values[1]); err != nil {
 			return fmt.Errorf("chunk %d: %w", d.Chunk, err)
 		}
-		if err := d.tables.Err(); err != nil {
+		if err := cmp.Or(d.Err, d.tables.Err()); err != nil {
 			return err
 		}
 		if err := d.checkSize(); err != nil {

@@ -46,16 +46,9 @@ func (d *decoder) readSettings() error {
 			s.datadogWall = d.Header.In(unit, int64(d.values[slotWallInterval]))
 			continue
 		}
-		name, err := d.Text(int(d.values[slotText]), poolString)
-		if err != nil {
-			return err
-		}
-		setting := string(name)
-		value, err := d.Text(int(d.values[slotValue]), poolString)
-		if err != nil {
-			return err
-		}
-		switch setting {
+		name := string(d.Text(int(d.values[slotText]), poolString))
+		value := d.Text(int(d.values[slotValue]), poolString)
+		switch name {
 		case "event":
 			s.event = string(value)
 		case "interval":
@@ -64,7 +57,7 @@ func (d *decoder) readSettings() error {
 			s.wall, s.hasWall = parseInterval(value), true
 		}
 	}
-	return nil
+	return d.Err
 }
 
 // parseInterval returns a time in nanoseconds, or 0 if text is none.
@@ -79,8 +72,8 @@ func parseInterval(text []byte) int64 {
 // asyncFamily returns the family of a jdk.ExecutionSample of async-profiler. With the
 // option wall, it samples both on a CPU and by the clock. Only the latter looks at what a
 // thread does, so that it has a state.
-func (s *settings) asyncFamily(state string) family {
-	if s.event == "wall" || s.hasWall && state != "STATE_DEFAULT" {
+func (s *settings) asyncFamily(state []byte) family {
+	if s.event == "wall" || s.hasWall && string(state) != "STATE_DEFAULT" {
 		return familyWall
 	}
 	return familyCPU

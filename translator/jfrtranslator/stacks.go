@@ -6,7 +6,6 @@ package jfrtranslator
 import (
 	"bytes"
 	"cmp"
-	"math"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
@@ -116,39 +115,20 @@ func (d *decoder) readFrames(c *jfr.Cursor) (err error) {
 	return nil
 }
 
-// frame reads a frame and returns its location. Frames with equal bytes are equal. Most have fifteen or
-// fewer, which are a key.
-func (d *decoder) frame(c *jfr.Cursor) (location int32, err error) {
+// frame reads a frame and returns its location. Frames with equal bytes are equal.
+func (d *decoder) frame(c *jfr.Cursor) (int32, error) {
 	at := c.At
 	key, short := c.ShortVarints(d.frameVarints)
 	if short {
-		key[1] |= shortFrame
 		if known := d.locationOf.Find(key); known != nil {
 			return known.Of, nil
 		}
 	}
 	c.At = at
-	return d.readFrame(c, key, short)
-}
-
-// shortFrame marks keys of decoder.locationOf that are the bytes of a frame.
-const shortFrame = 1 << 63
-
-// readFrame returns the location of the frame at a cursor. key is that of a short one.
-func (d *decoder) readFrame(c *jfr.Cursor, key jfr.Key, short bool) (int32, error) {
-	var v [slots]uint64
-	at := c.At
-	d.Read(c, d.frameSteps, v[:], nil)
-	frameType := min(v[slotType], math.MaxInt32)
-	if !short {
-		key = jfr.Key{v[slotMethod], frameType<<32 | uint64(uint32(v[slotLine]))}
-		if known := d.locationOf.Find(key); known != nil {
-			return known.Of, nil
-		}
-	}
-	location, err := d.location(v[slotMethod], int64(int32(v[slotLine])), frameType)
-	if err != nil {
-		return 0, err
+	v := d.readFields(c, d.frameSteps)
+	location, err := d.location(v[slotMethod], int64(int32(v[slotLine])), v[slotType])
+	if err != nil || !short {
+		return location, err
 	}
 	known, err := d.locationOf.Put(&d.Memory, key)
 	if err == nil {
@@ -160,13 +140,7 @@ func (d *decoder) readFrame(c *jfr.Cursor, key jfr.Key, short bool) (int32, erro
 // location returns the index of a location.
 func (d *decoder) location(methodID uint64, line int64, frameType uint64) (int32, error) {
 	m, err := d.method(methodID)
-	if err != nil {
-		return 0, err
-	}
-	kind, err := d.frameKind(frameType)
-	if err != nil {
-		return 0, err
-	}
+	kind := d.frameKind(frameType)
 	if m.isJava && kind == frameNative { // a method that is declared native
 		kind = frameJVM
 	}
@@ -179,23 +153,18 @@ func (d *decoder) location(methodID uint64, line int64, frameType uint64) (int32
 		d.attributes = append(d.attributes[:0], d.kindAttributes[kind])
 		l.Attributes = d.attributes
 	}
-	return d.tables.Location(l), nil
+	return d.tables.Location(l), err
 }
 
-// frameKind returns the kind of a frame type.
-func (d *decoder) frameKind(id uint64) (frameKind, error) {
+func (d *decoder) frameKind(id uint64) frameKind {
 	constant := d.Constant(poolFrameType, id)
 	if constant == nil {
-		return frameUnknown, nil
+		return frameUnknown
 	}
 	if constant.Of == 0 {
-		text, err := d.text(poolFrameType, constant.At)
-		if err != nil {
-			return frameUnknown, err
-		}
-		constant.Of = int32(frameTypes[string(text)]) + 1
+		constant.Of = int32(frameTypes[string(d.text(poolFrameType, constant.At))]) + 1
 	}
-	return frameKind(constant.Of - 1), nil
+	return frameKind(constant.Of - 1)
 }
 
 // method translates a method once.
@@ -204,19 +173,15 @@ func (d *decoder) method(id uint64) (m method, err error) {
 	if constant == nil {
 		return d.unknownMethod(), nil
 	}
-	if constant.Of != 0 {
-		return d.methods[constant.Of-1], nil
+	if constant.Of == 0 {
+		if d.methods, err = jfr.Room(&d.Memory, d.methods, 1); err != nil {
+			return m, err
+		}
+		v := d.readConstant(poolMethod, constant.At)
+		d.methods = append(d.methods, d.newMethod(v[slotType], v[slotName], v[slotDescriptor]))
+		constant.Of = int32(len(d.methods))
 	}
-	v := d.readConstant(poolMethod, constant.At)
-	if m, err = d.newMethod(v[slotType], v[slotName], v[slotDescriptor]); err != nil {
-		return m, err
-	}
-	if d.methods, err = jfr.Room(&d.Memory, d.methods, 1); err != nil {
-		return m, err
-	}
-	d.methods = append(d.methods, m)
-	constant.Of = int32(len(d.methods))
-	return m, nil
+	return d.methods[constant.Of-1], nil
 }
 
 // unknownMethod is that of frames whose method the recording lacks.
@@ -225,54 +190,42 @@ func (d *decoder) unknownMethod() method {
 }
 
 // newMethod returns a method by its class, name and descriptor: java/lang/Thread.run()V.
-func (d *decoder) newMethod(classID, name, descriptor uint64) (m method, err error) {
-	d.name = d.name[:0]
+func (d *decoder) newMethod(classID, nameID, descriptorID uint64) (m method) {
+	name := d.name[:0]
 	if class := d.Constant(poolClass, classID); class != nil {
-		if class.Of == 0 {
+		if class.Of == 0 { // then where its name is
 			class.Of = cmp.Or(d.position(poolSymbol, d.readConstant(poolClass, class.At)[slotName]), -1)
 		}
-		if err := d.appendSymbol(class.Of); err != nil {
-			return m, err
-		}
+		name = append(name, d.text(poolSymbol, class.Of)...)
 	}
-	class := len(d.name)
+	class := len(name)
 	if class > 0 {
-		d.name = append(d.name, '.')
+		name = append(name, '.')
 	}
-	from := len(d.name)
-	if err := d.appendSymbol(d.position(poolSymbol, name)); err != nil {
-		return m, err
-	}
-	to := len(d.name)
-	if err := d.appendSymbol(d.position(poolSymbol, descriptor)); err != nil {
-		return m, err
-	}
-	m.isJava = class > 0 && !bytes.Equal(d.name[to:], nativeDescriptor)
+	from := len(name)
+	name = append(name, d.symbol(poolSymbol, nameID)...)
+	to := len(name)
+	name = append(name, d.symbol(poolSymbol, descriptorID)...)
+	d.name = name
+	m.isJava = class > 0 && !bytes.Equal(name[to:], nativeDescriptor)
 	switch {
-	case len(d.name) == 0:
-		return d.unknownMethod(), nil
+	case len(name) == 0:
+		return d.unknownMethod()
 	case m.isJava:
-		f := dictionary.Function{SystemName: d.tables.StringBytes(d.name)}
-		for i, b := range d.name[:class] {
+		f := dictionary.Function{SystemName: d.tables.StringBytes(name)}
+		for i, b := range name[:class] {
 			if b == '/' {
-				d.name[i] = '.'
+				name[i] = '.'
 			}
 		}
-		f.Name = d.tables.StringBytes(d.name[:to])
+		f.Name = d.tables.StringBytes(name[:to])
 		m.function = d.tables.Function(f)
 	default:
-		m.function = d.tables.Function(dictionary.Function{Name: d.tables.StringBytes(d.name[from:to])})
+		m.function = d.tables.Function(dictionary.Function{Name: d.tables.StringBytes(name[from:to])})
 		if class > 0 { // the name of a library; pprof need not look for its symbols
 			hasFunctions := d.tables.Attribute(d.tables.String("pprof.mapping.has_functions"), 0, d.value[:0].AppendBool(true))
-			m.mapping = d.tables.Mapping(dictionary.Mapping{Filename: d.tables.StringBytes(d.name[:class]), Attributes: []int32{hasFunctions}})
+			m.mapping = d.tables.Mapping(dictionary.Mapping{Filename: d.tables.StringBytes(name[:class]), Attributes: []int32{hasFunctions}})
 		}
 	}
-	return m, nil
-}
-
-// appendSymbol appends the symbol at a position to d.name.
-func (d *decoder) appendSymbol(at int32) error {
-	text, err := d.text(poolSymbol, at)
-	d.name = append(d.name, text...)
-	return err
+	return m
 }

@@ -8,9 +8,65 @@ import (
 	"fmt"
 )
 
-// Constant returns a constant of the chunk, or nil. It is valid until the chunk is read.
-func (r *Recording) Constant(pool int32, id uint64) *Entry {
-	return r.constants.Find(Key{id, uint64(pool)})
+// pool has the constants of a class. Ids usually are dense beyond the first one, but for its last bits, and close
+// ones are used together: an array is faster than a hash.
+type pool struct {
+	count  int
+	base   uint64
+	dense  []Value // by id, from base on
+	sparse Table   // the others
+}
+
+const (
+	window  = 1 << 20 // the last bits of the ids in pool.dense
+	spacing = 8       // how many ids each constant in it may take
+)
+
+func (p *pool) find(id uint64) *Value {
+	if i := id - p.base; i < uint64(len(p.dense)) && p.dense[i].At != 0 {
+		return &p.dense[i]
+	}
+	if e := p.sparse.Find(Key{id}); e != nil {
+		return &e.Value
+	}
+	return nil
+}
+
+// put is Table.Put.
+func (p *pool) put(m *Memory, id uint64) (_ *Value, err error) {
+	if p.count++; p.count == 1 {
+		p.base = id &^ (window - 1)
+	}
+	i, limit := id-p.base, min(spacing*p.count+minEntries, window)
+	if i >= uint64(limit) {
+		e, err := p.sparse.Put(m, Key{id})
+		if err != nil {
+			return nil, err
+		}
+		return &e.Value, nil
+	}
+	if old := len(p.dense); int(i) >= old {
+		if p.dense, err = Zeroed(m, p.dense, max(int(i)+1, min(2*old, limit))-old); err != nil {
+			return nil, err
+		}
+	}
+	return &p.dense[i], nil
+}
+
+func (p *pool) reset() {
+	p.count, p.dense = 0, p.dense[:0]
+	p.sparse.Reset()
+}
+
+// Constant returns a constant of the chunk, or nil. It is valid until the next chunk.
+func (r *Recording) Constant(pool int32, id uint64) *Value { return r.pools[pool].find(id) }
+
+// Count returns how many constants of a pool the chunk has.
+func (r *Recording) Count(pool int32) int { return r.pools[pool].count }
+
+// SetPools makes room for n pools, of which classes have the numbers.
+func (r *Recording) SetPools(n int) {
+	r.pools = append(r.pools, make([]pool, max(n-len(r.pools), 0))...)
 }
 
 // CursorAt returns a cursor at a position of the chunk.
@@ -44,19 +100,19 @@ func (r *Recording) ReadCheckpoint(c *Cursor) error {
 }
 
 func (r *Recording) readConstants(c *Cursor, class int32) error {
-	pool, n := r.Meta.Classes[class].Pool, c.count()
+	in, n := r.Meta.Classes[class].Pool, c.count()
 	steps, err := r.layout(class, 0)
 	if err != nil && n > 0 {
 		return err
 	}
 	for ; n > 0 && c.Failed == ""; n-- {
 		id := c.Varint()
-		if pool > 0 {
-			e, err := r.constants.Put(&r.Memory, Key{id, uint64(pool)})
+		if in > 0 {
+			constant, err := r.pools[in].put(&r.Memory, id)
 			if err != nil {
 				return err
 			}
-			e.At = int32(c.At)
+			constant.At = int32(c.At)
 		}
 		r.skipSteps(c, steps, 0)
 	}
@@ -64,12 +120,13 @@ func (r *Recording) readConstants(c *Cursor, class int32) error {
 }
 
 // Text returns the string at a position of the chunk, in UTF-8 or as bytes that are not, valid until the
-// next call. If it is a constant of the pool strings, it returns that one.
-func (r *Recording) Text(at int, strings int32) ([]byte, error) {
+// next call. If it is a constant of the pool strings, it returns that one. Of a string that is too long, it
+// returns nothing, and r.Err says so.
+func (r *Recording) Text(at int, strings int32) []byte {
 	c := Cursor{Data: r.Data[:r.Stop], At: at}
 	if at+1 < len(c.Data) && c.Data[at] == textUTF8 { // most are short
 		if n := int(c.Data[at+1]); n < 0x80 && at+2+n <= len(c.Data) {
-			return c.Data[at+2 : at+2+n], nil
+			return c.Data[at+2 : at+2+n]
 		}
 	}
 	encoding, text := c.text()
@@ -77,11 +134,11 @@ func (r *Recording) Text(at int, strings int32) ([]byte, error) {
 		id := Cursor{Data: text}
 		constant := r.Constant(strings, id.Varint())
 		if constant == nil {
-			return nil, nil
+			return nil
 		}
 		c = r.CursorAt(constant.At)
 		if encoding, text = c.text(); encoding == textConstant { // which would allow cycles
-			return nil, nil
+			return nil
 		}
 	}
 	if encoding == textUTF16 || encoding == textLatin1 {
@@ -89,9 +146,10 @@ func (r *Recording) Text(at int, strings int32) ([]byte, error) {
 		text = r.scratch
 	}
 	if len(text) > MaxString {
-		return nil, &LimitError{What: "bytes of a string", Limit: MaxString}
+		r.Err = &LimitError{What: "bytes of a string", Limit: MaxString}
+		return nil
 	}
-	return text, nil
+	return text
 }
 
 // MaxString is the longest string that Text returns, in bytes.

@@ -167,11 +167,11 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 	switch {
 	case s.Kind == KindVarint:
 		c.SkipVarints(n)
-	case n == 0:
 	case s.Kind == KindText:
 		for ; n > 0 && c.Failed == ""; n-- {
 			c.skipText()
 		}
+	case n == 0:
 	case s.Kind == KindClass:
 		r.skipValues(c, s.class, n, depth+1)
 	case s.Kind == KindUnknown:
@@ -201,16 +201,7 @@ func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
 
 func (r *Recording) skipSteps(c *Cursor, steps []Step, depth int) {
 	for i := range steps {
-		switch s := &steps[i]; {
-		case s.Array || s.Kind != KindVarint && s.Kind != KindText:
-			r.skip(c, s, depth)
-		case s.Kind == KindVarint:
-			c.SkipVarints(int(s.N))
-		default:
-			for n := s.N; n > 0; n-- {
-				c.skipText()
-			}
-		}
+		r.skip(c, &steps[i], depth)
 	}
 }
 

@@ -105,26 +105,9 @@ const (
 	keywords
 )
 
-func keywordOf(text []byte) keyword {
-	switch string(text) {
-	case "class":
-		return keyClass
-	case "field":
-		return keyField
-	case "annotation":
-		return keyAnnotation
-	case "id":
-		return keyID
-	case "name":
-		return keyName
-	case "dimension":
-		return keyDimension
-	case "constantPool":
-		return keyConstantPool
-	case "value":
-		return keyValue
-	}
-	return keyNone
+var keywordOf = map[string]keyword{
+	"class": keyClass, "field": keyField, "annotation": keyAnnotation, "id": keyID, "name": keyName,
+	"dimension": keyDimension, "constantPool": keyConstantPool, "value": keyValue,
 }
 
 const maxElementDepth = 32 // of the metadata
@@ -218,7 +201,7 @@ func (r *Recording) readWords(c *Cursor) (err error) {
 			}
 			text = appendText(nil, encoding, text)
 		}
-		m.words = append(m.words, word{text, keywordOf(text)})
+		m.words = append(m.words, word{text, keywordOf[string(text)]})
 	}
 	return nil
 }

@@ -29,9 +29,10 @@ type Recording struct {
 	Data   []byte
 	Stop   int // where the last complete event ends
 	Meta   Metadata
-	Event  int // where the last event that was read starts
+	Event  int   // where the last event that was read starts
+	Err    error // of Text
 
-	constants Table // by id and pool
+	pools []pool // by number; the first one is of no class
 
 	buffer, scratch []byte
 }
@@ -85,9 +86,11 @@ func (r *Recording) read(buffer *[]byte, at int64, n int) (_ []byte, err error) 
 // LoadChunk reads the next chunk. Unless the chunk is found, there is no next one.
 func (r *Recording) LoadChunk() error {
 	at := r.next
-	r.Start, r.next, r.Event, r.Data = at, r.size, 0, nil
+	r.Start, r.next, r.Event, r.Data, r.Err = at, r.size, 0, nil, nil
 	r.Chunk++
-	r.constants.Reset()
+	for i := range r.pools {
+		r.pools[i].reset()
+	}
 	head, err := r.read(&r.buffer, at, int(min(headerSize, r.size-at)))
 	if err != nil {
 		return err

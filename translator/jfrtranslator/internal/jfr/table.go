@@ -12,11 +12,16 @@ import (
 // Key is what a Table finds entries by.
 type Key [2]uint64
 
-// Entry is something in the chunk, such as a constant, and what a user makes of it.
+// Entry is an entry of a Table.
 type Entry struct {
 	key Key
-	At  int32 // where it is in the chunk, not 0
-	Of  int32 // of the user, 0 at first
+	Value
+}
+
+// Value is something in the chunk, such as a constant, and what a user makes of it.
+type Value struct {
+	At int32 // where it is in the chunk, not 0
+	Of int32 // of the user, 0 at first
 }
 
 // Table has entries by key, several times as fast as a map: open addressing, linear probing.
