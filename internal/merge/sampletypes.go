@@ -25,27 +25,12 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 		return nil
 	}
 	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, p.text))
-	const few = 8
-	if len(all) <= few {
-		return distinct(all)
-	}
-	seen := make(map[sampletypes.Type]bool, len(all))
+	seen := make(map[sampletypes.Type]bool, 8) // a map of this size needs no memory of the heap
 	return slices.DeleteFunc(all, func(t sampletypes.Type) bool {
 		repeated := seen[t]
 		seen[t] = true
 		return repeated
 	})
-}
-
-// distinct removes repeated types in place, without the memory of a map.
-func distinct(all []sampletypes.Type) []sampletypes.Type {
-	kept := all[:0]
-	for _, t := range all {
-		if !slices.Contains(kept, t) {
-			kept = append(kept, t)
-		}
-	}
-	return kept
 }
 
 // sampleTypeAttributes are the attributes of a scope that describe its sample types.

@@ -138,7 +138,11 @@ func parseList(list pcommon.Value) (all []Type, ok bool) {
 		if slash < 0 {
 			return nil, false
 		}
-		all = append(all, Type{e.Str()[:slash], unescape.Replace(e.Str()[slash+1:])})
+		unit := e.Str()[slash+1:]
+		if strings.Contains(unit, "%") { // Replace allocates memory also if it replaces nothing
+			unit = unescape.Replace(unit)
+		}
+		all = append(all, Type{e.Str()[:slash], unit})
 	}
 	return all, true
 }
