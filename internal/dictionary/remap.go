@@ -99,6 +99,9 @@ func (m *memo) set(i, to int32) {
 	if !m.whole {
 		m.used = append(m.used, i)
 	}
+	if to < 0 {
+		m.absent = append(m.absent, i)
+	}
 }
 
 // findAll sets the index of each entry to what find returns.
@@ -164,6 +167,10 @@ func (r *Remap) Find(from pprofile.ProfilesDictionary, in *View) {
 	if r.view = in; in == nil {
 		r.view = &emptyView
 	}
+}
+
+// FindAll looks up all entries, which is quicker than one after the other when most are asked for.
+func (r *Remap) FindAll() {
 	r.strings.findAll(r, (*Remap).string)
 	r.attributes.findAll(r, (*Remap).attribute)
 	r.mappings.findAll(r, (*Remap).mapping)
@@ -178,6 +185,11 @@ func (r *Remap) IsValid() bool {
 	valid := !r.unbounded && !r.outside
 	for _, m := range r.memos() {
 		valid = valid && !m.outside
+	}
+	if valid && !r.stacks.whole {
+		c := checker{lengths: LengthsOf(r.from)}
+		c.dictionary(r.from)
+		return c.err == nil
 	}
 	return valid
 }

@@ -91,9 +91,7 @@ func (p *Payload) intern() error {
 
 func (p *Payload) internProfile(to *incoming) {
 	if !to.key.isKnown() {
-		time, duration := to.key.time, to.key.duration
-		to.key = p.mergeKey(to.from)
-		to.key.time, to.key.duration = time, duration
+		p.setKey(to)
 	}
 	for _, n := range p.samples[to.first : to.first+to.from.Samples().Len()] {
 		if n >= 0 && !p.identities[n].isKnown() {

@@ -36,9 +36,12 @@ type Payload struct {
 	// By sample of all Profiles: its identity, an index of identities. A sample that is
 	// dropped has the complement of that, or unknown if no sibling has it.
 	samples []int32
-	sources []pprofile.Sample // by identity: a sample that has it
-	keys    dictionary.Value  // of resources and scopes
-	content dictionary.Value  // of the resource, for the keys of Profiles
+	sources []pprofile.Sample  // by identity: a sample that has it
+	keys    dictionary.Value   // of resources and scopes
+	content dictionary.Value   // of the resource, for the keys of Profiles
+	types   []sampletypes.Type // of the scopes
+
+	typeMemory sampletypes.Memory
 
 	// What is known of the payload in the tables of a window.
 	window     *Window
@@ -87,13 +90,15 @@ type incomingScope struct {
 
 // incoming is a Profile of the payload.
 type incoming struct {
-	from     pprofile.Profile
-	slot     slot
-	first    int // its first sample, in Payload.samples
-	kept     int // samples that are not dropped
-	verbatim bool
-	snapshot bool
-	key      profileKey // in the tables of the window; what they have not is negative. Add completes it
+	from  pprofile.Profile
+	slot  slot
+	first int // its first sample, in Payload.samples
+	kept  int // samples that are not dropped
+	// identities is how many it and the Profiles before have.
+	identities int
+	verbatim   bool
+	snapshot   bool
+	key        profileKey // in the tables of the window; what they have not is negative. Add completes it
 }
 
 // identity is a sample identity in the tables of a window. A part that they have not is
@@ -138,6 +143,8 @@ func (p *Payload) Release() {
 	clear(p.profiles)
 	clear(p.sources)
 	clear(p.numbered)
+	clear(p.types)
+	p.typeMemory.Clear()
 	p.pd, p.window = pprofile.Profiles{}, nil
 	p.remap.Forget()
 	payloads.Put(p)
@@ -184,8 +191,7 @@ func (p *Payload) read(options *Options) bool {
 			p.dropped = append(p.dropped, slices.Contains(options.DropSampleAttributes, key))
 		}
 	}
-	p.profiles, p.samples, p.sources, p.identities = p.profiles[:0], p.samples[:0], p.sources[:0], p.identities[:0]
-	p.missing = false
+	p.profiles, p.samples, p.sources = p.profiles[:0], p.samples[:0], p.sources[:0]
 	resources := p.pd.ResourceProfiles()
 	for i := range resources.Len() {
 		if !dictionary.BoundedMap(resources.At(i).Resource().Attributes()) {
@@ -198,7 +204,26 @@ func (p *Payload) read(options *Options) bool {
 			}
 		}
 	}
+	if 2*len(p.sources) >= d.StackTable().Len() { // otherwise most entries are only of samples that are dropped
+		p.remap.FindAll()
+	}
+	p.find()
 	return p.remap.IsValid()
+}
+
+// find looks up the identities and the keys of Profiles.
+func (p *Payload) find() {
+	p.identities, p.missing = p.identities[:0], false
+	for i := range p.profiles {
+		to := &p.profiles[i]
+		p.setKey(to)
+		p.missing = p.missing || !to.key.isKnown()
+		for _, s := range p.sources[len(p.identities):to.identities] {
+			identity := p.identify(s, to.verbatim)
+			p.identities = append(p.identities, identity)
+			p.missing = p.missing || !identity.isKnown()
+		}
+	}
 }
 
 func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
@@ -210,16 +235,16 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 		n := len(p.profiles)
 		p.profiles = append(p.profiles, incoming{
 			from: from, slot: slotOf(from, uint64(options.SlotLength)), first: len(p.samples), verbatim: isVerbatim(from),
-			snapshot: p.isSnapshot(from, options), key: p.mergeKey(from),
+			snapshot: p.isSnapshot(from, options),
 		})
 		to := &p.profiles[n]
 		if to.snapshot && options.Snapshots == SnapshotsKeep {
 			to.key.time, to.key.duration, to.slot = uint64(from.Time()), from.DurationNano(), slot{}
 		}
-		p.missing = p.missing || !to.key.isKnown()
 		if !p.readSamples(to, sibling, options.DropZeroSamples) {
 			return false
 		}
+		to.identities = len(p.sources)
 		if !to.verbatim {
 			sibling = n
 		}
@@ -227,17 +252,12 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 	return true
 }
 
-// mergeKey returns the key of a Profile, without what depends on the window.
-func (p *Payload) mergeKey(from pprofile.Profile) profileKey {
-	r := &p.remap
-	return profileKey{
-		sampleType: r.String(from.SampleType().TypeStrindex()),
-		sampleUnit: r.String(from.SampleType().UnitStrindex()),
-		periodType: r.String(from.PeriodType().TypeStrindex()),
-		periodUnit: r.String(from.PeriodType().UnitStrindex()),
-		period:     from.Period(),
-		attributes: r.AttributeSet(from.AttributeIndices()),
-	}
+// setKey sets what the key of a Profile has of the tables.
+func (p *Payload) setKey(to *incoming) {
+	r, from, key := &p.remap, to.from, &to.key
+	key.sampleType, key.sampleUnit = r.String(from.SampleType().TypeStrindex()), r.String(from.SampleType().UnitStrindex())
+	key.periodType, key.periodUnit = r.String(from.PeriodType().TypeStrindex()), r.String(from.PeriodType().UnitStrindex())
+	key.attributes, key.period = r.AttributeSet(from.AttributeIndices()), from.Period()
 }
 
 // readSamples returns false if Check rejects a sample.
@@ -264,9 +284,8 @@ func (p *Payload) readSamples(to *incoming, sibling int, dropZero bool) bool {
 		switch {
 		case !dropZero || to.verbatim || !isZeroSample(values, times):
 			if n == unknown {
-				n = int32(len(p.identities))
-				p.identities, p.sources = append(p.identities, p.identify(s, to.verbatim)), append(p.sources, s)
-				p.missing = p.missing || !p.identities[n].isKnown()
+				n = int32(len(p.sources))
+				p.sources = append(p.sources, s)
 			}
 			to.kept++
 		case n != unknown:
@@ -323,6 +342,7 @@ func (p *Payload) Samples() (n int) {
 // two attributes of one key: readers would not agree on which of them counts.
 func (p *Payload) describe(options *Options) error {
 	p.Profiles, p.resources, p.scopes, p.keys, p.Repeated = p.Profiles[:0], p.resources[:0], p.scopes[:0], p.keys[:0], 0
+	p.types = p.types[:0]
 	profiles := p.profiles
 	for i, rp := range p.pd.ResourceProfiles().All() {
 		if key, ok := duplicateKey(rp.Resource().Attributes()); ok {

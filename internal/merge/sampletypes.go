@@ -24,13 +24,18 @@ func (p *Payload) sampleTypes(sp pprofile.ScopeProfiles) []sampletypes.Type {
 	if _, found := sp.Scope().Attributes().Get(sampletypes.OrderAttribute); !found {
 		return nil
 	}
-	all, _ := sampletypes.Read(sp.Scope().Attributes(), sampletypes.Of(sp, p.text))
 	seen := make(map[sampletypes.Type]bool, 8) // a map of this size needs no memory of the heap
-	return slices.DeleteFunc(all, func(t sampletypes.Type) bool {
-		repeated := seen[t]
-		seen[t] = true
-		return repeated
-	})
+	start := len(p.types)
+	for _, t := range p.typeMemory.Read(sp, p.text) {
+		if !seen[t] {
+			seen[t] = true
+			p.types = append(p.types, t)
+		}
+	}
+	if len(p.types) == start {
+		return nil
+	}
+	return p.types[start:len(p.types):len(p.types)]
 }
 
 // sampleTypeAttributes are the attributes of a scope that describe its sample types.

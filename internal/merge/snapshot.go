@@ -15,17 +15,25 @@ import (
 // cumulative or instant.
 const attrTemporality = "profile.temporality"
 
-// isSnapshot is IsSnapshot for from.
+// isSnapshot is IsSnapshot for from. It compares strings without repair, which would change none that
+// is equal.
 func (p *Payload) isSnapshot(from pprofile.Profile, options *Options) bool {
-	temporality, attributes := "", p.pd.Dictionary().AttributeTable()
-	for _, i := range from.AttributeIndices().All() {
-		if uint32(i) < uint32(attributes.Len()) {
-			if a := attributes.At(int(i)); p.text(a.KeyStrindex()) == attrTemporality && a.Value().Type() == pcommon.ValueTypeStr {
+	strings, attributes := p.pd.Dictionary().StringTable(), p.pd.Dictionary().AttributeTable()
+	text := func(i int32) string {
+		if uint32(i) >= uint32(strings.Len()) {
+			return ""
+		}
+		return strings.At(int(i))
+	}
+	temporality := ""
+	for n, indices := 0, from.AttributeIndices(); n < indices.Len(); n++ {
+		if i := indices.At(n); uint32(i) < uint32(attributes.Len()) {
+			if a := attributes.At(int(i)); text(a.KeyStrindex()) == attrTemporality && a.Value().Type() == pcommon.ValueTypeStr {
 				temporality = a.Value().Str()
 			}
 		}
 	}
-	return IsSnapshot(temporality, p.text(from.SampleType().TypeStrindex()), p.text(from.PeriodType().TypeStrindex()),
+	return IsSnapshot(temporality, text(from.SampleType().TypeStrindex()), text(from.PeriodType().TypeStrindex()),
 		from.DurationNano(), options.SnapshotSampleTypes)
 }
 

@@ -38,7 +38,10 @@ type Type struct{ Type, Unit string }
 
 // Of returns the sample types of the Profiles of a scope. text returns a string of the dictionary.
 func Of(sp pprofile.ScopeProfiles, text func(i int32) string) []Type {
-	types := make([]Type, 0, sp.Profiles().Len())
+	return appendOf(make([]Type, 0, sp.Profiles().Len()), sp, text)
+}
+
+func appendOf(types []Type, sp pprofile.ScopeProfiles, text func(i int32) string) []Type {
 	for _, p := range sp.Profiles().All() {
 		types = append(types, Type{text(p.SampleType().TypeStrindex()), text(p.SampleType().UnitStrindex())})
 	}
@@ -81,31 +84,61 @@ var knownTypes = [...]struct{ profileType, sampleType string }{
 // of, and for each Profile the index of its type. It returns nil if scope does not say
 // so, or if what it says does not fit the Profiles.
 func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
-	order, ok := readOrder(scope)
-	if !ok || len(order) != len(profiles) || len(order) == 0 {
+	m := Memory{profiles: profiles}
+	if !m.read(scope) {
 		return nil, nil
 	}
-	if list, found := scope.Get(ListAttribute); found {
-		all, ok = parseList(list)
-	} else {
-		all, ok = typesOf(profiles, order)
-	}
-	if !ok || len(all) > maxTypes {
-		return nil, nil
-	}
-	for i, t := range profiles {
-		if at := order[i]; at >= len(all) || all[at] != t {
-			return nil, nil
-		}
-	}
-	return all, order
+	return m.all, m.order
 }
 
-// typesOf returns the sample types of a pprof of which all have a Profile.
-func typesOf(profiles []Type, order []int) (all []Type, ok bool) {
-	all = make([]Type, min(slices.Max(order)+1, len(profiles)))
+// Memory is used again by each Read.
+type Memory struct {
+	profiles, all []Type
+	order         []int
+}
+
+// Read is the function Read for the Profiles of a scope. The result is valid until the next call.
+func (m *Memory) Read(sp pprofile.ScopeProfiles, text func(i int32) string) (all []Type) {
+	m.profiles = appendOf(m.profiles[:0], sp, text)
+	if !m.read(sp.Scope().Attributes()) {
+		return nil
+	}
+	return m.all
+}
+
+// Clear keeps the memory alone.
+func (m *Memory) Clear() {
+	clear(m.profiles[:cap(m.profiles)])
+	clear(m.all[:cap(m.all)])
+}
+
+func (m *Memory) read(scope pcommon.Map) (ok bool) {
+	m.order, ok = readOrder(m.order[:0], scope)
+	if !ok || len(m.order) != len(m.profiles) || len(m.order) == 0 {
+		return false
+	}
+	if list, found := scope.Get(ListAttribute); found {
+		m.all, ok = parseList(m.all[:0], list)
+	} else {
+		m.all, ok = typesOf(m.all[:0], m.profiles, m.order)
+	}
+	if !ok || len(m.all) > maxTypes {
+		return false
+	}
+	for i, t := range m.profiles {
+		if at := m.order[i]; at >= len(m.all) || m.all[at] != t {
+			return false
+		}
+	}
+	return true
+}
+
+// typesOf appends the sample types of a pprof of which all have a Profile to all, which is empty.
+func typesOf(all, profiles []Type, order []int) ([]Type, bool) {
+	n := min(slices.Max(order)+1, len(profiles))
+	all = slices.Grow(all, n)[:n]
 	if !isOnto(order, len(all)) {
-		return nil, false
+		return all, false
 	}
 	for i, t := range profiles {
 		all[order[i]] = t
@@ -113,30 +146,29 @@ func typesOf(profiles []Type, order []int) (all []Type, ok bool) {
 	return all, true
 }
 
-func readOrder(scope pcommon.Map) (order []int, ok bool) {
+func readOrder(order []int, scope pcommon.Map) ([]int, bool) {
 	v, found := scope.Get(OrderAttribute)
 	if !found || v.Type() != pcommon.ValueTypeSlice {
-		return nil, false
+		return order, false
 	}
-	order = make([]int, 0, v.Slice().Len())
 	for _, e := range v.Slice().All() {
 		at := int(e.Int())
 		if e.Type() != pcommon.ValueTypeInt || at < 0 {
-			return nil, false
+			return order, false
 		}
 		order = append(order, at)
 	}
 	return order, true
 }
 
-func parseList(list pcommon.Value) (all []Type, ok bool) {
+func parseList(all []Type, list pcommon.Value) ([]Type, bool) {
 	if list.Type() != pcommon.ValueTypeSlice {
-		return nil, false
+		return all, false
 	}
 	for _, e := range list.Slice().All() {
 		slash := strings.LastIndexByte(e.Str(), '/')
 		if slash < 0 {
-			return nil, false
+			return all, false
 		}
 		unit := e.Str()[slash+1:]
 		if strings.Contains(unit, "%") { // Replace allocates memory also if it replaces nothing

@@ -92,19 +92,17 @@ var probes = sync.Pool{New: func() any {
 // mayRefer reports whether pd may have references. It is quicker than collect for a payload with few
 // values that read as empty.
 func mayRefer(pd pprofile.Profiles) bool {
-	p := probes.Get().(*probe)
-	defer probes.Put(p)
 	for _, a := range pd.Dictionary().AttributeTable().All() {
-		if p.mayRefer(a.Value()) {
+		if valueMayRefer(a.Value()) {
 			return true
 		}
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
-		if p.mapMayRefer(rp.Resource().Attributes()) {
+		if mapMayRefer(rp.Resource().Attributes()) {
 			return true
 		}
 		for _, sp := range rp.ScopeProfiles().All() {
-			if p.mapMayRefer(sp.Scope().Attributes()) {
+			if mapMayRefer(sp.Scope().Attributes()) {
 				return true
 			}
 		}
@@ -112,29 +110,31 @@ func mayRefer(pd pprofile.Profiles) bool {
 	return false
 }
 
-func (p *probe) mayRefer(v pcommon.Value) bool {
+func valueMayRefer(v pcommon.Value) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:
+		p := probes.Get().(*probe)
+		defer probes.Put(p)
 		v.CopyTo(p.value)
 		return (&pprofile.ProtoMarshaler{}).ProfilesSize(p.holder) != p.empty
 	case pcommon.ValueTypeSlice:
 		for _, e := range v.Slice().All() {
-			if p.mayRefer(e) {
+			if valueMayRefer(e) {
 				return true
 			}
 		}
 	case pcommon.ValueTypeMap:
-		return p.mapMayRefer(v.Map())
+		return mapMayRefer(v.Map())
 	}
 	return false
 }
 
-func (p *probe) mapMayRefer(m pcommon.Map) bool {
+func mapMayRefer(m pcommon.Map) bool {
 	if hasEmptyKey(m) {
 		return true
 	}
 	for _, v := range m.All() {
-		if p.mayRefer(v) {
+		if valueMayRefer(v) {
 			return true
 		}
 	}
