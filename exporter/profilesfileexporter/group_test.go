@@ -311,14 +311,11 @@ func TestPprof(t *testing.T) {
 			require.NoError(t, p.CheckValid())
 			want[p.String()]--
 			// And our own reader.
-			r, err := segment.OpenReader(path, segment.ReaderOptions{})
-			require.NoError(t, err)
-			record, err := r.Next()
-			require.NoError(t, err)
-			again, err := profile.ParseUncompressed(record)
+			records := recordsOf(t, path)
+			require.Len(t, records, 1)
+			again, err := profile.ParseUncompressed(records[0])
 			require.NoError(t, err)
 			require.Equal(t, p.String(), again.String())
-			require.NoError(t, r.Close())
 		}
 		for p, n := range want {
 			require.Zero(t, n, p)

@@ -66,10 +66,7 @@ func numbersIn(t testing.TB, dir string) map[string][]int {
 		if name, ok := segment.ParseName(entry.Name()); !ok || name.Partial {
 			return nil
 		}
-		r, err := segment.OpenReader(path, segment.ReaderOptions{})
-		require.NoError(t, err)
-		for record, err := range r.All() {
-			require.NoError(t, err)
+		for _, record := range recordsOf(t, path) {
 			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(record)
 			require.NoError(t, err)
 			for _, rp := range pd.ResourceProfiles().All() {
@@ -78,7 +75,6 @@ func numbersIn(t testing.TB, dir string) map[string][]int {
 				numbers[service.Str()] = append(numbers[service.Str()], int(number.Int()))
 			}
 		}
-		require.NoError(t, r.Close())
 		return nil
 	}))
 	for _, n := range numbers {

@@ -261,11 +261,11 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format, stream func() error) error {
 	start, section := r.part.Start, r.part.of(from, size)
 	size = section.Size()
-	reader, err := segment.NewReader(section, size, format, segment.ReaderOptions{MaxRecordSize: int(r.options.maxRecord())})
+	reader, err := segment.NewReader(section, size, format, int(r.options.maxRecord()))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = reader.Close() }()
+	defer reader.Close()
 	encoding := map[segment.Content]Encoding{segment.OTLPProto: OTLPProto, segment.OTLPJSON: OTLPJSON, segment.Pprof: Pprof}[format.Content]
 	for !r.ended {
 		offset := start + reader.Offset()

@@ -94,7 +94,7 @@ func (r *Reader) bytes(n int64) ([]byte, error) {
 	return r.record, r.readFull(r.record)
 }
 
-// SizeError means that a record is longer than ReaderOptions.MaxRecordSize.
+// SizeError means that a record is longer than NewReader allows.
 type SizeError struct {
 	Size int64 // 0 if it is compressed, and has more bytes than Max
 	Max  int

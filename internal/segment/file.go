@@ -31,29 +31,25 @@ type Summary struct {
 func (s *Summary) Add(other Summary) {
 	s.Profiles += other.Profiles
 	s.Samples += other.Samples
-	for _, name := range other.Services {
-		s.AddNames(name, "", "")
-	}
-	for _, name := range other.ProfileTypes {
-		s.AddNames("", name, "")
-	}
-	for _, name := range other.SampleTypes {
-		s.AddNames("", "", name)
-	}
+	s.Services = addNames(s.Services, other.Services...)
+	s.ProfileTypes = addNames(s.ProfileTypes, other.ProfileTypes...)
+	s.SampleTypes = addNames(s.SampleTypes, other.SampleTypes...)
 }
 
 // AddNames adds those names that are not empty.
 func (s *Summary) AddNames(service, profileType, sampleType string) {
-	s.Services = addName(s.Services, service)
-	s.ProfileTypes = addName(s.ProfileTypes, profileType)
-	s.SampleTypes = addName(s.SampleTypes, sampleType)
+	s.Services = addNames(s.Services, service)
+	s.ProfileTypes = addNames(s.ProfileTypes, profileType)
+	s.SampleTypes = addNames(s.SampleTypes, sampleType)
 }
 
-func addName(names []string, name string) []string {
-	if name == "" || len(names) == maxSummaryNames || slices.Contains(names, name) {
-		return names
+func addNames(names []string, more ...string) []string {
+	for _, name := range more {
+		if name != "" && len(names) < maxSummaryNames && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return append(names, name)
+	return names
 }
 
 // ClosedFile describes a file that has its final name.

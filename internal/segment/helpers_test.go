@@ -4,6 +4,7 @@
 package segment
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -165,10 +166,20 @@ func readAll(t testing.TB, dir string, size int) []int {
 	return ids
 }
 
-func readFile(t testing.TB, path string, content Content, size int) []int {
-	r, err := OpenReader(path, ReaderOptions{})
+// openReader reads a file. The Reader must be closed.
+func openReader(t testing.TB, path string) *Reader {
+	name, ok := ParseName(filepath.Base(path))
+	require.True(t, ok, path)
+	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, r.Close()) }()
+	r, err := NewReader(bytes.NewReader(data), int64(len(data)), name.Format, MaxRecordSize)
+	require.NoError(t, err)
+	return r
+}
+
+func readFile(t testing.TB, path string, content Content, size int) []int {
+	r := openReader(t, path)
+	defer r.Close()
 	ids := []int{}
 	for record, err := range r.All() {
 		require.NoError(t, err)

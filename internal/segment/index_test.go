@@ -48,9 +48,8 @@ func TestClosedFileHasIndex(t *testing.T) {
 			records, err := x.Records()
 			require.NoError(t, err)
 
-			r, err := OpenReader(filepath.Join(dir, names[0]), ReaderOptions{})
-			require.NoError(t, err)
-			defer func() { require.NoError(t, r.Close()) }()
+			r := openReader(t, filepath.Join(dir, names[0]))
+			defer r.Close()
 			require.Len(t, records, 5)
 			for _, got := range records {
 				assert.Equal(t, r.Offset(), got.Offset)

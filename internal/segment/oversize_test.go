@@ -46,8 +46,8 @@ func TestOversize_E13(t *testing.T) {
 					path := filepath.Join(dir, fmt.Sprint(g), name)
 					info, err := os.Stat(path)
 					require.NoError(t, err)
-					r, err := OpenReader(path, ReaderOptions{})
-					require.NoError(t, err)
+					r := openReader(t, path)
+					defer r.Close()
 					records := 0
 					for record, err := range r.All() {
 						require.NoError(t, err)
@@ -56,7 +56,6 @@ func TestOversize_E13(t *testing.T) {
 						seen[id] = true
 						records++
 					}
-					require.NoError(t, r.Close())
 					if info.Size() > maxSize {
 						assert.Equal(t, 1, records, "%s is of %d bytes", name, info.Size())
 					}

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -26,8 +24,6 @@ const (
 
 // DamageError describes a part of a file without a complete record.
 type DamageError struct {
-	// File is the path, if the Reader knows it.
-	File string
 	// Offset is where the damage starts. Length is the number of bytes from there to the
 	// next complete record of a compressed file, else to the end.
 	Offset, Length int64
@@ -36,27 +32,18 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s: damaged at byte %d: %v; skipped %d bytes", e.File, e.Offset, e.Reason, e.Length)
+	return fmt.Sprintf("damaged at byte %d: %v; skipped %d bytes", e.Offset, e.Reason, e.Length)
 }
 
 func (e *DamageError) Unwrap() error { return e.Reason }
 
-// ReaderOptions say how to read a file. The zero value suits all files of this package.
-type ReaderOptions struct {
-	// MaxRecordSize bounds the memory of the Reader to about three times this many bytes.
-	// Longer records are reported as damage. 0 is MaxRecordSize of the package.
-	MaxRecordSize int
-}
-
 // Reader reads the records of one file, up to the size that the file had when the Reader
 // was made. It is not safe for concurrent use.
 type Reader struct {
-	name   string
 	format Format
 	max    int
 	size   int64
 	source *source
-	closer io.Closer
 
 	at     int64  // where the next record starts
 	record []byte // memory for one record
@@ -68,55 +55,23 @@ type Reader struct {
 	wasted int64
 }
 
-// OpenReader opens a file of this package, closed or partial. The Reader must be closed.
-func OpenReader(path string, options ReaderOptions) (*Reader, error) {
-	name, ok := ParseName(filepath.Base(path))
-	if !ok {
-		return nil, fmt.Errorf("open %s: name must be like %s", path,
-			Name{Sequence: 1, Format: Format{Content: OTLPProto, Compression: Zstd}})
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	reader, err := NewReader(file, info.Size(), name.Format, options)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	reader.name, reader.closer = path, file
-	return reader, nil
-}
-
-// NewReader reads records in the given format from the first size bytes of from.
-func NewReader(from io.ReaderAt, size int64, format Format, options ReaderOptions) (*Reader, error) {
+// NewReader reads records in the given format from the first size bytes of from. The memory of the Reader is
+// about three times maxRecord bytes; longer records are reported as damage.
+func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) (*Reader, error) {
 	if err := format.validate(); err != nil {
 		return nil, err
 	}
 	s := &source{section: io.NewSectionReader(from, 0, size)}
 	s.Reader = bufio.NewReaderSize(readerFunc(s.read), int(max(minReadBuffer, min(readBuffer, size))))
-	r := &Reader{name: "file", format: format, max: options.MaxRecordSize, size: size, source: s}
-	if r.max <= 0 {
-		r.max = MaxRecordSize
-	}
-	return r, nil
+	return &Reader{format: format, max: maxRecord, size: size, source: s}, nil
 }
 
-// Close frees the Reader's memory and closes its file.
-func (r *Reader) Close() error {
+// Close frees the Reader's memory.
+func (r *Reader) Close() {
 	if r.zstd != nil {
 		r.zstd.Close()
 		r.zstd = nil
 	}
-	if r.closer == nil {
-		return nil
-	}
-	err := r.closer.Close()
-	r.closer = nil
-	return err
 }
 
 // Offset is where the next call of Next starts to read.
@@ -142,9 +97,9 @@ func (r *Reader) Next() ([]byte, error) {
 		r.at = r.findRecord(from)
 	}
 	if r.source.err != nil {
-		return nil, fmt.Errorf("%s: %w", r.name, r.source.err)
+		return nil, r.source.err
 	}
-	return nil, &DamageError{File: r.name, Offset: from, Length: r.at - from, Reason: reason}
+	return nil, &DamageError{Offset: from, Length: r.at - from, Reason: reason}
 }
 
 // All yields each record, and each error but io.EOF. A record is valid until the next

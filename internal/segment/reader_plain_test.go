@@ -65,9 +65,9 @@ func (r *countingReader) ReadAt(p []byte, at int64) (int, error) {
 // readRecords gives copies of the records, and what was read for them.
 func readRecords(t testing.TB, file []byte, content Content) (records [][]byte, read *countingReader) {
 	read = &countingReader{ReaderAt: bytes.NewReader(file)}
-	r, err := NewReader(read, int64(len(file)), Format{Content: content}, ReaderOptions{})
+	r, err := NewReader(read, int64(len(file)), Format{Content: content}, MaxRecordSize)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, r.Close()) }()
+	defer r.Close()
 	for record, err := range r.All() {
 		if err != nil {
 			var damage *DamageError

@@ -102,11 +102,11 @@ func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 
 // scan finds the last complete record, and counts the damaged places before it.
 func (f *partialFile) scan(size int64) (damaged int, err error) {
-	reader, err := NewReader(f.file, size, f.name.Format, ReaderOptions{})
+	reader, err := NewReader(f.file, size, f.name.Format, MaxRecordSize)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = reader.Close() }()
+	defer reader.Close()
 	damages := 0
 	for _, err := range reader.All() {
 		if _, isDamage := errors.AsType[*DamageError](err); isDamage {

@@ -151,14 +151,13 @@ func TestRotationOfFiles(t *testing.T) {
 				if i < len(finished)-1 {
 					assert.Equal(t, tt.reason, finished[i].Reason)
 				}
-				r, err := OpenReader(filepath.Join(dir, name), ReaderOptions{})
-				require.NoError(t, err)
+				r := openReader(t, filepath.Join(dir, name))
+				defer r.Close()
 				var ids []int
 				for record, err := range r.All() {
 					require.NoError(t, err)
 					ids = append(ids, idOf(t, format.Content, record))
 				}
-				require.NoError(t, r.Close())
 				got = append(got, ids)
 			}
 			assert.Equal(t, tt.want, got)

@@ -55,32 +55,9 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		}
 	}
 	ingester := func(transport string, maxDecompressed bytesize.Size) *ingest.Ingester {
-		obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-			ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
-		})
+		in, err := newIngester(set, cfg, telemetry, transport, maxDecompressed, next)
 		errs = append(errs, err)
-		return ingest.New(ingest.Settings{
-			Logger:    set.Logger,
-			Announce:  transport != "self",
-			ObsReport: obsreport,
-			ScopeName: metadata.ScopeName,
-			Version:   set.BuildInfo.Version,
-			Unmarshaler: &pproftranslator.Unmarshaler{
-				Limits:         pproftranslator.Limits{DecompressedSize: int(maxDecompressed)},
-				TimestampLabel: cfg.TimestampLabel,
-				TraceIDLabel:   cfg.Links.TraceID,
-				SpanIDLabel:    cfg.Links.SpanID,
-			},
-			Legacy: transport == "file",
-			JFR:    &ingest.JFR{Timestamps: cfg.JFR.Timestamps, OriginalPayload: cfg.JFR.OriginalPayload},
-			Metrics: ingest.Metrics{
-				PayloadSize:         telemetry.ReceiverPprofPayloadSize,
-				TranslationDuration: telemetry.ReceiverPprofTranslationDuration,
-				EmptyProfiles:       telemetry.ReceiverPprofEmptyProfiles,
-				Repairs:             telemetry.ReceiverPprofRepairs,
-				Attributes:          telemetry.Attributes(attribute.String("transport", transport)),
-			},
-		}, next)
+		return in
 	}
 	if config := cfg.Server.Get(); config != nil {
 		add("server", httpserver.New(httpserver.Settings{
@@ -117,6 +94,35 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		add("self", self.New(*config, set.Resource, cfg.ResourceAttributes, ingester("self", self.MaxProfile), inFlight, set.Logger), nil)
 	}
 	return r, errors.Join(errs...)
+}
+
+// newIngester returns the ingester of a section.
+func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemetry, transport string, maxDecompressed bytesize.Size, next xconsumer.Profiles) (*ingest.Ingester, error) {
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
+	})
+	return ingest.New(ingest.Settings{
+		Logger:    set.Logger,
+		Announce:  transport != "self",
+		ObsReport: obsreport,
+		ScopeName: metadata.ScopeName,
+		Version:   set.BuildInfo.Version,
+		Unmarshaler: &pproftranslator.Unmarshaler{
+			Limits:         pproftranslator.Limits{DecompressedSize: int(maxDecompressed)},
+			TimestampLabel: cfg.TimestampLabel,
+			TraceIDLabel:   cfg.Links.TraceID,
+			SpanIDLabel:    cfg.Links.SpanID,
+		},
+		Legacy: transport == "file",
+		JFR:    &ingest.JFR{Timestamps: cfg.JFR.Timestamps, OriginalPayload: cfg.JFR.OriginalPayload},
+		Metrics: ingest.Metrics{
+			PayloadSize:         telemetry.ReceiverPprofPayloadSize,
+			TranslationDuration: telemetry.ReceiverPprofTranslationDuration,
+			EmptyProfiles:       telemetry.ReceiverPprofEmptyProfiles,
+			Repairs:             telemetry.ReceiverPprofRepairs,
+			Attributes:          telemetry.Attributes(attribute.String("transport", transport)),
+		},
+	}, next), err
 }
 
 // Start starts all sections. After an error nothing is left running.
