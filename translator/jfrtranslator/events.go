@@ -123,6 +123,7 @@ type event struct {
 	scan, read []jfr.Step // of each event, and of the first one of each row
 	counted    bool       // has the field count
 	isFloat    bool       // which is a float64
+	keyLast    bool       // all that follows what scan reads is part of the key
 	datadog    bool
 	unit       jfr.Unit // of the amount
 	attributes []attribute
@@ -179,6 +180,7 @@ func (d *decoder) bindEvent(e *event) (err error) {
 	if e.read, err = d.Compile(e.class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) }); err != nil {
 		return err
 	}
+	last := len(e.read)
 	e.read = jfr.Trim(e.read)
 	for _, s := range e.read {
 		switch {
@@ -188,6 +190,9 @@ func (d *decoder) bindEvent(e *event) (err error) {
 			s.Slot = jfr.SlotKey
 		}
 		e.scan = jfr.AppendStep(e.scan, s)
+	}
+	if n := len(e.scan); n > 0 && len(e.read) == last && e.scan[n-1].Slot == jfr.SlotKey {
+		e.scan, e.keyLast = e.scan[:n-1], true
 	}
 	if n := int(slots) + len(e.attributes); n > len(d.values) {
 		d.values, err = jfr.Zeroed(&d.Memory, d.values[:0], n)
@@ -310,12 +315,17 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 	}
 	var v [scanSlots]uint64
 	d.key = d.Read(c, e.scan, v[:], d.key[:0])
+	if e.keyLast { // readRow finds out whether it is malformed
+		d.key = c.AppendRest(d.key)
+	}
 	if c.Failed != "" {
 		return d.readError(c, start, e)
 	}
-	first, second, err := d.measure(e, &v)
-	if err != nil {
-		return d.At(string(d.Meta.Classes[e.class].Name), err)
+	first, second := int64(1), int64(0)
+	if e.counted || v[slotAmount] != 0 {
+		if first, second, err = d.measure(e, &v); err != nil {
+			return d.At(string(d.Meta.Classes[e.class].Name), err)
+		}
 	}
 	number, err := d.row(e)
 	if err != nil {
@@ -348,10 +358,12 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 func (d *decoder) row(e *event) (number int32, err error) {
 	var key jfr.Key
 	if n := len(d.key); n < keySize {
-		b := d.key[:keySize]
-		clear(b[n:])
-		b[keySize-1] = e.number
+		b := d.key[:keySize] // with bytes of earlier keys at its end
 		key = jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+		if n < 8 {
+			key[0], n = key[0]&(1<<(8*n)-1), 8
+		}
+		key[1] = key[1]&(1<<(8*n-64)-1) | uint64(e.number)<<56
 	} else {
 		d.key = append(d.key, e.number)
 		key = jfr.Key{maphash.Bytes(seeds[0], d.key), maphash.Bytes(seeds[1], d.key)}
@@ -375,9 +387,6 @@ var errWeight = errors.New("the weight is not a number, or its product with the 
 // measure returns the values of a sample. Of a family whose second value is the first one times a
 // period, the second is 0.
 func (d *decoder) measure(e *event, v *[scanSlots]uint64) (first, second int64, err error) {
-	if !e.counted && v[slotAmount] == 0 {
-		return 1, 0, nil
-	}
 	amount := d.Header.In(e.unit, d.positive(int64(v[slotAmount])))
 	switch {
 	case !e.counted:

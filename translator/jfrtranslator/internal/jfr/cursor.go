@@ -33,6 +33,10 @@ const lastByte = 8
 // Varint reads an integer: seven bits a byte, the lowest first, of which the ninth byte
 // has eight.
 func (c *Cursor) Varint() (v uint64) {
+	if c.At < len(c.Data) && c.Data[c.At] < 0x80 {
+		c.At++
+		return uint64(c.Data[c.At-1])
+	}
 	if c.At+8 <= cap(c.Data) {
 		v = c.word(c.At)
 		if ends := ^v & highBits; ends != 0 {

@@ -145,6 +145,13 @@ func (c *Cursor) appendTo(dst []byte, from int) []byte {
 	return dst[:end+n]
 }
 
+// AppendRest appends all that c has not read, which it then has.
+func (c *Cursor) AppendRest(dst []byte) []byte {
+	from := c.At
+	c.At = len(c.Data)
+	return c.appendTo(dst, from)
+}
+
 // fixed reads a byte, or a floating-point number as the bits of a float64.
 func (c *Cursor) fixed(k Kind) uint64 {
 	b := c.bytes(sizes[k])
