@@ -37,10 +37,14 @@ func temporalityOf(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Sli
 		if i <= 0 || i >= table.Len() {
 			continue
 		}
-		a := table.At(i)
-		if key := int(a.KeyStrindex()); key >= 0 && key < strings.Len() && strings.At(key) == temporality {
+		if a := table.At(i); hasText(strings, a.KeyStrindex(), temporality) {
 			return a.Value().AsString()
 		}
 	}
 	return ""
+}
+
+// hasText reports whether the string at index i is a text, which is valid UTF-8.
+func hasText(strings pcommon.StringSlice, i int32, text string) bool {
+	return i >= 0 && int(i) < strings.Len() && strings.At(int(i)) == text
 }

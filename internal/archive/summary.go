@@ -179,7 +179,7 @@ func (s *Summarizer) typeOf(profiles pprofile.ProfilesSlice) string {
 	s.typesBefore = before
 	if len(before) == 0 || !slices.Equal(before, s.sampleTypes) {
 		s.derivedType = sampletypes.TypeOf(func(name string) bool {
-			return slices.ContainsFunc(s.sampleTypes, func(t int32) bool { return s.text(t) == name })
+			return slices.ContainsFunc(s.sampleTypes, func(t int32) bool { return hasText(s.strings, t, name) })
 		})
 	}
 	return s.derivedType
