@@ -275,20 +275,17 @@ func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 	if c.Type != BytesType {
 		return append(dst, c.Uint())
 	}
-	packed := Cursor{Data: c.Data[:c.Stop], At: c.Start, End: c.Stop}
-	data, at := packed.Data, packed.At
+	data, at := c.Data[:c.Stop], c.Start
 	for at < len(data) && len(dst) <= limit {
-		if b := data[at]; b < 0x80 {
-			at++
-			dst = append(dst, uint64(b))
-			continue
+		if at+1 < len(data) {
+			if first, second := uint64(data[at]), uint64(data[at+1]); first&second < 0x80 {
+				long := first >> 7 // 1 if it takes two bytes, which a processor cannot predict
+				dst = append(dst, first&0x7F|second<<7&-long)
+				at += 1 + int(long)
+				continue
+			}
 		}
-		if at+1 < len(data) && data[at+1] < 0x80 {
-			dst = append(dst, uint64(data[at]&0x7F)|uint64(data[at+1])<<7)
-			at += 2
-			continue
-		}
-		packed.At = at
+		packed := Cursor{Data: data, At: at, End: len(data)}
 		dst = append(dst, packed.Varint())
 		if at = packed.At; packed.Err != nil {
 			c.Err, c.End = packed.Err, c.At

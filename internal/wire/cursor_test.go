@@ -151,6 +151,31 @@ func TestAppendRepeated(t *testing.T) {
 	require.ErrorIs(t, c.Err, ErrTruncated)
 }
 
+// TestAppendRepeatedReadsVarintsOfEachLength: a value of each length comes after one of each other.
+func TestAppendRepeatedReadsVarintsOfEachLength(t *testing.T) {
+	var packed []byte
+	var want []uint64
+	for first := range 10 {
+		for second := range 10 {
+			for _, v := range []uint64{1 << (7 * first), 1<<(7*second) + 1} {
+				packed, want = protowire.AppendVarint(packed, v), append(want, v)
+			}
+		}
+	}
+	for cut := range packed {
+		c := New(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), packed[:cut]))
+		require.True(t, c.Next())
+		got := c.AppendRepeated(nil, len(want))
+		if packed[max(0, cut-1)] >= 0x80 {
+			require.ErrorIs(t, c.Err, ErrTruncated)
+			got = got[:len(got)-1]
+		} else {
+			require.NoError(t, c.Err)
+		}
+		require.Equal(t, append([]uint64(nil), want[:len(got)]...), got)
+	}
+}
+
 // TestScalarsLeavesTheRestToNext: both together see what Next alone sees.
 func TestScalarsLeavesTheRestToNext(t *testing.T) {
 	for _, m := range [][]byte{

@@ -46,6 +46,7 @@ type decoder struct {
 	memory     memory
 
 	values    []uint64 // of the current sample
+	ids       []uint64 // of its locations
 	stack     []int32
 	labels    labelReader
 	value     dictionary.Value
@@ -74,7 +75,7 @@ func (d *decoder) reset(data []byte) {
 // whose size has a small limit.
 func (d *decoder) retained() int {
 	size := d.tables.Retained() + d.identities.Retained() +
-		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.stack) +
+		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.ids) + sizeOf(d.stack) +
 		sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) + sizeOf(d.labels.runs) + sizeOf(d.labels.attributes) +
 		d.mappings.retained() + d.functions.retained() + d.locations.retained() +
 		d.events.rowIndex.retained() + sizeOf(d.events.counts) + sizeOf(d.events.events) + sizeOf(d.events.times) + sizeOf(d.events.values)

@@ -51,10 +51,15 @@ func (x *ids) add(id uint64, number int32) error {
 
 // find returns the number of the entry with the given id plus one, or 0.
 func (x *ids) find(id uint64) int32 {
-	switch {
-	case !x.isSparse(id):
+	if id < uint64(len(x.dense)) {
 		return x.dense[id]
-	case len(x.sparse) == 0:
+	}
+	return x.findSparse(id)
+}
+
+//go:noinline // so that find is inlined
+func (x *ids) findSparse(id uint64) int32 {
+	if len(x.sparse) == 0 {
 		return 0
 	}
 	return x.slot(id).number

@@ -22,13 +22,13 @@ func (d *decoder) readSamples() error {
 }
 
 func (d *decoder) readSample(c *wire.Cursor, types int) error {
-	d.stack = d.stack[:0]
+	d.ids = d.ids[:0]
 	values := d.values[:0]
 	var labels position // from the start of the first to the end of the last
 	for start := c.At; c.Next(); start = c.At {
 		switch c.Field {
 		case sampleLocation:
-			d.readStack(c)
+			d.ids = c.AppendRepeated(d.ids, d.limits.StackDepth)
 		case sampleValue:
 			values = c.AppendRepeated(values, types)
 		case sampleLabel:
@@ -47,7 +47,7 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 	case len(values) < types:
 		return fmt.Errorf("%d values for %d sample types", len(values), types)
 	}
-	s := sample{stack: d.tables.Stack(d.stack)}
+	s := sample{stack: d.readStack()}
 	if labels.stop != 0 {
 		if err := d.readLabels(labels, &s); err != nil {
 			return err
@@ -88,103 +88,36 @@ func (d *decoder) addValues(identity int32, values []uint64) error {
 // markLocations marks the locations that samples reach, and checks their ids.
 func (d *decoder) markLocations() error {
 	return d.each(profileSample, func(c *wire.Cursor) error {
-		depth := 0
+		d.ids = d.ids[:0]
 		for c.NextOf(sampleLocation) {
-			n, err := d.markStack(c, depth)
-			if err != nil {
-				return err
-			}
-			depth = n
+			d.ids = c.AppendRepeated(d.ids, d.limits.StackDepth)
 		}
 		if c.Err != nil {
 			return fmt.Errorf("byte %d: %w", c.At, c.Err)
+		}
+		if len(d.ids) > d.limits.StackDepth {
+			return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+		}
+		indices := d.locations.indices
+		for frame, id := range d.ids {
+			number := d.locations.find(id)
+			if number == 0 {
+				return fmt.Errorf("location_id[%d]: no location with id %d", frame, id)
+			}
+			indices[number] = reached
 		}
 		return nil
 	})
 }
 
-// markStack marks the locations of the current field, and returns how many there are with
-// those of the fields before.
-func (d *decoder) markStack(c *wire.Cursor, depth int) (int, error) {
-	if c.Type != wire.BytesType {
-		id := c.Uint()
-		if c.Err != nil {
-			return depth, c.Err
-		}
-		return depth + 1, d.mark(id, depth)
+// readStack returns the stack of the locations with d.ids, which markLocations has checked.
+func (d *decoder) readStack() int32 {
+	d.stack = emptied(d.stack, len(d.ids))[:len(d.ids)]
+	indices, stack := d.locations.indices, d.stack
+	for i, id := range d.ids[:len(stack)] {
+		stack[i] = indices[d.locations.find(id)] - 1
 	}
-	dense, indices := d.locations.dense, d.locations.indices
-	data := c.Data[:c.Stop]
-	for at := c.Start; at < len(data); depth++ {
-		id := uint64(data[at])
-		switch {
-		case id < 0x80:
-			at++
-		case at+1 < len(data) && data[at+1] < 0x80:
-			id = id&0x7F | uint64(data[at+1])<<7
-			at += 2
-		default:
-			packed := wire.Cursor{Data: data, At: at, End: len(data)}
-			if id = packed.Varint(); packed.Err != nil {
-				return depth, packed.Err
-			}
-			at = packed.At
-		}
-		if id < uint64(len(dense)) && depth < d.limits.StackDepth {
-			if number := dense[id]; number != 0 {
-				indices[number] = reached
-				continue
-			}
-		}
-		if err := d.mark(id, depth); err != nil {
-			return depth, err
-		}
-	}
-	return depth, nil
-}
-
-// mark marks the location with the given id, which is that of a frame.
-func (d *decoder) mark(id uint64, frame int) error {
-	if frame >= d.limits.StackDepth {
-		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
-	}
-	number := d.locations.find(id)
-	if number == 0 {
-		return fmt.Errorf("location_id[%d]: no location with id %d", frame, id)
-	}
-	d.locations.indices[number] = reached
-	return nil
-}
-
-// readStack appends the locations of the current field, which markStack has checked, to
-// d.stack.
-func (d *decoder) readStack(c *wire.Cursor) {
-	if c.Type != wire.BytesType {
-		d.stack = append(d.stack, d.locations.indices[d.locations.find(c.Value)]-1)
-		return
-	}
-	dense, indices, stack := d.locations.dense, d.locations.indices, d.stack
-	data := c.Data[:c.Stop]
-	for at := c.Start; at < len(data); {
-		id := uint64(data[at])
-		switch {
-		case id < 0x80:
-			at++
-		case at+1 < len(data) && data[at+1] < 0x80:
-			id = id&0x7F | uint64(data[at+1])<<7
-			at += 2
-		default:
-			packed := wire.Cursor{Data: data, At: at, End: len(data)}
-			id = packed.Varint()
-			at = packed.At
-		}
-		if id < uint64(len(dense)) {
-			stack = append(stack, indices[dense[id]]-1)
-		} else {
-			stack = append(stack, indices[d.locations.find(id)]-1)
-		}
-	}
-	d.stack = stack
+	return d.tables.Stack(stack)
 }
 
 // Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
