@@ -31,8 +31,7 @@ type Remap struct {
 	view *View
 
 	strings, mappings, locations, functions, links, attributes, stacks memo
-	singles                                                            memo // by attribute: the set of it alone
-	nextSet                                                            int32
+	singles, sets                                                      memo // by attribute: the set of it alone; sets knows none, and is for viewed.find
 	wantedBytes, wantedLocations                                       int  // of the strings and the stacks that are wanted
 	unbounded, outside                                                 bool // an attribute value is; an index of a sample is
 
@@ -60,12 +59,16 @@ type memo struct {
 	// outside is set when an index outside the table is asked for.
 	outside bool
 	next    int32 // the likely index of the next entry: payloads have entries in about the order of earlier ones
+	missed  bool  // the last search was in vain
+	delayed []delayed
+	keys    []byte // of delayed
 }
 
 // Indices in the tables of entries that a View has not. Those that are wanted are to be interned.
 const (
 	absent = -2
 	wanted = -3
+	later  = -4 // see viewed.find
 )
 
 // reset makes m one for a table of n entries. It takes time for the known entries only.
@@ -76,7 +79,7 @@ func (m *memo) reset(n int) {
 	for _, i := range m.used {
 		m.to[i] = 0
 	}
-	m.used, m.absent, m.wants, m.whole, m.outside, m.next = m.used[:0], m.absent[:0], 0, false, false, 0
+	m.used, m.absent, m.wants, m.whole, m.outside, m.next, m.missed = m.used[:0], m.absent[:0], 0, false, false, 0, false
 	if cap(m.to) < n {
 		m.to = make([]int32, n)
 	}
@@ -95,24 +98,33 @@ func (m *memo) get(i int32) (to int32, ok bool) {
 }
 
 func (m *memo) set(i, to int32) {
-	m.to[i] = to + 1
+	m.known(i, to)
 	if !m.whole {
 		m.used = append(m.used, i)
-	}
-	if to < 0 {
-		m.absent = append(m.absent, i)
 	}
 }
 
 // findAll sets the index of each entry to what find returns.
-func (m *memo) findAll(r *Remap, find func(r *Remap, i int32) int32) {
+func (m *memo) findAll(r *Remap, in *viewed, find func(r *Remap, i int32) int32) {
 	m.whole = true
 	for i := range m.to {
 		to := find(r, int32(i))
-		m.to[i] = to + 1
-		if to < 0 {
-			m.absent = append(m.absent, int32(i))
+		if to != later {
+			m.known(int32(i), to)
+			continue
 		}
+		m.delayed[len(m.delayed)-1].index = int32(i)
+		if len(m.delayed) == together {
+			m.findDelayed(in)
+		}
+	}
+	m.findDelayed(in)
+}
+
+func (m *memo) known(i, to int32) {
+	m.to[i] = to + 1
+	if to < 0 {
+		m.absent = append(m.absent, i)
 	}
 }
 
@@ -153,7 +165,8 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.singles.reset(n.Attributes)
 	r.stacks.reset(n.Stacks)
 	r.rebased.reset(n.Mappings)
-	r.bases, r.view, r.nextSet, r.unbounded, r.outside = r.bases[:0], nil, 0, false, false
+	r.bases, r.view, r.unbounded, r.outside = r.bases[:0], nil, false, false
+	r.sets.reset(0)
 	r.wantedBytes, r.wantedLocations = 0, 0
 }
 
@@ -171,13 +184,13 @@ func (r *Remap) Find(from pprofile.ProfilesDictionary, in *View) {
 
 // FindAll looks up all entries, which is quicker than one after the other when most are asked for.
 func (r *Remap) FindAll() {
-	r.strings.findAll(r, (*Remap).string)
-	r.attributes.findAll(r, (*Remap).attribute)
-	r.mappings.findAll(r, (*Remap).mapping)
-	r.functions.findAll(r, (*Remap).function)
-	r.locations.findAll(r, (*Remap).location)
-	r.links.findAll(r, (*Remap).link)
-	r.stacks.findAll(r, (*Remap).stack)
+	r.strings.findAll(r, &r.view.strings, (*Remap).string)
+	r.attributes.findAll(r, &r.view.attributes, (*Remap).attribute)
+	r.mappings.findAll(r, &r.view.mappings, (*Remap).mapping)
+	r.functions.findAll(r, &r.view.functions, (*Remap).function)
+	r.locations.findAll(r, &r.view.locations, (*Remap).location)
+	r.links.findAll(r, &r.view.links, (*Remap).link)
+	r.stacks.findAll(r, &r.view.stacks, (*Remap).stack)
 }
 
 // IsValid returns whether Check accepts the dictionary and the indices that were looked up since Find.
@@ -294,7 +307,7 @@ func (r *Remap) Retained() int {
 		&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks, &r.singles,
 		&r.rebased, &r.basedStacks, &r.basedLocations,
 	} {
-		n += cap(m.to) + cap(m.used) + cap(m.absent)
+		n += cap(m.to) + cap(m.used) + cap(m.absent) + 4*cap(m.delayed) + cap(m.keys)/4
 	}
 	return 4*n + cap(r.value) + cap(r.key)
 }
@@ -314,7 +327,7 @@ func (r *Remap) string(i int32) int32 {
 	if r.to != nil {
 		return r.to.String(s)
 	}
-	return r.view.strings.find(unsafe.Slice(unsafe.StringData(s), len(s)), &r.strings.next) //nolint:gosec // read only
+	return r.view.strings.find(unsafe.Slice(unsafe.StringData(s), len(s)), &r.strings) //nolint:gosec // read only
 }
 
 // Function returns the index in the tables of function i.
@@ -344,7 +357,7 @@ func (r *Remap) function(i int32) int32 {
 		return absent
 	}
 	r.key = f.appendKey(r.key[:0])
-	return r.view.functions.find(r.key, &r.functions.next)
+	return r.view.functions.find(r.key, &r.functions)
 }
 
 // Mapping returns the index in the tables of mapping i.
@@ -376,7 +389,7 @@ func (r *Remap) mappingAt(from pprofile.Mapping, start, limit uint64) int32 {
 		return absent
 	}
 	r.key = m.appendKey(r.key[:0])
-	return r.view.mappings.find(r.key, &r.mappings.next)
+	return r.view.mappings.find(r.key, &r.mappings)
 }
 
 // Location returns the index in the tables of location i.
@@ -416,7 +429,7 @@ func (r *Remap) location(i int32) int32 {
 		return absent
 	}
 	r.key = l.appendKey(r.key[:0])
-	return r.view.locations.find(r.key, &r.locations.next)
+	return r.view.locations.find(r.key, &r.locations)
 }
 
 // Link returns the index in the tables of link i. A link without both ids is no
@@ -439,7 +452,7 @@ func (r *Remap) link(i int32) int32 {
 		return r.to.Link(l.TraceID(), l.SpanID())
 	}
 	r.key = appendLink(r.key[:0], l.TraceID(), l.SpanID())
-	return r.view.links.find(r.key, &r.links.next)
+	return r.view.links.find(r.key, &r.links)
 }
 
 // Attribute returns the index in the tables of attribute i.
@@ -468,7 +481,7 @@ func (r *Remap) attribute(i int32) int32 {
 		return absent
 	}
 	r.key = a.appendKey(r.key[:0])
-	return r.view.attributes.find(r.key, &r.attributes.next)
+	return r.view.attributes.find(r.key, &r.attributes)
 }
 
 // Stack returns the index in the tables of stack i.
@@ -501,7 +514,7 @@ func (r *Remap) stack(i int32) int32 {
 	if parts < 0 {
 		return absent
 	}
-	return r.view.stacks.find(bytesOf(stack), &r.stacks.next)
+	return r.view.stacks.find(bytesOf(stack), &r.stacks)
 }
 
 // Sample returns the identity of a sample, without the attributes for which drop is true, by index. Of no
@@ -550,7 +563,7 @@ func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
 	case len(r.ofSet) == 0:
 		to = 0
 	default:
-		to = r.view.sets.find(bytesOf(set(r.ofSet)), &r.nextSet)
+		to = r.view.sets.find(bytesOf(set(r.ofSet)), &r.sets)
 	}
 	if single {
 		r.singles.set(indices.At(0), to)

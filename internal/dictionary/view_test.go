@@ -4,6 +4,8 @@
 package dictionary
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,5 +33,39 @@ func TestViewEndsSearchesWhileTablesGrow(t *testing.T) {
 		r.Find(absent, view)
 		require.Negative(t, r.Link(1))
 		require.True(t, r.IsValid())
+	}
+}
+
+// Entries of a large View are found in any order, also those that are looked up together.
+func TestFindAllInLargeView(t *testing.T) {
+	const size = 30_000
+	tables := New(0)
+	for i := range size {
+		tables.String(fmt.Sprint("string ", i))
+	}
+	require.GreaterOrEqual(t, len(tables.View().strings.slots), largeIndex)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		source := pprofile.NewProfilesDictionary()
+		source.StringTable().Append("")
+		want := []int32{0}
+		for len(want) < 1000 {
+			first, in := random.Int32N(size-100), random.IntN(2) == 0
+			for n := range 1 + random.Int32N(100) { // a run of neighbours, or of absent strings
+				if in {
+					source.StringTable().Append(fmt.Sprint("string ", first+n))
+					want = append(want, first+n+1)
+				} else {
+					source.StringTable().Append(fmt.Sprint("absent ", first+n))
+					want = append(want, absent)
+				}
+			}
+		}
+		var r Remap
+		r.Find(source, tables.View())
+		r.FindAll()
+		for i, to := range want {
+			require.Equal(t, to, r.String(int32(i)), source.StringTable().At(i))
+		}
 	}
 }
