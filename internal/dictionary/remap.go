@@ -97,10 +97,23 @@ func (m *memo) get(i int32) (to int32, ok bool) {
 	return to - 1, to != 0
 }
 
+// index returns the index for i, which find returns if it is not known.
+func (m *memo) index(i int32, r *Remap, find func(r *Remap, i int32) int32) int32 {
+	to, ok := m.get(i)
+	if !ok {
+		to = find(r, i)
+		m.set(i, to)
+	}
+	return to
+}
+
 func (m *memo) set(i, to int32) {
-	m.known(i, to)
+	m.to[i] = to + 1
 	if !m.whole {
 		m.used = append(m.used, i)
+	}
+	if to < 0 {
+		m.absent = append(m.absent, i)
 	}
 }
 
@@ -109,23 +122,20 @@ func (m *memo) findAll(r *Remap, in *viewed, find func(r *Remap, i int32) int32)
 	m.whole = true
 	for i := range m.to {
 		to := find(r, int32(i))
-		if to != later {
-			m.known(int32(i), to)
-			continue
-		}
-		m.delayed[len(m.delayed)-1].index = int32(i)
-		if len(m.delayed) == together {
-			m.findDelayed(in)
+		m.to[i] = to + 1
+		switch {
+		case to >= 0:
+		case to == later:
+			m.to[i] = 0
+			m.delayed[len(m.delayed)-1].index = int32(i)
+			if len(m.delayed) == together {
+				m.findDelayed(in)
+			}
+		default:
+			m.absent = append(m.absent, int32(i))
 		}
 	}
 	m.findDelayed(in)
-}
-
-func (m *memo) known(i, to int32) {
-	m.to[i] = to + 1
-	if to < 0 {
-		m.absent = append(m.absent, i)
-	}
 }
 
 // want marks i if it is absent.
@@ -138,14 +148,22 @@ func (m *memo) want(i int32) {
 
 func (m *memo) isWanted(i int32) bool { return m.to[i] == wanted+1 }
 
-// internAbsent makes what is absent unknown and, if wanted is set, calls intern with what is wanted.
+func (m *memo) wanted(yield func(i int32) bool) {
+	for _, i := range m.absent {
+		if m.isWanted(i) && !yield(i) {
+			return
+		}
+	}
+}
+
+// internAbsent makes what is absent unknown and, if all is set, calls intern with what is wanted.
 // content is about the length of that in bytes.
-func (m *memo) internAbsent(table *table, content int, wanted bool, intern func(i int32) int32) {
-	if wanted {
+func (m *memo) internAbsent(table *table, content int, all bool, intern func(i int32) int32) {
+	if all {
 		table.reserve(m.wants, content)
 	}
 	for _, i := range m.absent {
-		want := wanted && m.isWanted(i)
+		want := all && m.isWanted(i)
 		if m.to[i] = 0; want {
 			intern(i)
 		}
@@ -229,53 +247,41 @@ func (r *Remap) wantAttributes(indices pcommon.Int32Slice) {
 
 // WantParts marks what the View has not of all that is marked.
 func (r *Remap) WantParts() {
-	for _, i := range r.stacks.absent {
-		if r.stacks.isWanted(i) {
-			locations := r.from.StackTable().At(int(i)).LocationIndices()
-			r.wantedLocations += locations.Len()
-			for _, l := range locations.All() {
-				r.locations.want(l)
-			}
+	for i := range r.stacks.wanted {
+		locations := r.from.StackTable().At(int(i)).LocationIndices()
+		r.wantedLocations += locations.Len()
+		for _, l := range locations.All() {
+			r.locations.want(l)
 		}
 	}
-	for _, i := range r.locations.absent {
-		if r.locations.isWanted(i) {
-			l := r.from.LocationTable().At(int(i))
-			r.wantAttributes(l.AttributeIndices())
-			if !r.Coarsening.RebaseMappings {
-				r.mappings.want(l.MappingIndex())
-			}
-			for _, line := range l.Lines().All() {
-				r.functions.want(line.FunctionIndex())
-			}
+	for i := range r.locations.wanted {
+		l := r.from.LocationTable().At(int(i))
+		r.wantAttributes(l.AttributeIndices())
+		if !r.Coarsening.RebaseMappings {
+			r.mappings.want(l.MappingIndex())
+		}
+		for _, line := range l.Lines().All() {
+			r.functions.want(line.FunctionIndex())
 		}
 	}
-	for _, i := range r.mappings.absent {
-		if r.mappings.isWanted(i) {
-			m := r.from.MappingTable().At(int(i))
-			r.strings.want(m.FilenameStrindex())
-			r.wantAttributes(m.AttributeIndices())
-		}
+	for i := range r.mappings.wanted {
+		m := r.from.MappingTable().At(int(i))
+		r.strings.want(m.FilenameStrindex())
+		r.wantAttributes(m.AttributeIndices())
 	}
-	for _, i := range r.functions.absent {
-		if r.functions.isWanted(i) {
-			f := r.from.FunctionTable().At(int(i))
-			r.strings.want(f.NameStrindex())
-			r.strings.want(f.SystemNameStrindex())
-			r.strings.want(f.FilenameStrindex())
-		}
+	for i := range r.functions.wanted {
+		f := r.from.FunctionTable().At(int(i))
+		r.strings.want(f.NameStrindex())
+		r.strings.want(f.SystemNameStrindex())
+		r.strings.want(f.FilenameStrindex())
 	}
-	for _, i := range r.attributes.absent {
-		if r.attributes.isWanted(i) {
-			a := r.from.AttributeTable().At(int(i))
-			r.strings.want(a.KeyStrindex())
-			r.strings.want(a.UnitStrindex())
-		}
+	for i := range r.attributes.wanted {
+		a := r.from.AttributeTable().At(int(i))
+		r.strings.want(a.KeyStrindex())
+		r.strings.want(a.UnitStrindex())
 	}
-	for _, i := range r.strings.absent {
-		if r.strings.isWanted(i) {
-			r.wantedBytes += len(r.from.StringTable().At(int(i)))
-		}
+	for i := range r.strings.wanted {
+		r.wantedBytes += len(r.from.StringTable().At(int(i)))
 	}
 }
 
@@ -313,14 +319,7 @@ func (r *Remap) Retained() int {
 }
 
 // String returns the index in the tables of string i.
-func (r *Remap) String(i int32) int32 {
-	to, ok := r.strings.get(i)
-	if !ok {
-		to = r.string(i)
-		r.strings.set(i, to)
-	}
-	return to
-}
+func (r *Remap) String(i int32) int32 { return r.strings.index(i, r, (*Remap).string) }
 
 func (r *Remap) string(i int32) int32 {
 	s := r.from.StringTable().At(int(i))
@@ -331,14 +330,7 @@ func (r *Remap) string(i int32) int32 {
 }
 
 // Function returns the index in the tables of function i.
-func (r *Remap) Function(i int32) int32 {
-	to, ok := r.functions.get(i)
-	if !ok {
-		to = r.function(i)
-		r.functions.set(i, to)
-	}
-	return to
-}
+func (r *Remap) Function(i int32) int32 { return r.functions.index(i, r, (*Remap).function) }
 
 func (r *Remap) function(i int32) int32 {
 	from := r.from.FunctionTable().At(int(i))
@@ -361,14 +353,7 @@ func (r *Remap) function(i int32) int32 {
 }
 
 // Mapping returns the index in the tables of mapping i.
-func (r *Remap) Mapping(i int32) int32 {
-	to, ok := r.mappings.get(i)
-	if !ok {
-		to = r.mapping(i)
-		r.mappings.set(i, to)
-	}
-	return to
-}
+func (r *Remap) Mapping(i int32) int32 { return r.mappings.index(i, r, (*Remap).mapping) }
 
 func (r *Remap) mapping(i int32) int32 {
 	m := r.from.MappingTable().At(int(i))
@@ -393,14 +378,7 @@ func (r *Remap) mappingAt(from pprofile.Mapping, start, limit uint64) int32 {
 }
 
 // Location returns the index in the tables of location i.
-func (r *Remap) Location(i int32) int32 {
-	to, ok := r.locations.get(i)
-	if !ok {
-		to = r.location(i)
-		r.locations.set(i, to)
-	}
-	return to
-}
+func (r *Remap) Location(i int32) int32 { return r.locations.index(i, r, (*Remap).location) }
 
 func (r *Remap) location(i int32) int32 {
 	from, l := r.from.LocationTable().At(int(i)), &r.ofLocation
@@ -434,14 +412,7 @@ func (r *Remap) location(i int32) int32 {
 
 // Link returns the index in the tables of link i. A link without both ids is no
 // link, 0.
-func (r *Remap) Link(i int32) int32 {
-	to, ok := r.links.get(i)
-	if !ok {
-		to = r.link(i)
-		r.links.set(i, to)
-	}
-	return to
-}
+func (r *Remap) Link(i int32) int32 { return r.links.index(i, r, (*Remap).link) }
 
 func (r *Remap) link(i int32) int32 {
 	l := r.from.LinkTable().At(int(i))
@@ -456,14 +427,7 @@ func (r *Remap) link(i int32) int32 {
 }
 
 // Attribute returns the index in the tables of attribute i.
-func (r *Remap) Attribute(i int32) int32 {
-	to, ok := r.attributes.get(i)
-	if !ok {
-		to = r.attribute(i)
-		r.attributes.set(i, to)
-	}
-	return to
-}
+func (r *Remap) Attribute(i int32) int32 { return r.attributes.index(i, r, (*Remap).attribute) }
 
 func (r *Remap) attribute(i int32) int32 {
 	from := r.from.AttributeTable().At(int(i))
@@ -485,14 +449,7 @@ func (r *Remap) attribute(i int32) int32 {
 }
 
 // Stack returns the index in the tables of stack i.
-func (r *Remap) Stack(i int32) int32 {
-	to, ok := r.stacks.get(i)
-	if !ok {
-		to = r.stack(i)
-		r.stacks.set(i, to)
-	}
-	return to
-}
+func (r *Remap) Stack(i int32) int32 { return r.stacks.index(i, r, (*Remap).stack) }
 
 func (r *Remap) stack(i int32) int32 {
 	from := r.from.StackTable().At(int(i)).LocationIndices()

@@ -87,7 +87,7 @@ func (m *memo) findDelayed(v *viewed) {
 	}
 	start := 0
 	for _, d := range m.delayed {
-		m.known(d.index, v.search(d.hash, m.keys[start:d.end], m))
+		m.set(d.index, v.search(d.hash, m.keys[start:d.end], m))
 		start = d.end
 	}
 	m.delayed, m.keys = m.delayed[:0], m.keys[:0]
