@@ -71,23 +71,13 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	return d.tables.AttributeSet(d.attributes), link, nil
 }
 
-// addKey reports whether the sample has no attribute of that key yet.
-func (d *decoder) addKey(key string) (index int32, added bool) {
-	index = d.tables.String(key)
-	if slices.Contains(d.keys, index) {
-		return index, false
-	}
-	d.keys = append(d.keys, index)
-	return index, true
-}
-
-// addString adds an attribute, unless it is empty or there is one of that key.
+// addString adds an attribute, unless it is empty or the sample has one of that key.
 func (d *decoder) addString(key string, value []byte) {
 	if key == "" || len(value) == 0 {
 		return
 	}
-	if index, added := d.addKey(key); added {
-		d.attributes = append(d.attributes, d.stringAttribute(index, value))
+	if index := d.tables.String(key); !slices.Contains(d.keys, index) {
+		d.keys, d.attributes = append(d.keys, index), append(d.attributes, d.stringAttribute(index, value))
 	}
 }
 

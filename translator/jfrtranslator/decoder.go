@@ -38,10 +38,10 @@ type decoder struct {
 	// frameVarints is the number of integers that a frame consists of, or more than are short.
 	frameVarints int
 	events       []event
-	bound        []*event // by class; nil if it is not read
-	async        bool     // it is async-profiler's
-	datadog      bool     // it is that of Datadog's library
-	timed        bool     // times of samples are read
+	bound        []uint8 // by class: one more than the number of its event, or 0
+	async        bool    // it is async-profiler's
+	datadog      bool    // it is that of Datadog's library
+	timed        bool    // times of samples are read
 
 	// Of the chunk.
 	rows        []row
@@ -336,8 +336,8 @@ func (d *decoder) readFields(c *jfr.Cursor, steps []jfr.Step) *[slots]uint64 {
 
 // eventOf returns how the samples of a type are read, or nil.
 func (d *decoder) eventOf(typeID uint64) *event {
-	if class := d.Meta.ClassOf(typeID); class >= 0 {
-		return d.bound[class]
+	if class := d.Meta.ClassOf(typeID); class >= 0 && d.bound[class] > 0 {
+		return &d.events[d.bound[class]-1]
 	}
 	return nil
 }

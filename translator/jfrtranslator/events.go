@@ -4,12 +4,15 @@
 package jfrtranslator
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
@@ -136,42 +139,32 @@ type attribute struct {
 }
 
 // bindEvents finds the events that are read.
-func (d *decoder) bindEvents() error {
+func (d *decoder) bindEvents() (err error) {
 	m := &d.Meta
 	d.datadog = m.Find("datadog.ExecutionSample") >= 0 || m.Find("datadog.MethodSample") >= 0
-	d.async = false
-	var known []int32
-	for i := range m.Classes {
-		name := string(m.Classes[i].Name)
-		d.async = d.async || !d.datadog && len(name) > len("profiler.") && name[:len("profiler.")] == "profiler."
-		if _, reads := eventTypes[name]; reads {
-			known = append(known, int32(i))
-		}
-	}
-	if len(known) > math.MaxUint8 {
-		return &LimitError{What: "types of samples", Limit: math.MaxUint8}
-	}
-	var err error
+	d.async = !d.datadog && slices.ContainsFunc(m.Classes, func(c jfr.Class) bool { return bytes.HasPrefix(c.Name, []byte("profiler.")) })
 	if d.bound, err = jfr.Zeroed(&d.Memory, d.bound[:0], len(m.Classes)); err != nil {
 		return err
 	}
-	if d.events, err = jfr.Zeroed(&d.Memory, d.events[:0], len(known)); err != nil {
-		return err
-	}
-	for i, class := range known {
-		e := &d.events[i]
+	d.events = d.events[:0]
+	for class := range m.Classes {
 		name := string(m.Classes[class].Name)
-		*e = event{eventType: eventTypes[name], number: uint8(i), class: class, datadog: name[:len("jdk.")] == "data"}
+		of, reads := eventTypes[name]
 		switch {
+		case !reads || !d.async && name == "jdk.ActiveSetting": // the settings of the JDK have other names
+			continue
 		case d.async && name == "jdk.ExecutionSample":
-			e.family = familyAsync
-		case !d.async && name == "jdk.ActiveSetting":
-			continue // those of the JDK have other names
+			of.family = familyAsync
 		}
-		if err := d.bindEvent(e); err != nil {
+		if len(d.events) == math.MaxUint8 {
+			return &LimitError{What: "types of samples", Limit: math.MaxUint8}
+		}
+		e := event{eventType: of, number: uint8(len(d.events)), class: int32(class), datadog: strings.HasPrefix(name, "datadog.")}
+		if err := d.bindEvent(&e); err != nil {
 			return fmt.Errorf("type %s: %w", name, err)
 		}
-		d.bound[class] = e
+		d.events = append(d.events, e)
+		d.bound[class] = uint8(len(d.events))
 	}
 	return nil
 }
@@ -478,14 +471,11 @@ func (d *decoder) resolve() error {
 			return err
 		}
 	}
-	return nil
+	d.sampleBytes += eventSize * len(d.timedValues)
+	return d.checkSize()
 }
 
-const errOverflow = errString("the sum of the values of equal samples is more than int64 holds")
-
-type errString string
-
-func (e errString) Error() string { return string(e) }
+var errOverflow = errors.New("the sum of the values of equal samples is more than int64 holds")
 
 // add adds to the values of a sample.
 func add(to *[2]int64, first, second int64) error {

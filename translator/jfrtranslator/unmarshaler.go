@@ -136,7 +136,7 @@ func (d *decoder) translate() (pprofile.Profiles, error) {
 	return pd, d.finish()
 }
 
-const errEmpty = errString("the recording is empty")
+var errEmpty = errors.New("the recording is empty")
 
 // Reader translates a recording in a file chunk by chunk, so that it takes the memory of one
 // chunk at a time. It is not safe for concurrent use.

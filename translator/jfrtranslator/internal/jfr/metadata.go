@@ -13,10 +13,10 @@ import (
 // Metadata describes the types of a chunk: those of events, constants and their fields.
 type Metadata struct {
 	Classes     []Class
-	fields      []Field // of all classes, one after the other
-	byID        Table   // classes: At is one more than the number
-	event       []byte  // the fields of the metadata event, which names are part of
-	words       []word  // its strings, after an empty one
+	fields      []Field  // of all classes, one after the other
+	byID        Table    // classes: At is one more than the number
+	event       []byte   // the fields of the metadata event, which names are part of
+	words       [][]byte // its strings, after an empty one
 	annotations []annotation
 }
 
@@ -79,35 +79,9 @@ var units = map[string]Unit{
 
 // annotation is one of a field.
 type annotation struct {
-	field, word int32 // the latter is its value
-	typeID      uint64
-}
-
-// word is a string of the metadata.
-type word struct {
-	text []byte
-	key  keyword
-}
-
-// keyword is a name of an element or an attribute that matters here.
-type keyword uint8
-
-const (
-	keyNone keyword = iota
-	keyClass
-	keyField
-	keyAnnotation
-	keyID
-	keyName
-	keyDimension
-	keyConstantPool
-	keyValue
-	keywords
-)
-
-var keywordOf = map[string]keyword{
-	"class": keyClass, "field": keyField, "annotation": keyAnnotation, "id": keyID, "name": keyName,
-	"dimension": keyDimension, "constantPool": keyConstantPool, "value": keyValue,
+	field  int32
+	value  []byte
+	typeID uint64
 }
 
 const maxElementDepth = 32 // of the metadata
@@ -166,7 +140,7 @@ func (r *Recording) ReadMetadata() (changed bool, err error) {
 func (r *Recording) parseMetadata() error {
 	m := &r.Meta
 	m.Classes, m.fields, m.annotations = m.Classes[:0], m.fields[:0], m.annotations[:0]
-	m.words = append(m.words[:0], word{})
+	m.words = append(m.words[:0], nil)
 	m.byID.Reset()
 	c := Cursor{Data: m.event}
 	if err := r.readWords(&c); err != nil {
@@ -181,7 +155,7 @@ func (r *Recording) parseMetadata() error {
 	for _, a := range m.annotations {
 		if i := m.ClassOf(a.typeID); i >= 0 {
 			if name := string(m.Classes[i].Name); name == "jdk.jfr.Timespan" || name == "jdk.jfr.Timestamp" {
-				m.fields[a.field].Unit = units[string(m.words[a.word].text)]
+				m.fields[a.field].Unit = units[string(a.value)]
 			}
 		}
 	}
@@ -201,21 +175,21 @@ func (r *Recording) readWords(c *Cursor) (err error) {
 			}
 			text = appendText(nil, encoding, text)
 		}
-		m.words = append(m.words, word{text, keywordOf[string(text)]})
+		m.words = append(m.words, text)
 	}
 	return nil
 }
 
-// word reads the index of a string of the metadata, and returns its position in m.words.
-func (m *Metadata) word(c *Cursor) int32 {
+// word reads the index of a string of the metadata, and returns the string.
+func (m *Metadata) word(c *Cursor) []byte {
 	i, n := c.Varint(), len(m.words)-1
 	if i < uint64(n) {
-		return int32(i) + 1
+		return m.words[i+1]
 	}
 	if c.Failed == "" {
 		c.fail(fmt.Sprintf("string index %d is not in the metadata, which has %d strings", i, n))
 	}
-	return 0
+	return nil
 }
 
 // readElement reads an element with all that it contains. class and field are those that
@@ -225,21 +199,32 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 		return &LimitError{What: "levels of elements in the metadata", Limit: maxElementDepth}
 	}
 	m := &r.Meta
-	element := m.words[m.word(c)].key
-	var attributes [keywords]int32 // in m.words
+	element := m.word(c)
+	var id, name, typeID, dimension, constantPool, value []byte
 	for n := c.count(); n > 0 && c.Failed == ""; n-- {
-		key := m.words[m.word(c)].key
-		attributes[key] = m.word(c)
+		switch key, text := m.word(c), m.word(c); string(key) {
+		case "id":
+			id = text
+		case "name":
+			name = text
+		case "class":
+			typeID = text
+		case "dimension":
+			dimension = text
+		case "constantPool":
+			constantPool = text
+		case "value":
+			value = text
+		}
 	}
-	text := func(k keyword) []byte { return m.words[attributes[k]].text }
 	switch {
-	case element == keyClass:
+	case string(element) == "class":
 		class = int32(len(m.Classes))
 		if m.Classes, err = Room(&r.Memory, m.Classes, 1); err != nil {
 			return err
 		}
-		m.Classes = append(m.Classes, Class{Name: text(keyName), first: int32(len(m.fields))})
-		e, err := m.byID.Put(&r.Memory, Key{decimal(text(keyID))})
+		m.Classes = append(m.Classes, Class{Name: name, first: int32(len(m.fields))})
+		e, err := m.byID.Put(&r.Memory, Key{decimal(id)})
 		if err != nil {
 			return err
 		}
@@ -247,20 +232,19 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 			e.At = class + 1
 		}
 		defer func() { m.Classes[class].stop = int32(len(m.fields)) }()
-	case element == keyField && class >= 0 && field < 0:
+	case string(element) == "field" && class >= 0 && field < 0:
 		field = int32(len(m.fields))
 		if m.fields, err = Room(&r.Memory, m.fields, 1); err != nil {
 			return err
 		}
 		m.fields = append(m.fields, Field{
-			Name: text(keyName), typeID: decimal(text(keyClass)),
-			Array: string(text(keyDimension)) == "1", Constant: string(text(keyConstantPool)) == "true",
+			Name: name, typeID: decimal(typeID), Array: string(dimension) == "1", Constant: string(constantPool) == "true",
 		})
-	case element == keyAnnotation && field >= 0 && attributes[keyValue] != 0:
+	case string(element) == "annotation" && field >= 0 && value != nil:
 		if m.annotations, err = Room(&r.Memory, m.annotations, 1); err != nil {
 			return err
 		}
-		m.annotations = append(m.annotations, annotation{field, attributes[keyValue], decimal(text(keyClass))})
+		m.annotations = append(m.annotations, annotation{field, value, decimal(typeID)})
 	}
 	for n := c.count(); n > 0 && c.Failed == ""; n-- {
 		if err := r.readElement(c, class, field, depth+1); err != nil {
