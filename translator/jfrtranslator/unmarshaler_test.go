@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sort"
 	"strings"
 	"testing"
@@ -647,4 +648,48 @@ func TestUnmarshalIsSafeForConcurrentUse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Integers of one to nine bytes, and stacks that end alike, in frames or only in bytes.
+func TestFramesOfEachLengthAreRead(t *testing.T) {
+	ids := []uint64{1, 2, 127, 128, 129, 300, 2 << 14, 2<<14 + 1, 1 << 21, 3 << 34, 1<<55 + 1, 1<<61 + 7}
+	lines := []uint64{0, 1, 2, 127, 128, 300, 1 << 20, 1<<31 - 1}
+	c := java()
+	executionSample(c)
+	for _, id := range ids {
+		c.Method(id, "Class", fmt.Sprint("method", id), "()V")
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var stacks [][]jfrwriter.Frame
+	want := map[string]int{}
+	for i := range uint64(500) {
+		var stack []jfrwriter.Frame
+		for range random.IntN(4) {
+			stack = append(stack, jfrwriter.Frame{Method: ids[random.IntN(len(ids))], Line: lines[random.IntN(len(lines))], Type: 1})
+		}
+		if i > 0 {
+			before := stacks[random.IntN(len(stacks))]
+			stack = append(stack, before[random.IntN(len(before)+1):]...)
+		}
+		stacks = append(stacks, stack)
+		c.StackTrace(1000+i, stack...)
+		c.Event("jdk.ExecutionSample", 1000, 1, 1000+i, 1)
+		var frames []string
+		for _, f := range stack {
+			frames = append(frames, fmt.Sprintf("Class.method%d:%d", f.Method, f.Line))
+		}
+		want[strings.Join(frames, ";")]++
+	}
+	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
+	expanded, err := profiletest.Expand(pd)
+	require.NoError(t, err)
+	got := map[string]int{}
+	for _, s := range expanded[0].Samples {
+		var frames []string
+		for _, f := range s.Stack {
+			frames = append(frames, fmt.Sprintf("%s:%d", f.Lines[0].Function, f.Lines[0].Line))
+		}
+		got[strings.Join(frames, ";")] += int(s.Sum.Int64())
+	}
+	require.Equal(t, want, got)
 }
