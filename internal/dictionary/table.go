@@ -159,10 +159,10 @@ func (t *table) reserve(n, content int) {
 	t.index.grow(n, t.len())
 }
 
-// growPrimary is grow for entries with a primary index.
-func (t *table) growPrimary(n int) {
-	t.ends, t.first = roomy(t.ends, n), roomy(t.first, n)
-	t.index.grow(n/2, t.len()) // about as many are the first of their primary index
+// growPrimary is grow for entries with one of so many primary indices.
+func (t *table) growPrimary(n, primaries int) {
+	t.ends, t.first = roomy(t.ends, n), roomy(t.first, primaries)
+	t.index.grow(max(0, n-primaries), t.len())
 }
 
 // retained is the memory that t holds on to, in bytes.

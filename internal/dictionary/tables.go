@@ -129,8 +129,8 @@ func (n Room) OutputSize() int {
 func (t *Tables) Grow(n Room) {
 	t.strings.content = roomy(t.strings.content, n.StringBytes)
 	t.strings.grow(n.Strings)
-	t.functions.growPrimary(n.Functions)
-	t.locations.growPrimary(n.Locations)
+	t.functions.growPrimary(n.Functions, n.Strings)
+	t.locations.growPrimary(n.Locations, n.Functions)
 	t.stacks.grow(n.Stacks)
 	if t.writes {
 		t.dst.FunctionTable().EnsureCapacity(n.Functions + 1)
