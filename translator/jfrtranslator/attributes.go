@@ -108,10 +108,9 @@ func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
 		t.id = d.tables.Attribute(d.tables.String(attributeThreadID), 0, d.value[:0].AppendInt(id))
 	}
 	var err error
-	if d.threads, err = jfr.Room(&d.Memory, d.threads, 1); err != nil {
+	if d.threads, err = jfr.Append(&d.Memory, d.threads, t); err != nil {
 		return nil, err
 	}
-	d.threads = append(d.threads, t)
 	constant.Of = int32(len(d.threads))
 	return &d.threads[len(d.threads)-1], nil
 }

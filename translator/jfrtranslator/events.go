@@ -284,9 +284,7 @@ func (d *decoder) readEvents() error {
 			if e == nil {
 				continue
 			}
-			if d.settingsAt, err = jfr.Room(&d.Memory, d.settingsAt, 1); err == nil {
-				d.settingsAt = append(d.settingsAt, row{at: int32(d.Event), event: e.number})
-			}
+			d.settingsAt, err = jfr.Append(&d.Memory, d.settingsAt, row{at: int32(d.Event), event: e.number})
 		case d.replaced&e.replacedBy != 0:
 			d.report.ReplacedSamples++
 		default:
@@ -328,9 +326,7 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 		time := d.Header.Time(int64(v[slotStart]))
 		d.last = max(d.last, time)
 		if d.options.Timestamps && e.family != familyLive {
-			if d.timedValues, err = jfr.Room(&d.Memory, d.timedValues, 1); err == nil {
-				d.timedValues = append(d.timedValues, timedValue{number, time, [2]int64{first, second}})
-			}
+			d.timedValues, err = jfr.Append(&d.Memory, d.timedValues, timedValue{number, time, [2]int64{first, second}})
 			return err
 		}
 	}
@@ -367,12 +363,9 @@ func (d *decoder) row(e *event) (number int32, err error) {
 	}
 	if known.At == 0 {
 		known.At, known.Of = int32(d.Event), int32(len(d.rows))
-		if d.rows, err = jfr.Room(&d.Memory, d.rows, 1); err != nil {
-			return 0, err
-		}
-		d.rows = append(d.rows, row{at: int32(d.Event), event: e.number})
+		d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number})
 	}
-	return known.Of, nil
+	return known.Of, err
 }
 
 var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")
@@ -455,10 +448,9 @@ func (d *decoder) resolve() error {
 		f := &d.families[r.family]
 		r.number = f.samples.Number(stack, set, link)
 		if int(r.number) == len(f.values) {
-			if f.values, err = jfr.Room(&d.Memory, f.values, 1); err != nil {
+			if f.values, err = jfr.Append(&d.Memory, f.values, [2]int64{}); err != nil {
 				return err
 			}
-			f.values = append(f.values, [2]int64{})
 			d.sampleBytes += 2 * (sampleSize + rowSize)
 		}
 		if err := add(&f.values[r.number], r.values[0], r.values[1]); err != nil {

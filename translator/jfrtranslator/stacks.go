@@ -174,11 +174,10 @@ func (d *decoder) method(id uint64) (m method, err error) {
 		return d.unknownMethod(), nil
 	}
 	if constant.Of == 0 {
-		if d.methods, err = jfr.Room(&d.Memory, d.methods, 1); err != nil {
+		v := d.readConstant(poolMethod, constant.At)
+		if d.methods, err = jfr.Append(&d.Memory, d.methods, d.newMethod(v[slotType], v[slotName], v[slotDescriptor])); err != nil {
 			return m, err
 		}
-		v := d.readConstant(poolMethod, constant.At)
-		d.methods = append(d.methods, d.newMethod(v[slotType], v[slotName], v[slotDescriptor]))
 		constant.Of = int32(len(d.methods))
 	}
 	return d.methods[constant.Of-1], nil

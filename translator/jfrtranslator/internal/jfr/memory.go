@@ -64,6 +64,15 @@ func Room[E any](m *Memory, s []E, n int) ([]E, error) {
 	return slices.Grow(s, n), nil
 }
 
+// Append appends e to s.
+func Append[E any](m *Memory, s []E, e E) ([]E, error) {
+	s, err := Room(m, s, 1)
+	if err != nil {
+		return s, err
+	}
+	return append(s, e), nil
+}
+
 // Zeroed returns s with n more elements, which are zero.
 func Zeroed[E any](m *Memory, s []E, n int) ([]E, error) {
 	s, err := Room(m, s, n)

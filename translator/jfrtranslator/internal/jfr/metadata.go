@@ -16,7 +16,7 @@ type Metadata struct {
 	fields      []Field  // of all classes, one after the other
 	byID        Table    // classes: At is one more than the number
 	event       []byte   // the fields of the metadata event, which names are part of
-	words       [][]byte // its strings, after an empty one
+	words       [][]byte // its strings
 	annotations []annotation
 }
 
@@ -139,8 +139,7 @@ func (r *Recording) ReadMetadata() (changed bool, err error) {
 
 func (r *Recording) parseMetadata() error {
 	m := &r.Meta
-	m.Classes, m.fields, m.annotations = m.Classes[:0], m.fields[:0], m.annotations[:0]
-	m.words = append(m.words[:0], nil)
+	m.Classes, m.fields, m.annotations, m.words = m.Classes[:0], m.fields[:0], m.annotations[:0], m.words[:0]
 	m.byID.Reset()
 	c := Cursor{Data: m.event}
 	if err := r.readWords(&c); err != nil {
@@ -165,9 +164,6 @@ func (r *Recording) parseMetadata() error {
 func (r *Recording) readWords(c *Cursor) (err error) {
 	m := &r.Meta
 	for n := c.count(); n > 0 && c.Failed == ""; n-- {
-		if m.words, err = Room(&r.Memory, m.words, 1); err != nil {
-			return err
-		}
 		encoding, text := c.text()
 		if encoding == textUTF16 || encoding == textLatin1 {
 			if err := r.Memory.Take(2 * len(text)); err != nil {
@@ -175,16 +171,18 @@ func (r *Recording) readWords(c *Cursor) (err error) {
 			}
 			text = appendText(nil, encoding, text)
 		}
-		m.words = append(m.words, text)
+		if m.words, err = Append(&r.Memory, m.words, text); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // word reads the index of a string of the metadata, and returns the string.
 func (m *Metadata) word(c *Cursor) []byte {
-	i, n := c.Varint(), len(m.words)-1
+	i, n := c.Varint(), len(m.words)
 	if i < uint64(n) {
-		return m.words[i+1]
+		return m.words[i]
 	}
 	if c.Failed == "" {
 		c.fail(fmt.Sprintf("string index %d is not in the metadata, which has %d strings", i, n))
@@ -220,10 +218,9 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 	switch {
 	case string(element) == "class":
 		class = int32(len(m.Classes))
-		if m.Classes, err = Room(&r.Memory, m.Classes, 1); err != nil {
+		if m.Classes, err = Append(&r.Memory, m.Classes, Class{Name: name, first: int32(len(m.fields))}); err != nil {
 			return err
 		}
-		m.Classes = append(m.Classes, Class{Name: name, first: int32(len(m.fields))})
 		e, err := m.byID.Put(&r.Memory, Key{decimal(id)})
 		if err != nil {
 			return err
@@ -234,17 +231,14 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 		defer func() { m.Classes[class].stop = int32(len(m.fields)) }()
 	case string(element) == "field" && class >= 0 && field < 0:
 		field = int32(len(m.fields))
-		if m.fields, err = Room(&r.Memory, m.fields, 1); err != nil {
+		f := Field{Name: name, typeID: decimal(typeID), Array: string(dimension) == "1", Constant: string(constantPool) == "true"}
+		if m.fields, err = Append(&r.Memory, m.fields, f); err != nil {
 			return err
 		}
-		m.fields = append(m.fields, Field{
-			Name: name, typeID: decimal(typeID), Array: string(dimension) == "1", Constant: string(constantPool) == "true",
-		})
 	case string(element) == "annotation" && field >= 0 && value != nil:
-		if m.annotations, err = Room(&r.Memory, m.annotations, 1); err != nil {
+		if m.annotations, err = Append(&r.Memory, m.annotations, annotation{field, value, decimal(typeID)}); err != nil {
 			return err
 		}
-		m.annotations = append(m.annotations, annotation{field, value, decimal(typeID)})
 	}
 	for n := c.count(); n > 0 && c.Failed == ""; n-- {
 		if err := r.readElement(c, class, field, depth+1); err != nil {
