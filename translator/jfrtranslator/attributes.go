@@ -89,7 +89,7 @@ func (d *decoder) stringAttribute(key int32, value []byte) int32 {
 // thread returns the attributes of a thread: the name and the id of Java or, if it is none of
 // Java, of the operating system.
 func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
-	if constant.Of != 0 {
+	if constant.Of > 0 {
 		return &d.threads[constant.Of-1], nil
 	}
 	var t thread

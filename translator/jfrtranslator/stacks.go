@@ -5,7 +5,6 @@ package jfrtranslator
 
 import (
 	"bytes"
-	"cmp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
@@ -51,13 +50,13 @@ func (d *decoder) stack(id uint64) (int32, error) {
 		}
 		return 0, nil
 	}
-	if constant.Of != 0 {
+	if constant.Of > 0 {
 		return constant.Of - 1, nil
 	}
 	var locations []int32
 	if at := d.readConstant(poolStack, constant.At)[slotFrames]; at != 0 {
 		c := d.CursorAt(int32(at))
-		if err := d.readFrames(&c); err != nil {
+		if err := d.readFrames(&c, int(constant.At-constant.Of)); err != nil {
 			return 0, err
 		}
 		locations = d.stacks[0].locations
@@ -74,9 +73,9 @@ type frames struct {
 	end       int     // of the stack in the chunk
 }
 
-// readFrames reads the frames at a cursor into d.stacks[0]. The stack that was read before often has the same
-// bytes at its end, which then are the same frames.
-func (d *decoder) readFrames(c *jfr.Cursor) (err error) {
+// readFrames reads the frames at a cursor, of a stack with this end, into d.stacks[0]. The stack that was read
+// before often has the same bytes at its end, which then are the same frames.
+func (d *decoder) readFrames(c *jfr.Cursor, end int) (err error) {
 	n := int(min(c.Varint(), maxDepth+1))
 	if n > maxDepth {
 		return &LimitError{What: "frames of a stack", Limit: maxDepth}
@@ -90,15 +89,11 @@ func (d *decoder) readFrames(c *jfr.Cursor) (err error) {
 		return err
 	}
 	shared := 0 // bytes at the end
-	if d.frameVarints != longFrame {
-		end := *c
-		end.SkipVarints(n * d.frameVarints)
-		if s.end = end.At; len(before.rests) > 0 {
-			shared = end.SharedBefore(before.end, min(s.end-c.At, int(before.rests[0])))
-		}
+	if s.end = end; len(before.rests) > 0 {
+		shared = c.SharedBefore(end, before.end, min(end-c.At, int(before.rests[0])))
 	}
 	for ; n > 0 && c.Failed == ""; n-- {
-		rest := int32(s.end - c.At)
+		rest := int32(end - c.At)
 		if i := len(before.rests) - n; int(rest) <= shared && i >= 0 && before.rests[i] == rest {
 			s.locations, s.rests = append(s.locations, before.locations[i:]...), append(s.rests, before.rests[i:]...)
 			break
@@ -109,7 +104,7 @@ func (d *decoder) readFrames(c *jfr.Cursor) (err error) {
 		}
 		s.locations, s.rests = append(s.locations, location), append(s.rests, rest)
 	}
-	if d.frameVarints == longFrame || c.Failed != "" {
+	if c.Failed != "" {
 		s.rests = s.rests[:0]
 	}
 	return nil
@@ -161,7 +156,7 @@ func (d *decoder) frameKind(id uint64) frameKind {
 	if constant == nil {
 		return frameUnknown
 	}
-	if constant.Of == 0 {
+	if constant.Of <= 0 {
 		constant.Of = int32(frameTypes[string(d.text(poolFrameType, constant.At))]) + 1
 	}
 	return frameKind(constant.Of - 1)
@@ -173,7 +168,7 @@ func (d *decoder) method(id uint64) (m method, err error) {
 	if constant == nil {
 		return d.unknownMethod(), nil
 	}
-	if constant.Of == 0 {
+	if constant.Of <= 0 {
 		v := d.readConstant(poolMethod, constant.At)
 		if d.methods, err = jfr.Append(&d.Memory, d.methods, d.newMethod(v[slotType], v[slotName], v[slotDescriptor])); err != nil {
 			return m, err
@@ -192,8 +187,8 @@ func (d *decoder) unknownMethod() method {
 func (d *decoder) newMethod(classID, nameID, descriptorID uint64) (m method) {
 	name := d.name[:0]
 	if class := d.Constant(poolClass, classID); class != nil {
-		if class.Of == 0 { // then where its name is
-			class.Of = cmp.Or(d.position(poolSymbol, d.readConstant(poolClass, class.At)[slotName]), -1)
+		if class.Of <= 0 { // then where its name is, if there is one
+			class.Of = max(class.Of, d.position(poolSymbol, d.readConstant(poolClass, class.At)[slotName]))
 		}
 		name = append(name, d.text(poolSymbol, class.Of)...)
 	}

@@ -75,7 +75,7 @@ func (r *Recording) CursorAt(at int32) Cursor { return Cursor{Data: r.Data[:r.St
 // ReadCheckpoint finds the constants of a checkpoint. Of one that is there several times the last
 // one counts.
 func (r *Recording) ReadCheckpoint(c *Cursor) error {
-	c.SkipVarints(4) // start, duration, where the checkpoint before is, flags
+	c.skipVarints(4) // start, duration, where the checkpoint before is, flags
 	for n := c.count(); n > 0 && c.Failed == ""; n-- {
 		id := c.Varint()
 		if c.Failed != "" {
@@ -106,15 +106,15 @@ func (r *Recording) readConstants(c *Cursor, class int32) error {
 		return err
 	}
 	for ; n > 0 && c.Failed == ""; n-- {
-		id := c.Varint()
+		id, at := c.Varint(), c.At
+		r.skipSteps(c, steps, 0)
 		if in > 0 {
 			constant, err := r.pools[in].put(&r.Memory, id)
 			if err != nil {
 				return err
 			}
-			constant.At = int32(c.At)
+			constant.At, constant.Of = int32(at), int32(at-c.At)
 		}
-		r.skipSteps(c, steps, 0)
 	}
 	return nil
 }

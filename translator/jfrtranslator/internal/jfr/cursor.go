@@ -69,8 +69,8 @@ const highBits = 0x8080808080808080
 // word returns the eight bytes at a position of the chunk, which may go beyond c.Data. It needs them.
 func (c *Cursor) word(at int) uint64 { return binary.LittleEndian.Uint64(c.Data[at : at+8]) }
 
-// SkipVarints skips n integers, eight bytes at a time.
-func (c *Cursor) SkipVarints(n int) {
+// skipVarints skips n integers, eight bytes at a time.
+func (c *Cursor) skipVarints(n int) {
 	const step = 8
 	at, open := c.At, 0 // open bytes of an integer have been read
 	for n > 0 && at < len(c.Data) && at+step <= cap(c.Data) {
@@ -102,10 +102,10 @@ func (c *Cursor) SkipVarints(n int) {
 	}
 }
 
-// SharedBefore returns how many bytes before c are those before another position, at most a limit.
-func (c *Cursor) SharedBefore(at, limit int) (n int) {
+// SharedBefore returns how many bytes before a position are those before another, at most a limit.
+func (c *Cursor) SharedBefore(at, other, limit int) (n int) {
 	for ; n+8 <= limit; n += 8 {
-		if differ := c.word(c.At-n-8) ^ c.word(at-n-8); differ != 0 {
+		if differ := c.word(at-n-8) ^ c.word(other-n-8); differ != 0 {
 			return n + bits.LeadingZeros64(differ)/8
 		}
 	}
@@ -199,7 +199,7 @@ func (c *Cursor) text() (encoding byte, content []byte) {
 			n = c.count()
 		}
 		from := c.At
-		c.SkipVarints(n)
+		c.skipVarints(n)
 		if encoding == textUTF16 && c.At-from == n { // all are ASCII
 			encoding = textUTF8
 		}

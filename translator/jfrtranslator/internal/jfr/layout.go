@@ -117,7 +117,7 @@ func (r *Recording) Read(c *Cursor, steps []Step, values []uint64, key []byte) [
 			values[s.Slot] = c.Varint()
 			continue
 		case s.Kind == KindVarint && !s.Array:
-			c.SkipVarints(int(s.N))
+			c.skipVarints(int(s.N))
 		case s.Slot < FirstSlot:
 			r.skip(c, s, 0)
 		case s.Array || s.Kind == KindText:
@@ -173,7 +173,7 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 	}
 	switch {
 	case s.Kind == KindVarint:
-		c.SkipVarints(n)
+		c.skipVarints(n)
 	case s.Kind == KindText:
 		for ; n > 0 && c.Failed == ""; n-- {
 			c.skipText()
@@ -198,7 +198,7 @@ func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
 		c.fail("has values that nest too deep")
 	case len(steps) == 0: // whose values take no bytes
 	case len(steps) == 1 && steps[0].Kind == KindVarint && !steps[0].Array:
-		c.SkipVarints(n * int(steps[0].N))
+		c.skipVarints(n * int(steps[0].N))
 	default:
 		for ; n > 0 && c.Failed == ""; n-- {
 			r.skipSteps(c, steps, depth)

@@ -121,7 +121,7 @@ func (r *Recording) ReadMetadata() (changed bool, err error) {
 	case typeID != TypeMetadata:
 		return false, r.At("metadata", fmt.Errorf("the event has the type %d: must be %d", typeID, TypeMetadata))
 	}
-	c.SkipVarints(3) // start, duration, id
+	c.skipVarints(3) // start, duration, id
 	m := &r.Meta
 	event := c.Data[c.At:]
 	if len(m.event) > 0 && bytes.Equal(event, m.event) {

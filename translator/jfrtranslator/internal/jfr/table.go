@@ -21,7 +21,7 @@ type Entry struct {
 // Value is something in the chunk, such as a constant, and what a user makes of it.
 type Value struct {
 	At int32 // where it is in the chunk, not 0
-	Of int32 // of the user, 0 at first
+	Of int32 // of the user; of a constant, it is at first minus its size
 }
 
 // Table has entries by key, several times as fast as a map: open addressing, linear probing.
