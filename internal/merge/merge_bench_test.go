@@ -4,6 +4,7 @@
 package merge
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -65,7 +66,8 @@ var others = sync.OnceValue(func() (all [][]byte) {
 // BenchmarkMerge adds a profile to windows, against what else merges profiles.
 func BenchmarkMerge(b *testing.B) {
 	const (
-		large     = 64 << 10  // bytes of pprof, from which a profile is shown
+		least     = 1 << 10   // bytes of pprof, from which a profile is shown
+		large     = 64 << 10  // from which one addition is long enough to be timed
 		quadratic = 400 << 10 // from which MergeTo takes minutes
 	)
 	options := defaultOptions()
@@ -74,15 +76,27 @@ func BenchmarkMerge(b *testing.B) {
 	for _, data := range others() {
 		ten = append(ten, unmarshalPprof(b, data))
 	}
-	for _, of := range benchmarks(b) {
+	all := benchmarks(b)
+	for _, samples := range []int{5, 20, 100} {
+		w := profiletest.Workload{Name: fmt.Sprint(samples, " samples"), Samples: samples, MinDepth: 5, MaxDepth: 25, Functions: 3 * samples}
+		all = append(all, benchmarked{w.Name, [][]byte{encodePprof(w.Pprof(1))}})
+	}
+	for _, of := range all {
 		data := of.messages[0]
-		if len(of.messages) > 1 || len(data) < large {
+		if len(of.messages) > 1 || len(data) < least {
 			continue
 		}
+		repeat := max(1, large/len(data))
 		pd := unmarshalPprof(b, data)
 		parsed, err := profile.ParseUncompressed(data)
 		require.NoError(b, err)
-		adding := func(w *Window) func() { return func() { require.NoError(b, add(w, pd)) } }
+		adding := func(w *Window) func() {
+			return func() {
+				for range repeat {
+					require.NoError(b, add(w, pd))
+				}
+			}
+		}
 		holds := func(payloads ...pprofile.Profiles) *Window {
 			w := NewWindow(options)
 			for _, pd := range payloads {
@@ -101,9 +115,9 @@ func BenchmarkMerge(b *testing.B) {
 		merged, copies := merge(parsed), slices.Repeat([]*profile.Profile{parsed}, 10)
 		var from, to pprofile.Profiles
 		contestants := []contestant{
-			{run: held},
-			{run: adding(holds(append(slices.Clone(ten), pd)...))},
-			{prepare: func() { fresh = holds(ten...) }, run: func() { adding(fresh)() }},
+			{run: held, share: repeat},
+			{run: adding(holds(append(slices.Clone(ten), pd)...)), share: repeat},
+			{prepare: func() { fresh = holds(ten...) }, run: func() { require.NoError(b, add(fresh, pd)) }},
 			{run: func() { merge(copies...) }, share: len(copies)},
 			{run: func() { merge(merged, parsed) }},
 		}
@@ -122,7 +136,7 @@ func BenchmarkMerge(b *testing.B) {
 			"pprof-B", float64(len(data)), "samples", float64(len(parsed.Sample)),
 			"held-µs", times[0], "ten-µs", times[1], "new-µs", times[2], "google-µs", times[3], "pairwise-µs", times[4],
 			"held/google", times[0] / times[3], "held/pairwise", times[0] / times[4], "ten/google", times[1] / times[3],
-			"held-allocs", testing.AllocsPerRun(3, held),
+			"held-allocs", testing.AllocsPerRun(3, held) / float64(repeat),
 			"google-allocs", testing.AllocsPerRun(1, func() { merge(copies...) }) / float64(len(copies)),
 		}
 		if len(times) > 5 {
