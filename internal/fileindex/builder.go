@@ -4,7 +4,6 @@
 package fileindex
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -163,23 +162,26 @@ func (b *Builder) Encode(size int64) ([]byte, error) {
 	if b.none || len(b.totals) == 0 {
 		return nil, nil
 	}
-	var rest bytes.Buffer
-	if err := json.NewEncoder(&rest).Encode(totals{b.totals}); err != nil {
+	rest, err := json.Marshal(totals{b.totals})
+	if err != nil {
 		return nil, err
 	}
-	at, line := 0, []byte(nil)
+	rest = append(rest, '\n')
+	at := 0
 	for _, r := range b.records {
-		line = fmt.Appendf(line[:0], `{"offset":%d,"length":%d,"series":[`, r.offset, r.length)
+		rest = strconv.AppendInt(append(rest, `{"offset":`...), r.offset, 10)
+		rest = strconv.AppendInt(append(rest, `,"length":`...), r.length, 10)
+		rest = append(rest, `,"series":[`...)
 		for i := range b.entries[at : at+r.entries] {
 			if i > 0 {
-				line = append(line, ',')
+				rest = append(rest, ',')
 			}
-			line = b.entries[at+i].append(line)
+			rest = b.entries[at+i].append(rest)
 		}
 		at += r.entries
-		rest.Write(append(line, "]}\n"...))
+		rest = append(rest, "]}\n"...)
 	}
-	return fmt.Appendf(nil, `{"version":%d,"size":%d,"checksum":%d}`+"\n%s", Version, size, checksum(rest.Bytes()), rest.Bytes()), nil
+	return append(fmt.Appendf(nil, `{"version":%d,"size":%d,"checksum":%d}`+"\n", Version, size, checksum(rest)), rest...), nil
 }
 
 func (e *entry) append(line []byte) []byte {
