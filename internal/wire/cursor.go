@@ -273,7 +273,10 @@ func (c *Cursor) WantMessage() {
 // takes eight in memory, so the caller must bound them.
 func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 	if c.Type != BytesType {
-		return append(dst, c.Uint())
+		if v := c.Uint(); len(dst) <= limit {
+			dst = append(dst, v)
+		}
+		return dst
 	}
 	data, at := c.Data[:c.Stop], c.Start
 	for at < len(data) && len(dst) <= limit {

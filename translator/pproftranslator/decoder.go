@@ -119,14 +119,12 @@ func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 func (d *decoder) grow() error {
 	const minSample = 24 // bytes
 	room := d.markFunctions()
-	if size, limit := room.OutputSize(), d.expansionLimit(); size > limit {
-		return d.expansionError(limit)
-	}
+	output := min(room.OutputSize(), d.expansionLimit()) // it is less if entries are equal
 	samples := min(d.header.entries[profileSample].count, len(d.data)/minSample)
 	room.Stacks = samples
 	values := min(d.header.entries[profileSample].count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
 	inTables := room.StringBytes + roomSize*(room.Strings+room.Functions+room.Locations+room.Stacks+samples) + 8*values
-	if err := d.reserve(inTables + room.OutputSize()); err != nil {
+	if err := d.reserve(inTables + output); err != nil {
 		return err
 	}
 	d.tables.Grow(room)

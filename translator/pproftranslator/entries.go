@@ -230,6 +230,9 @@ func (d *decoder) convertFunctions() error {
 		if d.functions.indices[i+1] == reached {
 			f.Name, f.SystemName, f.Filename = d.stringIndices[f.Name]-1, d.stringIndices[f.SystemName]-1, d.stringIndices[f.Filename]-1
 			d.functions.indices[i+1] = d.tables.Function(f) + 1
+			if limit := d.expansionLimit(); d.tables.OutputSize() > limit {
+				return d.expansionError(limit)
+			}
 		}
 	}
 	return d.tables.Err()
@@ -255,6 +258,9 @@ func (d *decoder) convertLocations() error {
 		}
 		d.attribute = to.Attributes
 		d.locations.indices[i+1] = d.tables.Location(to) + 1
+		if limit := d.expansionLimit(); d.tables.OutputSize() > limit {
+			return d.expansionError(limit)
+		}
 	}
 	return d.tables.Err()
 }

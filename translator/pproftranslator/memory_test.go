@@ -4,6 +4,7 @@
 package pproftranslator
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
@@ -136,6 +137,42 @@ func TestTranslationEndsWithoutMemory_M3(t *testing.T) {
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(3*limit), name)
 		profiletest.Injected(t, "1 profiles of tiny entries")
 	}
+}
+
+// A field that may be packed takes a value in two bytes of the payload and eight in memory
+// if it is not.
+func TestUnpackedFieldsAreLimited_M3(t *testing.T) {
+	for _, field := range []int{sampleLocation, sampleValue} {
+		data := message(nil).strings("", "cpu", "nanoseconds").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).
+			bytes(profileLocation, message(nil).varint(locationID, 1)).
+			bytes(profileSample, bytes.Repeat([]byte{byte(field << 3), 1}, 1<<20))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+		runtime.ReadMemStats(&after)
+		require.Error(t, err)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), "field %d", field)
+		profiletest.Injected(t, "1 profiles of unpacked values")
+	}
+}
+
+// The limit on expansion is on the result, in which equal entries are one.
+func TestEqualEntriesDoNotCountAsExpansion(t *testing.T) {
+	const n = 200_000
+	data := message(nil).strings("", "cpu", "nanoseconds", "main").bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
+	inner, line := make(message, 0, 16), message(nil).varint(lineFunction, 1)
+	data = data.bytes(profileFunction, inner.varint(functionID, 1).varint(functionName, 3))
+	var ids []uint64
+	for i := range uint64(n) {
+		ids = append(ids, i+1)
+		data = data.bytes(profileLocation, inner.varint(locationID, i+1).bytes(locationLine, line))
+	}
+	for stack := range slices.Chunk(ids, 20) {
+		data = data.bytes(profileSample, message(nil).packed(sampleLocation, stack...).varint(sampleValue, 1))
+	}
+	pd, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+	require.NoError(t, err)
+	require.Equal(t, 1, pd.SampleCount())
 }
 
 // Zeros are omitted if only they are too much. The error of any other reservation stays.
