@@ -233,17 +233,21 @@ func (r *Remap) Check(s pprofile.Sample) {
 	}
 }
 
-// Want marks for Intern what the View has not of a sample.
-func (r *Remap) Want(s pprofile.Sample) {
+// Want marks for Intern what the View has not of a sample. See Sample for drop.
+func (r *Remap) Want(s pprofile.Sample, drop []bool) {
 	r.stacks.want(s.StackIndex())
-	r.wantAttributes(s.AttributeIndices())
+	r.wantAttributes(s.AttributeIndices(), drop)
 }
 
-func (r *Remap) wantAttributes(indices pcommon.Int32Slice) {
+func (r *Remap) wantAttributes(indices pcommon.Int32Slice, drop []bool) {
 	for i := range indices.Len() {
-		r.attributes.want(indices.At(i))
+		if a := indices.At(i); !isDropped(drop, a) {
+			r.attributes.want(a)
+		}
 	}
 }
+
+func isDropped(drop []bool, i int32) bool { return uint32(i) < uint32(len(drop)) && drop[i] }
 
 // WantParts marks what the View has not of all that is marked.
 func (r *Remap) WantParts() {
@@ -256,7 +260,7 @@ func (r *Remap) WantParts() {
 	}
 	for i := range r.locations.wanted {
 		l := r.from.LocationTable().At(int(i))
-		r.wantAttributes(l.AttributeIndices())
+		r.wantAttributes(l.AttributeIndices(), nil)
 		if !r.Coarsening.RebaseMappings {
 			r.mappings.want(l.MappingIndex())
 		}
@@ -267,7 +271,7 @@ func (r *Remap) WantParts() {
 	for i := range r.mappings.wanted {
 		m := r.from.MappingTable().At(int(i))
 		r.strings.want(m.FilenameStrindex())
-		r.wantAttributes(m.AttributeIndices())
+		r.wantAttributes(m.AttributeIndices(), nil)
 	}
 	for i := range r.functions.wanted {
 		f := r.from.FunctionTable().At(int(i))
@@ -506,9 +510,12 @@ func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
 	found := true
 	for j := range n {
 		i := indices.At(j)
+		if isDropped(drop, i) { // it is not interned
+			continue
+		}
 		if a := r.Attribute(i); a < 0 {
 			found = false
-		} else if a > 0 && (len(drop) == 0 || !drop[i]) {
+		} else if a > 0 {
 			r.ofSet = append(r.ofSet, a)
 		}
 	}

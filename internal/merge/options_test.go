@@ -122,6 +122,42 @@ func TestDropAttributes(t *testing.T) {
 	require.Equal(t, map[string]any{"service.name": "a"}, out.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 }
 
+// Attributes that samples lose, such as ids of threads, are not in the tables of the window: payload by payload
+// there are more.
+func TestDroppedAttributesTakeNoMemory(t *testing.T) {
+	options := defaultOptions()
+	options.DropSampleAttributes = []string{"thread.id"}
+	w := NewWindow(options)
+	add := func(thread, name string) {
+		pd := interval(1, 1, 1)
+		d := pd.Dictionary()
+		s := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
+		for d.AttributeTable().Len() == 0 {
+			d.AttributeTable().AppendEmpty()
+		}
+		for key, value := range map[string]string{"thread.id": thread, "name": name} {
+			d.StringTable().Append(key)
+			a := d.AttributeTable().AppendEmpty()
+			a.SetKeyStrindex(int32(d.StringTable().Len() - 1))
+			a.Value().SetStr(value)
+			s.AttributeIndices().Append(int32(d.AttributeTable().Len() - 1))
+		}
+		p, err := Prepare(pd, options, w)
+		require.NoError(t, err)
+		defer p.Release()
+		require.NoError(t, w.Add(p))
+	}
+	add("thread 0", "a")
+	before := w.tables.Lengths()
+	for i := range 100 {
+		add(fmt.Sprint("thread ", i), "a")
+	}
+	require.Equal(t, before, w.tables.Lengths())
+	add("thread 100", "b")
+	before.Attributes++
+	require.Equal(t, before, w.tables.Lengths())
+}
+
 func TestTimestampsDrop(t *testing.T) {
 	options := defaultOptions()
 	options.DropTimestamps = true

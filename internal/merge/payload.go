@@ -166,7 +166,7 @@ func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window
 	if p.missing {
 		for n, identity := range p.identities {
 			if !identity.isKnown() {
-				p.remap.Want(p.sources[n])
+				p.remap.Want(p.sources[n], p.dropped)
 			}
 		}
 		p.remap.WantParts()
