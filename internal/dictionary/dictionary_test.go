@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -440,4 +441,26 @@ func TestSamplesAgreeWithMap(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A recording may have thousands of small chunks after a large one, and Grow is called for each.
+func TestGrowingOftenTakesLittleMemory(t *testing.T) {
+	tables := New(0)
+	add := func(n int) {
+		tables.Grow(Room{Strings: n, Functions: n, Locations: n, Stacks: n})
+		for range n {
+			name := tables.String(fmt.Sprint(tables.Lengths().Strings))
+			function := tables.Function(Function{Name: name})
+			tables.Stack([]int32{tables.Location(Location{Lines: []Line{{Function: function}}})})
+		}
+	}
+	var before, between, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	add(10_000)
+	runtime.ReadMemStats(&between)
+	for range 5000 {
+		add(2)
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-between.TotalAlloc, 6*(between.TotalAlloc-before.TotalAlloc))
 }

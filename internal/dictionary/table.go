@@ -170,10 +170,10 @@ func (t *table) retained() int {
 	return cap(t.content) + 4*cap(t.ends) + 4*cap(t.first) + t.index.retained()
 }
 
-// roomy returns s with capacity for n more elements.
+// roomy returns s with capacity for n more elements, and for a share of those it has: it may be called often.
 func roomy[E any](s []E, n int) []E {
 	if cap(s)-len(s) >= n {
 		return s
 	}
-	return append(make([]E, 0, len(s)+n), s...)
+	return append(make([]E, 0, len(s)+max(n, len(s)/4)), s...)
 }
