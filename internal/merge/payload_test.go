@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // corrupt changes one index or count of pd, by chance to one that is outside its table.
@@ -172,6 +173,20 @@ func TestReleaseKeepsLittleMemory(t *testing.T) {
 			lines := pd.Dictionary().LocationTable().AppendEmpty().Lines()
 			for range 300_000 {
 				lines.AppendEmpty()
+			}
+		},
+		"listed sample types": func(pd pprofile.Profiles) {
+			pd.Dictionary().StringTable().Append("")
+			scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
+			for range 200 {
+				sp := scopes.AppendEmpty()
+				sp.Profiles().AppendEmpty()
+				sp.Scope().Attributes().PutEmptySlice(sampletypes.OrderAttribute).AppendEmpty().SetInt(0)
+				list := sp.Scope().Attributes().PutEmptySlice(sampletypes.ListAttribute)
+				list.AppendEmpty().SetStr("/") // that of the Profile
+				for i := range 1000 {
+					list.AppendEmpty().SetStr(fmt.Sprint("/", i))
+				}
 			}
 		},
 	} {

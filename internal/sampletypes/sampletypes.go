@@ -14,6 +14,7 @@ package sampletypes
 import (
 	"slices"
 	"strings"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -106,6 +107,11 @@ func (m *Memory) Read(sp pprofile.ScopeProfiles, text func(i int32) string) (all
 	return m.all
 }
 
+// Retained is the memory that m holds on to, in bytes.
+func (m *Memory) Retained() int {
+	return int(unsafe.Sizeof(Type{}))*(cap(m.profiles)+cap(m.all)) + 8*cap(m.order)
+}
+
 // Clear keeps the memory alone.
 func (m *Memory) Clear() {
 	clear(m.profiles[:cap(m.profiles)])
@@ -113,8 +119,8 @@ func (m *Memory) Clear() {
 }
 
 func (m *Memory) read(scope pcommon.Map) (ok bool) {
-	m.order, ok = readOrder(m.order[:0], scope)
-	if !ok || len(m.order) != len(m.profiles) || len(m.order) == 0 {
+	m.order, ok = readOrder(m.order[:0], scope, len(m.profiles))
+	if !ok || len(m.order) == 0 {
 		return false
 	}
 	if list, found := scope.Get(ListAttribute); found {
@@ -135,8 +141,11 @@ func (m *Memory) read(scope pcommon.Map) (ok bool) {
 
 // typesOf appends the sample types of a pprof of which all have a Profile to all, which is empty.
 func typesOf(all, profiles []Type, order []int) ([]Type, bool) {
-	n := min(slices.Max(order)+1, len(profiles))
-	all = slices.Grow(all, n)[:n]
+	last := slices.Max(order)
+	if last >= len(profiles) {
+		return all, false
+	}
+	all = slices.Grow(all, last+1)[:last+1]
 	if !isOnto(order, len(all)) {
 		return all, false
 	}
@@ -146,9 +155,10 @@ func typesOf(all, profiles []Type, order []int) ([]Type, bool) {
 	return all, true
 }
 
-func readOrder(order []int, scope pcommon.Map) ([]int, bool) {
+// readOrder appends the indices of n Profiles to order.
+func readOrder(order []int, scope pcommon.Map, n int) ([]int, bool) {
 	v, found := scope.Get(OrderAttribute)
-	if !found || v.Type() != pcommon.ValueTypeSlice {
+	if !found || v.Type() != pcommon.ValueTypeSlice || v.Slice().Len() != n {
 		return order, false
 	}
 	for _, e := range v.Slice().All() {
@@ -162,7 +172,7 @@ func readOrder(order []int, scope pcommon.Map) ([]int, bool) {
 }
 
 func parseList(all []Type, list pcommon.Value) ([]Type, bool) {
-	if list.Type() != pcommon.ValueTypeSlice {
+	if list.Type() != pcommon.ValueTypeSlice || list.Slice().Len() > maxTypes {
 		return all, false
 	}
 	for _, e := range list.Slice().All() {

@@ -4,6 +4,7 @@
 package sampletypes
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -70,6 +71,7 @@ func TestReadRejectsWhatDoesNotFit(t *testing.T) {
 		"a gap":                {map[string]any{OrderAttribute: []any{0, 2}}, heap[:2]},
 		"negative":             {map[string]any{OrderAttribute: []any{0, -1}}, heap[:2]},
 		"huge":                 {map[string]any{OrderAttribute: []any{0, int64(1) << 62}}, heap[:2]},
+		"the largest":          {map[string]any{OrderAttribute: []any{0, int64(math.MaxInt64)}}, heap[:2]},
 		"one index, two types": {map[string]any{OrderAttribute: []any{0, 0}}, heap[:2]},
 		"outside the list":     {map[string]any{OrderAttribute: []any{0, 4}, ListAttribute: texts}, heap[:2]},
 		"another type":         {map[string]any{OrderAttribute: []any{1, 0}, ListAttribute: texts}, heap[:2]},
