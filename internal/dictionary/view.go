@@ -40,7 +40,7 @@ func (v *viewed) find(entry []byte, m *memo) int32 {
 		return absent
 	}
 	hash := hashOf(entry)
-	if m.missed && m.whole && len(v.slots) >= largeIndex {
+	if m.missed && m.whole && len(v.slots) >= largeIndex && len(entry) <= maxDelayed {
 		m.keys = append(m.keys, entry...)
 		m.delayed = append(m.delayed, delayed{hash: hash, end: len(m.keys)})
 		return later
@@ -71,6 +71,7 @@ func (v *viewed) search(hash uint32, entry []byte, m *memo) int32 {
 const (
 	largeIndex = 1 << 15 // slots
 	together   = 64      // entries
+	maxDelayed = 1 << 12 // bytes of an entry, which is copied
 )
 
 // delayed is an entry that findDelayed looks up.

@@ -6,6 +6,8 @@ package dictionary
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +70,25 @@ func TestFindAllInLargeView(t *testing.T) {
 			require.Equal(t, to, r.String(int32(i)), source.StringTable().At(i))
 		}
 	}
+}
+
+// Long strings are not copied to be looked up together.
+func TestFindAllInLargeViewCopiesNoLongStrings(t *testing.T) {
+	tables := New(0)
+	for i := range 30_000 {
+		tables.String(fmt.Sprint("string ", i))
+	}
+	source := pprofile.NewProfilesDictionary()
+	for i := range 60 {
+		source.StringTable().Append(strings.Repeat("x", 1<<18) + fmt.Sprint(i))
+	}
+	view := tables.View()
+	var r Remap
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r.Find(source, view)
+	r.FindAll()
+	runtime.ReadMemStats(&after)
+	require.Negative(t, r.String(59))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
