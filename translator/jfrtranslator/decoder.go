@@ -46,6 +46,8 @@ type decoder struct {
 	// Of the chunk.
 	rows        []row
 	rowNumbers  jfr.Table // by the fields of the row
+	longRows    jfr.Table // by a hash of its fields, if they are long
+	longKeys    []byte    // these fields
 	timedValues []timedValue
 	settingsAt  []row
 	methods     []method
@@ -157,6 +159,8 @@ func (d *decoder) grow() {
 
 func (d *decoder) resetChunk() {
 	d.rowNumbers.Reset()
+	d.longRows.Reset()
+	d.longKeys = d.longKeys[:0]
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
 	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0

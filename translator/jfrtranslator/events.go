@@ -246,7 +246,8 @@ type row struct {
 	at     int32 // where the first one is
 	event  uint8 // in decoder.events
 	family family
-	number int32 // in the family
+	number int32    // in the family
+	key    [2]int32 // of a long one: where it is in decoder.longKeys
 	values [2]int64
 }
 
@@ -336,27 +337,23 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 	return nil
 }
 
-// keySize is the size of a key in bytes. The last one is the number of the event.
-const keySize = 16
+const (
+	keySize = 16          // the size of a key in bytes; the last ones are its length and the number of the event
+	maxKey  = keySize - 2 // the fields that it has room for
+)
 
-// seeds key the hashes of long keys.
-var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-
-// row returns the number of the row of the sample with the fields d.key. Fields that are too long for a key
-// are known by a hash of 128 bits, which nobody can compute outside this process.
+// row returns the number of the row of the sample with the fields d.key.
 func (d *decoder) row(e *event) (number int32, err error) {
-	var key jfr.Key
-	if n := len(d.key); n < keySize {
-		b := d.key[:keySize] // with bytes of earlier keys at its end
-		key = jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
-		if n < 8 {
-			key[0], n = key[0]&(1<<(8*n)-1), 8
-		}
-		key[1] = key[1]&(1<<(8*n-64)-1) | uint64(e.number)<<56
-	} else {
-		d.key = append(d.key, e.number)
-		key = jfr.Key{maphash.Bytes(seeds[0], d.key), maphash.Bytes(seeds[1], d.key)}
+	n := len(d.key)
+	if n > maxKey {
+		return d.longRow(e, maphash.Bytes(seed, d.key))
 	}
+	b := d.key[:keySize] // with bytes of earlier keys at its end
+	key := jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+	if n < 8 {
+		key[0] &= 1<<(8*n) - 1
+	}
+	key[1] = key[1]&(1<<(8*max(n, 8)-64)-1) | uint64(n)<<48 | uint64(e.number)<<56
 	known, err := d.rowNumbers.Put(&d.Memory, key)
 	if err != nil {
 		return 0, err
@@ -366,6 +363,32 @@ func (d *decoder) row(e *event) (number int32, err error) {
 		d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number})
 	}
 	return known.Of, err
+}
+
+// seed keys the hashes of long keys.
+var seed = maphash.MakeSeed()
+
+// longRow is row for fields that are too long for a key. Rows with equal hashes are told apart by their fields.
+func (d *decoder) longRow(e *event, hash uint64) (number int32, err error) {
+	for key := (jfr.Key{hash, 0}); ; key[1]++ {
+		known, err := d.longRows.Put(&d.Memory, key)
+		if err != nil {
+			return 0, err
+		}
+		if known.At == 0 {
+			known.At, known.Of = int32(d.Event), int32(len(d.rows))
+			if d.longKeys, err = jfr.Room(&d.Memory, d.longKeys, len(d.key)); err != nil {
+				return 0, err
+			}
+			start := int32(len(d.longKeys))
+			d.longKeys = append(d.longKeys, d.key...)
+			d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number, key: [2]int32{start, int32(len(d.longKeys))}})
+			return known.Of, err
+		}
+		if r := &d.rows[known.Of]; r.event == e.number && bytes.Equal(d.longKeys[r.key[0]:r.key[1]], d.key) {
+			return known.Of, nil
+		}
+	}
 }
 
 var errWeight = errors.New("the weight is not a number, or its product with the size is more than int64 holds")
@@ -422,7 +445,7 @@ func (d *decoder) readRow(r *row) (*event, error) {
 
 // readError says at which field of an event, which starts at a position, reading failed.
 func (d *decoder) readError(c *jfr.Cursor, start int, e *event) error {
-	return d.At(string(d.Meta.Classes[e.class].Name), fmt.Errorf("field %s: %s", d.FailedField(*c, start, e.class), c.Failed))
+	return d.At(string(d.Meta.Classes[e.class].Name), fmt.Errorf("field %s: %w", d.FailedField(*c, start, e.class), c.Err()))
 }
 
 // resolve finds the stack and the attributes of each row, and adds it to its family.

@@ -4,7 +4,6 @@
 package jfr
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -90,11 +89,11 @@ func (r *Recording) ReadCheckpoint(c *Cursor) error {
 			return err
 		}
 		if c.Failed != "" {
-			return fmt.Errorf("constants of type %s, byte %d: %s", r.Meta.Classes[class].Name, at, c.Failed)
+			return fmt.Errorf("constants of type %s, byte %d: %w", r.Meta.Classes[class].Name, at, c.Err())
 		}
 	}
 	if c.Failed != "" {
-		return errors.New(c.Failed)
+		return c.Err()
 	}
 	return nil
 }

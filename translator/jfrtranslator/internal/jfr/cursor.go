@@ -4,7 +4,9 @@
 package jfr
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -16,7 +18,11 @@ type Cursor struct {
 	Data   []byte
 	At     int
 	Failed string
+	cause  error // of Failed, if that is none of the cursor's own, such as that there is no memory
 }
+
+// Err returns the error of a cursor that has Failed.
+func (c *Cursor) Err() error { return cmp.Or(c.cause, errors.New(c.Failed)) }
 
 func (c *Cursor) fail(what string) {
 	if c.Failed == "" {

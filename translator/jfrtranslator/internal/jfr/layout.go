@@ -4,6 +4,7 @@
 package jfr
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -194,6 +195,7 @@ func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
 	switch {
 	case err != nil:
 		c.fail(err.Error())
+		c.cause = cmp.Or(c.cause, err)
 	case depth > maxElementDepth:
 		c.fail("has values that nest too deep")
 	case len(steps) == 0: // whose values take no bytes
@@ -214,7 +216,7 @@ func (r *Recording) skipSteps(c *Cursor, steps []Step, depth int) {
 
 // FailedField returns the name of the field of the value at a position at which reading c fails.
 func (r *Recording) FailedField(c Cursor, at int, class int32) []byte {
-	c.At, c.Failed = at, ""
+	c.At, c.Failed, c.cause = at, "", nil
 	for _, f := range r.Meta.FieldsOf(class) {
 		if r.skip(&c, &Step{Kind: f.Kind, Array: f.Array, N: 1, class: f.Class}, 0); c.Failed != "" {
 			return f.Name

@@ -5,7 +5,6 @@ package jfr
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -149,7 +148,7 @@ func (r *Recording) parseMetadata() error {
 		return err
 	}
 	if c.Failed != "" {
-		return errors.New(c.Failed)
+		return c.Err()
 	}
 	for _, a := range m.annotations {
 		if i := m.ClassOf(a.typeID); i >= 0 {

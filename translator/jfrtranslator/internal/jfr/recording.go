@@ -158,7 +158,7 @@ func (r *Recording) NextEvent(c *Cursor) (typeID uint64, more bool, err error) {
 // EventAt sets c to the fields of the event at a position.
 func (r *Recording) EventAt(c *Cursor, at int) (typeID uint64, complete bool) {
 	r.Event = at
-	c.Data, c.At, c.Failed = r.Data[:r.Stop], at, ""
+	c.Data, c.At, c.Failed, c.cause = r.Data[:r.Stop], at, "", nil
 	size := c.Varint()
 	if size > uint64(r.Stop-at) || int(size) < c.At-at || c.Failed != "" {
 		return 0, false

@@ -1,0 +1,39 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRowsWithDifferentFieldsAreToldApart: by their length, if one ends as the other with zeros, and if their
+// hashes are equal.
+func TestRowsWithDifferentFieldsAreToldApart(t *testing.T) {
+	var d decoder
+	d.Event = 1
+	events := []*event{{number: 1}, {number: 2}}
+	numbers := map[int32]bool{}
+	rows := func(row func(e *event) (int32, error)) {
+		for _, e := range events {
+			number, err := row(e)
+			require.NoError(t, err)
+			require.False(t, numbers[number], "%d %x", e.number, d.key)
+			numbers[number] = true
+			again, err := row(e)
+			require.NoError(t, err)
+			require.Equal(t, number, again)
+		}
+	}
+	for n := range 2 * keySize {
+		d.key = append(make([]byte, 0, 4*keySize), append([]byte{0x81, 0x81}, make([]byte, n)...)...)
+		rows(d.row)
+	}
+	for n := range 3 {
+		d.key = append(bytes.Repeat([]byte{9}, 2*keySize), make([]byte, n)...)
+		rows(func(e *event) (int32, error) { return d.longRow(e, 7) })
+	}
+}
