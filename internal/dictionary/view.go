@@ -73,23 +73,3 @@ const (
 	together   = 64      // entries
 	maxDelayed = 1 << 12 // bytes of an entry, which is copied
 )
-
-// delayed is an entry that findDelayed looks up.
-type delayed struct {
-	index int32 // in the source
-	hash  uint32
-	end   int // of its key in memo.keys
-}
-
-func (m *memo) findDelayed(v *viewed) {
-	mask := uint32(len(v.slots) - 1)
-	for _, d := range m.delayed {
-		atomic.LoadUint64(&v.slots[d.hash&mask]) // into the cache
-	}
-	start := 0
-	for _, d := range m.delayed {
-		m.set(d.index, v.search(d.hash, m.keys[start:d.end], m))
-		start = d.end
-	}
-	m.delayed, m.keys = m.delayed[:0], m.keys[:0]
-}

@@ -29,7 +29,6 @@ type decoder struct {
 
 	header        header
 	strings       []position
-	stringBytes   int
 	stringIndices []int32
 	mappings      entries[position]
 	functions     entries[dictionary.Function]
@@ -137,26 +136,13 @@ func (d *decoder) grow() error {
 // each calls read with each entry of a field of the Profile message.
 func (d *decoder) each(field int, read func(c *wire.Cursor) error) error {
 	r := d.header.entries[field]
+	c := wire.Cursor{Data: d.data, At: r.start, End: r.stop}
 	m := wire.Cursor{Data: d.data}
-	for at, n := r.start, 0; at < r.stop; {
-		tag, start, stop := wire.Short(d.data, at)
-		if tag == 0 {
-			c := wire.Cursor{Data: d.data, At: at, End: r.stop}
-			c.Next()
-			tag, start, stop = 0, c.Start, c.At
-			if c.Field == uint64(field) {
-				tag = byte(field << 3)
-			}
-		}
-		at = stop
-		if int(tag>>3) != field {
-			continue
-		}
-		m.At, m.End = start, stop
+	for n := 0; c.NextOf(field); n++ {
+		m.Enter(&c)
 		if err := read(&m); err != nil {
 			return fmt.Errorf("%s[%d]: %w", profileFields[field], n, err)
 		}
-		n++
 	}
 	return nil
 }

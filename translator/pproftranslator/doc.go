@@ -3,7 +3,7 @@
 
 // Package pproftranslator turns pprof profiles into OTLP profiles and back.
 //
-// The way in reads the wire format of pprof itself, kind of entry by kind, without
+// The way in reads the wire format of pprof itself, one kind of entry after the other, without
 // building a tree of objects. It accepts what google/pprof's ParseUncompressed
 // and CheckValid accept, within [Limits], and refuses the rest with an error
 // that names the field and the index. Nothing that a sample reaches is lost on

@@ -230,8 +230,8 @@ func (d *decoder) convertFunctions() error {
 		if d.functions.indices[i+1] == reached {
 			f.Name, f.SystemName, f.Filename = d.stringIndices[f.Name]-1, d.stringIndices[f.SystemName]-1, d.stringIndices[f.Filename]-1
 			d.functions.indices[i+1] = d.tables.Function(f) + 1
-			if limit := d.expansionLimit(); d.tables.OutputSize() > limit {
-				return d.expansionError(limit)
+			if err := d.checkExpansion(d.tables.OutputSize()); err != nil {
+				return err
 			}
 		}
 	}
@@ -258,8 +258,8 @@ func (d *decoder) convertLocations() error {
 		}
 		d.attribute = to.Attributes
 		d.locations.indices[i+1] = d.tables.Location(to) + 1
-		if limit := d.expansionLimit(); d.tables.OutputSize() > limit {
-			return d.expansionError(limit)
+		if err := d.checkExpansion(d.tables.OutputSize()); err != nil {
+			return err
 		}
 	}
 	return d.tables.Err()

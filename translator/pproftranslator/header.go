@@ -120,7 +120,6 @@ func (h *header) readField(c *wire.Cursor, start int) error {
 
 func (d *decoder) readStrings() error {
 	d.strings = emptied(d.strings, d.header.entries[profileString].count)
-	d.stringBytes = 0
 	err := d.each(profileString, func(c *wire.Cursor) error {
 		size := c.End - c.At
 		if len(d.strings) == 0 && size > 0 {
@@ -130,7 +129,6 @@ func (d *decoder) readStrings() error {
 			return &LimitError{What: "length in bytes", Limit: int64(d.limits.StringLength), Got: int64(size)}
 		}
 		d.strings = append(d.strings, position{uint32(c.At), uint32(c.End)})
-		d.stringBytes += size
 		return nil
 	})
 	d.stringIndices = zeroed(d.stringIndices, len(d.strings))

@@ -147,8 +147,8 @@ func (d *decoder) checkSize() error {
 		values += len(d.matrices[i].values)
 	}
 	size := d.size(kept)
-	if limit := d.expansionLimit(); size+valueSize*values > limit {
-		return d.expansionError(limit)
+	if err := d.checkExpansion(size + valueSize*values); err != nil {
+		return err
 	}
 	if size < d.memory.checkAt {
 		return nil
@@ -156,8 +156,12 @@ func (d *decoder) checkSize() error {
 	return d.reserveSamples(size)
 }
 
-func (d *decoder) expansionError(limit int) error {
-	return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
+// checkExpansion rejects a payload that takes so many bytes as OTLP.
+func (d *decoder) checkExpansion(size int) error {
+	if limit := d.expansionLimit(); size > limit {
+		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
+	}
+	return nil
 }
 
 // zerosAllowance is how many times over the limit a payload may be because of zeros: a

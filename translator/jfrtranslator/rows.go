@@ -1,0 +1,76 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package jfrtranslator
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
+)
+
+// row has the samples of a chunk that have equal fields, but for their time and values.
+type row struct {
+	at     int32 // where the first one is
+	event  uint8 // in decoder.events
+	family family
+	number int32    // in the family
+	key    [2]int32 // of a long one: where it is in decoder.longKeys
+	values [2]int64
+}
+
+const (
+	keySize = 16          // the size of a key in bytes; the last ones are its length and the number of the event
+	maxKey  = keySize - 2 // the fields that it has room for
+)
+
+// row returns the number of the row of the sample with the fields d.key.
+func (d *decoder) row(e *event) (number int32, err error) {
+	n := len(d.key)
+	if n > maxKey {
+		return d.longRow(e, maphash.Bytes(seed, d.key))
+	}
+	b := d.key[:keySize] // with bytes of earlier keys at its end
+	key := jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+	if n < 8 {
+		key[0] &= 1<<(8*n) - 1
+	}
+	key[1] = key[1]&(1<<(8*max(n, 8)-64)-1) | uint64(n)<<48 | uint64(e.number)<<56
+	known, err := d.rowNumbers.Put(&d.Memory, key)
+	if err != nil {
+		return 0, err
+	}
+	if known.At == 0 {
+		known.At, known.Of = int32(d.Event), int32(len(d.rows))
+		d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number})
+	}
+	return known.Of, err
+}
+
+// seed keys the hashes of long keys.
+var seed = maphash.MakeSeed()
+
+// longRow is row for fields that are too long for a key. Rows with equal hashes are told apart by their fields.
+func (d *decoder) longRow(e *event, hash uint64) (number int32, err error) {
+	for key := (jfr.Key{hash, 0}); ; key[1]++ {
+		known, err := d.longRows.Put(&d.Memory, key)
+		if err != nil {
+			return 0, err
+		}
+		if known.At == 0 {
+			known.At, known.Of = int32(d.Event), int32(len(d.rows))
+			if d.longKeys, err = jfr.Room(&d.Memory, d.longKeys, len(d.key)); err != nil {
+				return 0, err
+			}
+			start := int32(len(d.longKeys))
+			d.longKeys = append(d.longKeys, d.key...)
+			d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number, key: [2]int32{start, int32(len(d.longKeys))}})
+			return known.Of, err
+		}
+		if r := &d.rows[known.Of]; r.event == e.number && bytes.Equal(d.longKeys[r.key[0]:r.key[1]], d.key) {
+			return known.Of, nil
+		}
+	}
+}
