@@ -53,13 +53,13 @@ var update = flag.Bool("update", false, "write testdata/golden.txt")
 
 const goldenFile = "testdata/golden.txt"
 
-// input is a pprof profile that is pushed.
+// input is a pprof profile or a JFR recording that is pushed.
 type input struct {
 	name string
 	data []byte
 }
 
-// inputs are profiles made here, and those of the corpus where there is one.
+// inputs are pprof profiles made here, and those of the corpus where there is one.
 func inputs(t *testing.T) (made, corpus []input) {
 	for seed := range 6 {
 		made = append(made, input{fmt.Sprintf("made/%d", seed), encode(t, generate(uint64(seed)))})
@@ -319,7 +319,7 @@ func TestOutputIsAsRecorded(t *testing.T) {
 	for _, set := range []struct {
 		name string
 		all  []input
-	}{{"made", made}, {"corpus", corpus}} {
+	}{{"made", made}, {"jfr", recordings()}, {"corpus", corpus}} {
 		if len(set.all) == 0 {
 			continue
 		}
