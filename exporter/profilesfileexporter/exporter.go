@@ -54,7 +54,6 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}
 	e.options.RecordWritten = e.countRecord
-	e.options.OtherWritten = e.countOther
 	e.options.FileClosed = e.logFileClosed
 	e.options.FileRecovered = e.logFileRecovered
 	e.options.FileRemoved = e.logFileRemoved

@@ -61,19 +61,19 @@ func (e *fileExporter) countErrors(reason string, n int) {
 	e.count(e.telemetry.ExporterProfilesFileErrors, int64(n), attribute.String("reason", reason))
 }
 
-func (e *fileExporter) countRecord(raw, stored int64) {
+// countRecord counts a record. other is set if its group is beyond max_groups.
+func (e *fileExporter) countRecord(record segment.Record, stored int64, other bool) {
 	e.count(e.telemetry.ExporterProfilesFileRecords, 1)
-	e.count(e.telemetry.ExporterProfilesFileUncompressedBytes, raw)
+	e.count(e.telemetry.ExporterProfilesFileUncompressedBytes, int64(len(record.Data)))
 	e.count(e.telemetry.ExporterProfilesFileWrittenBytes, stored)
-}
-
-// countOther is for records of groups beyond max_groups.
-func (e *fileExporter) countOther(group []string) {
+	if !other {
+		return
+	}
 	e.count(e.telemetry.ExporterProfilesFileOtherRecords, 1)
 	e.logOther.Do(func() {
 		e.logger.Warn("Reached max_groups; writing further groups to the directory _other",
 			zap.String("directory", e.config.Directory), zap.Int("max_groups", e.config.MaxGroups),
-			zap.String("group", strings.Join(group, "/")))
+			zap.String("group", strings.Join(record.Group, "/")))
 	})
 }
 

@@ -479,7 +479,7 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 		dir := t.TempDir()
 		w, err := segment.OpenWriter(segment.Options{
 			Directory: dir, Format: segment.Format{Content: segment.OTLPProto, Compression: compression}, MaxOpen: 1,
-			RecordWritten: func(int64, int64) {}, FileClosed: func(segment.ClosedFile) {}, Failed: func(err error) { t.Error(err) },
+			Failed: func(err error) { t.Error(err) },
 		})
 		require.NoError(t, err)
 		require.NoError(t, w.Append(segment.Record{Data: record}))

@@ -26,7 +26,6 @@ func indexed(t *testing.T, format segment.Format, payloads ...pprofile.Profiles)
 	dir := t.TempDir()
 	w, err := segment.OpenWriter(segment.Options{
 		Directory: dir, Format: format, MaxOpen: 1, Rotation: segment.Rotation{MaxRecords: 3},
-		RecordWritten: func(int64, int64) {}, FileClosed: func(segment.ClosedFile) {},
 		Failed: func(err error) { t.Error(err) }, IndexFailed: func(err error) { t.Error(err) },
 	})
 	require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 )
@@ -205,7 +207,13 @@ func (d *osDir) Remove(name string) error { return d.root.Remove(name) }
 
 func (d *osDir) List() ([]fs.DirEntry, error) { return fs.ReadDir(d.root.FS(), ".") }
 
-func (d *osDir) Sync() error { return syncDir(d.self) }
+func (d *osDir) Sync() error {
+	err := d.self.Sync()
+	if runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil // this system or file system cannot sync a directory
+	}
+	return err
+}
 
 func (d *osDir) Close() error { return errors.Join(d.self.Close(), d.root.Close()) }
 

@@ -15,6 +15,8 @@ import (
 const (
 	// Unset is the directory of records without a value to group by.
 	Unset = "_unset"
+	// Other is the directory of all groups beyond Options.MaxGroups, whatever their Levels.
+	Other = "_other"
 
 	emptyGroup = "_empty"
 	// Longer names are truncated and get a hash, so that they stay unique.
@@ -24,7 +26,7 @@ const (
 )
 
 // groupName matches the names that GroupName and TypedGroupName return.
-var groupName = regexp.MustCompile(`^[A-Za-z0-9_%-][A-Za-z0-9._%~-]{0,254}$`)
+var groupName = regexp.MustCompile(`^[A-Za-z0-9_%-][A-Za-z0-9._%~-]{0,127}$`)
 
 // foldsCase is set on systems whose file systems usually ignore case.
 const foldsCase = runtime.GOOS == "windows" || runtime.GOOS == "darwin" || runtime.GOOS == "ios"

@@ -60,7 +60,7 @@ func (g *groupWriter) append(record Record, e encoded) error {
 	} else if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
-	g.options.RecordWritten(int64(len(record.Data)), e.size())
+	g.options.RecordWritten(record, e.size(), g.other)
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (g *groupWriter) closeFile(reason Reason) error {
 	}
 	err := f.finalize(&g.names)
 	if err == nil && f.Records > 0 && f.index != nil {
-		if indexErr := f.writeIndex(); indexErr != nil && g.options.IndexFailed != nil {
+		if indexErr := f.writeIndex(); indexErr != nil {
 			g.options.IndexFailed(indexErr)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync"
 	"syscall"
@@ -106,18 +105,7 @@ func payloadOf(record []byte) []byte {
 func openWriter(dir string, options Options) (*Writer, error) {
 	options.Directory = dir
 	options.MaxOpen = max(options.MaxOpen, 1)
-	setDefault(&options.RecordWritten, func(int64, int64) {})
-	setDefault(&options.FileClosed, func(ClosedFile) {})
-	setDefault(&options.FileRecovered, func(RecoveredFile) {})
-	setDefault(&options.FileRemoved, func(string, int64) {})
-	setDefault(&options.Failed, func(error) {})
 	return OpenWriter(options)
-}
-
-func setDefault[F any](f *F, value F) {
-	if reflect.ValueOf(*f).IsNil() {
-		*f = value
-	}
 }
 
 func openTestWriter(t testing.TB, dir string, options Options) *Writer {

@@ -26,7 +26,11 @@ func TestMaxGroups(t *testing.T) {
 		var others []string
 		options := Options{
 			Format: allFormats[0], Levels: levels, MaxOpen: 2, MaxGroups: limit, Now: newClock().Now,
-			OtherWritten: func(group []string) { others = append(others, group[0]) },
+			RecordWritten: func(r Record, _ int64, other bool) {
+				if other {
+					others = append(others, r.Group[0])
+				}
+			},
 		}
 		want, id := map[string][]int{}, 0
 		write := func(s *Writer, group, directory string) {
@@ -89,7 +93,11 @@ func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
 	others := 0
 	options := Options{
 		Format: allFormats[0], OpenDir: (&faults{noSync: true}).openDir, Levels: 1, MaxOpen: 20, MaxGroups: limit,
-		OtherWritten: func([]string) { others++ },
+		RecordWritten: func(_ Record, _ int64, other bool) {
+			if other {
+				others++
+			}
+		},
 	}
 	before := descriptors(t)
 	s := openTestWriter(t, dir, options)

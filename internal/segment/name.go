@@ -6,7 +6,6 @@ package segment
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -52,8 +51,6 @@ func (n Name) closed() Name {
 	return n
 }
 
-var prefixPattern = regexp.MustCompile(`^[A-Za-z0-9_%-][A-Za-z0-9._%~-]{0,127}$`)
-
 // ParseName parses a file's name without its directory. ok is false if this package
 // writes no file of that name.
 func ParseName(name string) (parsed Name, ok bool) {
@@ -86,7 +83,7 @@ func ParseName(name string) (parsed Name, ok bool) {
 	ours := true
 	if prefix := rest[:beforeTime]; prefix != anyType {
 		parsed.Prefix = prefix
-		ours = parsed.Format.Content == Pprof && prefixPattern.MatchString(prefix)
+		ours = parsed.Format.Content == Pprof && groupName.MatchString(prefix)
 	}
 	return parsed, ours && parsed.String() == name && parsed.Format.validate() == nil
 }

@@ -22,21 +22,10 @@ type RecoveredFile struct {
 	Damaged int
 }
 
-// recoverFiles closes the incomplete files of processes that no longer run. Maintain
-// retries it if it fails.
-func (w *Writer) recoverFiles() {
-	dir, err := w.options.OpenDir(w.options.Directory)
-	if err == nil {
-		err = w.walk(dir, nil, w.recoverIn)
-		_ = dir.Close() // everything in it was synced
-	}
-	if w.recovered = err == nil; err != nil {
-		w.options.Failed(err)
-	}
-}
-
-func (w *Writer) recoverIn(dir Dir, group []string, entries []fs.DirEntry) error {
-	var errs []error
+// recoverFiles closes the incomplete files in a directory of processes that no longer run.
+func (w *Writer) recoverFiles(dir Dir, group []string) error {
+	entries, err := dir.List()
+	errs := []error{w.pathError("list", err, group...)}
 	for _, entry := range entries {
 		name, ours := ParseName(entry.Name())
 		if !ours || !name.Partial || !entry.Type().IsRegular() {

@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -53,30 +53,22 @@ func (r Retention) surplus(files []storedFile, now time.Time) []storedFile {
 	return files
 }
 
-// removeOld removes the files that Retention does not keep, and then the directories of
-// groups that are empty because of that.
-func (w *Writer) removeOld() error {
-	dir, err := w.options.OpenDir(w.options.Directory)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }()
-	var files []storedFile
-	errs := []error{w.walk(dir, nil, func(dir Dir, group []string, entries []fs.DirEntry) error {
-		files = append(files, storedFiles(dir, filepath.Join(group...), entries)...)
-		return nil
-	})}
-	for _, f := range w.options.Retention.surplus(files, w.options.Now()) {
-		path := filepath.Join(f.group, f.name.String())
-		err := removeFile(dir, path)
+// removeSurplus removes the files that Retention does not keep, and then the directories of groups that
+// are empty because of that, also from groups.
+func (w *Writer) removeSurplus(dir Dir, surplus []storedFile, groups map[string]struct{}) error {
+	var errs []error
+	for _, f := range surplus {
+		name := path.Join(f.group, f.name.String())
+		err := removeFile(dir, name)
 		switch {
 		case err == nil:
-			w.options.FileRemoved(w.pathOf(path), f.size)
+			w.options.FileRemoved(w.pathOf(name), f.size)
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errLocked):
-			errs = append(errs, w.pathError("remove", err, path))
+			errs = append(errs, w.pathError("remove", err, name))
 		}
 		for group := f.group; group != "" && group != "." && dir.Remove(group) == nil; { // it fails unless the directory is empty
-			group = filepath.Dir(group)
+			delete(groups, group)
+			group = path.Dir(group)
 		}
 	}
 	return errors.Join(errs...)
@@ -102,9 +94,10 @@ func removeFile(dir Dir, path string) error {
 	return dir.Remove(path)
 }
 
-// storedFiles returns the closed files among the entries of a directory. It removes indexes without a
+// storedFiles returns the closed files in a directory. It removes indexes without a
 // file, which remain if the file was removed by another process or before its index was written.
-func storedFiles(dir Dir, group string, entries []fs.DirEntry) (files []storedFile) {
+func storedFiles(dir Dir, group string) (files []storedFile, err error) {
+	entries, err := dir.List()
 	places := map[string]int{}
 	for _, entry := range entries { // sorted: an index follows its file
 		of, isIndex := strings.CutSuffix(entry.Name(), IndexSuffix)
@@ -127,5 +120,5 @@ func storedFiles(dir Dir, group string, entries []fs.DirEntry) (files []storedFi
 			files = append(files, storedFile{group: group, name: name, size: info.Size()})
 		}
 	}
-	return files
+	return files, err
 }

@@ -57,8 +57,8 @@ const (
 	MaintainInterval = 10 * time.Second
 )
 
-// Options of a Writer. Its functions are called while locks are held: they must be quick
-// and must not call the Writer.
+// Options of a Writer. Its functions may be nil. They are called while locks are held: they must be
+// quick and must not call the Writer.
 type Options struct {
 	Directory string
 	Format    Format
@@ -76,17 +76,14 @@ type Options struct {
 	MaxOpen   int
 	Retention Retention
 
-	// RecordWritten gets the size of a record in bytes, as it was given and on disk.
-	RecordWritten func(raw, stored int64)
-	// OtherWritten is called for each record in the directory Other, with its group. It may
-	// be nil.
-	OtherWritten  func(group []string)
+	// RecordWritten gets a record that was written, its bytes on disk, and whether it is in the directory Other.
+	RecordWritten func(record Record, stored int64, other bool)
 	FileClosed    func(ClosedFile)
 	FileRecovered func(RecoveredFile)
 	// FileRemoved is called for each file that Retention removed.
 	FileRemoved func(path string, size int64)
 	// IndexFailed gets the error if the index of a closed file cannot be written, which is not
-	// retried. It may be nil.
+	// retried.
 	IndexFailed func(error)
 	// Failed gets the errors that no caller of Append gets. The failed operation is
 	// retried. Most are, or wrap, an *fs.PathError.
@@ -109,6 +106,33 @@ func (o *Options) validate() error {
 		return fmt.Errorf("levels is %d, groups is %d, open groups is %d: must be 0, 0 and 1 or more", o.Levels, o.MaxGroups, o.MaxOpen)
 	}
 	return nil
+}
+
+func (o *Options) setDefaults() {
+	if o.RecordWritten == nil {
+		o.RecordWritten = func(Record, int64, bool) {}
+	}
+	if o.FileClosed == nil {
+		o.FileClosed = func(ClosedFile) {}
+	}
+	if o.FileRecovered == nil {
+		o.FileRecovered = func(RecoveredFile) {}
+	}
+	if o.FileRemoved == nil {
+		o.FileRemoved = func(string, int64) {}
+	}
+	if o.IndexFailed == nil {
+		o.IndexFailed = func(error) {}
+	}
+	if o.Failed == nil {
+		o.Failed = func(error) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OpenDir == nil {
+		o.OpenDir = OpenDir
+	}
 }
 
 func (o *Options) tickInterval() time.Duration {
@@ -163,12 +187,7 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.OpenDir == nil {
-		options.OpenDir = OpenDir
-	}
+	options.setDefaults()
 	dir, err := options.OpenDir(options.Directory)
 	if err != nil {
 		return nil, err
@@ -180,10 +199,7 @@ func OpenWriter(options Options) (*Writer, error) {
 		options: options, groups: map[string]*groupWriter{}, directories: map[string]struct{}{},
 		indexes: fileindex.NewMemory(maxIndexes),
 	}
-	w.recoverFiles()
-	if err := w.countGroups(); err != nil {
-		w.options.Failed(err) // Maintain retries
-	}
+	w.maintain(Retention{}) // Maintain retries what fails
 	return w, nil
 }
 
@@ -215,9 +231,6 @@ func (w *Writer) Append(record Record) error {
 		}
 		// It is closed if another Append needed its place.
 		if err := g.append(record, e); !errors.Is(err, ErrClosed) {
-			if err == nil && g.other && w.options.OtherWritten != nil {
-				w.options.OtherWritten(record.Group)
-			}
 			return err
 		}
 	}
@@ -279,24 +292,6 @@ func (w *Writer) Tick() {
 	_ = ticks.Wait() // no tick returns an error
 }
 
-// Maintain applies Retention, counts groups, and retries to recover incomplete files. It may
-// take long.
-func (w *Writer) Maintain() {
-	w.maintaining.Lock()
-	defer w.maintaining.Unlock()
-	if !w.recovered {
-		w.recoverFiles()
-	}
-	if w.options.Retention != (Retention{}) {
-		if err := w.removeOld(); err != nil {
-			w.options.Failed(err)
-		}
-	}
-	if err := w.countGroups(); err != nil {
-		w.options.Failed(err)
-	}
-}
-
 // Close closes all files. With an error, incomplete files may stay for the next
 // OpenWriter. Calling it again does nothing.
 func (w *Writer) Close() error {
@@ -313,27 +308,6 @@ func (w *Writer) Close() error {
 	w.mu.Unlock()
 	w.Maintain()
 	return errors.Join(errs...)
-}
-
-// walk visits the directory and those of all groups, with their entries. An error in one
-// directory does not stop it.
-func (w *Writer) walk(dir Dir, group []string, visit func(dir Dir, group []string, entries []fs.DirEntry) error) error {
-	entries, err := dir.List()
-	errs := []error{w.pathError("list", err, group...)}
-	for _, entry := range entries {
-		if len(group) == w.options.Levels || !entry.IsDir() || !groupName.MatchString(entry.Name()) {
-			continue
-		}
-		below := append(slices.Clone(group), entry.Name())
-		child, err := dir.OpenChild(entry.Name())
-		if err == nil {
-			errs = append(errs, w.walk(child, below, visit))
-			_ = child.Close() // everything in it was synced
-		} else if !errors.Is(err, fs.ErrNotExist) { // it may have been removed
-			errs = append(errs, w.pathError("open", err, below...))
-		}
-	}
-	return errors.Join(append(errs, visit(dir, group, entries))...)
 }
 
 // pathError adds the operation and the path to an error; it is nil if err is nil.

@@ -77,8 +77,8 @@ func writeRecords(t *testing.T, dir string, format segment.Format, numbers ...in
 	t.Helper()
 	w, err := segment.OpenWriter(segment.Options{
 		Directory: dir, Format: format, MaxOpen: 1, Rotation: segment.Rotation{MaxRecords: len(numbers)},
-		RecordWritten: func(_, _ int64) {}, FileClosed: func(f segment.ClosedFile) { path = f.Path },
-		Failed: func(err error) { require.NoError(t, err) },
+		FileClosed: func(f segment.ClosedFile) { path = f.Path },
+		Failed:     func(err error) { require.NoError(t, err) },
 	})
 	require.NoError(t, err)
 	for _, n := range numbers {

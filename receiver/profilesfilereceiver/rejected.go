@@ -55,15 +55,12 @@ func (k *rejected) keep(record *archive.Record) error {
 
 func (k *rejected) options() segment.Options {
 	return segment.Options{
-		Directory:     k.config.Directory,
-		Format:        segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
-		Rotation:      segment.Rotation{MaxRecords: 1},
-		Sync:          segment.SyncRecord,
-		MaxOpen:       1,
-		Retention:     segment.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
-		RecordWritten: func(_, _ int64) {},
-		FileClosed:    func(segment.ClosedFile) {},
-		FileRecovered: func(segment.RecoveredFile) {},
+		Directory: k.config.Directory,
+		Format:    segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
+		Rotation:  segment.Rotation{MaxRecords: 1},
+		Sync:      segment.SyncRecord,
+		MaxOpen:   1,
+		Retention: segment.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
 		FileRemoved: func(path string, size int64) {
 			k.telemetry.countRemovedRejected()
 			k.logger.Warn("Removed rejected file: max_total_size is reached", zap.String("path", path), zap.Int64("bytes", size))

@@ -41,8 +41,7 @@ func (s *store) writer() *segment.Writer {
 	s.t.Helper()
 	w, err := segment.OpenWriter(segment.Options{
 		Directory: s.dir, MaxOpen: 10, Levels: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
-		RecordWritten: func(int64, int64) {}, FileClosed: func(segment.ClosedFile) {}, FileRecovered: func(segment.RecoveredFile) {},
-		FileRemoved: func(string, int64) {}, Failed: func(err error) { assert.NoError(s.t, err) },
+		Failed: func(err error) { assert.NoError(s.t, err) },
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = w.Close() })
