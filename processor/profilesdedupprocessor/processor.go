@@ -408,7 +408,7 @@ func (p *dedupProcessor) wakeExport() {
 	}
 }
 
-// measure updates the metric of retained bytes. The caller holds mu.
+// updateRetainedMetric updates the metric of retained bytes. The caller holds mu.
 func (p *dedupProcessor) updateRetainedMetric() {
 	size := p.seen.size() + p.retrySize
 	if p.open != nil {

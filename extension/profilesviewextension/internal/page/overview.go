@@ -48,12 +48,6 @@ type overview struct {
 	Curl      string
 }
 
-type link struct {
-	Text    string
-	Query   template.URL
-	Current bool
-}
-
 // service is one with its rows.
 type service struct {
 	Name  string
@@ -103,11 +97,10 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if q := values.Get("q"); q != "" {
-		params.values.Set("q", q)
-	}
-	if sort := values.Get("sort"); sort != "" {
-		params.values.Set("sort", sort)
+	for _, key := range []string{"q", "sort"} {
+		if value := values.Get(key); value != "" {
+			params.values.Set(key, value)
+		}
 	}
 	o := p.newOverview(params, found)
 	o.addServices(params, totals, base)
@@ -139,7 +132,10 @@ func (p *Page) newOverview(params *params, found *catalog.Found) *overview {
 	}
 	o.Outside = found.All.Profiles
 	o.All, o.OddQuery = params.showing(&found.All), params.showing(&found.Odd)
-	o.addControls(params)
+	o.Ranges, o.Compare, o.Sorts = params.ranges(), params.comparisons(), params.sorts()
+	if params.base != nil {
+		o.Base = spanText(params.base)
+	}
 	return o
 }
 
@@ -147,40 +143,6 @@ func (p *Page) newOverview(params *params, found *catalog.Found) *overview {
 func (p *params) showing(outside *catalog.Outside) template.URL {
 	precise := func(nanoseconds uint64) string { return timeOf(nanoseconds).Format(time.RFC3339Nano) }
 	return p.with(withoutBase, set("from", precise(outside.First)), set("to", precise(outside.Last+1)))
-}
-
-func (o *overview) addControls(params *params) {
-	for _, r := range []string{"5m", "15m", "1h", "6h", "24h", "168h"} {
-		text := map[string]string{"168h": "7 d"}[r]
-		if text == "" {
-			text = strings.TrimRight(r, "mh") + " " + r[len(r)-1:]
-		}
-		current := params.values.Get("from") == "-"+r || r == "15m" && !params.values.Has("from")
-		o.Ranges = append(o.Ranges, link{text, params.with(withoutBase, without("to"), set("from", "-"+r)), current && !params.values.Has("to")})
-	}
-	sel, length := params.selected, params.selected.To.Sub(params.selected.From)
-	if params.base != nil {
-		o.Base = spanText(params.base)
-	}
-	for _, c := range []struct {
-		text string
-		ago  time.Duration
-	}{{shortly(length) + " before", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour}} {
-		from, to := sel.From.Add(-c.ago), sel.To.Add(-c.ago)
-		baseFrom, baseTo := from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano)
-		if !params.values.Has("to") && to.Before(params.now) { // moves with the range
-			baseFrom, baseTo = "-"+params.now.Sub(from).String(), "-"+params.now.Sub(to).String()
-		}
-		current := params.base != nil && params.base.From.Sub(from).Abs() < time.Second && params.base.To.Sub(to).Abs() < time.Second
-		o.Compare = append(o.Compare, link{c.text, params.with(set("base_from", baseFrom), set("base_to", baseTo)), current})
-	}
-	o.Compare = append(o.Compare, link{"nothing", params.with(withoutBase), params.base == nil})
-	for _, s := range []string{"cpu", "newest", "name"} {
-		o.Sorts = append(o.Sorts, link{map[string]string{"cpu": "CPU"}[s], params.with(set("sort", s)), params.values.Get("sort") == s || s == "cpu" && !params.values.Has("sort")})
-		if last := &o.Sorts[len(o.Sorts)-1]; last.Text == "" {
-			last.Text = s
-		}
-	}
 }
 
 // preferred are the sample types that stand for their profile type.
@@ -218,9 +180,9 @@ func (o *overview) addServices(params *params, totals, base []*total) {
 	slices.SortFunc(o.Services, func(a, b *service) int {
 		byCPU, byLast := cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.last, a.last)
 		switch params.values.Get("sort") {
-		case "name":
+		case sortName:
 			return cmp.Compare(a.Name, b.Name)
-		case "newest":
+		case sortNewest:
 			return cmp.Or(byLast, cmp.Compare(a.Name, b.Name))
 		default:
 			return cmp.Or(byCPU, byLast, cmp.Compare(a.Name, b.Name))
@@ -319,13 +281,6 @@ func ago(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%d d ago", int(d.Hours()/24))
 	}
-}
-
-// shortly writes a duration without zero parts.
-func shortly(d time.Duration) string {
-	text := d.Round(time.Second).String()
-	text = strings.TrimSuffix(text, "m0s") + map[bool]string{true: "m"}[strings.HasSuffix(text, "m0s")]
-	return strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
 }
 
 // paginate keeps the services of a page.

@@ -1,0 +1,83 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"html/template"
+	"strings"
+	"time"
+)
+
+// link is a choice of the overview: another range, comparison or order.
+type link struct {
+	Text    string
+	Query   template.URL
+	Current bool
+}
+
+func (p *params) ranges() (links []link) {
+	from := p.values.Get("from")
+	if from == "" {
+		from = "-15m" // defaultRange
+	}
+	for _, r := range []struct{ text, length string }{
+		{"5 m", "5m"}, {"15 m", "15m"}, {"1 h", "1h"}, {"6 h", "6h"}, {"24 h", "24h"}, {"7 d", "168h"},
+	} {
+		current := from == "-"+r.length && !p.values.Has("to")
+		links = append(links, link{r.text, p.with(withoutBase, without("to"), set("from", "-"+r.length)), current})
+	}
+	return links
+}
+
+// comparisons are with the range of the same length before, an hour ago and so on.
+func (p *params) comparisons() (links []link) {
+	sel := p.selected
+	length := sel.To.Sub(sel.From)
+	for _, c := range []struct {
+		text string
+		ago  time.Duration
+	}{
+		{shortly(length) + " before", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour},
+	} {
+		from, to := sel.From.Add(-c.ago), sel.To.Add(-c.ago)
+		baseFrom, baseTo := from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano)
+		if !p.values.Has("to") && to.Before(p.now) { // moves with the range
+			baseFrom, baseTo = "-"+p.now.Sub(from).String(), "-"+p.now.Sub(to).String()
+		}
+		current := p.base != nil && isNear(p.base.From, from) && isNear(p.base.To, to)
+		links = append(links, link{c.text, p.with(set("base_from", baseFrom), set("base_to", baseTo)), current})
+	}
+	return append(links, link{"nothing", p.with(withoutBase), p.base == nil})
+}
+
+// isNear reports whether two times are the same but for the time that a user takes.
+func isNear(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
+
+func (p *params) sorts() (links []link) {
+	for _, s := range []struct{ text, key string }{{"CPU", sortCPU}, {"newest", sortNewest}, {"name", sortName}} {
+		current := cmp.Or(p.values.Get("sort"), sortCPU) == s.key
+		links = append(links, link{s.text, p.with(set("sort", s.key)), current})
+	}
+	return links
+}
+
+// The orders of services. Services with equal CPU time are sorted by newest profile, then by name.
+const (
+	sortCPU    = "cpu"
+	sortNewest = "newest"
+	sortName   = "name"
+)
+
+// shortly writes a duration without zero parts.
+func shortly(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	if before, found := strings.CutSuffix(text, "m0s"); found {
+		text = before + "m"
+	}
+	if before, found := strings.CutSuffix(text, "h0m"); found {
+		text = before + "h"
+	}
+	return text
+}
