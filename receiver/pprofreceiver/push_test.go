@@ -32,6 +32,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // Each status, with its body and headers.
@@ -40,6 +41,10 @@ func TestStatuses_R10(t *testing.T) {
 	zeros := bytes.Repeat([]byte{0}, 3<<20) // more than max_decompressed_size below
 	badStack := samplePprof("/bin/app", 1)
 	badStack.Sample[0].Value = []int64{1, 2, 3}
+	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(good)
+	require.NoError(t, err)
+	otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
 	ok := consumertest.NewNop()
 	away := consumertest.NewErr(errors.New("backend is away"))
 	never := consumertest.NewErr(consumererror.NewPermanent(errors.New("backend says no")))
@@ -77,6 +82,9 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, code: codes.InvalidArgument, says: []string{"empty"}},
 		{name: "text", body: []byte("hello world"), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like text; want a pprof profile"}},
 		{name: "text in gzip", body: profiletest.Gzip(t, []byte("hello world")), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like text"}},
+		{name: "OTLP", body: otlp, status: 400, code: codes.InvalidArgument, says: []string{"body: looks like OTLP", "`otlp` receiver"}},
+		{name: "OTLP in gzip", body: profiletest.Gzip(t, otlp), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like OTLP"}},
+		{name: "OTLP/JSON", body: []byte(`{"resourceProfiles":[],"dictionary":{}}`), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like OTLP"}},
 		{name: "curl -d", body: curlData(profiletest.Gzip(t, good)), headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 400, code: codes.InvalidArgument, says: []string{"body: gzip", "curl --data-binary"}},
 		{name: "cut off", body: good[:len(good)-3], status: 400, code: codes.InvalidArgument},
 		{name: "gzip cut off", body: profiletest.Gzip(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: gzip"}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/frametype"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -30,12 +31,11 @@ type decoder struct {
 	header        header
 	strings       []position
 	stringIndices []int32
-	mappings      entries[position]
+	mappings      entries[mapping]
 	functions     entries[dictionary.Function]
 	locations     entries[location]
-	lines         []dictionary.Line // of all locations, one after the other
-	mappingFrames []mappingFrames   // by number of the mapping
-	frameTypes    [frameTypes]int32 // by type: the index of its attribute plus one
+	lines         []dictionary.Line      // of all locations, one after the other
+	frameTypes    [frametype.Count]int32 // by type: the index of its attribute plus one
 
 	tables     *dictionary.Tables
 	identities dictionary.Samples
@@ -66,7 +66,7 @@ func (d *decoder) reset(data []byte) {
 	d.matrices = d.matrices[:0]
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
-	d.frameTypes = [frameTypes]int32{}
+	clear(d.frameTypes[:])
 	d.negative = 0
 }
 
@@ -74,7 +74,7 @@ func (d *decoder) reset(data []byte) {
 // whose size has a small limit.
 func (d *decoder) retained() int {
 	size := d.tables.Retained() + d.identities.Retained() +
-		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.mappingFrames) + sizeOf(d.ids) + sizeOf(d.stack) +
+		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.ids) + sizeOf(d.stack) +
 		sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) + sizeOf(d.labels.runs) + sizeOf(d.labels.attributes) +
 		d.mappings.retained() + d.functions.retained() + d.locations.retained() +
 		d.events.rowIndex.retained() + sizeOf(d.events.counts) + sizeOf(d.events.events) + sizeOf(d.events.times) + sizeOf(d.events.values)

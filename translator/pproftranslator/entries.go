@@ -8,6 +8,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/frametype"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -54,20 +55,23 @@ func readVarints(c *wire.Cursor, values []uint64) {
 	}
 }
 
+// mapping is small, as mappings are few, except in a malicious profile.
+type mapping struct {
+	position                     // a sample that reaches it reads it again
+	frameTypes frametype.Mapping // once it is in the dictionary
+}
+
 // mappingMessage holds the fields of a mapping, by number.
 type mappingMessage [mappingHasInlineFrames + 1]uint64
 
-// readMappings keeps the positions of the mappings, which are few, except in a malicious
-// profile. A sample that reaches one reads it again.
 func (d *decoder) readMappings() error {
-	d.mappingFrames = zeroed(d.mappingFrames, d.header.entries[profileMapping].count)
-	return readEntries(d, profileMapping, &d.mappings, func(c *wire.Cursor) (uint64, position, error) {
-		at := position{uint32(c.At), uint32(c.End)}
+	return readEntries(d, profileMapping, &d.mappings, func(c *wire.Cursor) (id uint64, content mapping, err error) {
+		content.position = position{uint32(c.At), uint32(c.End)}
 		var m mappingMessage
 		if readVarints(c, m[:]); c.Err != nil {
-			return 0, at, c.Err
+			return 0, content, c.Err
 		}
-		return m[mappingID], at, d.checkStrings(m[mappingFilename], m[mappingBuildID])
+		return m[mappingID], content, d.checkStrings(m[mappingFilename], m[mappingBuildID])
 	})
 }
 
@@ -84,7 +88,9 @@ func (d *decoder) mappingIndex(number int32) int32 {
 	if n := d.mappings.indices[number+1]; n != 0 {
 		return n - 1
 	}
-	m := d.mapping(d.mappings.contents[number])
+	content := &d.mappings.contents[number]
+	m := d.mapping(content.position)
+	content.frameTypes = frametype.OfMapping(d.bytes(m[mappingFilename]), d.bytes(m[mappingBuildID]))
 	to := dictionary.Mapping{
 		MemoryStart: m[mappingMemoryStart], MemoryLimit: m[mappingMemoryLimit], FileOffset: m[mappingFileOffset],
 		Filename: d.stringIndex(m[mappingFilename]),
@@ -248,8 +254,7 @@ func (d *decoder) convertLocations() error {
 		}
 		mapping := int32(from.mapping>>1) - 1
 		to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(mapping), Lines: lines}
-		frameType := d.frameTypeOf(mapping, lines, to.Mapping != 0 && to.Address != 0)
-		to.Attributes = d.appendFrameType(d.attribute[:0], frameType)
+		to.Attributes = d.appendFrameType(d.attribute[:0], d.frameTypeOf(mapping, lines, to.Mapping != 0 && to.Address != 0))
 		for j := range lines { // each location comes here once
 			lines[j].Function = d.functions.indices[lines[j].Function+1] - 1
 		}
@@ -263,4 +268,36 @@ func (d *decoder) convertLocations() error {
 		}
 	}
 	return d.tables.Err()
+}
+
+// frameTypeOf returns the type of a location: mapping is the number of its mapping, lines
+// have numbers of functions, and compiled means that it has an address in a mapping.
+func (d *decoder) frameTypeOf(mapping int32, lines []dictionary.Line, compiled bool) frametype.Type {
+	var inMapping frametype.Mapping
+	if mapping >= 0 {
+		inMapping = d.mappings.contents[mapping].frameTypes
+	}
+	all := inMapping.NoLine
+	for i := range lines {
+		t := inMapping.NoFile
+		if f := &d.functions.contents[lines[i].Function]; f.Filename != 0 {
+			t = frametype.OfLine(d.bytes(uint64(f.Name)), d.bytes(uint64(f.Filename)), compiled)
+		}
+		if i > 0 && t != all || t == frametype.Unknown {
+			return frametype.Unknown
+		}
+		all = t
+	}
+	return all
+}
+
+// appendFrameType appends the attribute of a location.
+func (d *decoder) appendFrameType(attributes []int32, t frametype.Type) []int32 {
+	if t == frametype.Unknown {
+		return attributes
+	}
+	if d.frameTypes[t] == 0 {
+		d.frameTypes[t] = d.stringAttribute(semconv.LocationFrameType, t.Name()) + 1
+	}
+	return append(attributes, d.frameTypes[t]-1)
 }

@@ -5,10 +5,11 @@ package pproftranslator
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/lookalike"
 )
 
 // MaxLegacySize is the largest profile that ConvertLegacy reads, in bytes.
@@ -20,10 +21,7 @@ const legacyWork = 64
 
 // IsLegacy reports whether data starts like a profile in a format from before protobuf: those of
 // gperftools, tcmalloc and jemalloc, Java's, or the text of net/http/pprof.
-func IsLegacy(data []byte) bool {
-	err := lookalike(data[:min(len(data), maxStart)])
-	return errors.Is(err, errLegacy) || errors.Is(err, errDebugText)
-}
+func IsLegacy(data []byte) bool { return lookalike.IsLegacy(data) }
 
 // ConvertLegacy returns a profile in a format from before protobuf as a message. It calls reserve with
 // the bytes of memory that this takes, except for those of data, before it takes them, and with those

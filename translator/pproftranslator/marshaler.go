@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"iter"
 
 	"github.com/google/pprof/profile"
@@ -96,6 +97,11 @@ func (m Marshaler) ConvertProfiles(pd pprofile.Profiles) ([]*profile.Profile, er
 	}
 	return converted, nil
 }
+
+// WritePprof writes p as a protobuf message, not compressed. Unlike p.WriteUncompressed,
+// it keeps labels whose value is 0 without a unit or the empty string. It must not run
+// concurrently for one p.
+func WritePprof(w io.Writer, p *profile.Profile) error { return fromotlp.Write(w, p) }
 
 // Converted is a pprof, and where in the payload the Profiles are that it was made of.
 type Converted struct {

@@ -22,7 +22,7 @@ type memory struct {
 // About what an entry takes in the decoder, in bytes.
 const (
 	stringEntrySize   = 12 + 4 // with its number as a key
-	mappingEntrySize  = 16
+	mappingEntrySize  = 20
 	functionEntrySize = 32
 	locationEntrySize = 24
 	lineSize          = 24

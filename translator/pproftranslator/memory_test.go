@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -153,6 +154,22 @@ func TestUnpackedFieldsAreLimited_M3(t *testing.T) {
 		require.Error(t, err)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20), "field %d", field)
 		profiletest.Injected(t, "1 profiles of unpacked values")
+	}
+}
+
+// The main program is looked for among all mappings, of which each may have the same long name.
+func TestMappingsOfOneLongNameAreNotCopied(t *testing.T) {
+	for _, name := range []string{"[", "/lib.so.", " "} {
+		data := message(nil).strings("", name+strings.Repeat(name[len(name)-1:], 1<<19))
+		for i := range 1000 {
+			data = data.bytes(profileMapping, message(nil).varint(mappingID, uint64(i+1)).varint(mappingFilename, 1))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20), "%.10q", name)
 	}
 }
 

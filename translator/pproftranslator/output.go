@@ -6,7 +6,6 @@ package pproftranslator
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -79,30 +78,15 @@ func (d *decoder) writeScope(scope pcommon.Map, order []int) {
 	}
 }
 
-// executableName returns the base name of the main binary: of the first mapping whose
-// file is neither a shared library nor a pseudo file, as in pprof.
+// executableName returns the base name of the main binary: of the first mapping that may be
+// that of a program, as in pprof.
 func (d *decoder) executableName() string {
-	for _, at := range d.mappings.contents {
-		file := bytes.TrimSpace(bytes.ReplaceAll(d.bytes(d.mapping(at)[mappingFilename]), []byte("(deleted)"), nil))
-		if len(file) > 0 && file[0] != '[' && !isLibrary(string(file)) {
+	for _, m := range d.mappings.contents {
+		if file := d.bytes(d.mapping(m.position)[mappingFilename]); semconv.IsProgram(file) {
 			return string(d.tables.Valid([]byte(semconv.BaseName(string(file)))))
 		}
 	}
 	return ""
-}
-
-// isLibrary reports whether file ends in .so, or has .so. or .so_ followed by a digit,
-// as a shared library does.
-func isLibrary(file string) bool {
-	if strings.HasSuffix(file, ".so") {
-		return true
-	}
-	for _, after, found := strings.Cut(file, ".so"); found; _, after, found = strings.Cut(after, ".so") {
-		if len(after) >= 2 && (after[0] == '.' || after[0] == '_') && after[1] >= '0' && after[1] <= '9' {
-			return true
-		}
-	}
-	return false
 }
 
 // writeProfiles writes Profiles without samples: so many sets of one for each sample

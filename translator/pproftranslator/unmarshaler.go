@@ -4,12 +4,15 @@
 package pproftranslator
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/gunzip"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/lookalike"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -86,7 +89,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) erro
 func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	pd := pprofile.NewProfiles()
 	if err := d.decode(pd.Dictionary()); err != nil {
-		if other := notPprof(d.data); other != nil {
+		if other := lookalike.Error(d.data); other != nil {
 			return pprofile.Profiles{}, Report{}, other
 		}
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
@@ -109,4 +112,21 @@ func (d *decoder) release() {
 	if d.retained() <= maxPooled {
 		decoders.Put(d)
 	}
+}
+
+// Decompress returns buf itself if it does not begin as gzip, and otherwise what
+// all its gzip members hold, in memory of its own. Past limit bytes it stops
+// with a *LimitError.
+func Decompress(buf []byte, limit int) ([]byte, error) {
+	if !gunzip.Is(buf) {
+		if len(buf) > limit {
+			return nil, &LimitError{What: "size in bytes", Limit: int64(limit), Got: int64(len(buf))}
+		}
+		return buf, nil
+	}
+	plain, err := gunzip.Decompress(buf, limit, func(int64) error { return nil })
+	if errors.Is(err, gunzip.ErrLimit) {
+		return nil, &LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+	}
+	return plain, err
 }

@@ -4,8 +4,6 @@
 package pproftranslator
 
 import (
-	"bytes"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -52,26 +50,4 @@ func TestEmptyLabelsSurvive(t *testing.T) {
 	require.NoError(t, err)
 	options := profiletest.Options{IgnoreScope: true, IgnoreResource: true}
 	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
-}
-
-// WritePprof leaves the profile as it was, and without zeros writes what google/pprof does.
-func TestWritePprofDoesNotChangeTheProfile(t *testing.T) {
-	r := rand.New(rand.NewPCG(profiletest.Seed(t), 5))
-	zeros := 0
-	for range profiletest.Rounds(t, 200, 5000) {
-		p := profiletest.GeneratePprof(r)
-		var plain, written bytes.Buffer
-		require.NoError(t, p.WriteUncompressed(&plain))
-		require.NoError(t, WritePprof(&written, p))
-		if marked, restore := markEmpty(p); marked {
-			zeros++
-			restore()
-		} else {
-			require.Equal(t, plain.Bytes(), written.Bytes())
-		}
-		var again bytes.Buffer
-		require.NoError(t, p.WriteUncompressed(&again))
-		require.Equal(t, plain.Bytes(), again.Bytes())
-	}
-	require.NotZero(t, zeros)
 }

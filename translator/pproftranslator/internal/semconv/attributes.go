@@ -5,7 +5,10 @@
 // follow: the keys of attributes, and the labels that stand for a link or a timestamp.
 package semconv
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Attribute keys of the semantic conventions (v1.41.0, namespaces pprof, process and profile).
 const (
@@ -63,3 +66,32 @@ func BaseName(file string) string {
 	file = strings.TrimSpace(strings.ReplaceAll(file, "(deleted)", ""))
 	return file[strings.LastIndexAny(file, `/\`)+1:]
 }
+
+// maxFile is how many bytes at the start and at the end of a file are looked at: a payload may
+// have many mappings with one long name.
+const maxFile = 256
+
+// IsProgram reports whether file may be that of the main program: it is neither a shared library
+// nor a pseudo file.
+func IsProgram(file []byte) bool {
+	start := bytes.TrimSpace(file[:min(len(file), maxFile)])
+	end := bytes.TrimSpace(bytes.ReplaceAll(lastBytes(file), []byte("(deleted)"), nil))
+	return len(start) > 0 && start[0] != '[' && len(end) > 0 && !IsLibrary(end)
+}
+
+// IsLibrary reports whether file ends in .so, or has .so. or .so_ followed by a digit, as a shared
+// library does.
+func IsLibrary(file []byte) bool {
+	file = lastBytes(file)
+	if bytes.HasSuffix(file, []byte(".so")) {
+		return true
+	}
+	for _, after, found := bytes.Cut(file, []byte(".so")); found; _, after, found = bytes.Cut(after, []byte(".so")) {
+		if len(after) >= 2 && (after[0] == '.' || after[0] == '_') && after[1] >= '0' && after[1] <= '9' {
+			return true
+		}
+	}
+	return false
+}
+
+func lastBytes(file []byte) []byte { return file[max(0, len(file)-maxFile):] }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pproftranslator
+package fromotlp
 
 import (
 	"bytes"
@@ -16,13 +16,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// WritePprof writes p as a protobuf message, not compressed. Unlike p.WriteUncompressed,
+// Write writes p as a protobuf message, not compressed. Unlike p.WriteUncompressed,
 // it keeps labels whose value is 0 without a unit or the empty string. In a message these
 // look like labels without a value, which google/pprof drops. So their unit or string is
 // a second empty string in the string table.
 //
 // It must not run concurrently for one p.
-func WritePprof(w io.Writer, p *profile.Profile) error {
+func Write(w io.Writer, p *profile.Profile) error {
 	var buf bytes.Buffer
 	marked, restore := markEmpty(p)
 	err := p.WriteUncompressed(&buf)
@@ -39,6 +39,9 @@ func WritePprof(w io.Writer, p *profile.Profile) error {
 	}
 	return nil
 }
+
+// stringTable is a field of the Profile message.
+const stringTable = 6
 
 // emptyString stands for the second empty string while google/pprof encodes the profile.
 // No string of a profile is equal, as it is not UTF-8.
@@ -113,11 +116,11 @@ func replaced(m, by map[string][]string) map[string][]string {
 func emptyMark(data []byte) ([]byte, error) {
 	c, start := wire.New(data), 0
 	for ; c.Next(); start = c.At {
-		if c.Field != profileString {
+		if c.Field != stringTable {
 			continue
 		}
 		if m := c.Message(); string(data[m.At:m.End]) == emptyString {
-			return slices.Replace(data, start, c.At, profileString<<3|2, 0), nil
+			return slices.Replace(data, start, c.At, stringTable<<3|wire.BytesType, 0), nil
 		}
 	}
 	return nil, errors.Join(errors.New("the string table has no second empty string"), c.Err)

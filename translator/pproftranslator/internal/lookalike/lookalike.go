@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pproftranslator
+// Package lookalike recognizes data that people send instead of a pprof message, by how it starts.
+package lookalike
 
 import (
 	"errors"
@@ -9,15 +10,19 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// errLegacy is that of profiles in the formats from before protobuf.
+// errLegacy is for profiles in the formats from before protobuf.
 var errLegacy = errors.New("looks like a profile in a format from before protobuf, such as gperftools'; convert it with `otelprof convert --to pprof` or `go tool pprof -proto`")
 
-// errDebugText is that of profiles that net/http/pprof serves as text, which is in such a format.
+// errDebugText is for profiles that net/http/pprof serves as text, which is in such a format.
 var errDebugText = errors.New("looks like text, as net/http/pprof serves it with ?debug=1; want the same without debug, or convert this with `otelprof convert --to pprof` or `go tool pprof -proto`")
 
-// lookalikes is what people send instead of a pprof, by how it starts. The first match counts.
+var errOTLP = errors.New("looks like OTLP; want a pprof profile; the Collector's `otlp` receiver accepts OTLP profiles")
+
+// lookalikes are in order: the first match counts.
 var lookalikes = []struct {
 	start *regexp.Regexp
 	err   error
@@ -31,25 +36,36 @@ var lookalikes = []struct {
 	{regexp.MustCompile(`^\x00{4}(\x03\x00{3}[\x00\x01]\x00{3}|\x00{3}\x03\x00{3}[\x00\x01]|\x00{4}(\x03\x00{7}|\x00{7}\x03))`), errLegacy},
 	{regexp.MustCompile(`(?i)^\s*<(!doctype|html|head|body|\?xml)`), errors.New("looks like a page in HTML; want a pprof profile, such as that of /debug/pprof/heap")},
 	{regexp.MustCompile(`(?i)^--.+\r?\ncontent-`), errors.New("looks like a form, as `curl -F` sends it; want the profile itself, as `curl --data-binary @FILE` sends it")},
+	{regexp.MustCompile(`^\s*\{\s*"(resource[A-Z][a-z]+|dictionary)"`), errOTLP},
 	{regexp.MustCompile(`^\s*(\{\s*["}]|\[)`), errors.New("looks like JSON; want a pprof profile, which is protobuf")},
 }
 
-// maxStart is how many bytes of data are compared.
-const maxStart = 512
-
-// notPprof says what malformed data is instead of a pprof, or returns nil.
-func notPprof(data []byte) error {
-	start := data[:min(len(data), maxStart)]
-	if err := lookalike(start); err != nil {
+// Error says what malformed data is instead of a pprof. If it does not know, it returns nil.
+func Error(data []byte) error {
+	start := startOf(data)
+	err := match(start)
+	switch {
+	case err != nil:
 		return err
-	}
-	if isText(start) {
+	case isText(start):
 		return errors.New("looks like text; want a pprof profile, which is protobuf")
+	case isOTLP(data):
+		return errOTLP
 	}
 	return nil
 }
 
-func lookalike(start []byte) error {
+// IsLegacy reports whether data starts like a profile in a format from before protobuf: those of
+// gperftools, tcmalloc and jemalloc, Java's, or the text of net/http/pprof.
+func IsLegacy(data []byte) bool {
+	err := match(startOf(data))
+	return err == errLegacy || err == errDebugText //nolint:errorlint // they are never wrapped
+}
+
+// startOf returns as many bytes of data as are compared.
+func startOf(data []byte) []byte { return data[:min(len(data), 512)] }
+
+func match(start []byte) error {
 	for _, known := range lookalikes {
 		if known.start.Match(start) {
 			return known.err
@@ -68,4 +84,18 @@ func isText(start []byte) bool {
 		}
 	}
 	return len(start) > 0
+}
+
+// isOTLP reports whether data is an OTLP message: resources and their scopes, which are messages
+// where pprof has integers, and a dictionary.
+func isOTLP(data []byte) (is bool) {
+	const resources, dictionary = 1, 2
+	c := wire.New(data)
+	for c.Next() {
+		if c.Field != resources && c.Field != dictionary || c.Type != wire.BytesType {
+			return false
+		}
+		is = is || c.Field == resources && c.Stop > c.Start && data[c.Start]&7 == wire.BytesType
+	}
+	return is && c.Err == nil
 }

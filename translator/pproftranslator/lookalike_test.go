@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -29,12 +30,15 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 		"form":             {string(form), "looks like a form, as `curl -F` sends it; want"},
 		"form of a query":  {"service=checkout&profile=x", "looks like text; want"},
 		"text":             {"hello, world\n", "looks like text; want"},
-		"not quite ASCII":  {strings.Repeat("é", maxStart), "looks like text; want"},
+		"not quite ASCII":  {strings.Repeat("é", 512), "looks like text; want"},
 		"folded stacks":    {"main;work 10\n", "looks like text; want"},
 		"gperftools heap":  {"heap profile:    144:  8498176 [   144:  8498176] @ heapprofile\n", "format from before protobuf"},
 		"jemalloc":         {"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "format from before protobuf"},
 		"gperftools CPU":   {"\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00", "format from before protobuf"},
 		"threads":          {"--- threadz 1 ---\n", "format from before protobuf"},
+		"OTLP/JSON":        {`{"resourceProfiles":[]}`, "looks like OTLP; want a pprof profile"},
+		"OTLP traces":      {`{ "resourceSpans": []}`, "looks like OTLP; want a pprof profile"},
+		"text, empty line": {"\n\n\nhello", "looks like text; want"},
 		"binary":           {"\x89PNG\r\n\x1a\n", "pprof: "},
 		"damaged at first": {"\x07", "pprof: starts with \"\\a\"; want a pprof profile"},
 		"damaged later":    {"\x68\x65\x0f", "pprof: damaged, or not a pprof profile: byte 3, after "},
@@ -50,6 +54,16 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 	require.NoError(t, trace.Start(&tracing))
 	trace.Stop()
 	cases["trace"] = [2]string{tracing.String(), "looks like an execution trace of Go, as /debug/pprof/trace serves it; want a profile"}
+
+	pd, err := (&Unmarshaler{}).UnmarshalProfiles(profiletest.Corpus(t)[0].Data)
+	require.NoError(t, err)
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	cases["OTLP"] = [2]string{string(message), "looks like OTLP; want a pprof profile; the Collector's `otlp` receiver accepts"}
+	pd.ResourceProfiles().At(0).Resource().Attributes().Clear()
+	message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	cases["OTLP without a resource"] = [2]string{string(message), "looks like OTLP; want"}
 
 	for name, c := range cases {
 		_, err := (&Unmarshaler{}).UnmarshalProfiles([]byte(c[0]))

@@ -1,0 +1,36 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fromotlp
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// Write leaves the profile as it was, and without zeros writes what google/pprof does.
+func TestWriteDoesNotChangeTheProfile(t *testing.T) {
+	r := rand.New(rand.NewPCG(profiletest.Seed(t), 5))
+	zeros := 0
+	for range profiletest.Rounds(t, 200, 5000) {
+		p := profiletest.GeneratePprof(r)
+		var plain, written bytes.Buffer
+		require.NoError(t, p.WriteUncompressed(&plain))
+		require.NoError(t, Write(&written, p))
+		if marked, restore := markEmpty(p); marked {
+			zeros++
+			restore()
+		} else {
+			require.Equal(t, plain.Bytes(), written.Bytes())
+		}
+		var again bytes.Buffer
+		require.NoError(t, p.WriteUncompressed(&again))
+		require.Equal(t, plain.Bytes(), again.Bytes())
+	}
+	require.NotZero(t, zeros)
+}
