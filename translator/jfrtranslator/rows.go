@@ -33,11 +33,11 @@ func (d *decoder) row(e *event) (number int32, err error) {
 		return d.longRow(e, maphash.Bytes(seed, d.key))
 	}
 	b := d.key[:keySize] // with bytes of earlier keys at its end
-	key := jfr.Key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+	key := jfr.Key{Low: binary.LittleEndian.Uint64(b), High: binary.LittleEndian.Uint64(b[8:])}
 	if n < 8 {
-		key[0] &= 1<<(8*n) - 1
+		key.Low &= 1<<(8*n) - 1
 	}
-	key[1] = key[1]&(1<<(8*max(n, 8)-64)-1) | uint64(n)<<48 | uint64(e.number)<<56
+	key.High = key.High&(1<<(8*max(n, 8)-64)-1) | uint64(n)<<48 | uint64(e.number)<<56
 	known, err := d.rowNumbers.Put(&d.Memory, key)
 	if err != nil {
 		return 0, err
@@ -54,7 +54,7 @@ var seed = maphash.MakeSeed()
 
 // longRow is row for fields that are too long for a key. Rows with equal hashes are told apart by their fields.
 func (d *decoder) longRow(e *event, hash uint64) (number int32, err error) {
-	for key := (jfr.Key{hash, 0}); ; key[1]++ {
+	for key := (jfr.Key{Low: hash}); ; key.High++ {
 		known, err := d.longRows.Put(&d.Memory, key)
 		if err != nil {
 			return 0, err

@@ -25,7 +25,7 @@ func (p *pool) find(id uint64) *Value {
 	if i := id - p.base; i < uint64(len(p.dense)) && p.dense[i].At != 0 {
 		return &p.dense[i]
 	}
-	if e := p.sparse.Find(Key{id}); e != nil {
+	if e := p.sparse.Find(Key{Low: id}); e != nil {
 		return &e.Value
 	}
 	return nil
@@ -38,7 +38,7 @@ func (p *pool) put(m *Memory, id uint64) (_ *Value, err error) {
 	}
 	i, limit := id-p.base, min(spacing*p.count+minEntries, window)
 	if i >= uint64(limit) {
-		e, err := p.sparse.Put(m, Key{id})
+		e, err := p.sparse.Put(m, Key{Low: id})
 		if err != nil {
 			return nil, err
 		}

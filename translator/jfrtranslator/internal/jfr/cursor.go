@@ -123,11 +123,11 @@ func (c *Cursor) ShortVarints(n int) (k Key, ok bool) {
 	if c.At+16 > cap(c.Data) {
 		return k, false
 	}
-	k[0] = c.word(c.At)
-	ends := nthEnd(k[0], n)
+	k.Low = c.word(c.At)
+	ends := nthEnd(k.Low, n)
 	if ends != 0 {
 		size := uint(bits.TrailingZeros64(ends))/8 + 1
-		k[0] &= 1<<(8*size) - 1
+		k.Low &= 1<<(8*size) - 1
 		c.At += int(size)
 		return k, c.At <= len(c.Data)
 	}
@@ -146,14 +146,14 @@ func nthEnd(word uint64, n int) uint64 {
 // mediumVarints is ShortVarints for nine to fifteen bytes.
 func (c *Cursor) mediumVarints(n int) (k Key, ok bool) {
 	k = Key{c.word(c.At), c.word(c.At + 8)}
-	first := ^k[0] & highBits
+	first := ^k.Low & highBits
 	open := bits.LeadingZeros64(first) / 8
-	ends := nthEnd(k[1], n-bits.OnesCount64(first))
+	ends := nthEnd(k.High, n-bits.OnesCount64(first))
 	size := bits.TrailingZeros64(ends)/8 + 1
 	if ends == 0 || size > 7 || open+size > lastByte || c.At+8+size > len(c.Data) {
 		return k, false
 	}
-	k[1] &= 1<<(8*size) - 1
+	k.High &= 1<<(8*size) - 1
 	c.At += 8 + size
 	return k, true
 }

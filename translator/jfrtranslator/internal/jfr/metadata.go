@@ -220,7 +220,7 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 		if m.Classes, err = Append(&r.Memory, m.Classes, Class{Name: name, first: int32(len(m.fields))}); err != nil {
 			return err
 		}
-		e, err := m.byID.Put(&r.Memory, Key{decimal(id)})
+		e, err := m.byID.Put(&r.Memory, Key{Low: decimal(id)})
 		if err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (m *Metadata) Find(name string) int32 {
 
 // ClassOf returns the number of the class with the given id, or -1.
 func (m *Metadata) ClassOf(id uint64) int32 {
-	if e := m.byID.Find(Key{id}); e != nil {
+	if e := m.byID.Find(Key{Low: id}); e != nil {
 		return e.At - 1
 	}
 	return -1

