@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -248,25 +249,25 @@ func zeroOrDuration(checks *strictconfig.Checks, key string, value time.Duration
 }
 
 // segmentOptions translates a valid configuration.
-func (c *Config) segmentOptions() segment.Options {
+func (c *Config) segmentOptions() recordstore.Options {
 	content := map[string]segment.Content{formatProto: segment.OTLPProto, formatJSON: segment.OTLPJSON, formatPprof: segment.Pprof}
-	options := segment.Options{
+	options := recordstore.Options{
 		Directory: c.Directory,
 		Format: segment.Format{
 			Content:     content[c.Format],
 			Compression: map[string]segment.Compression{compressionGzip: segment.Gzip, compressionZstd: segment.Zstd}[c.Compression],
 		},
-		Rotation: segment.Rotation{
+		Rotation: recordstore.Rotation{
 			MaxSize:    int64(c.Rotation.MaxSize),
 			MaxAge:     c.Rotation.MaxAge,
 			MaxRecords: c.Rotation.MaxRecords,
 		},
-		Sync:         map[string]segment.Sync{syncInterval: segment.SyncInterval, syncRecord: segment.SyncRecord}[c.Sync],
+		Sync:         map[string]recordstore.Sync{syncInterval: recordstore.SyncInterval, syncRecord: recordstore.SyncRecord}[c.Sync],
 		SyncInterval: c.SyncInterval,
 		Levels:       len(c.GroupBy),
 		MaxGroups:    c.MaxGroups,
 		MaxOpen:      c.MaxOpenFiles,
-		Retention: segment.Retention{
+		Retention: recordstore.Retention{
 			MaxFiles:     c.Retention.MaxFiles,
 			MaxAge:       c.Retention.MaxAge,
 			MaxTotalSize: int64(c.Retention.MaxTotalSize),

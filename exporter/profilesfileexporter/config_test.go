@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -46,15 +47,15 @@ func TestLoadConfig(t *testing.T) {
 	}
 	for id, tt := range map[string]struct {
 		config  *Config
-		options segment.Options
+		options recordstore.Options
 	}{
 		"profiles_file": {
 			withDefaults(func(c *Config) { c.Directory = "./profiles" }),
-			segment.Options{
+			recordstore.Options{
 				Directory: "./profiles",
 				Format:    segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
-				Rotation:  segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
-				Sync:      segment.SyncInterval, SyncInterval: time.Second,
+				Rotation:  recordstore.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
+				Sync:      recordstore.SyncInterval, SyncInterval: time.Second,
 				MaxGroups: 1000, MaxOpen: 100,
 			},
 		},
@@ -74,13 +75,13 @@ func TestLoadConfig(t *testing.T) {
 				c.RetryOnFailure.MaxInterval = 5 * time.Second
 				c.RetryOnFailure.MaxElapsedTime = 0
 			}),
-			segment.Options{
+			recordstore.Options{
 				Directory: "/var/lib/profiles",
 				Format:    segment.Format{Content: segment.OTLPProto, Bare: true, Compression: segment.Gzip},
-				Rotation:  segment.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
-				Sync:      segment.SyncRecord, SyncInterval: 5 * time.Second,
+				Rotation:  recordstore.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
+				Sync:      recordstore.SyncRecord, SyncInterval: 5 * time.Second,
 				Levels: 2, MaxGroups: 50, MaxOpen: 20,
-				Retention: segment.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
+				Retention: recordstore.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
 			},
 		},
 		"profiles_file/json": {
@@ -89,17 +90,17 @@ func TestLoadConfig(t *testing.T) {
 				c.Rotation = RotationConfig{}
 				c.RetryOnFailure.Enabled = false
 			}),
-			segment.Options{Directory: "out", Format: segment.Format{Content: segment.OTLPJSON}, MaxGroups: 1000, MaxOpen: 100},
+			recordstore.Options{Directory: "out", Format: segment.Format{Content: segment.OTLPJSON}, MaxGroups: 1000, MaxOpen: 100},
 		},
 		"profiles_file/pprof": {
 			withDefaults(func(c *Config) {
 				c.Directory, c.Format, c.Framing, c.Compression = "out", "pprof", "none", "gzip"
 			}),
-			segment.Options{
+			recordstore.Options{
 				Directory: "out",
 				Format:    segment.Format{Content: segment.Pprof, Bare: true, Compression: segment.Gzip},
-				Rotation:  segment.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
-				Sync:      segment.SyncInterval, SyncInterval: time.Second,
+				Rotation:  recordstore.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
+				Sync:      recordstore.SyncInterval, SyncInterval: time.Second,
 				MaxGroups: 1000, MaxOpen: 100,
 			},
 		},

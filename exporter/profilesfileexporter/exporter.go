@@ -21,15 +21,16 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// fileExporter turns payloads into records and writes them with a segment.Writer, which
+// fileExporter turns payloads into records and writes them with a recordstore.Writer, which
 // it owns.
 type fileExporter struct {
 	config    *Config
 	id        component.ID
-	options   segment.Options
+	options   recordstore.Options
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the id, as an attribute of all metrics
@@ -38,7 +39,7 @@ type fileExporter struct {
 	logClosed atomic.Bool // a closed file was logged at info
 	logIndex  sync.Once
 
-	writer  *segment.Writer // nil before start and after a failed start
+	writer  *recordstore.Writer // nil before start and after a failed start
 	stop    context.CancelFunc
 	tickers sync.WaitGroup
 }
@@ -64,7 +65,7 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 
 // start creates the directory if it is missing, and recovers incomplete files in it.
 func (e *fileExporter) start(context.Context, component.Host) error {
-	writer, err := segment.OpenWriter(e.options)
+	writer, err := recordstore.OpenWriter(e.options)
 	if err != nil {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
@@ -77,7 +78,7 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.tickers.Go(func() { every(ctx, writer.TickInterval(), writer.Tick) })
-	e.tickers.Go(func() { every(ctx, segment.MaintainInterval, writer.Maintain) })
+	e.tickers.Go(func() { every(ctx, recordstore.MaintainInterval, writer.Maintain) })
 	return nil
 }
 
@@ -135,11 +136,11 @@ func (e *fileExporter) writeGroup(g group, o *outcome) {
 			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
 			return
 		}
-		err := e.writer.Append(segment.Record{Data: r.data, Group: g.names, Type: r.fileType, Summary: r.summary, Summaries: r.summaries})
+		err := e.writer.Append(recordstore.Record{Data: r.data, Group: g.names, Type: r.fileType, Summary: r.summary, Summaries: r.summaries})
 		switch {
 		case err == nil:
 			o.written++
-		case errors.Is(err, segment.ErrInvalidRecord), errors.Is(err, segment.ErrNotDirectory):
+		case errors.Is(err, segment.ErrInvalidRecord), errors.Is(err, recordstore.ErrNotDirectory):
 			o.reject(reasonOf(err), err)
 		default:
 			e.countErrors(reasonOf(err), 1)

@@ -36,8 +36,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 )
 
 // ways are all ways to write.
@@ -107,7 +108,7 @@ func list(t testing.TB, dir string) []string {
 	require.NoError(t, err)
 	names := []string{}
 	for _, entry := range entries {
-		if of, isIndex := strings.CutSuffix(entry.Name(), segment.IndexSuffix); isIndex {
+		if of, isIndex := strings.CutSuffix(entry.Name(), fileindex.Suffix); isIndex {
 			assert.Contains(t, names, of)
 			continue
 		}
@@ -324,7 +325,7 @@ func TestLifecycle(t *testing.T) {
 			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 			require.NoError(t, e.ConsumeProfiles(t.Context(), profiletest.GenerateProfiles(profiletest.NewRand(3))))
 			require.NoError(t, e.Shutdown(t.Context()))
-			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), segment.ErrClosed)
+			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), recordstore.ErrClosed)
 		}
 		assert.Len(t, list(t, cfg.Directory), 3)
 	})

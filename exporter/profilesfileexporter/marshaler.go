@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -26,7 +26,7 @@ import (
 type record struct {
 	data      []byte // nil for a pprof without samples, which is not written
 	fileType  string // starts the name of a pprof file
-	summary   segment.Summary
+	summary   recordstore.Summary
 	summaries []fileindex.Summary        // nil for a file without an index
 	converted *pproftranslator.Converted // the pprof that it is; nil means all profiles of the group
 }
@@ -123,7 +123,7 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 			}
 			continue
 		}
-		summary := segment.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services}
+		summary := recordstore.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services}
 		var types []sampletypes.Type
 		for _, t := range p.SampleType {
 			types = append(types, sampletypes.Type{Type: t.Type, Unit: t.Unit})
@@ -175,8 +175,8 @@ var usualTypes = map[string][2]string{
 }
 
 // summarize describes profiles for the logs.
-func summarize(pd pprofile.Profiles, summaries []fileindex.Summary) segment.Summary {
-	logged := segment.Summary{Samples: pd.SampleCount()}
+func summarize(pd pprofile.Profiles, summaries []fileindex.Summary) recordstore.Summary {
+	logged := recordstore.Summary{Samples: pd.SampleCount()}
 	for i := range summaries {
 		s := &summaries[i]
 		logged.Profiles += s.Profiles
@@ -187,10 +187,10 @@ func summarize(pd pprofile.Profiles, summaries []fileindex.Summary) segment.Summ
 
 // serviceNames returns the names of the services in pd, of which no string is a reference.
 func serviceNames(pd pprofile.Profiles) []string {
-	var all segment.Summary
+	var all recordstore.Summary
 	for _, rp := range pd.ResourceProfiles().All() {
 		if service, found := rp.Resource().Attributes().Get(serviceName); found {
-			all.Add(segment.Summary{Services: unlessEmpty(service.AsString())})
+			all.Add(recordstore.Summary{Services: unlessEmpty(service.AsString())})
 		}
 	}
 	return all.Services

@@ -38,6 +38,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -90,13 +91,13 @@ func queueConfig(change func(q *exporterhelper.QueueBatchConfig)) configoptional
 	return configoptional.Some(queue)
 }
 
-// openUnblocked is segment.OpenDir, but for groups that block says the disk refuses.
-func openUnblocked(path string, group ...string) (segment.Dir, error) {
+// openUnblocked is recordstore.OpenDir, but for groups that block says the disk refuses.
+func openUnblocked(path string, group ...string) (recordstore.Dir, error) {
 	place := filepath.Join(append([]string{path}, group...)...)
 	if _, err := os.Stat(place + blocked); err == nil {
 		return nil, &os.PathError{Op: "mkdir", Path: place, Err: syscall.EROFS}
 	}
-	return segment.OpenDir(path, group...)
+	return recordstore.OpenDir(path, group...)
 }
 
 const blocked = "+blocked"
@@ -176,14 +177,14 @@ func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
 		}
 		addScope(pd, "c", 1<<62, 1<<62) // is no pprof
 		var opens []error               // what opening directories gives
-		e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
+		e.options.OpenDir = func(path string, group ...string) (recordstore.Dir, error) {
 			if len(opens) > 0 {
 				err := opens[0]
 				if opens = opens[1:]; err != nil {
 					return nil, err
 				}
 			}
-			return segment.OpenDir(path, group...)
+			return recordstore.OpenDir(path, group...)
 		}
 		require.NoError(t, e.start(t.Context(), nil))
 		opens = []error{nil, syscall.EMFILE, nil, syscall.EMFILE}
@@ -226,13 +227,13 @@ func TestRetriedPprof(t *testing.T) {
 		cfg := pprofConfig(t)
 		e, telemetry, _ := telling(t, cfg)
 		failing := false
-		e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
+		e.options.OpenDir = func(path string, group ...string) (recordstore.Dir, error) {
 			if failing {
 				if written--; written < 0 {
 					return nil, syscall.EMFILE
 				}
 			}
-			return segment.OpenDir(path, group...)
+			return recordstore.OpenDir(path, group...)
 		}
 		require.NoError(t, e.start(t.Context(), nil))
 		own := pprofile.NewProfiles()
@@ -595,17 +596,17 @@ func TestPersistentQueue_E14(t *testing.T) {
 
 // syncedDir counts in files how often they were synced.
 type syncedDir struct {
-	segment.Dir
+	recordstore.Dir
 	synced *atomic.Int32
 }
 
-func (d syncedDir) Create(name string) (segment.File, error) {
+func (d syncedDir) Create(name string) (recordstore.File, error) {
 	file, err := d.Dir.Create(name)
 	return syncedFile{file, d.synced}, err
 }
 
 type syncedFile struct {
-	segment.File
+	recordstore.File
 	synced *atomic.Int32
 }
 
@@ -652,8 +653,8 @@ func TestStoredQueueKeepsWhatIsNotSynced_E4(t *testing.T) {
 	e, err := newFileExporter(cfg, set)
 	require.NoError(t, err)
 	var synced, deleted atomic.Int32
-	e.options.OpenDir = func(path string, group ...string) (segment.Dir, error) {
-		dir, err := segment.OpenDir(path, group...)
+	e.options.OpenDir = func(path string, group ...string) (recordstore.Dir, error) {
+		dir, err := recordstore.OpenDir(path, group...)
 		return syncedDir{dir, &synced}, err
 	}
 	profiles, err := e.withHelper(t.Context(), set)

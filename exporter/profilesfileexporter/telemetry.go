@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -48,7 +49,7 @@ func reasonOf(err error) string {
 		{syscall.EIO, "io"},
 		{fs.ErrPermission, "permission"},
 		{fs.ErrNotExist, "removed"},
-		{segment.ErrGone, "removed"},
+		{recordstore.ErrGone, "removed"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.reason
@@ -62,7 +63,7 @@ func (e *fileExporter) countErrors(reason string, n int) {
 }
 
 // countRecord counts a record. other is set if its group is beyond max_groups.
-func (e *fileExporter) countRecord(record segment.Record, stored int64, other bool) {
+func (e *fileExporter) countRecord(record recordstore.Record, stored int64, other bool) {
 	e.count(e.telemetry.ExporterProfilesFileRecords, 1)
 	e.count(e.telemetry.ExporterProfilesFileUncompressedBytes, int64(len(record.Data)))
 	e.count(e.telemetry.ExporterProfilesFileWrittenBytes, stored)
@@ -79,7 +80,7 @@ func (e *fileExporter) countRecord(record segment.Record, stored int64, other bo
 
 // logFileClosed logs the first file at info, as a sign that files arrive, and the others at
 // debug.
-func (e *fileExporter) logFileClosed(f segment.ClosedFile) {
+func (e *fileExporter) logFileClosed(f recordstore.ClosedFile) {
 	e.count(e.telemetry.ExporterProfilesFileFiles, 1, attribute.String("reason", string(f.Reason)))
 	level := zapcore.DebugLevel
 	if !e.logClosed.Swap(true) {
@@ -106,7 +107,7 @@ func (e *fileExporter) logIndexFailed(err error) {
 	})
 }
 
-func (e *fileExporter) logFileRecovered(f segment.RecoveredFile) {
+func (e *fileExporter) logFileRecovered(f recordstore.RecoveredFile) {
 	outcome, message := "recovered", "Recovered incomplete file"
 	fields := []zap.Field{zap.String("partial", f.Partial), zap.Int64("truncated_bytes", f.Truncated)}
 	if f.Path == "" {

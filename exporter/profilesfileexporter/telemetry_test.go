@@ -28,6 +28,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -122,7 +123,7 @@ func TestReasons(t *testing.T) {
 		"permission":     syscall.EACCES,
 		"descriptors":    syscall.EMFILE,
 		"io":             &os.SyscallError{Syscall: "fsync", Err: syscall.EIO},
-		"removed":        fmt.Errorf("x: %w", segment.ErrGone),
+		"removed":        fmt.Errorf("x: %w", recordstore.ErrGone),
 		"invalid_record": fmt.Errorf("%w: x", segment.ErrInvalidRecord),
 		"other":          errors.New("x"),
 	} {

@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -477,12 +478,12 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 		segment.Zstd: "the record has more than 2.0 MiB: raise max_memory",
 	} {
 		dir := t.TempDir()
-		w, err := segment.OpenWriter(segment.Options{
+		w, err := recordstore.OpenWriter(recordstore.Options{
 			Directory: dir, Format: segment.Format{Content: segment.OTLPProto, Compression: compression}, MaxOpen: 1,
 			Failed: func(err error) { t.Error(err) },
 		})
 		require.NoError(t, err)
-		require.NoError(t, w.Append(segment.Record{Data: record}))
+		require.NoError(t, w.Append(recordstore.Record{Data: record}))
 		require.NoError(t, w.Close())
 		files, _ := archive.Find([]string{dir})
 		require.Len(t, files, 1)

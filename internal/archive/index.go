@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // StoredIndex returns the index beside a file, or nil if there is none that describes the file.
@@ -17,7 +16,7 @@ func (o *Options) StoredIndex(file File) *fileindex.Index {
 	if !file.Index {
 		return nil
 	}
-	data, err := o.readIndex(file.Path + segment.IndexSuffix)
+	data, err := o.readIndex(file.Path + fileindex.Suffix)
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,9 @@ import (
 	"unsafe"
 )
 
+// Suffix follows the name of a closed file in that of its index.
+const Suffix = ".index"
+
 // Index says what a file holds.
 type Index struct {
 	// Totals are those of the file.

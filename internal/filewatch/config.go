@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
@@ -69,7 +69,7 @@ func validGlob(glob string) bool {
 
 // skippedSuffixes are of names that programs give to unfinished files, and of the indexes beside the files
 // of the profiles_file exporter. Hidden files are skipped as well.
-var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~", segment.IndexSuffix}
+var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~", fileindex.Suffix}
 
 func hasSkippedName(path string) bool {
 	for _, suffix := range skippedSuffixes {

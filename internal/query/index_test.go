@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -24,8 +25,8 @@ import (
 func indexed(t *testing.T, format segment.Format, payloads ...pprofile.Profiles) *query.Source {
 	t.Helper()
 	dir := t.TempDir()
-	w, err := segment.OpenWriter(segment.Options{
-		Directory: dir, Format: format, MaxOpen: 1, Rotation: segment.Rotation{MaxRecords: 3},
+	w, err := recordstore.OpenWriter(recordstore.Options{
+		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordstore.Rotation{MaxRecords: 3},
 		Failed: func(err error) { t.Error(err) }, IndexFailed: func(err error) { t.Error(err) },
 	})
 	require.NoError(t, err)
@@ -40,7 +41,7 @@ func indexed(t *testing.T, format segment.Format, payloads ...pprofile.Profiles)
 			data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		}
 		require.NoError(t, err)
-		require.NoError(t, w.Append(segment.Record{Data: data, Summaries: summaries}))
+		require.NoError(t, w.Append(recordstore.Record{Data: data, Summaries: summaries}))
 	}
 	require.NoError(t, w.Close())
 	files, failed := archive.Find([]string{dir})

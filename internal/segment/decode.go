@@ -4,6 +4,7 @@
 package segment
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -37,7 +38,7 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 		record, err = r.zstdFrame()
 	case r.format.Content == OTLPJSON:
 		record, err = r.line()
-	case r.format.bare():
+	case r.format.SingleRecord():
 		record, err = r.bytes(r.size - at)
 	default:
 		record, err = r.prefixed(at)
@@ -137,7 +138,7 @@ func (r *Reader) line() ([]byte, error) {
 		if err == nil {
 			return r.record[:len(r.record)-1], nil
 		}
-		if errors.Is(err, io.EOF) {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, incomplete("file ends after %d bytes of a line", len(r.record))
 		}
 	}
@@ -251,7 +252,7 @@ func (r *Reader) readMore(n int) error {
 // unframe removes the framing bytes.
 func (r *Reader) unframe(content []byte) ([]byte, error) {
 	switch {
-	case r.format.bare():
+	case r.format.SingleRecord():
 		return content, nil
 	case r.format.Content == OTLPJSON:
 		if len(content) == 0 || content[len(content)-1] != lineFeed {

@@ -5,6 +5,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -24,9 +25,9 @@ const (
 	maxPooled = 16 << 20
 )
 
-// encoded is a record as it is written to a file.
-type encoded struct {
-	chunks [3][]byte // prefix, record and suffix, or all of them in the first
+// Encoded is a record as it is written to a file.
+type Encoded struct {
+	Chunks [3][]byte // prefix, record and suffix, or all of them in the first
 	buffer *buffer   // the memory of the chunks, unless that is the record's
 }
 
@@ -43,27 +44,31 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// size is the number of bytes on disk.
-func (e encoded) size() int64 {
-	return int64(len(e.chunks[0]) + len(e.chunks[1]) + len(e.chunks[2]))
+// Size is the number of bytes on disk.
+func (e Encoded) Size() int64 {
+	return int64(len(e.Chunks[0]) + len(e.Chunks[1]) + len(e.Chunks[2]))
 }
 
-// release returns the memory. The chunks must not be used afterwards.
-func (e encoded) release() {
+// Release returns the memory. The chunks must not be used afterwards.
+func (e Encoded) Release() {
 	if cap(e.buffer.framed)+cap(e.buffer.compressed) <= maxPooled {
 		buffers.Put(e.buffer)
 	}
 }
 
-// encode frames and compresses a record. The result may refer to the record.
-func encode(format Format, record []byte) (encoded, error) {
+// Encode frames and compresses a record. The result may refer to the record, and the caller releases it. The
+// error is ErrInvalidRecord if no file can hold the record.
+func Encode(format Format, record []byte) (Encoded, error) {
+	if err := format.Content.checkRecord(record); err != nil {
+		return Encoded{}, fmt.Errorf("%w: %w", ErrInvalidRecord, err)
+	}
 	b := buffers.Get().(*buffer)
 	b.framed, b.compressed = b.framed[:0], b.compressed[:0]
-	e := encoded{buffer: b}
+	e := Encoded{buffer: b}
 
 	var prefix, suffix []byte
 	switch {
-	case format.bare():
+	case format.SingleRecord():
 	case format.Content == OTLPJSON:
 		suffix = []byte{lineFeed}
 	default:
@@ -81,25 +86,21 @@ func encode(format Format, record []byte) (encoded, error) {
 		defer gzipWriters.Put(w)
 		w.Reset(b)
 		for _, chunk := range [][]byte{prefix, record, suffix} {
-			if _, err := w.Write(chunk); err != nil {
-				return e, err
-			}
+			_, _ = w.Write(chunk) // never fails: the buffer takes everything
 		}
-		if err := w.Close(); err != nil {
-			return e, err
-		}
-		e.chunks[0] = b.compressed
+		_ = w.Close()
+		e.Chunks[0] = b.compressed
 	case format.Compression == Zstd:
 		encoder, err := zstdEncoder()
 		if err != nil {
-			return e, err
+			return Encoded{}, fmt.Errorf("compress record of %d bytes: %w", len(record), err)
 		}
 		b.compressed = encoder.EncodeAll(framed(), b.compressed)
-		e.chunks[0] = b.compressed
+		e.Chunks[0] = b.compressed
 	case len(record) <= maxCopied:
-		e.chunks[0] = framed()
+		e.Chunks[0] = framed()
 	default:
-		e.chunks = [3][]byte{prefix, record, suffix}
+		e.Chunks = [3][]byte{prefix, record, suffix}
 	}
 	return e, nil
 }

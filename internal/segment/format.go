@@ -12,6 +12,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
+// ErrInvalidRecord means that no file can hold the record. A retry does not help.
+var ErrInvalidRecord = errors.New("invalid record")
+
 // MaxRecordSize is the length in bytes of the longest record that a Writer accepts.
 const MaxRecordSize = 1 << 30
 
@@ -56,7 +59,8 @@ type Format struct {
 	Compression Compression
 }
 
-func (f Format) validate() error {
+// Validate returns an error if there are no files of this format.
+func (f Format) Validate() error {
 	switch {
 	case !slices.Contains(contents, f.Content):
 		return fmt.Errorf("content is %q: must be one of %q", f.Content, contents)
@@ -68,7 +72,8 @@ func (f Format) validate() error {
 	return nil
 }
 
-func (f Format) bare() bool { return f.Bare || f.Content == Pprof }
+// SingleRecord reports whether a file has one record, without framing.
+func (f Format) SingleRecord() bool { return f.Bare || f.Content == Pprof }
 
 // extension is the part of a file's name after the sequence.
 func (f Format) extension() string {

@@ -15,7 +15,7 @@ import (
 const (
 	// Unset is the directory of records without a value to group by.
 	Unset = "_unset"
-	// Other is the directory of all groups beyond Options.MaxGroups, whatever their Levels.
+	// Other is the directory of all groups beyond the limit of their number, however many names they have.
 	Other = "_other"
 
 	emptyGroup = "_empty"
@@ -25,8 +25,10 @@ const (
 	hashedBytes        = 20
 )
 
-// groupName matches the names that GroupName and TypedGroupName return.
 var groupName = regexp.MustCompile(`^[A-Za-z0-9_%-][A-Za-z0-9._%~-]{0,127}$`)
+
+// IsGroupName reports whether GroupName or TypedGroupName may return a name, or it is Unset or Other.
+func IsGroupName(name string) bool { return groupName.MatchString(name) }
 
 // foldsCase is set on systems whose file systems usually ignore case.
 const foldsCase = runtime.GOOS == "windows" || runtime.GOOS == "darwin" || runtime.GOOS == "ios"

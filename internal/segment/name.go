@@ -20,7 +20,7 @@ const (
 
 // Name is a parsed file name.
 type Name struct {
-	// Prefix is the start of the name of a pprof file, as prefixOf returns it. Empty means
+	// Prefix is the start of the name of a pprof file, as TypePrefix returns it. Empty means
 	// anyType, as in all other files.
 	Prefix string
 	// Time is when the file was created, in UTC, to the millisecond.
@@ -36,7 +36,7 @@ func (n Name) String() string {
 	sequence := strconv.FormatUint(n.Sequence, 10)
 	sequence = "000000"[min(6, len(sequence)):] + sequence
 	name := cmp.Or(n.Prefix, anyType) + "-" + n.Time.UTC().Format(nameTime) + "-" + sequence + n.Format.extension()
-	if n.Partial && n.Format.bare() {
+	if n.Partial && n.Format.SingleRecord() {
 		name += bareSuffix
 	}
 	if n.Partial {
@@ -45,8 +45,8 @@ func (n Name) String() string {
 	return name
 }
 
-// closed is the name that the file gets when it is closed.
-func (n Name) closed() Name {
+// Closed is the name that the file gets when it is closed.
+func (n Name) Closed() Name {
 	n.Partial, n.Format.Bare = false, false
 	return n
 }
@@ -83,15 +83,14 @@ func ParseName(name string) (parsed Name, ok bool) {
 	ours := true
 	if prefix := rest[:beforeTime]; prefix != anyType {
 		parsed.Prefix = prefix
-		ours = parsed.Format.Content == Pprof && groupName.MatchString(prefix)
+		ours = parsed.Format.Content == Pprof && IsGroupName(prefix)
 	}
-	return parsed, ours && parsed.String() == name && parsed.Format.validate() == nil
+	return parsed, ours && parsed.String() == name && parsed.Format.Validate() == nil
 }
 
-// prefixOf returns the start of the names of pprof files of a profile type: the text that
-// GroupName returns, so that different types have different names and none leads out of the
-// directory. It is empty if there is no type.
-func prefixOf(profileType string) string {
+// TypePrefix returns the Name.Prefix of a profile type: the text that GroupName returns, so that
+// different types have different names and none leads out of the directory. It is empty if there is no type.
+func TypePrefix(profileType string) string {
 	switch profileType {
 	case "":
 		return ""
@@ -100,22 +99,4 @@ func prefixOf(profileType string) string {
 	default:
 		return GroupName(profileType)
 	}
-}
-
-// names generates the names of files in one directory.
-type names struct {
-	format Format
-	prefix string
-	latest time.Time
-	used   uint64
-}
-
-// next returns a name that sorts after all names with its prefix before it, even if the
-// clock was set back.
-func (n *names) next(now time.Time) Name {
-	if now = now.UTC().Truncate(time.Millisecond); now.After(n.latest) {
-		n.latest = now
-	}
-	n.used++
-	return Name{Prefix: n.prefix, Time: n.latest, Sequence: n.used, Format: n.format}
 }

@@ -58,7 +58,7 @@ type Reader struct {
 // NewReader reads records in the given format from the first size bytes of from. The memory of the Reader is
 // about three times maxRecord bytes; longer records are reported as damage.
 func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) (*Reader, error) {
-	if err := format.validate(); err != nil {
+	if err := format.Validate(); err != nil {
 		return nil, err
 	}
 	s := &source{section: io.NewSectionReader(from, 0, size)}

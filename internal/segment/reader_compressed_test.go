@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package segment_test
 
 import (
 	"bytes"
@@ -14,6 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
+)
+
+const (
+	gzipMagic = "\x1f\x8b\x08"
+	zstdMagic = "\x28\xb5\x2f\xfd"
 )
 
 // TestCompressedReadingIsLinear_E9: what is read for a torn compressed record is in
@@ -30,21 +37,21 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name        string
-		compression Compression
+		compression segment.Compression
 		planted     []byte
 	}{
-		{"gzip", Gzip, gzipHeads(noise)},
-		{"zstd", Zstd, zstdHeads(noise)},
+		{"gzip", segment.Gzip, gzipHeads(noise)},
+		{"zstd", segment.Zstd, zstdHeads(noise)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			format := Format{Content: OTLPProto, Compression: tt.compression}
-			head := encodedRecord(t, format, testRecord(OTLPProto, 1, 100))
+			format := segment.Format{Content: segment.OTLPProto, Compression: tt.compression}
+			head := encodedRecord(t, format, segmenttest.Record(segment.OTLPProto, 1, 100))
 			file := append(head[:len(head)-1], tt.planted...) // torn
 			for id := range behind {
-				file = append(file, encodedRecord(t, format, testRecord(OTLPProto, id+2, 100<<10))...)
+				file = append(file, encodedRecord(t, format, segmenttest.Record(segment.OTLPProto, id+2, 100<<10))...)
 			}
 			read := &countingReader{ReaderAt: bytes.NewReader(file)}
-			r, err := NewReader(read, int64(len(file)), format, MaxRecordSize)
+			r, err := segment.NewReader(read, int64(len(file)), format, segment.MaxRecordSize)
 			require.NoError(t, err)
 			found := 0
 			for {
@@ -56,7 +63,7 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 					found++
 					continue
 				}
-				var damaged *DamageError
+				var damaged *segment.DamageError
 				require.ErrorAs(t, err, &damaged)
 			}
 			r.Close()
@@ -71,18 +78,18 @@ func TestCompressedReadingIsLinear_E9(t *testing.T) {
 // TestDamagedNeighbours_E9: each of many damaged records one behind the other costs no
 // other one.
 func TestDamagedNeighbours_E9(t *testing.T) {
-	for _, compression := range []Compression{Gzip, Zstd} {
-		format := Format{Content: OTLPProto, Compression: compression}
+	for _, compression := range []segment.Compression{segment.Gzip, segment.Zstd} {
+		format := segment.Format{Content: segment.OTLPProto, Compression: compression}
 		var file []byte
 		const records, whole = 40, 5
 		for id := range records {
-			record := encodedRecord(t, format, testRecord(OTLPProto, id+1, 100<<10))
+			record := encodedRecord(t, format, segmenttest.Record(segment.OTLPProto, id+1, 100<<10))
 			if id%whole != 0 {
 				record[len(record)-1] ^= 0x55 // of the checksum, or the length of gzip
 			}
 			file = append(file, record...)
 		}
-		r, err := NewReader(bytes.NewReader(file), int64(len(file)), format, MaxRecordSize)
+		r, err := segment.NewReader(bytes.NewReader(file), int64(len(file)), format, segment.MaxRecordSize)
 		require.NoError(t, err)
 		found := 0
 		for _, err := range r.All() {
@@ -95,18 +102,18 @@ func TestDamagedNeighbours_E9(t *testing.T) {
 	}
 }
 
-func encodedRecord(t *testing.T, format Format, record []byte) []byte {
-	e, err := encode(format, record)
+func encodedRecord(t *testing.T, format segment.Format, record []byte) []byte {
+	e, err := segment.Encode(format, record)
 	require.NoError(t, err)
-	defer e.release()
-	return bytes.Join(e.chunks[:], nil)
+	defer e.Release()
+	return bytes.Join(e.Chunks[:], nil)
 }
 
 // gzipHeads puts the begin of a member every few bytes.
 func gzipHeads(noise []byte) []byte {
 	out := bytes.Clone(noise)
 	for at := 0; at+32 < len(out); at += 64 {
-		copy(out[at:], append(gzipMagic, 0, 0, 0, 0, 0, 0, 0xff))
+		copy(out[at:], gzipMagic+"\x00\x00\x00\x00\x00\x00\xff")
 	}
 	return out
 }
@@ -122,7 +129,7 @@ func zstdHeads(noise []byte) []byte {
 	for begin := 0; begin+block <= len(out); begin += block {
 		raw(begin, block-header)
 		for at := begin + 64; at < begin+block-64; at += 2048 {
-			head := append(bytes.Clone(zstdMagic), 0x04, 0x58) // with a checksum
+			head := append([]byte(zstdMagic), 0x04, 0x58) // with a checksum
 			copy(out[at:], head)
 			raw(at+len(head), block-(at-begin)-len(head)-header)
 		}

@@ -17,9 +17,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // progress is which records of a file need not be sent again, by number. It is stored after each record,
@@ -215,7 +215,7 @@ func (r *fileReceiver) afterRead(f *fileInHand) error {
 		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_ = os.Remove(f.Path + segment.IndexSuffix) // it may have none
+		_ = os.Remove(f.Path + fileindex.Suffix) // it may have none
 		return filewatch.ErrRemoved
 	default:
 		_, err := move(f.File, r.config.MoveTo)
@@ -242,6 +242,6 @@ func move(file *filewatch.File, directory string) (to string, err error) {
 	if err := os.Rename(file.Path, to); err != nil {
 		return "", err
 	}
-	_ = os.Rename(file.Path+segment.IndexSuffix, to+segment.IndexSuffix) // it may have none
+	_ = os.Rename(file.Path+fileindex.Suffix, to+fileindex.Suffix) // it may have none
 	return to, filewatch.ErrRemoved
 }

@@ -32,7 +32,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadatatest"
@@ -75,9 +77,9 @@ func prefixed(messages ...[]byte) (file []byte) {
 // writeRecords writes one file as the exporter does, and returns its path.
 func writeRecords(t *testing.T, dir string, format segment.Format, numbers ...int) (path string) {
 	t.Helper()
-	w, err := segment.OpenWriter(segment.Options{
-		Directory: dir, Format: format, MaxOpen: 1, Rotation: segment.Rotation{MaxRecords: len(numbers)},
-		FileClosed: func(f segment.ClosedFile) { path = f.Path },
+	w, err := recordstore.OpenWriter(recordstore.Options{
+		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordstore.Rotation{MaxRecords: len(numbers)},
+		FileClosed: func(f recordstore.ClosedFile) { path = f.Path },
 		Failed:     func(err error) { require.NoError(t, err) },
 	})
 	require.NoError(t, err)
@@ -87,11 +89,11 @@ func writeRecords(t *testing.T, dir string, format segment.Format, numbers ...in
 			data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(payload(t, n))
 			require.NoError(t, err)
 		}
-		require.NoError(t, w.Append(segment.Record{Data: data}))
+		require.NoError(t, w.Append(recordstore.Record{Data: data}))
 	}
 	require.NoError(t, w.Close())
 	require.NotEmpty(t, path)
-	require.NoError(t, os.WriteFile(path+segment.IndexSuffix, []byte("{}"), 0o600))
+	require.NoError(t, os.WriteFile(path+fileindex.Suffix, []byte("{}"), 0o600))
 	return path
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -20,7 +21,7 @@ type rejected struct {
 	telemetry *telemetry
 
 	mu     sync.Mutex
-	writer *segment.Writer // nil before the first record
+	writer *recordstore.Writer // nil before the first record
 }
 
 // keep returns nil when the record is on the disk, or if there is no directory.
@@ -31,7 +32,7 @@ func (k *rejected) keep(record *archive.Record) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.writer == nil {
-		writer, err := segment.OpenWriter(k.options())
+		writer, err := recordstore.OpenWriter(k.options())
 		if err != nil {
 			return err
 		}
@@ -47,20 +48,20 @@ func (k *rejected) keep(record *archive.Record) error {
 			return err
 		}
 	}
-	err := k.writer.Append(segment.Record{Data: message})
+	err := k.writer.Append(recordstore.Record{Data: message})
 	k.writer.Tick() // retries what a full disk left
 	k.writer.Maintain()
 	return err
 }
 
-func (k *rejected) options() segment.Options {
-	return segment.Options{
+func (k *rejected) options() recordstore.Options {
+	return recordstore.Options{
 		Directory: k.config.Directory,
 		Format:    segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
-		Rotation:  segment.Rotation{MaxRecords: 1},
-		Sync:      segment.SyncRecord,
+		Rotation:  recordstore.Rotation{MaxRecords: 1},
+		Sync:      recordstore.SyncRecord,
 		MaxOpen:   1,
-		Retention: segment.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
+		Retention: recordstore.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
 		FileRemoved: func(path string, size int64) {
 			k.telemetry.countRemovedRejected()
 			k.logger.Warn("Removed rejected file: max_total_size is reached", zap.String("path", path), zap.Int64("bytes", size))

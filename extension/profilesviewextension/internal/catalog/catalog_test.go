@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -37,9 +38,9 @@ func (s *store) options() *archive.Options {
 	return &archive.Options{MaxMemory: 64 << 20, Progress: func(n int) { s.read += n }}
 }
 
-func (s *store) writer() *segment.Writer {
+func (s *store) writer() *recordstore.Writer {
 	s.t.Helper()
-	w, err := segment.OpenWriter(segment.Options{
+	w, err := recordstore.OpenWriter(recordstore.Options{
 		Directory: s.dir, MaxOpen: 10, Levels: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
 		Failed: func(err error) { assert.NoError(s.t, err) },
 	})
@@ -49,7 +50,7 @@ func (s *store) writer() *segment.Writer {
 }
 
 // record is one with a CPU profile.
-func record(t *testing.T, service string, at time.Time, value int64) segment.Record {
+func record(t *testing.T, service string, at time.Time, value int64) recordstore.Record {
 	t.Helper()
 	pd, err := profiletest.Build([]profiletest.Expanded{{
 		Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.name", Value: service}}},
@@ -60,7 +61,7 @@ func record(t *testing.T, service string, at time.Time, value int64) segment.Rec
 	require.NoError(t, err)
 	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	require.NoError(t, err)
-	return segment.Record{Data: data, Group: []string{service}}
+	return recordstore.Record{Data: data, Group: []string{service}}
 }
 
 // sum returns the sum by service of a range, by a new list of the files, and the bytes that were read for it.

@@ -27,6 +27,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
@@ -111,7 +112,7 @@ func (s *site) write(payloads ...pprofile.Profiles) {
 // open adds a file that is being written. closed closes it.
 func (s *site) open(payloads ...pprofile.Profiles) (closed func()) {
 	s.t.Helper()
-	w, err := segment.OpenWriter(segment.Options{
+	w, err := recordstore.OpenWriter(recordstore.Options{
 		Directory: s.dir, MaxOpen: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
 		Failed: func(err error) { assert.NoError(s.t, err) },
 	})
@@ -119,7 +120,7 @@ func (s *site) open(payloads ...pprofile.Profiles) (closed func()) {
 	for _, pd := range payloads {
 		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(s.t, err)
-		require.NoError(s.t, w.Append(segment.Record{Data: data}))
+		require.NoError(s.t, w.Append(recordstore.Record{Data: data}))
 	}
 	return func() { require.NoError(s.t, w.Close()) }
 }

@@ -65,6 +65,6 @@ func writeIndexed(t *testing.T, dir, service string, from, to time.Time) {
 	name := segment.Name{Time: from, Sequence: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd}}.String()
 	path := filepath.Join(dir, name)
 	require.NoError(t, os.WriteFile(path, content, 0o600))
-	require.NoError(t, os.WriteFile(path+segment.IndexSuffix, index, 0o600))
+	require.NoError(t, os.WriteFile(path+fileindex.Suffix, index, 0o600))
 	require.NoError(t, os.Chtimes(path, to, to))
 }

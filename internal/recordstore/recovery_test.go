@@ -1,10 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,41 +16,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
-
-// fileOf gives the bytes of a file with records 1 to n.
-func fileOf(t testing.TB, format Format, n, size int) []byte {
-	data, _ := fileWithEnds(t, format, n, size)
-	return data
-}
-
-// fileWithEnds gives also where each record ends in it.
-func fileWithEnds(t testing.TB, format Format, n, size int) (data []byte, ends []int) {
-	for id := 1; id <= n; id++ {
-		e, err := encode(format, testRecord(format.Content, id, size))
-		require.NoError(t, err)
-		data = append(data, bytes.Join(e.chunks[:], nil)...)
-		ends = append(ends, len(data))
-		e.release()
-	}
-	return data, ends
-}
 
 // TestRecoveryAfterCrash cuts a file behind each of its bytes, as a crash may, and
 // requires that all records before the cut are kept.
 func TestRecoveryAfterCrash(t *testing.T) {
 	const size = 60
-	forEachFormat(t, func(t *testing.T, format Format) {
+	segmenttest.ForEachFormat(t, func(t *testing.T, format segment.Format) {
 		t.Parallel()
 		if format.Bare {
 			t.Skip("bare files are renamed before they are acknowledged")
 		}
-		whole, ends := fileWithEnds(t, format, 4, size)
+		whole, ends := segmenttest.FileWithEnds(t, format, 4, size)
 		dir := t.TempDir()
 		var repaired []RecoveredFile
 		options := Options{Format: format, FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
 		for cut := range len(whole) + 1 {
-			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format, Partial: true}
+			name := segment.Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format, Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), whole[:cut], 0o600))
 		}
 		w := openTestWriter(t, dir, options)
@@ -65,7 +48,7 @@ func TestRecoveryAfterCrash(t *testing.T) {
 					want, end = append(want, i+1), ends[i]
 				}
 			}
-			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format}
+			name := segment.Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format}
 			path := filepath.Join(dir, name.String())
 			if len(want) == 0 {
 				assert.NoFileExists(t, path)
@@ -86,19 +69,19 @@ func TestRecoveryAfterCrash(t *testing.T) {
 // one is cut there.
 func TestRecoveryOfDamagedFiles(t *testing.T) {
 	const size = 60
-	for _, format := range allFormats[:6] {
-		t.Run(format.testName(), func(t *testing.T) {
-			data, ends := fileWithEnds(t, format, 4, size)
+	for _, format := range segmenttest.Framed {
+		t.Run(segmenttest.TestName(format), func(t *testing.T) {
+			data, ends := segmenttest.FileWithEnds(t, format, 4, size)
 			data[ends[0]] ^= 0x7e // the first byte of the second record
 			dir := t.TempDir()
-			name := Name{Sequence: 1, Format: format, Partial: true}
+			name := segment.Name{Sequence: 1, Format: format, Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), append(data, data[:10]...), 0o600))
 			var recovered []RecoveredFile
 			w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { recovered = append(recovered, r) }})
 			require.NoError(t, w.Close())
 			require.Len(t, recovered, 1)
 			records, damaged, end := 3, 1, len(data)
-			if format.Compression == None {
+			if format.Compression == segment.None {
 				records, damaged, end = 1, 0, ends[0]
 			}
 			assert.Equal(t, records, recovered[0].Records)
@@ -114,12 +97,12 @@ func TestRecoveryOfDamagedFiles(t *testing.T) {
 func TestRecoveryTouchesNothingElse(t *testing.T) {
 	const size = 30
 	dir := t.TempDir()
-	format := allFormats[0]
-	data := fileOf(t, format, 2, size)
+	format := segmenttest.Formats[0]
+	data := segmenttest.File(t, format, 2, size)
 	outside := filepath.Join(t.TempDir(), "outside")
 	require.NoError(t, os.WriteFile(outside, data[:len(data)-1], 0o600))
 
-	ours := Name{Sequence: 1, Format: format}
+	ours := segment.Name{Sequence: 1, Format: format}
 	others := []string{
 		"notes.txt", "notes.partial", "profiles.otlp.pb.partial", ours.String(),
 		"profiles-20260101T000000.000Z-1.otlp.pb.partial",       // too short a sequence
@@ -133,9 +116,9 @@ func TestRecoveryTouchesNothingElse(t *testing.T) {
 	for _, name := range others {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data[:len(data)-1], 0o600))
 	}
-	link := Name{Sequence: 2, Format: format, Partial: true}.String()
+	link := segment.Name{Sequence: 2, Format: format, Partial: true}.String()
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, link)))
-	folder := Name{Sequence: 3, Format: format, Partial: true}.String()
+	folder := segment.Name{Sequence: 3, Format: format, Partial: true}.String()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 
 	w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { t.Errorf("repaired %+v", r) }})
@@ -153,11 +136,11 @@ func TestRecoveryTouchesNothingElse(t *testing.T) {
 func TestRecoveryNeverReplaces(t *testing.T) {
 	const size = 30
 	dir := t.TempDir()
-	format := allFormats[2]
-	name := Name{Time: time.Unix(5, 0).UTC(), Sequence: 9, Format: format}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 1, size), 0o600))
+	format := segmenttest.Formats[2]
+	name := segment.Name{Time: time.Unix(5, 0).UTC(), Sequence: 9, Format: format}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), segmenttest.File(t, format, 1, size), 0o600))
 	name.Partial = true
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 3, size), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), segmenttest.File(t, format, 3, size), 0o600))
 	require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
 	assert.Equal(t, []string{
 		"profiles-19700101T000005.000Z-000009.otlp.pb.zst", "profiles-19700101T000005.000Z-000010.otlp.pb.zst",
@@ -169,11 +152,11 @@ func TestRecoveryNeverReplaces(t *testing.T) {
 func TestRecoveryAfterLink(t *testing.T) {
 	const size = 30
 	dir := t.TempDir()
-	format := allFormats[1]
-	name := Name{Sequence: 9, Format: format}
+	format := segmenttest.Formats[1]
+	name := segment.Name{Sequence: 9, Format: format}
 	partial := name
 	partial.Partial = true
-	require.NoError(t, os.WriteFile(filepath.Join(dir, partial.String()), fileOf(t, format, 3, size), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, partial.String()), segmenttest.File(t, format, 3, size), 0o600))
 	require.NoError(t, os.Link(filepath.Join(dir, partial.String()), filepath.Join(dir, name.String())))
 	require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
 	assert.Equal(t, []string{name.String()}, list(t, dir))
@@ -183,15 +166,15 @@ func TestRecoveryAfterLink(t *testing.T) {
 // TestRecoveryLeavesLiveFiles: what another Writer has open is not a leftover.
 func TestRecoveryLeavesLiveFiles(t *testing.T) {
 	const size = 30
-	forEachFormat(t, func(t *testing.T, format Format) {
+	segmenttest.ForEachFormat(t, func(t *testing.T, format segment.Format) {
 		dir := t.TempDir()
 		first := openTestWriter(t, dir, Options{Format: format})
-		require.NoError(t, first.Append(Record{Data: testRecord(format.Content, 1, size)}))
+		require.NoError(t, first.Append(Record{Data: segmenttest.Record(format.Content, 1, size)}))
 		before := list(t, dir)
 		second := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { t.Errorf("repaired %+v", r) }})
 		assert.Equal(t, before, list(t, dir))
-		require.NoError(t, second.Append(Record{Data: testRecord(format.Content, 2, size)}))
-		require.NoError(t, first.Append(Record{Data: testRecord(format.Content, 3, size)}))
+		require.NoError(t, second.Append(Record{Data: segmenttest.Record(format.Content, 2, size)}))
+		require.NoError(t, first.Append(Record{Data: segmenttest.Record(format.Content, 3, size)}))
 		require.NoError(t, first.Close())
 		require.NoError(t, second.Close())
 		assert.ElementsMatch(t, []int{1, 2, 3}, readAll(t, dir, size))
@@ -200,12 +183,12 @@ func TestRecoveryLeavesLiveFiles(t *testing.T) {
 
 func TestBareLeftoversAreRemoved(t *testing.T) {
 	dir := t.TempDir()
-	format := allFormats[6]
-	name := Name{Sequence: 1, Format: format, Partial: true}
+	format := segmenttest.Formats[6]
+	name := segment.Name{Sequence: 1, Format: format, Partial: true}
 	assert.Equal(t, "profiles-00010101T000000.000Z-000001.otlp.pb.bare.partial", name.String())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), testRecord(OTLPProto, 1, 10), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), segmenttest.Record(segment.OTLPProto, 1, 10), 0o600))
 	var repaired []RecoveredFile
-	options := Options{Format: allFormats[2], FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
+	options := Options{Format: segmenttest.Formats[2], FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
 	require.NoError(t, openTestWriter(t, dir, options).Close())
 	assert.Empty(t, list(t, dir))
 	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Truncated: 22}}), fmt.Sprint(repaired))
@@ -217,12 +200,12 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 func TestFlippedBytesInLeftovers_E9(t *testing.T) {
 	const n = 4
 	size := profiletest.Rounds(t, 240, 10_000) / n
-	for _, format := range allFormats[:6] {
-		t.Run(format.testName(), func(t *testing.T) {
+	for _, format := range segmenttest.Framed {
+		t.Run(segmenttest.TestName(format), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
-			var flipped flips
-			whole, ends := fileWithEnds(t, format, n, size)
+			var flipped segmenttest.Flips
+			whole, ends := segmenttest.FileWithEnds(t, format, n, size)
 			path := t.TempDir()
 			dir, err := (&faults{noSync: true}).openDir(path)
 			require.NoError(t, err)
@@ -232,7 +215,7 @@ func TestFlippedBytesInLeftovers_E9(t *testing.T) {
 					data := append(slices.Clone(whole), tail...)
 					flip := byte(1 + random.IntN(255))
 					data[at] ^= flip
-					name := Name{Sequence: 1, Format: format, Partial: true}
+					name := segment.Name{Sequence: 1, Format: format, Partial: true}
 					require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), data, 0o600))
 					done, err := recoverFile(dir, path, name)
 					require.NoError(t, err)
@@ -242,8 +225,8 @@ func TestFlippedBytesInLeftovers_E9(t *testing.T) {
 						require.NoError(t, err)
 						require.NoError(t, os.Remove(done.Path))
 					}
-					ids, changed, reports := readDamaged(t, kept, format, size)
-					if format.Compression == None {
+					ids, changed, reports := segmenttest.ReadDamaged(t, kept, format, size)
+					if format.Compression == segment.None {
 						require.Empty(t, reports)
 						for i := 0; ends[i] <= at; i++ {
 							require.Equal(t, i+1, ids[i], "byte %d xor %#x", at, flip)
@@ -258,10 +241,27 @@ func TestFlippedBytesInLeftovers_E9(t *testing.T) {
 						require.Positive(t, done.Truncated+int64(done.Damaged), "byte %d xor %#x", at, flip)
 					}
 					require.LessOrEqual(t, done.Damaged, 2)
-					flipped.add(n, ids, changed)
+					flipped.Add(n, ids, changed)
 				}
 			}
-			flipped.account(t)
+			flipped.Account(t)
 		})
 	}
+}
+
+// TestTornHeapProfileIsCutOff_E2 when a leftover is repaired.
+func TestTornHeapProfileIsCutOff_E2(t *testing.T) {
+	good := segmenttest.Record(segment.OTLPProto, 1, 100)
+	heap := segmenttest.HeapProfile(t, 1, 120_000)
+	file := segmenttest.Prefixed(good, heap)
+	file = file[:len(file)-len(heap)/8]
+	dir := t.TempDir()
+	name := segment.Name{Sequence: 1, Format: segment.Format{Content: segment.OTLPProto}, Partial: true}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), file, 0o600))
+	w := openTestWriter(t, dir, Options{Format: segment.Format{Content: segment.OTLPProto}})
+	require.NoError(t, w.Close())
+	finished, err := os.ReadFile(filepath.Join(dir, list(t, dir)[0]))
+	require.NoError(t, err)
+	assert.Equal(t, segmenttest.Prefixed(good), finished)
+	profiletest.Account(t, "1 torn records", 1, len(readAll(t, dir, 100)), 0)
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"fmt"
@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // TestMaxGroups at the limit, one below and one above, and across restarts.
@@ -25,7 +27,7 @@ func TestMaxGroups(t *testing.T) {
 		dir := t.TempDir()
 		var others []string
 		options := Options{
-			Format: allFormats[0], Levels: levels, MaxOpen: 2, MaxGroups: limit, Now: newClock().Now,
+			Format: segmenttest.Formats[0], Levels: levels, MaxOpen: 2, MaxGroups: limit, Now: newClock().Now,
 			RecordWritten: func(r Record, _ int64, other bool) {
 				if other {
 					others = append(others, r.Group[0])
@@ -35,10 +37,10 @@ func TestMaxGroups(t *testing.T) {
 		want, id := map[string][]int{}, 0
 		write := func(s *Writer, group, directory string) {
 			names := []string{group, group + "x"}[:levels]
-			if directory != Other {
+			if directory != segment.Other {
 				directory = filepath.Join(names...)
 			}
-			require.NoError(t, s.Append(Record{Group: names, Data: testRecord(OTLPProto, id, size)}))
+			require.NoError(t, s.Append(Record{Group: names, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
 			want[directory] = append(want[directory], id)
 			id++
 		}
@@ -48,7 +50,7 @@ func TestMaxGroups(t *testing.T) {
 		}
 		require.Empty(t, others)
 		for _, group := range []string{"d", "e", "d", "b"} {
-			directory := Other
+			directory := segment.Other
 			if group == "b" {
 				directory = group
 			}
@@ -60,15 +62,15 @@ func TestMaxGroups(t *testing.T) {
 
 		s = openTestWriter(t, dir, options)
 		write(s, "c", "c")
-		write(s, "f", Other)
-		write(s, "d", Other)
+		write(s, "f", segment.Other)
+		write(s, "d", segment.Other)
 		require.NoError(t, s.Close())
 
 		// Another process makes a fourth group, and one makes room for a fifth.
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Join([]string{"d", "dx"}[:levels]...)), 0o700))
 		s = openTestWriter(t, dir, options)
 		write(s, "d", "d")
-		write(s, "f", Other)
+		write(s, "f", segment.Other)
 		for _, group := range []string{"a", "b", "d"} {
 			closeFiles(t, s)
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, group)))
@@ -78,7 +80,7 @@ func TestMaxGroups(t *testing.T) {
 		s.Maintain() // d was used since the count at the start
 		write(s, "f", "f")
 		write(s, "g", "g")
-		write(s, "h", Other)
+		write(s, "h", segment.Other)
 		require.NoError(t, s.Close())
 		assert.Equal(t, want, readTree(t, dir, size))
 	}
@@ -92,7 +94,7 @@ func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
 	dir := t.TempDir()
 	others := 0
 	options := Options{
-		Format: allFormats[0], OpenDir: (&faults{noSync: true}).openDir, Levels: 1, MaxOpen: 20, MaxGroups: limit,
+		Format: segmenttest.Formats[0], OpenDir: (&faults{noSync: true}).openDir, Levels: 1, MaxOpen: 20, MaxGroups: limit,
 		RecordWritten: func(_ Record, _ int64, other bool) {
 			if other {
 				others++
@@ -102,12 +104,12 @@ func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
 	before := descriptors(t)
 	s := openTestWriter(t, dir, options)
 	most := 0
-	for id, value := range append(values, Other, values[0]) {
+	for id, value := range append(values, segment.Other, values[0]) {
 		if id == n/2 {
 			require.NoError(t, s.Close())
 			s = openTestWriter(t, dir, options)
 		}
-		require.NoError(t, s.Append(Record{Group: []string{GroupName(value)}, Data: testRecord(OTLPProto, id, size)}), "%q", value)
+		require.NoError(t, s.Append(Record{Group: []string{segment.GroupName(value)}, Data: segmenttest.Record(segment.OTLPProto, id, size)}), "%q", value)
 		most = max(most, descriptors(t)-before)
 	}
 	require.NoError(t, s.Close())
@@ -116,12 +118,12 @@ func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d malformed values, %d directories", n, limit), n+2, countIn(found), 0)
 	require.Len(t, found, limit+1)
 	for id, value := range values[:limit] {
-		assert.Contains(t, found[GroupName(value)], id, "%q", value)
+		assert.Contains(t, found[segment.GroupName(value)], id, "%q", value)
 	}
-	assert.Contains(t, found[GroupName(values[0])], n+1)
-	slices.Sort(found[Other])
-	assert.Len(t, found[Other], others)
-	assert.Equal(t, n, found[Other][len(found[Other])-1], "of a value that is %s", Other)
+	assert.Contains(t, found[segment.GroupName(values[0])], n+1)
+	slices.Sort(found[segment.Other])
+	assert.Len(t, found[segment.Other], others)
+	assert.Equal(t, n, found[segment.Other][len(found[segment.Other])-1], "of a value that is %s", segment.Other)
 }
 
 // TestOtherIsRecoveredAndRemoved: the directory of the other groups is as that of a group.
@@ -129,21 +131,21 @@ func TestOtherIsRecoveredAndRemoved(t *testing.T) {
 	const size = 20
 	dir := t.TempDir()
 	clock := newClock()
-	options := Options{Format: allFormats[0], Levels: 2, MaxOpen: 5, MaxGroups: 1, Now: clock.Now, Retention: Retention{MaxAge: time.Minute}}
+	options := Options{Format: segmenttest.Formats[0], Levels: 2, MaxOpen: 5, MaxGroups: 1, Now: clock.Now, Retention: Retention{MaxAge: time.Minute}}
 	s := openTestWriter(t, dir, options)
 	for id, group := range []string{"a", "b"} {
-		require.NoError(t, s.Append(Record{Group: []string{group, group}, Data: testRecord(OTLPProto, id, size)}))
+		require.NoError(t, s.Append(Record{Group: []string{group, group}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
 	}
 	require.NoError(t, s.Close())
-	closed := list(t, filepath.Join(dir, Other))[0]
-	partial := filepath.Join(dir, Other, closed+".partial")
-	require.NoError(t, os.Rename(filepath.Join(dir, Other, closed), partial))
+	closed := list(t, filepath.Join(dir, segment.Other))[0]
+	partial := filepath.Join(dir, segment.Other, closed+".partial")
+	require.NoError(t, os.Rename(filepath.Join(dir, segment.Other, closed), partial))
 	s = openTestWriter(t, dir, options)
-	assert.Equal(t, map[string][]int{"a/a": {0}, Other: {1}}, readTree(t, dir, size))
+	assert.Equal(t, map[string][]int{"a/a": {0}, segment.Other: {1}}, readTree(t, dir, size))
 	clock.step(2 * time.Minute)
 	s.Maintain()
 	assert.Empty(t, list(t, dir))
-	require.NoError(t, s.Append(Record{Group: []string{"b", "b"}, Data: testRecord(OTLPProto, 2, size)}))
+	require.NoError(t, s.Append(Record{Group: []string{"b", "b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
 	require.NoError(t, s.Close())
 	assert.Equal(t, map[string][]int{"b/b": {2}}, readTree(t, dir, size))
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"io/fs"
@@ -14,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 func TestRetentionPolicy(t *testing.T) {
@@ -22,7 +25,7 @@ func TestRetentionPolicy(t *testing.T) {
 	files := func() []storedFile {
 		var all []storedFile
 		for i := range 5 {
-			name := Name{Time: now.Add(time.Duration(i-5) * time.Minute), Sequence: uint64(9 - i), Format: allFormats[0]}
+			name := segment.Name{Time: now.Add(time.Duration(i-5) * time.Minute), Sequence: uint64(9 - i), Format: segmenttest.Formats[0]}
 			all = append(all, storedFile{group: strconv.Itoa(i % 2), name: name, size: 10})
 		}
 		all[0], all[3] = all[3], all[0]
@@ -61,7 +64,7 @@ func TestRetention(t *testing.T) {
 			dir := t.TempDir()
 			clock := newClock()
 			var removed []string
-			s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1},
+			s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1},
 				Levels: levels, MaxOpen: 10, Retention: Retention{MaxFiles: 3}, FileRemoved: func(path string, size int64) {
 					assert.Positive(t, size)
 					removed = append(removed, path)
@@ -74,15 +77,15 @@ func TestRetention(t *testing.T) {
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
 			archive := filepath.Join(dir, "g0", "archive")
 			require.NoError(t, os.MkdirAll(archive, 0o700))
-			old := Name{Sequence: 1, Format: allFormats[2]}.String()
+			old := segment.Name{Sequence: 1, Format: segmenttest.Formats[2]}.String()
 			require.NoError(t, os.WriteFile(filepath.Join(archive, old), []byte("x"), 0o600))
 			// Another Writer is writing an old file.
-			other := openTestWriter(t, filepath.Join(append([]string{dir}, group(0)...)...), Options{Format: allFormats[2], Now: clock.Now})
-			require.NoError(t, other.Append(Record{Data: testRecord(OTLPProto, 100, size)}))
+			other := openTestWriter(t, filepath.Join(append([]string{dir}, group(0)...)...), Options{Format: segmenttest.Formats[2], Now: clock.Now})
+			require.NoError(t, other.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 100, size)}))
 
 			for id := range 6 {
 				clock.step(time.Second)
-				require.NoError(t, s.Append(Record{Group: group(id), Data: testRecord(OTLPProto, id, size)}))
+				require.NoError(t, s.Append(Record{Group: group(id), Data: segmenttest.Record(segment.OTLPProto, id, size)}))
 			}
 			s.Tick()
 			s.Maintain()
@@ -102,7 +105,7 @@ func TestRetention(t *testing.T) {
 				require.NoError(t, os.Remove(filepath.Join(dir, name)))
 			}
 			// A group whose directory was removed can be written to again.
-			require.NoError(t, s.Append(Record{Group: group(1), Data: testRecord(OTLPProto, 7, size)}))
+			require.NoError(t, s.Append(Record{Group: group(1), Data: segmenttest.Record(segment.OTLPProto, 7, size)}))
 			require.NoError(t, s.Close())
 			require.Len(t, removed, 4, "also at the end")
 			require.NoError(t, other.Close())
@@ -118,9 +121,9 @@ func TestRetention(t *testing.T) {
 func TestRetentionByAgeNeedsNoRecord(t *testing.T) {
 	dir := t.TempDir()
 	clock := newClock()
-	s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1},
+	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1},
 		MaxOpen: 1, Retention: Retention{MaxAge: time.Hour}})
-	require.NoError(t, s.Append(Record{Data: testRecord(OTLPProto, 1, 10)}))
+	require.NoError(t, s.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, 10)}))
 	clock.step(59 * time.Minute)
 	s.Tick()
 	s.Maintain()
@@ -139,12 +142,12 @@ func TestRetentionFailing(t *testing.T) {
 		clock := newClock()
 		f := faults{noSync: true}
 		s := openTestWriter(t, dir, Options{
-			Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, OpenDir: f.openDir, Failed: func(error) {},
+			Format: segmenttest.Formats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, OpenDir: f.openDir, Failed: func(error) {},
 			Levels: 1, MaxOpen: 10, Retention: Retention{MaxFiles: 2},
 		})
 		for id := range 5 {
 			clock.step(time.Second)
-			require.NoError(t, s.Append(Record{Group: []string{"g" + strconv.Itoa(id%2)}, Data: testRecord(OTLPProto, id, size)}))
+			require.NoError(t, s.Append(Record{Group: []string{"g" + strconv.Itoa(id%2)}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
 		}
 		f.calls, f.from, f.to = 0, n, n+1
 		s.Tick()
@@ -190,15 +193,15 @@ func TestRetentionPassesOverWhatIsStuck(t *testing.T) {
 			stuck := map[string]bool{}
 			for i, group := range []string{"", "g0", "g0/h", "g0/i", "g1/h"} {
 				require.NoError(t, os.MkdirAll(filepath.Join(dir, group), 0o700))
-				name := Name{Sequence: uint64(i + 1), Format: allFormats[2]}.String()
-				require.NoError(t, os.WriteFile(filepath.Join(dir, group, name), fileOf(t, allFormats[2], 1, size), 0o600))
+				name := segment.Name{Sequence: uint64(i + 1), Format: segmenttest.Formats[2]}.String()
+				require.NoError(t, os.WriteFile(filepath.Join(dir, group, name), segmenttest.File(t, segmenttest.Formats[2], 1, size), 0o600))
 				if group == of {
 					stuck[name] = true
 				}
 			}
 			var troubles []error
 			s := openTestWriter(t, dir, Options{
-				Format: allFormats[2], Failed: func(err error) { troubles = append(troubles, err) },
+				Format: segmenttest.Formats[2], Failed: func(err error) { troubles = append(troubles, err) },
 				OpenDir: func(path string, group ...string) (Dir, error) {
 					opened, err := OpenDir(path, group...)
 					return stuckDir{opened, stuck}, err

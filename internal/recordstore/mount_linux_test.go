@@ -3,7 +3,7 @@
 
 //go:build linux
 
-package segment
+package recordstore
 
 import (
 	"errors"
@@ -24,6 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // mountTmpfs mounts one of the given size, and skips the test where that is not allowed.
@@ -42,9 +44,9 @@ func mountTmpfs(t *testing.T, size int) string {
 func TestFullDisk_E2(t *testing.T) {
 	cycles := profiletest.Rounds(t, 2, 100)
 	for _, disk := range []int{64 << 10, 1 << 20} {
-		for i, format := range []Format{allFormats[0], allFormats[2], allFormats[4], allFormats[7]} {
+		for i, format := range []segment.Format{segmenttest.Formats[0], segmenttest.Formats[2], segmenttest.Formats[4], segmenttest.Formats[7]} {
 			for _, syncMode := range []Sync{SyncNone, SyncRecord} {
-				t.Run(fmt.Sprintf("%d KiB %s sync %d", disk>>10, format.testName(), syncMode), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%d KiB %s sync %d", disk>>10, segmenttest.TestName(format), syncMode), func(t *testing.T) {
 					size := disk / 40 * (1 + i%2)
 					dir := filepath.Join(mountTmpfs(t, disk), "profiles")
 					full := 0
@@ -56,7 +58,7 @@ func TestFullDisk_E2(t *testing.T) {
 					id := 0
 					add := func() error {
 						id++
-						err := w.Append(Record{Data: testRecord(format.Content, id, size)})
+						err := w.Append(Record{Data: segmenttest.Record(format.Content, id, size)})
 						if err == nil {
 							want = append(want, id)
 						}
@@ -78,7 +80,7 @@ func TestFullDisk_E2(t *testing.T) {
 						require.NotEmpty(t, ids)
 						got = append(got, ids...)
 						for _, name := range list(t, dir) {
-							if parsed, _ := ParseName(name); !parsed.Partial {
+							if parsed, _ := segment.ParseName(name); !parsed.Partial {
 								require.NoError(t, os.Remove(filepath.Join(dir, name)))
 							}
 						}
@@ -98,7 +100,7 @@ func TestFullDisk_E2(t *testing.T) {
 // TestReadOnlyMount_E6: the disk is remounted read-only for a while.
 func TestReadOnlyMount_E6(t *testing.T) {
 	const size = 50
-	forEachFormat(t, func(t *testing.T, format Format) {
+	segmenttest.ForEachFormat(t, func(t *testing.T, format segment.Format) {
 		dir := mountTmpfs(t, 1<<20)
 		remount := func(flags uintptr) {
 			require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|flags, "size=1048576"))
@@ -111,12 +113,12 @@ func TestReadOnlyMount_E6(t *testing.T) {
 				// A mount with a file open to write cannot be remounted.
 				closeFiles(t, w)
 				remount(unix.MS_RDONLY)
-				require.ErrorIs(t, w.Append(Record{Data: testRecord(format.Content, 100+id, size)}), syscall.EROFS)
+				require.ErrorIs(t, w.Append(Record{Data: segmenttest.Record(format.Content, 100+id, size)}), syscall.EROFS)
 				w.Tick()
 				remount(0)
 				remounts++
 			}
-			require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, size)}), "it can be written to")
+			require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}), "it can be written to")
 			want = append(want, id)
 		}
 		require.NoError(t, w.Close())
@@ -202,9 +204,9 @@ func TestPowerLoss_E4(t *testing.T) {
 	seed := profiletest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for round := range profiletest.Rounds(t, 4, 100) {
-		format := allFormats[random.IntN(len(allFormats))]
+		format := segmenttest.Formats[random.IntN(len(segmenttest.Formats))]
 		syncMode := []Sync{SyncRecord, SyncRecord, SyncInterval, SyncNone}[round%4]
-		t.Run(fmt.Sprintf("%d %s sync %d", round, format.testName(), syncMode), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d %s sync %d", round, segmenttest.TestName(format), syncMode), func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "disk")
 			require.NoError(t, os.WriteFile(file, nil, 0o600))
 			require.NoError(t, os.Truncate(file, 16<<20))
@@ -222,7 +224,7 @@ func TestPowerLoss_E4(t *testing.T) {
 			w, err := openWriter(filepath.Join(disk.mounted, "a", "profiles"), options)
 			var acknowledged []int
 			for id := 1; err == nil && !power.lost; id++ {
-				if err = w.Append(Record{Data: testRecord(format.Content, id, size)}); err == nil {
+				if err = w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}); err == nil {
 					acknowledged = append(acknowledged, id)
 				}
 				if id%10 == 0 {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"fmt"
@@ -16,17 +16,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
-func indexedRecord(content Content, id, size int) Record {
-	return Record{Data: testRecord(content, id, size), Summaries: []fileindex.Summary{
+func indexedRecord(content segment.Content, id, size int) Record {
+	return Record{Data: segmenttest.Record(content, id, size), Summaries: []fileindex.Summary{
 		{Key: fileindex.Key{Service: "checkout", SampleType: "cpu"}, Start: 10, Latest: 10, End: 20, Profiles: 1, Samples: id, Sum: int64(id)},
 	}}
 }
 
 func TestClosedFileHasIndex(t *testing.T) {
-	for _, format := range allFormats[:6] {
-		t.Run(format.testName(), func(t *testing.T) {
+	for _, format := range segmenttest.Framed {
+		t.Run(segmenttest.TestName(format), func(t *testing.T) {
 			dir := t.TempDir()
 			w := openTestWriter(t, dir, Options{Format: format})
 			for id := range 5 {
@@ -38,7 +40,7 @@ func TestClosedFileHasIndex(t *testing.T) {
 
 			names := list(t, dir)
 			require.Len(t, names, 2)
-			require.Equal(t, names[0]+IndexSuffix, names[1])
+			require.Equal(t, names[0]+fileindex.Suffix, names[1])
 			info, err := os.Stat(filepath.Join(dir, names[1]))
 			require.NoError(t, err)
 			assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -55,7 +57,8 @@ func TestClosedFileHasIndex(t *testing.T) {
 				assert.Equal(t, r.Offset(), got.Offset)
 				record, err := r.Next()
 				require.NoError(t, err)
-				assert.EqualValues(t, idOf(t, format.Content, record), got.Summaries[0].Sum)
+				id, _ := segmenttest.ID(format.Content, record, 0)
+				assert.EqualValues(t, id, got.Summaries[0].Sum)
 				assert.Equal(t, r.Offset(), got.Offset+got.Length)
 			}
 		})
@@ -67,7 +70,7 @@ func parseIndex(t *testing.T, path string) *fileindex.Index {
 	t.Helper()
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	data, err := os.ReadFile(path + IndexSuffix)
+	data, err := os.ReadFile(path + fileindex.Suffix)
 	require.NoError(t, err)
 	x, err := fileindex.Parse(data, info.Size(), 1<<20)
 	require.NoError(t, err)
@@ -75,7 +78,7 @@ func parseIndex(t *testing.T, path string) *fileindex.Index {
 }
 
 func TestBareFileHasNoIndex(t *testing.T) {
-	for _, format := range allFormats[6:] {
+	for _, format := range segmenttest.Formats[6:] {
 		dir := t.TempDir()
 		w := openTestWriter(t, dir, Options{Format: format})
 		require.NoError(t, w.Append(indexedRecord(format.Content, 1, 100)))
@@ -87,24 +90,24 @@ func TestBareFileHasNoIndex(t *testing.T) {
 // TestRecoveredFileHasNoIndex: a crash before or after the file got its name leaves no index.
 func TestRecoveredFileHasNoIndex(t *testing.T) {
 	dir := t.TempDir()
-	format := allFormats[2]
-	name := Name{Sequence: 1, Format: format, Partial: true}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 3, 100), 0o600))
+	format := segmenttest.Formats[2]
+	name := segment.Name{Sequence: 1, Format: format, Partial: true}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), segmenttest.File(t, format, 3, 100), 0o600))
 	w := openTestWriter(t, dir, Options{Format: format})
-	require.NoError(t, w.Append(indexedRecord(OTLPProto, 4, 100)))
+	require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, 4, 100)))
 	require.NoError(t, w.Close())
 	names := list(t, dir)
 	require.Len(t, names, 3, "two files and the index of one")
-	assert.Equal(t, names[1]+IndexSuffix, names[2])
+	assert.Equal(t, names[1]+fileindex.Suffix, names[2])
 	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 100))
 }
 
 func TestFileWithRecordWithoutSummariesHasNoIndex(t *testing.T) {
 	dir := t.TempDir()
-	w := openTestWriter(t, dir, Options{Format: allFormats[0]})
-	require.NoError(t, w.Append(indexedRecord(OTLPProto, 1, 100)))
-	require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 2, 100)}))
-	require.NoError(t, w.Append(indexedRecord(OTLPProto, 3, 100)))
+	w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0]})
+	require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, 1, 100)))
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 2, 100)}))
+	require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, 3, 100)))
 	require.NoError(t, w.Close())
 	assert.Len(t, list(t, dir), 1)
 	assert.Zero(t, w.indexes.Used())
@@ -112,9 +115,9 @@ func TestFileWithRecordWithoutSummariesHasNoIndex(t *testing.T) {
 
 func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
 	dir := t.TempDir()
-	w := openTestWriter(t, dir, Options{Format: allFormats[0]})
+	w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0]})
 	record := func(id, services, length int) Record {
-		r := Record{Data: testRecord(OTLPProto, id, 100)}
+		r := Record{Data: segmenttest.Record(segment.OTLPProto, id, 100)}
 		for i := range services {
 			r.Summaries = append(r.Summaries, fileindex.Summary{
 				Key: fileindex.Key{Service: fmt.Sprintf("%0*d", length, i)}, Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: int64(id),
@@ -152,12 +155,12 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 		closing := false
 		var failed, indexFailed []error
 		w, err := openWriter(dir, Options{
-			Format: allFormats[0], OpenDir: f.openDir, Failed: func(err error) { failed = append(failed, err) },
+			Format: segmenttest.Formats[0], OpenDir: f.openDir, Failed: func(err error) { failed = append(failed, err) },
 			IndexFailed: func(err error) { indexFailed = append(indexFailed, err) },
 			FileClosed:  func(ClosedFile) { closing = false },
 		})
 		require.NoError(t, err)
-		require.NoError(t, w.Append(indexedRecord(OTLPProto, 1, 100)))
+		require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, 1, 100)))
 		calls := 0
 		f.before = func() error {
 			if entries, err := filepath.Glob(filepath.Join(dir, "*.pb")); err == nil && len(entries) == 1 && closing {
@@ -195,16 +198,16 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 func TestRetentionRemovesIndexes(t *testing.T) {
 	dir, now := t.TempDir(), time.Unix(1_700_000_000, 0)
 	w := openTestWriter(t, dir, Options{
-		Format: allFormats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Retention: Retention{MaxFiles: 2}, Now: func() time.Time { return now },
+		Format: segmenttest.Formats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Retention: Retention{MaxFiles: 2}, Now: func() time.Time { return now },
 	})
 	for id := range 4 {
 		now = now.Add(time.Second)
-		require.NoError(t, w.Append(indexedRecord(OTLPProto, id, 100)))
+		require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, id, 100)))
 	}
-	grouped := indexedRecord(OTLPProto, 9, 100)
+	grouped := indexedRecord(segment.OTLPProto, 9, 100)
 	grouped.Group = []string{"a"}
 	now = now.Add(-time.Hour)
-	w2 := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now }})
+	w2 := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now }})
 	require.NoError(t, w2.Append(grouped))
 	require.NoError(t, w2.Close())
 	orphan := strings.Replace(list(t, dir)[1], "20231114", "20221114", 1)
@@ -215,8 +218,8 @@ func TestRetentionRemovesIndexes(t *testing.T) {
 	names := list(t, dir)
 	require.Len(t, names, 5, "two files, their indexes and the file of another name: %v", names)
 	assert.Equal(t, "notes.index", names[0])
-	assert.Equal(t, names[1]+IndexSuffix, names[2])
-	assert.Equal(t, names[3]+IndexSuffix, names[4])
+	assert.Equal(t, names[1]+fileindex.Suffix, names[2])
+	assert.Equal(t, names[3]+fileindex.Suffix, names[4])
 	assert.Equal(t, []int{2, 3}, readAll(t, dir, 100))
 }
 
@@ -224,7 +227,7 @@ func TestTotalSizeIncludesIndexes(t *testing.T) {
 	dir, now := t.TempDir(), time.Unix(1_700_000_000, 0)
 	removed := int64(0)
 	w := openTestWriter(t, dir, Options{
-		Format: allFormats[0], Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now },
+		Format: segmenttest.Formats[0], Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now },
 		FileRemoved: func(_ string, size int64) { removed += size },
 	})
 	total := func() (size int64) {
@@ -237,7 +240,7 @@ func TestTotalSizeIncludesIndexes(t *testing.T) {
 	}
 	for id := range 4 {
 		now = now.Add(time.Second)
-		require.NoError(t, w.Append(indexedRecord(OTLPProto, id, 100)))
+		require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, id, 100)))
 	}
 	before := total()
 	w.options.Retention.MaxTotalSize = before - 1

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"errors"
@@ -17,7 +17,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // TestFailingCalls_E1 lets each call of the file system fail, alone, with the next
@@ -26,18 +29,18 @@ import (
 func TestFailingCalls_E1(t *testing.T) {
 	const size = 40
 	full, _ := profiletest.Soak(t)
-	for i, format := range allFormats {
+	for i, format := range segmenttest.Formats {
 		for syncMode, syncName := range map[Sync]string{SyncNone: "none", SyncInterval: "interval", SyncRecord: "record"} {
 			// The ways to write differ little here: most get a part of the calls.
 			step := 15
 			switch {
-			case full || format == allFormats[0] && syncMode == SyncRecord:
+			case full || format == segmenttest.Formats[0] && syncMode == SyncRecord:
 				step = 1
-			case format == allFormats[0]:
+			case format == segmenttest.Formats[0]:
 				step = 4
 			}
 			first := (3*i+int(syncMode))%step + 1
-			t.Run(format.testName()+" sync "+syncName, func(t *testing.T) {
+			t.Run(segmenttest.TestName(format)+" sync "+syncName, func(t *testing.T) {
 				t.Parallel()
 				failing, acknowledged, readable := 0, 0, 0
 				for _, kind := range []*faults{
@@ -67,7 +70,7 @@ func TestFailingCalls_E1(t *testing.T) {
 }
 
 // runWithFaults gives how many records were acknowledged, and how many of them are there.
-func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size int) (written, read int) {
+func runWithFaults(t *testing.T, f *faults, format segment.Format, syncMode Sync, size int) (written, read int) {
 	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one a run of many in a test
 	require.NoError(t, err)
 	finishedRecords := 0
@@ -112,8 +115,8 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 	assert.Equal(t, len(acknowledged), finishedRecords)
 	names := list(t, dir)
 	for _, name := range names {
-		of, isIndex := strings.CutSuffix(name, IndexSuffix) // it may be damaged
-		parsed, ok := ParseName(of)
+		of, isIndex := strings.CutSuffix(name, fileindex.Suffix) // it may be damaged
+		parsed, ok := segment.ParseName(of)
 		assert.True(t, ok && !parsed.Partial && (!isIndex || slices.Contains(names, of)), "%s is left", name)
 	}
 	require.NoError(t, os.RemoveAll(dir))
@@ -124,12 +127,12 @@ func runWithFaults(t *testing.T, f *faults, format Format, syncMode Sync, size i
 // next start then repairs them, without loss.
 func TestFailingRepair_E1(t *testing.T) {
 	const size = 40
-	for _, format := range allFormats[:6] { // bare leftovers hold nothing that was acknowledged
-		t.Run(format.testName(), func(t *testing.T) {
+	for _, format := range segmenttest.Framed { // bare leftovers hold nothing that was acknowledged
+		t.Run(segmenttest.TestName(format), func(t *testing.T) {
 			t.Parallel()
-			torn := fileOf(t, format, 3, size)
+			torn := segmenttest.File(t, format, 3, size)
 			torn = torn[:len(torn)-5]
-			name := Name{Sequence: 1, Format: format, Partial: true}
+			name := segment.Name{Sequence: 1, Format: format, Partial: true}
 			failing, readable := 0, 0
 			for n := 1; ; n++ {
 				dir := t.TempDir()
@@ -166,18 +169,18 @@ func TestFailingRepair_E1(t *testing.T) {
 func TestFileTooBig_E1(t *testing.T) {
 	const size, fit, records = 1000, 3, 12
 	dir := t.TempDir()
-	length := int64(len(testRecord(OTLPProto, 1, size)))
+	length := int64(len(segmenttest.Record(segment.OTLPProto, 1, size)))
 	w, err := openWriter(dir, Options{
-		Format: Format{Content: OTLPProto},
+		Format: segment.Format{Content: segment.OTLPProto},
 		OpenDir: func(path string, group ...string) (Dir, error) {
 			dir, err := OpenDir(path, group...)
-			return limitedDir{dir, fit*(prefixSize+length) + length/2}, err
+			return limitedDir{dir, fit*(4+length) + length/2}, err
 		},
 	})
 	require.NoError(t, err)
 	var acknowledged []int
 	for id := 1; id <= records; id++ {
-		if err := w.Append(Record{Data: testRecord(OTLPProto, id, size)}); err != nil {
+		if err := w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, id, size)}); err != nil {
 			require.ErrorIs(t, err, syscall.EFBIG)
 			require.Zero(t, id%(fit+1))
 			continue

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"fmt"
@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // TestOversize_E13: records larger than a file may be, among small ones, of one group
@@ -21,8 +23,8 @@ import (
 func TestOversize_E13(t *testing.T) {
 	const maxSize, small, large, groups = 8 << 10, 100, 100 << 10, 4
 	perGroup := profiletest.Rounds(t, 50, 2000)
-	for _, format := range []Format{allFormats[0], allFormats[2], allFormats[3]} {
-		t.Run(format.testName(), func(t *testing.T) {
+	for _, format := range []segment.Format{segmenttest.Formats[0], segmenttest.Formats[2], segmenttest.Formats[3]} {
+		t.Run(segmenttest.TestName(format), func(t *testing.T) {
 			dir := t.TempDir()
 			s := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: maxSize}, Levels: 1, MaxOpen: 4})
 			var writers sync.WaitGroup
@@ -33,7 +35,7 @@ func TestOversize_E13(t *testing.T) {
 						if i%10 == 3 {
 							size = large
 						}
-						assert.NoError(t, s.Append(Record{Group: []string{fmt.Sprint(g)}, Data: testRecord(format.Content, g*perGroup+i+1, size)}))
+						assert.NoError(t, s.Append(Record{Group: []string{fmt.Sprint(g)}, Data: segmenttest.Record(format.Content, g*perGroup+i+1, size)}))
 					}
 				})
 			}
@@ -51,7 +53,7 @@ func TestOversize_E13(t *testing.T) {
 					records := 0
 					for record, err := range r.All() {
 						require.NoError(t, err)
-						id := idOf(t, format.Content, record)
+						id, _ := segmenttest.ID(format.Content, record, 0)
 						assert.False(t, seen[id], "record %d is there twice", id)
 						seen[id] = true
 						records++

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // groupWriter writes the records of one group and content into the group's directory.
@@ -32,25 +33,25 @@ type groupWriter struct {
 }
 
 // append writes a record. After an error, the record is removed at once or by a later call.
-func (g *groupWriter) append(record Record, e encoded) error {
+func (g *groupWriter) append(record Record, e segment.Encoded) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return ErrClosed
 	}
 	now := g.options.Now()
-	if g.names.format.Content == Pprof {
-		g.names.prefix = prefixOf(record.Type)
+	if g.names.format.Content == segment.Pprof {
+		g.names.prefix = segment.TypePrefix(record.Type)
 	}
-	if err := g.prepare(e.size(), now); err != nil {
+	if err := g.prepare(e.Size(), now); err != nil {
 		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
 	}
 	f := g.file
 	if err := g.write(e, now); err != nil {
 		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 	}
-	f.accept(record, e.size())
-	if g.names.format.bare() {
+	f.accept(record, e.Size())
+	if g.names.format.SingleRecord() {
 		// The record is accepted when the file has its final name.
 		if err := g.closeFile(BySingleRecord); err != nil {
 			f.markForRemoval()
@@ -60,7 +61,7 @@ func (g *groupWriter) append(record Record, e encoded) error {
 	} else if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
 		g.tryClose(reason)
 	}
-	g.options.RecordWritten(record, e.size(), g.other)
+	g.options.RecordWritten(record, e.Size(), g.other)
 	return nil
 }
 
@@ -119,18 +120,18 @@ func (g *groupWriter) create(now time.Time) error {
 		g.releaseFile()
 	case err != nil:
 		g.tryClose(ByError)
-	case !g.names.format.bare():
+	case !g.names.format.SingleRecord():
 		g.file.index = fileindex.NewBuilder(g.indexes)
 	}
 	return err
 }
 
 // write writes a record and syncs it if it must be on the disk now.
-func (g *groupWriter) write(e encoded, now time.Time) error {
+func (g *groupWriter) write(e segment.Encoded, now time.Time) error {
 	f := g.file
 	err := f.write(e, now)
 	synced := true
-	if err == nil && g.options.Sync == SyncRecord && !g.names.format.bare() {
+	if err == nil && g.options.Sync == SyncRecord && !g.names.format.SingleRecord() {
 		err = f.sync()
 		synced = err == nil
 	}

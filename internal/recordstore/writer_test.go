@@ -1,10 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // clock is a clock that only tests move.
@@ -45,7 +46,7 @@ func (c *clock) step(d time.Duration) {
 
 func TestWriteAndRead(t *testing.T) {
 	const size = 200
-	forEachFormat(t, func(t *testing.T, format Format) {
+	segmenttest.ForEachFormat(t, func(t *testing.T, format segment.Format) {
 		dir := filepath.Join(t.TempDir(), "made", "too")
 		var finished []ClosedFile
 		w := openTestWriter(t, dir, Options{
@@ -54,7 +55,7 @@ func TestWriteAndRead(t *testing.T) {
 		assert.Empty(t, list(t, dir), "no file without a record")
 		raw := int64(0)
 		for id := 1; id <= 5; id++ {
-			record := testRecord(format.Content, id, size)
+			record := segmenttest.Record(format.Content, id, size)
 			raw += int64(len(record))
 			require.NoError(t, w.Append(Record{Data: record, Summary: Summary{Profiles: 2, Samples: 10 * id}}))
 		}
@@ -62,7 +63,7 @@ func TestWriteAndRead(t *testing.T) {
 			require.Len(t, finished, 5)
 			require.Len(t, list(t, dir), 5)
 		} else {
-			name := "profiles-20261121T102330.123Z-000001" + format.extension()
+			name := "profiles-20261121T102330.123Z-000001." + segmenttest.TestName(segment.Format{Content: format.Content, Compression: format.Compression})
 			require.Equal(t, []string{name + ".partial"}, list(t, dir))
 			// What is being written can be read already.
 			assert.Equal(t, []int{1, 2, 3, 4, 5}, readFile(t, filepath.Join(dir, name+".partial"), format.Content, size))
@@ -76,22 +77,22 @@ func TestWriteAndRead(t *testing.T) {
 		}
 		require.NoError(t, w.Close())
 		assert.Equal(t, []int{1, 2, 3, 4, 5}, readAll(t, dir, size))
-		assert.Equal(t, ErrClosed, w.Append(Record{Data: testRecord(format.Content, 1, size)}))
+		assert.Equal(t, ErrClosed, w.Append(Record{Data: segmenttest.Record(format.Content, 1, size)}))
 		w.Tick()
 		require.NoError(t, w.Close(), "closing again does nothing")
 	})
 }
 
 func TestNoFileWithoutARecord(t *testing.T) {
-	forEachFormat(t, func(t *testing.T, format Format) {
+	segmenttest.ForEachFormat(t, func(t *testing.T, format segment.Format) {
 		dir := t.TempDir()
 		w := openTestWriter(t, dir, Options{Format: format})
 		w.Tick()
 		for _, record := range [][]byte{nil, {}, []byte("\n"), []byte("{\n}"), []byte("\x08\x01"), []byte("\x0a\x05abc"), []byte("text")} {
-			if format.Content == Pprof && string(record) == "\x08\x01" {
+			if format.Content == segment.Pprof && string(record) == "\x08\x01" {
 				continue // a field that is a number: pprof has such
 			}
-			require.ErrorIs(t, w.Append(Record{Data: record}), ErrInvalidRecord, "%q", record)
+			require.ErrorIs(t, w.Append(Record{Data: record}), segment.ErrInvalidRecord, "%q", record)
 		}
 		require.NoError(t, w.Close())
 		assert.Empty(t, list(t, dir))
@@ -102,14 +103,14 @@ func TestOpenWriterRejectsInvalidOptions(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	good := allFormats[0]
+	good := segmenttest.Formats[0]
 	for want, tt := range map[string]struct {
 		path    string
 		options Options
 	}{
 		"content is \"\": must be one of":           {dir, Options{}},
-		"must be a protobuf message in a bare file": {dir, Options{Format: Format{Content: OTLPJSON, Bare: true}}},
-		"compression is 3: must be between":         {dir, Options{Format: Format{Content: OTLPProto, Compression: 3}}},
+		"must be a protobuf message in a bare file": {dir, Options{Format: segment.Format{Content: segment.OTLPJSON, Bare: true}}},
+		"compression is 3: must be between":         {dir, Options{Format: segment.Format{Content: segment.OTLPProto, Compression: 3}}},
 		"sync interval is 0s: must be more than":    {dir, Options{Format: good, Sync: SyncInterval}},
 		"not a directory":                           {file, Options{Format: good}},
 	} {
@@ -122,8 +123,8 @@ func TestOpenWriterRejectsInvalidOptions(t *testing.T) {
 
 func TestRotationOfFiles(t *testing.T) {
 	const size = 100
-	format := allFormats[0]
-	length := int64(len(testRecord(format.Content, 1, size)) + prefixSize)
+	format := segmenttest.Formats[0]
+	length := int64(len(segmenttest.Record(format.Content, 1, size)) + 4)
 	for name, tt := range map[string]struct {
 		rotation Rotation
 		sizes    []int // of the records, in multiples of size
@@ -142,7 +143,7 @@ func TestRotationOfFiles(t *testing.T) {
 				Format: format, Rotation: tt.rotation, FileClosed: func(f ClosedFile) { finished = append(finished, f) },
 			})
 			for i, n := range tt.sizes {
-				require.NoError(t, w.Append(Record{Data: testRecord(format.Content, i+1, n*size)}))
+				require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, i+1, n*size)}))
 			}
 			require.NoError(t, w.Close())
 			var got [][]int
@@ -156,7 +157,8 @@ func TestRotationOfFiles(t *testing.T) {
 				var ids []int
 				for record, err := range r.All() {
 					require.NoError(t, err)
-					ids = append(ids, idOf(t, format.Content, record))
+					id, _ := segmenttest.ID(format.Content, record, 0)
+					ids = append(ids, id)
 				}
 				got = append(got, ids)
 			}
@@ -167,11 +169,11 @@ func TestRotationOfFiles(t *testing.T) {
 
 // TestSizeIsOnTheDisk: MaxSize bounds the compressed file.
 func TestSizeIsOnTheDisk(t *testing.T) {
-	for _, format := range allFormats[:6] {
+	for _, format := range segmenttest.Framed {
 		dir := t.TempDir()
 		w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: 10_000}})
 		for id := range 100 {
-			require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, 1000)}))
+			require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, 1000)}))
 		}
 		require.NoError(t, w.Close())
 		files := list(t, dir)
@@ -185,13 +187,13 @@ func TestSizeIsOnTheDisk(t *testing.T) {
 }
 
 func TestAgeNeedsNoRecord(t *testing.T) {
-	format := allFormats[2]
+	format := segmenttest.Formats[2]
 	dir := t.TempDir()
 	clock := newClock()
 	w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxAge: time.Minute}, Now: clock.Now})
-	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 1, 10)}))
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 1, 10)}))
 	clock.step(59 * time.Second)
-	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 2, 10)}))
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 2, 10)}))
 	w.Tick()
 	assert.Equal(t, []string{"profiles-20261121T102330.123Z-000001.otlp.pb.zst.partial"}, list(t, dir))
 	clock.step(time.Second)
@@ -201,11 +203,11 @@ func TestAgeNeedsNoRecord(t *testing.T) {
 	w.Tick()
 	assert.Len(t, list(t, dir), 1, "no file without a record")
 	clock.step(-24 * time.Hour)
-	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 3, 10)}))
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 3, 10)}))
 	w.Tick()
 	assert.Equal(t, "profiles-20261121T102330.123Z-000002.otlp.pb.zst.partial", list(t, dir)[1])
 	clock.step(time.Minute)
-	require.NoError(t, w.Append(Record{Data: testRecord(format.Content, 4, 10)}), "Append rotates by age, too")
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 4, 10)}), "Append rotates by age, too")
 	require.NoError(t, w.Close())
 	assert.Len(t, list(t, dir), 3)
 	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 10))
@@ -218,7 +220,7 @@ func TestTickInterval(t *testing.T) {
 		200 * time.Millisecond: {Sync: SyncInterval, SyncInterval: 200 * time.Millisecond},
 		time.Millisecond:       {Sync: SyncInterval, SyncInterval: time.Microsecond},
 	} {
-		options.Format = allFormats[0]
+		options.Format = segmenttest.Formats[0]
 		assert.Equal(t, want, openTestWriter(t, t.TempDir(), options).TickInterval())
 	}
 }
@@ -258,16 +260,16 @@ func TestSyncModes(t *testing.T) {
 			var count syncs
 			clock := newClock()
 			w := openTestWriter(t, t.TempDir(), Options{
-				Format: allFormats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now,
+				Format: segmenttest.Formats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now,
 				OpenDir: func(path string, _ ...string) (Dir, error) {
 					dir, err := OpenDir(path)
 					return syncDirCounter{dir, &count}, err
 				},
 			})
-			require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 1, 10)}))
+			require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, 10)}))
 			assert.Equal(t, tt.first, count)
 			clock.step(time.Second)
-			require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 2, 10)}))
+			require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 2, 10)}))
 			assert.Equal(t, tt.second, count)
 			clock.step(7 * time.Second)
 			w.Tick()
@@ -313,19 +315,19 @@ func TestChangedByOthers_E6(t *testing.T) {
 			require.NoError(t, os.Mkdir(dir, 0o700))
 		}, []int{3, 4}},
 	} {
-		for _, format := range []Format{allFormats[0], allFormats[5]} {
-			t.Run(name+" "+format.testName(), func(t *testing.T) {
+		for _, format := range []segment.Format{segmenttest.Formats[0], segmenttest.Formats[5]} {
+			t.Run(name+" "+segmenttest.TestName(format), func(t *testing.T) {
 				above := t.TempDir()
 				dir := filepath.Join(above, "dir")
 				troubles := 0
 				w := openTestWriter(t, dir, Options{Format: format, Failed: func(error) { troubles++ }})
 				for id := 1; id <= 2; id++ {
-					require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, size)}))
+					require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}))
 				}
 				partial := filepath.Join(dir, list(t, dir)[0])
 				tt.change(t, dir, partial)
 				for id := 3; id <= 4; id++ {
-					require.NoError(t, w.Append(Record{Data: testRecord(format.Content, id, size)}))
+					require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}))
 				}
 				if name == "file replaced" {
 					data, err := os.ReadFile(partial)
@@ -353,10 +355,10 @@ func TestRestarts_E5(t *testing.T) {
 	before := map[string]string{}
 	var want []int
 	for round := range profiletest.Rounds(t, 100, 100) {
-		format := allFormats[round%len(allFormats)]
+		format := segmenttest.Formats[round%len(segmenttest.Formats)]
 		// Without a moving clock the names are the same again and again.
 		w := openTestWriter(t, dir, Options{Format: format, Now: newClock().Now})
-		require.NoError(t, w.Append(Record{Data: testRecord(format.Content, round, size)}))
+		require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, round, size)}))
 		require.NoError(t, w.Close())
 		want = append(want, round)
 		for _, name := range list(t, dir) {
@@ -379,7 +381,7 @@ func TestRestarts_E5(t *testing.T) {
 func TestManyWriters_E7(t *testing.T) {
 	const size = 100
 	each := profiletest.Rounds(t, 50, 250) // of each goroutine: 1,000 files
-	forEachFormat(t, func(t *testing.T, format Format) {
+	segmenttest.ForEachFormat(t, func(t *testing.T, format segment.Format) {
 		t.Parallel()
 		dir := t.TempDir()
 		clock := newClock()
@@ -406,7 +408,7 @@ func TestManyWriters_E7(t *testing.T) {
 					steps++
 					writers[0].Tick()
 					for _, name := range list(t, dir) {
-						if parsed, ok := ParseName(name); ok && !parsed.Partial && rand.IntN(50) == 0 {
+						if parsed, ok := segment.ParseName(name); ok && !parsed.Partial && rand.IntN(50) == 0 {
 							assert.NotEmpty(t, readFile(t, filepath.Join(dir, name), format.Content, size))
 						}
 					}
@@ -420,7 +422,7 @@ func TestManyWriters_E7(t *testing.T) {
 			}
 			writing.Go(func() {
 				for i := range each {
-					assert.NoError(t, writers[g%2].Append(Record{Data: testRecord(format.Content, g*each+i, size)}))
+					assert.NoError(t, writers[g%2].Append(Record{Data: segmenttest.Record(format.Content, g*each+i, size)}))
 				}
 			})
 		}
@@ -441,8 +443,8 @@ func TestManyWriters_E7(t *testing.T) {
 }
 
 // testWithTool lets the compressor's own tool check all files.
-func testWithTool(t *testing.T, dir string, compression Compression) {
-	tool := map[Compression]string{Gzip: "gzip", Zstd: "zstd"}[compression]
+func testWithTool(t *testing.T, dir string, compression segment.Compression) {
+	tool := map[segment.Compression]string{segment.Gzip: "gzip", segment.Zstd: "zstd"}[compression]
 	if tool == "" {
 		return
 	}
@@ -460,48 +462,6 @@ func testWithTool(t *testing.T, dir string, compression Compression) {
 	})
 }
 
-// TestToolsGivePlainStream: zstd -dc and gzip -dc of a compressed file is the plain file.
-func TestToolsGivePlainStream(t *testing.T) {
-	for _, format := range allFormats {
-		tool := map[Compression]string{Gzip: "gzip", Zstd: "zstd"}[format.Compression]
-		if tool == "" {
-			continue
-		}
-		t.Run(format.testName(), func(t *testing.T) {
-			path, err := exec.LookPath(tool)
-			if err != nil {
-				t.Skipf("%s is not installed", tool)
-			}
-			n := 20
-			if format.Bare {
-				n = 1
-			}
-			file := filepath.Join(t.TempDir(), "file"+format.Compression.extension())
-			require.NoError(t, os.WriteFile(file, fileOf(t, format, n, 5000), 0o600))
-			got, err := exec.CommandContext(t.Context(), path, "-dc", file).Output()
-			require.NoError(t, err)
-			format.Compression = None
-			assert.Equal(t, fileOf(t, format, n, 5000), got)
-		})
-	}
-}
-
-// TestLengthPrefix reads a plain file without any of our code: 4 bytes of length,
-// big-endian, and so many bytes, as the file exporter of collector-contrib writes.
-func TestLengthPrefix(t *testing.T) {
-	for _, size := range []int{10, maxCopied * 2} {
-		data := fileOf(t, allFormats[0], 3, size)
-		for id := 1; id <= 3; id++ {
-			n := binary.BigEndian.Uint32(data)
-			assert.Equal(t, testRecord(OTLPProto, id, size), data[4:4+n])
-			data = data[4+n:]
-		}
-		assert.Empty(t, data)
-		lines := strings.SplitAfter(string(fileOf(t, allFormats[3], 3, size)), "\n")
-		assert.Equal(t, string(testRecord(OTLPJSON, 2, size))+"\n", lines[1])
-	}
-}
-
 // TestFileThatCannotBeClosedIsNotFollowedByOthers until the fault is gone.
 func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
 	const size = 10
@@ -509,22 +469,22 @@ func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
 	broken := &renameFails{err: errors.New("broken")}
 	troubles := 0
 	w := openTestWriter(t, dir, Options{
-		Format: allFormats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { troubles++ },
+		Format: segmenttest.Formats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { troubles++ },
 		OpenDir: func(path string, _ ...string) (Dir, error) {
 			dir, err := OpenDir(path)
 			broken.Dir = dir
 			return broken, err
 		},
 	})
-	require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 1, size)}))
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
 	for id := range 10 {
 		w.Tick()
-		require.ErrorContains(t, w.Append(Record{Data: testRecord(OTLPProto, 10+id, size)}), "broken")
+		require.ErrorContains(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 10+id, size)}), "broken")
 	}
 	assert.Len(t, list(t, dir), 1)
 	assert.Equal(t, 11, troubles, "those of the first Append and of each Tick")
 	broken.err = nil
-	require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 100, size)}))
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 100, size)}))
 	require.NoError(t, w.Close())
 	assert.Equal(t, []int{1, 100}, readAll(t, dir, size))
 }
@@ -544,13 +504,13 @@ func (d *renameFails) Rename(from, to string) error {
 // TestCloseNeverReplaces: someone takes the finished name while the file is written.
 func TestCloseNeverReplaces(t *testing.T) {
 	dir := t.TempDir()
-	w := openTestWriter(t, dir, Options{Format: allFormats[0], Now: newClock().Now})
-	require.NoError(t, w.Append(Record{Data: testRecord(OTLPProto, 1, 10)}))
-	taken := filepath.Join(dir, strings.TrimSuffix(list(t, dir)[0], partialSuffix))
+	w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Now: newClock().Now})
+	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, 10)}))
+	taken := filepath.Join(dir, strings.TrimSuffix(list(t, dir)[0], ".partial"))
 	require.NoError(t, os.WriteFile(taken, []byte("taken"), 0o600))
 	require.NoError(t, w.Close())
 	data, err := os.ReadFile(taken)
 	require.NoError(t, err)
 	assert.Equal(t, "taken", string(data))
-	assert.Equal(t, []int{1}, readFile(t, filepath.Join(dir, "profiles-20261121T102330.123Z-000002.otlp.pb"), OTLPProto, 10))
+	assert.Equal(t, []int{1}, readFile(t, filepath.Join(dir, "profiles-20261121T102330.123Z-000002.otlp.pb"), segment.OTLPProto, 10))
 }

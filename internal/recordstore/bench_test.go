@@ -1,21 +1,23 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 func BenchmarkAppend(b *testing.B) {
-	for _, format := range allFormats[:6] {
+	for _, format := range segmenttest.Framed {
 		for _, size := range []int{1 << 10, 16 << 10, 512 << 10} {
-			b.Run(fmt.Sprintf("format=%s/size=%d", format.testName(), size), func(b *testing.B) {
+			b.Run(fmt.Sprintf("format=%s/size=%d", segmenttest.TestName(format), size), func(b *testing.B) {
 				w := openTestWriter(b, b.TempDir(), Options{Format: format, Rotation: Rotation{MaxSize: 64 << 20}})
-				record := testRecord(format.Content, 1, size)
+				record := segmenttest.Record(format.Content, 1, size)
 				b.SetBytes(int64(len(record)))
 				b.ReportAllocs()
 				for b.Loop() {

@@ -1,20 +1,16 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 func TestMain(m *testing.M) {
@@ -30,75 +27,6 @@ func TestMain(m *testing.M) {
 		writeUntilKilled()
 	}
 	goleak.VerifyTestMain(m)
-}
-
-var allFormats = []Format{
-	{Content: OTLPProto, Compression: None},
-	{Content: OTLPProto, Compression: Gzip},
-	{Content: OTLPProto, Compression: Zstd},
-	{Content: OTLPJSON, Compression: None},
-	{Content: OTLPJSON, Compression: Gzip},
-	{Content: OTLPJSON, Compression: Zstd},
-	{Content: OTLPProto, Bare: true, Compression: None},
-	{Content: OTLPProto, Bare: true, Compression: Gzip},
-	{Content: OTLPProto, Bare: true, Compression: Zstd},
-	{Content: Pprof, Bare: true, Compression: Gzip},
-}
-
-func (f Format) testName() string {
-	return strings.TrimPrefix(f.extension(), ".") + map[bool]string{true: " bare"}[f.Bare]
-}
-
-// forEachFormat runs a test for each way to write a file.
-func forEachFormat(t *testing.T, test func(t *testing.T, format Format)) {
-	for _, format := range allFormats {
-		t.Run(format.testName(), func(t *testing.T) { test(t, format) })
-	}
-}
-
-// testRecord makes a record that idOf tells from all others. size is that of what
-// is in it, in bytes, of which half compresses.
-func testRecord(content Content, id, size int) []byte {
-	random := rand.New(rand.NewPCG(uint64(id), uint64(size)))
-	payload, scratch := make([]byte, 4+size), [8]byte{}
-	binary.BigEndian.PutUint32(payload, uint32(id))
-	for i := 4; i < 4+size/2; i += 8 {
-		binary.NativeEndian.PutUint64(scratch[:], random.Uint64())
-		copy(payload[i:4+size/2], scratch[:])
-	}
-	if content == OTLPJSON {
-		record, err := json.Marshal(map[string]any{"id": id, "payload": payload, "list": []any{map[string]int{}, map[string]int{}}})
-		if err != nil {
-			panic(err)
-		}
-		return record
-	}
-	// A ResourceProfiles with a schema_url, and a dictionary of the empty string.
-	inner := binary.AppendUvarint([]byte{3<<3 | wire.BytesType}, uint64(len(payload)))
-	inner = append(inner, payload...)
-	record := binary.AppendUvarint([]byte{1<<3 | wire.BytesType}, uint64(len(inner)))
-	record = append(record, inner...)
-	return append(record, 2<<3|wire.BytesType, 2, 5<<3|wire.BytesType, 0)
-}
-
-func idOf(t testing.TB, content Content, record []byte) int {
-	if content == OTLPJSON {
-		var read struct{ ID int }
-		require.NoError(t, json.Unmarshal(record, &read))
-		return read.ID
-	}
-	return int(binary.BigEndian.Uint32(payloadOf(record)))
-}
-
-// payloadOf gives what testRecord has put into a message, or less than 4 bytes.
-func payloadOf(record []byte) []byte {
-	_, n := binary.Uvarint(record[1:])
-	if 1+n >= len(record) {
-		return nil
-	}
-	inner := record[1+n:]
-	_, n = binary.Uvarint(inner[1:])
-	return inner[min(1+n, len(inner)):]
 }
 
 // openWriter is OpenWriter for tests, which leave out most options.
@@ -143,7 +71,7 @@ func list(t testing.TB, dir string) []string {
 func readAll(t testing.TB, dir string, size int) []int {
 	ids := []int{}
 	for _, name := range list(t, dir) {
-		parsed, ok := ParseName(name)
+		parsed, ok := segment.ParseName(name)
 		if !ok || parsed.Partial {
 			continue
 		}
@@ -155,24 +83,24 @@ func readAll(t testing.TB, dir string, size int) []int {
 }
 
 // openReader reads a file. The Reader must be closed.
-func openReader(t testing.TB, path string) *Reader {
-	name, ok := ParseName(filepath.Base(path))
+func openReader(t testing.TB, path string) *segment.Reader {
+	name, ok := segment.ParseName(filepath.Base(path))
 	require.True(t, ok, path)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	r, err := NewReader(bytes.NewReader(data), int64(len(data)), name.Format, MaxRecordSize)
+	r, err := segment.NewReader(bytes.NewReader(data), int64(len(data)), name.Format, segment.MaxRecordSize)
 	require.NoError(t, err)
 	return r
 }
 
-func readFile(t testing.TB, path string, content Content, size int) []int {
+func readFile(t testing.TB, path string, content segment.Content, size int) []int {
 	r := openReader(t, path)
 	defer r.Close()
 	ids := []int{}
 	for record, err := range r.All() {
 		require.NoError(t, err)
-		id := idOf(t, content, record)
-		require.Equal(t, testRecord(content, id, size), record)
+		id, known := segmenttest.ID(content, record, size)
+		require.True(t, known, "record %d", id)
 		ids = append(ids, id)
 	}
 	return ids

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"errors"
@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // readTree gives the ids in all finished files at and below a directory, by group,
@@ -32,7 +34,7 @@ func readTree(t testing.TB, dir string, size int) map[string][]int {
 		if entry.IsDir() {
 			return nil
 		}
-		parsed, ok := ParseName(entry.Name())
+		parsed, ok := segment.ParseName(entry.Name())
 		require.True(t, ok && !parsed.Partial, path)
 		group, err := filepath.Rel(dir, filepath.Dir(path))
 		require.NoError(t, err)
@@ -51,47 +53,6 @@ func countIn(found map[string][]int) (n int) {
 		n += len(ids)
 	}
 	return n
-}
-
-func TestGroupName(t *testing.T) {
-	for text, want := range map[string]string{
-		"checkout":                        "checkout",
-		"Check-Out_2.0":                   "Check-Out_2.0",
-		"":                                "_empty",
-		"_unset":                          "%5Funset",
-		"_empty":                          "%5Fempty",
-		".":                               "%2E",
-		"..":                              "%2E%2E",
-		"...":                             "%2E.%2E",
-		"../../etc/passwd":                "%2E.%2F..%2Fetc%2Fpasswd",
-		"/etc/passwd":                     "%2Fetc%2Fpasswd",
-		`C:\x`:                            "C%3A%5Cx",
-		"a\x00b":                          "a%00b",
-		"a%2Fb":                           "a%252Fb",
-		"a~b":                             "a%7Eb",
-		"é":                               "%C3%A9",
-		"\xff":                            "%FF",
-		"con":                             "%63on",
-		"NUL.txt":                         "%4EUL.txt",
-		"console":                         "console",
-		"-a":                              "-a",
-		" a ":                             "%20a%20",
-		"a.":                              "a%2E",
-		"a..b":                            "a..b",
-		strings.Repeat("a", maxGroupName): strings.Repeat("a", maxGroupName),
-	} {
-		if !foldsCase {
-			assert.Equal(t, want, GroupName(text), "%q", text)
-		}
-		assert.True(t, groupName.MatchString(GroupName(text)), text)
-	}
-	assert.Equal(t, "_int-1", TypedGroupName("int", "1"))
-	assert.Equal(t, "_double-%2D1.5", strings.ReplaceAll(TypedGroupName("double", "-1.5"), "--", "-%2D"))
-	assert.Equal(t, "%43heck", escape("Check", true, true), "where case is folded")
-	long := GroupName(strings.Repeat("a", 5000))
-	assert.Len(t, long, truncatedGroupName+1+2*hashedBytes)
-	assert.NotEqual(t, long, GroupName(strings.Repeat("a", 5001)))
-	assert.NotContains(t, GroupName(strings.Repeat("é", 5000))[:truncatedGroupName], "~")
 }
 
 // malformedValues gives n different values that would like to lead elsewhere, or to be
@@ -137,7 +98,7 @@ func TestMalformedGroupValues_E10(t *testing.T) {
 	for i, plant := range []func(path string) error{
 		func(path string) error { return os.Symlink(outside, path) },
 		func(path string) error { return os.Symlink("../../outside", path) },
-		func(path string) error { return os.Symlink(GroupName(values[10]), path) },
+		func(path string) error { return os.Symlink(segment.GroupName(values[10]), path) },
 		func(path string) error { return os.Symlink("nowhere", path) },
 		func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
 	} {
@@ -146,18 +107,18 @@ func TestMalformedGroupValues_E10(t *testing.T) {
 		planted[name] = true
 	}
 	open := (&faults{noSync: true}).openDir
-	s := openTestWriter(t, dir, Options{Format: allFormats[0], OpenDir: open, Levels: 1, MaxOpen: 20})
-	directories := map[string]string{}
+	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], OpenDir: open, Levels: 1, MaxOpen: 20})
+	directories, foldsCase := map[string]string{}, segment.GroupName("A") != "A"
 	for id, value := range values {
-		name := GroupName(value)
-		if other, taken := directories[strings.ToUpper(name)]; taken && (foldsCase || GroupName(other) == name) {
+		name := segment.GroupName(value)
+		if other, taken := directories[strings.ToUpper(name)]; taken && (foldsCase || segment.GroupName(other) == name) {
 			t.Fatalf("%q and %q share %s", value, other, name)
 		}
 		directories[strings.ToUpper(name)] = value
-		require.NoError(t, s.Append(Record{Group: []string{name}, Data: testRecord(OTLPProto, id, size)}), "%q", value)
+		require.NoError(t, s.Append(Record{Group: []string{name}, Data: segmenttest.Record(segment.OTLPProto, id, size)}), "%q", value)
 	}
 	for name := range planted {
-		require.Error(t, s.Append(Record{Group: []string{name}, Data: testRecord(OTLPProto, 0, size)}), name)
+		require.Error(t, s.Append(Record{Group: []string{name}, Data: segmenttest.Record(segment.OTLPProto, 0, size)}), name)
 	}
 	require.NoError(t, s.Close())
 
@@ -171,7 +132,7 @@ func TestMalformedGroupValues_E10(t *testing.T) {
 	profiletest.Account(t, fmt.Sprintf("%d malformed values, %d planted links and files", n, len(planted)), n, countIn(found), 0)
 	require.Len(t, found, n)
 	for id, value := range values {
-		require.Equal(t, []int{id}, found[GroupName(value)], "%q", value)
+		require.Equal(t, []int{id}, found[segment.GroupName(value)], "%q", value)
 	}
 }
 
@@ -183,14 +144,14 @@ func TestManyGroups_E12(t *testing.T) {
 	dir := t.TempDir()
 	before := descriptors(t)
 	s := openTestWriter(t, dir, Options{
-		Format: allFormats[2], OpenDir: (&faults{noSync: true}).openDir,
+		Format: segmenttest.Formats[2], OpenDir: (&faults{noSync: true}).openDir,
 		Levels: 1, MaxOpen: maxOpen,
 	})
 	want := map[string][]int{}
 	most := 0
 	for id := range 3 * groups {
-		group := GroupName("group " + strconv.Itoa(random.IntN(groups)))
-		require.NoError(t, s.Append(Record{Group: []string{group}, Data: testRecord(OTLPProto, id, size)}))
+		group := segment.GroupName("group " + strconv.Itoa(random.IntN(groups)))
+		require.NoError(t, s.Append(Record{Group: []string{group}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
 		want[group] = append(want[group], id)
 		if id%100 == 0 {
 			most = max(most, descriptors(t)-before)
@@ -222,7 +183,7 @@ func TestConcurrently_E12(t *testing.T) {
 	const size, writers, each = 20, 16, 60
 	dir := t.TempDir()
 	s := openTestWriter(t, dir, Options{
-		Format: allFormats[0], Rotation: Rotation{MaxRecords: 5}, OpenDir: (&faults{noSync: true}).openDir,
+		Format: segmenttest.Formats[0], Rotation: Rotation{MaxRecords: 5}, OpenDir: (&faults{noSync: true}).openDir,
 		Levels: 2, MaxOpen: 3,
 	})
 	stop := make(chan struct{})
@@ -242,7 +203,7 @@ func TestConcurrently_E12(t *testing.T) {
 		writing.Go(func() {
 			for i := range each {
 				group := []string{"a" + strconv.Itoa(i%3), "b" + strconv.Itoa(i%5)}
-				assert.NoError(t, s.Append(Record{Group: group, Data: testRecord(OTLPProto, g*each+i, size)}))
+				assert.NoError(t, s.Append(Record{Group: group, Data: segmenttest.Record(segment.OTLPProto, g*each+i, size)}))
 			}
 		})
 	}
@@ -250,7 +211,7 @@ func TestConcurrently_E12(t *testing.T) {
 	close(stop)
 	ticking.Wait()
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Append(Record{Group: []string{"a", "b"}, Data: testRecord(OTLPProto, 1, size)}), ErrClosed)
+	require.ErrorIs(t, s.Append(Record{Group: []string{"a", "b"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}), ErrClosed)
 	var got []int
 	for group, ids := range readTree(t, dir, size) {
 		for _, id := range ids {
@@ -268,7 +229,7 @@ func TestConcurrently_E12(t *testing.T) {
 // TestFailingCallsInGroups_E1: as TestFailingCalls_E1, with more groups than may be open.
 func TestFailingCallsInGroups_E1(t *testing.T) {
 	const size = 20
-	format := allFormats[2]
+	format := segmenttest.Formats[2]
 	step := 7
 	if full, _ := profiletest.Soak(t); full {
 		step = 1
@@ -291,7 +252,7 @@ func TestFailingCallsInGroups_E1(t *testing.T) {
 				want := map[string][]int{}
 				add := func(id int) error {
 					group := []string{"a" + strconv.Itoa(id%2), "b" + strconv.Itoa(id%3)}
-					err := s.Append(Record{Group: group, Data: testRecord(format.Content, id, size)})
+					err := s.Append(Record{Group: group, Data: segmenttest.Record(format.Content, id, size)})
 					if err == nil {
 						want[filepath.Join(group...)] = append(want[filepath.Join(group...)], id)
 					}
@@ -332,15 +293,15 @@ func TestFailingCallsInGroups_E1(t *testing.T) {
 // fails then, later.
 func TestRecoveryInGroups(t *testing.T) {
 	const size = 30
-	format := allFormats[2]
-	torn := fileOf(t, format, 3, size)
+	format := segmenttest.Formats[2]
+	torn := segmenttest.File(t, format, 3, size)
 	torn = torn[:len(torn)-1]
 	for n := 1; ; n++ {
 		dir := t.TempDir()
 		for i, group := range []string{"", "a", "a/b", "a/b/c", "_unset/_int-1"} {
 			path := filepath.Join(dir, group)
 			require.NoError(t, os.MkdirAll(path, 0o700))
-			name := Name{Sequence: uint64(i), Format: format, Partial: true}
+			name := segment.Name{Sequence: uint64(i), Format: format, Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), torn, 0o600))
 		}
 		f := faults{from: n, to: n + 1, noSync: true}
@@ -375,14 +336,14 @@ func TestRecoveryInGroups(t *testing.T) {
 // TestGroupNamedLikeAFile_E10 is repaired and retained as any other.
 func TestGroupNamedLikeAFile_E10(t *testing.T) {
 	const size = 10
-	format := allFormats[2]
+	format := segmenttest.Formats[2]
 	dir := t.TempDir()
-	value := Name{Sequence: 7, Format: format}.String()
-	group := []string{GroupName(value), GroupName(value + ".partial")}
+	value := segment.Name{Sequence: 7, Format: format}.String()
+	group := []string{segment.GroupName(value), segment.GroupName(value + ".partial")}
 	into := filepath.Join(dir, group[0], group[1])
 	require.NoError(t, os.MkdirAll(into, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 1, Format: format}.String()), fileOf(t, format, 1, size), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 2, Format: format, Partial: true}.String()), fileOf(t, format, 2, size), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(into, segment.Name{Sequence: 1, Format: format}.String()), segmenttest.File(t, format, 1, size), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(into, segment.Name{Sequence: 2, Format: format, Partial: true}.String()), segmenttest.File(t, format, 2, size), 0o600))
 	s := openTestWriter(t, dir, Options{Format: format, Levels: 2, MaxOpen: 1, Retention: Retention{MaxFiles: 1}})
 	s.Maintain()
 	require.NoError(t, s.Close())
@@ -398,7 +359,7 @@ func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 	dir := t.TempDir()
 	broken := map[string]*renameFails{}
 	s := openTestWriter(t, dir, Options{
-		Format: allFormats[2], Failed: func(error) {},
+		Format: segmenttest.Formats[2], Failed: func(error) {},
 		OpenDir: func(path string, group ...string) (Dir, error) {
 			below, err := OpenDir(path, group...)
 			if err != nil {
@@ -412,12 +373,12 @@ func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 	want := map[string][]int{}
 	for id := range 3 {
 		group := "g" + strconv.Itoa(id)
-		require.NoError(t, s.Append(Record{Group: []string{group}, Data: testRecord(OTLPProto, id, size)}))
+		require.NoError(t, s.Append(Record{Group: []string{group}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
 		want[group] = []int{id}
 	}
-	require.ErrorContains(t, s.Append(Record{Group: []string{"g3"}, Data: testRecord(OTLPProto, 3, size)}), "3 other groups have open files that cannot be closed")
+	require.ErrorContains(t, s.Append(Record{Group: []string{"g3"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}), "3 other groups have open files that cannot be closed")
 	broken["g1"].err = nil
-	require.NoError(t, s.Append(Record{Group: []string{"g3"}, Data: testRecord(OTLPProto, 3, size)}))
+	require.NoError(t, s.Append(Record{Group: []string{"g3"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}))
 	want["g3"] = []int{3}
 	for _, b := range broken {
 		b.err = nil
@@ -427,15 +388,15 @@ func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 }
 
 func TestOpenWriterRejectsInvalidGroups(t *testing.T) {
-	_, err := OpenWriter(Options{Directory: t.TempDir(), Format: allFormats[0]})
+	_, err := OpenWriter(Options{Directory: t.TempDir(), Format: segmenttest.Formats[0]})
 	require.ErrorContains(t, err, "open groups is 0")
 	_, err = OpenWriter(Options{Directory: t.TempDir(), MaxOpen: 1})
 	require.ErrorContains(t, err, "content")
 	dir := t.TempDir()
-	s := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 1})
-	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: []byte("text")}), ErrInvalidRecord)
+	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 1})
+	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: []byte("text")}), segment.ErrInvalidRecord)
 	for _, name := range []string{"", "..", "a/b", "/"} {
-		require.ErrorIs(t, s.Append(Record{Group: []string{"a", name}, Data: testRecord(OTLPProto, 1, 1)}), ErrInvalidRecord, name)
+		require.ErrorIs(t, s.Append(Record{Group: []string{"a", name}, Data: segmenttest.Record(segment.OTLPProto, 1, 1)}), segment.ErrInvalidRecord, name)
 	}
 	assert.Empty(t, list(t, dir), "nothing is made for a record that is none")
 }
@@ -444,15 +405,15 @@ func TestIdleGroupsAreClosed(t *testing.T) {
 	dir := t.TempDir()
 	clock := newClock()
 	before := descriptors(t)
-	s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}, Levels: 1, MaxOpen: 10})
+	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}, Levels: 1, MaxOpen: 10})
 	for id := range 5 {
-		require.NoError(t, s.Append(Record{Group: []string{fmt.Sprint("g", id)}, Data: testRecord(OTLPProto, id, 10)}))
+		require.NoError(t, s.Append(Record{Group: []string{fmt.Sprint("g", id)}, Data: segmenttest.Record(segment.OTLPProto, id, 10)}))
 	}
 	clock.step(time.Minute)
 	s.Tick()
 	s.Maintain()
 	assert.LessOrEqual(t, descriptors(t), before)
-	require.NoError(t, s.Append(Record{Group: []string{"g1"}, Data: testRecord(OTLPProto, 9, 10)}))
+	require.NoError(t, s.Append(Record{Group: []string{"g1"}, Data: segmenttest.Record(segment.OTLPProto, 9, 10)}))
 	require.NoError(t, s.Close())
 	assert.Equal(t, []int{1, 9}, readTree(t, dir, 10)["g1"])
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"cmp"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 var (
@@ -30,134 +31,7 @@ var (
 	// ErrNotDirectory means that a file or link has the name of a group's directory. A
 	// retry does not help until it is removed.
 	ErrNotDirectory = errors.New("not a directory")
-
-	// ErrInvalidRecord means that no file can hold the record. A retry does not help.
-	ErrInvalidRecord = errors.New("invalid record")
 )
-
-// Sync says when records are put on the disk. A file is always synced before it gets its
-// final name.
-type Sync int
-
-const (
-	// SyncNone leaves it to the operating system.
-	SyncNone Sync = iota
-	// SyncInterval syncs within Options.SyncInterval after a record was written.
-	SyncInterval
-	// SyncRecord syncs before Append returns.
-	SyncRecord
-)
-
-const (
-	// maxTick is the longest interval between calls of Tick.
-	maxTick = time.Second
-	// concurrentTicks is how many groups Tick works on at a time.
-	concurrentTicks = 8
-	// MaintainInterval is how often Maintain must be called.
-	MaintainInterval = 10 * time.Second
-)
-
-// Options of a Writer. Its functions may be nil. They are called while locks are held: they must be
-// quick and must not call the Writer.
-type Options struct {
-	Directory string
-	Format    Format
-	Rotation  Rotation
-	Sync      Sync
-	// SyncInterval is for Sync SyncInterval only.
-	SyncInterval time.Duration
-	// Levels is how many subdirectories, one inside the other, a group has. Recovery and
-	// retention look that deep.
-	Levels int
-	// MaxGroups is how many groups may have a directory; 0 is no limit. A group that has one
-	// keeps it, also after a restart. The records of the others go to the directory Other.
-	MaxGroups int
-	// MaxOpen is how many groups may have an open file. Each needs three descriptors.
-	MaxOpen   int
-	Retention Retention
-
-	// RecordWritten gets a record that was written, its bytes on disk, and whether it is in the directory Other.
-	RecordWritten func(record Record, stored int64, other bool)
-	FileClosed    func(ClosedFile)
-	FileRecovered func(RecoveredFile)
-	// FileRemoved is called for each file that Retention removed.
-	FileRemoved func(path string, size int64)
-	// IndexFailed gets the error if the index of a closed file cannot be written, which is not
-	// retried.
-	IndexFailed func(error)
-	// Failed gets the errors that no caller of Append gets. The failed operation is
-	// retried. Most are, or wrap, an *fs.PathError.
-	Failed func(error)
-
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-	// OpenDir opens directories; nil is OpenDir of this package.
-	OpenDir func(path string, group ...string) (Dir, error)
-}
-
-func (o *Options) validate() error {
-	if err := o.Format.validate(); err != nil {
-		return err
-	}
-	if o.Sync == SyncInterval && o.SyncInterval <= 0 {
-		return fmt.Errorf("sync interval is %v: must be more than 0", o.SyncInterval)
-	}
-	if o.Levels < 0 || o.MaxGroups < 0 || o.MaxOpen < 1 {
-		return fmt.Errorf("levels is %d, groups is %d, open groups is %d: must be 0, 0 and 1 or more", o.Levels, o.MaxGroups, o.MaxOpen)
-	}
-	return nil
-}
-
-func (o *Options) setDefaults() {
-	if o.RecordWritten == nil {
-		o.RecordWritten = func(Record, int64, bool) {}
-	}
-	if o.FileClosed == nil {
-		o.FileClosed = func(ClosedFile) {}
-	}
-	if o.FileRecovered == nil {
-		o.FileRecovered = func(RecoveredFile) {}
-	}
-	if o.FileRemoved == nil {
-		o.FileRemoved = func(string, int64) {}
-	}
-	if o.IndexFailed == nil {
-		o.IndexFailed = func(error) {}
-	}
-	if o.Failed == nil {
-		o.Failed = func(error) {}
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.OpenDir == nil {
-		o.OpenDir = OpenDir
-	}
-}
-
-func (o *Options) tickInterval() time.Duration {
-	interval := maxTick
-	if o.Rotation.MaxAge > 0 {
-		interval = min(interval, o.Rotation.MaxAge)
-	}
-	if o.Sync == SyncInterval {
-		interval = min(interval, o.SyncInterval)
-	}
-	return max(interval, time.Millisecond)
-}
-
-// Record is what Append writes at once, completely or not at all.
-type Record struct {
-	Data []byte
-	// Group holds the names of its subdirectories, one inside the other.
-	Group []string
-	// Type starts the name of a pprof file. It may be empty.
-	Type    string
-	Summary Summary
-	// Summaries describe the record in the index of its file. Without them, the file gets no index. Bare
-	// files, which have one record, need none.
-	Summaries []fileindex.Summary
-}
 
 // Writer writes records into files of a directory and its groups. It has a groupWriter for
 // each of the last used groups. It is safe for concurrent use: groups are written
@@ -209,21 +83,17 @@ func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() 
 // Append writes one record and returns when it is as safe as Options.Sync says. It does
 // not keep the record.
 //
-// After an error the record is removed, at once or later. ErrInvalidRecord and
+// After an error the record is removed, at once or later. segment.ErrInvalidRecord and
 // ErrNotDirectory are permanent; all other errors may be retried.
 func (w *Writer) Append(record Record) error {
-	format := w.options.Format
-	if err := format.Content.checkRecord(record.Data); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidRecord, err)
+	if slices.ContainsFunc(record.Group, func(name string) bool { return !segment.IsGroupName(name) }) {
+		return fmt.Errorf("%w: group %q has a name that GroupName does not return", segment.ErrInvalidRecord, record.Group)
 	}
-	if slices.ContainsFunc(record.Group, func(name string) bool { return !groupName.MatchString(name) }) {
-		return fmt.Errorf("%w: group %q has a name that GroupName does not return", ErrInvalidRecord, record.Group)
-	}
-	e, err := encode(format, record.Data)
-	defer e.release()
+	e, err := segment.Encode(w.options.Format, record.Data)
 	if err != nil {
-		return fmt.Errorf("compress record of %d bytes: %w", len(record.Data), err)
+		return err
 	}
+	defer e.Release()
 	for {
 		g, err := w.groupWriter(record.Group)
 		if err != nil {
@@ -247,7 +117,7 @@ func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
 	key := strings.Join(group, "/")
 	other := !w.admit(key)
 	if other {
-		group, key = []string{Other}, Other
+		group, key = []string{segment.Other}, segment.Other
 	}
 	g := w.groups[key]
 	if g == nil {

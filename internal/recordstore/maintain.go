@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // Maintain applies Retention, counts groups, and retries to recover incomplete files. It may
@@ -33,7 +35,7 @@ func (w *Writer) maintain(retention Retention) {
 	var files []storedFile
 	err = w.walk(dir, nil, func(dir Dir, group []string) (err error) {
 		path := strings.Join(group, "/")
-		if len(group) == w.options.Levels && path != Other {
+		if len(group) == w.options.Levels && path != segment.Other {
 			found[path] = struct{}{}
 		}
 		if !w.recovered {
@@ -66,7 +68,7 @@ func (w *Writer) walk(dir Dir, group []string, visit func(dir Dir, group []strin
 		entries, err := dir.List()
 		errs = append(errs, w.pathError("list", err, group...))
 		for _, entry := range entries {
-			if !entry.IsDir() || !groupName.MatchString(entry.Name()) {
+			if !entry.IsDir() || !segment.IsGroupName(entry.Name()) {
 				continue
 			}
 			below := append(slices.Clone(group), entry.Name())

@@ -1,13 +1,15 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"errors"
 	"io/fs"
 	"slices"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // RecoveredFile describes an incomplete file that was closed, or removed because it had no
@@ -27,7 +29,7 @@ func (w *Writer) recoverFiles(dir Dir, group []string) error {
 	entries, err := dir.List()
 	errs := []error{w.pathError("list", err, group...)}
 	for _, entry := range entries {
-		name, ours := ParseName(entry.Name())
+		name, ours := segment.ParseName(entry.Name())
 		if !ours || !name.Partial || !entry.Type().IsRegular() {
 			continue
 		}
@@ -46,7 +48,7 @@ func (w *Writer) recoverFiles(dir Dir, group []string) error {
 
 // recoverFile closes one incomplete file. Both results are nil if the file is in use or
 // gone.
-func recoverFile(dir Dir, path string, name Name) (*RecoveredFile, error) {
+func recoverFile(dir Dir, path string, name segment.Name) (*RecoveredFile, error) {
 	file, err := dir.Open(name.String())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -74,7 +76,7 @@ func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 		return err
 	}
 	size := f.info.Size()
-	if !f.name.Format.bare() {
+	if !f.name.Format.SingleRecord() {
 		if recovered.Damaged, err = f.scan(size); err != nil {
 			return err
 		}
@@ -91,14 +93,14 @@ func (f *partialFile) recover(recovered *RecoveredFile) (err error) {
 
 // scan finds the last complete record, and counts the damaged places before it.
 func (f *partialFile) scan(size int64) (damaged int, err error) {
-	reader, err := NewReader(f.file, size, f.name.Format, MaxRecordSize)
+	reader, err := segment.NewReader(f.file, size, f.name.Format, segment.MaxRecordSize)
 	if err != nil {
 		return 0, err
 	}
 	defer reader.Close()
 	damages := 0
 	for _, err := range reader.All() {
-		if _, isDamage := errors.AsType[*DamageError](err); isDamage {
+		if _, isDamage := errors.AsType[*segment.DamageError](err); isDamage {
 			damages++
 			continue
 		}

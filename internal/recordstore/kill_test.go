@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"bufio"
@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // The environment of a process that writes until it is killed.
@@ -32,10 +34,10 @@ const (
 func writeUntilKilled() {
 	which, _ := strconv.Atoi(os.Getenv(killFormat))
 	id, _ := strconv.Atoi(os.Getenv(killFirst))
-	format := allFormats[which]
+	format := segmenttest.Formats[which]
 	w, err := openWriter(os.Getenv(killDir), Options{Format: format, Sync: SyncRecord, Rotation: Rotation{MaxRecords: 20}})
 	for ; err == nil; id++ {
-		if err = w.Append(Record{Data: testRecord(format.Content, id, killSize)}); err == nil {
+		if err = w.Append(Record{Data: segmenttest.Record(format.Content, id, killSize)}); err == nil {
 			_, err = fmt.Println(id)
 		}
 	}
@@ -47,10 +49,10 @@ func writeUntilKilled() {
 // acknowledged is lost, nothing is there twice, and what was finished stays as it was.
 func TestKill_E3(t *testing.T) {
 	kills := profiletest.Rounds(t, 3, 100) // of each of ten formats
-	forEachFormat(t, func(t *testing.T, format Format) {
+	segmenttest.ForEachFormat(t, func(t *testing.T, format segment.Format) {
 		dir := t.TempDir()
 		which := 0
-		for allFormats[which] != format {
+		for segmenttest.Formats[which] != format {
 			which++
 		}
 		last := 0

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import "time"
 
@@ -14,22 +14,6 @@ type Rotation struct {
 	// MaxRecords is the number of records in a file.
 	MaxRecords int
 }
-
-// Reason says why a file was closed.
-type Reason string
-
-const (
-	BySize    Reason = "size"
-	ByAge     Reason = "age"
-	ByRecords Reason = "records"
-	// BySingleRecord: the file is bare.
-	BySingleRecord Reason = "one_record_per_file"
-	// ByError: a file system error occurred while the file was written.
-	ByError Reason = "error"
-	// ByOpenFiles: too many groups had an open file.
-	ByOpenFiles Reason = "open_files"
-	ByShutdown  Reason = "shutdown"
-)
 
 // anyRecord is the least size of a record on disk. With it, due tells if a file is full.
 const anyRecord = 1

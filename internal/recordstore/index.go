@@ -1,15 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"io"
 	"io/fs"
-)
 
-// IndexSuffix follows the name of a closed file in that of its index.
-const IndexSuffix = ".index"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+)
 
 // maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. What does not
 // fit is left out: first the lines of records, then the index.
@@ -21,10 +20,10 @@ func (f *partialFile) writeIndex() error {
 	if data == nil {
 		return err
 	}
-	name := f.name.String() + IndexSuffix
+	name := f.name.String() + fileindex.Suffix
 	file, err := f.dir.Create(name)
 	if err != nil {
-		return &fs.PathError{Op: "create", Path: f.Path + IndexSuffix, Err: err}
+		return &fs.PathError{Op: "create", Path: f.Path + fileindex.Suffix, Err: err}
 	}
 	n, err := file.WriteAt(data, 0)
 	if err == nil && n != len(data) {
@@ -35,7 +34,7 @@ func (f *partialFile) writeIndex() error {
 	}
 	if err != nil {
 		_ = f.dir.Remove(name) // if it fails, readers reject the index by its checksum
-		return &fs.PathError{Op: "write", Path: f.Path + IndexSuffix, Err: err}
+		return &fs.PathError{Op: "write", Path: f.Path + fileindex.Suffix, Err: err}
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package segment
+package recordstore
 
 import (
 	"fmt"
@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // TestUmask_E11: not parallel, the umask is the process's.
@@ -24,9 +26,9 @@ func TestUmask_E11(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	old := unix.Umask(0)
 	defer unix.Umask(old)
-	s := openTestWriter(t, dir, Options{Format: allFormats[0], Rotation: Rotation{MaxRecords: 2}, Levels: 2, MaxOpen: 4})
+	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Rotation: Rotation{MaxRecords: 2}, Levels: 2, MaxOpen: 4})
 	for id := range 3 { // a finished file, and one being written
-		require.NoError(t, s.Append(Record{Group: []string{"a", "b"}, Data: testRecord(OTLPProto, id, 10)}))
+		require.NoError(t, s.Append(Record{Group: []string{"a", "b"}, Data: segmenttest.Record(segment.OTLPProto, id, 10)}))
 	}
 	files, directories := 0, 0
 	require.NoError(t, filepath.WalkDir(filepath.Dir(dir), func(path string, entry fs.DirEntry, err error) error {

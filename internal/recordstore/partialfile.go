@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"errors"
@@ -10,58 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
-
-// maxSummaryNames bounds the lists of a Summary.
-const maxSummaryNames = 20
-
-// Summary describes records for the logs.
-type Summary struct {
-	Profiles, Samples int
-	// These hold the first 20 different names.
-	Services, ProfileTypes, SampleTypes []string
-}
-
-// Add adds another record's summary.
-func (s *Summary) Add(other Summary) {
-	s.Profiles += other.Profiles
-	s.Samples += other.Samples
-	s.Services = addNames(s.Services, other.Services...)
-	s.ProfileTypes = addNames(s.ProfileTypes, other.ProfileTypes...)
-	s.SampleTypes = addNames(s.SampleTypes, other.SampleTypes...)
-}
-
-// AddNames adds those names that are not empty.
-func (s *Summary) AddNames(service, profileType, sampleType string) {
-	s.Services = addNames(s.Services, service)
-	s.ProfileTypes = addNames(s.ProfileTypes, profileType)
-	s.SampleTypes = addNames(s.SampleTypes, sampleType)
-}
-
-func addNames(names []string, more ...string) []string {
-	for _, name := range more {
-		if name != "" && len(names) < maxSummaryNames && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// ClosedFile describes a file that has its final name.
-type ClosedFile struct {
-	Path    string
-	Reason  Reason
-	Records int
-	Summary Summary
-	// Size is the number of bytes on disk, Raw that of the records before framing and
-	// compression.
-	Size, Raw int64
-}
 
 // partialFile is a file that is being written. It holds the file's lock. Its states:
 //   - open: Reason is "". write adds a record, and accept or truncate follows.
@@ -75,7 +29,7 @@ type partialFile struct {
 	dir     Dir
 	file    File
 	info    fs.FileInfo // identifies the file; its size is outdated
-	name    Name
+	name    segment.Name
 	created time.Time
 
 	torn          bool      // there may be bytes after Size
@@ -86,7 +40,7 @@ type partialFile struct {
 	index *fileindex.Builder // nil if the file gets no index
 }
 
-func newPartial(dir Dir, path string, name Name, file File, created time.Time) *partialFile {
+func newPartial(dir Dir, path string, name segment.Name, file File, created time.Time) *partialFile {
 	return &partialFile{
 		ClosedFile: ClosedFile{Path: filepath.Join(path, name.String())},
 		dir:        dir, file: file, name: name, created: created, nameUnsynced: true,
@@ -167,13 +121,13 @@ func (f *partialFile) compare(named fs.FileInfo, err error) error {
 }
 
 // write writes a record after the last accepted one. Until accept is called, truncate undoes it.
-func (f *partialFile) write(record encoded, now time.Time) error {
+func (f *partialFile) write(record segment.Encoded, now time.Time) error {
 	f.torn = true
 	if f.unsyncedSince.IsZero() {
 		f.unsyncedSince = now
 	}
 	at := f.Size
-	for _, chunk := range record.chunks {
+	for _, chunk := range record.Chunks {
 		n, err := f.file.WriteAt(chunk, at)
 		if err == nil && n != len(chunk) {
 			err = io.ErrShortWrite
@@ -279,7 +233,7 @@ func (f *partialFile) rename(names *names) error {
 	if err := f.syncContent(); err != nil {
 		return err
 	}
-	for name := f.name.closed(); ; name.Sequence = names.next(f.created).Sequence {
+	for name := f.name.Closed(); ; name.Sequence = names.next(f.created).Sequence {
 		err := f.dir.Rename(f.name.String(), name.String())
 		if err == nil {
 			f.Path, f.name = filepath.Join(filepath.Dir(f.Path), name.String()), name
@@ -302,4 +256,22 @@ func (f *partialFile) markForRemoval() {
 func (f *partialFile) leavePartial() {
 	_ = f.truncate() // a file that was moved still ends on a record
 	_ = f.file.Close()
+}
+
+// names generates the names of files in one directory.
+type names struct {
+	format segment.Format
+	prefix string
+	latest time.Time
+	used   uint64
+}
+
+// next returns a name that sorts after all names with its prefix before it, even if the
+// clock was set back.
+func (n *names) next(now time.Time) segment.Name {
+	if now = now.UTC().Truncate(time.Millisecond); now.After(n.latest) {
+		n.latest = now
+	}
+	n.used++
+	return segment.Name{Prefix: n.prefix, Time: n.latest, Sequence: n.used, Format: n.format}
 }

@@ -3,7 +3,7 @@
 
 //go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
 
-package segment
+package recordstore
 
 import (
 	"os"
@@ -15,17 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // A file that readers have locked is not removed before they close it.
 func TestRetentionSkipsLockedFiles(t *testing.T) {
 	dir, clock := t.TempDir(), newClock()
 	var removed []string
-	s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, MaxOpen: 1,
+	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1}, MaxOpen: 1,
 		Retention: Retention{MaxFiles: 1}, FileRemoved: func(path string, _ int64) { removed = append(removed, path) }})
 	for id := range 4 {
 		clock.step(time.Second)
-		require.NoError(t, s.Append(Record{Data: testRecord(OTLPProto, id, 100)}))
+		require.NoError(t, s.Append(Record{Data: segmenttest.Record(segment.OTLPProto, id, 100)}))
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.zst"))
 	require.NoError(t, err)

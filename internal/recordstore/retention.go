@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package segment
+package recordstore
 
 import (
 	"cmp"
@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // Retention says which closed files are kept, of the directory and all groups together. Files that
@@ -26,7 +29,7 @@ type Retention struct {
 // storedFile is a closed file.
 type storedFile struct {
 	group string // path below the directory
-	name  Name
+	name  segment.Name
 	size  int64 // with its index
 }
 
@@ -90,7 +93,7 @@ func removeFile(dir Dir, path string) error {
 	} else if !errors.Is(err, fs.ErrPermission) { // such a file can be removed, but not opened
 		return err
 	}
-	_ = dir.Remove(path + IndexSuffix) // it may have none; otherwise the next call removes it
+	_ = dir.Remove(path + fileindex.Suffix) // it may have none; otherwise the next call removes it
 	return dir.Remove(path)
 }
 
@@ -100,8 +103,8 @@ func storedFiles(dir Dir, group string) (files []storedFile, err error) {
 	entries, err := dir.List()
 	places := map[string]int{}
 	for _, entry := range entries { // sorted: an index follows its file
-		of, isIndex := strings.CutSuffix(entry.Name(), IndexSuffix)
-		name, ours := ParseName(of)
+		of, isIndex := strings.CutSuffix(entry.Name(), fileindex.Suffix)
+		name, ours := segment.ParseName(of)
 		if !ours || name.Partial || !entry.Type().IsRegular() {
 			continue
 		}
