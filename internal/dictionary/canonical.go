@@ -22,7 +22,7 @@ import (
 type Canonical struct {
 	t *Tables
 
-	strings, mappings, locations, functions, links, attributes, stacks, sets selection
+	perTable[selection]
 
 	// The entry of each table that is being read.
 	mapping   Mapping
@@ -92,11 +92,9 @@ func NewCanonical(t *Tables) *Canonical {
 // Reset makes c one in which nothing is used. It keeps the memory, and takes time for
 // what was used only.
 func (c *Canonical) Reset() {
-	selections := [tableCount]*selection{
-		&c.strings, &c.mappings, &c.locations, &c.functions, &c.links, &c.attributes, &c.stacks, &c.sets,
-	}
-	for i, table := range c.t.all() {
-		selections[i].reset(table.len())
+	tables := c.t.all()
+	for i, s := range c.all() {
+		s.reset(tables[i].len())
 	}
 }
 

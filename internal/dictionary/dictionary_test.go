@@ -41,7 +41,7 @@ func TestTableAgreesWithMap(t *testing.T) {
 				order = order[:keep]
 				table.truncate(keep)
 			case n == 1:
-				table.grow(r.IntN(50))
+				table.grow(r.IntN(50), r.IntN(500), r.IntN(20))
 			default:
 				entry := fmt.Sprint(10 + r.IntN(700))[r.IntN(2):]
 				want, ok := known[entry]

@@ -30,10 +30,8 @@ type Remap struct {
 	to   *Tables // nil: look up in view
 	view *View
 
-	strings, mappings, locations, functions, links, attributes, stacks memo
-	singles, sets                                                      memo // by attribute: the set of it alone; sets knows none, and is for viewed.find
-	wantedBytes, wantedLocations                                       int  // of the strings and the stacks that are wanted
-	unbounded, outside                                                 bool // an attribute value is; an index of a sample is
+	perTable[memo]      // that of sets is by attribute, and knows the set of it alone
+	unbounded      bool // an attribute value is
 
 	rebased                     memo // of mappings
 	bases                       []Base
@@ -58,12 +56,10 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.functions.reset(n.Functions)
 	r.links.reset(n.Links)
 	r.attributes.reset(n.Attributes)
-	r.singles.reset(n.Attributes)
 	r.stacks.reset(n.Stacks)
+	r.sets.reset(n.Attributes)
 	r.rebased.reset(n.Mappings)
-	r.bases, r.view, r.unbounded, r.outside = r.bases[:0], nil, false, false
-	r.sets.reset(0)
-	r.wantedBytes, r.wantedLocations = 0, 0
+	r.bases, r.view, r.unbounded = r.bases[:0], nil, false
 }
 
 // emptyView has nothing, not even zero values.
@@ -78,21 +74,27 @@ func (r *Remap) Find(from pprofile.ProfilesDictionary, in *View) {
 	}
 }
 
-// FindAll looks up all entries, which is quicker than one after the other when most are asked for.
+// visits are the methods that look up or intern an entry of the source.
+var visits = perTable[func(r *Remap, i int32) int32]{
+	strings: (*Remap).string, attributes: (*Remap).attribute, mappings: (*Remap).mapping, functions: (*Remap).function,
+	locations: (*Remap).location, links: (*Remap).link, stacks: (*Remap).stack,
+}
+
+// FindAll looks up all entries, which is quicker than one after the other when most are asked for: they
+// are likely to be where View has others of their payload.
 func (r *Remap) FindAll() {
-	r.strings.findAll(r, &r.view.strings, (*Remap).string)
-	r.attributes.findAll(r, &r.view.attributes, (*Remap).attribute)
-	r.mappings.findAll(r, &r.view.mappings, (*Remap).mapping)
-	r.functions.findAll(r, &r.view.functions, (*Remap).function)
-	r.locations.findAll(r, &r.view.locations, (*Remap).location)
-	r.links.findAll(r, &r.view.links, (*Remap).link)
-	r.stacks.findAll(r, &r.view.stacks, (*Remap).stack)
+	tables, visits := r.view.all(), visits.all()
+	for i, m := range r.all() {
+		if visit := *visits[i]; visit != nil {
+			tables[i].findAll(m, r, visit)
+		}
+	}
 }
 
 // IsValid returns whether Check accepts the dictionary and the indices that were looked up since Find.
 func (r *Remap) IsValid() bool {
-	valid := !r.unbounded && !r.outside
-	for _, m := range r.memos() {
+	valid := !r.unbounded
+	for _, m := range r.all() {
 		valid = valid && !m.outside
 	}
 	if valid && !r.stacks.whole {
@@ -105,9 +107,10 @@ func (r *Remap) IsValid() bool {
 
 // Check is for a sample of which nothing is looked up: see IsValid.
 func (r *Remap) Check(s pprofile.Sample) {
-	r.outside = r.outside || bad(s.StackIndex(), len(r.stacks.to)) || bad(s.LinkIndex(), len(r.links.to))
+	r.stacks.check(s.StackIndex())
+	r.links.check(s.LinkIndex())
 	for i, attributes := 0, s.AttributeIndices(); i < attributes.Len(); i++ {
-		r.outside = r.outside || bad(attributes.At(i), len(r.attributes.to))
+		r.attributes.check(attributes.At(i))
 	}
 }
 
@@ -131,7 +134,7 @@ func isDropped(drop []bool, i int32) bool { return uint32(i) < uint32(len(drop))
 func (r *Remap) WantParts() {
 	for i := range r.stacks.wanted {
 		locations := r.from.StackTable().At(int(i)).LocationIndices()
-		r.wantedLocations += locations.Len()
+		r.stacks.content += 4 * locations.Len()
 		for _, l := range locations.All() {
 			r.locations.want(l)
 		}
@@ -163,26 +166,26 @@ func (r *Remap) WantParts() {
 		r.strings.want(a.UnitStrindex())
 	}
 	for i := range r.strings.wanted {
-		r.wantedBytes += len(r.from.StringTable().At(int(i)))
+		r.strings.content += len(r.from.StringTable().At(int(i)))
 	}
 }
 
-// Intern makes r intern what Find's View has not, in to, of which it is a View. If wanted is set it
-// interns what is wanted at once, in the order in which the source has it: see memo.next.
-func (r *Remap) Intern(to *Tables, wanted bool) {
+// Intern makes r intern what Find's View has not, in to, of which it is a View. If all is set it
+// interns what is wanted at once, in the order in which the source has it: see search.next.
+func (r *Remap) Intern(to *Tables, all bool) {
 	r.to = to
-	r.strings.internAbsent(&to.strings, r.wantedBytes, wanted, r.String)
-	r.attributes.internAbsent(&to.attributes, 0, wanted, r.Attribute)
-	r.mappings.internAbsent(&to.mappings, 0, wanted, r.Mapping)
-	r.functions.internAbsent(&to.functions, 0, wanted, r.Function)
-	r.locations.internAbsent(&to.locations, 0, wanted, r.Location)
-	r.stacks.internAbsent(&to.stacks, 4*r.wantedLocations, wanted, r.Stack)
-	r.links.internAbsent(&to.links, 0, wanted, r.Link)
-	clear(r.singles.to)
-}
-
-func (r *Remap) memos() [8]*memo {
-	return [...]*memo{&r.strings, &r.mappings, &r.locations, &r.functions, &r.links, &r.attributes, &r.stacks, &r.singles}
+	tables, visits := to.all(), visits.all()
+	for i, m := range r.all() {
+		if all {
+			tables[i].grow(m.wants, m.content, 0)
+		}
+		for _, j := range m.absent {
+			isWanted := m.to[j] == wanted+1
+			if m.to[j] = 0; all && isWanted {
+				m.index(j, r, *visits[i])
+			}
+		}
+	}
 }
 
 // Forget makes r refer to no dictionary and no tables, until Reset or Find.
@@ -191,7 +194,7 @@ func (r *Remap) Forget() { r.from, r.to, r.view = pprofile.ProfilesDictionary{},
 // Retained is about the memory that r holds on to, in bytes.
 func (r *Remap) Retained() int {
 	n := cap(r.ofStack) + cap(r.ofSet) + cap(r.ofLocation.Attributes) + cap(r.ofMapping.Attributes) + 6*cap(r.ofLocation.Lines) + 4*cap(r.bases)
-	for _, m := range r.memos() {
+	for _, m := range r.all() {
 		n += m.retained()
 	}
 	n += r.rebased.retained() + r.basedStacks.retained() + r.basedLocations.retained()
@@ -378,7 +381,7 @@ func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
 	}
 	single := n == 1 && len(drop) == 0
 	if single {
-		if to, ok := r.singles.get(indices.At(0)); ok {
+		if to, ok := r.sets.get(indices.At(0)); ok {
 			return to
 		}
 	}
@@ -406,7 +409,7 @@ func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
 		to = r.view.sets.find(bytesOf(set(r.ofSet)), &r.sets)
 	}
 	if single {
-		r.singles.set(indices.At(0), to)
+		r.sets.set(indices.At(0), to)
 	}
 	return to
 }

@@ -3,6 +3,8 @@
 
 package dictionary
 
+import "slices"
+
 // Samples numbers the identities {stack, attribute set, link} of samples from 0 in the
 // order in which they come. Stack and link are indices into the tables, set is the number
 // of an attribute set.
@@ -79,13 +81,8 @@ func (s *Samples) Len() int { return len(s.stacks) }
 
 // Grow makes room for n more identities at once.
 func (s *Samples) Grow(n int) {
-	s.stacks, s.sets, s.links = roomy(s.stacks, n), roomy(s.sets, n), roomy(s.links, n)
-	s.firsts = roomy(s.firsts, n)
-}
-
-// Reserve makes room for the first n identities.
-func (s *Samples) Reserve(n int) {
-	s.stacks, s.sets, s.links = make([]int32, 0, n), make([]int32, 0, n), make([]int32, 0, n)
+	s.stacks, s.sets, s.links = slices.Grow(s.stacks, n), slices.Grow(s.sets, n), slices.Grow(s.links, n)
+	s.firsts = slices.Grow(s.firsts, n)
 }
 
 // Reset removes all identities and keeps the memory.

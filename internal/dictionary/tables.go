@@ -18,16 +18,8 @@ import (
 // returns 0, and Err returns an error until Rollback or Reset; the same holds for a set
 // of attributes with two of one key. Callers add all of a payload and look once.
 type Tables struct {
-	limit      int
-	strings    table
-	mappings   table
-	locations  table
-	functions  table
-	links      table
-	attributes table
-	stacks     table // of indices
-	sets       table // of indices; beyond what the format has: the attribute sets of samples
-
+	limit int
+	perTable[table]
 	dst        pprofile.ProfilesDictionary // see WriteTo
 	writes     bool
 	outputSize int
@@ -38,7 +30,16 @@ type Tables struct {
 	keys    []int32 // of its attributes
 }
 
-const tableCount = 8
+// perTable has something for each table of Tables: the seven of the format and, beyond it, the
+// attribute sets of samples. The entries of stacks and sets are indices.
+type perTable[T any] struct {
+	strings, attributes, mappings, functions, locations, links, stacks, sets T
+}
+
+// all has each table after those that it refers to.
+func (p *perTable[T]) all() [8]*T {
+	return [...]*T{&p.strings, &p.attributes, &p.mappings, &p.functions, &p.locations, &p.links, &p.stacks, &p.sets}
+}
 
 // DuplicateKeyError says that one set of attributes has two attributes of one key.
 type DuplicateKeyError struct{ Key string }
@@ -66,19 +67,6 @@ func New(limit int) *Tables {
 	t := &Tables{limit: limit}
 	t.addZeroValues()
 	return t
-}
-
-type anyTable interface {
-	len() int
-	truncate(n int)
-	reset()
-	retained() int
-}
-
-func (t *Tables) all() [tableCount]anyTable {
-	return [tableCount]anyTable{
-		&t.strings, &t.mappings, &t.locations, &t.functions, &t.links, &t.attributes, &t.stacks, &t.sets,
-	}
 }
 
 func (t *Tables) addZeroValues() {
@@ -127,11 +115,10 @@ func (n Room) OutputSize() int {
 
 // Grow makes room at once, which takes less than growing on the way.
 func (t *Tables) Grow(n Room) {
-	t.strings.content = roomy(t.strings.content, n.StringBytes)
-	t.strings.grow(n.Strings)
-	t.functions.growPrimary(n.Functions, n.Strings)
-	t.locations.growPrimary(n.Locations, n.Functions)
-	t.stacks.grow(n.Stacks)
+	t.strings.grow(n.Strings, n.StringBytes, 0)
+	t.functions.grow(n.Functions, 0, n.Strings)
+	t.locations.grow(n.Locations, 0, n.Functions)
+	t.stacks.grow(n.Stacks, 0, 0)
 	if t.writes {
 		t.dst.FunctionTable().EnsureCapacity(n.Functions + 1)
 		t.dst.LocationTable().EnsureCapacity(n.Locations + 1)
@@ -160,19 +147,17 @@ func (t *Tables) Repaired() int { return t.repaired }
 
 // Mark is a state of the tables to go back to.
 type Mark struct {
-	lengths              [tableCount]int
+	lengths              [8]int // of all tables
 	outputSize, repaired int
 }
 
 // Mark returns the present state.
 func (t *Tables) Mark() Mark {
-	return Mark{
-		[tableCount]int{
-			t.strings.len(), t.mappings.len(), t.locations.len(), t.functions.len(), t.links.len(), t.attributes.len(),
-			t.stacks.len(), t.sets.len(),
-		},
-		t.outputSize, t.repaired,
+	m := Mark{outputSize: t.outputSize, repaired: t.repaired}
+	for i, table := range t.all() {
+		m.lengths[i] = table.len()
 	}
+	return m
 }
 
 // Rollback removes what was added since m was made, and the error.

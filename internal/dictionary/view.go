@@ -9,9 +9,7 @@ import (
 
 // View is what Tables held at one time. It does not change, and may be used while Tables
 // grow. It shares their memory.
-type View struct {
-	strings, mappings, locations, functions, links, attributes, stacks, sets viewed
-}
+type View struct{ perTable[viewed] }
 
 type viewed struct {
 	entries
@@ -20,56 +18,105 @@ type viewed struct {
 
 // View returns a View of t, which must not be reset.
 func (t *Tables) View() *View {
-	return &View{
-		strings: viewOf(&t.strings), mappings: viewOf(&t.mappings), locations: viewOf(&t.locations),
-		functions: viewOf(&t.functions), links: viewOf(&t.links), attributes: viewOf(&t.attributes),
-		sets: viewOf(&t.sets), stacks: viewOf(&t.stacks),
+	v := &View{}
+	for i, table := range t.all() {
+		*v.all()[i] = viewed{table.entries, table.index.slots}
 	}
+	return v
 }
 
-func viewOf(t *table) viewed { return viewed{t.entries, t.index.slots} }
+// search is the state of a series of searches in one table of a View.
+type search struct {
+	next   int32 // the likely index of the next entry: payloads have entries in about the order of earlier ones
+	missed bool  // the last search was in vain
+	// While all entries of a source are searched for: the one that is, and those that are not yet.
+	current int32
+	delayed []delayed
+	keys    []byte // of delayed
+}
 
-// find returns the number of an entry, absent, or later: then m has it for findDelayed. It first looks at
-// the likely one.
+// delayed is an entry that findDelayed looks up.
+type delayed struct {
+	index int32 // in the source
+	hash  uint32
+	end   int // of its key in search.keys
+}
+
+// The index of a large table is not in the processor's cache. If an entry is not there, the next ones
+// probably are not, either. They are looked up together, because the processor then waits for many slots at
+// once: a profile that is new to a table of 10^6 entries takes two thirds of the time.
+const (
+	largeIndex = 1 << 15 // slots
+	together   = 64      // entries
+	maxDelayed = 1 << 12 // bytes of an entry, which is copied
+)
+
+// findAll sets the index of each entry to what visit returns.
+func (v *viewed) findAll(m *memo, r *Remap, visit func(r *Remap, i int32) int32) {
+	m.whole = true
+	s := &m.search
+	for i := range m.to {
+		s.current = int32(i)
+		to := visit(r, int32(i))
+		switch {
+		case to >= 0:
+			m.to[i] = to + 1
+		case to == absent:
+			m.set(int32(i), to)
+		case len(s.delayed) == together:
+			v.findDelayed(m)
+		}
+	}
+	v.findDelayed(m)
+}
+
+func (v *viewed) findDelayed(m *memo) {
+	s := &m.search
+	mask := uint32(len(v.slots) - 1)
+	for _, d := range s.delayed {
+		atomic.LoadUint64(&v.slots[d.hash&mask]) // into the cache
+	}
+	start := 0
+	for _, d := range s.delayed {
+		m.set(d.index, v.search(d.hash, s.keys[start:d.end], s))
+		start = d.end
+	}
+	s.delayed, s.keys = s.delayed[:0], s.keys[:0]
+}
+
+// find returns the number of an entry, absent, or later: then m has it for findDelayed. It first looks at the
+// likely one.
 func (v *viewed) find(entry []byte, m *memo) int32 {
-	if n := m.next; int(n) < len(v.ends) && string(v.at(n)) == string(entry) {
-		m.next++
+	s := &m.search
+	if n := s.next; int(n) < len(v.ends) && string(v.at(n)) == string(entry) {
+		s.next++
 		return n
 	}
 	if len(v.slots) == 0 {
 		return absent
 	}
 	hash := hashOf(entry)
-	if m.missed && m.whole && len(v.slots) >= largeIndex && len(entry) <= maxDelayed {
-		m.keys = append(m.keys, entry...)
-		m.delayed = append(m.delayed, delayed{hash: hash, end: len(m.keys)})
+	if s.missed && m.whole && len(v.slots) >= largeIndex && len(entry) <= maxDelayed {
+		s.keys = append(s.keys, entry...)
+		s.delayed = append(s.delayed, delayed{s.current, hash, len(s.keys)})
 		return later
 	}
-	return v.search(hash, entry, m)
+	return v.search(hash, entry, s)
 }
 
-func (v *viewed) search(hash uint32, entry []byte, m *memo) int32 {
+func (v *viewed) search(hash uint32, entry []byte, s *search) int32 {
 	mask := uint32(len(v.slots) - 1)
 	for at := hash & mask; ; at = (at + 1) & mask {
-		s := atomic.LoadUint64(&v.slots[at])
-		if s == 0 {
-			m.missed = true
+		slot := atomic.LoadUint64(&v.slots[at])
+		if slot == 0 {
+			s.missed = true
 			return absent
 		}
-		if uint32(s>>32) == hash {
-			if n := int32(uint32(s) - 1); int(n) < len(v.ends) && string(v.at(n)) == string(entry) {
-				m.next, m.missed = n+1, false
+		if uint32(slot>>32) == hash {
+			if n := int32(uint32(slot) - 1); int(n) < len(v.ends) && string(v.at(n)) == string(entry) {
+				s.next, s.missed = n+1, false
 				return n
 			}
 		}
 	}
 }
-
-// The index of a large table is not in the processor's cache. If an entry is not there, the next ones
-// probably are not, either. They are looked up together, because the processor then waits for many slots at
-// once: of a table of 10^6 entries this takes a third of the time.
-const (
-	largeIndex = 1 << 15 // slots
-	together   = 64      // entries
-	maxDelayed = 1 << 12 // bytes of an entry, which is copied
-)

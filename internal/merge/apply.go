@@ -216,7 +216,7 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 	}
 	w.size -= to.samples.Retained()
 	if to.samples.Len() == 0 {
-		to.samples.Reserve(from.kept)
+		to.samples.Grow(from.kept)
 	}
 	var plain *column // of samples with values alone
 	for i, n := range p.samples[from.first : from.first+samples.Len()] {
