@@ -27,7 +27,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // recorder is a proxy between a client and the collector that keeps all requests.
@@ -144,33 +144,33 @@ func (r *recorder) profiles(t *testing.T, path string, status int) []sentProfile
 }
 
 // asArrived removes attributes that the receiver adds.
-func asArrived(profiles []profiletest.Expanded) []profiletest.Expanded {
+func asArrived(profiles []expand.Profile) []expand.Profile {
 	profiles = slices.Clone(profiles)
 	for i := range profiles {
-		profiles[i].Attributes = slices.DeleteFunc(slices.Clone(profiles[i].Attributes), func(a profiletest.Attribute) bool {
+		profiles[i].Attributes = slices.DeleteFunc(slices.Clone(profiles[i].Attributes), func(a expand.Attribute) bool {
 			return a.Key == "profile.temporality" || strings.HasPrefix(a.Key, "pyroscope.")
 		})
 	}
-	options := profiletest.AsPprof
+	options := expand.AsPprof
 	options.IgnoreZeroSamples, options.IgnoreTime = true, true
-	return slices.DeleteFunc(profiletest.Normalize(profiles, options), func(p profiletest.Expanded) bool { return len(p.Samples) == 0 })
+	return slices.DeleteFunc(expand.Normalize(profiles, options), func(p expand.Profile) bool { return len(p.Samples) == 0 })
 }
 
 // requireAllArrived matches each sent profile with one written record. It needs a window of 0s.
-func requireAllArrived(t *testing.T, sent []sentProfile, records [][]profiletest.Expanded) {
+func requireAllArrived(t *testing.T, sent []sentProfile, records [][]expand.Profile) {
 	t.Helper()
-	var written [][]profiletest.Expanded
+	var written [][]expand.Profile
 	for _, record := range records {
 		if arrived := asArrived(record); len(arrived) > 0 {
 			written = append(written, arrived)
 		}
 	}
 	for _, s := range sent {
-		want := asArrived(profiletest.ExpandPprof(s.profile))
+		want := asArrived(expand.Pprof(s.profile))
 		if len(want) == 0 {
 			continue
 		}
-		found := slices.IndexFunc(written, func(got []profiletest.Expanded) bool { return profiletest.Diff(want, got) == "" })
+		found := slices.IndexFunc(written, func(got []expand.Profile) bool { return expand.Diff(want, got) == "" })
 		if found < 0 {
 			t.Errorf("%s of request %d (%d samples of %q) has not arrived as it was sent", s.file, s.request, len(s.profile.Sample), types(want))
 			continue
@@ -187,7 +187,7 @@ func requireAllArrived(t *testing.T, sent []sentProfile, records [][]profiletest
 }
 
 // sums returns the sum of a sample type over all samples with the function in their stack.
-func sums(records [][]profiletest.Expanded, sampleType, function string) int64 {
+func sums(records [][]expand.Profile, sampleType, function string) int64 {
 	var sum int64
 	for _, record := range records {
 		for _, e := range record {
@@ -204,7 +204,7 @@ func sums(records [][]profiletest.Expanded, sampleType, function string) int64 {
 	return sum
 }
 
-func hasFunction(s *profiletest.Sample, function string) bool {
+func hasFunction(s *expand.Sample, function string) bool {
 	for _, frame := range s.Stack {
 		for _, line := range frame.Lines {
 			if strings.HasSuffix(line.Function, "."+function) {
@@ -215,7 +215,7 @@ func hasFunction(s *profiletest.Sample, function string) bool {
 	return false
 }
 
-func attributesOf(attributes []profiletest.Attribute) map[string]string {
+func attributesOf(attributes []expand.Attribute) map[string]string {
 	values := map[string]string{}
 	for _, a := range attributes {
 		values[a.Key] = fmt.Sprint(a.Value)
@@ -224,7 +224,7 @@ func attributesOf(attributes []profiletest.Attribute) map[string]string {
 }
 
 // requireWork checks that the profiles show the work of the client.
-func requireWork(t *testing.T, records [][]profiletest.Expanded, kinds ...string) {
+func requireWork(t *testing.T, records [][]expand.Profile, kinds ...string) {
 	t.Helper()
 	for _, row := range []struct{ sampleType, function string }{
 		{"cpu", "burnCPU"}, {"samples", "burnCPU"},
@@ -318,7 +318,7 @@ func TestWindowSumsDeltasAndKeepsSnapshots(t *testing.T) {
 		profiles []int64
 	}
 	want, got := map[string]*total{}, map[string]*total{}
-	add := func(to map[string]*total, e profiletest.Expanded) {
+	add := func(to map[string]*total, e expand.Profile) {
 		var sum int64
 		for _, s := range e.Samples {
 			sum += s.Sum.Int64()
@@ -334,7 +334,7 @@ func TestWindowSumsDeltasAndKeepsSnapshots(t *testing.T) {
 	}
 	heaps := 0
 	for _, s := range r.profiles(t, "/ingest", http.StatusOK) {
-		for _, e := range profiletest.ExpandPprof(s.profile) {
+		for _, e := range expand.Pprof(s.profile) {
 			add(want, e)
 			if e.Type == "inuse_space" {
 				heaps++

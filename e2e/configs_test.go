@@ -20,7 +20,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // configs is the directory of the example configurations.
@@ -32,8 +32,8 @@ type env map[string]string
 // member is a collector that runs one of the configurations in config/.
 type member struct {
 	*collector
-	metrics string                              // URL of its own metrics
-	read    map[string][][]profiletest.Expanded // the records of finished files, by path
+	metrics string                        // URL of its own metrics
+	read    map[string][][]expand.Profile // the records of finished files, by path
 }
 
 // runConfig starts a program with a configuration, variables and arguments, and returns when it
@@ -58,7 +58,7 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 	m := &member{
 		collector: launch(t, path, environment, args...),
 		metrics:   "http://" + metrics + "/metrics",
-		read:      map[string][][]profiletest.Expanded{},
+		read:      map[string][][]expand.Profile{},
 	}
 	m.url = "http://" + variables["PPROF_LISTEN"]
 	m.files = filepath.Join(variables["DATA_DIR"], "files")
@@ -108,7 +108,7 @@ func (m *member) metric(t *testing.T, name string, labels ...string) int {
 
 // written returns the contents of all closed files, in groups or not. The collector may be
 // writing.
-func (m *member) written(t *testing.T) []profiletest.Expanded {
+func (m *member) written(t *testing.T) []expand.Profile {
 	t.Helper()
 	err := filepath.WalkDir(m.files, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +125,7 @@ func (m *member) written(t *testing.T) []profiletest.Expanded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []profiletest.Expanded
+	var all []expand.Profile
 	for _, path := range slices.Sorted(maps.Keys(m.read)) {
 		for _, one := range m.read[path] {
 			all = append(all, one...)
@@ -135,7 +135,7 @@ func (m *member) written(t *testing.T) []profiletest.Expanded {
 }
 
 // totalsOf sums all values by service and sample type.
-func totalsOf(profiles []profiletest.Expanded) map[string]int64 {
+func totalsOf(profiles []expand.Profile) map[string]int64 {
 	out := map[string]int64{}
 	for _, e := range profiles {
 		for _, sample := range e.Samples {

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // TestCustomBuild builds the distribution of config/custom-build by ocb, in a directory beside a
@@ -102,7 +102,7 @@ func TestCustomBuild(t *testing.T) {
 	}
 }
 
-func resourceAttributes(profiles []profiletest.Expanded, key string) map[string]bool {
+func resourceAttributes(profiles []expand.Profile, key string) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range profiles {
 		out[resourceAttribute(e, key)] = true

@@ -14,6 +14,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // TestUnwritableGroupIsRetriedAlone_E6_P8: the directory of one service is read-only for many attempts. The
@@ -83,7 +84,7 @@ exporters:
 			c.stop(t)
 			readable := 0
 			for _, service := range services {
-				var all []profiletest.Expanded
+				var all []expand.Profile
 				for _, record := range readAll(t, filepath.Join(files, service)) {
 					all = append(all, record...)
 				}

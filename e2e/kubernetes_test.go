@@ -21,7 +21,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // kubernetesExample returns the configuration in the receiver's README that scrapes pods.
@@ -202,7 +202,7 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-func resourceAttribute(e profiletest.Expanded, key string) string {
+func resourceAttribute(e expand.Profile, key string) string {
 	for _, a := range e.Resource.Attributes {
 		if text, ok := a.Value.(string); ok && a.Key == key {
 			return text

@@ -22,7 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 var fileName = regexp.MustCompile(`^profiles-[0-9TZ.\-]+-[0-9]+\.otlp\.(pb|jsonl)(\.zst|\.gz)?$`)
@@ -35,7 +35,7 @@ func isIndex(path string) bool {
 
 // readAll returns the profiles of each record in the files of dir. Each file must be closed, named
 // and private as documented; each record must be complete and conform to the format.
-func readAll(t *testing.T, dir string) [][]profiletest.Expanded {
+func readAll(t *testing.T, dir string) [][]expand.Profile {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func readAll(t *testing.T, dir string) [][]profiletest.Expanded {
 	if len(entries) == 0 {
 		t.Fatalf("there is no file in %s", dir)
 	}
-	var records [][]profiletest.Expanded
+	var records [][]expand.Profile
 	for _, entry := range entries {
 		if isIndex(entry.Name()) {
 			continue
@@ -66,12 +66,12 @@ func readAll(t *testing.T, dir string) [][]profiletest.Expanded {
 }
 
 // readProfiles is readAll for tests that ignore records.
-func readProfiles(t *testing.T, dir string) []profiletest.Expanded {
+func readProfiles(t *testing.T, dir string) []expand.Profile {
 	t.Helper()
 	return slices.Concat(readAll(t, dir)...)
 }
 
-func readFile(t *testing.T, path string) [][]profiletest.Expanded {
+func readFile(t *testing.T, path string) [][]expand.Profile {
 	t.Helper()
 	plain := decompress(t, path)
 	split, read := splitLengths, readProto
@@ -85,7 +85,7 @@ func readFile(t *testing.T, path string) [][]profiletest.Expanded {
 	if len(messages) == 0 {
 		t.Fatalf("%s holds no record", path)
 	}
-	var records [][]profiletest.Expanded
+	var records [][]expand.Profile
 	for i, message := range messages {
 		record, found, err := read(message)
 		if err != nil {
@@ -168,12 +168,12 @@ func splitLines(data []byte) ([][]byte, error) {
 	return lines, nil
 }
 
-func readProto(message []byte) (record []profiletest.Expanded, found []string, err error) {
-	record, err = profiletest.ExpandBytes(message)
+func readProto(message []byte) (record []expand.Profile, found []string, err error) {
+	record, err = expand.Bytes(message)
 	return record, faults(conformance.CheckBytes(message), everyBackend...), err
 }
 
-func readJSON(line []byte) (record []profiletest.Expanded, found []string, err error) {
+func readJSON(line []byte) (record []expand.Profile, found []string, err error) {
 	if !json.Valid(line) {
 		return nil, nil, fmt.Errorf("encoding/json cannot read it")
 	}
@@ -181,12 +181,12 @@ func readJSON(line []byte) (record []profiletest.Expanded, found []string, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	record, err = profiletest.Expand(pd)
+	record, err = expand.Profiles(pd)
 	return record, faults(conformance.Check(pd), everyBackend...), err
 }
 
 // serviceName returns the service.name of a profile's resource, or "".
-func serviceName(e profiletest.Expanded) string {
+func serviceName(e expand.Profile) string {
 	for _, a := range e.Resource.Attributes {
 		if name, ok := a.Value.(string); ok && a.Key == "service.name" {
 			return name

@@ -14,6 +14,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // TestRoundTrip pushes each profile as its own service and stops the program. For each service and
@@ -59,7 +60,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // requireSame compares the written profiles of a service with the pushed one.
-func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
+func requireSame(t *testing.T, pushed payload, written []expand.Profile) {
 	t.Helper()
 	if len(written) == 0 {
 		t.Fatalf("no profile was written")
@@ -72,7 +73,7 @@ func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
 		}
 		ids[written[i].ProfileID] = true
 		// The receiver adds this attribute.
-		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a profiletest.Attribute) bool {
+		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a expand.Attribute) bool {
 			return a.Key == "profile.temporality"
 		})
 	}
@@ -80,7 +81,7 @@ func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
 	if got[0] != want.types[0] || !want.mixed && !slices.Equal(got, want.types) {
 		t.Errorf("the types are in the order %q, want %q, the default first", got, want.types)
 	}
-	if diff := profiletest.Diff(want.profiles, want.normalize(written)); diff != "" {
+	if diff := expand.Diff(want.profiles, want.normalize(written)); diff != "" {
 		t.Fatal(diff)
 	}
 	samples := 0
@@ -92,12 +93,12 @@ func requireSame(t *testing.T, pushed payload, written []profiletest.Expanded) {
 
 // expectation is the content of a payload by google/pprof.
 type expectation struct {
-	options profiletest.Options
+	options expand.Options
 	types   []string
 	// mixed: the profile covers an interval and also has snapshots, which the processor writes
 	// separately.
 	mixed    bool
-	profiles []profiletest.Expanded
+	profiles []expand.Profile
 }
 
 // expectations caches by service: large profiles take long.
@@ -117,8 +118,8 @@ func (p payload) expected(t *testing.T) *expectation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expanded := profiletest.ExpandPprof(parsed)
-	e := &expectation{options: profiletest.AsPprof, types: types(expanded)}
+	expanded := expand.Pprof(parsed)
+	e := &expectation{options: expand.AsPprof, types: types(expanded)}
 	e.mixed = parsed.DurationNanos > 0 && slices.Contains(e.types, "inuse_space")
 	e.options.IgnoreZeroSamples = true
 	e.options.IgnoreTime = parsed.TimeNanos == 0 // the receiver gives a profile without a time one
@@ -128,13 +129,13 @@ func (p payload) expected(t *testing.T) *expectation {
 }
 
 // normalize prepares profiles for comparison and removes those without samples.
-func (e *expectation) normalize(profiles []profiletest.Expanded) []profiletest.Expanded {
-	out := profiletest.Normalize(profiles, e.options)
-	return slices.DeleteFunc(out, func(p profiletest.Expanded) bool { return len(p.Samples) == 0 })
+func (e *expectation) normalize(profiles []expand.Profile) []expand.Profile {
+	out := expand.Normalize(profiles, e.options)
+	return slices.DeleteFunc(out, func(p expand.Profile) bool { return len(p.Samples) == 0 })
 }
 
 // types returns the sample types in order.
-func types(profiles []profiletest.Expanded) []string {
+func types(profiles []expand.Profile) []string {
 	var types []string
 	for _, p := range profiles {
 		if !slices.Contains(types, p.Type) {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // numbered returns a CPU profile with one value.
@@ -108,8 +109,8 @@ func countFiles(t *testing.T, dir string) int {
 	return len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || strings.HasSuffix(e.Name(), ".index") }))
 }
 
-func byService(profiles []profiletest.Expanded) map[string][]profiletest.Expanded {
-	out := map[string][]profiletest.Expanded{}
+func byService(profiles []expand.Profile) map[string][]expand.Profile {
+	out := map[string][]expand.Profile{}
 	for _, e := range profiles {
 		out[serviceName(e)] = append(out[serviceName(e)], e)
 	}
@@ -117,10 +118,10 @@ func byService(profiles []profiletest.Expanded) map[string][]profiletest.Expande
 }
 
 // requireTimes compares written profiles with n times the samples of a payload.
-func requireTimes(t *testing.T, pushed payload, n int, written []profiletest.Expanded) {
+func requireTimes(t *testing.T, pushed payload, n int, written []expand.Profile) {
 	t.Helper()
 	want := pushed.expected(t)
-	times := make([]profiletest.Expanded, len(want.profiles))
+	times := make([]expand.Profile, len(want.profiles))
 	for i, e := range want.profiles {
 		e.Samples = slices.Clone(e.Samples)
 		for j, s := range e.Samples {
@@ -128,18 +129,18 @@ func requireTimes(t *testing.T, pushed payload, n int, written []profiletest.Exp
 			more.Sum = new(big.Int).Mul(s.Sum, big.NewInt(int64(n)))
 			more.Points = nil
 			for _, p := range s.Points {
-				more.Points = append(more.Points, slices.Repeat([]profiletest.Point{p}, n)...)
+				more.Points = append(more.Points, slices.Repeat([]expand.Point{p}, n)...)
 			}
 			e.Samples[j] = &more
 		}
 		times[i] = e
 	}
 	for i := range written {
-		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a profiletest.Attribute) bool {
+		written[i].Attributes = slices.DeleteFunc(written[i].Attributes, func(a expand.Attribute) bool {
 			return a.Key == "profile.temporality"
 		})
 	}
-	if diff := profiletest.Diff(times, want.normalize(written)); diff != "" {
+	if diff := expand.Diff(times, want.normalize(written)); diff != "" {
 		t.Error(diff)
 	}
 }

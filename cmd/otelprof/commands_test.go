@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -231,12 +232,12 @@ func TestSnapshotsThatDoNotCountAreSaid(t *testing.T) {
 func TestCumulativeProfilesAreLabelled(t *testing.T) {
 	var payloads []pprofile.Profiles
 	for i := range 2 {
-		expanded, err := profiletest.Expand(typed(t, cpuPprof(int64(i+1)*1e9), "mutex", time.Duration(2-i)*time.Minute))
+		expanded, err := expand.Profiles(typed(t, cpuPprof(int64(i+1)*1e9), "mutex", time.Duration(2-i)*time.Minute))
 		require.NoError(t, err)
 		for n := range expanded {
-			expanded[n].Attributes = append(expanded[n].Attributes, profiletest.Attribute{Key: "profile.temporality", Value: "cumulative"})
+			expanded[n].Attributes = append(expanded[n].Attributes, expand.Attribute{Key: "profile.temporality", Value: "cumulative"})
 		}
-		pd, err := profiletest.Build(expanded)
+		pd, err := expand.Build(expanded)
 		require.NoError(t, err)
 		payloads = append(payloads, pd)
 	}

@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -101,9 +102,9 @@ func listed(t *testing.T, args ...string) map[string]int64 {
 
 // difference compares two pprofs sample by sample: what is not there is 0, equal identities are summed.
 func difference(want, got *profile.Profile) string {
-	options := profiletest.AsPprof
+	options := expand.AsPprof
 	options.IgnoreTime, options.IgnoreZeroSamples = want.TimeNanos == 0, true
-	return profiletest.Diff(profiletest.Normalize(profiletest.ExpandPprof(want), options), profiletest.Normalize(profiletest.ExpandPprof(got), options))
+	return expand.Diff(expand.Normalize(expand.Pprof(want), options), expand.Normalize(expand.Pprof(got), options))
 }
 
 func foldedText(sums map[string]int64) string {
@@ -225,7 +226,7 @@ func TestEveryModeOfTheExporter(t *testing.T) {
 			dir := written(t, mode, window)
 			assert.Equal(t, want, listed(t, dir))
 			assert.Contains(t, succeed(t, "check", dir), "0 violations, 0 warnings")
-			assert.Empty(t, profiletest.Diff(reference, expanded(t, dir)))
+			assert.Empty(t, expand.Diff(reference, expanded(t, dir)))
 		})
 	}
 	for _, mode := range []string{"format: pprof", "format: pprof\ncompression: zstd", "format: pprof\ncompression: none"} {
@@ -247,11 +248,11 @@ func TestEveryModeOfTheExporter(t *testing.T) {
 }
 
 // expanded is what convert --to otlp makes of a directory.
-func expanded(t *testing.T, dir string) []profiletest.Expanded {
+func expanded(t *testing.T, dir string) []expand.Profile {
 	t.Helper()
 	message := succeed(t, "convert", "--to", "otlp", dir)
 	profiletest.RequireConformsBytes(t, []byte(message))
-	all, err := profiletest.ExpandBytes([]byte(message))
+	all, err := expand.Bytes([]byte(message))
 	require.NoError(t, err)
 	return all
 }
@@ -287,14 +288,14 @@ func TestPayloadsOfTheEBPFProfiler(t *testing.T) {
 		samples += pd.SampleCount()
 	}
 	assert.GreaterOrEqual(t, listed(t, path)["samples"], int64(samples))
-	var want []profiletest.Expanded
+	var want []expand.Profile
 	for _, pd := range payloads {
-		one, err := profiletest.Expand(pd)
+		one, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		want = append(want, one...)
 	}
-	got, err := profiletest.ExpandBytes([]byte(succeed(t, "convert", "--to", "otlp", path)))
+	got, err := expand.Bytes([]byte(succeed(t, "convert", "--to", "otlp", path)))
 	require.NoError(t, err)
-	options := profiletest.Options{Merge: true, IgnoreProfileID: true}
-	assert.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
+	options := expand.Options{Merge: true, IgnoreProfileID: true}
+	assert.Empty(t, expand.Diff(expand.Normalize(want, options), expand.Normalize(got, options)))
 }

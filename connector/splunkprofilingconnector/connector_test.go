@@ -32,6 +32,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 const (
@@ -101,10 +102,10 @@ func (h *harness) outcomes() map[string]int64 {
 }
 
 // expanded are the received Profiles by sample type.
-func (h *harness) expanded() map[string][]profiletest.Expanded {
-	all := map[string][]profiletest.Expanded{}
+func (h *harness) expanded() map[string][]expand.Profile {
+	all := map[string][]expand.Profile{}
 	for _, pd := range h.received {
-		expanded, err := profiletest.Expand(pd)
+		expanded, err := expand.Profiles(pd)
 		require.NoError(h.t, err)
 		for _, p := range expanded {
 			all[p.Type+"/"+p.Unit] = append(all[p.Type+"/"+p.Unit], p)
@@ -217,7 +218,7 @@ func TestSamplesWithoutTypesAreWallTime(t *testing.T) {
 	}
 }
 
-func attributeOf(all []profiletest.Attribute, key string) any {
+func attributeOf(all []expand.Attribute, key string) any {
 	for _, a := range all {
 		if a.Key == key {
 			return a.Value
@@ -241,7 +242,7 @@ func TestWithoutTimestampsEqualSamplesAreSummed(t *testing.T) {
 	require.Len(t, wall, 1)
 	require.Len(t, wall[0].Samples, 1)
 	assert.Equal(t, int64(5*time.Second), wall[0].Samples[0].Sum.Int64())
-	assert.Equal(t, profiletest.ShapeValues, wall[0].Shape)
+	assert.Equal(t, expand.ShapeValues, wall[0].Shape)
 	assert.EqualValues(t, at*1e6, wall[0].Time)
 	assert.Equal(t, uint64(5*time.Second), wall[0].Duration)
 }

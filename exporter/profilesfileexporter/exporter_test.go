@@ -38,6 +38,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 )
 
@@ -163,18 +164,18 @@ func plainRecords(t testing.TB, cfg *Config) [][]byte {
 }
 
 // expandRecord gives what a record says, by readers of its format that are not ours.
-func expandRecord(t testing.TB, cfg *Config, record []byte) []profiletest.Expanded {
+func expandRecord(t testing.TB, cfg *Config, record []byte) []expand.Profile {
 	if cfg.Format == formatJSON {
 		pd, err := (&pprofile.JSONUnmarshaler{DisallowUnknownFields: true}).UnmarshalProfiles(record)
 		require.NoError(t, err)
 		profiletest.RequireConforms(t, pd)
-		expanded, err := profiletest.Expand(pd)
+		expanded, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		return expanded
 	}
 	require.NoError(t, proto.Unmarshal(record, new(profilespb.ProfilesData)))
 	profiletest.RequireConformsBytes(t, record)
-	expanded, err := profiletest.ExpandBytes(record)
+	expanded, err := expand.Bytes(record)
 	require.NoError(t, err)
 	return expanded
 }
@@ -188,10 +189,10 @@ func TestWhatGoesInComesOut(t *testing.T) {
 		assert.False(t, e.Capabilities().MutatesData, "a receiver of two pipelines would copy each payload")
 		assert.Empty(t, list(t, cfg.Directory))
 		random := profiletest.NewRand(seed)
-		var want [][]profiletest.Expanded
+		var want [][]expand.Profile
 		for i := range payloads {
 			pd := profiletest.GenerateProfiles(random)
-			expanded, err := profiletest.Expand(pd)
+			expanded, err := expand.Profiles(pd)
 			require.NoError(t, err)
 			want = append(want, expanded)
 			if i%2 == 0 {
@@ -199,16 +200,16 @@ func TestWhatGoesInComesOut(t *testing.T) {
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 			if i%2 == 0 {
-				after, err := profiletest.Expand(pd)
+				after, err := expand.Profiles(pd)
 				require.NoError(t, err)
-				require.Empty(t, profiletest.Diff(expanded, after), "what others share is changed")
+				require.Empty(t, expand.Diff(expanded, after), "what others share is changed")
 			}
 		}
 		require.NoError(t, e.Shutdown(t.Context()))
 		records := plainRecords(t, cfg)
 		require.Len(t, records, len(want))
 		for i, record := range records {
-			require.Empty(t, profiletest.Diff(want[i], expandRecord(t, cfg, record)), "record %d", i)
+			require.Empty(t, expand.Diff(want[i], expandRecord(t, cfg, record)), "record %d", i)
 		}
 
 		// Our own reader gives the same.
@@ -255,7 +256,7 @@ func TestRetryAfterFileSystemError(t *testing.T) {
 		cfg.RetryOnFailure.Enabled = false
 		e, _ := startExporter(t, cfg)
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(2))
-		want, err := profiletest.Expand(pd)
+		want, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		require.NoError(t, os.RemoveAll(cfg.Directory))
 		require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
@@ -269,7 +270,7 @@ func TestRetryAfterFileSystemError(t *testing.T) {
 		require.NoError(t, e.Shutdown(t.Context()))
 		records := plainRecords(t, cfg)
 		require.Len(t, records, 1)
-		assert.Empty(t, profiletest.Diff(want, expandRecord(t, cfg, records[0])))
+		assert.Empty(t, expand.Diff(want, expandRecord(t, cfg, records[0])))
 	})
 }
 
@@ -479,9 +480,9 @@ func TestCorpus(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = t.TempDir()
 	e, _ := startExporter(t, cfg)
-	var want [][]profiletest.Expanded
+	var want [][]expand.Profile
 	for _, pd := range profiletest.CorpusOTLP(t) {
-		expanded, err := profiletest.Expand(pd)
+		expanded, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		want = append(want, expanded)
 		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
@@ -490,8 +491,8 @@ func TestCorpus(t *testing.T) {
 	records := plainRecords(t, cfg)
 	require.Len(t, records, len(want))
 	for i, record := range records {
-		got, err := profiletest.ExpandBytes(record)
+		got, err := expand.Bytes(record)
 		require.NoError(t, err)
-		require.Empty(t, profiletest.Diff(want[i], got))
+		require.Empty(t, expand.Diff(want[i], got))
 	}
 }

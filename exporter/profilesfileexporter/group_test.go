@@ -28,6 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -36,11 +37,11 @@ import (
 // of every kind to group by.
 func generateGroups(t testing.TB, seed uint64) pprofile.Profiles {
 	random := profiletest.NewRand(seed)
-	var all []profiletest.Expanded
+	var all []expand.Profile
 	for range 1 + random.IntN(4) {
 		all = append(all, profiletest.GenerateExpanded(random)...)
 	}
-	pd, err := profiletest.Build(all)
+	pd, err := expand.Build(all)
 	require.NoError(t, err)
 	for _, rp := range pd.ResourceProfiles().All() {
 		attributes := rp.Resource().Attributes()
@@ -101,15 +102,15 @@ func TestGrouped_E8(t *testing.T) {
 		cfg.Sync = syncNone
 		cfg.Rotation.MaxRecords = 20
 		e, _ := startExporter(t, cfg)
-		want := map[string][][]profiletest.Expanded{}
+		want := map[string][][]expand.Profile{}
 		for i := range payloads {
 			pd := generateGroups(t, seed+uint64(i))
 			for key, only := range byGroup(pd) {
-				expanded, err := profiletest.Expand(only)
+				expanded, err := expand.Profiles(only)
 				require.NoError(t, err)
 				want[groupDirectories[key]] = append(want[groupDirectories[key]], expanded)
 			}
-			before, err := profiletest.Expand(pd)
+			before, err := expand.Profiles(pd)
 			require.NoError(t, err)
 			several := len(byGroup(pd)) > 1
 			if i%2 == 0 {
@@ -117,9 +118,9 @@ func TestGrouped_E8(t *testing.T) {
 			}
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 			if several || i%2 == 0 {
-				after, err := profiletest.Expand(pd)
+				after, err := expand.Profiles(pd)
 				require.NoError(t, err)
-				require.Empty(t, profiletest.Diff(before, after), "the caller's data is changed")
+				require.Empty(t, expand.Diff(before, after), "the caller's data is changed")
 			}
 		}
 		require.NoError(t, e.Shutdown(t.Context()))
@@ -131,7 +132,7 @@ func TestGrouped_E8(t *testing.T) {
 			records := plainRecords(t, &of)
 			require.Len(t, records, len(payloads), directory)
 			for i, record := range records {
-				require.Empty(t, profiletest.Diff(payloads[i], expandRecord(t, cfg, record)), "%s, record %d", directory, i)
+				require.Empty(t, expand.Diff(payloads[i], expandRecord(t, cfg, record)), "%s, record %d", directory, i)
 			}
 			acknowledged, readable = acknowledged+len(payloads), readable+len(records)
 		}

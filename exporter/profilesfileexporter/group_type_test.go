@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // ofType returns the scopes of pd with a profile type.
@@ -38,7 +39,7 @@ func TestGroupedByProfileType_E8(t *testing.T) {
 		t.Parallel()
 		cfg.GroupBy, cfg.Sync = []string{"profile.type"}, syncNone
 		e, _ := startExporter(t, cfg)
-		want := map[string][][]profiletest.Expanded{}
+		want := map[string][][]expand.Profile{}
 		for i := range profiletest.Rounds(t, 3, 300) {
 			random := profiletest.NewRand(seed + uint64(i))
 			pd := generateGroups(t, seed+uint64(i))
@@ -50,7 +51,7 @@ func TestGroupedByProfileType_E8(t *testing.T) {
 			}
 			for _, typ := range types {
 				if only := ofType(pd, typ); only.ResourceProfiles().Len() > 0 {
-					expanded, err := profiletest.Expand(only)
+					expanded, err := expand.Profiles(only)
 					require.NoError(t, err)
 					want[typ] = append(want[typ], expanded)
 				}
@@ -68,7 +69,7 @@ func TestGroupedByProfileType_E8(t *testing.T) {
 			records := plainRecords(t, &of)
 			require.Len(t, records, len(payloads), typ)
 			for i, record := range records {
-				require.Empty(t, profiletest.Diff(payloads[i], expandRecord(t, cfg, record)), "%s, record %d", typ, i)
+				require.Empty(t, expand.Diff(payloads[i], expandRecord(t, cfg, record)), "%s, record %d", typ, i)
 			}
 		}
 	})

@@ -28,6 +28,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -139,7 +140,7 @@ func TestSharedDataIsLeftAlone(t *testing.T) {
 	same := pprofile.NewProfiles()
 	pd.CopyTo(same)
 	pd.MarkReadOnly()
-	want, err := profiletest.Expand(pd)
+	want, err := expand.Profiles(pd)
 	require.NoError(t, err)
 
 	all := ways()
@@ -157,7 +158,7 @@ func TestSharedDataIsLeftAlone(t *testing.T) {
 				default:
 					value, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("only.here")
 					assert.Equal(t, "and this value", value.Str())
-					_, err := profiletest.Expand(pd)
+					_, err := expand.Profiles(pd)
 					assert.NoError(t, err)
 				}
 			}
@@ -180,9 +181,9 @@ func TestSharedDataIsLeftAlone(t *testing.T) {
 	writing.Wait()
 	close(stop)
 	reading.Wait()
-	got, err := profiletest.Expand(pd)
+	got, err := expand.Profiles(pd)
 	require.NoError(t, err)
-	require.Empty(t, profiletest.Diff(want, got))
+	require.Empty(t, expand.Diff(want, got))
 	assert.Equal(t, must((&pprofile.ProtoMarshaler{}).MarshalProfiles(same)), must((&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)))
 }
 

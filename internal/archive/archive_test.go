@@ -22,6 +22,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -123,11 +124,11 @@ func TestRecordsRecognizesFormatsByContent(t *testing.T) {
 
 func requireEqual(t *testing.T, want, got pprofile.Profiles) {
 	t.Helper()
-	expandedWant, err := profiletest.Expand(want)
+	expandedWant, err := expand.Profiles(want)
 	require.NoError(t, err)
-	expandedGot, err := profiletest.Expand(got)
+	expandedGot, err := expand.Profiles(got)
 	require.NoError(t, err)
-	require.Empty(t, profiletest.Diff(expandedWant, expandedGot))
+	require.Empty(t, expand.Diff(expandedWant, expandedGot))
 }
 
 func TestRecordsReadsPprofAndText(t *testing.T) {

@@ -18,12 +18,13 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // empty is a payload of nothing but zero values.
 func empty(tb testing.TB) pprofile.Profiles {
 	tb.Helper()
-	pd, err := profiletest.Build(nil)
+	pd, err := expand.Build(nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -389,7 +390,7 @@ func TestIndicesOutsideTheirTablesAreFound(t *testing.T) {
 			if !slices.ContainsFunc(violations, func(f conformance.Finding) bool { return f.Rule == conformance.IndexRange }) {
 				t.Errorf("%s = %d is not reported: %v", name, hostile, violations)
 			}
-			if _, err := profiletest.Expand(pd); err == nil || !strings.Contains(err.Error(), fmt.Sprint(hostile)) {
+			if _, err := expand.Profiles(pd); err == nil || !strings.Contains(err.Error(), fmt.Sprint(hostile)) {
 				t.Errorf("%s = %d: Expand says %v", name, hostile, err)
 			}
 		}
@@ -437,7 +438,7 @@ func TestCorpusIsReadable(t *testing.T) {
 		if i == 0 {
 			t.Logf("request %d: violations\n%v\nwarnings\n%v", i, violations, warnings)
 		}
-		if _, err := profiletest.Expand(pd); err != nil {
+		if _, err := expand.Profiles(pd); err != nil {
 			t.Errorf("request %d: %v", i, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // A table agrees with a map through any sequence of additions and truncations.
@@ -298,15 +299,15 @@ func TestRemapKeepsMeaning(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 40, 3000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
 		require.NoError(t, Check(pd))
-		want, err := profiletest.Expand(pd)
+		want, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		tables.Reset()
 		out := remapped(tables, &r, pd)
 		require.NoError(t, tables.Err())
 		profiletest.RequireConforms(t, out)
-		got, err := profiletest.Expand(out)
+		got, err := expand.Profiles(out)
 		require.NoError(t, err)
-		require.Emptyf(t, profiletest.Diff(want, got), "seed %d", seed)
+		require.Emptyf(t, expand.Diff(want, got), "seed %d", seed)
 	}
 }
 

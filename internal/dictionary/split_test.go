@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // The resources of a payload, taken one by one from one Splitter, mean what they meant.
@@ -22,13 +23,13 @@ func TestSplitKeepsMeaning(t *testing.T) {
 			alone := pprofile.NewProfiles()
 			pd.Dictionary().CopyTo(alone.Dictionary())
 			rp.CopyTo(alone.ResourceProfiles().AppendEmpty())
-			want, err := profiletest.Expand(alone)
+			want, err := expand.Profiles(alone)
 			require.NoError(t, err)
 			taken := s.Take([]int{i})
 			profiletest.RequireConforms(t, taken)
-			got, err := profiletest.Expand(taken)
+			got, err := expand.Profiles(taken)
 			require.NoError(t, err)
-			require.Emptyf(t, profiletest.Diff(want, got), "seed %d, resource %d", seed, i)
+			require.Emptyf(t, expand.Diff(want, got), "seed %d, resource %d", seed, i)
 		}
 	}
 }

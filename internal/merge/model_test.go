@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // model says, on written-out profiles, what a window is to hold. It is slow and has
@@ -29,17 +30,17 @@ type model struct {
 }
 
 type modelProfile struct {
-	profiletest.Expanded // as it came
-	payload              int
+	expand.Profile // as it came
+	payload        int
 }
 
-func (m *model) add(payload int, all []profiletest.Expanded) {
+func (m *model) add(payload int, all []expand.Profile) {
 	for _, e := range all {
 		m.added = append(m.added, modelProfile{e, payload})
 	}
 }
 
-func (m *model) isSnapshot(e *profiletest.Expanded) bool {
+func (m *model) isSnapshot(e *expand.Profile) bool {
 	for _, a := range e.Attributes {
 		if a.Key == attrTemporality {
 			switch a.Value {
@@ -56,13 +57,13 @@ func (m *model) isSnapshot(e *profiletest.Expanded) bool {
 }
 
 // header is what must be equal for two Profiles to be the same reading.
-func header(e profiletest.Expanded) string {
+func header(e expand.Profile) string {
 	all := []any{e.Resource, e.Scope, e.Type, e.Unit, e.PeriodType, e.PeriodUnit, e.Period, e.Attributes}
 	return fmt.Sprintf("%q %#v", all, all) // neither of these alone tells all values apart
 }
 
 // slot is the slot of e. The period states its length: see inSlots.
-func (m *model) slot(e *profiletest.Expanded) string {
+func (m *model) slot(e *expand.Profile) string {
 	if m.options.SlotLength == 0 || e.Time == 0 {
 		return ""
 	}
@@ -73,7 +74,7 @@ func (m *model) slot(e *profiletest.Expanded) string {
 
 // inSlots gives all Profiles times of a few slots, and durations for slots of several lengths:
 // for 2^n times the shortest their period is n.
-func inSlots(r *rand.Rand, window time.Duration, all []profiletest.Expanded) []profiletest.Expanded {
+func inSlots(r *rand.Rand, window time.Duration, all []expand.Profile) []expand.Profile {
 	for i := range all {
 		e, shift := &all[i], r.Uint64N(3)
 		length := uint64(window) << shift
@@ -91,7 +92,7 @@ func inSlots(r *rand.Rand, window time.Duration, all []profiletest.Expanded) []p
 }
 
 // flush returns what is to come out, of all partitions together.
-func (m *model) flush() []profiletest.Expanded {
+func (m *model) flush() []expand.Profile {
 	type last struct {
 		time    uint64
 		payload int
@@ -99,21 +100,21 @@ func (m *model) flush() []profiletest.Expanded {
 	latest := map[string]last{}
 	if m.options.Snapshots == SnapshotsLatest {
 		for _, e := range m.added {
-			if m.isSnapshot(&e.Expanded) && e.PayloadFormat == "" {
-				key, l := m.slot(&e.Expanded)+header(e.Expanded), last{e.Time, e.payload}
+			if m.isSnapshot(&e.Profile) && e.PayloadFormat == "" {
+				key, l := m.slot(&e.Profile)+header(e.Profile), last{e.Time, e.payload}
 				if old, ok := latest[key]; !ok || l.time > old.time || l.time == old.time && l.payload > old.payload {
 					latest[key] = l
 				}
 			}
 		}
 	}
-	var out []profiletest.Expanded
+	var out []expand.Profile
 	for _, e := range m.added {
-		if l, ok := latest[m.slot(&e.Expanded)+header(e.Expanded)]; ok && m.isSnapshot(&e.Expanded) && e.PayloadFormat == "" &&
+		if l, ok := latest[m.slot(&e.Profile)+header(e.Profile)]; ok && m.isSnapshot(&e.Profile) && e.PayloadFormat == "" &&
 			l != (last{e.Time, e.payload}) {
 			continue
 		}
-		out = append(out, m.view(e.Expanded, false))
+		out = append(out, m.view(e.Profile, false))
 	}
 	m.added = nil
 	return m.normalize(out)
@@ -121,7 +122,7 @@ func (m *model) flush() []profiletest.Expanded {
 
 // view is what is left of e once everything is left out that the options say. Of what
 // has come out it leaves all but load addresses and the times of readings.
-func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
+func (m *model) view(e expand.Profile, out bool) expand.Profile {
 	s := *m.options
 	if out {
 		s.DropResourceAttributes, s.DropSampleAttributes, s.DropTimestamps = nil, nil, false
@@ -131,7 +132,7 @@ func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
 	}
 	if !m.isSnapshot(&e) || s.Snapshots != SnapshotsKeep {
 		if slot := m.slot(&e); slot != "" {
-			e.Attributes = append(slices.Clone(e.Attributes), profiletest.Attribute{Key: "~slot", Value: slot})
+			e.Attributes = append(slices.Clone(e.Attributes), expand.Attribute{Key: "~slot", Value: slot})
 		}
 	}
 	merges := !m.isSnapshot(&e) || s.Snapshots == SnapshotsSum
@@ -147,16 +148,16 @@ func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
 			time = ""
 		}
 		if time != "" {
-			e.Attributes = append(slices.Clone(e.Attributes), profiletest.Attribute{Key: "~reading", Value: time})
+			e.Attributes = append(slices.Clone(e.Attributes), expand.Attribute{Key: "~reading", Value: time})
 			e.Time, e.Duration = 0, 0
 		}
 	}
 	e.Resource.Attributes = without(e.Resource.Attributes, s.DropResourceAttributes)
-	frames := map[*profiletest.Frame]*profiletest.Frame{}
+	frames := map[*expand.Frame]*expand.Frame{}
 	samples := e.Samples
 	e.Samples = nil
 	for _, from := range samples {
-		to := &profiletest.Sample{
+		to := &expand.Sample{
 			Attributes: without(from.Attributes, s.DropSampleAttributes), Link: from.Link,
 			Sum: new(big.Int).Set(from.Sum), Points: from.Points,
 		}
@@ -174,11 +175,11 @@ func (m *model) view(e profiletest.Expanded, out bool) profiletest.Expanded {
 	return e
 }
 
-func without(attributes []profiletest.Attribute, dropped []string) []profiletest.Attribute {
-	return slices.DeleteFunc(slices.Clone(attributes), func(a profiletest.Attribute) bool { return slices.Contains(dropped, a.Key) })
+func without(attributes []expand.Attribute, dropped []string) []expand.Attribute {
+	return slices.DeleteFunc(slices.Clone(attributes), func(a expand.Attribute) bool { return slices.Contains(dropped, a.Key) })
 }
 
-func (m *model) frame(f profiletest.Frame, out bool) *profiletest.Frame {
+func (m *model) frame(f expand.Frame, out bool) *expand.Frame {
 	c := m.options.Coarsening
 	coarse := c.Granularity != dictionary.ByAddress && len(f.Lines) > 0
 	start, limit := f.Mapping.Start, f.Mapping.Limit
@@ -207,19 +208,19 @@ func (m *model) frame(f profiletest.Frame, out bool) *profiletest.Frame {
 	return &f
 }
 
-func (m *model) normalize(all []profiletest.Expanded) []profiletest.Expanded {
-	all = profiletest.Normalize(all, profiletest.Options{
+func (m *model) normalize(all []expand.Profile) []expand.Profile {
+	all = expand.Normalize(all, expand.Options{
 		Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: m.options.DropZeroSamples,
 	})
-	return slices.DeleteFunc(all, func(e profiletest.Expanded) bool {
+	return slices.DeleteFunc(all, func(e expand.Profile) bool {
 		return m.options.DropEmptyProfiles && len(e.Samples) == 0 && e.PayloadFormat == ""
 	})
 }
 
 // requireSame compares the partitions that came out with what was to.
-func (m *model) requireSame(t *testing.T, want []profiletest.Expanded, partitions map[string]pprofile.Profiles) {
+func (m *model) requireSame(t *testing.T, want []expand.Profile, partitions map[string]pprofile.Profiles) {
 	t.Helper()
-	var got []profiletest.Expanded
+	var got []expand.Profile
 	for key, pd := range partitions {
 		violations := conformance.Check(pd).Violations()
 		hasOriginal := false
@@ -231,13 +232,13 @@ func (m *model) requireSame(t *testing.T, want []profiletest.Expanded, partition
 		for _, rp := range pd.ResourceProfiles().All() {
 			require.Equal(t, key, m.options.partition(rp.Resource().Attributes()))
 		}
-		expanded, err := profiletest.Expand(pd)
+		expanded, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		for _, e := range expanded {
 			got = append(got, m.view(e, true))
 		}
 	}
-	require.Empty(t, profiletest.Diff(want, m.normalize(got)))
+	require.Empty(t, expand.Diff(want, m.normalize(got)))
 }
 
 func randomOptions(r *rand.Rand) *Options {
@@ -273,7 +274,7 @@ func randomOptions(r *rand.Rand) *Options {
 
 // moved gives the mappings of all frames another load address. With outside, some frames
 // have an address outside their mapping.
-func moved(all []profiletest.Expanded, by uint64, outside bool) []profiletest.Expanded {
+func moved(all []expand.Profile, by uint64, outside bool) []expand.Profile {
 	for _, e := range all {
 		for _, s := range e.Samples {
 			for _, f := range s.Stack {
@@ -292,11 +293,11 @@ func moved(all []profiletest.Expanded, by uint64, outside bool) []profiletest.Ex
 }
 
 // alike makes resources differ in their service alone, and scopes not at all.
-func alike(all []profiletest.Expanded) []profiletest.Expanded {
+func alike(all []expand.Profile) []expand.Profile {
 	for i := range all {
-		all[i].Scope = profiletest.Entity{}
+		all[i].Scope = expand.Entity{}
 		all[i].Resource.SchemaURL = ""
-		all[i].Resource.Attributes = slices.DeleteFunc(all[i].Resource.Attributes, func(a profiletest.Attribute) bool {
+		all[i].Resource.Attributes = slices.DeleteFunc(all[i].Resource.Attributes, func(a expand.Attribute) bool {
 			return a.Key != "service.name"
 		})
 	}
@@ -322,7 +323,7 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 				if options.SlotLength > 0 {
 					expanded = inSlots(r, options.SlotLength, expanded)
 				}
-				pd, err := profiletest.Build(expanded)
+				pd, err := expand.Build(expanded)
 				require.NoError(t, err)
 				require.NoErrorf(t, add(w, pd), "round %d", round)
 				payload++
@@ -354,9 +355,9 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 // file, and what is outside its mapping, stays where it is.
 func TestRebaseMappings(t *testing.T) {
 	loaded := func(file string, start, address uint64) pprofile.Profiles {
-		pd, err := profiletest.Build([]profiletest.Expanded{{
-			Type: "cpu", Unit: "nanoseconds", Time: 1, Duration: 1, Samples: []*profiletest.Sample{{
-				Stack: []*profiletest.Frame{{Address: address, Mapping: profiletest.Mapping{
+		pd, err := expand.Build([]expand.Profile{{
+			Type: "cpu", Unit: "nanoseconds", Time: 1, Duration: 1, Samples: []*expand.Sample{{
+				Stack: []*expand.Frame{{Address: address, Mapping: expand.Mapping{
 					Start: start, Limit: start + 0x1000, File: file,
 				}}},
 				Sum: big.NewInt(1),
@@ -376,7 +377,7 @@ func TestRebaseMappings(t *testing.T) {
 	out := merged(t, options, payloads...)
 	slices.Reverse(payloads)
 	require.Equal(t, marshal(t, out), marshal(t, merged(t, options, payloads...)))
-	expanded, err := profiletest.Expand(out)
+	expanded, err := expand.Profiles(out)
 	require.NoError(t, err)
 	got := map[string]string{}
 	for _, s := range expanded[0].Samples {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 func of(pd pprofile.Profiles, attributes ...string) pprofile.Profiles {
@@ -85,7 +86,7 @@ func TestLatestSnapshotOfCorpus_P14(t *testing.T) {
 	options.Snapshots = SnapshotsLatest
 	out := merged(t, options, series...)
 	require.Equal(t, 4, out.ProfileCount())
-	profiletest.RequireSameSums(t, series[len(series)-1:], out)
+	expand.RequireSameSums(t, series[len(series)-1:], out)
 	profiletest.Injected(t, fmt.Sprintf("%d readings", len(series)))
 }
 
@@ -97,7 +98,7 @@ func TestDropAttributes(t *testing.T) {
 			continue
 		}
 		pd := unmarshalPprof(t, file.Data)
-		before, err := profiletest.Expand(pd)
+		before, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		for _, e := range before {
 			for _, s := range e.Samples {
@@ -105,11 +106,11 @@ func TestDropAttributes(t *testing.T) {
 			}
 		}
 		out := merged(t, options, pd)
-		after, err := profiletest.Expand(out)
+		after, err := expand.Profiles(out)
 		require.NoError(t, err)
-		options := profiletest.Options{Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
+		options := expand.Options{Merge: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
 		require.Less(t, out.SampleCount(), pd.SampleCount())
-		require.Empty(t, profiletest.Diff(profiletest.Normalize(before, options), profiletest.Normalize(after, options)))
+		require.Empty(t, expand.Diff(expand.Normalize(before, options), expand.Normalize(after, options)))
 	}
 
 	options.DropResourceAttributes = []string{"service.instance.id"}
@@ -194,7 +195,7 @@ func TestTablesWithoutZeroValues_P1(t *testing.T) {
 	p.SetDurationNano(1)
 	p.Samples().AppendEmpty().Values().Append(7)
 	out := merged(t, defaultOptions(), pd)
-	expanded, err := profiletest.Expand(out)
+	expanded, err := expand.Profiles(out)
 	require.NoError(t, err)
 	require.Len(t, expanded[0].Samples, 1)
 	require.Equal(t, "7", expanded[0].Samples[0].Sum.String())
@@ -236,12 +237,12 @@ func TestMixedShapes_P4(t *testing.T) {
 }
 
 func TestBasesOfEachPartition_P15(t *testing.T) {
-	loaded := func(service string, start, address uint64) profiletest.Expanded {
-		return profiletest.Expanded{
-			Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.name", Value: service}}},
+	loaded := func(service string, start, address uint64) expand.Profile {
+		return expand.Profile{
+			Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
 			Type:     "cpu", Unit: "nanoseconds", Time: 1, Duration: 1,
-			Samples: []*profiletest.Sample{{
-				Stack: []*profiletest.Frame{{Address: address, Mapping: profiletest.Mapping{
+			Samples: []*expand.Sample{{
+				Stack: []*expand.Frame{{Address: address, Mapping: expand.Mapping{
 					Start: start, Limit: start + 0x1000, File: "/bin/a",
 				}}},
 				Sum: big.NewInt(1),
@@ -251,10 +252,10 @@ func TestBasesOfEachPartition_P15(t *testing.T) {
 	options := defaultOptions()
 	options.SplitBy = []string{"service.name"}
 	options.Coarsening.RebaseMappings = true
-	first := func(payloads ...[]profiletest.Expanded) []byte {
+	first := func(payloads ...[]expand.Profile) []byte {
 		w := NewWindow(options)
 		for _, all := range payloads {
-			pd, err := profiletest.Build(all)
+			pd, err := expand.Build(all)
 			require.NoError(t, err)
 			require.NoError(t, add(w, pd))
 		}
@@ -263,7 +264,7 @@ func TestBasesOfEachPartition_P15(t *testing.T) {
 		profiletest.RequireConforms(t, out)
 		return marshal(t, out)
 	}
-	type payload = []profiletest.Expanded
+	type payload = []expand.Profile
 	a, b := loaded("a", 0x5000, 0x5010), loaded("b", 0x3000, 0x3010)
 	outside := loaded("b", 0, 0x2000)
 	want := first(payload{a})

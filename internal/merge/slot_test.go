@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 func TestSlotOf(t *testing.T) {
@@ -159,7 +160,7 @@ func TestSlotsOfOneScopeProfiles(t *testing.T) {
 	out := merged(t, slotted(time.Second), pd)
 	require.Equal(t, 2, out.ProfileCount())
 	require.Equal(t, 2, out.ResourceProfiles().At(0).ScopeProfiles().Len())
-	profiletest.RequireSameSums(t, []pprofile.Profiles{pd}, out)
+	expand.RequireSameSums(t, []pprofile.Profiles{pd}, out)
 }
 
 // All Profiles of a ScopeProfiles list equal identities in one order.

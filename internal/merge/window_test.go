@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -82,7 +83,7 @@ func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 		}
 		all += len(payloads)
 		out := merged(t, options, payloads...)
-		if profiletest.RequireSameSums(t, payloads, out); t.Failed() {
+		if expand.RequireSameSums(t, payloads, out); t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 		for i, pd := range payloads {
@@ -127,12 +128,12 @@ func TestWindowMergesCorpus(t *testing.T) {
 			require.Equal(t, 2*total(pd), total(merged(t, defaultOptions(), pd, pd)))
 			continue
 		}
-		profiletest.RequireSameSums(t, []pprofile.Profiles{pd, pd}, merged(t, defaultOptions(), pd, pd))
+		expand.RequireSameSums(t, []pprofile.Profiles{pd, pd}, merged(t, defaultOptions(), pd, pd))
 		all = append(all, pd)
 	}
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum
-	profiletest.RequireSameSums(t, all, merged(t, options, all...))
+	expand.RequireSameSums(t, all, merged(t, options, all...))
 }
 
 func TestWindowKeepsReadingsApart(t *testing.T) {
@@ -158,7 +159,7 @@ func TestWindowKeepsReadingsApart(t *testing.T) {
 		rp := alone.ResourceProfiles().AppendEmpty()
 		out.ResourceProfiles().At(0).Resource().CopyTo(rp.Resource())
 		sp.CopyTo(rp.ScopeProfiles().AppendEmpty())
-		profiletest.RequireSameSums(t, series[i:i+1], alone)
+		expand.RequireSameSums(t, series[i:i+1], alone)
 	}
 
 	options := defaultOptions()
@@ -199,7 +200,7 @@ func TestWindowOfManySeries(t *testing.T) {
 	w := NewWindow(defaultOptions())
 	require.NoError(t, add(w, pd))
 	require.Less(t, w.Size(), n*2000)
-	profiletest.RequireSameSums(t, []pprofile.Profiles{pd}, w.Emit(""))
+	expand.RequireSameSums(t, []pprofile.Profiles{pd}, w.Emit(""))
 }
 
 // Attribute values that are references into the string table, which pdata shows as
@@ -223,9 +224,9 @@ func TestWindowResolvesReferences(t *testing.T) {
 func TestCorpusTimestamps_P4(t *testing.T) {
 	payloads := profiletest.CorpusOTLP(t)
 	for _, pd := range payloads {
-		profiletest.RequireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
+		expand.RequireSameSums(t, []pprofile.Profiles{pd}, merged(t, defaultOptions(), pd))
 	}
-	profiletest.RequireSameSums(t, payloads, merged(t, defaultOptions(), payloads...))
+	expand.RequireSameSums(t, payloads, merged(t, defaultOptions(), payloads...))
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with timestamps", len(payloads)))
 }
 
@@ -289,7 +290,7 @@ func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
 			if options.SlotLength > 0 {
 				expanded = inSlots(r, options.SlotLength, expanded)
 			}
-			pd, err := profiletest.Build(expanded)
+			pd, err := expand.Build(expanded)
 			require.NoError(t, err)
 			payloads = append(payloads, asIntervals(pd))
 		}
@@ -322,11 +323,11 @@ func (w *writer) Write(b []byte) (int, error) { *w = append(*w, b...); return le
 // inOne puts two payloads into one, side by side.
 func inOne(t testing.TB, a, b pprofile.Profiles) pprofile.Profiles {
 	t.Helper()
-	expandedA, err := profiletest.Expand(a)
+	expandedA, err := expand.Profiles(a)
 	require.NoError(t, err)
-	expandedB, err := profiletest.Expand(b)
+	expandedB, err := expand.Profiles(b)
 	require.NoError(t, err)
-	pd, err := profiletest.Build(append(expandedA, expandedB...))
+	pd, err := expand.Build(append(expandedA, expandedB...))
 	require.NoError(t, err)
 	return pd
 }

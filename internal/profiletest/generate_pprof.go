@@ -4,11 +4,14 @@
 package profiletest
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // GeneratePprof returns a random pprof that google/pprof's CheckValid accepts
@@ -21,7 +24,7 @@ import (
 //
 // It differs from what google/pprof reads back after writing it in that labels
 // of number 0 without a unit are lost there: compare either with the generated
-// profile, or with [Options.Labels].
+// profile, or with expand.Options.Labels.
 func GeneratePprof(r *rand.Rand) *profile.Profile {
 	g := &pprofGenerator{generator: generator{r: r}, p: &profile.Profile{}}
 	g.header()
@@ -172,20 +175,20 @@ func (g *pprofGenerator) labels(s *profile.Sample) {
 	if oneIn(r, 4) {
 		trace := pick(r, "0102030405060708090a0b0c0d0e0f10", "0102030405060708090a0b0c0d0e0f10",
 			strings.Repeat("0", 32), "0102030405060708090A0B0C0D0E0F10", "0102")
-		s.Label[labelTraceID] = []string{trace}
+		s.Label[expand.LabelTraceID] = []string{trace}
 		if !oneIn(r, 4) {
-			s.Label[labelSpanID] = []string{pick(r, "0102030405060708", "0102030405060708", strings.Repeat("0", 16), "none")}
+			s.Label[expand.LabelSpanID] = []string{pick(r, "0102030405060708", "0102030405060708", strings.Repeat("0", 16), "none")}
 		}
 		if oneIn(r, 8) {
-			s.Label[labelSpanID] = []string{"0102030405060708", "0102030405060709"}
+			s.Label[expand.LabelSpanID] = []string{"0102030405060708", "0102030405060709"}
 		}
 	}
 	if oneIn(r, 4) {
-		s.NumLabel[labelTimestamp] = []int64{pick[int64](r, generatedEpoch+r.Int64N(10), 1, -7)}
-		s.NumUnit[labelTimestamp] = []string{pick(r, "", "nanoseconds")}
+		s.NumLabel[expand.LabelTimestamp] = []int64{pick[int64](r, generatedEpoch+r.Int64N(10), 1, -7)}
+		s.NumUnit[expand.LabelTimestamp] = []string{pick(r, "", "nanoseconds")}
 		if oneIn(r, 8) {
-			s.NumLabel[labelTimestamp] = []int64{generatedEpoch, generatedEpoch + 1}
-			delete(s.NumUnit, labelTimestamp)
+			s.NumLabel[expand.LabelTimestamp] = []int64{generatedEpoch, generatedEpoch + 1}
+			delete(s.NumUnit, expand.LabelTimestamp)
 		}
 	}
 }
@@ -238,7 +241,7 @@ func BreakUTF8(r *rand.Rand, p *profile.Profile) {
 	}
 	for _, s := range p.Sample {
 		label := map[string][]string{}
-		for _, key := range sortedKeys(s.Label) {
+		for _, key := range slices.Sorted(maps.Keys(s.Label)) {
 			values := slices.Clone(s.Label[key])
 			for i := range values {
 				spoil(&values[i])
@@ -247,13 +250,4 @@ func BreakUTF8(r *rand.Rand, p *profile.Profile) {
 		}
 		s.Label = label
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

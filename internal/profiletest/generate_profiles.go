@@ -9,8 +9,11 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // NewRand returns the source of randomness of a test, the same for equal seeds.
@@ -24,7 +27,7 @@ func NewRand(seed uint64) *rand.Rand {
 // profiles without samples. Names come from small sets, so that two payloads
 // have much in common.
 func GenerateProfiles(r *rand.Rand) pprofile.Profiles {
-	pd, err := Build(GenerateExpanded(r))
+	pd, err := expand.Build(GenerateExpanded(r))
 	if err != nil {
 		panic(fmt.Sprintf("profiletest: what GenerateExpanded makes cannot be built: %v", err))
 	}
@@ -32,20 +35,20 @@ func GenerateProfiles(r *rand.Rand) pprofile.Profiles {
 }
 
 // GenerateExpanded returns what [GenerateProfiles] builds, written out.
-func GenerateExpanded(r *rand.Rand) []Expanded {
-	var out []Expanded
+func GenerateExpanded(r *rand.Rand) []expand.Profile {
+	var out []expand.Profile
 	for _, n := range distinct(r, 3) {
 		g := &generator{r: r}
-		resource := Entity{
+		resource := expand.Entity{
 			SchemaURL:  pick(r, "", "https://opentelemetry.io/schemas/1.41.0"),
-			Attributes: attributeSet(append(g.attributes(2, 2), Attribute{Key: "service.name", Value: fmt.Sprint("service-", n)})),
+			Attributes: expand.AttributeSet(append(g.attributes(2, 2), expand.Attribute{Key: "service.name", Value: fmt.Sprint("service-", n)})),
 		}
 		for _, m := range distinct(r, 2) {
-			scope := Entity{
+			scope := expand.Entity{
 				Name:       fmt.Sprint("scope-", m),
 				Version:    pick(r, "", "1.2.3"),
 				SchemaURL:  pick(r, "", "https://opentelemetry.io/schemas/1.41.0"),
-				Attributes: attributeSet(g.attributes(1, 2)),
+				Attributes: expand.AttributeSet(g.attributes(1, 2)),
 			}
 			for range 1 + r.IntN(3) {
 				e := g.profile()
@@ -78,9 +81,9 @@ type generator struct {
 
 const generatedEpoch = 1_700_000_000_000_000_000 // 2023, in nanoseconds
 
-func (g *generator) profile() Expanded {
+func (g *generator) profile() expand.Profile {
 	r := g.r
-	e := Expanded{
+	e := expand.Profile{
 		Type:       pick(r, "cpu", "samples", "alloc_space", "off_cpu"),
 		Unit:       pick(r, "nanoseconds", "count", "bytes", ""),
 		PeriodType: pick(r, "cpu", ""),
@@ -88,8 +91,8 @@ func (g *generator) profile() Expanded {
 		Period:     pick[int64](r, 0, 1, 10_000_000),
 		Time:       generatedEpoch + uint64(r.IntN(100))*1_000_000_000,
 		Duration:   pick[uint64](r, 1_000_000_000, 10_000_000_000),
-		Attributes: attributeSet(g.attributes(2, 3)),
-		Shape:      pick(r, ShapeValues, ShapeValues, ShapeTimestamps, ShapeBoth),
+		Attributes: expand.AttributeSet(g.attributes(2, 3)),
+		Shape:      pick(r, expand.ShapeValues, expand.ShapeValues, expand.ShapeTimestamps, expand.ShapeBoth),
 	}
 	if oneIn(r, 2) {
 		e.ProfileID = g.hexID(16)
@@ -100,35 +103,36 @@ func (g *generator) profile() Expanded {
 	if oneIn(r, 10) {
 		e.DroppedAttributes = r.Uint32N(5)
 	}
-	set := newSampleSet(newInterner())
+	seen := map[string]bool{}
 	for range r.IntN(20) {
-		s := &Sample{Attributes: attributeSet(g.attributes(2, 6)), Link: g.link(), Sum: new(big.Int)}
+		s := &expand.Sample{Attributes: expand.AttributeSet(g.attributes(2, 6)), Link: g.link(), Sum: new(big.Int)}
 		for range r.IntN(6) {
 			s.Stack = append(s.Stack, g.frame())
 		}
-		if have, ok := set.byKey[set.in.key(s)]; ok && have != nil {
+		if seen[s.Identity()] {
 			continue
 		}
+		seen[s.Identity()] = true
 		g.data(s, e)
-		set.add(s)
+		slices.SortFunc(s.Points, expand.Point.Compare)
+		e.Samples = append(e.Samples, s)
 	}
-	e.Samples = set.samples()
 	if len(e.Samples) == 0 {
-		e.Shape = shapeNone
+		e.Shape = expand.ShapeNone
 	}
 	return e
 }
 
 // data gives s what e's shape asks for.
-func (g *generator) data(s *Sample, e Expanded) {
+func (g *generator) data(s *expand.Sample, e expand.Profile) {
 	r := g.r
-	if e.Shape == ShapeValues {
+	if e.Shape == expand.ShapeValues {
 		s.Sum.SetInt64(g.value())
 		return
 	}
 	for range 1 + r.IntN(4) {
-		p := Point{Timestamp: e.Time + r.Uint64N(e.Duration), Value: 1}
-		if e.Shape == ShapeBoth {
+		p := expand.Point{Timestamp: e.Time + r.Uint64N(e.Duration), Value: 1}
+		if e.Shape == expand.ShapeBoth {
 			p.Value = g.value()
 		}
 		s.Points = append(s.Points, p)
@@ -172,21 +176,21 @@ func (g *generator) link() string {
 		"00000000000000000000000000000001/0102030405060708")
 }
 
-func (g *generator) frame() *Frame {
+func (g *generator) frame() *expand.Frame {
 	r := g.r
-	f := &Frame{Address: uint64(r.IntN(8)) * 0x1000}
+	f := &expand.Frame{Address: uint64(r.IntN(8)) * 0x1000}
 	if oneIn(r, 2) {
-		f.Mapping = Mapping{
+		f.Mapping = expand.Mapping{
 			Start:      0x400000,
 			Limit:      0x400000 + uint64(1+r.IntN(2))*0x100000,
 			Offset:     uint64(r.IntN(2)) * 0x1000,
 			File:       pick(r, "", "/usr/bin/app", "[vdso]"),
-			Attributes: attributeSet(g.attributes(1, 2)),
+			Attributes: expand.AttributeSet(g.attributes(1, 2)),
 		}
 		f.Address += f.Mapping.Start
 	}
 	for range r.IntN(4) {
-		l := Line{
+		l := expand.Line{
 			Function:   pick(r, "main", "worker", "éclair", ""),
 			SystemName: pick(r, "", "_Z4mainv"),
 			Filename:   pick(r, "", "main.go"),
@@ -199,16 +203,16 @@ func (g *generator) frame() *Frame {
 		f.Lines = append(f.Lines, l)
 	}
 	if oneIn(r, 4) {
-		f.Attributes = attributeSet(g.attributes(2, 3))
+		f.Attributes = expand.AttributeSet(g.attributes(2, 3))
 	}
 	return f
 }
 
 // attributes returns at most limit attributes with different ones of keys keys.
-func (g *generator) attributes(limit, keys int) []Attribute {
-	var out []Attribute
+func (g *generator) attributes(limit, keys int) []expand.Attribute {
+	var out []expand.Attribute
 	for _, k := range g.r.Perm(keys)[:min(keys, g.r.IntN(limit+1))] {
-		out = append(out, Attribute{Key: fmt.Sprint("key-", k), Value: g.attributeValue(0)})
+		out = append(out, expand.Attribute{Key: fmt.Sprint("key-", k), Value: g.attributeValue(0)})
 	}
 	if len(out) > 0 && oneIn(g.r, 4) && limit > 2 {
 		out[0].Unit = pick(g.r, "By", "ms")
@@ -244,9 +248,9 @@ func (g *generator) attributeValue(depth int) any {
 		}
 		return out
 	default:
-		out := KeyValues{}
+		out := expand.KeyValues{}
 		for _, k := range r.Perm(3)[:r.IntN(3)] {
-			out = append(out, KeyValue{Key: fmt.Sprint("inner-", k), Value: g.attributeValue(depth + 1)})
+			out = append(out, expand.KeyValue{Key: fmt.Sprint("inner-", k), Value: g.attributeValue(depth + 1)})
 		}
 		return out
 	}

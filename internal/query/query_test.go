@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
@@ -45,33 +46,33 @@ type profileOf struct {
 // payload builds the profiles, which are of the service checkout unless pod is "".
 func payload(t *testing.T, profiles ...profileOf) pprofile.Profiles {
 	t.Helper()
-	var expanded []profiletest.Expanded
+	var expanded []expand.Profile
 	for _, p := range profiles {
-		e := profiletest.Expanded{
-			Scope: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "profile.type", Value: p.typ}}},
+		e := expand.Profile{
+			Scope: expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: p.typ}}},
 			Type:  p.sampleType, Unit: p.unit, Time: nano(p.start), Duration: uint64(p.duration) * 1e9,
 		}
 		if p.pod != "" {
-			e.Resource.Attributes = []profiletest.Attribute{{Key: "k8s.pod.name", Value: p.pod}, {Key: "service.name", Value: "checkout"}}
+			e.Resource.Attributes = []expand.Attribute{{Key: "k8s.pod.name", Value: p.pod}, {Key: "service.name", Value: "checkout"}}
 		}
 		if p.temporality != "" {
-			e.Attributes = []profiletest.Attribute{{Key: "profile.temporality", Value: p.temporality}}
+			e.Attributes = []expand.Attribute{{Key: "profile.temporality", Value: p.temporality}}
 		}
-		sample := &profiletest.Sample{
-			Stack: []*profiletest.Frame{{Lines: []profiletest.Line{{Function: "main"}}}},
+		sample := &expand.Sample{
+			Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "main"}}}},
 			Sum:   big.NewInt(p.value), Link: p.link,
 		}
 		if p.label != "" {
-			sample.Attributes = []profiletest.Attribute{{Key: "thread", Value: p.label}}
+			sample.Attributes = []expand.Attribute{{Key: "thread", Value: p.label}}
 		}
 		for _, second := range p.timestamps {
-			e.Shape = profiletest.ShapeBoth
-			sample.Points = append(sample.Points, profiletest.Point{Timestamp: nano(second), Value: p.value})
+			e.Shape = expand.ShapeBoth
+			sample.Points = append(sample.Points, expand.Point{Timestamp: nano(second), Value: p.value})
 		}
 		e.Samples = append(e.Samples, sample)
 		expanded = append(expanded, e)
 	}
-	pd, err := profiletest.Build(expanded)
+	pd, err := expand.Build(expanded)
 	require.NoError(t, err)
 	return pd
 }
@@ -106,7 +107,7 @@ func sums(t *testing.T, s *query.Source, sel query.Selection) map[string]int64 {
 			return nil
 		}
 		profiletest.RequireConforms(t, result.Profiles)
-		expanded, err := profiletest.Expand(result.Profiles)
+		expanded, err := expand.Profiles(result.Profiles)
 		require.NoError(t, err)
 		merged := map[string]int64{}
 		for _, p := range expanded {

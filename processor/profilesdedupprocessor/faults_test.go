@@ -27,6 +27,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
@@ -114,7 +115,7 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	require.NoError(t, p.ConsumeProfiles(t.Context(), payload()))
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.Len(t, next.windows(), 1)
-	profiletest.RequireSameSums(t, []pprofile.Profiles{payload()}, next.windows()[0])
+	expand.RequireSameSums(t, []pprofile.Profiles{payload()}, next.windows()[0])
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with an index to nowhere", faulty))
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -42,11 +42,11 @@ func eachProfile(pd pprofile.Profiles, f func(pprofile.Profile)) {
 
 func inOne(t testing.TB, a, b pprofile.Profiles) pprofile.Profiles {
 	t.Helper()
-	expandedA, err := profiletest.Expand(a)
+	expandedA, err := expand.Profiles(a)
 	require.NoError(t, err)
-	expandedB, err := profiletest.Expand(b)
+	expandedB, err := expand.Profiles(b)
 	require.NoError(t, err)
-	pd, err := profiletest.Build(append(expandedA, expandedB...))
+	pd, err := expand.Build(append(expandedA, expandedB...))
 	require.NoError(t, err)
 	return pd
 }

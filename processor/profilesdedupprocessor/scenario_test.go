@@ -26,7 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 var update = flag.Bool("update", false, "write what comes out into the scenarios")
@@ -84,7 +84,7 @@ func (s *scenarioSink) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles
 	if violations := conformance.Check(pd).Violations(); len(violations) > 0 {
 		fmt.Fprintln(&s.out, "does not conform:", violations)
 	}
-	expanded, err := profiletest.Expand(pd)
+	expanded, err := expand.Profiles(pd)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *scenarioSink) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles
 	return nil
 }
 
-func profileText(e profiletest.Expanded) string {
+func profileText(e expand.Profile) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "profile %s/%s time=%d duration=%d", e.Type, e.Unit, e.Time, e.Duration)
 	if strings.HasSuffix(e.ProfileID, strings.Repeat("0", 20)) { // others are hashes
@@ -140,7 +140,7 @@ func profileText(e profiletest.Expanded) string {
 		}
 		for _, p := range s.Points {
 			fmt.Fprintf(&b, " %d", p.Timestamp)
-			if e.Shape == profiletest.ShapeBoth {
+			if e.Shape == expand.ShapeBoth {
 				fmt.Fprintf(&b, "=%d", p.Value)
 			}
 		}
@@ -149,7 +149,7 @@ func profileText(e profiletest.Expanded) string {
 	return b.String()
 }
 
-func frameText(f *profiletest.Frame) string {
+func frameText(f *expand.Frame) string {
 	var parts []string
 	if f.Address != 0 || len(f.Lines) == 0 {
 		text := fmt.Sprintf("%#x", f.Address)
@@ -168,7 +168,7 @@ func frameText(f *profiletest.Frame) string {
 	return strings.Join(parts, "/")
 }
 
-func attributesText(attributes []profiletest.Attribute, before string) string {
+func attributesText(attributes []expand.Attribute, before string) string {
 	var b strings.Builder
 	for _, a := range attributes {
 		fmt.Fprintf(&b, " %s=%v", a.Key, a.Value)
@@ -182,8 +182,8 @@ func attributesText(attributes []profiletest.Attribute, before string) string {
 // parsePayload is the inverse of what scenarioSink writes.
 func parsePayload(t *testing.T, text string) pprofile.Profiles {
 	t.Helper()
-	var all []profiletest.Expanded
-	var resource, scope profiletest.Entity
+	var all []expand.Profile
+	var resource, scope expand.Entity
 	number := func(s string) uint64 {
 		n, err := strconv.ParseUint(s, 0, 64)
 		require.NoError(t, err)
@@ -194,15 +194,15 @@ func parsePayload(t *testing.T, text string) pprofile.Profiles {
 		switch {
 		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
 		case words[0] == "resource":
-			resource = profiletest.Entity{Attributes: parseAttributes(words[1:])}
-			scope = profiletest.Entity{}
+			resource = expand.Entity{Attributes: parseAttributes(words[1:])}
+			scope = expand.Entity{}
 		case words[0] == "scope":
-			scope = profiletest.Entity{Name: words[1]}
+			scope = expand.Entity{Name: words[1]}
 			if len(words) > 2 {
 				scope.Version = words[2]
 			}
 		case words[0] == "profile":
-			e := profiletest.Expanded{Resource: resource, Scope: scope}
+			e := expand.Profile{Resource: resource, Scope: scope}
 			e.Type, e.Unit, _ = strings.Cut(words[1], "/")
 			for _, word := range words[2:] {
 				key, value, _ := strings.Cut(word, "=")
@@ -225,7 +225,7 @@ func parsePayload(t *testing.T, text string) pprofile.Profiles {
 			all = append(all, e)
 		default:
 			e := &all[len(all)-1]
-			s := &profiletest.Sample{Sum: new(big.Int)}
+			s := &expand.Sample{Sum: new(big.Int)}
 			stack, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			for _, frame := range slices.Backward(strings.Split(stack, ";")) {
 				s.Stack = append(s.Stack, parseFrame(t, frame, number))
@@ -238,14 +238,14 @@ func parsePayload(t *testing.T, text string) pprofile.Profiles {
 			if values[0] == "=" {
 				_, ok := s.Sum.SetString(values[1], 10)
 				require.True(t, ok, line)
-				e.Shape = profiletest.ShapeValues
+				e.Shape = expand.ShapeValues
 			} else {
-				e.Shape = profiletest.ShapeTimestamps
+				e.Shape = expand.ShapeTimestamps
 				for _, word := range values[1:] {
 					time, value, both := strings.Cut(word, "=")
-					p := profiletest.Point{Timestamp: number(time), Value: 1}
+					p := expand.Point{Timestamp: number(time), Value: 1}
 					if both {
-						p.Value, e.Shape = int64(number(value)), profiletest.ShapeBoth
+						p.Value, e.Shape = int64(number(value)), expand.ShapeBoth
 					}
 					s.Points = append(s.Points, p)
 				}
@@ -253,15 +253,15 @@ func parsePayload(t *testing.T, text string) pprofile.Profiles {
 			e.Samples = append(e.Samples, s)
 		}
 	}
-	pd, err := profiletest.Build(all)
+	pd, err := expand.Build(all)
 	require.NoError(t, err)
 	return pd
 }
 
-func parseAttributes(words []string) (all []profiletest.Attribute) {
+func parseAttributes(words []string) (all []expand.Attribute) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
-		a := profiletest.Attribute{Key: key, Value: value}
+		a := expand.Attribute{Key: key, Value: value}
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			a.Value = n
 		}
@@ -272,18 +272,18 @@ func parseAttributes(words []string) (all []profiletest.Attribute) {
 
 var framePattern = regexp.MustCompile(`^(0x[0-9a-f]+)?(?:@([^[]+)\[(0x[0-9a-f]+)-(0x[0-9a-f]+)\])?/?(?:([^:/]+)(?::(\d+))?)?$`)
 
-func parseFrame(t *testing.T, text string, number func(string) uint64) *profiletest.Frame {
+func parseFrame(t *testing.T, text string, number func(string) uint64) *expand.Frame {
 	m := framePattern.FindStringSubmatch(text)
 	require.NotNil(t, m, text)
-	f := &profiletest.Frame{}
+	f := &expand.Frame{}
 	if m[1] != "" {
 		f.Address = number(m[1])
 	}
 	if m[2] != "" {
-		f.Mapping = profiletest.Mapping{File: m[2], Start: number(m[3]), Limit: number(m[4])}
+		f.Mapping = expand.Mapping{File: m[2], Start: number(m[3]), Limit: number(m[4])}
 	}
 	if m[5] != "" {
-		l := profiletest.Line{Function: m[5]}
+		l := expand.Line{Function: m[5]}
 		if m[6] != "" {
 			l.Line = int64(number(m[6]))
 		}

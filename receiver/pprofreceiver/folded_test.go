@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
@@ -37,7 +37,7 @@ func TestIngestFoldedStacks(t *testing.T) {
 		got, err := b.send(http.MethodPost, foldedQuery+query, strings.NewReader(body))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, got.status, got.body)
-		expanded, err := profiletest.Expand(next.only())
+		expanded, err := expand.Profiles(next.only())
 		require.NoError(t, err)
 		text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
 		require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
@@ -154,5 +155,5 @@ func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 			p.SetPeriod(0)
 		}
 	}
-	assert.Empty(t, profiletest.DiffPprof(want, bare))
+	assert.Empty(t, expand.DiffPprof(want, bare))
 }

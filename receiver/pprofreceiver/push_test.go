@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -201,7 +202,7 @@ func TestPush(t *testing.T) {
 
 	require.Equal(t, 204, b.push("?service.name=checkout&host.name="+url.QueryEscape("a b")+"&profile_type=cpu", plain(t, p)).status)
 
-	assert.Empty(t, profiletest.DiffPprof(p, next.only()))
+	assert.Empty(t, expand.DiffPprof(p, next.only()))
 	resource := next.only().ResourceProfiles().At(0).Resource().Attributes()
 	assert.Equal(t, map[string]any{
 		"service.name":                "checkout",

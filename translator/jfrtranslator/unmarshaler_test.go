@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
@@ -89,7 +90,7 @@ func unmarshal(t testing.TB, u jfrtranslator.Unmarshaler, chunks ...*jfrwriter.C
 // show writes profiles out: a line for each Profile and, below it, for each sample.
 func show(t testing.TB, pd pprofile.Profiles) string {
 	t.Helper()
-	expanded, err := profiletest.Expand(pd)
+	expanded, err := expand.Profiles(pd)
 	require.NoError(t, err)
 	var b strings.Builder
 	for _, p := range expanded {
@@ -125,7 +126,7 @@ func show(t testing.TB, pd pprofile.Profiles) string {
 	return b.String()
 }
 
-func profileType(p profiletest.Expanded) any {
+func profileType(p expand.Profile) any {
 	for _, a := range p.Scope.Attributes {
 		if a.Key == "profile.type" {
 			return a.Value
@@ -153,7 +154,7 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
   `+nativeStack+` 10000000`+gcThread+onCPU+"\n", show(t, pd))
 	assert.Equal(t, 2, report.OtherEvents, "settings")
 
-	expanded, err := profiletest.Expand(pd)
+	expanded, err := expand.Profiles(pd)
 	require.NoError(t, err)
 	for _, p := range expanded {
 		assert.EqualValues(t, 1_700_000_000_000_000_000, p.Time)
@@ -165,7 +166,7 @@ cpu cpu/nanoseconds period 10000000 cpu/nanoseconds
 
 func TestUnmarshalTypesFrames(t *testing.T) {
 	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, cpu())
-	expanded, err := profiletest.Expand(pd)
+	expanded, err := expand.Profiles(pd)
 	require.NoError(t, err)
 	frames := map[string]string{}
 	for _, s := range expanded[0].Samples {
@@ -367,7 +368,7 @@ func TestUnmarshalTellsWallFromCPU(t *testing.T) {
 			c.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
 			c.Event("jdk.ExecutionSample", 1000, 1, 1, 2)
 			pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{SampleRate: test.rate}, c)
-			expanded, err := profiletest.Expand(pd)
+			expanded, err := expand.Profiles(pd)
 			require.NoError(t, err)
 			var got []string
 			for _, p := range expanded {
@@ -681,7 +682,7 @@ func TestFramesOfEachLengthAreRead(t *testing.T) {
 		want[strings.Join(frames, ";")]++
 	}
 	pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
-	expanded, err := profiletest.Expand(pd)
+	expanded, err := expand.Profiles(pd)
 	require.NoError(t, err)
 	got := map[string]int{}
 	for _, s := range expanded[0].Samples {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 func TestFrameTypes(t *testing.T) {
@@ -76,7 +76,7 @@ func TestFrameTypes(t *testing.T) {
 			require.NoError(t, p.WriteUncompressed(&buf))
 			pd, err := (&Unmarshaler{}).UnmarshalProfiles(buf.Bytes())
 			require.NoError(t, err)
-			expanded, err := profiletest.Expand(pd)
+			expanded, err := expand.Profiles(pd)
 			require.NoError(t, err)
 			got := ""
 			for _, a := range expanded[0].Samples[0].Stack[0].Attributes {
@@ -87,7 +87,7 @@ func TestFrameTypes(t *testing.T) {
 
 			back, err := Marshaler{}.ConvertProfiles(pd)
 			require.NoError(t, err)
-			require.Empty(t, profiletest.Diff(profiletest.ExpandPprof(p), profiletest.ExpandPprof(back[0])))
+			require.Empty(t, expand.Diff(expand.Pprof(p), expand.Pprof(back[0])))
 		})
 	}
 }
@@ -104,6 +104,6 @@ func TestFrameTypeOfGoAssembler(t *testing.T) {
 	require.NoError(t, p.WriteUncompressed(&buf))
 	pd, err := (&Unmarshaler{}).UnmarshalProfiles(buf.Bytes())
 	require.NoError(t, err)
-	require.Empty(t, profiletest.DiffPprof(p, pd))
+	require.Empty(t, expand.DiffPprof(p, pd))
 	require.Equal(t, "go", pd.Dictionary().AttributeTable().At(1).Value().Str())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 func addPprofSeeds(f *testing.F) {
@@ -58,7 +59,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		if report.InvalidStrings == 0 {
 			want, got := thereAndBack(t, data, unchanged)
-			requireEqualPprofs(t, want, got, profiletest.Options{})
+			requireEqualPprofs(t, want, got, expand.Options{})
 			if len(got) == 1 {
 				requireSameAgain(t, want, got[0])
 			}
@@ -91,7 +92,7 @@ func requireSameAgain(t *testing.T, want, back *profile.Profile) {
 	require.NoError(t, err)
 	profiletest.RequireConforms(t, pd)
 	want.TimeNanos, want.DurationNanos = max(want.TimeNanos, 0), max(want.DurationNanos, 0)
-	require.Empty(t, profiletest.DiffPprof(want, pd))
+	require.Empty(t, expand.DiffPprof(want, pd))
 }
 
 func isLimit(err error) bool {

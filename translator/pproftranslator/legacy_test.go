@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -73,9 +74,9 @@ func requireLegacy(t *testing.T, data []byte) {
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message)
 	require.NoError(t, err)
 	profiletest.RequireConforms(t, pd)
-	got, err := profiletest.Expand(pd)
+	got, err := expand.Profiles(pd)
 	require.NoError(t, err)
-	require.Empty(t, profiletest.Diff(profiletest.Normalize(profiletest.ExpandPprof(want), profiletest.AsPprof), profiletest.Normalize(got, profiletest.AsPprof)))
+	require.Empty(t, expand.Diff(expand.Normalize(expand.Pprof(want), expand.AsPprof), expand.Normalize(got, expand.AsPprof)))
 }
 
 func TestConvertLegacyReadsWhatGooglePprofReads(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // thereAndBack translates a pprof message to OTLP, calls change on that, and
@@ -77,22 +78,22 @@ func addsUpBeyondInt64(p *profile.Profile) bool {
 func unchanged(pprofile.Profiles) {}
 
 // requireEqualPprofs compares all that samples reach, and the header.
-func requireEqualPprofs(t *testing.T, want *profile.Profile, got []*profile.Profile, o profiletest.Options) {
+func requireEqualPprofs(t *testing.T, want *profile.Profile, got []*profile.Profile, o expand.Options) {
 	t.Helper()
-	var expanded []profiletest.Expanded
+	var expanded []expand.Profile
 	for _, p := range got {
-		expanded = append(expanded, profiletest.ExpandPprof(p)...)
+		expanded = append(expanded, expand.Pprof(p)...)
 	}
 	if len(got) > 1 {
 		// What one of them does not have of a type that it shares is 0 in it.
-		o.Merge, o.IgnoreScope, o.IgnoreZeroSamples = true, true, true
+		o.Merge, o.IgnoreEntities, o.IgnoreZeroSamples = true, true, true
 	}
-	wanted, had := profiletest.Normalize(profiletest.ExpandPprof(want), o), profiletest.Normalize(expanded, o)
+	wanted, had := expand.Normalize(expand.Pprof(want), o), expand.Normalize(expanded, o)
 	if len(got) > 1 {
 		dropZeroPoints(wanted)
 		dropZeroPoints(had)
 	}
-	require.Empty(t, profiletest.Diff(wanted, had))
+	require.Empty(t, expand.Diff(wanted, had))
 	for _, p := range got {
 		require.Equal(t, strings.ToValidUTF8(want.DefaultSampleType, "\uFFFD"), p.DefaultSampleType)
 		requireMainFirst(t, want, p)
@@ -107,10 +108,10 @@ func requireEqualPprofs(t *testing.T, want *profile.Profile, got []*profile.Prof
 	}
 }
 
-func dropZeroPoints(profiles []profiletest.Expanded) {
+func dropZeroPoints(profiles []expand.Profile) {
 	for _, e := range profiles {
 		for _, s := range e.Samples {
-			s.Points = slices.DeleteFunc(s.Points, func(p profiletest.Point) bool { return p.Value == 0 })
+			s.Points = slices.DeleteFunc(s.Points, func(p expand.Point) bool { return p.Value == 0 })
 		}
 	}
 }
@@ -150,7 +151,7 @@ func TestProfilesSurviveTheRoundTrip_R6(t *testing.T) {
 		p := profiletest.GeneratePprof(profiletest.NewRand(seed))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			want, got := thereAndBack(t, writePprof(t, p), unchanged)
-			requireEqualPprofs(t, want, got, profiletest.Options{})
+			requireEqualPprofs(t, want, got, expand.Options{})
 			samples += len(want.Sample)
 		})
 	}
@@ -165,7 +166,7 @@ func TestRoundTripOfRearrangedSamples(t *testing.T) {
 		p := profiletest.GeneratePprof(r)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			want, got := thereAndBack(t, writePprof(t, p), func(pd pprofile.Profiles) { rearrange(r, pd) })
-			requireEqualPprofs(t, want, got, profiletest.Options{IgnoreZeroSamples: true, Merge: true})
+			requireEqualPprofs(t, want, got, expand.Options{IgnoreZeroSamples: true, Merge: true})
 		})
 	}
 }
@@ -229,12 +230,12 @@ func TestRoundTripOfCorpus(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			want, got := thereAndBack(t, data, unchanged)
-			requireEqualPprofs(t, want, got, profiletest.Options{})
+			requireEqualPprofs(t, want, got, expand.Options{})
 		})
 		t.Run(f.Name+" rearranged", func(t *testing.T) {
 			t.Parallel()
 			want, got := thereAndBack(t, data, func(pd pprofile.Profiles) { rearrange(profiletest.NewRand(1), pd) })
-			requireEqualPprofs(t, want, got, profiletest.Options{IgnoreZeroSamples: true, Merge: true})
+			requireEqualPprofs(t, want, got, expand.Options{IgnoreZeroSamples: true, Merge: true})
 		})
 	}
 }
@@ -256,7 +257,7 @@ func TestRoundTripOfRuntimeProfiles(t *testing.T) {
 	for name, message := range profiles {
 		t.Run(name, func(t *testing.T) {
 			want, got := thereAndBack(t, message, unchanged)
-			requireEqualPprofs(t, want, got, profiletest.Options{})
+			requireEqualPprofs(t, want, got, expand.Options{})
 		})
 	}
 }
@@ -301,7 +302,7 @@ func requireSums(t *testing.T, pd pprofile.Profiles) {
 	pd.MarkReadOnly()
 	converted, err := Marshaler{}.ConvertProfiles(pd)
 	require.NoError(t, err)
-	expanded, err := profiletest.Expand(pd)
+	expanded, err := expand.Profiles(pd)
 	require.NoError(t, err)
 	want, got := map[string]*big.Int{}, map[string]*big.Int{}
 	for _, e := range expanded {
@@ -319,7 +320,7 @@ func requireSums(t *testing.T, pd pprofile.Profiles) {
 	requireEqualTotals(t, want, got)
 	for _, p := range converted {
 		want, got := thereAndBack(t, writePprof(t, p), unchanged)
-		requireEqualPprofs(t, want, got, profiletest.Options{})
+		requireEqualPprofs(t, want, got, expand.Options{})
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -52,7 +53,7 @@ func requireAsOracle(t testing.TB, u *Unmarshaler, data []byte) pprofile.Profile
 	if want.DurationNanos < 0 {
 		want.DurationNanos = 0
 	}
-	require.Empty(t, profiletest.DiffPprof(want, pd))
+	require.Empty(t, expand.DiffPprof(want, pd))
 	return pd
 }
 
@@ -623,15 +624,15 @@ func TestUnmarshalOmitsZeros(t *testing.T) {
 		d.write(sparse)
 		profiletest.RequireConforms(t, sparse)
 		require.LessOrEqual(t, sparse.SampleCount(), pd.SampleCount())
-		sums := func(pd pprofile.Profiles) []profiletest.Expanded {
-			expanded, err := profiletest.Expand(pd)
+		sums := func(pd pprofile.Profiles) []expand.Profile {
+			expanded, err := expand.Profiles(pd)
 			require.NoError(t, err)
 			for i := range expanded {
 				expanded[i].Shape = 0
-				expanded[i].Samples = slices.DeleteFunc(expanded[i].Samples, func(s *profiletest.Sample) bool { return s.Sum.Sign() == 0 && len(s.Points) == 0 })
+				expanded[i].Samples = slices.DeleteFunc(expanded[i].Samples, func(s *expand.Sample) bool { return s.Sum.Sign() == 0 && len(s.Points) == 0 })
 			}
 			return expanded
 		}
-		require.Empty(t, profiletest.Diff(sums(pd), sums(sparse)))
+		require.Empty(t, expand.Diff(sums(pd), sums(sparse)))
 	}
 }

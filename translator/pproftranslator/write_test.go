@@ -9,7 +9,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // Integers of 0 without a unit and empty strings survive google/pprof's reader and ours,
@@ -44,10 +44,10 @@ func TestEmptyLabelsSurvive(t *testing.T) {
 
 	back, err := (&Unmarshaler{}).UnmarshalProfiles(data)
 	require.NoError(t, err)
-	want, err := profiletest.Expand(o.Profiles)
+	want, err := expand.Profiles(o.Profiles)
 	require.NoError(t, err)
-	got, err := profiletest.Expand(back)
+	got, err := expand.Profiles(back)
 	require.NoError(t, err)
-	options := profiletest.Options{IgnoreScope: true, IgnoreResource: true}
-	require.Empty(t, profiletest.Diff(profiletest.Normalize(want, options), profiletest.Normalize(got, options)))
+	options := expand.Options{IgnoreEntities: true}
+	require.Empty(t, expand.Diff(expand.Normalize(want, options), expand.Normalize(got, options)))
 }

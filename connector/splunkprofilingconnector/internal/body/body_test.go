@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/body"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -96,11 +97,11 @@ func TestPprofKeepsMessagesThatAreComplete(t *testing.T) {
 		require.NoError(t, err)
 		got, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message)
 		require.NoError(t, err)
-		wantExpanded, err := profiletest.Expand(want)
+		wantExpanded, err := expand.Profiles(want)
 		require.NoError(t, err)
-		gotExpanded, err := profiletest.Expand(got)
+		gotExpanded, err := expand.Profiles(got)
 		require.NoError(t, err)
-		require.Empty(t, profiletest.Diff(wantExpanded, gotExpanded), "seed %d", seed)
+		require.Empty(t, expand.Diff(wantExpanded, gotExpanded), "seed %d", seed)
 	}
 }
 

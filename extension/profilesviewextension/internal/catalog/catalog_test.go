@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -52,11 +52,11 @@ func (s *store) writer() *recordstore.Writer {
 // record is one with a CPU profile.
 func record(t *testing.T, service string, at time.Time, value int64) recordstore.Record {
 	t.Helper()
-	pd, err := profiletest.Build([]profiletest.Expanded{{
-		Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.name", Value: service}}},
-		Scope:    profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "profile.type", Value: "cpu"}}},
+	pd, err := expand.Build([]expand.Profile{{
+		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
+		Scope:    expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: "cpu"}}},
 		Type:     "cpu", Unit: "nanoseconds", Time: uint64(at.UnixNano()), Duration: 10e9,
-		Samples: []*profiletest.Sample{{Stack: []*profiletest.Frame{{Lines: []profiletest.Line{{Function: "main"}}}}, Sum: big.NewInt(value)}},
+		Samples: []*expand.Sample{{Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "main"}}}}, Sum: big.NewInt(value)}},
 	}})
 	require.NoError(t, err)
 	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)

@@ -26,7 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -57,7 +57,7 @@ func heap(service, instance string, at time.Time, value int64) sent {
 
 func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 	t.Helper()
-	var expanded []profiletest.Expanded
+	var expanded []expand.Profile
 	for _, p := range profiles {
 		function, link := "main", ""
 		if p.function != "" {
@@ -66,21 +66,21 @@ func payload(t testing.TB, profiles ...sent) pprofile.Profiles {
 		if p.trace != "" {
 			link = p.trace + "/00f067aa0ba902b7"
 		}
-		sample := &profiletest.Sample{
-			Stack: []*profiletest.Frame{{Lines: []profiletest.Line{{Function: function, Filename: "/etc/passwd", Line: 1}}}},
+		sample := &expand.Sample{
+			Stack: []*expand.Frame{{Lines: []expand.Line{{Function: function, Filename: "/etc/passwd", Line: 1}}}},
 			Sum:   big.NewInt(p.value), Link: link,
 		}
 		if p.label != "" {
-			sample.Attributes = []profiletest.Attribute{{Key: "thread", Value: p.label}}
+			sample.Attributes = []expand.Attribute{{Key: "thread", Value: p.label}}
 		}
-		expanded = append(expanded, profiletest.Expanded{
-			Resource: profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}},
-			Scope:    profiletest.Entity{Attributes: []profiletest.Attribute{{Key: "profile.type", Value: p.typ}}},
+		expanded = append(expanded, expand.Profile{
+			Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.instance.id", Value: p.instance}, {Key: "service.name", Value: p.service}}},
+			Scope:    expand.Entity{Attributes: []expand.Attribute{{Key: "profile.type", Value: p.typ}}},
 			Type:     p.sampleType, Unit: p.unit, Time: uint64(p.at.UnixNano()), Duration: uint64(p.duration),
-			Samples: []*profiletest.Sample{sample},
+			Samples: []*expand.Sample{sample},
 		})
 	}
-	pd, err := profiletest.Build(expanded)
+	pd, err := expand.Build(expanded)
 	require.NoError(t, err)
 	return pd
 }

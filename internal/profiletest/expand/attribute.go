@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand
 
 import (
 	"encoding/hex"
@@ -76,12 +76,12 @@ func renderValue(v any) string {
 		sort.Strings(parts)
 		return "{" + strings.Join(parts, ", ") + "}"
 	default:
-		panic(fmt.Sprintf("profiletest: an attribute value cannot be a %T", v))
+		panic(fmt.Sprintf("expand: an attribute value cannot be a %T", v))
 	}
 }
 
-// attributeSet sorts attributes and drops repetitions: they are a set.
-func attributeSet(attributes []Attribute) []Attribute {
+// AttributeSet sorts attributes and drops repetitions: they are a set.
+func AttributeSet(attributes []Attribute) []Attribute {
 	type rendered struct {
 		attribute Attribute
 		text      string

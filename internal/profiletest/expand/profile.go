@@ -1,9 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/big"
@@ -12,9 +13,9 @@ import (
 	"strings"
 )
 
-// Expanded is one Profile, or one sample type of a pprof, written out: nothing
+// Profile is one Profile, or one sample type of a pprof, written out: nothing
 // in it is an index or an id of the format it was read from.
-type Expanded struct {
+type Profile struct {
 	Resource Entity
 	Scope    Entity
 
@@ -150,8 +151,8 @@ func (m Mapping) String() string {
 	return s
 }
 
-// header writes out everything but the samples.
-func (e *Expanded) header() string {
+// Header writes out everything but the samples.
+func (e *Profile) Header() string {
 	s := fmt.Sprintf("%s/%s period %s/%s %d time %d+%d", strconv.Quote(e.Type), strconv.Quote(e.Unit),
 		strconv.Quote(e.PeriodType), strconv.Quote(e.PeriodUnit), e.Period, e.Time, e.Duration)
 	if e.ProfileID != "" {
@@ -226,24 +227,49 @@ func (set *sampleSet) add(s *Sample) {
 // samples returns the sums, with sorted points.
 func (set *sampleSet) samples() []*Sample {
 	for _, s := range set.list {
-		slices.SortFunc(s.Points, comparePoints)
+		slices.SortFunc(s.Points, Point.Compare)
 	}
 	return set.list
 }
 
-func comparePoints(a, b Point) int {
-	if a.Timestamp != b.Timestamp {
-		if a.Timestamp < b.Timestamp {
-			return -1
-		}
-		return 1
-	}
+// Compare orders points by time, then by value.
+func (p Point) Compare(other Point) int {
+	return cmp.Or(cmp.Compare(p.Timestamp, other.Timestamp), cmp.Compare(p.Value, other.Value))
+}
+
+// Shape is the way a sample records its data.
+type Shape int
+
+// The shapes that the format knows.
+const (
+	ShapeNone       Shape = iota
+	ShapeValues           // one value, without timestamps
+	ShapeTimestamps       // timestamps, each of which stands for the value 1
+	ShapeBoth             // as many values as timestamps
+)
+
+func shapeOfCounts(values, timestamps int) Shape {
 	switch {
-	case a.Value < b.Value:
-		return -1
-	case a.Value > b.Value:
-		return 1
+	case values > 0 && timestamps > 0:
+		return ShapeBoth
+	case values > 0:
+		return ShapeValues
+	case timestamps > 0:
+		return ShapeTimestamps
 	default:
-		return 0
+		return ShapeNone
+	}
+}
+
+func (s Shape) String() string {
+	switch s {
+	case ShapeValues:
+		return "values only"
+	case ShapeTimestamps:
+		return "timestamps only"
+	case ShapeBoth:
+		return "values and timestamps"
+	default:
+		return "no data"
 	}
 }

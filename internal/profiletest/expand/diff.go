@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ const (
 // Diff says how got differs from want, naming the first differing samples; it
 // is empty when they are equal. Neither the order of profiles nor that of
 // samples counts. The answer is bounded to some 8 KiB.
-func Diff(want, got []Expanded) string {
+func Diff(want, got []Profile) string {
 	d := &differ{in: newInterner()}
 	wanted, had := byHeader(want), byHeader(got)
 	headers := make([]string, 0, len(wanted))
@@ -59,17 +59,17 @@ func Diff(want, got []Expanded) string {
 // google/pprof's types carry it: see [AsPprof]. Samples that are 0 throughout
 // count. It is empty when they are equal.
 func DiffPprof(want *profile.Profile, got pprofile.Profiles) string {
-	expanded, err := Expand(got)
+	expanded, err := Profiles(got)
 	if err != nil {
 		return err.Error()
 	}
-	return Diff(Normalize(ExpandPprof(want), AsPprof), Normalize(expanded, AsPprof))
+	return Diff(Normalize(Pprof(want), AsPprof), Normalize(expanded, AsPprof))
 }
 
-func byHeader(profiles []Expanded) map[string][]*Expanded {
-	out := map[string][]*Expanded{}
+func byHeader(profiles []Profile) map[string][]*Profile {
+	out := map[string][]*Profile{}
 	for i := range profiles {
-		header := profiles[i].header()
+		header := profiles[i].Header()
 		out[header] = append(out[header], &profiles[i])
 	}
 	return out
@@ -166,15 +166,15 @@ func shorten(s string, limit int) string {
 func RequireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
 	t.Helper()
 	options := Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}
-	var want []Expanded
+	var want []Profile
 	for _, pd := range in {
-		expanded, err := Expand(pd)
+		expanded, err := Profiles(pd)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, expanded...)
 	}
-	got, err := Expand(out)
+	got, err := Profiles(out)
 	if err != nil {
 		t.Fatal(err)
 	}

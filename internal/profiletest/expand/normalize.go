@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand
 
 import (
 	"math"
@@ -12,9 +12,9 @@ import (
 // Options say what [Normalize] takes out of expanded profiles before they are
 // compared. The zero value takes nothing out.
 type Options struct {
-	// IgnoreResource and IgnoreScope empty these: pprof has no resource, and
+	// IgnoreEntities empties resource and scope: pprof has no resource, and
 	// only a part of the scope.
-	IgnoreResource, IgnoreScope bool
+	IgnoreEntities bool
 	// IgnoreProfileID empties the profile id.
 	IgnoreProfileID bool
 	// IgnoreTime sets time and duration to 0.
@@ -27,34 +27,27 @@ type Options struct {
 	// IgnoreZeroSamples drops the samples of each profile whose sum and points are
 	// 0: what is not there is 0.
 	IgnoreZeroSamples bool
-	// AnyBuildID takes the attributes of a mapping that hold a build id for one.
-	AnyBuildID bool
-	// IgnoreFrameType takes the attribute profile.frame.type off frames.
-	IgnoreFrameType bool
-	// Labels reduces the attributes of samples to what google/pprof's labels
-	// carry: lists of strings, then of numbers with a unit each. A string has no
-	// unit, and a number that is 0 and has no unit is dropped, as google/pprof
-	// does when it parses.
+	// Labels reduces attributes to what google/pprof has. Those of a mapping that hold a build id
+	// are one, and frames have no profile.frame.type. Those of samples are labels: lists of
+	// strings, then of numbers with a unit each. A string has no unit, and a number that is 0
+	// and has no unit is dropped, as google/pprof does when it parses.
 	Labels bool
 }
 
 // AsPprof takes out what a comparison of OTLP with google/pprof cannot hold
 // equal: what pprof does not have, and what google/pprof loses when it parses.
 var AsPprof = Options{
-	IgnoreResource:  true,
-	IgnoreScope:     true,
+	IgnoreEntities:  true,
 	IgnoreProfileID: true,
 	Merge:           true,
-	AnyBuildID:      true,
-	IgnoreFrameType: true,
 	Labels:          true,
 }
 
 // Normalize returns profiles as o says, in order of first occurrence. It does
 // not change its argument.
-func Normalize(profiles []Expanded, o Options) []Expanded {
+func Normalize(profiles []Profile, o Options) []Profile {
 	n := &normalizer{Options: o, in: newInterner(), frames: map[*Frame]*Frame{}}
-	out := make([]Expanded, 0, len(profiles))
+	out := make([]Profile, 0, len(profiles))
 	sets := make([]*sampleSet, 0, len(profiles))
 	place := map[string]int{}
 	for _, e := range profiles {
@@ -69,7 +62,7 @@ func Normalize(profiles []Expanded, o Options) []Expanded {
 			i = len(out)
 			place[mergeKey(e)] = i
 			if o.Merge {
-				e.ProfileID, e.DroppedAttributes, e.Shape = "", 0, shapeNone
+				e.ProfileID, e.DroppedAttributes, e.Shape = "", 0, ShapeNone
 			}
 			out = append(out, e)
 			sets = append(sets, newSampleSet(n.in))
@@ -84,15 +77,17 @@ func Normalize(profiles []Expanded, o Options) []Expanded {
 		out[i].Samples = sets[i].samples()
 	}
 	if o.IgnoreZeroSamples {
-		dropZeroSamples(out)
+		for i := range out {
+			out[i].Samples = slices.DeleteFunc(out[i].Samples, isZero)
+		}
 	}
 	return out
 }
 
 // mergeKey is equal for profiles that [Options.Merge] makes one.
-func mergeKey(e Expanded) string {
-	e.Time, e.Duration, e.ProfileID, e.DroppedAttributes, e.Shape = 0, 0, "", 0, shapeNone
-	return e.header()
+func mergeKey(e Profile) string {
+	e.Time, e.Duration, e.ProfileID, e.DroppedAttributes, e.Shape = 0, 0, "", 0, ShapeNone
+	return e.Header()
 }
 
 // joinTimes returns the earliest start that is not 0 and the duration to the
@@ -117,12 +112,9 @@ type normalizer struct {
 	frames map[*Frame]*Frame
 }
 
-func (n *normalizer) header(e *Expanded) {
-	if n.IgnoreResource {
-		e.Resource = Entity{}
-	}
-	if n.IgnoreScope {
-		e.Scope = Entity{}
+func (n *normalizer) header(e *Profile) {
+	if n.IgnoreEntities {
+		e.Resource, e.Scope = Entity{}, Entity{}
 	}
 	if n.Merge {
 		e.Scope.Attributes = slices.DeleteFunc(slices.Clone(e.Scope.Attributes), func(a Attribute) bool {
@@ -146,13 +138,11 @@ func (n *normalizer) sample(s *Sample) *Sample {
 		Sum:        new(big.Int).Set(s.Sum),
 		Points:     slices.Clone(s.Points),
 	}
-	if n.AnyBuildID || n.IgnoreFrameType {
+	if n.Labels {
 		out.Stack = make([]*Frame, len(s.Stack))
 		for i, f := range s.Stack {
 			out.Stack[i] = n.frame(f)
 		}
-	}
-	if n.Labels {
 		out.Attributes = asLabels(s.Attributes)
 	}
 	return out
@@ -163,28 +153,17 @@ func (n *normalizer) frame(f *Frame) *Frame {
 		return have
 	}
 	out := *f
-	if n.IgnoreFrameType {
-		out.Attributes = slices.DeleteFunc(slices.Clone(f.Attributes), func(a Attribute) bool { return a.Key == keyFrameType })
-	}
-	if n.AnyBuildID {
-		out.Mapping.Attributes = slices.Clone(f.Mapping.Attributes)
-		for i, a := range out.Mapping.Attributes {
-			switch a.Key {
-			case keyBuildIDGNU, keyBuildIDGo, keyBuildIDHTLHash:
-				out.Mapping.Attributes[i].Key = "build_id"
-			}
+	out.Attributes = slices.DeleteFunc(slices.Clone(f.Attributes), func(a Attribute) bool { return a.Key == keyFrameType })
+	out.Mapping.Attributes = slices.Clone(f.Mapping.Attributes)
+	for i, a := range out.Mapping.Attributes {
+		switch a.Key {
+		case keyBuildIDGNU, keyBuildIDGo, keyBuildIDHTLHash:
+			out.Mapping.Attributes[i].Key = "build_id"
 		}
-		out.Mapping.Attributes = attributeSet(out.Mapping.Attributes)
 	}
+	out.Mapping.Attributes = AttributeSet(out.Mapping.Attributes)
 	n.frames[f] = &out
 	return &out
-}
-
-// dropZeroSamples drops the samples that are 0.
-func dropZeroSamples(profiles []Expanded) {
-	for i := range profiles {
-		profiles[i].Samples = slices.DeleteFunc(profiles[i].Samples, isZero)
-	}
 }
 
 func isZero(s *Sample) bool {
@@ -226,7 +205,7 @@ func asLabels(attributes []Attribute) []Attribute {
 			out = append(out, Attribute{Key: a.Key, Value: append(strs, numbers...)})
 		}
 	}
-	return attributeSet(out)
+	return AttributeSet(out)
 }
 
 func appendNumber(numbers []any, value int64, unit string) []any {

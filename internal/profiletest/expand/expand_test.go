@@ -1,10 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand_test
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strings"
@@ -17,10 +16,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 func TestExpandSmall(t *testing.T) {
-	got, err := Expand(Small(t))
+	got, err := expand.Profiles(profiletest.Small(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,8 +29,8 @@ func TestExpandSmall(t *testing.T) {
 		t.Fatalf("got %d profiles, want 2", len(got))
 	}
 	e := got[0]
-	if e.Type != "cpu" || e.Unit != "nanoseconds" || e.Time != 1000 || e.Duration != 100 || e.Shape != ShapeValues {
-		t.Errorf("header is %s", e.header())
+	if e.Type != "cpu" || e.Unit != "nanoseconds" || e.Time != 1000 || e.Duration != 100 || e.Shape != expand.ShapeValues {
+		t.Errorf("header is %s", e.Header())
 	}
 	if want := `"" "" "" {"service.name"="checkout"} dropped 0`; e.Resource.String() != want {
 		t.Errorf("resource is %s, want %s", e.Resource, want)
@@ -54,7 +55,7 @@ attributes {"thread"=1}`
 // TestExpandSumsEqualIdentities has samples whose indices differ and whose
 // values are equal, and timestamps without values.
 func TestExpandSumsEqualIdentities(t *testing.T) {
-	pd := Small(t)
+	pd := profiletest.Small(t)
 	twin := pd.Dictionary().StackTable().AppendEmpty()
 	pd.Dictionary().StackTable().At(1).CopyTo(twin)
 	extra := firstScope(pd).Profiles().At(0).Samples().AppendEmpty()
@@ -62,7 +63,7 @@ func TestExpandSumsEqualIdentities(t *testing.T) {
 	extra.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
 	extra.Values().SetAt(0, math.MaxInt64)
 	sampleAt(pd, 1, 0).Values().FromRaw(nil)
-	got, err := Expand(pd)
+	got, err := expand.Profiles(pd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestExpandSumsEqualIdentities(t *testing.T) {
 // TestExpandResolvesHiddenReferences has an attribute value that pdata reads as
 // empty.
 func TestExpandResolvesHiddenReferences(t *testing.T) {
-	message, err := conformance.Marshal(Small(t))
+	message, err := conformance.Marshal(profiletest.Small(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestExpandResolvesHiddenReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Expand(pd)
+	got, err := expand.Profiles(pd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +107,10 @@ func TestExpandResolvesHiddenReferences(t *testing.T) {
 }
 
 func TestExpandRepairsStrings(t *testing.T) {
-	pd := Small(t)
+	pd := profiletest.Small(t)
 	index := pd.Dictionary().FunctionTable().At(1).NameStrindex()
 	pd.Dictionary().StringTable().SetAt(int(index), "a\xff\xfeb")
-	got, err := Expand(pd)
+	got, err := expand.Profiles(pd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,23 +124,23 @@ func TestExpandRepairsStrings(t *testing.T) {
 
 // TestBuildExpand: Expand is the inverse of Build, on everything generated.
 func TestBuildExpand(t *testing.T) {
-	shapes := map[Shape]int{}
-	for seed := range uint64(Rounds(t, 100, 3000)) {
-		want := GenerateExpanded(NewRand(seed))
-		pd, err := Build(want)
+	shapes := map[expand.Shape]int{}
+	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
+		want := profiletest.GenerateExpanded(profiletest.NewRand(seed))
+		pd, err := expand.Build(want)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		got, err := Expand(pd)
+		got, err := expand.Profiles(pd)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if diff := Diff(want, got); diff != "" {
+		if diff := expand.Diff(want, got); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 		for i := range want {
 			shapes[got[i].Shape]++
-			if got[i].header() != want[i].header() {
+			if got[i].Header() != want[i].Header() {
 				t.Fatalf("seed %d: profile %d has another place", seed, i)
 			}
 		}
@@ -151,23 +152,23 @@ func TestBuildExpand(t *testing.T) {
 
 func TestBuildRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil func(e *Expanded)
+		spoil func(e *expand.Profile)
 		says  string
 	}{
-		"sum":        {func(e *Expanded) { e.Samples[0].Sum.Lsh(e.Samples[0].Sum, 70) }, "beyond int64"},
-		"link":       {func(e *Expanded) { e.Samples[0].Link = "12/34" }, `trace id "12" is not 32 hex digits`},
-		"profile id": {func(e *Expanded) { e.ProfileID = "zz" }, `profile id "zz"`},
-		"value": {func(e *Expanded) {
-			e.Attributes = []Attribute{{Key: "a", Value: []any{[]any{int64(1)}, nil}}}
+		"sum":        {func(e *expand.Profile) { e.Samples[0].Sum.Lsh(e.Samples[0].Sum, 70) }, "beyond int64"},
+		"link":       {func(e *expand.Profile) { e.Samples[0].Link = "12/34" }, `trace id "12" is not 32 hex digits`},
+		"profile id": {func(e *expand.Profile) { e.ProfileID = "zz" }, `profile id "zz"`},
+		"value": {func(e *expand.Profile) {
+			e.Attributes = []expand.Attribute{{Key: "a", Value: []any{[]any{int64(1)}, nil}}}
 			e.Period = 1
 		}, ""},
 	} {
-		e, err := Expand(Small(t))
+		e, err := expand.Profiles(profiletest.Small(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		test.spoil(&e[0])
-		_, err = Build(e)
+		_, err = expand.Build(e)
 		if test.says == "" && err == nil {
 			continue
 		}
@@ -265,7 +266,7 @@ func TestExpandPprof(t *testing.T) {
 		}, strings.Replace(frame, `"f"`, "\"f\uFFFD\"", 1) + "\nattributes {\"k\uFFFD\"=\"\uFFFD\"}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := ExpandPprof(pprofOf(test.edit))
+			got := expand.Pprof(pprofOf(test.edit))
 			if len(got) != 1 || len(got[0].Samples) != 1 {
 				t.Fatalf("got %+v, want one profile of one sample", got)
 			}
@@ -273,7 +274,7 @@ func TestExpandPprof(t *testing.T) {
 			if s.Identity() != test.want {
 				t.Errorf("identity is\n%s\nwant\n%s", s.Identity(), test.want)
 			}
-			if got[0].Shape != ShapeValues || s.Sum.Int64() != 1 || len(s.Points) != 0 {
+			if got[0].Shape != expand.ShapeValues || s.Sum.Int64() != 1 || len(s.Points) != 0 {
 				t.Errorf("got %s, sum %s, points %v", got[0].Shape, s.Sum, s.Points)
 			}
 		})
@@ -281,12 +282,12 @@ func TestExpandPprof(t *testing.T) {
 }
 
 func TestExpandPprofTimestamps(t *testing.T) {
-	got := ExpandPprof(pprofOf(func(p *profile.Profile, s *profile.Sample) {
+	got := expand.Pprof(pprofOf(func(p *profile.Profile, s *profile.Sample) {
 		for _, ts := range []int64{5, 3} {
 			p.Sample = append(p.Sample, &profile.Sample{Location: s.Location, Value: []int64{ts * 10}, NumLabel: map[string][]int64{"end_timestamp_ns": {ts}}})
 		}
 	}))
-	if len(got) != 2 || got[0].Shape != ShapeValues || got[1].Shape != ShapeBoth {
+	if len(got) != 2 || got[0].Shape != expand.ShapeValues || got[1].Shape != expand.ShapeBoth {
 		t.Fatalf("got %d profiles, want one of each shape", len(got))
 	}
 	if s := got[1].Samples; len(s) != 1 || s[0].Sum.Int64() != 80 || fmt.Sprint(s[0].Points) != "[{3 30} {5 50}]" {
@@ -302,13 +303,13 @@ func TestExpandPprofHeader(t *testing.T) {
 		p.PeriodType = &profile.ValueType{Type: "cpu", Unit: "ns"}
 		p.Comments, p.DropFrames, p.KeepFrames, p.DocURL = []string{"x", "y"}, "d", "k", "u"
 	})
-	types := func(profiles []Expanded) (out string) {
+	types := func(profiles []expand.Profile) (out string) {
 		for _, e := range profiles {
 			out += fmt.Sprintf("%s/%s=%s ", e.Type, e.Unit, e.Samples[0].Sum)
 		}
 		return out
 	}
-	got := ExpandPprof(p)
+	got := expand.Pprof(p)
 	if want := "c/=3 a/count=1 b/bytes=2 "; types(got) != want {
 		t.Errorf("got %s, want %s", types(got), want)
 	}
@@ -316,156 +317,20 @@ func TestExpandPprofHeader(t *testing.T) {
 		`"pprof.profile.drop_frames"="d", "pprof.profile.keep_frames"="k"} dropped 0, values only
     resource "" "" "" {} dropped 0
     scope "" "" "" {"pprof.scope.sample_type_order"=[2, 0, 1]} dropped 0`
-	if header := got[0].header(); header != want {
+	if header := got[0].Header(); header != want {
 		t.Errorf("header is\n%s\nwant\n%s", header, want)
 	}
 	p.DefaultSampleType = "b"
-	got = ExpandPprof(p)
+	got = expand.Pprof(p)
 	if want := "b/bytes=2 a/count=1 c/=3 "; types(got) != want {
 		t.Errorf("got %s, want %s", types(got), want)
 	}
-	if want := `{"pprof.scope.default_sample_type"="b", "pprof.scope.sample_type_order"=[1, 0, 2]}`; renderAttributes(got[0].Scope.Attributes) != want {
+	if want := `"" "" "" {"pprof.scope.default_sample_type"="b", "pprof.scope.sample_type_order"=[1, 0, 2]} dropped 0`; got[0].Scope.String() != want {
 		t.Errorf("scope is %s, want %s", got[0].Scope, want)
 	}
-	if got := ExpandPprof(&profile.Profile{}); len(got) != 0 {
+	if got := expand.Pprof(&profile.Profile{}); len(got) != 0 {
 		t.Errorf("no sample type gives %d profiles", len(got))
 	}
-}
-
-// TestGeneratePprof: what is generated is valid, survives google/pprof's own
-// writing and reading but for what is documented, and uses every field.
-func TestGeneratePprof(t *testing.T) {
-	var text strings.Builder
-	seen := map[string]int{}
-	for seed := range uint64(Rounds(t, 200, 5000)) {
-		p := GeneratePprof(NewRand(seed))
-		if err := p.CheckValid(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		var written bytes.Buffer
-		if err := p.WriteUncompressed(&written); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		parsed, err := profile.ParseUncompressed(written.Bytes())
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if diff := Diff(Normalize(ExpandPprof(p), AsPprof), Normalize(ExpandPprof(parsed), AsPprof)); diff != "" {
-			t.Fatalf("seed %d: %s", seed, diff)
-		}
-		for _, e := range ExpandPprof(p) {
-			for _, s := range e.Samples {
-				if s.Link != "" {
-					seen["links"]++
-				}
-				if len(s.Points) > 0 {
-					seen["timestamps"]++
-				}
-				if isZero(s) {
-					seen["zeros"]++
-				}
-				if s.Sum.Sign() < 0 {
-					seen["negative sums"]++
-				}
-				text.WriteString(s.Identity())
-			}
-			if len(e.Samples) == 0 {
-				seen["empty profiles"]++
-			}
-		}
-		if len(p.SampleType) > 0 && len(ExpandPprof(p)[0].Samples) < len(p.Sample) {
-			seen["equal samples"]++
-		}
-	}
-	for _, what := range []string{"links", "timestamps", "zeros", "negative sums", "empty profiles", "equal samples"} {
-		if seen[what] == 0 {
-			t.Errorf("500 profiles have no %s", what)
-		}
-	}
-	for _, part := range []string{
-		`"thread"="a"`, `"thread"=["`, `"bytes"=1 "bytes"`, `"bytes"=0`, `{"unit"=`, `"both"=["`, `"trace_id"="0102"`,
-		"is_folded", "has_inline_frames", "build_id.go", "build_id.gnu", "kernel.kallsyms", `""@"":`, " < ", `"end_timestamp_ns"=-7`, `"end_timestamp_ns"=[`,
-	} {
-		if !strings.Contains(text.String(), part) {
-			t.Errorf("500 profiles have nothing that reads %s", part)
-		}
-	}
-}
-
-func TestGenerateIsRepeatable(t *testing.T) {
-	for seed := range uint64(20) {
-		var first, second bytes.Buffer
-		if err := GeneratePprof(NewRand(seed)).WriteUncompressed(&first); err != nil {
-			t.Fatal(err)
-		}
-		if err := GeneratePprof(NewRand(seed)).WriteUncompressed(&second); err != nil {
-			t.Fatal(err)
-		}
-		a, err := profile.ParseUncompressed(first.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := profile.ParseUncompressed(second.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a.String() != b.String() {
-			t.Fatalf("seed %d: two pprofs", seed)
-		}
-		x, err := conformance.Marshal(GenerateProfiles(NewRand(seed)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		y, err := conformance.Marshal(GenerateProfiles(NewRand(seed)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(x, y) {
-			t.Fatalf("seed %d: two payloads", seed)
-		}
-	}
-}
-
-func TestBreakUTF8(t *testing.T) {
-	broken := 0
-	for seed := range uint64(100) {
-		r := NewRand(seed)
-		p := GeneratePprof(r)
-		BreakUTF8(r, p)
-		if err := p.CheckValid(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		pd, err := Build(oneShape(ExpandPprof(p)))
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		for _, v := range conformance.Check(pd).Findings {
-			if v.Rule == conformance.UTF8 || v.Rule == conformance.Decode {
-				t.Fatalf("seed %d: not repaired: %s", seed, v)
-			}
-		}
-		if strings.Contains(fmt.Sprint(Diff(nil, ExpandPprof(p)), p), "\uFFFD") {
-			broken++
-		}
-	}
-	if broken < 50 {
-		t.Errorf("only %d of 100 profiles were broken", broken)
-	}
-}
-
-// oneShape drops profiles that Build refuses: sums beyond int64.
-func oneShape(profiles []Expanded) []Expanded {
-	var out []Expanded
-	for _, e := range profiles {
-		fits := true
-		for _, s := range e.Samples {
-			fits = fits && (e.Shape != ShapeValues || s.Sum.IsInt64())
-		}
-		if fits {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 func firstScope(pd pprofile.Profiles) pprofile.ScopeProfiles {

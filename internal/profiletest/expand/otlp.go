@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand
 
 import (
 	"bytes"
@@ -21,17 +21,17 @@ import (
 // form of a copy, so that string references that pdata hides are resolved too;
 // pd is not changed. Strings that are not UTF-8 are repaired, bad bytes becoming
 // U+FFFD. An index outside of its table is an error.
-func Expand(pd pprofile.Profiles) ([]Expanded, error) {
+func Profiles(pd pprofile.Profiles) ([]Profile, error) {
 	message, err := conformance.Marshal(pd)
 	if err != nil {
 		return nil, fmt.Errorf("pdata cannot marshal the profiles: %w", err)
 	}
-	return ExpandBytes(message)
+	return Bytes(message)
 }
 
-// ExpandBytes is [Expand] for a marshalled message, as it is found in a file or
+// Bytes is [Profiles] for a marshalled message, as it is found in a file or
 // on the wire.
-func ExpandBytes(message []byte) ([]Expanded, error) {
+func Bytes(message []byte) ([]Profile, error) {
 	data, _, err := conformance.Unmarshal(message)
 	if err != nil {
 		return nil, fmt.Errorf("protobuf-go cannot read the profiles: %w", err)
@@ -45,11 +45,11 @@ func ExpandBytes(message []byte) ([]Expanded, error) {
 	if x.dict == nil {
 		x.dict = &profilespb.ProfilesDictionary{}
 	}
-	var out []Expanded
+	var out []Profile
 	for _, rp := range data.GetResourceProfiles() {
 		resource := Entity{
 			SchemaURL:         rp.GetSchemaUrl(),
-			Attributes:        attributeSet(x.keyValues(rp.GetResource().GetAttributes())),
+			Attributes:        AttributeSet(x.keyValues(rp.GetResource().GetAttributes())),
 			DroppedAttributes: rp.GetResource().GetDroppedAttributesCount(),
 		}
 		for _, sp := range rp.GetScopeProfiles() {
@@ -57,7 +57,7 @@ func ExpandBytes(message []byte) ([]Expanded, error) {
 				Name:              sp.GetScope().GetName(),
 				Version:           sp.GetScope().GetVersion(),
 				SchemaURL:         sp.GetSchemaUrl(),
-				Attributes:        attributeSet(x.keyValues(sp.GetScope().GetAttributes())),
+				Attributes:        AttributeSet(x.keyValues(sp.GetScope().GetAttributes())),
 				DroppedAttributes: sp.GetScope().GetDroppedAttributesCount(),
 			}
 			for _, p := range sp.GetProfiles() {
@@ -99,8 +99,8 @@ func (x *expander) str(index int32) string {
 	return at(x, "string_table", x.dict.StringTable, index)
 }
 
-func (x *expander) profile(p *profilespb.Profile) Expanded {
-	e := Expanded{
+func (x *expander) profile(p *profilespb.Profile) Profile {
+	e := Profile{
 		Type:              x.str(p.GetSampleType().GetTypeStrindex()),
 		Unit:              x.str(p.GetSampleType().GetUnitStrindex()),
 		PeriodType:        x.str(p.GetPeriodType().GetTypeStrindex()),
@@ -204,7 +204,7 @@ func (x *expander) attributeIndices(indices []int32) []Attribute {
 		}
 		out = append(out, a)
 	}
-	return attributeSet(out)
+	return AttributeSet(out)
 }
 
 func (x *expander) keyValues(kvs []*commonpb.KeyValue) []Attribute {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand
 
 import (
 	"math/big"
@@ -11,11 +11,14 @@ import (
 	"github.com/google/pprof/profile"
 )
 
+// Labels that are a link or a timestamp.
 const (
-	labelTraceID   = "trace_id"
-	labelSpanID    = "span_id"
-	labelTimestamp = "end_timestamp_ns"
+	LabelTraceID   = "trace_id"
+	LabelSpanID    = "span_id"
+	LabelTimestamp = "end_timestamp_ns"
+)
 
+const (
 	keyFrameType      = "profile.frame.type"
 	keyBuildIDGNU     = "process.executable.build_id.gnu"
 	keyBuildIDGo      = "process.executable.build_id.go"
@@ -24,7 +27,7 @@ const (
 
 var goBuildID = regexp.MustCompile(`^[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20}(/[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20})?$`)
 
-// ExpandPprof writes p out as a faithful translation to OTLP would look: one
+// Pprof writes p out as a faithful translation to OTLP would look: one
 // element for each sample type, the default type first (default_sample_type, or
 // the last), followed by one more where samples with and without timestamps are
 // mixed, which are two shapes.
@@ -46,7 +49,7 @@ var goBuildID = regexp.MustCompile(`^[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20}(/[0-9A-
 //     doc_url are attributes of the profile; the order of types and the default
 //     are attributes of the scope. The resource is empty.
 //   - Strings that are not UTF-8 are repaired, bad bytes becoming U+FFFD.
-func ExpandPprof(p *profile.Profile) []Expanded {
+func Pprof(p *profile.Profile) []Profile {
 	x := &pprofExpander{
 		frames:   map[*profile.Location]*Frame{},
 		in:       newInterner(),
@@ -58,7 +61,7 @@ func ExpandPprof(p *profile.Profile) []Expanded {
 	for i, s := range p.Sample {
 		samples[i] = x.sample(s)
 	}
-	var out []Expanded
+	var out []Profile
 	for _, t := range order {
 		e := common
 		e.Type, e.Unit = valid(p.SampleType[t].Type), valid(p.SampleType[t].Unit)
@@ -75,7 +78,7 @@ func ExpandPprof(p *profile.Profile) []Expanded {
 		}
 		if len(plain.list) > 0 || len(timed.list) == 0 {
 			e.Samples = plain.samples()
-			e.Shape = shapeNone
+			e.Shape = ShapeNone
 			if len(plain.list) > 0 {
 				e.Shape = ShapeValues
 			}
@@ -124,9 +127,9 @@ type pprofSample struct {
 	timestamp  uint64 // 0 if none
 }
 
-func (x *pprofExpander) header(order []int) Expanded {
+func (x *pprofExpander) header(order []int) Profile {
 	p := x.profiled
-	e := Expanded{
+	e := Profile{
 		Period:   p.Period,
 		Time:     uint64(max(p.TimeNanos, 0)),
 		Duration: uint64(max(p.DurationNanos, 0)),
@@ -145,13 +148,13 @@ func (x *pprofExpander) header(order []int) Expanded {
 	attributes = appendString(attributes, "pprof.profile.drop_frames", p.DropFrames)
 	attributes = appendString(attributes, "pprof.profile.keep_frames", p.KeepFrames)
 	attributes = appendString(attributes, "pprof.profile.doc_url", p.DocURL)
-	e.Attributes = attributeSet(attributes)
+	e.Attributes = AttributeSet(attributes)
 
 	types := []any{}
 	for _, t := range order {
 		types = append(types, int64(t))
 	}
-	e.Scope.Attributes = attributeSet(appendString(
+	e.Scope.Attributes = AttributeSet(appendString(
 		[]Attribute{{Key: "pprof.scope.sample_type_order", Value: types}},
 		"pprof.scope.default_sample_type", p.DefaultSampleType))
 	return e
@@ -174,15 +177,15 @@ func (x *pprofExpander) sample(s *profile.Sample) pprofSample {
 		out.stack = append(out.stack, x.frame(l))
 	}
 	taken := map[string]bool{}
-	if trace, ok := hexLabel(s, labelTraceID, 32); ok {
-		if span, ok := hexLabel(s, labelSpanID, 16); ok {
+	if trace, ok := hexLabel(s, LabelTraceID, 32); ok {
+		if span, ok := hexLabel(s, LabelSpanID, 16); ok {
 			out.link = trace + "/" + span
-			taken[labelTraceID], taken[labelSpanID] = true, true
+			taken[LabelTraceID], taken[LabelSpanID] = true, true
 		}
 	}
-	if n := s.NumLabel[labelTimestamp]; len(n) == 1 && n[0] > 0 && len(s.Label[labelTimestamp]) == 0 && inNanoseconds(s.NumUnit[labelTimestamp]) {
+	if n := s.NumLabel[LabelTimestamp]; len(n) == 1 && n[0] > 0 && len(s.Label[LabelTimestamp]) == 0 && inNanoseconds(s.NumUnit[LabelTimestamp]) {
 		out.timestamp = uint64(n[0])
-		taken[labelTimestamp] = true
+		taken[LabelTimestamp] = true
 	}
 	var attributes []Attribute
 	for key := range s.Label {
@@ -195,7 +198,7 @@ func (x *pprofExpander) sample(s *profile.Sample) pprofSample {
 			attributes = append(attributes, labelAttribute(s, key))
 		}
 	}
-	out.attributes = attributeSet(attributes)
+	out.attributes = AttributeSet(attributes)
 	return out
 }
 
@@ -260,7 +263,7 @@ func (x *pprofExpander) frame(l *profile.Location) *Frame {
 	if l.IsFolded {
 		f.Attributes = []Attribute{{Key: "pprof.location.is_folded", Value: true}}
 	}
-	f.Attributes = attributeSet(appendString(f.Attributes, keyFrameType, frameType(l)))
+	f.Attributes = AttributeSet(appendString(f.Attributes, keyFrameType, frameType(l)))
 	for _, line := range l.Line {
 		out := Line{Line: line.Line, Column: line.Column}
 		if fn := line.Function; fn != nil {
@@ -361,5 +364,5 @@ func expandMapping(m *profile.Mapping) Mapping {
 			attributes = append(attributes, Attribute{Key: flag.key, Value: true})
 		}
 	}
-	return Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: valid(m.File), Attributes: attributeSet(attributes)}
+	return Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: valid(m.File), Attributes: AttributeSet(attributes)}
 }

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // Workload describes a synthetic profile whose size, names and sharing of stacks
@@ -164,7 +166,7 @@ func (g *workloadGenerator) samples() {
 		count := int64(1 + r.ExpFloat64()*2)
 		s.Value = []int64{count, count * g.p.Period}
 		if g.Timestamps {
-			s.NumLabel = map[string][]int64{labelTimestamp: {generatedEpoch + r.Int64N(g.p.DurationNanos)}}
+			s.NumLabel = map[string][]int64{expand.LabelTimestamp: {generatedEpoch + r.Int64N(g.p.DurationNanos)}}
 		}
 		g.p.Sample = append(g.p.Sample, s)
 	}

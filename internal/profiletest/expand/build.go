@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package profiletest
+package expand
 
 import (
 	"encoding/hex"
@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Build is the inverse of [Expand]: it makes OTLP profiles of written-out ones,
+// Build is the inverse of [Profiles]: it makes OTLP profiles of written-out ones,
 // in order, with a dictionary that holds each entry once, in order of first
 // use. Profiles that follow each other share a resource, and a scope, if these
 // are equal. A sample of [ShapeValues] (or of a profile without shape) gets its
@@ -22,7 +22,7 @@ import (
 // A sum that int64 does not hold, a link or profile id that is not hex of the
 // right size, and an attribute value of another type than [Attribute] lists are
 // errors.
-func Build(profiles []Expanded) (pprofile.Profiles, error) {
+func Build(profiles []Profile) (pprofile.Profiles, error) {
 	b := newBuilder()
 	var (
 		rp              pprofile.ResourceProfiles
@@ -104,7 +104,7 @@ func (b *builder) str(s string) int32 {
 	})
 }
 
-func (b *builder) profile(p pprofile.Profile, e Expanded) {
+func (b *builder) profile(p pprofile.Profile, e Profile) {
 	p.SampleType().SetTypeStrindex(b.str(e.Type))
 	p.SampleType().SetUnitStrindex(b.str(e.Unit))
 	p.PeriodType().SetTypeStrindex(b.str(e.PeriodType))
@@ -128,7 +128,7 @@ func (b *builder) sample(out pprofile.Sample, shape Shape, s *Sample) {
 	out.SetStackIndex(b.stack(s.Stack))
 	out.AttributeIndices().FromRaw(b.attributes(s.Attributes))
 	out.SetLinkIndex(b.link(s.Link))
-	if shape == ShapeValues || shape == shapeNone {
+	if shape == ShapeValues || shape == ShapeNone {
 		if !s.Sum.IsInt64() {
 			b.fail("sum %s is beyond int64", s.Sum)
 			return

@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"math/big"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+)
+
+// Small returns a payload of two profiles that uses each table with two entries or
+// more besides index 0.
+func Small(tb testing.TB) pprofile.Profiles {
+	tb.Helper()
+	mapping := expand.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/app", Attributes: []expand.Attribute{{Key: "build", Value: "abc"}}}
+	leaf := &expand.Frame{Address: 0x1100, Mapping: mapping, Lines: []expand.Line{{Function: "leaf", Filename: "a.go", Line: 7}}}
+	root := &expand.Frame{Address: 0x1200, Mapping: mapping, Lines: []expand.Line{{Function: "root", Filename: "a.go", Line: 9}}}
+	header := expand.Profile{
+		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: "checkout"}}},
+		Scope:    expand.Entity{Name: "test", Attributes: []expand.Attribute{{Key: "kind", Value: "cpu"}}},
+		Type:     "cpu", Unit: "nanoseconds",
+		Time: 1000, Duration: 100,
+	}
+	values, timed := header, header
+	values.Shape = expand.ShapeValues
+	values.Samples = []*expand.Sample{
+		{Stack: []*expand.Frame{leaf, root}, Attributes: []expand.Attribute{{Key: "thread", Value: int64(1)}}, Sum: big.NewInt(10)},
+		{Stack: []*expand.Frame{root}, Attributes: []expand.Attribute{{Key: "thread", Value: "1"}}, Sum: big.NewInt(5), Link: "0102030405060708090a0b0c0d0e0f10/0102030405060708"},
+	}
+	timed.Shape = expand.ShapeBoth
+	timed.Samples = []*expand.Sample{
+		{Stack: []*expand.Frame{root}, Sum: big.NewInt(3), Points: []expand.Point{{Timestamp: 1001, Value: 1}, {Timestamp: 1002, Value: 2}}},
+		{Stack: []*expand.Frame{leaf}, Sum: big.NewInt(3), Points: []expand.Point{{Timestamp: 1003, Value: 3}}, Link: "0102030405060708090a0b0c0d0e0f10/0000000000000001"},
+	}
+	pd, err := expand.Build([]expand.Profile{values, timed})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pd
+}
+
+// HeapPprof returns a small heap profile as Go makes it, whose one sample has these
+// values.
+func HeapPprof(allocObjects, allocSpace, inuseObjects, inuseSpace int64) *profile.Profile {
+	mapping := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x9000, File: "/bin/app"}
+	function := &profile.Function{ID: 1, Name: "main.work", SystemName: "main.work", Filename: "work.go"}
+	location := &profile.Location{ID: 1, Mapping: mapping, Address: 0x1234, Line: []profile.Line{{Function: function, Line: 7}}}
+	return &profile.Profile{
+		SampleType: []*profile.ValueType{
+			{Type: "alloc_objects", Unit: "count"},
+			{Type: "alloc_space", Unit: "bytes"},
+			{Type: "inuse_objects", Unit: "count"},
+			{Type: "inuse_space", Unit: "bytes"},
+		},
+		DefaultSampleType: "inuse_space",
+		PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"},
+		Period:            524288,
+		TimeNanos:         1_700_000_000_000_000_000,
+		Mapping:           []*profile.Mapping{mapping},
+		Function:          []*profile.Function{function},
+		Location:          []*profile.Location{location},
+		Sample: []*profile.Sample{{
+			Location: []*profile.Location{location},
+			Value:    []int64{allocObjects, allocSpace, inuseObjects, inuseSpace},
+		}},
+	}
+}
