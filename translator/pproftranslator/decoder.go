@@ -37,12 +37,11 @@ type decoder struct {
 	lines         []dictionary.Line      // of all locations, one after the other
 	frameTypes    [frametype.Count]int32 // by type: the index of its attribute plus one
 
-	tables     *dictionary.Tables
-	identities dictionary.Samples
-	matrices   []valueMatrix // of samples without a timestamp
-	events     eventList     // of samples with one
-	negative   int           // times and durations below 0
-	memory     memory
+	tables   *dictionary.Tables
+	matrices []valueMatrix // of samples without a timestamp
+	events   eventList     // of samples with one
+	negative int           // times and durations below 0
+	memory   memory
 
 	values    []uint64 // of the current sample
 	ids       []uint64 // of its locations
@@ -59,7 +58,6 @@ type position struct{ start, stop uint32 }
 
 func (d *decoder) reset(data []byte) {
 	d.data = data
-	d.identities.Reset()
 	for i := range d.matrices {
 		d.matrices[i].reset()
 	}
@@ -73,13 +71,12 @@ func (d *decoder) reset(data []byte) {
 // retained is the memory that d keeps for the next payload, in bytes, except for parts
 // whose size has a small limit.
 func (d *decoder) retained() int {
-	size := d.tables.Retained() + d.identities.Retained() +
+	size := d.tables.Retained() + d.events.retained() +
 		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.ids) + sizeOf(d.stack) +
 		sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) + sizeOf(d.labels.runs) + sizeOf(d.labels.attributes) +
-		d.mappings.retained() + d.functions.retained() + d.locations.retained() +
-		d.events.rowIndex.retained() + sizeOf(d.events.counts) + sizeOf(d.events.events) + sizeOf(d.events.times) + sizeOf(d.events.values)
+		d.mappings.retained() + d.functions.retained() + d.locations.retained()
 	for _, m := range d.matrices[:cap(d.matrices)] {
-		size += m.rowIndex.retained() + sizeOf(m.values)
+		size += m.retained()
 	}
 	return size
 }
@@ -127,7 +124,6 @@ func (d *decoder) grow() error {
 		return err
 	}
 	d.tables.Grow(room)
-	d.identities.Grow(samples)
 	d.matrices = slices.Grow(d.matrices, 1)
 	d.matrices[:1][0].grow(samples, values)
 	return nil

@@ -25,25 +25,27 @@ type entries[C any] struct {
 func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.Cursor) (id uint64, content C, err error)) error {
 	count := d.header.entries[field].count
 	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count+1)
-	e.dense, e.sparse = zeroed(e.dense, count+1), nil
+	e.dense, e.sparse = zeroed(e.dense, count+1), e.sparse[:0]
 	return d.each(field, func(c *wire.Cursor) error {
 		id, content, err := read(c)
 		if err != nil {
 			return err
 		}
-		if e.isSparse(id) && e.sparse == nil {
+		if e.isSparse(id) && len(e.sparse) == 0 {
 			size := sparseIDs(count - len(e.contents))
-			if err := d.reserveMore(sparseSize * size); err != nil {
+			if err := d.reserve(sparseSize * size); err != nil {
 				return err
 			}
-			e.sparse = make([]sparseID, size)
+			e.sparse = zeroed(e.sparse, size)
 		}
 		e.contents = append(e.contents, content)
 		return e.add(id, int32(len(e.contents)))
 	})
 }
 
-func (e *entries[C]) retained() int { return sizeOf(e.contents) + sizeOf(e.indices) + sizeOf(e.dense) }
+func (e *entries[C]) retained() int {
+	return sizeOf(e.contents) + sizeOf(e.indices) + sizeOf(e.dense) + sizeOf(e.sparse)
+}
 
 // readVarints reads the message of c, whose fields are varints, into values, which are
 // indexed by field number.

@@ -14,7 +14,7 @@ import (
 // are small and dense, and have an array. The others are in a hash table.
 type ids struct {
 	dense  []int32    // by id up to the number of entries: the number of the entry plus one
-	sparse []sparseID // open addressing; empty until needed, not kept for the next payload
+	sparse []sparseID // open addressing; empty until needed
 }
 
 // sparseID is a slot of the hash table. The id 0, which is reserved, marks a free one.

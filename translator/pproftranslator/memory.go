@@ -5,6 +5,7 @@ package pproftranslator
 
 import (
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -14,7 +15,6 @@ type memory struct {
 	reserve   func(bytes int64) error // may be nil
 	before    int                     // bytes that the decoder kept from earlier payloads
 	reserved  int                     // bytes
-	sparse    int                     // bytes of hash tables by id
 	checkAt   int                     // the size of the result in bytes at which to reserve more
 	omitZeros bool                    // there is no memory for zeros
 }
@@ -26,7 +26,7 @@ const (
 	functionEntrySize = 32
 	locationEntrySize = 24
 	lineSize          = 24
-	sparseSize        = 16 // a slot
+	sparseSize        = 16 // a slot of a hash table by id
 	roomSize          = 32 // in tables
 )
 
@@ -39,19 +39,13 @@ func (d *decoder) reserve(bytes int) error {
 	if m.reserve == nil {
 		return nil
 	}
-	if bytes += d.retained() - m.before + m.sparse; bytes > m.reserved {
+	if bytes += d.retained() - m.before; bytes > m.reserved {
 		if err := m.reserve(int64(bytes)); err != nil {
 			return err
 		}
 		m.reserved = bytes
 	}
 	return nil
-}
-
-// reserveMore is reserve for memory that retained does not count.
-func (d *decoder) reserveMore(bytes int) error {
-	d.memory.sparse += bytes
-	return d.reserve(0)
 }
 
 // reserveEntries reserves memory for the entries of the header.
@@ -96,6 +90,67 @@ func (d *decoder) resultSize(size int) int {
 
 // sizeOf returns about the memory that pd takes, with its events.
 func (d *decoder) sizeOf(pd pprofile.Profiles) int {
-	timed := len(d.header.sampleTypes) * len(d.events.identities)
+	timed := len(d.header.sampleTypes) * d.events.identities.Len()
 	return d.resultSize(d.size(pd.SampleCount() - timed))
+}
+
+// Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
+// value and the pointer to it, and of an event. A value takes valueSize before that.
+const (
+	profileSize = 384
+	sampleSize  = 112
+	eventSize   = 16
+	valueSize   = 16
+)
+
+// size returns about the memory that the result takes if it has so many samples without
+// a timestamp.
+func (d *decoder) size(samples int) int {
+	types := len(d.header.sampleTypes)
+	return d.tables.OutputSize() + types*(eventSize*len(d.events.rows)+sampleSize*d.events.identities.Len()) + sampleSize*samples
+}
+
+func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
+
+// checkSize rejects a payload that takes too much memory as OTLP even if zeros are
+// omitted, and reserves this memory from time to time.
+func (d *decoder) checkSize() error {
+	kept, values := 0, 0
+	for i := range d.matrices {
+		kept += d.matrices[i].kept
+		values += len(d.matrices[i].values)
+	}
+	size := d.size(kept)
+	if err := d.checkExpansion(size + valueSize*values); err != nil {
+		return err
+	}
+	if size < d.memory.checkAt {
+		return nil
+	}
+	return d.reserveSamples(size)
+}
+
+// checkExpansion rejects a payload that takes so many bytes as OTLP.
+func (d *decoder) checkExpansion(size int) error {
+	if limit := d.expansionLimit(); size > limit {
+		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
+	}
+	return nil
+}
+
+// zerosAllowance is how many times over the limit a payload may be because of zeros: a
+// Go heap has four types, of which half are 0 in most samples.
+const zerosAllowance = 2
+
+// omitsZeros reports whether zeros take so much memory that they must be omitted.
+func (d *decoder) omitsZeros() bool {
+	return d.memory.omitZeros || d.size(d.valueCount()) > zerosAllowance*d.expansionLimit()
+}
+
+// valueCount is the number of values without a timestamp.
+func (d *decoder) valueCount() (n int) {
+	for i := range d.matrices {
+		n += len(d.matrices[i].values)
+	}
+	return n
 }

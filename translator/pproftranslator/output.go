@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
@@ -23,11 +24,11 @@ func (d *decoder) write(pd pprofile.Profiles) {
 	}
 	sp := rp.ScopeProfiles().AppendEmpty()
 	order := d.typeOrder()
-	if len(d.matrices) == 0 && len(d.events.events) == 0 {
+	if len(d.matrices) == 0 && len(d.events.rows) == 0 {
 		d.matrices = d.matrices[:1] // an empty one
 	}
 	profiles := sp.Profiles()
-	sets := len(d.matrices) + min(len(d.events.events), 1)
+	sets := len(d.matrices) + min(len(d.events.rows), 1)
 	d.writeScope(sp.Scope().Attributes(), slices.Repeat(order, sets))
 	d.writeProfiles(profiles, order, sets)
 	omitZeros := d.omitsZeros()
@@ -155,8 +156,8 @@ func (d *decoder) clamp(v uint64) uint64 {
 }
 
 // writeIdentity sets what a sample has in common with those of other sample types.
-func (d *decoder) writeIdentity(s pprofile.Sample, identity int32) {
-	stack, set, link := d.identities.Identity(identity)
+func (d *decoder) writeIdentity(s pprofile.Sample, identities *dictionary.Samples, row int) {
+	stack, set, link := identities.Identity(int32(row))
 	s.SetStackIndex(stack)
 	s.SetLinkIndex(link)
 	if set != 0 {
@@ -169,15 +170,15 @@ func (d *decoder) writeIdentity(s pprofile.Sample, identity int32) {
 func (d *decoder) writeMatrix(samples pprofile.SampleSlice, m *valueMatrix, typ, first int, omitZeros bool) {
 	types := len(d.header.sampleTypes)
 	if !omitZeros {
-		samples.EnsureCapacity(len(m.identities))
+		samples.EnsureCapacity(m.identities.Len())
 	}
-	for row, identity := range m.identities {
+	for row := range m.identities.Len() {
 		values := m.values[row*types:][:types]
 		if omitZeros && values[typ] == 0 && (typ != first || !isZero(values)) {
 			continue
 		}
 		s := samples.AppendEmpty()
-		d.writeIdentity(s, identity)
+		d.writeIdentity(s, &m.identities, row)
 		to := s.Values()
 		to.EnsureCapacity(1) // faster than growing
 		to.Append(values[typ])
@@ -195,14 +196,14 @@ func isZero(values []int64) bool {
 
 func (d *decoder) writeEvents(samples pprofile.SampleSlice, typ int) {
 	l, types := &d.events, len(d.header.sampleTypes)
-	samples.EnsureCapacity(len(l.identities))
-	for row, identity := range l.identities {
+	samples.EnsureCapacity(l.identities.Len())
+	for row := range l.identities.Len() {
 		s := samples.AppendEmpty()
-		d.writeIdentity(s, identity)
+		d.writeIdentity(s, &l.identities, row)
 		s.Values().EnsureCapacity(int(l.counts[row]))
 		s.TimestampsUnixNano().EnsureCapacity(int(l.counts[row]))
 	}
-	for event, row := range l.events {
+	for event, row := range l.rows {
 		s := samples.At(int(row))
 		s.Values().Append(l.values[event*types+typ])
 		s.TimestampsUnixNano().Append(l.times[event])

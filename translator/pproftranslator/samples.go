@@ -53,13 +53,12 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 			return err
 		}
 	}
-	identity := d.identities.Number(s.stack, s.set, s.link)
 	if err := d.tables.Err(); err != nil {
 		return err
 	}
 	if s.timed {
-		d.events.add(identity, s.time, values)
-	} else if err := d.addValues(identity, values); err != nil {
+		d.events.add(&s, values)
+	} else if err := d.addValues(&s, values); err != nil {
 		return err
 	}
 	return d.checkSize()
@@ -68,7 +67,7 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 // maxMatrices limits how often the values of one identity may overflow int64.
 const maxMatrices = 64
 
-func (d *decoder) addValues(identity int32, values []uint64) error {
+func (d *decoder) addValues(s *sample, values []uint64) error {
 	for i := 0; ; i++ {
 		switch {
 		case i == maxMatrices:
@@ -79,7 +78,7 @@ func (d *decoder) addValues(identity int32, values []uint64) error {
 		default:
 			d.matrices = append(d.matrices, valueMatrix{})
 		}
-		if d.matrices[i].add(identity, values) {
+		if d.matrices[i].add(s, values) {
 			return nil
 		}
 	}
@@ -118,65 +117,4 @@ func (d *decoder) readStack() int32 {
 		stack[i] = indices[d.locations.find(id)] - 1
 	}
 	return d.tables.Stack(stack)
-}
-
-// Sizes in pdata, in bytes: of a Profile without samples, of a sample with its only
-// value and the pointer to it, and of an event. A value takes valueSize before that.
-const (
-	profileSize = 384
-	sampleSize  = 112
-	eventSize   = 16
-	valueSize   = 16
-)
-
-// size returns about the memory that the result takes if it has so many samples without
-// a timestamp.
-func (d *decoder) size(samples int) int {
-	types := len(d.header.sampleTypes)
-	return d.tables.OutputSize() + types*(eventSize*len(d.events.events)+sampleSize*len(d.events.identities)) + sampleSize*samples
-}
-
-func (d *decoder) expansionLimit() int { return d.limits.Expansion*len(d.data) + 1<<20 }
-
-// checkSize rejects a payload that takes too much memory as OTLP even if zeros are
-// omitted, and reserves this memory from time to time.
-func (d *decoder) checkSize() error {
-	kept, values := 0, 0
-	for i := range d.matrices {
-		kept += d.matrices[i].kept
-		values += len(d.matrices[i].values)
-	}
-	size := d.size(kept)
-	if err := d.checkExpansion(size + valueSize*values); err != nil {
-		return err
-	}
-	if size < d.memory.checkAt {
-		return nil
-	}
-	return d.reserveSamples(size)
-}
-
-// checkExpansion rejects a payload that takes so many bytes as OTLP.
-func (d *decoder) checkExpansion(size int) error {
-	if limit := d.expansionLimit(); size > limit {
-		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
-	}
-	return nil
-}
-
-// zerosAllowance is how many times over the limit a payload may be because of zeros: a
-// Go heap has four types, of which half are 0 in most samples.
-const zerosAllowance = 2
-
-// omitsZeros reports whether zeros take so much memory that they must be omitted.
-func (d *decoder) omitsZeros() bool {
-	return d.memory.omitZeros || d.size(d.valueCount()) > zerosAllowance*d.expansionLimit()
-}
-
-// valueCount is the number of values without a timestamp.
-func (d *decoder) valueCount() (n int) {
-	for i := range d.matrices {
-		n += len(d.matrices[i].values)
-	}
-	return n
 }
