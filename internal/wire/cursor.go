@@ -176,21 +176,27 @@ func (c *Cursor) NextOf(field int) bool {
 
 // Varint reads the varint at At: a tag, a length, or an element of a packed field.
 func (c *Cursor) Varint() uint64 {
-	var v uint64
-	for shift := uint(0); shift < 70; shift += 7 {
-		if c.At >= c.End {
-			c.Err = ErrTruncated
-			return 0
-		}
-		b := c.Data[c.At]
-		c.At++
-		v |= uint64(b&0x7F) << shift
+	v, n, err := varint(c.Data[c.At:c.End])
+	if c.At += n; err != nil {
+		c.Err = err
+	}
+	return v
+}
+
+// varint returns the varint at the start of data, and its length. encoding/binary's rejects bits
+// beyond the 64th.
+func varint(data []byte) (v uint64, n int, err error) {
+	const most = 10
+	for n, b := range data[:min(len(data), most)] {
+		v |= uint64(b&0x7F) << (7 * n)
 		if b < 0x80 {
-			return v
+			return v, n + 1, nil
 		}
 	}
-	c.Err = ErrOverflow
-	return 0
+	if len(data) < most {
+		return 0, len(data), ErrTruncated
+	}
+	return 0, most, ErrOverflow
 }
 
 // Scalars reads the varint fields at the start of the message into values, indexed by
@@ -288,12 +294,13 @@ func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 				continue
 			}
 		}
-		packed := Cursor{Data: data, At: at, End: len(data)}
-		dst = append(dst, packed.Varint())
-		if at = packed.At; packed.Err != nil {
-			c.Err, c.End = packed.Err, c.At
+		v, n, err := varint(data[at:])
+		if err != nil {
+			c.Err, c.End = err, c.At
 			break
 		}
+		dst = append(dst, v)
+		at += n
 	}
 	return dst
 }

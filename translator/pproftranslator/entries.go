@@ -25,18 +25,19 @@ type entries[C any] struct {
 func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.Cursor) (id uint64, content C, err error)) error {
 	count := d.header.entries[field].count
 	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count+1)
-	e.dense, e.sparse = zeroed(e.dense, count+1), e.sparse[:0]
+	e.dense = zeroed(e.dense, count+1)
 	return d.each(field, func(c *wire.Cursor) error {
 		id, content, err := read(c)
 		if err != nil {
 			return err
 		}
-		if e.isSparse(id) && len(e.sparse) == 0 {
-			size := sparseIDs(count - len(e.contents))
-			if err := d.reserve(sparseSize * size); err != nil {
+		if e.isSparse(id) && e.sparse == nil {
+			room := count - len(e.contents)
+			d.memory.maps += mapSize(room)
+			if err := d.reserve(0); err != nil {
 				return err
 			}
-			e.sparse = zeroed(e.sparse, size)
+			e.sparse = make(map[uint64]int32, room)
 		}
 		e.contents = append(e.contents, content)
 		return e.add(id, int32(len(e.contents)))
@@ -44,7 +45,7 @@ func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.
 }
 
 func (e *entries[C]) retained() int {
-	return sizeOf(e.contents) + sizeOf(e.indices) + sizeOf(e.dense) + sizeOf(e.sparse)
+	return sizeOf(e.contents) + sizeOf(e.indices) + sizeOf(e.dense)
 }
 
 // readVarints reads the message of c, whose fields are varints, into values, which are

@@ -15,7 +15,7 @@ import (
 func TestIDsFindEveryEntry_R4(t *testing.T) {
 	r := profiletest.NewRand(1)
 	for n := range 200 {
-		x := ids{dense: make([]int32, n+1), sparse: make([]sparseID, sparseIDs(n))}
+		x := ids{dense: make([]int32, n+1), sparse: map[uint64]int32{}}
 		numbers := map[uint64]int32{}
 		for len(numbers) < n {
 			id := 1 + r.Uint64()>>r.IntN(64)

@@ -6,6 +6,7 @@ package pproftranslator
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -15,6 +16,7 @@ type memory struct {
 	reserve   func(bytes int64) error // may be nil
 	before    int                     // bytes that the decoder kept from earlier payloads
 	reserved  int                     // bytes
+	maps      int                     // bytes of maps by id
 	checkAt   int                     // the size of the result in bytes at which to reserve more
 	omitZeros bool                    // there is no memory for zeros
 }
@@ -26,9 +28,12 @@ const (
 	functionEntrySize = 32
 	locationEntrySize = 24
 	lineSize          = 24
-	sparseSize        = 16 // a slot of a hash table by id
 	roomSize          = 32 // in tables
 )
+
+// mapSize is the memory of a map by id with room for n entries: slots, of which an eighth is free,
+// in a number that is a power of two.
+func mapSize(n int) int { return (8 + 8 + 1) << bits.Len(uint(n+n/7)) }
 
 // minStep is the least by which the result grows between two reservations, in bytes.
 const minStep = 64 << 10
@@ -39,7 +44,7 @@ func (d *decoder) reserve(bytes int) error {
 	if m.reserve == nil {
 		return nil
 	}
-	if bytes += d.retained() - m.before; bytes > m.reserved {
+	if bytes += d.retained() + m.maps - m.before; bytes > m.reserved {
 		if err := m.reserve(int64(bytes)); err != nil {
 			return err
 		}

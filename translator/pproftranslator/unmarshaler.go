@@ -108,6 +108,7 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 func (d *decoder) release() {
 	d.data, d.memory = nil, memory{}
 	clear(d.labels.keys) // which refer to the payload
+	d.mappings.sparse, d.functions.sparse, d.locations.sparse = nil, nil, nil
 	d.tables.Release()
 	if d.retained() <= maxPooled {
 		decoders.Put(d)
