@@ -38,10 +38,6 @@ func (r *run) add(start, stop int) {
 	r.stop = stop
 }
 
-// entryTags has a bit for the tag of each field in header.entries.
-const entryTags = 1<<(profileSample<<3|wire.BytesType) | 1<<(profileMapping<<3|wire.BytesType) |
-	1<<(profileLocation<<3|wire.BytesType) | 1<<(profileFunction<<3|wire.BytesType) | 1<<(profileString<<3|wire.BytesType)
-
 type valueType struct{ typ, unit uint64 }
 
 func readValueType(c *wire.Cursor) valueType {
@@ -54,16 +50,15 @@ func readValueType(c *wire.Cursor) valueType {
 func (d *decoder) readHeader() error {
 	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
 	c, start := wire.New(d.data), 0
-	for {
-		for tag, _, stop := wire.Short(d.data, start); entryTags>>tag&1 != 0; tag, _, stop = wire.Short(d.data, start) {
-			d.header.entries[tag>>3].add(start, stop)
-			start = stop
-		}
-		if c.At = start; !c.Next() {
-			break
-		}
-		if err := d.header.readField(&c, start); err != nil {
-			return err
+	for c.Next() {
+		switch c.Field {
+		case profileSample, profileMapping, profileLocation, profileFunction, profileString:
+			d.header.entries[c.Field].add(start, c.At)
+			c.WantMessage()
+		default:
+			if err := d.header.readField(&c); err != nil {
+				return err
+			}
 		}
 		if c.Err != nil {
 			break
@@ -82,12 +77,9 @@ func (d *decoder) readHeader() error {
 	return nil
 }
 
-// readField reads the current field of c, which starts at start.
-func (h *header) readField(c *wire.Cursor, start int) error {
+// readField reads the current field of c, which has few values.
+func (h *header) readField(c *wire.Cursor) error {
 	switch c.Field {
-	case profileSample, profileMapping, profileLocation, profileFunction, profileString:
-		h.entries[c.Field].add(start, c.At)
-		c.WantMessage()
 	case profileSampleType:
 		if len(h.sampleTypes) == maxSampleTypes {
 			return &LimitError{What: "sample types", Limit: maxSampleTypes}
