@@ -7,7 +7,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
@@ -18,30 +17,7 @@ var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", 
 // Snapshot reports whether p is a snapshot or cumulative: a state at its time, which is not
 // summed over time.
 func Snapshot(dict pprofile.ProfilesDictionary, p pprofile.Profile) bool {
-	text := func(i int32) string { return dictionary.Text(dict.StringTable(), i) }
-	return merge.IsSnapshot(Temporality(dict, p), text(p.SampleType().TypeStrindex()),
-		text(p.PeriodType().TypeStrindex()), p.DurationNano(), SnapshotSampleTypes)
-}
-
-const temporality = "profile.temporality"
-
-// Temporality returns this attribute of p: delta, cumulative, instant or nothing.
-func Temporality(dict pprofile.ProfilesDictionary, p pprofile.Profile) string {
-	return temporalityOf(dict, p.AttributeIndices())
-}
-
-func temporalityOf(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Slice) string {
-	table, strings := dict.AttributeTable(), dict.StringTable()
-	for k := range attributes.Len() { // without the iterator, which takes twice as long
-		i := int(attributes.At(k))
-		if i <= 0 || i >= table.Len() {
-			continue
-		}
-		if a := table.At(i); hasText(strings, a.KeyStrindex(), temporality) {
-			return a.Value().AsString()
-		}
-	}
-	return ""
+	return merge.ProfileIsSnapshot(dict, p, SnapshotSampleTypes)
 }
 
 // hasText reports whether the string at index i is a text, which is valid UTF-8.

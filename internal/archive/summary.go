@@ -277,7 +277,7 @@ func (s *Summarizer) listOf(indices pcommon.Int32Slice) *attributeList {
 	if len(s.lists) == nearby {
 		s.lists = s.lists[:0]
 	}
-	s.lists = append(s.lists, attributeList{indices: indices, temporality: temporalityOf(s.dict, indices)})
+	s.lists = append(s.lists, attributeList{indices: indices, temporality: merge.Temporality(s.dict, indices)})
 	return &s.lists[len(s.lists)-1]
 }
 

@@ -42,7 +42,7 @@ func (m *model) add(payload int, all []expand.Profile) {
 
 func (m *model) isSnapshot(e *expand.Profile) bool {
 	for _, a := range e.Attributes {
-		if a.Key == attrTemporality {
+		if a.Key == AttributeTemporality {
 			switch a.Value {
 			case "delta":
 				return false

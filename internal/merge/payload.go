@@ -235,7 +235,7 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 		n := len(p.profiles)
 		p.profiles = append(p.profiles, incoming{
 			from: from, slot: slotOf(from, uint64(options.SlotLength)), first: len(p.samples), verbatim: isVerbatim(from),
-			snapshot: p.isSnapshot(from, options),
+			snapshot: ProfileIsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
 		})
 		to := &p.profiles[n]
 		if to.snapshot && options.Snapshots == SnapshotsKeep {

@@ -527,7 +527,7 @@ func TestWindowTemporality(t *testing.T) {
 		d.StringTable().SetAt(1, sampleType)
 		d.StringTable().SetAt(2, periodType)
 		onlyProfile(t, pd).PeriodType().SetTypeStrindex(2)
-		d.StringTable().Append(attrTemporality)
+		d.StringTable().Append(AttributeTemporality)
 		d.AttributeTable().AppendEmpty()
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(3)
@@ -557,6 +557,28 @@ func TestWindowTemporality(t *testing.T) {
 		}
 		out := merged(t, defaultOptions(), payload(), payload())
 		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
+	}
+}
+
+// The first attribute with the key counts, if it is a string.
+func TestTemporalityIsAString(t *testing.T) {
+	d := pprofile.NewProfilesDictionary()
+	d.StringTable().Append("", AttributeTemporality)
+	for _, value := range []any{nil, "other", int64(1), []byte("delta"), []any{"delta"}, "delta", "cumulative"} {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(1)
+		require.NoError(t, a.Value().FromRaw(value))
+	}
+	d.AttributeTable().At(1).SetKeyStrindex(7) // outside
+	for want, indices := range map[string][]int32{"": {}, "delta": {-1, 99, 1, 5, 6}, "cumulative": {6, 5}} {
+		attributes := pcommon.NewInt32Slice()
+		attributes.FromRaw(indices)
+		require.Equal(t, want, Temporality(d, attributes))
+	}
+	for _, notString := range []int32{0, 2, 3, 4} {
+		attributes := pcommon.NewInt32Slice()
+		attributes.Append(notString, 5)
+		require.Empty(t, Temporality(d, attributes))
 	}
 }
 

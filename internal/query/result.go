@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -31,7 +32,7 @@ type Result struct {
 func (r *Result) Cumulative() bool {
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for p := range profilesOf(rp) {
-			if archive.Temporality(r.Profiles.Dictionary(), p) == "cumulative" {
+			if merge.Temporality(r.Profiles.Dictionary(), p.AttributeIndices()) == "cumulative" {
 				return true
 			}
 		}
