@@ -27,7 +27,22 @@ func Merge(pd pprofile.Profiles, bytes int, options *merge.Options, keep func(p 
 	if err := reserve(2 * int64(bytes)); err != nil {
 		return nil, err
 	}
-	return merge.Keep(pd, options, keep)
+	payload, err := merge.Prepare(pd, options, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer payload.Release()
+	n := 0
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				payload.Profiles[n].Skip = !keep(p)
+				n++
+			}
+		}
+	}
+	window := merge.NewWindow(options)
+	return window, window.Add(payload)
 }
 
 // Emit emits a window whose profiles take at most this many bytes. The order of the

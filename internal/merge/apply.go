@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/sums"
 )
 
 // adding is the memory of an addition.
 type adding struct {
-	subtract bool // values are subtracted
-	// By identity: its row in the last scope of intervals that had it, and of snapshots.
-	rows     [2][]row
+	subtract bool                       // values are subtracted
+	rows     []row                      // by identity: its row in the last scope that had it
 	numbered map[scopeKey]numberedScope // of the ScopeProfiles that is being added
 	bases    []dictionary.Base
 	key      dictionary.Value
@@ -41,7 +41,8 @@ type numberedScope struct {
 func (p *Payload) apply(w *Window) {
 	// Whether the whole payload goes into one partition: then so do all its bases.
 	one := len(w.options.SplitBy) == 0 || len(p.resources) == 1
-	p.rows[0], p.rows[1] = p.rows[0][:0], p.rows[1][:0]
+	p.rows = slices.Grow(p.rows[:0], len(p.identities))[:len(p.identities)]
+	clear(p.rows)
 	next, scope := 0, 0
 	for i := range p.resources {
 		from := &p.resources[i]
@@ -91,33 +92,25 @@ func (p *Payload) applyBases(w *Window, partition string, first, end int) {
 // applyScope adds the Profiles of from, of which the first has the given number.
 func (p *Payload) applyScope(w *Window, to *resource, of *incomingResource, from *incomingScope, first int) {
 	clear(p.numbered)
-	var last [2]numberedScope // of intervals, and of snapshots
+	var last scopeKey
+	var into numberedScope
 	for i := range from.profiles {
 		if p.Profiles[first+i].Skip {
 			continue
 		}
 		profile := &p.profiles[first+i]
-		kind := 0
-		if profile.snapshot {
-			kind = 1
-		}
-		if len(p.rows[kind]) < len(p.identities) { // none of this kind before
-			p.rows[kind] = slices.Grow(p.rows[kind], len(p.identities))[:len(p.identities)]
-			clear(p.rows[kind])
-		}
-		if last[kind].scope == nil || last[kind].slot != profile.slot {
-			key := scopeKey{profile.snapshot, profile.slot}
-			s, found := p.numbered[key]
-			if !found {
+		if key := (scopeKey{profile.snapshot, profile.slot}); into.scope == nil || key != last {
+			var found bool
+			if into, found = p.numbered[key]; !found {
 				if p.numbered == nil {
 					p.numbered = map[scopeKey]numberedScope{}
 				}
-				s = numberedScope{w.scope(p, to, of, from, key), int32(len(p.numbered) + 1)}
-				p.numbered[key] = s
+				into = numberedScope{w.scope(p, to, of, from, key), int32(len(p.numbered) + 1)}
+				p.numbered[key] = into
 			}
-			last[kind] = s
+			last = key
 		}
-		p.applyProfile(w, w.partitions[to.partition], last[kind], profile, i, p.rows[kind])
+		p.applyProfile(w, w.partitions[to.partition], into, profile, i)
 	}
 }
 
@@ -137,7 +130,7 @@ func (w *Window) resource(p *Payload, of *incomingResource) *resource {
 			w.size += partitionSize + len(r.partition)
 		}
 	}
-	w.addEntities(r, from)
+	w.size += r.entities.Add(from, w.options.DropResourceAttributes)
 	r.resource.SetDroppedAttributesCount(max(r.resource.DroppedAttributesCount(), from.DroppedAttributesCount()))
 	if p := w.partitions[r.partition]; p.last != w.counts.Payloads {
 		p.last, p.before = w.counts.Payloads, p.Counts
@@ -195,7 +188,7 @@ func (w *Window) scope(p *Payload, r *resource, of *incomingResource, from *inco
 	return s
 }
 
-func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from *incoming, place int, rows []row) {
+func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from *incoming, place int) {
 	samples := from.from.Samples()
 	w.counts.Profiles++
 	of.Profiles++
@@ -218,16 +211,16 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 	if to.samples.Len() == 0 {
 		to.samples.Grow(from.kept)
 	}
-	var plain *column // of samples with values alone
+	var plain *sums.Column // of samples with values alone
 	for i, n := range p.samples[from.first : from.first+samples.Len()] {
 		if n < 0 {
 			continue
 		}
-		if rows[n].scope != to.number {
+		if p.rows[n].scope != to.number {
 			identity := p.identities[n]
-			rows[n] = row{to.number, to.samples.Number(identity.stack, identity.set, identity.link)}
+			p.rows[n] = row{to.number, to.samples.Number(identity.stack, identity.set, identity.link)}
 		}
-		at := rows[n].row
+		at := p.rows[n].row
 		s := samples.At(i)
 		values, times := s.Values(), s.TimestampsUnixNano()
 		switch {
@@ -237,15 +230,15 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 		case times.Len() == 0 || w.options.DropTimestamps && values.Len() > 0:
 			if plain == nil {
 				plain = &target.of(shapeValues).column
-				if len(plain.rows) == 0 {
-					plain.reserve(from.kept)
+				if len(plain.Rows()) == 0 {
+					plain.Grow(from.kept)
 				}
 			}
 			for i := range values.Len() {
-				plain.add(at, values.At(i))
+				plain.Add(at, values.At(i))
 			}
 		case w.options.DropTimestamps:
-			target.of(shapeValues).column.add(at, int64(times.Len()))
+			target.of(shapeValues).column.Add(at, int64(times.Len()))
 		case values.Len() == 0:
 			target.of(shapeTimes).addTimes(at, values, times)
 		default:

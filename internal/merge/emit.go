@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/profileid"
 )
 
 // Emit returns what has been merged of a partition as a payload with a dictionary of its
@@ -50,7 +51,7 @@ type emitter struct {
 	orders    []order
 	ranks     []int32 // by row of the scope: its place in the order of samples
 	parts     []int64
-	content   []byte
+	ids       profileid.Hasher
 }
 
 // sortedResource is a resource with its scopes in the order of the output.
@@ -103,7 +104,7 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofi
 	for _, r := range e.sorted {
 		rp := pd.ResourceProfiles().AppendEmpty()
 		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
-		r.entities.copyTo(rp.Resource())
+		r.entities.CopyTo(rp.Resource())
 		dictionary.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
 		for _, s := range r.scopes {
@@ -118,7 +119,7 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofi
 			tables.Write(binary.BigEndian.AppendUint64(nil, m.MemoryStart()))
 		}
 	}
-	e.setIDs(pd, tables.Sum(nil))
+	e.ids.SetIDs(pd, tables.Sum(nil))
 	return pd, empty
 }
 

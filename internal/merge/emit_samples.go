@@ -26,8 +26,8 @@ func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
 		e.kept = append(e.kept, sample{identity{stack, set, link}, row, position})
 	}
 	if p.key.shape == shapeValues {
-		for i, row := range p.column.rows {
-			if !e.w.options.DropZeroSamples || !p.column.isZero(int32(i)) {
+		for i, row := range p.column.Rows() {
+			if !e.w.options.DropZeroSamples || !p.column.IsZero(int32(i)) {
 				add(row, int32(i))
 			}
 		}
@@ -78,7 +78,7 @@ func (e *emitter) rankSamples(s sortedScope) {
 			o := order{row: k.row}
 			o.stack, o.set, o.link = e.canonical.Ranks(k.stack, k.set, k.link)
 			if p.key.shape == shapeValues {
-				o.carry, o.sum = p.column.sum(k.position)
+				o.carry, o.sum = p.column.Sum(k.position)
 			}
 			e.orders = append(e.orders, o)
 		}
@@ -112,7 +112,7 @@ func (e *emitter) emitValues(profiles pprofile.ProfilesSlice, first pprofile.Pro
 	samples := first.Samples()
 	samples.EnsureCapacity(len(kept))
 	for _, from := range kept {
-		e.parts = p.column.parts(from.position, e.parts[:0])
+		e.parts = p.column.Parts(from.position, e.parts[:0])
 		for n, part := range e.parts {
 			to := samples
 			if n > 0 {

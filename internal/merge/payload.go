@@ -128,7 +128,7 @@ const maxPooled = 4 << 20
 func (p *Payload) retained() int {
 	const profile, scope, resource, sample = 256, 64, 72, 28 // with what describes, numbers or identifies them
 	return profile*cap(p.profiles) + scope*cap(p.scopes) + resource*cap(p.resources) + sample*cap(p.sources) +
-		4*cap(p.samples) + 8*(cap(p.rows[0])+cap(p.rows[1])) + cap(p.keys) + cap(p.content) + cap(p.key) +
+		4*cap(p.samples) + 8*cap(p.rows) + cap(p.keys) + cap(p.content) + cap(p.key) +
 		32*cap(p.types) + p.typeMemory.Retained() + p.remap.Retained()
 }
 

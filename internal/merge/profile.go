@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/sums"
 )
 
 // shape is which of values and timestamps samples have. A Profile that mixes them becomes
@@ -37,7 +38,7 @@ type mergedProfile struct {
 	format   string
 	payload  []byte
 	verbatim verbatim // the samples of a Profile with an original payload; others have column and events
-	column   column
+	column   sums.Column
 	events   []event
 }
 
@@ -78,8 +79,8 @@ func (p *mergedProfile) timeRange() (start, duration uint64) {
 // subtractValues takes values off a sum.
 func (p *mergedProfile) subtractValues(row int32, values pcommon.Int64Slice) {
 	for i := range values.Len() {
-		p.column.add(row, ^values.At(i)) // -v = ^v + 1, where -v may overflow
-		p.column.add(row, 1)
+		p.column.Add(row, ^values.At(i)) // -v = ^v + 1, where -v may overflow
+		p.column.Add(row, 1)
 	}
 }
 
@@ -95,5 +96,5 @@ func (p *mergedProfile) addTimes(row int32, values pcommon.Int64Slice, times pco
 
 func (p *mergedProfile) retained() int {
 	const eventSize = 24
-	return p.column.retained() + eventSize*cap(p.events) + len(p.payload) + p.verbatim.retained()
+	return p.column.Retained() + eventSize*cap(p.events) + len(p.payload) + p.verbatim.retained()
 }

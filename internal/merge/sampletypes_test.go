@@ -63,10 +63,13 @@ func TestScopesMergeIfTheirSampleTypesAreEqual(t *testing.T) {
 	options := defaultOptions()
 	options.Snapshots = SnapshotsSum
 	whole := pprofOf(t, profiletest.HeapPprof(10, 1000, 2, 200))
-	window, err := Keep(whole, options, func(p pprofile.Profile) bool {
-		return whole.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) == "alloc_space"
-	})
+	window := NewWindow(options)
+	payload, err := Prepare(whole, options, window)
 	require.NoError(t, err)
+	for n, p := range whole.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		payload.Profiles[n].Skip = whole.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) != "alloc_space"
+	}
+	require.NoError(t, window.Add(payload))
 	part := window.Emit("")
 	order, list := orderAndList(part.ResourceProfiles().At(0).ScopeProfiles().At(0))
 	require.Equal(t, []any{int64(1)}, order)

@@ -147,8 +147,8 @@ func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
 	p.end = p.start + min(p.duration, math.MaxUint64-p.start)
 	p.dropped += min(from.dropped, math.MaxUint32-p.dropped)
 	p.format, p.payload, p.verbatim = from.format, from.payload, from.verbatim
-	for i, row := range from.column.rows {
-		p.column.addSum(rows[row], &from.column, int32(i))
+	for i, row := range from.column.Rows() {
+		p.column.AddSum(rows[row], &from.column, int32(i))
 	}
 	for _, e := range from.events {
 		e.row = rows[e.row]

@@ -38,7 +38,7 @@ func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) 
 	for _, r := range w.resources {
 		for _, s := range r.scopes {
 			for key, merged := range s.profiles {
-				if sampleType := w.tables.StringAt(key.sampleType); cumulative(sampleType) && merged.column.hasNegative() {
+				if sampleType := w.tables.StringAt(key.sampleType); cumulative(sampleType) && merged.column.HasNegative() {
 					return fmt.Errorf("%w: a sum of %s is negative", ErrRestarted, sampleType)
 				}
 			}

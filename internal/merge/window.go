@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/entities"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -56,7 +57,7 @@ type resource struct {
 	schemaURL string
 	partition string
 	scopes    map[string]*scope
-	entities  entities
+	entities  entities.Set
 }
 
 type scope struct {

@@ -582,29 +582,6 @@ func TestTemporalityIsAString(t *testing.T) {
 	}
 }
 
-func TestColumnParts(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		var c column
-		want := new(big.Int)
-		for range r.IntN(20) {
-			v := r.Int64()
-			if r.IntN(2) == 0 {
-				v = -v - 1
-			}
-			want.Add(want, big.NewInt(v))
-			c.add(3, v) // at position 0
-		}
-		got := new(big.Int)
-		if len(c.sums) > 0 {
-			for _, part := range c.parts(0, nil) {
-				got.Add(got, big.NewInt(part))
-			}
-		}
-		require.Equal(t, want.String(), got.String())
-	}
-}
-
 // Size is about what the heap shows, whatever the window holds.
 func TestSizeIsWhatTheHeapShows(t *testing.T) {
 	payloads := map[string][]pprofile.Profiles{}

@@ -1,27 +1,36 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package merge
+// Package sums adds values of int64 by row, in 128 bits: no sum overflows.
+package sums
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
-// column holds the sums of a profile by position, in 128 bits: sums[i] + carry[i] * 2^64.
-type column struct {
-	rows  []int32 // the row of the scope, by position
-	sums  []int64
+// Column has a sum for each row that was added to, at positions in the order of the first additions. The
+// zero value has none.
+type Column struct {
+	rows  []int32 // by position
+	sums  []int64 // by position, with carry: the sum is sums[i] + carry[i] * 2^64
 	carry map[int32]int64
-	// The position plus one by row: dense for rows without large gaps, so that a profile
-	// with few rows of a large scope stays small.
+	// The position plus one by row: dense for rows without large gaps, so that a column
+	// of few rows far apart stays small.
 	dense  []int32
 	sparse map[int32]int32
 }
 
-// reserve makes room for the first n sums.
-func (c *column) reserve(n int) {
-	c.rows, c.sums, c.dense = make([]int32, 0, n), make([]int64, 0, n), make([]int32, 0, n)
+// Grow makes room for n more sums.
+func (c *Column) Grow(n int) {
+	c.rows, c.sums, c.dense = slices.Grow(c.rows, n), slices.Grow(c.sums, n), slices.Grow(c.dense, n)
 }
 
-func (c *column) add(row int32, v int64) {
+// Rows returns the row of each position.
+func (c *Column) Rows() []int32 { return c.rows }
+
+// Add adds v to the sum of row.
+func (c *Column) Add(row int32, v int64) {
 	i := c.position(row)
 	old := c.sums[i]
 	sum := old + v
@@ -34,7 +43,7 @@ func (c *column) add(row int32, v int64) {
 }
 
 // position is where row is, which is added if it is new.
-func (c *column) position(row int32) int32 {
+func (c *Column) position(row int32) int32 {
 	if int(row) < len(c.dense) && c.dense[row] != 0 {
 		return c.dense[row] - 1
 	}
@@ -58,7 +67,7 @@ func (c *column) position(row int32) int32 {
 	return i
 }
 
-func (c *column) carryOver(i int32, by int64) {
+func (c *Column) carryOver(i int32, by int64) {
 	if c.carry == nil {
 		c.carry = map[int32]int64{}
 	}
@@ -67,35 +76,37 @@ func (c *column) carryOver(i int32, by int64) {
 	}
 }
 
-func (c *column) isZero(i int32) bool {
+// IsZero reports whether the sum at position i is 0.
+func (c *Column) IsZero(i int32) bool {
 	return c.sums[i] == 0 && (len(c.carry) == 0 || c.carry[i] == 0)
 }
 
-func (c *column) retained() int {
+// Retained is the memory that c holds on to, in bytes: an estimate.
+func (c *Column) Retained() int {
 	const mapEntrySize = 32
 	return 4*cap(c.rows) + 8*cap(c.sums) + 4*cap(c.dense) + mapEntrySize*(len(c.carry)+len(c.sparse))
 }
 
-// addSum adds position i of another column.
-func (c *column) addSum(row int32, from *column, i int32) {
-	c.add(row, from.sums[i])
+// AddSum adds the sum at position i of another column to the sum of row.
+func (c *Column) AddSum(row int32, from *Column, i int32) {
+	c.Add(row, from.sums[i])
 	if carry := from.carry[i]; carry != 0 {
 		c.carryOver(c.position(row), carry)
 	}
 }
 
-// sum is carry*2^64 + rest.
-func (c *column) sum(i int32) (carry, rest int64) {
+// Sum returns the sum at position i, which is carry*2^64 + rest.
+func (c *Column) Sum(i int32) (carry, rest int64) {
 	if len(c.carry) > 0 {
 		carry = c.carry[i]
 	}
 	return carry, c.sums[i]
 }
 
-// parts splits the sum at position i into values that int64 holds, in as few as
+// Parts splits the sum at position i into values that int64 holds, in as few as
 // there can be; the first is the largest.
-func (c *column) parts(i int32, dst []int64) []int64 {
-	carry, rest := c.sum(i)
+func (c *Column) Parts(i int32, dst []int64) []int64 {
+	carry, rest := c.Sum(i)
 	if carry == 0 {
 		return append(dst, rest)
 	}
@@ -121,10 +132,10 @@ func (c *column) parts(i int32, dst []int64) []int64 {
 	return dst
 }
 
-// hasNegative reports whether a sum is below 0.
-func (c *column) hasNegative() bool {
+// HasNegative reports whether a sum is below 0.
+func (c *Column) HasNegative() bool {
 	for i, rest := range c.sums {
-		if carry, _ := c.sum(int32(i)); carry < 0 || carry == 0 && rest < 0 {
+		if carry, _ := c.Sum(int32(i)); carry < 0 || carry == 0 && rest < 0 {
 			return true
 		}
 	}
