@@ -163,8 +163,8 @@ func (d *decoder) resetChunk() {
 	d.longKeys = d.longKeys[:0]
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
-	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0
 	d.stacks[0].rests = d.stacks[0].rests[:0]
+	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0
 	for i := range d.families {
 		d.families[i].samples.Reset()
 		d.families[i].values = d.families[i].values[:0]

@@ -298,7 +298,7 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 	if e.keyLast { // readRow finds out whether it is malformed
 		d.key = c.AppendRest(d.key)
 	}
-	if c.Failed != "" {
+	if c.Err != nil {
 		return d.readError(c, start, e)
 	}
 	first, second := int64(1), int64(0)
@@ -371,7 +371,7 @@ func (d *decoder) readRow(r *row) (*event, error) {
 	var c jfr.Cursor
 	d.EventAt(&c, int(r.at))
 	start := c.At
-	if d.Read(&c, e.read, d.values, nil); c.Failed != "" {
+	if d.Read(&c, e.read, d.values, nil); c.Err != nil {
 		return nil, d.readError(&c, start, e)
 	}
 	return e, nil
@@ -379,7 +379,7 @@ func (d *decoder) readRow(r *row) (*event, error) {
 
 // readError says at which field of an event, which starts at a position, reading failed.
 func (d *decoder) readError(c *jfr.Cursor, start int, e *event) error {
-	return d.At(string(d.Meta.Classes[e.class].Name), fmt.Errorf("field %s: %w", d.FailedField(*c, start, e.class), c.Err()))
+	return d.At(string(d.Meta.Classes[e.class].Name), fmt.Errorf("field %s: %w", d.FailedField(*c, start, e.class), c.Err))
 }
 
 // resolve finds the stack and the attributes of each row, and adds it to its family.

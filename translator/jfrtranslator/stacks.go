@@ -45,9 +45,6 @@ const maxDepth = 64 << 10
 func (d *decoder) stack(id uint64) (int32, error) {
 	constant := d.Constant(poolStack, id)
 	if constant == nil {
-		if id != 0 && id != noConstant {
-			d.report.MissingStacks++
-		}
 		return 0, nil
 	}
 	if constant.Of > 0 {
@@ -92,7 +89,7 @@ func (d *decoder) readFrames(c *jfr.Cursor, end int) (err error) {
 	if s.end = end; len(before.rests) > 0 {
 		shared = c.SharedBefore(end, before.end, min(end-c.At, int(before.rests[0])))
 	}
-	for ; n > 0 && c.Failed == ""; n-- {
+	for ; n > 0 && c.Err == nil; n-- {
 		rest := int32(end - c.At)
 		if i := len(before.rests) - n; int(rest) <= shared && i >= 0 && before.rests[i] == rest {
 			s.locations, s.rests = append(s.locations, before.locations[i:]...), append(s.rests, before.rests[i:]...)
@@ -104,7 +101,7 @@ func (d *decoder) readFrames(c *jfr.Cursor, end int) (err error) {
 		}
 		s.locations, s.rests = append(s.locations, location), append(s.rests, rest)
 	}
-	if c.Failed != "" {
+	if c.Err != nil {
 		s.rests = s.rests[:0]
 	}
 	return nil

@@ -61,9 +61,6 @@ type Report struct {
 	// ReplacedSamples are samples of the JDK that were left out, as the recording has
 	// Datadog's of the same.
 	ReplacedSamples int
-	// MissingStacks are samples whose stack the recording does not have. They are kept,
-	// without a stack.
-	MissingStacks int
 	// UnfinishedChunks end where the JVM stopped or went on writing. What is complete of
 	// them was read.
 	UnfinishedChunks int

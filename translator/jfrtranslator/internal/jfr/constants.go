@@ -75,9 +75,9 @@ func (r *Recording) CursorAt(at int32) Cursor { return Cursor{Data: r.Data[:r.St
 // one counts.
 func (r *Recording) ReadCheckpoint(c *Cursor) error {
 	c.skipVarints(4) // start, duration, where the checkpoint before is, flags
-	for n := c.count(); n > 0 && c.Failed == ""; n-- {
+	for n := c.count(); n > 0 && c.Err == nil; n-- {
 		id := c.Varint()
-		if c.Failed != "" {
+		if c.Err != nil {
 			break
 		}
 		class := r.Meta.ClassOf(id)
@@ -88,14 +88,11 @@ func (r *Recording) ReadCheckpoint(c *Cursor) error {
 		if err := r.readConstants(c, class); err != nil {
 			return err
 		}
-		if c.Failed != "" {
-			return fmt.Errorf("constants of type %s, byte %d: %w", r.Meta.Classes[class].Name, at, c.Err())
+		if c.Err != nil {
+			return fmt.Errorf("constants of type %s, byte %d: %w", r.Meta.Classes[class].Name, at, c.Err)
 		}
 	}
-	if c.Failed != "" {
-		return c.Err()
-	}
-	return nil
+	return c.Err
 }
 
 func (r *Recording) readConstants(c *Cursor, class int32) error {
@@ -104,7 +101,7 @@ func (r *Recording) readConstants(c *Cursor, class int32) error {
 	if err != nil && n > 0 {
 		return err
 	}
-	for ; n > 0 && c.Failed == ""; n-- {
+	for ; n > 0 && c.Err == nil; n-- {
 		id, at := c.Varint(), c.At
 		r.skipSteps(c, steps, 0)
 		if in > 0 {
@@ -123,11 +120,6 @@ func (r *Recording) readConstants(c *Cursor, class int32) error {
 // returns nothing, and r.Err says so.
 func (r *Recording) Text(at int, strings int32) []byte {
 	c := Cursor{Data: r.Data[:r.Stop], At: at}
-	if at+1 < len(c.Data) && c.Data[at] == textUTF8 { // most are short
-		if n := int(c.Data[at+1]); n < 0x80 && at+2+n <= len(c.Data) {
-			return c.Data[at+2 : at+2+n]
-		}
-	}
 	encoding, text := c.text()
 	if encoding == textConstant {
 		id := Cursor{Data: text}

@@ -12,26 +12,26 @@ import (
 	"unicode/utf8"
 )
 
-// Cursor reads values of a chunk. After the first malformed one, Failed says what is wrong,
-// and all that follow are zero.
+// Cursor reads values of a chunk. After the first malformed one, Err says what is wrong, and all that follow are
+// zero.
 type Cursor struct {
-	Data   []byte
-	At     int
-	Failed string
-	cause  error // of Failed, if that is none of the cursor's own, such as that there is no memory
+	Data []byte
+	At   int
+	Err  error
 }
 
-// Err returns the error of a cursor that has Failed.
-func (c *Cursor) Err() error { return cmp.Or(c.cause, errors.New(c.Failed)) }
-
-func (c *Cursor) fail(what string) {
-	if c.Failed == "" {
-		c.Failed = what
-	}
+func (c *Cursor) fail(err error) {
+	c.Err = cmp.Or(c.Err, err)
 	c.At = len(c.Data)
 }
 
-const truncated = "ends too early"
+var (
+	errTruncated = errors.New("ends too early")
+	errCount     = errors.New("has more elements than bytes")
+	errEncoding  = errors.New("has an unknown encoding of strings")
+	errNoType    = errors.New("is of a type that the metadata does not have")
+	errTooDeep   = errors.New("has values that nest too deep")
+)
 
 // lastByte is the index of the last byte that an integer can have.
 const lastByte = 8
@@ -66,7 +66,7 @@ func (c *Cursor) longVarint() (v uint64) {
 		}
 		v |= uint64(b&0x7f) << (7 * i)
 	}
-	c.fail(truncated)
+	c.fail(errTruncated)
 	return 0
 }
 
@@ -98,12 +98,12 @@ func (c *Cursor) skipVarints(n int) {
 			ends &= ends - 1
 		}
 		if c.At = at + bits.TrailingZeros64(ends)/8 + 1; c.At > len(c.Data) {
-			c.fail(truncated)
+			c.fail(errTruncated)
 		}
 		return
 	}
 	c.At = min(at-open, len(c.Data))
-	for ; n > 0 && c.Failed == ""; n-- {
+	for ; n > 0 && c.Err == nil; n-- {
 		c.Varint()
 	}
 }
@@ -162,7 +162,7 @@ func (c *Cursor) mediumVarints(n int) (k Key, ok bool) {
 func (c *Cursor) count() int {
 	n := c.Varint()
 	if n > uint64(len(c.Data)-c.At) {
-		c.fail("has more elements than bytes")
+		c.fail(errCount)
 		return 0
 	}
 	return int(n)
@@ -171,7 +171,7 @@ func (c *Cursor) count() int {
 // bytes reads n bytes.
 func (c *Cursor) bytes(n int) []byte {
 	if n > len(c.Data)-c.At {
-		c.fail(truncated)
+		c.fail(errTruncated)
 		return nil
 	}
 	c.At += n
@@ -190,11 +190,13 @@ const (
 
 // text reads a string without decoding it.
 func (c *Cursor) text() (encoding byte, content []byte) {
-	first := c.bytes(1)
-	if len(first) == 0 {
+	if c.At >= len(c.Data) {
+		c.fail(errTruncated)
 		return textNull, nil
 	}
-	switch encoding = first[0]; encoding {
+	encoding = c.Data[c.At]
+	c.At++
+	switch encoding {
 	case textNull, textEmpty:
 		return textNull, nil
 	case textUTF8, textLatin1:
@@ -211,20 +213,9 @@ func (c *Cursor) text() (encoding byte, content []byte) {
 		}
 		return encoding, c.Data[from:c.At]
 	default:
-		c.fail("has an unknown encoding of strings")
+		c.fail(errEncoding)
 		return textNull, nil
 	}
-}
-
-// skipText skips a string. Most are short.
-func (c *Cursor) skipText() {
-	if at := c.At + 2; at <= len(c.Data) && c.Data[at-2] == textUTF8 && c.Data[at-1] < 0x80 {
-		if at += int(c.Data[at-1]); at <= len(c.Data) {
-			c.At = at
-			return
-		}
-	}
-	c.text()
 }
 
 // appendText appends what text has read, in UTF-8.

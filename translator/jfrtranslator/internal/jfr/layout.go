@@ -4,7 +4,6 @@
 package jfr
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -176,14 +175,14 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 	case s.Kind == KindVarint:
 		c.skipVarints(n)
 	case s.Kind == KindText:
-		for ; n > 0 && c.Failed == ""; n-- {
-			c.skipText()
+		for ; n > 0 && c.Err == nil; n-- {
+			c.text()
 		}
 	case n == 0:
 	case s.Kind == KindClass:
 		r.skipValues(c, s.class, n, depth+1)
 	case s.Kind == KindUnknown:
-		c.fail("is of a type that the metadata does not have")
+		c.fail(errNoType)
 	default:
 		c.bytes(n * sizes[s.Kind])
 	}
@@ -194,15 +193,14 @@ func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
 	steps, err := r.layout(class, 0)
 	switch {
 	case err != nil:
-		c.fail(err.Error())
-		c.cause = cmp.Or(c.cause, err)
+		c.fail(err)
 	case depth > maxElementDepth:
-		c.fail("has values that nest too deep")
+		c.fail(errTooDeep)
 	case len(steps) == 0: // whose values take no bytes
 	case len(steps) == 1 && steps[0].Kind == KindVarint && !steps[0].Array:
 		c.skipVarints(n * int(steps[0].N))
 	default:
-		for ; n > 0 && c.Failed == ""; n-- {
+		for ; n > 0 && c.Err == nil; n-- {
 			r.skipSteps(c, steps, depth)
 		}
 	}
@@ -216,9 +214,9 @@ func (r *Recording) skipSteps(c *Cursor, steps []Step, depth int) {
 
 // FailedField returns the name of the field of the value at a position at which reading c fails.
 func (r *Recording) FailedField(c Cursor, at int, class int32) []byte {
-	c.At, c.Failed, c.cause = at, "", nil
+	c.At, c.Err = at, nil
 	for _, f := range r.Meta.FieldsOf(class) {
-		if r.skip(&c, &Step{Kind: f.Kind, Array: f.Array, N: 1, class: f.Class}, 0); c.Failed != "" {
+		if r.skip(&c, &Step{Kind: f.Kind, Array: f.Array, N: 1, class: f.Class}, 0); c.Err != nil {
 			return f.Name
 		}
 	}

@@ -147,8 +147,8 @@ func (r *Recording) parseMetadata() error {
 	if err := r.readElement(&c, -1, -1, 0); err != nil {
 		return err
 	}
-	if c.Failed != "" {
-		return c.Err()
+	if c.Err != nil {
+		return c.Err
 	}
 	for _, a := range m.annotations {
 		if i := m.ClassOf(a.typeID); i >= 0 {
@@ -162,7 +162,7 @@ func (r *Recording) parseMetadata() error {
 
 func (r *Recording) readWords(c *Cursor) (err error) {
 	m := &r.Meta
-	for n := c.count(); n > 0 && c.Failed == ""; n-- {
+	for n := c.count(); n > 0 && c.Err == nil; n-- {
 		encoding, text := c.text()
 		if encoding == textUTF16 || encoding == textLatin1 {
 			if err := r.Memory.Take(2 * len(text)); err != nil {
@@ -183,8 +183,8 @@ func (m *Metadata) word(c *Cursor) []byte {
 	if i < uint64(n) {
 		return m.words[i]
 	}
-	if c.Failed == "" {
-		c.fail(fmt.Sprintf("string index %d is not in the metadata, which has %d strings", i, n))
+	if c.Err == nil {
+		c.fail(fmt.Errorf("string index %d is not in the metadata, which has %d strings", i, n))
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 	m := &r.Meta
 	element := m.word(c)
 	var id, name, typeID, dimension, constantPool, value []byte
-	for n := c.count(); n > 0 && c.Failed == ""; n-- {
+	for n := c.count(); n > 0 && c.Err == nil; n-- {
 		switch key, text := m.word(c), m.word(c); string(key) {
 		case "id":
 			id = text
@@ -239,7 +239,7 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 			return err
 		}
 	}
-	for n := c.count(); n > 0 && c.Failed == ""; n-- {
+	for n := c.count(); n > 0 && c.Err == nil; n-- {
 		if err := r.readElement(c, class, field, depth+1); err != nil {
 			return err
 		}

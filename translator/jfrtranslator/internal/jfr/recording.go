@@ -158,14 +158,14 @@ func (r *Recording) NextEvent(c *Cursor) (typeID uint64, more bool, err error) {
 // EventAt sets c to the fields of the event at a position.
 func (r *Recording) EventAt(c *Cursor, at int) (typeID uint64, complete bool) {
 	r.Event = at
-	c.Data, c.At, c.Failed, c.cause = r.Data[:r.Stop], at, "", nil
+	c.Data, c.At, c.Err = r.Data[:r.Stop], at, nil
 	size := c.Varint()
-	if size > uint64(r.Stop-at) || int(size) < c.At-at || c.Failed != "" {
+	if size > uint64(r.Stop-at) || int(size) < c.At-at || c.Err != nil {
 		return 0, false
 	}
 	c.Data = r.Data[:at+int(size)]
 	typeID = c.Varint()
-	return typeID, c.Failed == ""
+	return typeID, c.Err == nil
 }
 
 // Header is that of a chunk. Its numbers are big-endian.
