@@ -20,9 +20,16 @@ const (
 // thread are the attributes of a thread, 0 if it lacks one.
 type thread struct {
 	name, id int32
-	// set is the set of these and of a state, which few threads have more than one of.
-	state uint64
-	set   int32
+	// set and link are those of the last sample: many have the same context.
+	context   context
+	set, link int32
+}
+
+// context is the state of a thread, and the values of slotState to slotSpanName.
+type context struct {
+	values  [slotSpanName - slotState + 1]uint64
+	datadog bool
+	known   bool
 }
 
 // attributesOf returns the attributes and the link of the sample that d.values are. IDs of spans without
@@ -36,9 +43,9 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 			return 0, 0, err
 		}
 	}
-	plain := v[slotContext]|v[slotSpan]|v[slotSpanName]|v[slotRootSpan]|v[slotTraceHi]|v[slotTraceLo] == 0 && len(e.attributes) == 0
-	if plain && t.set != 0 && t.state == v[slotState] {
-		return t.set, 0, nil
+	current := context{[len(t.context.values)]uint64(v[slotState:]), e.datadog, len(e.attributes) == 0}
+	if current.known && current == t.context {
+		return t.set, t.link, nil
 	}
 	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
 	if t.name != 0 {
@@ -48,10 +55,6 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 		d.keys, d.attributes = append(d.keys, d.tables.String(attributeThreadID)), append(d.attributes, t.id)
 	}
 	d.addString("thread.state", d.symbol(poolState, v[slotState]))
-	if plain {
-		t.set, t.state = d.tables.AttributeSet(d.attributes), v[slotState]
-		return t.set, 0, nil
-	}
 	link = d.addSpan(e)
 	for i, a := range e.attributes {
 		var value []byte
@@ -68,7 +71,8 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	if v[slotSpanName] != 0 {
 		d.addString("span_name", []byte(d.labels.strings[int64(v[slotSpanName])]))
 	}
-	return d.tables.AttributeSet(d.attributes), link, nil
+	t.context, t.set, t.link = current, d.tables.AttributeSet(d.attributes), link
+	return t.set, link, nil
 }
 
 // addString adds an attribute, unless it is empty or the sample has one of that key.
