@@ -38,10 +38,8 @@ type decoder struct {
 	// frameVarints is the number of integers that a frame consists of, or more than are short.
 	frameVarints int
 	events       []event
-	bound        []uint8 // by class: one more than the number of its event, or 0
-	async        bool    // it is async-profiler's
-	datadog      bool    // it is that of Datadog's library
-	timed        bool    // times of samples are read
+	async        bool // it is async-profiler's
+	datadog      bool // it is that of Datadog's library
 
 	// Of the chunk.
 	rows        []row
@@ -79,15 +77,11 @@ func (d *decoder) start(u *Unmarshaler, reserve func(bytes int64) error) {
 	d.Memory = jfr.Memory{Reserve: reserve, Kept: d.Memory.Kept + d.Memory.Used}
 }
 
-// prepare reads what must be known before the first chunk is translated: the labels, and
-// which of the JDK's samples Datadog's replace.
-func (d *decoder) prepare() error {
-	if err := d.readLabels(d.options.Labels); err != nil {
-		return err
-	}
-	d.Rewind()
+// findReplaced notes what Datadog's samples measure, which may be in a later chunk than those of the JDK that they
+// replace.
+func (d *decoder) findReplaced() error {
 	const all = replacedCPU | replacedAllocations
-	for d.More() && d.replaced != all {
+	for d.Rewind(); d.More() && d.replaced != all; {
 		// translateChunk reports an error, after which there is no next chunk, or another one.
 		err := d.LoadChunk()
 		if err == nil {
@@ -96,26 +90,18 @@ func (d *decoder) prepare() error {
 		if errors.Is(d.Memory.Refused, ErrLater) {
 			return d.Memory.Refused
 		}
-		if err == nil && slices.ContainsFunc(d.events, func(e event) bool { return e.replaces != 0 }) {
-			d.findReplaced()
+		if err != nil || !slices.ContainsFunc(d.events, func(e event) bool { return e.replaces != 0 }) {
+			continue
+		}
+		var c jfr.Cursor
+		for typeID, more, err := d.NextEvent(&c); more && err == nil; typeID, more, err = d.NextEvent(&c) {
+			if e := d.eventOf(typeID); e != nil {
+				d.replaced |= e.replaces
+			}
 		}
 	}
 	d.Rewind()
 	return nil
-}
-
-// findReplaced notes what the samples of Datadog's library in the chunk measure.
-func (d *decoder) findReplaced() {
-	var c jfr.Cursor
-	for {
-		typeID, more, err := d.NextEvent(&c)
-		if err != nil || !more {
-			return
-		}
-		if e := d.eventOf(typeID); e != nil {
-			d.replaced |= e.replaces
-		}
-	}
 }
 
 func (d *decoder) newProfiles() (pprofile.Profiles, pprofile.ScopeProfilesSlice) {
@@ -231,12 +217,10 @@ var poolTypes = []string{
 
 // readMetadata reads the metadata of the chunk, and finds the types that samples need.
 func (d *decoder) readMetadata() error {
-	timed := d.options.Timestamps || d.Header.Unfinished
 	changed, err := d.ReadMetadata()
-	if err != nil || d.Header.Metadata == 0 || !changed && timed == d.timed {
+	if err != nil || !changed {
 		return err
 	}
-	d.timed = timed
 	if err := d.bind(); err != nil {
 		d.Meta = jfr.Metadata{} // so that the next chunk with the same is bound
 		return d.At("metadata", err)
@@ -340,8 +324,8 @@ func (d *decoder) readFields(c *jfr.Cursor, steps []jfr.Step) *[slots]uint64 {
 
 // eventOf returns how the samples of a type are read, or nil.
 func (d *decoder) eventOf(typeID uint64) *event {
-	if class := d.Meta.ClassOf(typeID); class >= 0 && d.bound[class] > 0 {
-		return &d.events[d.bound[class]-1]
+	if class := d.Meta.ClassOf(typeID); class >= 0 && d.Meta.Classes[class].Event > 0 {
+		return &d.events[d.Meta.Classes[class].Event-1]
 	}
 	return nil
 }

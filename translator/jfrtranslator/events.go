@@ -137,13 +137,10 @@ type attribute struct {
 }
 
 // bindEvents finds the events that are read.
-func (d *decoder) bindEvents() (err error) {
+func (d *decoder) bindEvents() error {
 	m := &d.Meta
 	d.datadog = m.Find("datadog.ExecutionSample") >= 0 || m.Find("datadog.MethodSample") >= 0
 	d.async = !d.datadog && slices.ContainsFunc(m.Classes, func(c jfr.Class) bool { return bytes.HasPrefix(c.Name, []byte("profiler.")) })
-	if d.bound, err = jfr.Zeroed(&d.Memory, d.bound[:0], len(m.Classes)); err != nil {
-		return err
-	}
 	d.events = d.events[:0]
 	for class := range m.Classes {
 		name := string(m.Classes[class].Name)
@@ -162,7 +159,7 @@ func (d *decoder) bindEvents() (err error) {
 			return fmt.Errorf("type %s: %w", name, err)
 		}
 		d.events = append(d.events, e)
-		d.bound[class] = uint8(len(d.events))
+		m.Classes[class].Event = uint8(len(d.events))
 	}
 	return nil
 }
@@ -174,10 +171,7 @@ func (d *decoder) bindEvent(e *event) (err error) {
 	last := len(e.read)
 	e.read = jfr.Trim(e.read)
 	for _, s := range e.read {
-		switch {
-		case s.Slot == slotStart && !d.timed:
-			s.Slot = jfr.SlotNone
-		case s.Slot >= scanSlots:
+		if s.Slot >= scanSlots {
 			s.Slot = jfr.SlotKey
 		}
 		e.scan = jfr.AppendStep(e.scan, s)
@@ -311,7 +305,7 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 	if err != nil {
 		return err
 	}
-	if d.timed {
+	if d.options.Timestamps || d.Header.Unfinished {
 		time := d.Header.Time(int64(v[slotStart]))
 		d.last = max(d.last, time)
 		if d.options.Timestamps && e.family != familyLive {

@@ -122,7 +122,10 @@ func (d *decoder) translate() (pprofile.Profiles, error) {
 	if !d.More() {
 		return pd, errEmpty
 	}
-	if err := d.prepare(); err != nil {
+	if err := d.readLabels(d.options.Labels); err != nil {
+		return pd, err
+	}
+	if err := d.findReplaced(); err != nil {
 		return pd, err
 	}
 	for d.More() {
@@ -138,11 +141,11 @@ var errEmpty = errors.New("the recording is empty")
 // Reader translates a recording in a file chunk by chunk, so that it takes the memory of one
 // chunk at a time. It is not safe for concurrent use.
 type Reader struct {
-	d                 *decoder
-	started, prepared bool
+	d        *decoder
+	prepared bool // findReplaced has read the chunks
 }
 
-// NewReader returns a Reader of a recording of the given size.
+// NewReader returns a Reader of a recording of the given size, which has no labels.
 func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 	d := newDecoder()
 	d.start(u, nil)
@@ -157,40 +160,35 @@ func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Repor
 	r.d.Memory.Restart(reserve)
 	r.d.report = Report{}
 	pd, err := r.translateChunk()
-	switch {
-	case err == nil:
-		return pd, r.d.report, nil
-	case errors.Is(err, io.EOF):
-		return pprofile.NewProfiles(), Report{}, io.EOF
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			err = fmt.Errorf("jfr: %w", err)
+		}
+		return pprofile.NewProfiles(), Report{}, err
 	}
-	return pprofile.NewProfiles(), Report{}, fmt.Errorf("jfr: %w", err)
+	return pd, r.d.report, nil
 }
 
 func (r *Reader) translateChunk() (pprofile.Profiles, error) {
 	d := r.d
-	if !r.started {
-		r.started = true
-		if err := d.prepare(); err != nil {
-			return pprofile.Profiles{}, err
+	pd, scopes := d.newProfiles()
+	if !r.prepared {
+		if err := d.findReplaced(); err != nil {
+			return pd, err
 		}
 		r.prepared = true
 	}
-	if !r.prepared || !d.More() {
-		return pprofile.Profiles{}, io.EOF
+	if !d.More() {
+		return pd, io.EOF
 	}
-	pd, scopes := d.newProfiles()
 	if err := d.translateChunk(scopes); err != nil {
-		return pprofile.Profiles{}, err
+		return pd, err
 	}
 	return pd, d.finish()
 }
 
 // Back makes the following call of Next do what the last one did.
-func (r *Reader) Back() {
-	if r.started = r.prepared; r.prepared {
-		r.d.Back()
-	}
-}
+func (r *Reader) Back() { r.d.Back() }
 
 // Chunk returns the chunk that Next has translated last, and where it starts. It is valid until the next
 // call of Next.

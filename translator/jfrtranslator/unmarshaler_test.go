@@ -619,6 +619,21 @@ func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 	}
 }
 
+// A decoder keeps the types of the chunk before, which it may have read without times: see Timestamps.
+func TestUnmarshalReadsTheSameTypesWithAndWithoutTimes_J4(t *testing.T) {
+	for range 3 {
+		for _, timestamps := range []bool{false, true} {
+			for _, state := range []byte{0, 1} {
+				c := ddprof()
+				c.State = state
+				c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 2, 0, 0, 5)
+				pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{Timestamps: timestamps}, c)
+				assert.Contains(t, show(t, pd), " 2 http.route=GET /cart")
+			}
+		}
+	}
+}
+
 // Datadog's events have no id of a trace. With one, the span becomes a link, and the root span is an
 // attribute.
 func TestUnmarshalLinksDatadogsSpansWithATrace_J4(t *testing.T) {

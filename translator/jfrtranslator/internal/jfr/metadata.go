@@ -23,6 +23,7 @@ type Metadata struct {
 type Class struct {
 	Name        []byte
 	Pool        int32 // its constants are kept if this is above 0
+	Event       uint8 // of the user
 	first, stop int32 // its fields in Metadata.fields
 	layout      []Step
 }
@@ -57,23 +58,23 @@ var primitives = map[string]Kind{
 	"float": KindFloat, "double": KindDouble, "java.lang.String": KindText,
 }
 
-// Unit is that of a time or duration.
-type Unit uint8
+// Unit is that of a time or duration, in nanoseconds.
+type Unit int64
 
 const (
-	UnitNone Unit = iota
-	UnitTicks
-	UnitNanoseconds
-	UnitMicroseconds
-	UnitMilliseconds
-	UnitSeconds
+	UnitNone         Unit = 0
+	UnitTicks        Unit = -1
+	unitNanoseconds  Unit = 1
+	unitMicroseconds Unit = 1e3
+	UnitMilliseconds Unit = 1e6
+	unitSeconds      Unit = 1e9
 )
 
 // units are the values of the annotations Timespan and Timestamp.
 var units = map[string]Unit{
-	"TICKS": UnitTicks, "NANOSECONDS": UnitNanoseconds, "MICROSECONDS": UnitMicroseconds,
-	"MILLISECONDS": UnitMilliseconds, "SECONDS": UnitSeconds,
-	"NANOSECONDS_SINCE_EPOCH": UnitNanoseconds, "MILLISECONDS_SINCE_EPOCH": UnitMilliseconds, "SECONDS_SINCE_EPOCH": UnitSeconds,
+	"TICKS": UnitTicks, "NANOSECONDS": unitNanoseconds, "MICROSECONDS": unitMicroseconds,
+	"MILLISECONDS": UnitMilliseconds, "SECONDS": unitSeconds,
+	"NANOSECONDS_SINCE_EPOCH": unitNanoseconds, "MILLISECONDS_SINCE_EPOCH": UnitMilliseconds, "SECONDS_SINCE_EPOCH": unitSeconds,
 }
 
 // annotation is one of a field.

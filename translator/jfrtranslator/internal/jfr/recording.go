@@ -228,18 +228,13 @@ func (h *Header) Time(ticks int64) uint64 {
 
 // In returns a time span of the given unit in nanoseconds, at least 0.
 func (h *Header) In(u Unit, span int64) int64 {
-	switch u {
-	case UnitTicks:
+	switch {
+	case u == UnitTicks:
 		return Scale(span, 1e9, h.rate)
-	case UnitMicroseconds:
-		return Scale(span, 1e3, 1)
-	case UnitMilliseconds:
-		return Scale(span, 1e6, 1)
-	case UnitSeconds:
-		return Scale(span, 1e9, 1)
-	default:
-		return max(span, 0)
+	case u > unitNanoseconds:
+		return Scale(span, int64(u), 1)
 	}
+	return max(span, 0)
 }
 
 // Scale returns n * by / divisor, at most the largest int64 and at least 0.
