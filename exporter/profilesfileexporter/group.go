@@ -11,23 +11,26 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/split"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // group is what goes into files of one directory.
 type group struct {
 	names    []string // of directories, one inside the other: one for each key
 	profiles pprofile.Profiles
-	parts    []dictionary.Part // of the payload, for each resource of profiles; nil means that they are all of it
+	parts    []split.Part // of the payload, for each resource of profiles; nil means that they are all of it
 }
 
 // part returns where in the payload the group's resource i is.
-func (g group) part(i int) dictionary.Part {
+func (g group) part(i int) split.Part {
 	if g.parts == nil {
-		return dictionary.Part{Resource: i}
+		return split.Part{Resource: i}
 	}
 	return g.parts[i]
 }
@@ -41,7 +44,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 		yield(group{profiles: pd})
 		return nil
 	}
-	if err := dictionary.Check(pd); err != nil {
+	if err := check.Profiles(pd); err != nil {
 		return err
 	}
 	// What was marshalled before, for a call that failed, has references for strings.
@@ -58,7 +61,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 		yield(group{names: all[0].names, profiles: pd})
 		return nil
 	}
-	s := dictionary.NewSplitter(resolved)
+	s := split.New(resolved)
 	for _, m := range all {
 		yield(group{names: m.names, profiles: s.TakeParts(m.parts), parts: m.parts})
 	}
@@ -68,7 +71,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 // members are the parts of a payload that are in one group.
 type members struct {
 	names []string
-	parts []dictionary.Part
+	parts []split.Part
 }
 
 // membersOf returns the groups of pd, which has no string references.
@@ -89,7 +92,7 @@ func membersOf(pd pprofile.Profiles, keys []string) (all []*members) {
 		names := groupNames(rp.Resource().Attributes(), keys)
 		if byType < 0 || rp.ScopeProfiles().Len() == 0 {
 			m := of(names)
-			m.parts = append(m.parts, dictionary.Part{Resource: i})
+			m.parts = append(m.parts, split.Part{Resource: i})
 			continue
 		}
 		for j, sp := range rp.ScopeProfiles().All() {
@@ -97,7 +100,7 @@ func membersOf(pd pprofile.Profiles, keys []string) (all []*members) {
 			names[byType] = typeGroupName(pd, sp)
 			m := of(names)
 			if n := len(m.parts); n == 0 || m.parts[n-1].Resource != i {
-				m.parts = append(m.parts, dictionary.Part{Resource: i})
+				m.parts = append(m.parts, split.Part{Resource: i})
 			}
 			last := &m.parts[len(m.parts)-1]
 			last.Scopes = append(last.Scopes, j)
@@ -111,7 +114,7 @@ func typeGroupName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
 	if value, found := sp.Scope().Attributes().Get(sampletypes.ProfileTypeAttribute); found {
 		return groupNameOf(value)
 	}
-	text := func(i int32) string { return dictionary.Text(pd.Dictionary().StringTable(), i) }
+	text := func(i int32) string { return validutf8.At(pd.Dictionary().StringTable(), i) }
 	if derived := sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, text)); derived != "" {
 		return segment.GroupName(derived)
 	}
@@ -144,7 +147,7 @@ func groupNameOf(value pcommon.Value) string {
 		return segment.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
 		// Their text does not tell 1 from "1".
-		exact := dictionary.AppendPdata(nil, value)
+		exact := entry.AppendPdata(nil, value)
 		return segment.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
 	default:
 		return segment.TypedGroupName("null", "")

@@ -26,7 +26,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/split"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -145,8 +146,8 @@ func TestGroupsHoldWhatTheyReachOnly(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 15, 500)) {
 		pd := generateGroups(t, seed)
 		err := groupsOf(pd, []string{"group"}, func(g group) {
-			lengths := dictionary.LengthsOf(g.profiles.Dictionary())
-			whole := dictionary.LengthsOf(pd.Dictionary())
+			lengths := entry.LengthsOf(g.profiles.Dictionary())
+			whole := entry.LengthsOf(pd.Dictionary())
 			assert.LessOrEqual(t, lengths.Stacks, whole.Stacks)
 			assert.LessOrEqual(t, lengths.Strings, whole.Strings)
 			if g.profiles == pd {
@@ -154,12 +155,12 @@ func TestGroupsHoldWhatTheyReachOnly(t *testing.T) {
 			}
 			profiletest.RequireConforms(t, g.profiles)
 			// Taken again, there is nothing to leave out.
-			again := dictionary.NewSplitter(g.profiles)
+			again := split.New(g.profiles)
 			var all []int
 			for i := range g.profiles.ResourceProfiles().Len() {
 				all = append(all, i)
 			}
-			assert.Equal(t, lengths, dictionary.LengthsOf(again.Take(all).Dictionary()))
+			assert.Equal(t, lengths, entry.LengthsOf(again.Take(all).Dictionary()))
 		})
 		require.NoError(t, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
@@ -94,7 +94,7 @@ func marshalable(pd pprofile.Profiles) pprofile.Profiles {
 
 // marshalPprof makes a record of each pprof: one for each set of sample types.
 func marshalPprof(pd pprofile.Profiles, add func(record)) error {
-	if err := dictionary.Check(pd); err != nil {
+	if err := check.Profiles(pd); err != nil {
 		return err
 	}
 	pd, err := stringref.Resolve(pd)

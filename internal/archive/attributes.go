@@ -13,8 +13,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
@@ -42,7 +43,7 @@ const (
 	stringReference = 8
 )
 
-var errDepth = fmt.Errorf("an attribute nests deeper than %d levels", dictionary.MaxDepth)
+var errDepth = fmt.Errorf("an attribute nests deeper than %d levels", entry.MaxDepth)
 
 // Fields of attributes in the messages Resource and InstrumentationScope.
 const (
@@ -68,7 +69,7 @@ func (s *Summarizer) readAttributes(a *attributes, n, start, stop int, field uin
 			p := s.pair(&inner)
 			if p.start < p.stop {
 				first := s.message[p.start] >> 3
-				if nested := first == arrayValue || first == listValue; nested && s.nests(s.valueOf(&p), dictionary.MaxDepth) {
+				if nested := first == arrayValue || first == listValue; nested && s.nests(s.valueOf(&p), entry.MaxDepth) {
 					s.err = errDepth // readers reject it
 					continue
 				}
@@ -132,7 +133,7 @@ func (s *Summarizer) reference(i uint64) string {
 func (s *Summarizer) attribute(a *attributes, key string) (text string, found bool) {
 	for i := range a.pairs {
 		if p := &a.pairs[i]; p.key == key {
-			return dictionary.ValidUTF8(s.textOf(s.valueOf(p))), true
+			return validutf8.Repair(s.textOf(s.valueOf(p))), true
 		}
 	}
 	return "", false
@@ -225,7 +226,7 @@ func (s *Summarizer) hashValue(value wire.Cursor) (hash uint64) {
 	return hash
 }
 
-func hashText(text string) uint64 { return xxhash.Sum64String(dictionary.ValidUTF8(text)) }
+func hashText(text string) uint64 { return xxhash.Sum64String(validutf8.Repair(text)) }
 
 // mix returns a hash of two numbers.
 func mix(a, b uint64) uint64 {

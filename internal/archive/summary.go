@@ -12,9 +12,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
@@ -161,7 +163,7 @@ func (s *Summarizer) addResource(rp pprofile.ResourceProfiles, start, stop int) 
 	}
 }
 
-func (s *Summarizer) text(i int32) string { return dictionary.Text(s.strings, i) }
+func (s *Summarizer) text(i int32) string { return validutf8.At(s.strings, i) }
 
 // typeOf returns the profile type of the scope.
 func (s *Summarizer) typeOf(profiles pprofile.ProfilesSlice) string {
@@ -293,8 +295,8 @@ func (s *Summarizer) hashList(list *attributeList) uint64 {
 		if i <= 0 || i >= table.Len() {
 			continue
 		}
-		if a := table.At(i); dictionary.Bounded(a.Value()) {
-			s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
+		if a := table.At(i); entry.Bounded(a.Value()) {
+			s.buffer = entry.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
 			s.hashes = append(s.hashes, xxhash.Sum64(s.buffer))
 		}
 	}

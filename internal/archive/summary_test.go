@@ -14,9 +14,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // A window of a collector that catches up holds Profiles of many hours. A summary of all of them would say
@@ -101,7 +102,7 @@ func TestSummariesOfAMarshaledPayloadAreThoseOfBefore(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		if service, found := read.ResourceProfiles().At(0).Resource().Attributes().Get("service.name"); found && len(got) > 0 {
-			assert.Equal(t, dictionary.ValidUTF8(service.AsString()), got[0].Service)
+			assert.Equal(t, validutf8.Repair(service.AsString()), got[0].Service)
 		}
 	}
 }
@@ -150,7 +151,7 @@ func snapshotID(t *testing.T, set func(pcommon.Value)) uint64 {
 func TestSummarizeRejectsDeepAttributes(t *testing.T) {
 	pd := profiletest.Small(t)
 	v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("key")
-	for range dictionary.MaxDepth {
+	for range entry.MaxDepth {
 		v = v.SetEmptySlice().AppendEmpty()
 	}
 	_, err := archive.Summarize(pd)

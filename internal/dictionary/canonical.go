@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // Canonical writes entries of Tables in an order that depends on their content alone, not
@@ -28,7 +30,7 @@ type Canonical struct {
 	mapping   Mapping
 	location  Location
 	function  Function
-	attribute attribute
+	attribute entry.Attribute
 	set       []int32
 }
 
@@ -127,10 +129,10 @@ func (c *Canonical) useLocation(i int32) {
 		return
 	}
 	l := &c.location
-	l.decode(c.t.locations.at(i))
+	l.Decode(c.t.locations.at(i))
 	if c.mappings.use(l.Mapping) {
 		m := &c.mapping
-		m.decode(c.t.mappings.at(l.Mapping))
+		m.Decode(c.t.mappings.at(l.Mapping))
 		c.UseString(m.Filename)
 		for _, a := range m.Attributes {
 			c.useAttribute(a)
@@ -139,7 +141,7 @@ func (c *Canonical) useLocation(i int32) {
 	for _, line := range l.Lines {
 		if c.functions.use(line.Function) {
 			f := &c.function
-			f.decode(c.t.functions.at(line.Function))
+			f.Decode(c.t.functions.at(line.Function))
 			c.UseString(f.Name)
 			c.UseString(f.SystemName)
 			c.UseString(f.Filename)
@@ -153,9 +155,9 @@ func (c *Canonical) useLocation(i int32) {
 func (c *Canonical) useAttribute(i int32) {
 	if c.attributes.use(i) {
 		a := &c.attribute
-		a.decode(c.t.attributes.at(i))
-		c.UseString(a.key)
-		c.UseString(a.unit)
+		a.Decode(c.t.attributes.at(i))
+		c.UseString(a.Key)
+		c.UseString(a.Unit)
 	}
 }
 
@@ -165,13 +167,13 @@ func (c *Canonical) Rank() {
 	c.strings.sort(func(a, b int32) int { return bytes.Compare(t.strings.at(a), t.strings.at(b)) })
 	c.links.sort(func(a, b int32) int { return bytes.Compare(t.links.at(a), t.links.at(b)) })
 	c.attributes.sort(func(x, y int32) int {
-		var a, b attribute
-		a.decode(t.attributes.at(x))
-		b.decode(t.attributes.at(y))
+		var a, b entry.Attribute
+		a.Decode(t.attributes.at(x))
+		b.Decode(t.attributes.at(y))
 		return cmp.Or(
-			cmp.Compare(c.strings.rankOf(a.key), c.strings.rankOf(b.key)),
-			cmp.Compare(c.strings.rankOf(a.unit), c.strings.rankOf(b.unit)),
-			bytes.Compare(a.value, b.value),
+			cmp.Compare(c.strings.rankOf(a.Key), c.strings.rankOf(b.Key)),
+			cmp.Compare(c.strings.rankOf(a.Unit), c.strings.rankOf(b.Unit)),
+			bytes.Compare(a.Value, b.Value),
 		)
 	})
 	sortByKeys(&c.sets, func(key []int64, i int32) []int64 {
@@ -180,19 +182,19 @@ func (c *Canonical) Rank() {
 	})
 	sortByKeys(&c.functions, func(key []int64, i int32) []int64 {
 		f := &c.function
-		f.decode(t.functions.at(i))
+		f.Decode(t.functions.at(i))
 		return append(key, int64(c.strings.rankOf(f.Name)), int64(c.strings.rankOf(f.SystemName)),
 			int64(c.strings.rankOf(f.Filename)), f.StartLine)
 	})
 	sortByKeys(&c.mappings, func(key []int64, i int32) []int64 {
 		m := &c.mapping
-		m.decode(t.mappings.at(i))
+		m.Decode(t.mappings.at(i))
 		key = append(key, int64(c.strings.rankOf(m.Filename)), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
 		return c.appendAttributeRanks(key, m.Attributes)
 	})
 	sortByKeys(&c.locations, func(key []int64, i int32) []int64 {
 		l := &c.location
-		l.decode(t.locations.at(i))
+		l.Decode(t.locations.at(i))
 		for _, line := range l.Lines {
 			key = append(key, int64(c.functions.rankOf(line.Function)), line.Line, line.Column)
 		}
@@ -293,7 +295,7 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	var key []byte
 	add := func(table byte, k []byte) {
 		key = k
-		digest.Write(appendUint([]byte{table}, uint64(len(k))))
+		digest.Write(entry.AppendUint([]byte{table}, uint64(len(k))))
 		digest.Write(k)
 	}
 	t := c.t
@@ -306,55 +308,55 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		for n := len(stack) - 1; n >= 0; n-- {
 			stack[n] = c.locations.placeOf(stack[n])
 		}
-		add('s', appendIndices(key[:0], stack))
-		writeStack(stacks.AppendEmpty(), stack)
+		add('s', entry.AppendIndices(key[:0], stack))
+		entry.WriteStack(stacks.AppendEmpty(), stack)
 	}
 	locations := dst.LocationTable()
 	locations.EnsureCapacity(len(c.locations.place.used))
 	l := &c.location
 	for i := range c.locations.order {
-		l.decode(t.locations.at(i))
+		l.Decode(t.locations.at(i))
 		l.Mapping = c.mappings.placeOf(l.Mapping)
 		for n := range l.Lines {
 			l.Lines[n].Function = c.functions.placeOf(l.Lines[n].Function)
 		}
 		c.placeAttributes(l.Attributes)
-		add('l', l.appendKey(key[:0]))
-		l.write(locations.AppendEmpty())
+		add('l', l.AppendKey(key[:0]))
+		l.Write(locations.AppendEmpty())
 	}
 	mappings := dst.MappingTable()
 	mappings.EnsureCapacity(len(c.mappings.place.used))
 	m := &c.mapping
 	for i := range c.mappings.order {
-		m.decode(t.mappings.at(i))
+		m.Decode(t.mappings.at(i))
 		m.Filename = c.String(m.Filename)
 		c.placeAttributes(m.Attributes)
-		add('m', m.appendKey(key[:0]))
-		m.write(mappings.AppendEmpty())
+		add('m', m.AppendKey(key[:0]))
+		m.Write(mappings.AppendEmpty())
 	}
 	functions := dst.FunctionTable()
 	functions.EnsureCapacity(len(c.functions.place.used))
 	f := &c.function
 	for i := range c.functions.order {
-		f.decode(t.functions.at(i))
+		f.Decode(t.functions.at(i))
 		f.Name, f.SystemName, f.Filename = c.String(f.Name), c.String(f.SystemName), c.String(f.Filename)
-		add('f', f.appendKey(key[:0]))
-		f.write(functions.AppendEmpty())
+		add('f', f.AppendKey(key[:0]))
+		f.Write(functions.AppendEmpty())
 	}
 	attributes := dst.AttributeTable()
 	attributes.EnsureCapacity(len(c.attributes.place.used))
 	a := &c.attribute
 	for i := range c.attributes.order {
-		a.decode(t.attributes.at(i))
-		a.key, a.unit = c.String(a.key), c.String(a.unit)
-		add('a', a.appendKey(key[:0]))
-		a.write(attributes.AppendEmpty())
+		a.Decode(t.attributes.at(i))
+		a.Key, a.Unit = c.String(a.Key), c.String(a.Unit)
+		add('a', a.AppendKey(key[:0]))
+		a.Write(attributes.AppendEmpty())
 	}
 	links := dst.LinkTable()
 	links.EnsureCapacity(len(c.links.place.used))
 	for i := range c.links.order {
 		add('k', append(key[:0], t.links.at(i)...))
-		writeLink(links.AppendEmpty(), t.links.at(i))
+		entry.WriteLink(links.AppendEmpty(), t.links.at(i))
 	}
 	var all []byte
 	ends := make([]uint32, 0, len(c.strings.place.used))
@@ -363,5 +365,5 @@ func (c *Canonical) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		all = append(all, t.strings.at(i)...)
 		ends = append(ends, uint32(len(all)))
 	}
-	writeStrings(dst, all, ends)
+	entry.WriteStrings(dst, all, ends)
 }

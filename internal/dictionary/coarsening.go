@@ -179,7 +179,7 @@ func mergeMappings(dst pprofile.ProfilesDictionary) {
 		key = (&Mapping{
 			MemoryStart: m.MemoryStart(), MemoryLimit: m.MemoryLimit(), FileOffset: m.FileOffset(),
 			Filename: m.FilenameStrindex(), Attributes: m.AttributeIndices().AsRaw(),
-		}).appendKey(key[:0])
+		}).AppendKey(key[:0])
 		to, ok := first[string(key)]
 		if !ok {
 			to = int32(len(first))

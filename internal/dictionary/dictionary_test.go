@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
@@ -149,7 +151,7 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 	seen := map[int32]int{}
 	for n, class := range classes {
 		for i, v := range class {
-			index := tables.Attribute(1, 0, AppendPdata(nil, v))
+			index := tables.Attribute(1, 0, entry.AppendPdata(nil, v))
 			if i == 0 {
 				_, taken := seen[index]
 				require.Falsef(t, taken, "class %d is taken for class %d", n, seen[index])
@@ -158,9 +160,8 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 			require.Equalf(t, n, seen[index], "class %d, value %d", n, i)
 
 			got := pcommon.NewValueEmpty()
-			r := reader{AppendPdata(nil, v)}
-			writeValue(&r, got)
-			require.Equal(t, AppendPdata(nil, v), AppendPdata(nil, got), "what is read is what was written")
+			entry.AppendPdata(nil, v).Write(got)
+			require.Equal(t, entry.AppendPdata(nil, v), entry.AppendPdata(nil, got), "what is read is what was written")
 		}
 	}
 }
@@ -252,32 +253,32 @@ func remapped(tables *Tables, r *Remap, pd pprofile.Profiles) pprofile.Profiles 
 // write puts the tables into pd as they are.
 func write(t *Tables, pd pprofile.Profiles) {
 	dst := pd.Dictionary()
-	writeStrings(dst, t.strings.content, t.strings.ends)
+	entry.WriteStrings(dst, t.strings.content, t.strings.ends)
 	var m Mapping
 	for i := range int32(t.mappings.len()) {
-		m.decode(t.mappings.at(i))
-		m.write(dst.MappingTable().AppendEmpty())
+		m.Decode(t.mappings.at(i))
+		m.Write(dst.MappingTable().AppendEmpty())
 	}
 	var l Location
 	for i := range int32(t.locations.len()) {
-		l.decode(t.locations.at(i))
-		l.write(dst.LocationTable().AppendEmpty())
+		l.Decode(t.locations.at(i))
+		l.Write(dst.LocationTable().AppendEmpty())
 	}
 	var f Function
 	for i := range int32(t.functions.len()) {
-		f.decode(t.functions.at(i))
-		f.write(dst.FunctionTable().AppendEmpty())
+		f.Decode(t.functions.at(i))
+		f.Write(dst.FunctionTable().AppendEmpty())
 	}
 	for i := range int32(t.links.len()) {
-		writeLink(dst.LinkTable().AppendEmpty(), t.links.at(i))
+		entry.WriteLink(dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
-	var a attribute
+	var a entry.Attribute
 	for i := range int32(t.attributes.len()) {
-		a.decode(t.attributes.at(i))
-		a.write(dst.AttributeTable().AppendEmpty())
+		a.Decode(t.attributes.at(i))
+		a.Write(dst.AttributeTable().AppendEmpty())
 	}
 	for i := range int32(t.stacks.len()) {
-		writeStack(dst.StackTable().AppendEmpty(), t.stacks.indicesAt(i))
+		entry.WriteStack(dst.StackTable().AppendEmpty(), t.stacks.indicesAt(i))
 	}
 }
 
@@ -298,7 +299,7 @@ func TestRemapKeepsMeaning(t *testing.T) {
 	tables := New(0)
 	for seed := range uint64(profiletest.Rounds(t, 40, 3000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
-		require.NoError(t, Check(pd))
+		require.NoError(t, check.Profiles(pd))
 		want, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		tables.Reset()
@@ -331,7 +332,7 @@ func TestWrittenEntriesAreFoundAgain(t *testing.T) {
 		}
 		require.Equal(t, kept.Lengths(), at.Lengths())
 		at.WriteStrings()
-		require.Equal(t, kept.Lengths(), LengthsOf(dst))
+		require.Equal(t, kept.Lengths(), entry.LengthsOf(dst))
 	}
 }
 

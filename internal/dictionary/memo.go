@@ -40,7 +40,7 @@ func (m *memo) reset(n int) {
 	m.to = m.to[:n]
 }
 
-func (m *memo) check(i int32) { m.outside = m.outside || bad(i, len(m.to)) }
+func (m *memo) check(i int32) { m.outside = m.outside || i != 0 && uint32(i) >= uint32(len(m.to)) }
 
 // get returns the index for i if it is known, or if there is nothing at i: index 0 of
 // an empty table.

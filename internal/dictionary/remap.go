@@ -9,12 +9,15 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // Remap translates the indices of one dictionary into those of Tables. It visits an entry when
 // it is first asked for, so that what nothing refers to is left out. The dictionary is only read.
 //
-// After Reset the methods intern entries; the dictionary must have passed Check. After Find they look
+// After Reset the methods intern entries; the dictionary must have passed check.Profiles. After Find they look
 // entries up in a View, and return a negative number for one that is not there; after Intern they
 // add those.
 //
@@ -23,8 +26,8 @@ import (
 type Remap struct {
 	// Coarsening is what is left out of locations; set it before Reset.
 	Coarsening Coarsening
-	// keepPartialLinks keeps links that have only one of the two ids.
-	keepPartialLinks bool
+	// KeepPartialLinks keeps links that have only one of the two ids.
+	KeepPartialLinks bool
 
 	from pprofile.ProfilesDictionary
 	to   *Tables // nil: look up in view
@@ -49,7 +52,7 @@ type Remap struct {
 // Reset makes r translate from one dictionary to the tables. It keeps its memory.
 func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.from, r.to = from, to
-	n := LengthsOf(from)
+	n := entry.LengthsOf(from)
 	r.strings.reset(n.Strings)
 	r.mappings.reset(n.Mappings)
 	r.locations.reset(n.Locations)
@@ -66,7 +69,7 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 var emptyView View
 
 // Find makes r look up the entries of from in a View, until Intern. A nil View has none. from need
-// not have passed Check.
+// not have passed check.Profiles.
 func (r *Remap) Find(from pprofile.ProfilesDictionary, in *View) {
 	r.Reset(from, nil)
 	if r.view = in; in == nil {
@@ -91,16 +94,14 @@ func (r *Remap) FindAll() {
 	}
 }
 
-// IsValid returns whether Check accepts the dictionary and the indices that were looked up since Find.
+// IsValid returns whether check.Profiles accepts the dictionary and the indices that were looked up since Find.
 func (r *Remap) IsValid() bool {
 	valid := !r.unbounded
 	for _, m := range r.all() {
 		valid = valid && !m.outside
 	}
 	if valid && !r.stacks.whole {
-		c := checker{lengths: LengthsOf(r.from)}
-		c.dictionary(r.from)
-		return c.err == nil
+		return check.Dictionary(r.from) == nil
 	}
 	return valid
 }
@@ -231,7 +232,7 @@ func (r *Remap) function(i int32) int32 {
 	if f.Name|f.SystemName|f.Filename < 0 {
 		return absent
 	}
-	r.key = f.appendKey(r.key[:0])
+	r.key = f.AppendKey(r.key[:0])
 	return r.view.functions.find(r.key, &r.functions)
 }
 
@@ -256,7 +257,7 @@ func (r *Remap) mappingAt(from pprofile.Mapping, start, limit uint64) int32 {
 	if m.Filename < 0 || !found {
 		return absent
 	}
-	r.key = m.appendKey(r.key[:0])
+	r.key = m.AppendKey(r.key[:0])
 	return r.view.mappings.find(r.key, &r.mappings)
 }
 
@@ -289,7 +290,7 @@ func (r *Remap) location(i int32) int32 {
 	if parts < 0 || !found {
 		return absent
 	}
-	r.key = l.appendKey(r.key[:0])
+	r.key = l.AppendKey(r.key[:0])
 	return r.view.locations.find(r.key, &r.locations)
 }
 
@@ -299,13 +300,13 @@ func (r *Remap) Link(i int32) int32 { return r.links.index(i, r, (*Remap).link) 
 
 func (r *Remap) link(i int32) int32 {
 	l := r.from.LinkTable().At(int(i))
-	if !r.keepPartialLinks && (l.TraceID().IsEmpty() || l.SpanID().IsEmpty()) {
+	if !r.KeepPartialLinks && (l.TraceID().IsEmpty() || l.SpanID().IsEmpty()) {
 		return 0
 	}
 	if r.to != nil {
 		return r.to.Link(l.TraceID(), l.SpanID())
 	}
-	r.key = appendLink(r.key[:0], l.TraceID(), l.SpanID())
+	r.key = entry.AppendLink(r.key[:0], l.TraceID(), l.SpanID())
 	return r.view.links.find(r.key, &r.links)
 }
 
@@ -314,20 +315,20 @@ func (r *Remap) Attribute(i int32) int32 { return r.attributes.index(i, r, (*Rem
 
 func (r *Remap) attribute(i int32) int32 {
 	from := r.from.AttributeTable().At(int(i))
-	a := attribute{key: r.String(from.KeyStrindex()), unit: r.String(from.UnitStrindex())}
-	if r.to == nil && !bounded(from.Value(), MaxDepth) {
+	a := entry.Attribute{Key: r.String(from.KeyStrindex()), Unit: r.String(from.UnitStrindex())}
+	if r.to == nil && !entry.Bounded(from.Value()) {
 		r.unbounded = true
 		return absent
 	}
-	r.value = AppendPdata(r.value[:0], from.Value())
-	a.value = r.value
+	r.value = entry.AppendPdata(r.value[:0], from.Value())
+	a.Value = r.value
 	if r.to != nil {
-		return r.to.Attribute(a.key, a.unit, a.value)
+		return r.to.Attribute(a.Key, a.Unit, a.Value)
 	}
-	if a.key|a.unit < 0 {
+	if a.Key|a.Unit < 0 {
 		return absent
 	}
-	r.key = a.appendKey(r.key[:0])
+	r.key = a.AppendKey(r.key[:0])
 	return r.view.attributes.find(r.key, &r.attributes)
 }
 

@@ -5,15 +5,9 @@ package dictionary
 
 import (
 	"bytes"
-	"hash/maphash"
-	"math/bits"
-	"math/rand/v2"
 	"slices"
 	"unsafe"
 )
-
-// seed keys the hashes of all tables, so that no input can be made to collide.
-var seed = maphash.MakeSeed()
 
 // table holds distinct entries. It numbers them from 0 in the order in which they are added.
 type table struct {
@@ -110,16 +104,6 @@ func (t *table) add(limit int) int32 {
 	t.ends = append(t.ends, uint32(len(t.content)))
 	return int32(t.len() - 1)
 }
-
-// fold mixes a and b into h by a 128-bit multiplication, keyed as seed keys hashOf.
-func fold(h, a, b uint64) uint64 {
-	hi, lo := bits.Mul64(h^a^secrets[0], b^secrets[1])
-	return hi ^ lo
-}
-
-var secrets = [2]uint64{rand.Uint64(), rand.Uint64()}
-
-func hashOf(entry []byte) uint32 { return uint32(maphash.Bytes(seed, entry)) }
 
 // size is the length of all entries.
 func (t *table) size() int {

@@ -7,8 +7,21 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+)
+
+// The types of entries.
+type (
+	Function = entry.Function
+	Mapping  = entry.Mapping
+	Line     = entry.Line
+	Location = entry.Location
+	Value    = entry.Value
 )
 
 // Tables are the seven tables of a dictionary under construction. They are not safe
@@ -99,7 +112,7 @@ func (t *Tables) WriteTo(dst pprofile.ProfilesDictionary) {
 }
 
 // WriteStrings writes the string table, once, at the end.
-func (t *Tables) WriteStrings() { writeStrings(t.dst, t.strings.content, t.strings.ends) }
+func (t *Tables) WriteStrings() { entry.WriteStrings(t.dst, t.strings.content, t.strings.ends) }
 
 // Release ends WriteTo.
 func (t *Tables) Release() { t.dst, t.writes = pprofile.ProfilesDictionary{}, false }
@@ -168,14 +181,9 @@ func (t *Tables) Rollback(m Mark) {
 	t.err, t.outputSize, t.repaired = nil, m.outputSize, m.repaired
 }
 
-// Lengths are numbers of entries by table.
-type Lengths struct {
-	Strings, Mappings, Locations, Functions, Links, Attributes, Stacks int
-}
-
 // Lengths returns the number of entries of each table, zero values included.
-func (t *Tables) Lengths() Lengths {
-	return Lengths{
+func (t *Tables) Lengths() entry.Lengths {
+	return entry.Lengths{
 		Strings: t.strings.len(), Mappings: t.mappings.len(), Locations: t.locations.len(),
 		Functions: t.functions.len(), Links: t.links.len(), Attributes: t.attributes.len(), Stacks: t.stacks.len(),
 	}
@@ -233,7 +241,7 @@ func (t *Tables) index(i int32, added bool, table string, size int) int32 {
 	return i
 }
 
-// String interns s with ValidUTF8.
+// String interns s, repaired.
 func (t *Tables) String(s string) int32 {
 	t.strings.content = append(t.strings.content, t.valid(s)...)
 	i, _ := t.intern(&t.strings, "string", 0)
@@ -256,12 +264,14 @@ func (t *Tables) Function(f Function) int32 {
 	var added bool
 	if t.writes {
 		table := t.dst.FunctionTable()
-		i, added = t.functions.number(f.Name, t.limit, f.hash, func(n int32) bool { return f.equals(table.At(int(n))) })
+		i, added = t.functions.number(f.Name, t.limit,
+			func() uint32 { return hashFunction(&f) },
+			func(n int32) bool { return equalFunctions(&f, table.At(int(n))) })
 		if added {
-			f.write(table.AppendEmpty())
+			f.Write(table.AppendEmpty())
 		}
 	} else {
-		t.functions.content = f.appendKey(t.functions.content)
+		t.functions.content = f.AppendKey(t.functions.content)
 		i, added = t.functions.intern(t.limit)
 	}
 	return t.index(i, added, "function", functionSize)
@@ -270,10 +280,10 @@ func (t *Tables) Function(f Function) int32 {
 // Mapping interns m, whose attributes it takes as a set.
 func (t *Tables) Mapping(m Mapping) int32 {
 	m.Attributes = t.set(m.Attributes)
-	t.mappings.content = m.appendKey(t.mappings.content)
+	t.mappings.content = m.AppendKey(t.mappings.content)
 	i, write := t.intern(&t.mappings, "mapping", mappingSize)
 	if write {
-		m.write(t.dst.MappingTable().AppendEmpty())
+		m.Write(t.dst.MappingTable().AppendEmpty())
 	}
 	return i
 }
@@ -285,12 +295,14 @@ func (t *Tables) Location(l Location) int32 {
 	var added bool
 	if t.writes {
 		table := t.dst.LocationTable()
-		i, added = t.locations.number(l.primary(), t.limit, l.hash, func(n int32) bool { return l.equals(table.At(int(n))) })
+		i, added = t.locations.number(primaryOf(&l), t.limit,
+			func() uint32 { return hashLocation(&l) },
+			func(n int32) bool { return equalLocations(&l, table.At(int(n))) })
 		if added {
-			l.write(table.AppendEmpty())
+			l.Write(table.AppendEmpty())
 		}
 	} else {
-		t.locations.content = l.appendKey(t.locations.content)
+		t.locations.content = l.AppendKey(t.locations.content)
 		i, added = t.locations.intern(t.limit)
 	}
 	return t.index(i, added, "location", locationSize+lineSize*len(l.Lines))
@@ -298,10 +310,10 @@ func (t *Tables) Location(l Location) int32 {
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	t.links.content = appendLink(t.links.content, traceID, spanID)
+	t.links.content = entry.AppendLink(t.links.content, traceID, spanID)
 	i, write := t.intern(&t.links, "link", 0)
 	if write {
-		writeLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
+		entry.WriteLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
 	return i
 }
@@ -309,11 +321,11 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 // Attribute interns an attribute; key and unit are indices into the string table. It
 // keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
-	a := attribute{key, unit, value}
-	t.attributes.content = a.appendKey(t.attributes.content)
+	a := entry.Attribute{Key: key, Unit: unit, Value: value}
+	t.attributes.content = a.AppendKey(t.attributes.content)
 	i, write := t.intern(&t.attributes, "attribute", attributeSize+len(value))
 	if write {
-		a.write(t.dst.AttributeTable().AppendEmpty())
+		a.Write(t.dst.AttributeTable().AppendEmpty())
 	}
 	return i
 }
@@ -328,7 +340,7 @@ func (t *Tables) Stack(locations []int32) int32 {
 			func() uint32 { return hashOf(bytesOf(locations)) },
 			func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
 		if added {
-			writeStack(table.AppendEmpty(), locations)
+			entry.WriteStack(table.AppendEmpty(), locations)
 		}
 	} else {
 		t.stacks.content = append(t.stacks.content, bytesOf(locations)...)
@@ -362,8 +374,9 @@ func (t *Tables) set(indices []int32) []int32 {
 	t.indices = set(append(t.indices[:0], indices...))
 	t.keys = t.keys[:0]
 	for _, i := range t.indices {
-		r := reader{t.attributes.at(i)}
-		t.keys = append(t.keys, r.index())
+		var a entry.Attribute
+		a.Decode(t.attributes.at(i))
+		t.keys = append(t.keys, a.Key)
 	}
 	if key, found := duplicate(t.keys); found && t.err == nil {
 		t.err = &DuplicateKeyError{Key: t.StringAt(key)}
@@ -388,4 +401,32 @@ func duplicate(keys []int32) (key int32, found bool) {
 		}
 	}
 	return 0, false
+}
+
+// set sorts indices in place and removes duplicates.
+func set(indices []int32) []int32 {
+	if len(indices) < 2 {
+		return indices
+	}
+	if !slices.IsSorted(indices) {
+		slices.Sort(indices)
+	}
+	return slices.Compact(indices)
+}
+
+// Valid repairs s, and counts what it repairs. Of valid bytes it makes no copy.
+func (t *Tables) Valid(s []byte) []byte {
+	if utf8.Valid(s) {
+		return s
+	}
+	t.repaired++
+	return []byte(validutf8.Repair(string(s)))
+}
+
+func (t *Tables) valid(s string) string {
+	if !utf8.ValidString(s) {
+		t.repaired++
+		return validutf8.Repair(s)
+	}
+	return s
 }

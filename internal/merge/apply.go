@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/sums"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // adding is the memory of an addition.
@@ -119,7 +120,7 @@ func (w *Window) resource(p *Payload, of *incomingResource) *resource {
 	r := w.resources[string(key)]
 	if r == nil {
 		r = &resource{
-			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(of.from.SchemaUrl()),
+			resource: pcommon.NewResource(), schemaURL: validutf8.Repair(of.from.SchemaUrl()),
 			partition: of.partition, scopes: map[string]*scope{},
 		}
 		copyWithout(r.resource.Attributes(), from.Attributes(), w.options.DropResourceAttributes)
@@ -167,7 +168,7 @@ func (w *Window) scope(p *Payload, r *resource, of *incomingResource, from *inco
 	s, scoped := r.scopes[string(p.key)], from.from.Scope()
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
+			scope: pcommon.NewInstrumentationScope(), schemaURL: validutf8.Repair(from.from.SchemaUrl()),
 			types: slices.Clone(from.types), slot: key.slot,
 			content: string(p.key[:content]), profiles: map[profileKey]*mergedProfile{},
 		}
@@ -175,8 +176,8 @@ func (w *Window) scope(p *Payload, r *resource, of *incomingResource, from *inco
 			s.latest = map[profileKey]latestSnapshot{}
 		}
 		copyWithout(s.scope.Attributes(), scoped.Attributes(), sampleTypeAttributes)
-		s.scope.SetName(dictionary.ValidUTF8(scoped.Name()))
-		s.scope.SetVersion(dictionary.ValidUTF8(scoped.Version()))
+		s.scope.SetName(validutf8.Repair(scoped.Name()))
+		s.scope.SetVersion(validutf8.Repair(scoped.Version()))
 		r.scopes[string(p.key)] = s
 		w.size += scopeSize(len(p.key))
 	}

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/profileid"
 )
 
@@ -105,7 +106,7 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofi
 		rp := pd.ResourceProfiles().AppendEmpty()
 		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
 		r.entities.CopyTo(rp.Resource())
-		dictionary.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
+		entry.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
 		for _, s := range r.scopes {
 			e.emitScope(rp.ScopeProfiles().AppendEmpty(), s)
@@ -219,7 +220,7 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s sortedScope) {
 			order = append(order, number)
 		}
 	}
-	dictionary.CopyMap(sp.Scope().Attributes(), s.attributes(order))
+	entry.CopyMap(sp.Scope().Attributes(), s.attributes(order))
 }
 
 // compareProfiles orders by place, which keeps the default sample type first, then by content.

@@ -14,8 +14,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // ErrInvalid marks a payload that is rejected for its content.
@@ -153,7 +156,7 @@ func (p *Payload) Release() {
 func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window) error {
 	p.pd, p.window = pd, window
 	if !p.read(options) {
-		return dictionary.Check(pd)
+		return check.Profiles(pd)
 	}
 	resolved, err := stringref.Resolve(pd)
 	if err != nil {
@@ -175,7 +178,7 @@ func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window
 }
 
 // read numbers the identities of samples, and looks up in the tables of the window what they and the
-// Profiles refer to. It returns false if Check rejects the payload.
+// Profiles refer to. It returns false if check.Profiles rejects the payload.
 func (p *Payload) read(options *Options) bool {
 	p.remap.Coarsening = options.Coarsening
 	d := p.pd.Dictionary()
@@ -187,19 +190,19 @@ func (p *Payload) read(options *Options) bool {
 	p.dropped = p.dropped[:0]
 	if len(options.DropSampleAttributes) > 0 {
 		for _, a := range d.AttributeTable().All() {
-			key := dictionary.Text(d.StringTable(), a.KeyStrindex())
+			key := validutf8.At(d.StringTable(), a.KeyStrindex())
 			p.dropped = append(p.dropped, slices.Contains(options.DropSampleAttributes, key))
 		}
 	}
 	p.profiles, p.samples, p.sources = p.profiles[:0], p.samples[:0], p.sources[:0]
 	resources := p.pd.ResourceProfiles()
 	for i := range resources.Len() {
-		if !dictionary.BoundedMap(resources.At(i).Resource().Attributes()) {
+		if !entry.BoundedMap(resources.At(i).Resource().Attributes()) {
 			return false
 		}
 		scopes := resources.At(i).ScopeProfiles()
 		for j := range scopes.Len() {
-			if !dictionary.BoundedMap(scopes.At(j).Scope().Attributes()) || !p.readScope(scopes.At(j), options) {
+			if !entry.BoundedMap(scopes.At(j).Scope().Attributes()) || !p.readScope(scopes.At(j), options) {
 				return false
 			}
 		}
@@ -260,7 +263,7 @@ func (p *Payload) setKey(to *incoming) {
 	key.attributes, key.period = r.AttributeSet(from.AttributeIndices()), from.Period()
 }
 
-// readSamples returns false if Check rejects a sample.
+// readSamples returns false if check.Profiles rejects a sample.
 func (p *Payload) readSamples(to *incoming, sibling int, dropZero bool) bool {
 	samples := to.from.Samples()
 	var old pprofile.SampleSlice
@@ -362,18 +365,18 @@ func (p *Payload) describe(options *Options) error {
 }
 
 func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) {
-	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
+	attributes, schemaURL := rp.Resource().Attributes(), validutf8.Repair(rp.SchemaUrl())
 	r := incomingResource{from: rp, partition: options.partition(attributes), scopes: rp.ScopeProfiles().Len()}
 	start := len(p.keys)
-	p.keys = append(dictionary.AppendMapWithout(p.keys, attributes, options.DropResourceAttributes), schemaURL...)
+	p.keys = append(entry.AppendMapWithout(p.keys, attributes, options.DropResourceAttributes), schemaURL...)
 	r.key = span{start, len(p.keys)}
 	if options.Snapshots == SnapshotsLatest {
-		p.keys = append(dictionary.AppendMap(p.keys, attributes), schemaURL...)
+		p.keys = append(entry.AppendMap(p.keys, attributes), schemaURL...)
 		r.original = span{r.key.end, len(p.keys)}
 	}
 	p.resources = append(p.resources, r)
 	if options.ProfileKeys {
-		p.content = dictionary.AppendMap(p.content[:0], attributes).AppendKey(rp.SchemaUrl())
+		p.content = entry.AppendMap(p.content[:0], attributes).AppendKey(rp.SchemaUrl())
 	}
 }
 
@@ -381,12 +384,12 @@ func (p *Payload) describeScope(sp pprofile.ScopeProfiles, profiles []incoming, 
 	s := incomingScope{from: sp, types: p.sampleTypes(sp), profiles: len(profiles)}
 	attributes := sp.Scope().Attributes()
 	start := len(p.keys)
-	p.keys = dictionary.AppendMapWithout(p.keys, attributes, sampleTypeAttributes)
+	p.keys = entry.AppendMapWithout(p.keys, attributes, sampleTypeAttributes)
 	for _, t := range s.types {
 		p.keys = p.keys.AppendKey(t.Type).AppendKey(t.Unit)
 	}
-	p.keys = p.keys.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
-		AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl()))
+	p.keys = p.keys.AppendInt(int64(len(s.types))).AppendKey(validutf8.Repair(sp.Scope().Name())).
+		AppendKey(validutf8.Repair(sp.Scope().Version())).AppendKey(validutf8.Repair(sp.SchemaUrl()))
 	s.key = span{start, len(p.keys)}
 	p.scopes = append(p.scopes, s)
 	p.Repeated += (slotsOf(profiles) - 1) * scopeSize(s.key.end-s.key.start)
@@ -394,7 +397,7 @@ func (p *Payload) describeScope(sp pprofile.ScopeProfiles, profiles []incoming, 
 	var content [sha256.Size]byte
 	if options.ProfileKeys {
 		resource := len(p.content)
-		p.content = dictionary.AppendMap(p.content, attributes)
+		p.content = entry.AppendMap(p.content, attributes)
 		p.content = p.content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
 		content = sha256.Sum256(p.content)
 		p.content = p.content[:resource]
@@ -435,7 +438,7 @@ func (p *Payload) profileKey(scope [sha256.Size]byte, profile pprofile.Profile) 
 }
 
 func (p *Payload) text(i int32) string {
-	return dictionary.Text(p.pd.Dictionary().StringTable(), i)
+	return validutf8.At(p.pd.Dictionary().StringTable(), i)
 }
 
 // duplicateKey returns a key that m has twice, after repair to UTF-8.
@@ -443,7 +446,7 @@ func duplicateKey(m pcommon.Map) (string, bool) {
 	var few [16]string
 	keys := few[:0]
 	for key := range m.All() {
-		keys = append(keys, dictionary.ValidUTF8(key))
+		keys = append(keys, validutf8.Repair(key))
 	}
 	slices.Sort(keys)
 	for i := 1; i < len(keys); i++ {

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/sums"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // shape is which of values and timestamps samples have. A Profile that mixes them becomes
@@ -63,7 +63,7 @@ func (p *mergedProfile) include(from pprofile.Profile, place int) {
 	}
 	p.dropped += min(from.DroppedAttributesCount(), math.MaxUint32-p.dropped)
 	if p.key.original != 0 {
-		p.format = dictionary.ValidUTF8(from.OriginalPayloadFormat())
+		p.format = validutf8.Repair(from.OriginalPayloadFormat())
 		p.payload = from.OriginalPayload().AsRaw()
 	}
 }

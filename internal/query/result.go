@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -65,7 +65,7 @@ func (e *TypesError) Error() string {
 // *TypesError if the result has several profile types, or profiles with different period types.
 func (r *Result) Pprof() (*profile.Profile, error) {
 	groups := map[string][]string{} // sample types by profile type
-	text := func(i int32) string { return dictionary.Text(r.Profiles.Dictionary().StringTable(), i) }
+	text := func(i int32) string { return validutf8.At(r.Profiles.Dictionary().StringTable(), i) }
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			typ := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
@@ -82,7 +83,7 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 		return err
 	}
 	if sel.selectsSamples() { // attributes must show their values
-		if err := dictionary.Check(pd); err != nil {
+		if err := check.Profiles(pd); err != nil {
 			return record.Fail(err)
 		}
 		if pd, err = stringref.Resolve(pd); err != nil {

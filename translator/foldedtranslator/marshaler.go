@@ -14,7 +14,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // Marshaler turns OTLP profiles of one sample type into folded stacks, in alphabetical
@@ -37,7 +38,7 @@ func (e *SampleTypesError) Error() string {
 // MarshalProfiles does not change pd. The error is a *SampleTypesError if pd has several
 // sample types.
 func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
-	if err := dictionary.Check(pd); err != nil {
+	if err := check.Profiles(pd); err != nil {
 		return nil, err
 	}
 	r := &reader{dict: pd.Dictionary(), stacks: map[int32]string{}}
@@ -89,7 +90,7 @@ type reader struct {
 }
 
 func (r *reader) text(i int32) string {
-	return dictionary.Text(r.dict.StringTable(), i)
+	return validutf8.At(r.dict.StringTable(), i)
 }
 
 func (r *reader) stack(i int32) string {

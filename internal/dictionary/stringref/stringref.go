@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 )
 
 // Attribute values and keys may be references into the string table. pdata shows these
@@ -22,8 +22,8 @@ import (
 // that a payload that has been marshalled has them, too.
 
 // Resolve returns pd itself or, if there are string references in it
-// that pdata shows as empty, a copy without them. pd must have passed dictionary.Check; it is
-// only read. A reference outside the string table is a *dictionary.IndexError.
+// that pdata shows as empty, a copy without them. pd must have passed check.Profiles; it is
+// only read. A reference outside the string table is a *check.IndexError.
 func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	if !mayRefer(pd) {
 		return pd, nil
@@ -57,7 +57,7 @@ func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
 }
 
 // Attributes returns m itself or, if string references may be in it, a copy without them. m must nest no
-// deeper than dictionary.Bounded allows; it is only read. An error says that a reference is outside the
+// deeper than entry.Bounded allows; it is only read. An error says that a reference is outside the
 // string table.
 func Attributes(m pcommon.Map, strings pcommon.StringSlice) (pcommon.Map, error) {
 	hidden := pcommon.NewSlice()
@@ -317,7 +317,7 @@ func (r *resolver) text(index int32) string {
 	}
 	if index < 0 || int(index) >= r.strings.Len() {
 		if r.err == nil {
-			r.err = &dictionary.IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
+			r.err = &check.IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
 		}
 		return ""
 	}

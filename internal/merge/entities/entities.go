@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata/entity"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // Set has entities by their content in binary form. The zero value has none.
@@ -23,14 +24,14 @@ type Set struct{ byContent map[string]entity.EntityRef }
 func (s *Set) Add(from pcommon.Resource, drop []string) (size int) {
 	for _, ref := range entity.ResourceEntityRefs(from).All() {
 		to := entity.NewEntityRef()
-		to.SetSchemaUrl(dictionary.ValidUTF8(ref.SchemaUrl()))
-		to.SetType(dictionary.ValidUTF8(ref.Type()))
+		to.SetSchemaUrl(validutf8.Repair(ref.SchemaUrl()))
+		to.SetType(validutf8.Repair(ref.Type()))
 		key := dictionary.Value{}.AppendKey(to.SchemaUrl()).AppendKey(to.Type())
 		identified := true
 		for _, name := range ref.IdKeys().All() {
 			identified = identified && !slices.Contains(drop, name)
-			to.IdKeys().Append(dictionary.ValidUTF8(name))
-			key = key.AppendKey(dictionary.ValidUTF8(name))
+			to.IdKeys().Append(validutf8.Repair(name))
+			key = key.AppendKey(validutf8.Repair(name))
 		}
 		if !identified {
 			continue
@@ -38,8 +39,8 @@ func (s *Set) Add(from pcommon.Resource, drop []string) (size int) {
 		key = key.AppendInt(int64(to.IdKeys().Len()))
 		for _, name := range ref.DescriptionKeys().All() {
 			if !slices.Contains(drop, name) {
-				to.DescriptionKeys().Append(dictionary.ValidUTF8(name))
-				key = key.AppendKey(dictionary.ValidUTF8(name))
+				to.DescriptionKeys().Append(validutf8.Repair(name))
+				key = key.AppendKey(validutf8.Repair(name))
 			}
 		}
 		if _, ok := s.byContent[string(key)]; ok {

@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // Hasher keeps its memory from payload to payload. The zero value is ready for use.
@@ -26,8 +26,8 @@ func (h *Hasher) SetIDs(pd pprofile.Profiles, tables []byte) {
 					continue
 				}
 				h.content = append(h.content[:0], tables...)
-				h.content = dictionary.AppendMap(h.content, rp.Resource().Attributes())
-				h.content = dictionary.AppendMap(h.content, sp.Scope().Attributes())
+				h.content = entry.AppendMap(h.content, rp.Resource().Attributes())
+				h.content = entry.AppendMap(h.content, sp.Scope().Attributes())
 				h.appendText(rp.SchemaUrl(), sp.SchemaUrl(), sp.Scope().Name(), sp.Scope().Version())
 				h.appendInts(int64(i), int64(j), int64(k))
 				h.appendProfile(p)

@@ -15,8 +15,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
@@ -226,7 +226,7 @@ func (b *batch) payload(file string) ingest.Payload {
 		p.Temporality = mixedTemporality
 		return p
 	default:
-		p.ProfileType = dictionary.ValidUTF8(profileType)
+		p.ProfileType = validutf8.Repair(profileType)
 	}
 	p.Temporality = ingest.GoTemporality(p.ProfileType, delta)
 	if p.Temporality == nil && delta {

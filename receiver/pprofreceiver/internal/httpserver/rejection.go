@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -125,7 +125,7 @@ func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect 
 	if response.retryAfter != "" {
 		w.Header().Set("Retry-After", response.retryAfter)
 	}
-	message := dictionary.ValidUTF8(r.message)
+	message := validutf8.Repair(r.message)
 	mediaType, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
 	if connect && request.Method == http.MethodPost && (mediaType == MediaTypeConnectProto || mediaType == MediaTypeJSON) {
 		body, _ := json.Marshal(map[string]string{"code": response.connectCode, "message": message}) // strings always marshal

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -36,7 +37,7 @@ type Converter struct {
 }
 
 // New returns a Converter of a payload with the dictionary from, which must have passed
-// dictionary.Check.
+// check.Profiles.
 func New(from pprofile.ProfilesDictionary, names semconv.Labels) *Converter {
 	c := &Converter{from: from, tables: dictionary.New(0), names: names, labels: map[int32][]label{}}
 	c.remap.Reset(from, c.tables)
@@ -118,7 +119,7 @@ func (c *Converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
 
 // text returns string i as valid UTF-8. An empty table has the empty string at 0.
 func (c *Converter) text(i int32) string {
-	return dictionary.Text(c.from.StringTable(), i)
+	return validutf8.At(c.from.StringTable(), i)
 }
 
 // TextOf returns the text of the attribute with the given key, or "".
@@ -127,5 +128,5 @@ func TextOf(attributes pcommon.Map, key string) string {
 	if !ok {
 		return ""
 	}
-	return dictionary.ValidUTF8(v.AsString())
+	return validutf8.Repair(v.AsString())
 }

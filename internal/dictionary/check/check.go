@@ -1,18 +1,17 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dictionary
+// Package check tells whether a payload can be used: whether its indices lead into their tables.
+package check
 
 import (
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-)
 
-// maxListEntries bounds the attributes of a resource or scope, and the lists inside
-// values: pdata adds keys to one in quadratic time.
-const maxListEntries = 1024
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+)
 
 // IndexError says that an index leads outside its table.
 type IndexError struct {
@@ -26,15 +25,15 @@ func (e *IndexError) Error() string {
 	return fmt.Sprintf("%s is %d: %s_table has %d entries", e.Where, e.Index, e.Table, e.Len)
 }
 
-// Check reads all of pd, which it does not change, and returns the first thing
+// Profiles reads all of pd, which it does not change, and returns the first thing
 // that makes it unusable: an *IndexError for an index outside its table (0 is
-// never that), an attribute value nested deeper than MaxDepth, or a sample whose
+// never that), an attribute value nested deeper than entry.MaxDepth, or a sample whose
 // values and timestamps are both there and unequal in number.
 //
 // Payloads that break a recommendation of the format pass, and so do tables without a
 // zero value: an index means the entry that is there.
-func Check(pd pprofile.Profiles) error {
-	c := checker{lengths: LengthsOf(pd.Dictionary())}
+func Profiles(pd pprofile.Profiles) error {
+	c := checker{lengths: entry.LengthsOf(pd.Dictionary())}
 	c.dictionary(pd.Dictionary())
 	for i, rp := range pd.ResourceProfiles().All() {
 		c.attributeMap(rp.Resource().Attributes(), "resource_profiles[%d].resource", i)
@@ -51,17 +50,8 @@ func Check(pd pprofile.Profiles) error {
 	return c.err
 }
 
-// LengthsOf returns the lengths of the tables of d.
-func LengthsOf(d pprofile.ProfilesDictionary) Lengths {
-	return Lengths{
-		Strings: d.StringTable().Len(), Mappings: d.MappingTable().Len(), Locations: d.LocationTable().Len(),
-		Functions: d.FunctionTable().Len(), Links: d.LinkTable().Len(), Attributes: d.AttributeTable().Len(),
-		Stacks: d.StackTable().Len(),
-	}
-}
-
 type checker struct {
-	lengths Lengths
+	lengths entry.Lengths
 	err     error
 }
 
@@ -92,6 +82,13 @@ func (c *checker) indices(s pcommon.Int32Slice, length int, table, place string,
 	}
 }
 
+// Dictionary is Profiles for the dictionary alone.
+func Dictionary(d pprofile.ProfilesDictionary) error {
+	c := checker{lengths: entry.LengthsOf(d)}
+	c.dictionary(d)
+	return c.err
+}
+
 func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	n := c.lengths
 	for i, m := range d.MappingTable().All() {
@@ -113,8 +110,8 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	for i, a := range d.AttributeTable().All() {
 		c.index(a.KeyStrindex(), n.Strings, "string", "attribute_table[%d].key_strindex", i)
 		c.index(a.UnitStrindex(), n.Strings, "string", "attribute_table[%d].unit_strindex", i)
-		if c.err == nil && !bounded(a.Value(), MaxDepth) {
-			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, maxListEntries)
+		if c.err == nil && !entry.Bounded(a.Value()) {
+			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, entry.MaxDepth, entry.MaxListEntries)
 		}
 	}
 	for i, s := range d.StackTable().All() {
@@ -123,52 +120,15 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 }
 
 func (c *checker) attributeMap(m pcommon.Map, place string, args ...int) {
-	if m.Len() > maxListEntries && c.err == nil {
-		c.err = fmt.Errorf("%s has %d attributes, more than %d", placeOf(place, args), m.Len(), maxListEntries)
+	if m.Len() > entry.MaxListEntries && c.err == nil {
+		c.err = fmt.Errorf("%s has %d attributes, more than %d", placeOf(place, args), m.Len(), entry.MaxListEntries)
 	}
 	for key, v := range m.All() {
-		if c.err == nil && !bounded(v, MaxDepth) {
+		if c.err == nil && !entry.Bounded(v) {
 			c.err = fmt.Errorf("%s: attribute %q nests deeper than %d levels, or has a list of over %d keys",
-				placeOf(place, args), key, MaxDepth, maxListEntries)
+				placeOf(place, args), key, entry.MaxDepth, entry.MaxListEntries)
 		}
 	}
-}
-
-// Bounded reports whether Check accepts v.
-func Bounded(v pcommon.Value) bool { return bounded(v, MaxDepth) }
-
-// BoundedMap reports whether Check accepts the attributes m of a resource or scope.
-func BoundedMap(m pcommon.Map) bool {
-	if m.Len() > maxListEntries {
-		return false
-	}
-	for _, v := range m.All() {
-		if !Bounded(v) {
-			return false
-		}
-	}
-	return true
-}
-
-func bounded(v pcommon.Value, depth int) bool {
-	switch v.Type() {
-	case pcommon.ValueTypeSlice:
-		for _, e := range v.Slice().All() {
-			if depth == 0 || !bounded(e, depth-1) {
-				return false
-			}
-		}
-	case pcommon.ValueTypeMap:
-		if v.Map().Len() > maxListEntries {
-			return false
-		}
-		for _, e := range v.Map().All() {
-			if depth == 0 || !bounded(e, depth-1) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 const profilePlace = "resource_profiles[%d].scope_profiles[%d].profiles[%d]"

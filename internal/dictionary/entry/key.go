@@ -1,11 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dictionary
+package entry
 
 import "encoding/binary"
 
-func appendUint(key []byte, v uint64) []byte {
+// AppendUint appends v as a varint.
+func AppendUint(key []byte, v uint64) []byte {
 	if v < 0x80 { // most are
 		return append(key, byte(v))
 	}
@@ -14,9 +15,10 @@ func appendUint(key []byte, v uint64) []byte {
 
 func appendInt(key []byte, v int64) []byte { return binary.AppendVarint(key, v) }
 
-func appendIndex(key []byte, i int32) []byte { return appendUint(key, uint64(uint32(i))) }
+func appendIndex(key []byte, i int32) []byte { return AppendUint(key, uint64(uint32(i))) }
 
-func appendIndices(key []byte, indices []int32) []byte {
+// AppendIndices appends the key of a stack.
+func AppendIndices(key []byte, indices []int32) []byte {
 	for _, i := range indices {
 		key = appendIndex(key, i)
 	}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dictionary
+package entry
 
 import (
 	"bytes"
@@ -11,11 +11,17 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // MaxDepth is how many levels of lists an attribute value may nest. pdata's own
 // unmarshaler has no bound.
 const MaxDepth = 64
+
+// MaxListEntries bounds the attributes of a resource or scope, and the lists inside
+// values: pdata adds keys to one in quadratic time.
+const MaxListEntries = 1024
 
 // The binary form of an attribute value is a tag, then its content; what holds
 // others begins with their count, and key-value lists are sorted.
@@ -70,7 +76,7 @@ func (v Value) AppendKey(key string) Value {
 }
 
 // AppendPdata appends v to dst, with valid strings. v must not nest deeper than MaxDepth
-// (see Check).
+// (see Bounded).
 func AppendPdata(dst Value, v pcommon.Value) Value {
 	if v.Type() == pcommon.ValueTypeEmpty {
 		return dst
@@ -81,7 +87,7 @@ func AppendPdata(dst Value, v pcommon.Value) Value {
 func appendValue(dst Value, v pcommon.Value) Value {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		return append(dst, tagString).AppendKey(ValidUTF8(v.Str()))
+		return append(dst, tagString).AppendKey(validutf8.Repair(v.Str()))
 	case pcommon.ValueTypeBool:
 		return dst.AppendBool(v.Bool())
 	case pcommon.ValueTypeInt:
@@ -121,7 +127,7 @@ func AppendMapWithout(dst Value, m pcommon.Map, keys []string) Value {
 	entries := few[:0]
 	for k, v := range m.All() {
 		if !slices.Contains(keys, k) {
-			entries = append(entries, entry{ValidUTF8(k), v})
+			entries = append(entries, entry{validutf8.Repair(k), v})
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
@@ -142,6 +148,12 @@ func AppendMapWithout(dst Value, m pcommon.Map, keys []string) Value {
 func CopyMap(dst, src pcommon.Map) {
 	r := reader{AppendMap(nil, src)[1:]} // without the tag
 	writeMap(&r, dst)
+}
+
+// Write fills dst, which is empty.
+func (v Value) Write(dst pcommon.Value) {
+	r := reader{v}
+	writeValue(&r, dst)
 }
 
 // writeValue takes one value from r into dst.
@@ -184,4 +196,41 @@ func writeMap(r *reader, dst pcommon.Map) {
 		key := string(r.bytes(int(r.uint())))
 		writeValue(r, dst.PutEmpty(key))
 	}
+}
+
+// Bounded reports whether check.Profiles accepts v.
+func Bounded(v pcommon.Value) bool { return bounded(v, MaxDepth) }
+
+// BoundedMap reports whether check.Profiles accepts the attributes m of a resource or scope.
+func BoundedMap(m pcommon.Map) bool {
+	if m.Len() > MaxListEntries {
+		return false
+	}
+	for _, v := range m.All() {
+		if !Bounded(v) {
+			return false
+		}
+	}
+	return true
+}
+
+func bounded(v pcommon.Value, depth int) bool {
+	switch v.Type() {
+	case pcommon.ValueTypeSlice:
+		for _, e := range v.Slice().All() {
+			if depth == 0 || !bounded(e, depth-1) {
+				return false
+			}
+		}
+	case pcommon.ValueTypeMap:
+		if v.Map().Len() > MaxListEntries {
+			return false
+		}
+		for _, e := range v.Map().All() {
+			if depth == 0 || !bounded(e, depth-1) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -1,26 +1,29 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dictionary
+// Package split copies resources out of a payload, each with a dictionary of its own.
+package split
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // Splitter copies resources out of a payload. Each copy has a dictionary of its own,
-// with what it refers to, in order of first use. The payload must have passed Check; it
+// with what it refers to, in order of first use. The payload must have passed check.Profiles; it
 // is only read.
 type Splitter struct {
 	from   pprofile.Profiles
-	tables *Tables
-	remap  Remap
+	tables *dictionary.Tables
+	remap  dictionary.Remap
 }
 
-// NewSplitter returns a Splitter of pd.
-func NewSplitter(pd pprofile.Profiles) *Splitter {
-	s := &Splitter{from: pd, tables: New(0)}
-	s.remap.keepPartialLinks = true
+// New returns a Splitter of pd.
+func New(pd pprofile.Profiles) *Splitter {
+	s := &Splitter{from: pd, tables: dictionary.New(0)}
+	s.remap.KeepPartialLinks = true
 	return s
 }
 
@@ -51,7 +54,7 @@ func (s *Splitter) TakeParts(parts []Part) pprofile.Profiles {
 		part.copyTo(rp, s.from.ResourceProfiles().At(part.Resource))
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
-				s.remap.profile(p)
+				s.profile(p)
 			}
 		}
 	}
@@ -73,24 +76,24 @@ func (p *Part) copyTo(to, from pprofile.ResourceProfiles) {
 }
 
 // profile replaces the indices in p.
-func (r *Remap) profile(p pprofile.Profile) {
-	r.valueType(p.SampleType())
-	r.valueType(p.PeriodType())
-	r.attributeIndices(p.AttributeIndices())
+func (s *Splitter) profile(p pprofile.Profile) {
+	s.valueType(p.SampleType())
+	s.valueType(p.PeriodType())
+	s.attributeIndices(p.AttributeIndices())
 	for _, sample := range p.Samples().All() {
-		sample.SetStackIndex(r.Stack(sample.StackIndex()))
-		sample.SetLinkIndex(r.Link(sample.LinkIndex()))
-		r.attributeIndices(sample.AttributeIndices())
+		sample.SetStackIndex(s.remap.Stack(sample.StackIndex()))
+		sample.SetLinkIndex(s.remap.Link(sample.LinkIndex()))
+		s.attributeIndices(sample.AttributeIndices())
 	}
 }
 
-func (r *Remap) valueType(t pprofile.ValueType) {
-	t.SetTypeStrindex(r.String(t.TypeStrindex()))
-	t.SetUnitStrindex(r.String(t.UnitStrindex()))
+func (s *Splitter) valueType(t pprofile.ValueType) {
+	t.SetTypeStrindex(s.remap.String(t.TypeStrindex()))
+	t.SetUnitStrindex(s.remap.String(t.UnitStrindex()))
 }
 
-func (r *Remap) attributeIndices(indices pcommon.Int32Slice) {
+func (s *Splitter) attributeIndices(indices pcommon.Int32Slice) {
 	for i := range indices.Len() {
-		indices.SetAt(i, r.Attribute(indices.At(i)))
+		indices.SetAt(i, s.remap.Attribute(indices.At(i)))
 	}
 }

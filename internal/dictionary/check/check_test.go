@@ -1,62 +1,20 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package dictionary
+package check
 
 import (
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// full is a payload in which each index field leads somewhere.
-func full() pprofile.Profiles {
-	pd := pprofile.NewProfiles()
-	d := pd.Dictionary()
-	d.StringTable().Append("", "one")
-	m := d.MappingTable()
-	m.AppendEmpty()
-	d.AttributeTable().AppendEmpty()
-	a := d.AttributeTable().AppendEmpty()
-	a.SetKeyStrindex(1)
-	a.SetUnitStrindex(1)
-	mapping := m.AppendEmpty()
-	mapping.SetFilenameStrindex(1)
-	mapping.AttributeIndices().Append(1)
-	d.FunctionTable().AppendEmpty()
-	f := d.FunctionTable().AppendEmpty()
-	f.SetNameStrindex(1)
-	f.SetSystemNameStrindex(1)
-	f.SetFilenameStrindex(1)
-	d.LocationTable().AppendEmpty()
-	l := d.LocationTable().AppendEmpty()
-	l.SetMappingIndex(1)
-	l.Lines().AppendEmpty().SetFunctionIndex(1)
-	l.AttributeIndices().Append(1)
-	d.LinkTable().AppendEmpty()
-	d.LinkTable().AppendEmpty().SetTraceID(pcommon.TraceID{1})
-	d.StackTable().AppendEmpty()
-	d.StackTable().AppendEmpty().LocationIndices().Append(1)
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(1)
-	p.SampleType().SetUnitStrindex(1)
-	p.PeriodType().SetTypeStrindex(1)
-	p.PeriodType().SetUnitStrindex(1)
-	p.AttributeIndices().Append(1)
-	s := p.Samples().AppendEmpty()
-	s.SetStackIndex(1)
-	s.SetLinkIndex(1)
-	s.AttributeIndices().Append(1)
-	s.Values().Append(1)
-	return pd
-}
-
-// Check names each index field that is outside its table.
+// Profiles names each index field that is outside its table.
 func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 	profile := func(pd pprofile.Profiles) pprofile.Profile {
 		return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
@@ -90,27 +48,27 @@ func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			for _, bad := range []int32{-1, 2, math.MinInt32, math.MaxInt32} {
-				pd := full()
-				require.NoError(t, Check(pd))
+				pd := profiletest.OneOfEach()
+				require.NoError(t, Profiles(pd))
 				set(pd, bad)
-				err := Check(pd)
+				err := Profiles(pd)
 				var index *IndexError
 				require.ErrorAs(t, err, &index)
 				require.Equal(t, bad, index.Index)
 				profiletest.Injected(t, "1 payloads with an index to nowhere")
 				require.Contains(t, err.Error(), field)
 			}
-			pd := full()
+			pd := profiletest.OneOfEach()
 			set(pd, 0)
-			require.NoError(t, Check(pd))
+			require.NoError(t, Profiles(pd))
 		})
 	}
 }
 
 func TestCheckRejectsDeepValues_P1(t *testing.T) {
 	for _, list := range []bool{false, true} {
-		for depth, ok := range map[int]bool{MaxDepth: true, MaxDepth + 1: false, 10_000: false} {
-			pd := full()
+		for depth, ok := range map[int]bool{entry.MaxDepth: true, entry.MaxDepth + 1: false, 10_000: false} {
+			pd := profiletest.OneOfEach()
 			v := pd.Dictionary().AttributeTable().At(1).Value()
 			for range depth {
 				if list {
@@ -121,75 +79,28 @@ func TestCheckRejectsDeepValues_P1(t *testing.T) {
 			}
 			v.SetInt(1)
 			if ok {
-				require.NoError(t, Check(pd))
+				require.NoError(t, Profiles(pd))
 			} else {
-				require.ErrorContains(t, Check(pd), "attribute_table[1].value nests deeper")
+				require.ErrorContains(t, Profiles(pd), "attribute_table[1].value nests deeper")
 			}
 		}
 	}
-	pd := full()
+	pd := profiletest.OneOfEach()
 	v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
-	for range MaxDepth + 1 {
+	for range entry.MaxDepth + 1 {
 		v = v.SetEmptySlice().AppendEmpty()
 	}
-	require.ErrorContains(t, Check(pd), `resource_profiles[0].resource: attribute "deep"`)
+	require.ErrorContains(t, Profiles(pd), `resource_profiles[0].resource: attribute "deep"`)
 	profiletest.Injected(t, "5 values nested too deep")
 }
 
 func TestCheckCounts(t *testing.T) {
-	pd := full()
+	pd := profiletest.OneOfEach()
 	s := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
 	s.TimestampsUnixNano().Append(1, 2)
-	require.ErrorContains(t, Check(pd), "samples[0] has 1 values and 2 timestamps")
+	require.ErrorContains(t, Profiles(pd), "samples[0] has 1 values and 2 timestamps")
 	s.Values().Append(5)
-	require.NoError(t, Check(pd))
+	require.NoError(t, Profiles(pd))
 	s.Values().FromRaw(nil)
-	require.NoError(t, Check(pd))
-}
-
-// Tables without a zero value, and empty ones, are read as what they hold.
-func TestRemapWithoutZeroValues(t *testing.T) {
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("first")
-	pd.Dictionary().LocationTable().AppendEmpty().SetAddress(7)
-	pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(0)
-	require.NoError(t, Check(pd))
-	tables := New(0)
-	var r Remap
-	r.Reset(pd.Dictionary(), tables)
-	require.Equal(t, "first", tables.StringAt(r.String(0)))
-	require.Equal(t, tables.Stack([]int32{tables.Location(Location{Address: 7})}), r.Stack(0))
-	require.Zero(t, r.Mapping(0))
-	require.Zero(t, r.Link(0))
-
-	half := pprofile.NewProfiles()
-	half.Dictionary().LinkTable().AppendEmpty()
-	half.Dictionary().LinkTable().AppendEmpty().SetTraceID(pcommon.TraceID{1})
-	r.Reset(half.Dictionary(), tables)
-	require.Zero(t, r.Link(1), "a link without a span is none")
-}
-
-// Whatever passes Check can be written anew, and what is written conforms.
-func FuzzCheckAndRemap(f *testing.F) {
-	for seed := range uint64(20) {
-		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.GenerateProfiles(profiletest.NewRand(seed)))
-		require.NoError(f, err)
-		f.Add(b)
-	}
-	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(full())
-	require.NoError(f, err)
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
-		if err != nil || Check(pd) != nil {
-			return
-		}
-		tables := New(0)
-		var r Remap
-		remapped(tables, &r, pd)
-		if tables.Err() != nil {
-			return
-		}
-		profiletest.RequireConformsBytes(t, canonical(pd))
-	})
+	require.NoError(t, Profiles(pd))
 }

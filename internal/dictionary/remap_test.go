@@ -1,0 +1,62 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dictionary
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// Tables without a zero value, and empty ones, are read as what they hold.
+func TestRemapWithoutZeroValues(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("first")
+	pd.Dictionary().LocationTable().AppendEmpty().SetAddress(7)
+	pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(0)
+	require.NoError(t, check.Profiles(pd))
+	tables := New(0)
+	var r Remap
+	r.Reset(pd.Dictionary(), tables)
+	require.Equal(t, "first", tables.StringAt(r.String(0)))
+	require.Equal(t, tables.Stack([]int32{tables.Location(Location{Address: 7})}), r.Stack(0))
+	require.Zero(t, r.Mapping(0))
+	require.Zero(t, r.Link(0))
+
+	half := pprofile.NewProfiles()
+	half.Dictionary().LinkTable().AppendEmpty()
+	half.Dictionary().LinkTable().AppendEmpty().SetTraceID(pcommon.TraceID{1})
+	r.Reset(half.Dictionary(), tables)
+	require.Zero(t, r.Link(1), "a link without a span is none")
+}
+
+// Whatever passes check.Profiles can be written anew, and what is written conforms.
+func FuzzCheckAndRemap(f *testing.F) {
+	for seed := range uint64(20) {
+		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.GenerateProfiles(profiletest.NewRand(seed)))
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.OneOfEach())
+	require.NoError(f, err)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+		if err != nil || check.Profiles(pd) != nil {
+			return
+		}
+		tables := New(0)
+		var r Remap
+		remapped(tables, &r, pd)
+		if tables.Err() != nil {
+			return
+		}
+		profiletest.RequireConformsBytes(t, canonical(pd))
+	})
+}
