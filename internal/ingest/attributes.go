@@ -44,28 +44,20 @@ func PutStrings(to pcommon.Map, from map[string]string) {
 	}
 }
 
-// putAll is PutStrings for values of any type.
+// putAll is PutStrings for values of any type. Of attributes with one key the last counts.
 func putAll(to, from pcommon.Map) {
-	for _, e := range sortedEntries(from) {
-		e.value.CopyTo(to.PutEmpty(e.key))
+	type entry struct {
+		key   string
+		value pcommon.Value
 	}
-}
-
-type entry struct {
-	key   string
-	value pcommon.Value
-}
-
-// sortedEntries returns the attributes of m in order of their keys. Of attributes with one
-// key the last counts.
-func sortedEntries(m pcommon.Map) []entry {
-	entries := make([]entry, 0, m.Len())
-	for key, value := range m.All() {
+	entries := make([]entry, 0, from.Len())
+	for key, value := range from.All() {
 		entries = append(entries, entry{key, value})
 	}
-	slices.Reverse(entries)
 	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
-	return slices.CompactFunc(entries, func(a, b entry) bool { return a.key == b.key })
+	for _, e := range entries {
+		e.value.CopyTo(to.PutEmpty(e.key))
+	}
 }
 
 // setServiceName adds a missing service.name, as OpenTelemetry's SDKs do. It returns the name.

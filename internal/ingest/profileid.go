@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -25,8 +26,7 @@ type occurrences map[pprofile.ProfileID]int64
 // compressed. Equal payloads of one request get different ones, and so do Profiles of one
 // sample type (with and without timestamps).
 //
-// Resource, scope and payload are preceded by their lengths, 8 bytes big-endian, and
-// attributes are in order of their keys.
+// Resource, scope and payload have their lengths with them, and attributes the order of their keys.
 func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, payload []byte, seen occurrences) error {
 	if scopeProfiles.Profiles().Len() == 0 {
 		return nil
@@ -37,25 +37,25 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 		return fmt.Errorf("%s: want the indices of the sample types", sampletypes.OrderAttribute)
 	}
 	order := value.Slice()
-	head := appendAttributes(make([]byte, 0, 512), resource)
-	head = appendString(head, scope.Name())
-	head = appendString(head, scope.Version())
-	head = appendAttributes(head, scope.Attributes())
-	head = appendNumber(head, int64(len(payload)))
+	head := dictionary.AppendMap(make(dictionary.Value, 0, 512), resource)
+	head = dictionary.AppendMap(head.AppendKey(scope.Name()).AppendKey(scope.Version()), scope.Attributes())
 	common := sha256.New()
-	common.Write(head)
+	common.Write(appendNumber(head, int64(len(payload))))
 	common.Write(payload)
 	for i, profile := range scopeProfiles.Profiles().All() {
 		sum, err := common.(hash.Cloner).Clone()
 		if err != nil {
 			return err
 		}
-		index := order.At(i).Int()
-		sum.Write(appendNumber(appendNumber(appendNumber(head[:0], index), int64(profile.Time())), int64(profile.DurationNano())))
-		equal := firstBytes(sum)
-		sum.Write(appendNumber(head[:0], seen[equal]))
+		tail := head[:0]
+		for _, number := range []int64{order.At(i).Int(), int64(profile.Time()), int64(profile.DurationNano())} {
+			tail = appendNumber(tail, number)
+		}
+		sum.Write(tail)
+		equal := pprofile.ProfileID(sum.Sum(tail[:0])[:16])
+		sum.Write(appendNumber(tail[:0], seen[equal]))
 		seen[equal]++
-		id := firstBytes(sum)
+		id := pprofile.ProfileID(sum.Sum(tail[:0])[:16])
 		if id.IsEmpty() {
 			id[len(id)-1] = 1 // all zero would mean no ID
 		}
@@ -63,24 +63,5 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 	}
 	return nil
 }
-
-func firstBytes(sum hash.Hash) pprofile.ProfileID {
-	var to [sha256.Size]byte
-	return pprofile.ProfileID(sum.Sum(to[:0])[:16])
-}
-
-// appendAttributes appends attributes in order of their keys.
-func appendAttributes(to []byte, attributes pcommon.Map) []byte {
-	entries := sortedEntries(attributes)
-	to = appendNumber(to, int64(len(entries)))
-	for _, e := range entries {
-		to = appendString(to, e.key)
-		to = appendNumber(to, int64(e.value.Type()))
-		to = appendString(to, e.value.AsString())
-	}
-	return to
-}
-
-func appendString(to []byte, s string) []byte { return append(appendNumber(to, int64(len(s))), s...) }
 
 func appendNumber(to []byte, n int64) []byte { return binary.BigEndian.AppendUint64(to, uint64(n)) }
