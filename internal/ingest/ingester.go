@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/xconsumer"
@@ -147,95 +145,22 @@ func (in *Ingester) Prepare(ctx context.Context, p Payload, limit int, r *Reserv
 	return prepared, err
 }
 
-// Batch are the payloads of one request.
-type Batch struct {
-	in       *Ingester
-	arrived  time.Time
-	seen     occurrences
-	payloads []Payload
-	prepared []*Prepared
-}
-
-// NewBatch returns a Batch without payloads.
-func (in *Ingester) NewBatch() *Batch {
-	return &Batch{in: in, arrived: time.Now(), seen: occurrences{}}
-}
-
-// Prepare decompresses a payload to at most limit bytes, translates it and adds it to the
-// batch. It is for use within Reservation.Work. A panic is a *PanicError. Prepare returns
-// the decompressed size in bytes.
-func (b *Batch) Prepare(ctx context.Context, p Payload, limit int, r *Reservation) (size int, err error) {
-	p.seen = b.seen
-	if p.Arrived.IsZero() {
-		p.Arrived = b.arrived
-	}
-	var prepared *Prepared
-	err = b.in.recovering(p, func() (err error) {
-		prepared, err = b.in.prepare(ctx, p, limit, r)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	p.Data = nil
-	b.payloads, b.prepared = append(b.payloads, p), append(b.prepared, prepared)
-	return prepared.size, nil
-}
-
-// Next returns a batch without payloads for the rest of the request.
-func (b *Batch) Next() *Batch {
-	return &Batch{in: b.in, arrived: b.arrived, seen: maps.Clone(b.seen)}
-}
-
-// Len is the number of payloads.
-func (b *Batch) Len() int { return len(b.prepared) }
-
-// Pass passes all payloads to the next consumer. It does so concurrently, so that a client
-// waits only once for a next consumer that collects payloads for a while before it
-// answers. A panic concerns its payload only, whose error is then a *PanicError. The
-// errors are in the order of the payloads.
-func (b *Batch) Pass(ctx context.Context) []error {
-	errs := make([]error, len(b.prepared))
-	pass := func(i int) {
-		errs[i] = b.in.recovering(b.payloads[i], func() error { return b.in.Pass(ctx, b.prepared[i]) })
-	}
-	if len(errs) == 1 { // as most requests have
-		pass(0)
-		return errs
-	}
-	var running sync.WaitGroup
-	for i := range b.prepared {
-		running.Go(func() { pass(i) })
-	}
-	running.Wait()
-	return errs
-}
-
-// recovering calls do for a payload and turns a panic into an error.
-func (in *Ingester) recovering(p Payload, do func() error) (err error) {
-	service := ""
-	if name, ok := p.Resource.Get(AttributeServiceName); ok {
-		service = name.AsString()
-	}
-	defer Recover(in.settings.Logger, &err, zap.String("service", service), zap.String("profile", p.ProfileType))
-	return do()
-}
-
 // transformWork is how many times the work on a payload it is expected to take with its
 // Transform.
 const transformWork = 2
 
 // Prepared is a translated payload that the next consumer has not got yet.
 type Prepared struct {
-	size     int    // of the payload in bytes, decompressed
-	sender   string // of the payload
-	service  string // its service.name
-	unnamed  bool   // nobody has stated that
-	start    pcommon.Timestamp
-	profiles pprofile.Profiles
-	report   pproftranslator.Report
-	outside  int // timestamps outside the Profile
-	empty    int // Profiles without samples, which are left out
+	size        int    // of the payload in bytes, decompressed
+	sender      string // of the payload
+	profileType string // as the request states it
+	service     string // its service.name
+	unnamed     bool   // the sender has not stated that
+	start       pcommon.Timestamp
+	profiles    pprofile.Profiles
+	report      pproftranslator.Report
+	outside     int // timestamps outside the Profile
+	empty       int // Profiles without samples, which are left out
 }
 
 func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reservation) (*Prepared, error) {
@@ -343,7 +268,7 @@ func (in *Ingester) Translate(p Payload, limit int, reserve func(bytes int64) er
 }
 
 func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) error) (t *Prepared, err error) {
-	t = &Prepared{sender: p.Sender}
+	t = &Prepared{sender: p.Sender, profileType: p.ProfileType}
 	body, decompressed := p.Data, int64(0) // bytes of p.Data, in addition to body
 	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
 		decompressed = bytes
