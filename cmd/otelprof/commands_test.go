@@ -226,7 +226,7 @@ func TestSnapshotsThatDoNotCountAreSaid(t *testing.T) {
 	code, stdout, stderr := otelprof(t, "top", "--type", "inuse_space", dir)
 	require.Equal(t, exitOK, code)
 	assert.Contains(t, stdout, "1kB")
-	assert.Contains(t, stderr, "1 earlier snapshots are left out: the last one of each resource counts")
+	assert.Contains(t, stderr, "1 Profiles of earlier snapshots are left out: the last one of each resource counts")
 }
 
 func TestCumulativeProfilesAreLabelled(t *testing.T) {
@@ -244,7 +244,7 @@ func TestCumulativeProfilesAreLabelled(t *testing.T) {
 	code, stdout, stderr := otelprof(t, "top", "--type", "mutex:cpu", written(t, "", payloads))
 	require.Equal(t, exitOK, code, stderr)
 	assert.Contains(t, stdout, "100% of 2s total", "the last one counts")
-	assert.Contains(t, stderr, "Values count since the start of each process")
+	assert.Contains(t, stderr, "Values of cpu count since the start of each process")
 }
 
 func TestCatWritesAPayloadALine(t *testing.T) {

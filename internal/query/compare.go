@@ -5,6 +5,7 @@ package query
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -29,11 +30,11 @@ func Compare(sel, base *Selection, now time.Time, merge func(*Selection) (*Resul
 		return nil, err
 	}
 	c := &Comparison{Result: result, Factor: 1}
-	if result.Cumulative() {
-		c.Notes = append(c.Notes, "Values count since the start of each process")
+	if types := result.Cumulative(); len(types) > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("Values of %s count since the start of each process", strings.Join(types, ", ")))
 	}
 	if result.Superseded > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("%d earlier snapshots are left out: the last one of each resource counts", result.Superseded))
+		c.Notes = append(c.Notes, fmt.Sprintf("%d Profiles of earlier snapshots are left out: the last one of each resource counts", result.Superseded))
 	}
 	if c.Pprof, err = result.Pprof(); err != nil || base == nil {
 		return c, err

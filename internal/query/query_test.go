@@ -199,7 +199,7 @@ func TestOfCumulativeProfilesTheLastOneCounts(t *testing.T) {
 	assert.Equal(t, map[string]int64{"alloc_space": 130}, sums(t, s, query.Selection{}))
 	result, err := s.Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
-	assert.True(t, result.Cumulative())
+	assert.Equal(t, []string{"alloc_space"}, result.Cumulative())
 }
 
 func TestTemporalityIsThatOfTheProcessor(t *testing.T) {

@@ -28,16 +28,18 @@ type Result struct {
 	Superseded int
 }
 
-// Cumulative reports whether values of the result count since the start of a process.
-func (r *Result) Cumulative() bool {
+// Cumulative returns the sample types whose values count since the start of a process.
+func (r *Result) Cumulative() (types []string) {
+	dict := r.Profiles.Dictionary()
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for p := range profilesOf(rp) {
-			if merge.Temporality(r.Profiles.Dictionary(), p.AttributeIndices()) == "cumulative" {
-				return true
+			typ := validutf8.At(dict.StringTable(), p.SampleType().TypeStrindex())
+			if merge.Temporality(dict, p.AttributeIndices()) == "cumulative" && !slices.Contains(types, typ) {
+				types = append(types, typ)
 			}
 		}
 	}
-	return false
+	return types
 }
 
 // Intervals reports whether no Profile of the result is a snapshot.

@@ -172,13 +172,13 @@ func checkValue(path string, value any, into reflect.Type) string {
 	case into == reflect.TypeFor[time.Duration]():
 		_, err := time.ParseDuration(text)
 		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s"
-	case readsText(into):
-	case into.Kind() == reflect.Struct:
-		ok, must = false, "a section with keys of its own"
-	case isText && isSize(path, into):
+	case isText && (isSize(path, into) || into == reflect.TypeFor[bytesize.Size]()):
 		if _, err := bytesize.Parse(text); err != nil {
 			return " " + err.Error()
 		}
+	case readsText(into):
+	case into.Kind() == reflect.Struct:
+		ok, must = false, "a section with keys of its own"
 	case isInteger(into):
 		ok, must = isNumber && whole, "a whole number"
 	case into.Kind() == reflect.Bool:

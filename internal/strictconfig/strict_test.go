@@ -119,6 +119,8 @@ func TestUnmarshalRejects(t *testing.T) {
 		"interval: soon":                             "interval is \"soon\": must be a duration with a unit",
 		"targets: [{port: http}]":                    "targets::0::port is \"http\": must be a whole number",
 		"server: {max_request_body_size: 5mib}":      "server::max_request_body_size is \"5mib\": must be a whole number of bytes, a size with a unit",
+		"size: 12QiB":                                "is invalid: size is \"12QiB\": must be a whole number of bytes, a size with a unit",
+		"size: 200%":                                 "is invalid: size is \"200%\": must be at most 100%",
 		"server: {include_metadata: 1}":              "server::include_metadata is 1: must be true or false",
 		"server: {read_timeout: 30}":                 "server::read_timeout is 30: must be a duration with a unit",
 		"interval: 0.5":                              "interval is 0.5: must be a duration with a unit",

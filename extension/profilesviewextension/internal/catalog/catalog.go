@@ -168,17 +168,17 @@ type Found struct {
 	Files int
 	// Unread is the number of files that were not read yet: they were written out of the range.
 	Unread int
-	// All are the Profiles of all files that were read.
+	// All are the Profiles of all files that were read, selected or not.
 	All Outside
-	// Odd are the Profiles in files that were written in the range, but start long before or after that.
+	// Odd are selected Profiles in files that were written in the range, but start long before or after that.
 	Odd Outside
 	// Errors are what cannot be read of the files that were written in the range.
 	Errors []error
 }
 
-// Scan calls visit for the Profiles of each series of a file that start in [from, to). Of those of which a part
-// is in the range it estimates that part.
-func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, visit func(*Series, []Profiles)) (*Found, error) {
+// Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
+// which a part is in the range it estimates that part.
+func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*Series) bool, visit func(*Series, []Profiles)) (*Found, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	start, end := from.UnixNano(), to.UnixNano()
@@ -191,10 +191,16 @@ func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to t
 		if d == nil {
 			continue
 		}
-		bySeries := make([][]Profiles, len(d.series))
+		bySeries, selected := make([][]Profiles, len(d.series)), make([]bool, len(d.series))
+		for i := range d.series {
+			selected[i] = selects(&d.series[i])
+		}
 		written := f.writtenIn(start, end)
 		for i := range d.profiles {
 			p := &d.profiles[i]
+			if !selected[d.of[i]] {
+				continue
+			}
 			if in, ok := p.in(uint64(max(0, start)), uint64(max(0, end))); ok {
 				bySeries[d.of[i]] = append(bySeries[d.of[i]], in)
 			} else if written && f.isOdd(p) {

@@ -70,7 +70,7 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	s.listed, s.read = time.Time{}, 0
 	s.Refresh()
 	sums = map[string]int64{}
-	_, err := s.Scan(s.t.Context(), s.options(), from, to, func(series *Series, profiles []Profiles) {
+	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *Series, profiles []Profiles) {
 		for _, p := range profiles {
 			sums[series.Service] += p.Sum
 		}
@@ -134,7 +134,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
 	s.Refresh()
-	found, err := s.Scan(t.Context(), s.options(), from, to, func(*Series, []Profiles) {})
+	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*Series, []Profiles) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])
@@ -163,3 +163,5 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 		assert.Equal(t, held, s.memory)
 	}
 }
+
+func all(*Series) bool { return true }

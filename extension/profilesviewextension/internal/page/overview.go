@@ -37,9 +37,10 @@ type overview struct {
 	Shown     string
 	Previous  template.URL // query of the page before
 	Next      template.URL
-	Profiles  int
-	Outside   int
-	All       template.URL // query that selects all
+	Profiles  int          // of the rows
+	Outside   int          // of the range, if nothing else restricts the profiles
+	Elsewhere bool         // there are files with profiles of other times
+	All       template.URL // query for the times of all files
 	Odd       int
 	OddQuery  template.URL
 	Unread    int
@@ -102,7 +103,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 			params.values.Set(key, value)
 		}
 	}
-	o := p.newOverview(params, found)
+	o := p.newOverview(params, totals, found)
 	o.addServices(params, totals, base)
 	o.paginate(params, values.Get("page"))
 	if err := p.addCharts(r.Context(), params, o.Services); err != nil {
@@ -114,7 +115,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (p *Page) newOverview(params *params, found *catalog.Found) *overview {
+func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found) *overview {
 	sel := params.selected
 	o := &overview{
 		Title: "Profiles", Directory: p.settings.Directory, Params: map[string]string{},
@@ -130,7 +131,13 @@ func (p *Page) newOverview(params *params, found *catalog.Found) *overview {
 	for _, err := range found.Errors {
 		o.Errors = append(o.Errors, err.Error())
 	}
-	o.Outside = found.All.Profiles
+	if params.selectsAll() {
+		o.Outside = found.All.Profiles
+		for _, t := range totals {
+			o.Outside = max(0, o.Outside-t.Profiles)
+		}
+	}
+	o.Elsewhere = int64(found.All.First) < sel.From.UnixNano() || int64(found.All.Last) >= sel.To.UnixNano()
 	o.All, o.OddQuery = params.showing(&found.All), params.showing(&found.Odd)
 	o.Ranges, o.Compare, o.Sorts = params.ranges(), params.comparisons(), params.sorts()
 	if params.base != nil {
@@ -168,14 +175,13 @@ func (o *overview) addServices(params *params, totals, base []*total) {
 	for _, t := range base {
 		baseOf[t.kind] = t
 	}
-	for _, t := range totals {
-		o.Profiles += t.Profiles
-	}
 	o.Services = byService(totals, func(t *total) *row { return newRow(params, t, baseOf[t.kind]) })
-	o.Outside = max(0, o.Outside-o.Profiles)
 	for _, s := range o.Services {
 		s.Query = params.with(withoutView, set("service", s.Name))
 		s.order(!o.One)
+		for _, r := range s.Rows {
+			o.Profiles += r.Profiles
+		}
 	}
 	slices.SortFunc(o.Services, func(a, b *service) int {
 		byCPU, byLast := cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.last, a.last)
@@ -315,11 +321,9 @@ func (p *Page) addCharts(ctx context.Context, params *params, services []*servic
 		}
 	}
 	sel := params.selected
-	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, func(s *catalog.Series, profiles []catalog.Profiles) {
+	shown := func(s *catalog.Series) bool { return sent[s.Service] != nil }
+	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *catalog.Series, profiles []catalog.Profiles) {
 		starts := sent[s.Service]
-		if starts == nil {
-			return
-		}
 		for i := range profiles {
 			*starts = append(*starts, profiles[i].Start)
 		}

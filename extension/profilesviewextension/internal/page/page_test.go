@@ -261,6 +261,39 @@ func TestOverviewLeadsToProfilesOutsideOfTheRange(t *testing.T) {
 	assert.NotContains(t, page, "outside")
 }
 
+func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
+	s := newSite(t)
+	old := s.now.Add(-2 * time.Hour)
+	s.write(payload(t, cpu("checkout", old, 1e9), cpu("cart", s.now.Add(-time.Minute), 1e9)))
+	page := s.page("/")
+	assert.Contains(t, page, "1 profiles outside of this range")
+	for _, restricted := range []string{"/?service=cart", "/?q=cart", "/?service=cart&type=cpu"} {
+		page = s.page(restricted)
+		assert.Contains(t, page, "1 service, 1 profiles")
+		assert.NotContains(t, page, "outside")
+		assert.NotContains(t, page, "far from it")
+		assert.Contains(t, page, "Show all times")
+	}
+	page = s.page("/?service=checkout")
+	assert.Contains(t, page, "No profiles in this range")
+	assert.Contains(t, page, "Search all times")
+	from := url.QueryEscape(old.UTC().Format(time.RFC3339Nano))
+	page = s.page("/?service=checkout&from=" + from)
+	assert.Contains(t, page, "1 service, 1 profiles")
+}
+
+func TestOverviewCountsTheProfilesOfItsRows(t *testing.T) {
+	s := newSite(t)
+	heap := func(sampleType string) sent {
+		p := cpu("checkout", s.now.Add(-time.Minute), 1e9)
+		p.typ, p.sampleType = "heap", sampleType
+		return p
+	}
+	s.write(payload(t, heap("inuse_space"), heap("inuse_objects"), heap("alloc_space")))
+	assert.Contains(t, s.page("/"), "1 service, 1 profiles", "the row of the type")
+	assert.Contains(t, s.page("/?service=checkout"), "1 service, 3 profiles", "a row for each sample type")
+}
+
 func TestOverviewComparesRanges(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 900e9)), payload(t, cpu("checkout", s.now.Add(-25*time.Minute), 450e9)))

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -71,6 +72,11 @@ func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*pa
 		p.base = &base
 	}
 	return p, nil
+}
+
+// selectsAll reports whether nothing but the range restricts the profiles.
+func (p *params) selectsAll() bool {
+	return !slices.ContainsFunc([]string{"service", "type", "trace_id", "span_id", "attribute", "resource", "q"}, p.values.Has)
 }
 
 // wrong is the error of a parameter. err says what it must be.

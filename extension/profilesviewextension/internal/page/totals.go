@@ -121,10 +121,7 @@ func (t *total) finish(to time.Time) {
 // totals returns those of all kinds that selects accepts, by service, type and sample type.
 func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*catalog.Series) bool) ([]*total, *catalog.Found, error) {
 	byKind := map[kind]*total{}
-	found, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, func(s *catalog.Series, profiles []catalog.Profiles) {
-		if !selects(s) {
-			return
-		}
+	found, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, selects, func(s *catalog.Series, profiles []catalog.Profiles) {
 		k := kindOf(s)
 		t := byKind[k]
 		if t == nil {

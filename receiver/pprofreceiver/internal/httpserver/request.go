@@ -106,7 +106,7 @@ func (r *Request) Profile() ([]byte, error) {
 		return nil, bodyError(r.Context(), err)
 	}
 	if len(body) == 0 {
-		return nil, Malformed("body: empty, want a pprof profile")
+		return nil, Malformed("body: empty, want a profile")
 	}
 	if r.encoding != "" && ingest.Compression(body) != r.encoding {
 		return nil, Malformed("body: not %s, although Content-Encoding says so", r.encoding)
