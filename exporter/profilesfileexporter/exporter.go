@@ -136,7 +136,7 @@ func (e *fileExporter) writeGroup(g group, o *outcome) {
 			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
 			return
 		}
-		err := e.writer.Append(recordstore.Record{Data: r.data, Group: g.names, Type: r.fileType, Summary: r.summary, Summaries: r.summaries})
+		err := e.writer.Append(recordstore.Record{Data: r.data, Group: g.names, Type: r.fileType, Samples: r.samples, Summaries: r.summaries})
 		switch {
 		case err == nil:
 			o.written++

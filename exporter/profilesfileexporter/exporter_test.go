@@ -356,8 +356,16 @@ func TestFileIsClosedByAge(t *testing.T) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
 		summaries, err := archive.Summarize(pd)
 		require.NoError(t, err)
-		profiles, samples, summary := pd.ProfileCount(), pd.SampleCount(), summarize(pd, summaries)
-		require.NotEmpty(t, summary.SampleTypes)
+		profiles, samples := pd.ProfileCount(), pd.SampleCount()
+		names := func(of func(fileindex.Summary) string) []any {
+			all := []any{}
+			for _, s := range summaries {
+				if name := of(s); name != "" && !slices.Contains(all, any(name)) {
+					all = append(all, name)
+				}
+			}
+			return all
+		}
 		for range 3 {
 			require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 		}
@@ -381,7 +389,9 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Equal(t, map[string]any{
 			"path": filepath.Join(cfg.Directory, name), "reason": "age", "records": int64(3),
 			"profiles": int64(3 * profiles), "samples": int64(3 * samples), "bytes": info.Size(),
-			"services": anySlice(summary.Services), "profile_types": anySlice(summary.ProfileTypes), "sample_types": anySlice(summary.SampleTypes),
+			"services":      names(func(s fileindex.Summary) string { return s.Service }),
+			"profile_types": names(func(s fileindex.Summary) string { return s.Type }),
+			"sample_types":  names(func(s fileindex.Summary) string { return s.SampleType }),
 		}, fields)
 		require.NoError(t, e.Shutdown(t.Context()))
 	})
@@ -395,14 +405,6 @@ func TestStartLogsTheAbsolutePath(t *testing.T) {
 	want, err := filepath.Abs("relative")
 	require.NoError(t, err)
 	assert.Equal(t, want, logs.All()[0].ContextMap()["directory"])
-}
-
-func anySlice(texts []string) (all []any) {
-	all = []any{}
-	for _, text := range texts {
-		all = append(all, text)
-	}
-	return all
 }
 
 // TestIncompleteFileIsRecovered: what another run has left is finished at start, and said.

@@ -17,7 +17,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -26,8 +25,8 @@ import (
 type record struct {
 	data      []byte // nil for a pprof without samples, which is not written
 	fileType  string // starts the name of a pprof file
-	summary   recordstore.Summary
-	summaries []fileindex.Summary        // nil for a file without an index
+	samples   int
+	summaries []fileindex.Summary        // nil if readers reject the record
 	converted *pproftranslator.Converted // the pprof that it is; nil means all profiles of the group
 }
 
@@ -65,11 +64,10 @@ func marshalOTLP(m pprofile.Marshaler) marshalFunc {
 			}
 		}
 		summaries, err := summarizer.Summarize(pd, message)
-		r := record{data: data, summary: summarize(pd, summaries)}
-		if err == nil { // else readers reject it
-			r.summaries = summaries
+		if err != nil {
+			summaries = nil
 		}
-		add(r)
+		add(record{data: data, samples: pd.SampleCount(), summaries: summaries})
 		return nil
 	}
 }
@@ -101,10 +99,7 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 	if err != nil {
 		return err
 	}
-	services := serviceNames(pd)
-	if len(services) > 1 {
-		services = nil // a pprof does not say which of them it is from
-	}
+	service := serviceOf(pd)
 	var first error
 	rejected := 0
 	for p, err := range (pproftranslator.Marshaler{}).All(pd) {
@@ -123,17 +118,22 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 			}
 			continue
 		}
-		summary := recordstore.Summary{Profiles: len(p.SampleType), Samples: len(p.Sample), Services: services}
 		var types []sampletypes.Type
 		for _, t := range p.SampleType {
 			types = append(types, sampletypes.Type{Type: t.Type, Unit: t.Unit})
-			summary.SampleTypes = append(summary.SampleTypes, t.Type)
 		}
 		sp := pd.ResourceProfiles().At(p.Resource).ScopeProfiles().At(p.Scope)
 		profileType := sampletypes.ProfileType(sp.Scope().Attributes(), types)
-		summary.ProfileTypes = unlessEmpty(profileType)
-		name := fileType(profileType, summary.SampleTypes, p.DefaultSampleType, p.PeriodType.Type)
-		add(record{data: data.Bytes(), fileType: name, summary: summary, converted: &p})
+		r := record{
+			data: data.Bytes(), samples: len(p.Sample), converted: &p,
+			fileType: fileType(profileType, types, p.DefaultSampleType, p.PeriodType.Type),
+		}
+		for _, t := range types {
+			r.summaries = append(r.summaries, fileindex.Summary{
+				Key: fileindex.Key{Service: service, Type: profileType, SampleType: t.Type, Unit: t.Unit}, Profiles: 1,
+			})
+		}
+		add(r)
 	}
 	if rejected > 1 {
 		return fmt.Errorf("%d pprofs rejected; first error: %w", rejected, first)
@@ -144,16 +144,19 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 // fileType returns the start of the name of a pprof file. pprof merges profiles that have a sample type in
 // common and equal period types. So the profile type is followed by the default sample type (or the last
 // one) and the period type, unless these are usual for it.
-func fileType(profileType string, samples []string, sample, period string) string {
-	if !slices.Contains(samples, sample) && len(samples) > 0 {
-		sample = samples[len(samples)-1]
+func fileType(profileType string, types []sampletypes.Type, sample, period string) string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(types, func(t sampletypes.Type) bool { return t.Type == name })
+	}
+	if !has(sample) && len(types) > 0 {
+		sample = types[len(types)-1].Type
 	}
 	profileType = cmp.Or(profileType, sample)
 	usual, found := usualTypes[profileType]
 	if !found {
 		usual = [2]string{profileType, profileType}
 	}
-	if slices.Contains(samples, usual[0]) && period == usual[1] {
+	if has(usual[0]) && period == usual[1] {
 		return profileType
 	}
 	parts := []string{profileType}
@@ -174,33 +177,18 @@ var usualTypes = map[string][2]string{
 	"delay":  {"delay", "contentions"}, // a mutex or block profile without a profile type
 }
 
-// summarize describes profiles for the logs.
-func summarize(pd pprofile.Profiles, summaries []fileindex.Summary) recordstore.Summary {
-	logged := recordstore.Summary{Samples: pd.SampleCount()}
-	for i := range summaries {
-		s := &summaries[i]
-		logged.Profiles += s.Profiles
-		logged.AddNames(s.Service, s.Type, s.SampleType)
-	}
-	return logged
-}
-
-// serviceNames returns the names of the services in pd, of which no string is a reference.
-func serviceNames(pd pprofile.Profiles) []string {
-	var all recordstore.Summary
+// serviceOf returns the name of the service in pd, of which no string is a reference. It is empty if there are
+// several: a pprof does not say which of them it is from.
+func serviceOf(pd pprofile.Profiles) (service string) {
 	for _, rp := range pd.ResourceProfiles().All() {
-		if service, found := rp.Resource().Attributes().Get(serviceName); found {
-			all.Add(recordstore.Summary{Services: unlessEmpty(service.AsString())})
+		if value, found := rp.Resource().Attributes().Get(serviceName); found && value.AsString() != "" {
+			if service != "" && service != value.AsString() {
+				return ""
+			}
+			service = value.AsString()
 		}
 	}
-	return all.Services
-}
-
-func unlessEmpty(name string) []string {
-	if name == "" {
-		return nil
-	}
-	return []string{name}
+	return service
 }
 
 const serviceName = "service.name"

@@ -145,10 +145,7 @@ func (f *partialFile) accept(record Record, size int64) {
 	if f.index != nil {
 		f.index.Add(f.Size, size, record.Summaries)
 	}
-	f.Size += size
-	f.Records++
-	f.Raw += int64(len(record.Data))
-	f.Summary.Add(record.Summary)
+	f.add(record, size)
 	f.torn = false
 }
 

@@ -16,56 +16,44 @@ type Record struct {
 	Group []string
 	// Type starts the name of a pprof file. It may be empty.
 	Type    string
-	Summary Summary
-	// Summaries describe the record in the index of its file. Without them, the file gets no index. Bare
-	// files, which have one record, need none.
+	Samples int
+	// Summaries describe the record in the index of its file and in ClosedFile. Without them, the file gets
+	// no index. Bare files, which have one record, get none.
 	Summaries []fileindex.Summary
-}
-
-// maxSummaryNames bounds the lists of a Summary.
-const maxSummaryNames = 20
-
-// Summary describes records for the logs.
-type Summary struct {
-	Profiles, Samples int
-	// These hold the first 20 different names.
-	Services, ProfileTypes, SampleTypes []string
-}
-
-// Add adds another record's summary.
-func (s *Summary) Add(other Summary) {
-	s.Profiles += other.Profiles
-	s.Samples += other.Samples
-	s.Services = addNames(s.Services, other.Services...)
-	s.ProfileTypes = addNames(s.ProfileTypes, other.ProfileTypes...)
-	s.SampleTypes = addNames(s.SampleTypes, other.SampleTypes...)
-}
-
-// AddNames adds those names that are not empty.
-func (s *Summary) AddNames(service, profileType, sampleType string) {
-	s.Services = addNames(s.Services, service)
-	s.ProfileTypes = addNames(s.ProfileTypes, profileType)
-	s.SampleTypes = addNames(s.SampleTypes, sampleType)
-}
-
-func addNames(names []string, more ...string) []string {
-	for _, name := range more {
-		if name != "" && len(names) < maxSummaryNames && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // ClosedFile describes a file that has its final name.
 type ClosedFile struct {
-	Path    string
-	Reason  Reason
-	Records int
-	Summary Summary
+	Path                       string
+	Reason                     Reason
+	Records, Profiles, Samples int
+	// These hold the first 20 different names.
+	Services, ProfileTypes, SampleTypes []string
 	// Size is the number of bytes on disk, Raw that of the records before framing and
 	// compression.
 	Size, Raw int64
+}
+
+// add adds a record of size bytes on disk.
+func (f *ClosedFile) add(record Record, size int64) {
+	f.Size += size
+	f.Raw += int64(len(record.Data))
+	f.Records++
+	f.Samples += record.Samples
+	for i := range record.Summaries {
+		s := &record.Summaries[i]
+		f.Profiles += s.Profiles
+		f.Services = addName(f.Services, s.Service)
+		f.ProfileTypes = addName(f.ProfileTypes, s.Type)
+		f.SampleTypes = addName(f.SampleTypes, s.SampleType)
+	}
+}
+
+func addName(names []string, name string) []string {
+	if name == "" || len(names) == 20 || slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // Reason says why a file was closed.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
@@ -57,7 +58,7 @@ func TestWriteAndRead(t *testing.T) {
 		for id := 1; id <= 5; id++ {
 			record := segmenttest.Record(format.Content, id, size)
 			raw += int64(len(record))
-			require.NoError(t, w.Append(Record{Data: record, Summary: Summary{Profiles: 2, Samples: 10 * id}}))
+			require.NoError(t, w.Append(Record{Data: record, Samples: 10 * id, Summaries: []fileindex.Summary{{Profiles: 2}}}))
 		}
 		if format.Bare {
 			require.Len(t, finished, 5)
@@ -68,11 +69,11 @@ func TestWriteAndRead(t *testing.T) {
 			// What is being written can be read already.
 			assert.Equal(t, []int{1, 2, 3, 4, 5}, readFile(t, filepath.Join(dir, name+".partial"), format.Content, size))
 			require.NoError(t, w.Close())
-			require.Equal(t, []string{name}, list(t, dir))
+			require.Equal(t, []string{name, name + fileindex.Suffix}, list(t, dir))
 			info, err := os.Stat(filepath.Join(dir, name))
 			require.NoError(t, err)
 			assert.Equal(t, []ClosedFile{{
-				Path: filepath.Join(dir, name), Reason: ByShutdown, Records: 5, Summary: Summary{Profiles: 10, Samples: 150}, Size: info.Size(), Raw: raw,
+				Path: filepath.Join(dir, name), Reason: ByShutdown, Records: 5, Profiles: 10, Samples: 150, Size: info.Size(), Raw: raw,
 			}}, finished)
 		}
 		require.NoError(t, w.Close())
@@ -81,6 +82,26 @@ func TestWriteAndRead(t *testing.T) {
 		w.Tick()
 		require.NoError(t, w.Close(), "closing again does nothing")
 	})
+}
+
+// TestClosedFileNamesWhatIsInIt: each name once, and not all of many.
+func TestClosedFileNamesWhatIsInIt(t *testing.T) {
+	var closed []ClosedFile
+	w := openTestWriter(t, t.TempDir(), Options{
+		Format: segmenttest.Formats[0], FileClosed: func(f ClosedFile) { closed = append(closed, f) },
+	})
+	for i := range 30 {
+		require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, i, 10), Summaries: []fileindex.Summary{
+			{Key: fileindex.Key{Service: fmt.Sprint("service-", i), Type: "cpu", SampleType: "samples"}, Profiles: 1},
+			{Key: fileindex.Key{Service: fmt.Sprint("service-", i), SampleType: "cpu"}, Profiles: 2},
+		}}))
+	}
+	require.NoError(t, w.Close())
+	require.Len(t, closed, 1)
+	assert.Len(t, closed[0].Services, 20)
+	assert.Equal(t, []string{"cpu"}, closed[0].ProfileTypes)
+	assert.Equal(t, []string{"samples", "cpu"}, closed[0].SampleTypes)
+	assert.Equal(t, 90, closed[0].Profiles)
 }
 
 func TestNoFileWithoutARecord(t *testing.T) {
