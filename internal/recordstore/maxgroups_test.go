@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,6 +85,53 @@ func TestMaxGroups(t *testing.T) {
 		require.NoError(t, s.Close())
 		assert.Equal(t, want, readTree(t, dir, size))
 	}
+}
+
+// TestGroupWithoutDirectoryYetCounts: it was admitted and keeps its place.
+func TestGroupWithoutDirectoryYetCounts(t *testing.T) {
+	const size = 20
+	dir, failing := t.TempDir(), true
+	s := openTestWriter(t, dir, Options{
+		Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1,
+		OpenDir: func(path string, group ...string) (Dir, error) {
+			if failing && len(group) > 0 && group[0] == "a" {
+				return nil, syscall.EIO
+			}
+			return OpenDir(path, group...)
+		},
+	})
+	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}), syscall.EIO)
+	s.Maintain()
+	require.NoError(t, s.Append(Record{Group: []string{"b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
+	failing = false
+	require.NoError(t, s.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}))
+	require.NoError(t, s.Close())
+	assert.Equal(t, map[string][]int{segment.Other: {2}, "a": {3}}, readTree(t, dir, size))
+}
+
+// TestGroupsThatCannotBeCountedKeepTheirPlace: a directory that cannot be listed may have some.
+func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
+	const size = 20
+	dir, f := t.TempDir(), &faults{}
+	s := openTestWriter(t, dir, Options{
+		Format: segmenttest.Formats[0], Levels: 2, MaxOpen: 2, MaxGroups: 1,
+		OpenDir: f.openDir, Failed: func(err error) { require.ErrorIs(t, err, syscall.EIO) },
+	})
+	require.NoError(t, s.Append(Record{Group: []string{"a", "a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
+	s.Maintain() // what was used since is not counted in vain
+	calls := 0
+	f.before = func() error {
+		if calls++; calls == 3 { // it opens and lists the directory, and opens that of the first name
+			return syscall.EIO
+		}
+		return nil
+	}
+	s.Maintain()
+	require.Greater(t, calls, 2)
+	f.before = nil
+	require.NoError(t, s.Append(Record{Group: []string{"b", "b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
+	require.NoError(t, s.Close())
+	assert.Equal(t, map[string][]int{segment.Other: {2}, "a/a": {1}}, readTree(t, dir, size))
 }
 
 // TestMaxGroupsOfMalformedValues_E10_E12: of many values, as many as allowed have directories.

@@ -194,6 +194,33 @@ func TestBareLeftoversAreRemoved(t *testing.T) {
 	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Truncated: 22}}), fmt.Sprint(repaired))
 }
 
+// TestRecoverySyncsDirectoriesAboveGroups: a crash may have left directories that are not on the disk.
+func TestRecoverySyncsDirectoriesAboveGroups(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700))
+	for levels, want := range []int{0, 1, 2} {
+		var count syncs
+		w := openTestWriter(t, dir, Options{
+			Format: segmenttest.Formats[0], Levels: levels,
+			OpenDir: func(path string, group ...string) (Dir, error) {
+				dir, err := OpenDir(path, group...)
+				return syncDirCounter{dir, &count}, err
+			},
+		})
+		assert.Equal(t, want, count.dirs, "%d levels", levels)
+		require.NoError(t, w.Close())
+	}
+}
+
+// TestMaintainDoesNothingInVain: without limits and after the recovery, it does not look at the directory.
+func TestMaintainDoesNothingInVain(t *testing.T) {
+	f := faults{}
+	w := openTestWriter(t, t.TempDir(), Options{Format: segmenttest.Formats[0], OpenDir: f.openDir})
+	calls := f.calls
+	w.Maintain()
+	assert.Equal(t, calls, f.calls)
+}
+
 // TestFlippedBytesInLeftovers_E9 changes each byte of a file that a crash has left,
 // with a torn record behind the last one. A compressed file loses at most one record; a
 // plain one keeps all records before the damage.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -256,6 +257,11 @@ type syncDirCounter struct {
 
 func (d syncDirCounter) Sync() error { d.count.dirs++; return d.Dir.Sync() }
 
+func (d syncDirCounter) OpenChild(name string) (Dir, error) {
+	child, err := d.Dir.OpenChild(name)
+	return syncDirCounter{child, d.count}, err
+}
+
 func (d syncDirCounter) Create(name string) (File, error) {
 	f, err := d.Dir.Create(name)
 	return syncFileCounter{f, d.count}, err
@@ -305,6 +311,54 @@ func TestSyncModes(t *testing.T) {
 	}
 }
 
+// TestFailedSyncEndsTheFile_E1: after it the system may have dropped data that another sync would not miss.
+func TestFailedSyncEndsTheFile_E1(t *testing.T) {
+	dir, full := t.TempDir(), false
+	var closed []ClosedFile
+	w := openTestWriter(t, dir, Options{
+		Format: segmenttest.Formats[0], Sync: SyncRecord, FileClosed: func(f ClosedFile) { closed = append(closed, f) },
+		OpenDir: func(path string, _ ...string) (Dir, error) {
+			dir, err := OpenDir(path)
+			return fullDir{dir, &full}, err
+		},
+		Failed: func(err error) { require.ErrorIs(t, err, syscall.ENOSPC) },
+	})
+	for id := 1; id <= 3; id++ {
+		full = id == 2
+		err := w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, id, 10)})
+		require.Equal(t, full, errors.Is(err, syscall.ENOSPC))
+	}
+	require.NoError(t, w.Close())
+	require.Len(t, closed, 2)
+	assert.Equal(t, ByError, closed[0].Reason)
+	read := readAll(t, dir, 10)
+	assert.Equal(t, []int{1, 3}, read)
+	profiletest.Account(t, "1 failed sync", 2, len(read), 0)
+}
+
+// fullDir has files whose sync fails while the disk is full.
+type fullDir struct {
+	Dir
+	full *bool
+}
+
+func (d fullDir) Create(name string) (File, error) {
+	f, err := d.Dir.Create(name)
+	return fullFile{f, d.full}, err
+}
+
+type fullFile struct {
+	File
+	full *bool
+}
+
+func (f fullFile) Sync() error {
+	if *f.full {
+		return syscall.ENOSPC
+	}
+	return f.File.Sync()
+}
+
 // TestChangedByOthers_E6 changes files and directories under a Writer.
 func TestChangedByOthers_E6(t *testing.T) {
 	const size = 50
@@ -340,7 +394,7 @@ func TestChangedByOthers_E6(t *testing.T) {
 			t.Run(name+" "+segmenttest.TestName(format), func(t *testing.T) {
 				above := t.TempDir()
 				dir := filepath.Join(above, "dir")
-				troubles := 0
+				troubles, open := 0, descriptors(t)
 				w := openTestWriter(t, dir, Options{Format: format, Failed: func(error) { troubles++ }})
 				for id := 1; id <= 2; id++ {
 					require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}))
@@ -356,6 +410,7 @@ func TestChangedByOthers_E6(t *testing.T) {
 					assert.Equal(t, "someone else's", string(data))
 				}
 				require.NoError(t, w.Close())
+				assert.Equal(t, open, descriptors(t))
 				readable := readAll(t, dir, size)
 				assert.Equal(t, tt.readable, readable)
 				after := slices.DeleteFunc(readable, func(id int) bool { return id < 3 })
