@@ -4,7 +4,6 @@
 package dictionary
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -348,69 +347,6 @@ func TestRollbackRestoresTables(t *testing.T) {
 		require.Equal(t, before, written(tables))
 		remapped(tables, &r, first)
 		require.Equal(t, before, written(tables), "what was there is found again")
-	}
-}
-
-// canonical writes pd anew in canonical order.
-func canonical(payloads ...pprofile.Profiles) []byte {
-	tables := New(0)
-	var r Remap
-	type sample struct{ stack, set, link int32 }
-	var samples []sample
-	for _, pd := range payloads {
-		r.Reset(pd.Dictionary(), tables)
-		eachSample(pd, func(s pprofile.Sample) {
-			samples = append(samples, sample{r.Stack(s.StackIndex()), r.AttributeSet(s.AttributeIndices()), r.Link(s.LinkIndex())})
-		})
-	}
-	c := NewCanonical(tables)
-	for _, s := range samples {
-		c.UseSample(s.stack, s.set, s.link)
-	}
-	c.Rank()
-	slices.SortFunc(samples, func(a, b sample) int {
-		aStack, aSet, aLink := c.Ranks(a.stack, a.set, a.link)
-		bStack, bSet, bLink := c.Ranks(b.stack, b.set, b.link)
-		return cmp.Or(cmp.Compare(aStack, bStack), cmp.Compare(aSet, bSet), cmp.Compare(aLink, bLink))
-	})
-	out := pprofile.NewProfiles()
-	p := out.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	for i, s := range samples {
-		if i > 0 && s == samples[i-1] {
-			continue
-		}
-		to := p.Samples().AppendEmpty()
-		to.SetStackIndex(c.Stack(s.stack))
-		to.SetLinkIndex(c.Link(s.link))
-		to.AttributeIndices().FromRaw(c.AppendSet(nil, s.set))
-		to.Values().Append(1)
-	}
-	c.Write(out.Dictionary(), discard{})
-	b, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(out)
-	return b
-}
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
-func (discard) Sum(b []byte) []byte         { return b }
-func (discard) Reset()                      {}
-func (discard) Size() int                   { return 0 }
-func (discard) BlockSize() int              { return 1 }
-
-func TestCanonicalDoesNotDependOnOrder(t *testing.T) {
-	for seed := range uint64(profiletest.Rounds(t, 12, 500)) {
-		var payloads []pprofile.Profiles
-		for i := range uint64(4) {
-			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*10+i)))
-		}
-		want := canonical(payloads...)
-		profiletest.RequireConformsBytes(t, want)
-		r := rand.New(rand.NewPCG(seed, 0))
-		for range 5 {
-			r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
-			require.Equal(t, want, canonical(payloads...))
-		}
 	}
 }
 

@@ -4,8 +4,8 @@
 // Package dictionary builds and merges the seven tables of an OTLP ProfilesDictionary:
 // string, mapping, location, function, link, attribute, stack.
 //
-// [Remap] interns what a payload refers to in [Tables], and [Canonical] writes the part of the
-// tables that an output refers to, sorted. Tables can also write each entry at once
+// [Remap] interns what a payload refers to in [Tables], and package canonical writes the part of
+// them that an output refers to, sorted. Tables can also write each entry at once
 // ([Tables.WriteTo]), as translators do. [Remap.Find] checks a payload and looks it up in a
 // [View] of Tables, which other goroutines may be extending.
 //

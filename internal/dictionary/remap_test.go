@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // Tables without a zero value, and empty ones, are read as what they hold.
@@ -34,29 +33,4 @@ func TestRemapWithoutZeroValues(t *testing.T) {
 	half.Dictionary().LinkTable().AppendEmpty().SetTraceID(pcommon.TraceID{1})
 	r.Reset(half.Dictionary(), tables)
 	require.Zero(t, r.Link(1), "a link without a span is none")
-}
-
-// Whatever passes check.Profiles can be written anew, and what is written conforms.
-func FuzzCheckAndRemap(f *testing.F) {
-	for seed := range uint64(20) {
-		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.GenerateProfiles(profiletest.NewRand(seed)))
-		require.NoError(f, err)
-		f.Add(b)
-	}
-	b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.OneOfEach())
-	require.NoError(f, err)
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
-		if err != nil || check.Profiles(pd) != nil {
-			return
-		}
-		tables := New(0)
-		var r Remap
-		remapped(tables, &r, pd)
-		if tables.Err() != nil {
-			return
-		}
-		profiletest.RequireConformsBytes(t, canonical(pd))
-	})
 }

@@ -5,6 +5,8 @@ package dictionary
 
 import (
 	"sync/atomic"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // View is what Tables held at one time. It does not change, and may be used while Tables
@@ -24,6 +26,29 @@ func (t *Tables) View() *View {
 	}
 	return v
 }
+
+// Lengths returns the lengths of the tables, and the number of attribute sets.
+func (v *View) Lengths() (lengths entry.Lengths, sets int) {
+	return entry.Lengths{
+		Strings: v.strings.len(), Mappings: v.mappings.len(), Locations: v.locations.len(), Functions: v.functions.len(),
+		Links: v.links.len(), Attributes: v.attributes.len(), Stacks: v.stacks.len(),
+	}, v.sets.len()
+}
+
+// The methods below return the keys of entries.
+
+func (v *View) String(i int32) []byte    { return v.strings.at(i) }
+func (v *View) Mapping(i int32) []byte   { return v.mappings.at(i) }
+func (v *View) Location(i int32) []byte  { return v.locations.at(i) }
+func (v *View) Function(i int32) []byte  { return v.functions.at(i) }
+func (v *View) Link(i int32) []byte      { return v.links.at(i) }
+func (v *View) Attribute(i int32) []byte { return v.attributes.at(i) }
+
+// Stack returns the location indices of a stack.
+func (v *View) Stack(i int32) []int32 { return v.stacks.indicesAt(i) }
+
+// Set returns the attribute indices of a set.
+func (v *View) Set(i int32) []int32 { return v.sets.indicesAt(i) }
 
 // search is the state of a series of searches in one table of a View.
 type search struct {

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/canonical"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/profileid"
 )
@@ -45,7 +45,7 @@ func (w *Window) Emit(partition string) pprofile.Profiles {
 type emitter struct {
 	w         *Window
 	resources map[string][]*resource // by partition, in the order of their keys
-	canonical *dictionary.Canonical
+	canonical *canonical.Writer
 	sorted    []sortedResource
 	attribute []int32
 	kept      []sample
@@ -81,7 +81,7 @@ func newEmitter(w *Window) *emitter {
 // that are left out because they have no samples.
 func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofile.Profiles, empty int) {
 	if e.canonical == nil {
-		e.canonical = dictionary.NewCanonical(e.w.tables)
+		e.canonical = canonical.New(e.w.tables.View())
 	} else {
 		e.canonical.Reset()
 	}

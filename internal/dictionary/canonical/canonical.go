@@ -1,0 +1,436 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package canonical writes dictionaries in an order that depends on their content alone.
+package canonical
+
+import (
+	"bytes"
+	"cmp"
+	"hash"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+)
+
+// Writer writes entries of a View in an order that depends on their content alone, not
+// on the order in which they were added, and that compresses well: stacks sorted from
+// the root, all others by their first use in them.
+//
+// First call the Use methods for all that the output refers to, then Rank, then ask for
+// the new indices, then call Write. Writer leaves out what is not used.
+type Writer struct {
+	from *dictionary.View
+
+	strings, mappings, locations, functions, links, attributes, stacks, sets selection
+
+	// The entry of each table that is being read.
+	mapping   entry.Mapping
+	location  entry.Location
+	function  entry.Function
+	attribute entry.Attribute
+}
+
+// selection is what is used of one table.
+type selection struct {
+	used  []int32 // old indices, in the order of their ranks after sort
+	rank  []int32 // by old index: the rank among those used, from 1; 0 if it is not used
+	order []int32 // old indices, in the new order. It grows while it is read
+	place []int32 // by old index: the new index plus one; 0 if it has none
+}
+
+// reset makes s one of a table of n entries, of which the first has its place. It takes time for those used only.
+func (s *selection) reset(n int) {
+	for _, i := range s.used {
+		s.rank[i] = 0
+	}
+	for _, i := range s.order {
+		s.place[i] = 0
+	}
+	s.used, s.order = s.used[:0], append(s.order[:0], 0)
+	if n > len(s.rank) {
+		s.rank, s.place = make([]int32, n), make([]int32, n)
+	}
+	s.place[0] = 1
+}
+
+// use returns whether i is new.
+func (s *selection) use(i int32) bool {
+	if s.rank[i] != 0 {
+		return false
+	}
+	s.rank[i] = 1
+	s.used = append(s.used, i)
+	return true
+}
+
+// sort ranks what is used.
+func (s *selection) sort(compare func(a, b int32) int) {
+	slices.SortFunc(s.used, compare)
+	s.ranked()
+}
+
+// ranked gives what is used its ranks, in the present order.
+func (s *selection) ranked() {
+	for n, i := range s.used {
+		s.rank[i] = int32(n + 1)
+	}
+}
+
+// placeOf returns the new index of i, which is the next one if it has none.
+func (s *selection) placeOf(i int32) int32 {
+	if s.place[i] == 0 {
+		s.order = append(s.order, i)
+		s.place[i] = int32(len(s.order))
+	}
+	return s.place[i] - 1
+}
+
+// inOrder is an iterator of the old indices in the new order.
+func (s *selection) inOrder(yield func(i int32) bool) {
+	for n := 0; n < len(s.order) && yield(s.order[n]); n++ {
+	}
+}
+
+// New returns a Writer of from in which nothing is used.
+func New(from *dictionary.View) *Writer {
+	w := &Writer{from: from}
+	w.Reset()
+	return w
+}
+
+// Reset makes w one in which nothing is used. It keeps the memory, and takes time for
+// what was used only.
+func (w *Writer) Reset() {
+	n, sets := w.from.Lengths()
+	w.strings.reset(n.Strings)
+	w.mappings.reset(n.Mappings)
+	w.locations.reset(n.Locations)
+	w.functions.reset(n.Functions)
+	w.links.reset(n.Links)
+	w.attributes.reset(n.Attributes)
+	w.stacks.reset(n.Stacks)
+	w.sets.reset(sets)
+}
+
+// UseSample uses a stack, an attribute set and a link.
+func (w *Writer) UseSample(stack, set, link int32) {
+	if w.stacks.use(stack) {
+		for _, l := range w.from.Stack(stack) {
+			w.useLocation(l)
+		}
+	}
+	w.UseSet(set)
+	w.links.use(link)
+}
+
+// UseSet uses an attribute set.
+func (w *Writer) UseSet(set int32) {
+	if w.sets.use(set) {
+		for _, a := range w.from.Set(set) {
+			w.useAttribute(a)
+		}
+	}
+}
+
+// UseString uses a string.
+func (w *Writer) UseString(i int32) { w.strings.use(i) }
+
+func (w *Writer) useLocation(i int32) {
+	if !w.locations.use(i) {
+		return
+	}
+	l := &w.location
+	l.Decode(w.from.Location(i))
+	if w.mappings.use(l.Mapping) {
+		m := &w.mapping
+		m.Decode(w.from.Mapping(l.Mapping))
+		w.UseString(m.Filename)
+		for _, a := range m.Attributes {
+			w.useAttribute(a)
+		}
+	}
+	for _, line := range l.Lines {
+		if w.functions.use(line.Function) {
+			f := &w.function
+			f.Decode(w.from.Function(line.Function))
+			w.UseString(f.Name)
+			w.UseString(f.SystemName)
+			w.UseString(f.Filename)
+		}
+	}
+	for _, a := range l.Attributes {
+		w.useAttribute(a)
+	}
+}
+
+func (w *Writer) useAttribute(i int32) {
+	if w.attributes.use(i) {
+		a := &w.attribute
+		a.Decode(w.from.Attribute(i))
+		w.UseString(a.Key)
+		w.UseString(a.Unit)
+	}
+}
+
+// Rank orders by content what is used.
+func (w *Writer) Rank() {
+	w.strings.sort(func(a, b int32) int { return bytes.Compare(w.from.String(a), w.from.String(b)) })
+	w.links.sort(func(a, b int32) int { return bytes.Compare(w.from.Link(a), w.from.Link(b)) })
+	w.attributes.sort(func(x, y int32) int {
+		var a, b entry.Attribute
+		a.Decode(w.from.Attribute(x))
+		b.Decode(w.from.Attribute(y))
+		return cmp.Or(
+			cmp.Compare(w.strings.rank[a.Key], w.strings.rank[b.Key]),
+			cmp.Compare(w.strings.rank[a.Unit], w.strings.rank[b.Unit]),
+			bytes.Compare(a.Value, b.Value),
+		)
+	})
+	sortByKeys(&w.sets, func(key []int64, i int32) []int64 {
+		return w.appendAttributeRanks(key, w.from.Set(i))
+	})
+	sortByKeys(&w.functions, func(key []int64, i int32) []int64 {
+		f := &w.function
+		f.Decode(w.from.Function(i))
+		return append(key, int64(w.strings.rank[f.Name]), int64(w.strings.rank[f.SystemName]),
+			int64(w.strings.rank[f.Filename]), f.StartLine)
+	})
+	sortByKeys(&w.mappings, func(key []int64, i int32) []int64 {
+		m := &w.mapping
+		m.Decode(w.from.Mapping(i))
+		key = append(key, int64(w.strings.rank[m.Filename]), int64(m.MemoryStart), int64(m.MemoryLimit), int64(m.FileOffset))
+		return w.appendAttributeRanks(key, m.Attributes)
+	})
+	sortByKeys(&w.locations, func(key []int64, i int32) []int64 {
+		l := &w.location
+		l.Decode(w.from.Location(i))
+		for _, line := range l.Lines {
+			key = append(key, int64(w.functions.rank[line.Function]), line.Line, line.Column)
+		}
+		key = append(key, 0, int64(w.mappings.rank[l.Mapping]), int64(l.Address))
+		return w.appendAttributeRanks(key, l.Attributes)
+	})
+	sortByKeys(&w.stacks, func(key []int32, i int32) []int32 {
+		start := len(key)
+		for _, l := range w.from.Stack(i) {
+			key = append(key, w.locations.rank[l])
+		}
+		slices.Reverse(key[start:])
+		return key
+	})
+	for _, i := range w.stacks.used {
+		w.stacks.placeOf(i)
+	}
+}
+
+func (w *Writer) appendAttributeRanks(key []int64, attributes []int32) []int64 {
+	start := len(key)
+	for _, a := range attributes {
+		key = append(key, int64(w.attributes.rank[a]))
+	}
+	slices.Sort(key[start:])
+	return key
+}
+
+// sortByKeys ranks what is used by the keys that appendKey makes.
+func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
+	var keys []N
+	type entry struct {
+		old        int32
+		start, end int
+	}
+	entries := make([]entry, len(s.used))
+	for n, i := range s.used {
+		start := len(keys)
+		keys = appendKey(keys, i)
+		entries[n] = entry{i, start, len(keys)}
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		return slices.Compare(keys[a.start:a.end], keys[b.start:b.end])
+	})
+	for n, e := range entries {
+		s.used[n] = e.old
+	}
+	s.ranked()
+}
+
+// Ranks returns where the parts of a used sample are among all of their kind, by
+// content (stacks from the root), after Rank.
+func (w *Writer) Ranks(stack, set, link int32) (ofStack, ofSet, ofLink int32) {
+	return w.stacks.rank[stack], w.sets.rank[set], w.links.rank[link]
+}
+
+// CompareStrings orders two strings by content, after Rank.
+func (w *Writer) CompareStrings(a, b int32) int {
+	return cmp.Compare(w.strings.rank[a], w.strings.rank[b])
+}
+
+// CompareSets orders two attribute sets by content, after Rank.
+func (w *Writer) CompareSets(a, b int32) int {
+	return cmp.Compare(w.sets.rank[a], w.sets.rank[b])
+}
+
+// String returns the new index of a used string.
+func (w *Writer) String(i int32) int32 { return w.strings.placeOf(i) }
+
+// Stack returns the new index of a used stack.
+func (w *Writer) Stack(i int32) int32 { return w.stacks.placeOf(i) }
+
+// Link returns the new index of a used link.
+func (w *Writer) Link(i int32) int32 { return w.links.placeOf(i) }
+
+// AppendSet appends the new indices of a used attribute set, in the order of their
+// content.
+func (w *Writer) AppendSet(dst []int32, set int32) []int32 {
+	start := len(dst)
+	dst = append(dst, w.from.Set(set)...)
+	w.placeAttributes(dst[start:])
+	return dst
+}
+
+// placeAttributes turns old indices into new ones, in the order of their content.
+func (w *Writer) placeAttributes(attributes []int32) {
+	slices.SortFunc(attributes, func(a, b int32) int {
+		return cmp.Compare(w.attributes.rank[a], w.attributes.rank[b])
+	})
+	for n, i := range attributes {
+		attributes[n] = w.attributes.placeOf(i)
+	}
+}
+
+// Write fills dst, which must be empty, with what is used. Each entry is also
+// added to digest, in its binary form.
+func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
+	var key []byte
+	add := func(table byte, k []byte) {
+		key = k
+		digest.Write(entry.AppendUint([]byte{table}, uint64(len(k))))
+		digest.Write(k)
+	}
+
+	stacks := dst.StackTable()
+	stacks.EnsureCapacity(len(w.stacks.order))
+	var stack []int32
+	for i := range w.stacks.inOrder {
+		stack = append(stack[:0], w.from.Stack(i)...)
+		for n := len(stack) - 1; n >= 0; n-- {
+			stack[n] = w.locations.placeOf(stack[n])
+		}
+		add('s', entry.AppendIndices(key[:0], stack))
+		entry.WriteStack(stacks.AppendEmpty(), stack)
+	}
+	locations := dst.LocationTable()
+	locations.EnsureCapacity(len(w.locations.order))
+	l := &w.location
+	for i := range w.locations.inOrder {
+		l.Decode(w.from.Location(i))
+		l.Mapping = w.mappings.placeOf(l.Mapping)
+		for n := range l.Lines {
+			l.Lines[n].Function = w.functions.placeOf(l.Lines[n].Function)
+		}
+		w.placeAttributes(l.Attributes)
+		add('l', l.AppendKey(key[:0]))
+		l.Write(locations.AppendEmpty())
+	}
+	mappings := dst.MappingTable()
+	mappings.EnsureCapacity(len(w.mappings.order))
+	m := &w.mapping
+	for i := range w.mappings.inOrder {
+		m.Decode(w.from.Mapping(i))
+		m.Filename = w.String(m.Filename)
+		w.placeAttributes(m.Attributes)
+		add('m', m.AppendKey(key[:0]))
+		m.Write(mappings.AppendEmpty())
+	}
+	functions := dst.FunctionTable()
+	functions.EnsureCapacity(len(w.functions.order))
+	f := &w.function
+	for i := range w.functions.inOrder {
+		f.Decode(w.from.Function(i))
+		f.Name, f.SystemName, f.Filename = w.String(f.Name), w.String(f.SystemName), w.String(f.Filename)
+		add('f', f.AppendKey(key[:0]))
+		f.Write(functions.AppendEmpty())
+	}
+	attributes := dst.AttributeTable()
+	attributes.EnsureCapacity(len(w.attributes.order))
+	a := &w.attribute
+	for i := range w.attributes.inOrder {
+		a.Decode(w.from.Attribute(i))
+		a.Key, a.Unit = w.String(a.Key), w.String(a.Unit)
+		add('a', a.AppendKey(key[:0]))
+		a.Write(attributes.AppendEmpty())
+	}
+	links := dst.LinkTable()
+	links.EnsureCapacity(len(w.links.order))
+	for i := range w.links.inOrder {
+		add('k', append(key[:0], w.from.Link(i)...))
+		entry.WriteLink(links.AppendEmpty(), w.from.Link(i))
+	}
+	var all []byte
+	ends := make([]uint32, 0, len(w.strings.order))
+	for i := range w.strings.inOrder {
+		add('t', append(key[:0], w.from.String(i)...))
+		all = append(all, w.from.String(i)...)
+		ends = append(ends, uint32(len(all)))
+	}
+	entry.WriteStrings(dst, all, ends)
+}
+
+// Rebase moves the rebased mappings that w has written into dst, and the addresses in
+// them, to their start in bases, by index in the tables. A mapping that becomes equal to
+// one that was not rebased, for a location outside it, becomes that one.
+func (w *Writer) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by dictionary.Granularity) {
+	starts := make([]uint64, len(w.mappings.order))
+	for i, old := range w.mappings.order {
+		starts[i] = bases[old]
+		if m := dst.MappingTable().At(i); starts[i] != 0 {
+			m.SetMemoryStart(starts[i])
+			m.SetMemoryLimit(starts[i] + m.MemoryLimit())
+		}
+	}
+	for _, l := range dst.LocationTable().All() {
+		if start := starts[l.MappingIndex()]; start != 0 && (by == dictionary.ByAddress || l.Lines().Len() == 0) {
+			l.SetAddress(start + l.Address())
+		}
+	}
+	mergeMappings(dst)
+}
+
+// mergeMappings keeps the first of equal mappings in dst.
+func mergeMappings(dst pprofile.ProfilesDictionary) {
+	table := dst.MappingTable()
+	place := make([]int32, table.Len()) // the new index by the old one
+	first := make(map[string]int32, table.Len())
+	var key []byte
+	for i, m := range table.All() {
+		key = (&entry.Mapping{
+			MemoryStart: m.MemoryStart(), MemoryLimit: m.MemoryLimit(), FileOffset: m.FileOffset(),
+			Filename: m.FilenameStrindex(), Attributes: m.AttributeIndices().AsRaw(),
+		}).AppendKey(key[:0])
+		to, ok := first[string(key)]
+		if !ok {
+			to = int32(len(first))
+			first[string(key)] = to
+		}
+		place[i] = to
+	}
+	if len(first) == len(place) {
+		return
+	}
+	for _, l := range dst.LocationTable().All() {
+		l.SetMappingIndex(place[l.MappingIndex()])
+	}
+	old, kept := -1, int32(0)
+	table.RemoveIf(func(pprofile.Mapping) bool {
+		old++
+		if place[old] == kept {
+			kept++
+			return false
+		}
+		return true
+	})
+}
