@@ -122,7 +122,7 @@ func TestExpandRepairsStrings(t *testing.T) {
 	}
 }
 
-// TestBuildExpand: Expand is the inverse of Build, on everything generated.
+// TestBuildExpand: Profiles is the inverse of Build, on everything generated.
 func TestBuildExpand(t *testing.T) {
 	shapes := map[expand.Shape]int{}
 	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {

@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 )
 
-// Expand writes pd out, one element a Profile, in order. It reads the marshalled
+// Profiles writes pd out, one element a Profile, in order. It reads the marshalled
 // form of a copy, so that string references that pdata hides are resolved too;
 // pd is not changed. Strings that are not UTF-8 are repaired, bad bytes becoming
 // U+FFFD. An index outside of its table is an error.
