@@ -248,8 +248,8 @@ func zeroOrDuration(checks *strictconfig.Checks, key string, value time.Duration
 	checks.That(value == 0 || value >= minDuration, key, value, "0 (no limit), or %v or more", minDuration)
 }
 
-// segmentOptions translates a valid configuration.
-func (c *Config) segmentOptions() recordstore.Options {
+// storeOptions translates a valid configuration.
+func (c *Config) storeOptions() recordstore.Options {
 	content := map[string]segment.Content{formatProto: segment.OTLPProto, formatJSON: segment.OTLPJSON, formatPprof: segment.Pprof}
 	options := recordstore.Options{
 		Directory: c.Directory,

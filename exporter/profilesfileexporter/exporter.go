@@ -50,7 +50,7 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 		return nil, err
 	}
 	e := &fileExporter{
-		config: config, id: set.ID, options: config.segmentOptions(), logger: set.Logger, telemetry: telemetry,
+		config: config, id: set.ID, options: config.storeOptions(), logger: set.Logger, telemetry: telemetry,
 		marshal:  marshalerOf(config.Format),
 		instance: metric.WithAttributes(attribute.String("exporter", set.ID.String())),
 	}
