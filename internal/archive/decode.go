@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -57,7 +57,7 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 // profiles are summed.
 func setDelta(pd pprofile.Profiles) {
 	dict := pd.Dictionary()
-	dict.StringTable().Append(merge.AttributeTemporality)
+	dict.StringTable().Append(temporality.Attribute)
 	attribute := dict.AttributeTable().AppendEmpty()
 	attribute.SetKeyStrindex(int32(dict.StringTable().Len() - 1))
 	attribute.Value().SetStr("delta")

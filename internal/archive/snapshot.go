@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // SnapshotSampleTypes are the sample types of Profiles that are snapshots unless their
@@ -17,7 +17,7 @@ var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", 
 // Snapshot reports whether p is a snapshot or cumulative: a state at its time, which is not
 // summed over time.
 func Snapshot(dict pprofile.ProfilesDictionary, p pprofile.Profile) bool {
-	return merge.ProfileIsSnapshot(dict, p, SnapshotSampleTypes)
+	return temporality.IsSnapshotProfile(dict, p, SnapshotSampleTypes)
 }
 
 // hasText reports whether the string at index i is a text, which is valid UTF-8.

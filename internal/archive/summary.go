@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
@@ -236,7 +236,7 @@ func equal(a, b pcommon.Int32Slice) bool {
 func (s *Summarizer) findKey(p *profile, duration uint64) (place int32, known bool) {
 	key := fileindex.Key{Service: s.service, Type: s.profileType, SampleType: s.text(p.sampleType), Unit: s.text(p.unit)}
 	list := s.listOf(p.indices)
-	if merge.IsSnapshot(list.temporality, key.SampleType, s.text(p.periodType), duration, SnapshotSampleTypes) {
+	if temporality.IsSnapshot(list.temporality, key.SampleType, s.text(p.periodType), duration, SnapshotSampleTypes) {
 		// Of the scope, without its profile type, which may be derived.
 		id := mix(mix(s.hashOf(&s.resource), s.hashOf(&s.scope)), hashText(s.profileType))
 		key.Snapshot = max(1, mix(id, mix(s.hashTypes(&p.valueTypes), s.hashList(list))))
@@ -279,7 +279,7 @@ func (s *Summarizer) listOf(indices pcommon.Int32Slice) *attributeList {
 	if len(s.lists) == nearby {
 		s.lists = s.lists[:0]
 	}
-	s.lists = append(s.lists, attributeList{indices: indices, temporality: merge.Temporality(s.dict, indices)})
+	s.lists = append(s.lists, attributeList{indices: indices, temporality: temporality.Of(s.dict, indices)})
 	return &s.lists[len(s.lists)-1]
 }
 

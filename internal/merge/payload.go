@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
@@ -238,7 +239,7 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 		n := len(p.profiles)
 		p.profiles = append(p.profiles, incoming{
 			from: from, slot: slotOf(from, uint64(options.SlotLength)), first: len(p.samples), verbatim: isVerbatim(from),
-			snapshot: ProfileIsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
+			snapshot: temporality.IsSnapshotProfile(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
 		})
 		to := &p.profiles[n]
 		if to.snapshot && options.Snapshots == SnapshotsKeep {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -521,17 +522,17 @@ func TestWindowProfileIDs(t *testing.T) {
 
 // The temporality of a Profile goes before its duration and type.
 func TestWindowTemporality(t *testing.T) {
-	with := func(temporality, sampleType, periodType string, duration uint64) pprofile.Profiles {
+	with := func(value, sampleType, periodType string, duration uint64) pprofile.Profiles {
 		pd := interval(1, duration, 3)
 		d := pd.Dictionary()
 		d.StringTable().SetAt(1, sampleType)
 		d.StringTable().SetAt(2, periodType)
 		onlyProfile(t, pd).PeriodType().SetTypeStrindex(2)
-		d.StringTable().Append(AttributeTemporality)
+		d.StringTable().Append(temporality.Attribute)
 		d.AttributeTable().AppendEmpty()
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(3)
-		a.Value().SetStr(temporality)
+		a.Value().SetStr(value)
 		onlyProfile(t, pd).AttributeIndices().Append(1)
 		return pd
 	}
@@ -557,28 +558,6 @@ func TestWindowTemporality(t *testing.T) {
 		}
 		out := merged(t, defaultOptions(), payload(), payload())
 		require.Equalf(t, test.profiles, out.ProfileCount(), "%+v", test)
-	}
-}
-
-// The first attribute with the key counts, if it is a string.
-func TestTemporalityIsAString(t *testing.T) {
-	d := pprofile.NewProfilesDictionary()
-	d.StringTable().Append("", AttributeTemporality)
-	for _, value := range []any{nil, "other", int64(1), []byte("delta"), []any{"delta"}, "delta", "cumulative"} {
-		a := d.AttributeTable().AppendEmpty()
-		a.SetKeyStrindex(1)
-		require.NoError(t, a.Value().FromRaw(value))
-	}
-	d.AttributeTable().At(1).SetKeyStrindex(7) // outside
-	for want, indices := range map[string][]int32{"": {}, "delta": {-1, 99, 1, 5, 6}, "cumulative": {6, 5}} {
-		attributes := pcommon.NewInt32Slice()
-		attributes.FromRaw(indices)
-		require.Equal(t, want, Temporality(d, attributes))
-	}
-	for _, notString := range []int32{0, 2, 3, 4} {
-		attributes := pcommon.NewInt32Slice()
-		attributes.Append(notString, 5)
-		require.Empty(t, Temporality(d, attributes))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -34,7 +34,7 @@ func (r *Result) Cumulative() (types []string) {
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for p := range profilesOf(rp) {
 			typ := validutf8.At(dict.StringTable(), p.SampleType().TypeStrindex())
-			if merge.Temporality(dict, p.AttributeIndices()) == "cumulative" && !slices.Contains(types, typ) {
+			if temporality.Of(dict, p.AttributeIndices()) == "cumulative" && !slices.Contains(types, typ) {
 				types = append(types, typ)
 			}
 		}

@@ -1,0 +1,66 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package temporality tells snapshots, whose values are a state at one time, from intervals, whose values
+// may be summed.
+package temporality
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Attribute is the Profile attribute that says what the values are: delta, cumulative or
+// instant.
+const Attribute = "profile.temporality"
+
+// Of returns the value of Attribute among the attributes of a Profile. It is "" without one, and if the
+// value is not a string. Indices outside the tables count as no attribute.
+func Of(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Slice) string {
+	table, strings := dict.AttributeTable(), dict.StringTable()
+	for k := range attributes.Len() { // without the iterator, which takes twice as long
+		i := attributes.At(k)
+		if uint32(i) >= uint32(table.Len()) {
+			continue
+		}
+		if a := table.At(int(i)); stringAt(strings, a.KeyStrindex()) == Attribute {
+			return a.Value().Str() // "" of other types
+		}
+	}
+	return ""
+}
+
+// stringAt does not repair the string, which would change none that is compared with.
+func stringAt(strings pcommon.StringSlice, i int32) string {
+	if uint32(i) >= uint32(strings.Len()) {
+		return ""
+	}
+	return strings.At(int(i))
+}
+
+// IsSnapshotProfile is IsSnapshot for p.
+func IsSnapshotProfile(dict pprofile.ProfilesDictionary, p pprofile.Profile, snapshotTypes []string) bool {
+	strings := dict.StringTable()
+	return IsSnapshot(Of(dict, p.AttributeIndices()), stringAt(strings, p.SampleType().TypeStrindex()),
+		stringAt(strings, p.PeriodType().TypeStrindex()), p.DurationNano(), snapshotTypes)
+}
+
+// IsSnapshot reports whether the values of a Profile are a state at its time, and not what
+// happened during its duration in nanoseconds. temporality is its attribute
+// profile.temporality. Without a known one, Profiles of the sample types snapshotTypes are
+// snapshots, and those without a duration unless a type is a time.
+func IsSnapshot(temporality, sampleType, periodType string, duration uint64, snapshotTypes []string) bool {
+	switch temporality {
+	case "delta":
+		return false
+	case "cumulative", "instant":
+		return true
+	}
+	return duration == 0 && !isTime(sampleType) && !isTime(periodType) || slices.Contains(snapshotTypes, sampleType)
+}
+
+// isTime reports whether values of a type add up as time passes, also if no duration is
+// stated.
+func isTime(typ string) bool { return typ == "cpu" || typ == "wall" }
