@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
-// The types of entries.
+// Function and the others are the entries of package entry.
 type (
 	Function = entry.Function
 	Mapping  = entry.Mapping

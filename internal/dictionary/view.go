@@ -35,13 +35,22 @@ func (v *View) Lengths() (lengths entry.Lengths, sets int) {
 	}, v.sets.len()
 }
 
-// The methods below return the keys of entries.
+// String returns the bytes of a string.
+func (v *View) String(i int32) []byte { return v.strings.at(i) }
 
-func (v *View) String(i int32) []byte    { return v.strings.at(i) }
-func (v *View) Mapping(i int32) []byte   { return v.mappings.at(i) }
-func (v *View) Location(i int32) []byte  { return v.locations.at(i) }
-func (v *View) Function(i int32) []byte  { return v.functions.at(i) }
-func (v *View) Link(i int32) []byte      { return v.links.at(i) }
+// Mapping returns the key of a mapping.
+func (v *View) Mapping(i int32) []byte { return v.mappings.at(i) }
+
+// Location returns the key of a location.
+func (v *View) Location(i int32) []byte { return v.locations.at(i) }
+
+// Function returns the key of a function.
+func (v *View) Function(i int32) []byte { return v.functions.at(i) }
+
+// Link returns the key of a link.
+func (v *View) Link(i int32) []byte { return v.links.at(i) }
+
+// Attribute returns the key of an attribute.
 func (v *View) Attribute(i int32) []byte { return v.attributes.at(i) }
 
 // Stack returns the location indices of a stack.
