@@ -15,14 +15,20 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
-// Function and the others are the entries of package entry.
-type (
-	Function = entry.Function
-	Mapping  = entry.Mapping
-	Line     = entry.Line
-	Location = entry.Location
-	Value    = entry.Value
-)
+// Function is an entry of the function table.
+type Function = entry.Function
+
+// Mapping is an entry of the mapping table.
+type Mapping = entry.Mapping
+
+// Line is a line of a Location.
+type Line = entry.Line
+
+// Location is an entry of the location table.
+type Location = entry.Location
+
+// Value is an attribute value in binary form.
+type Value = entry.Value
 
 // Tables are the seven tables of a dictionary under construction. They are not safe
 // for concurrent use.
