@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,29 +128,53 @@ func TestJDKKeepsNamesOfThreadsAcrossChunks_J3(t *testing.T) {
 	}
 }
 
-// A program that computes, allocates, waits for monitors and parks is recorded here.
+// frame is the end of a frame: its line.
+var frame = regexp.MustCompile(`:\d+(;|$)`)
+
+// A program that computes, allocates, waits for monitors, parks, and throws exceptions through 600 frames is
+// recorded here in two chunks. The soak test does so with fewer frames, too, and with settings of the JDK.
 func TestFreshRecordingIsThatOfTheJDK_J4(t *testing.T) {
 	jdk(t)
-	file := filepath.Join(t.TempDir(), "load.jfr")
-	out, err := exec.Command("java", "-XX:StartFlightRecording:settings=testdata/load.jfc,filename="+file, "testdata/Load.java", "1500").CombinedOutput()
-	require.NoError(t, err, string(out))
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	all, failed := dump(t, file)
-	require.Empty(t, failed)
-	got := translated(t, data, true)
-	requireSame(t, all[file], got)
-	found := map[string]bool{}
-	for key := range got {
-		kind, _, _ := strings.Cut(key, "\t")
-		for _, method := range []string{"Load.spin", "Load.allocate", "Load.hold", "Load.park", "Load.await"} {
-			found[kind+" "+method] = found[kind+" "+method] || strings.Contains(key, method)
-		}
+	for name, test := range map[string]struct {
+		settings string
+		depth    int
+	}{
+		"whole stacks": {"testdata/load.jfc", 1024},
+		"64 frames":    {"testdata/load.jfc", 64},
+		"profile.jfc":  {"profile", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if full, _ := profiletest.Soak(t); !full && test.depth < 1024 {
+				t.Skip("takes long")
+			}
+			file := filepath.Join(t.TempDir(), "load.jfr")
+			out, err := exec.Command("java", "-XX:FlightRecorderOptions:stackdepth="+strconv.Itoa(test.depth),
+				"-XX:StartFlightRecording:settings="+test.settings+",filename="+file, "testdata/Load.java", "1500").CombinedOutput()
+			require.NoError(t, err, string(out))
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Greater(t, len(chunks(data)), 1)
+			all, failed := dump(t, file)
+			require.Empty(t, failed)
+			got := translated(t, data, true)
+			requireSame(t, all[file], got)
+			found, depth := map[string]bool{}, 0
+			for key := range got {
+				kind, _, _ := strings.Cut(key, "\t")
+				depth = max(depth, len(frame.FindAllString(key, -1)))
+				for _, method := range []string{"Load.spin", "Load.allocate", "Load.hold", "Load.park", "Load.await"} {
+					found[kind+" "+method] = found[kind+" "+method] || strings.Contains(key, method) && strings.Contains(key, "lädt-")
+				}
+			}
+			if assert.LessOrEqual(t, depth, test.depth); test.depth > 600 {
+				assert.Greater(t, depth, 600)
+			}
+			for _, want := range []string{"samples Load.spin", "alloc_sample_objects Load.allocate", "mutex contentions Load.hold", "block contentions Load.park", "block contentions Load.await"} {
+				assert.True(t, found[want], want)
+			}
+			requireConforms(t, data)
+		})
 	}
-	for _, want := range []string{"samples Load.spin", "alloc_sample_objects Load.allocate", "mutex contentions Load.hold", "block contentions Load.park", "block contentions Load.await"} {
-		assert.True(t, found[want], want)
-	}
-	requireConforms(t, data)
 }
 
 // The repository of a JVM that was killed has a chunk that was not finished.

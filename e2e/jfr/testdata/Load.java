@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import java.util.concurrent.locks.LockSupport;
+import jdk.jfr.Recording;
 public class Load {
     static final Object monitor = new Object();
     static volatile Object sink;
@@ -11,11 +12,18 @@ public class Load {
     static void hold() { synchronized (monitor) { try { Thread.sleep(25); } catch (InterruptedException e) {} } }
     static void await() { synchronized (monitor) { try { monitor.wait(30); } catch (InterruptedException e) {} } }
     static void park() { LockSupport.parkNanos(30_000_000); }
+    static int deep(int n) {
+        if (n == 0) { sum += spin(20000); sink = new int[4096]; throw new IllegalStateException("deep"); }
+        try { return deep(n - 1) + 1; } catch (IllegalStateException e) { if (n % 100 == 0) throw e; throw new IllegalStateException(e.getMessage()); }
+    }
+    static void fail() { try { deep(600); } catch (IllegalStateException e) { sink = e; } }
     public static void main(String[] args) throws Exception {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000;
-        Runnable[] work = { () -> sum += spin(100000), Load::allocate, Load::hold, Load::hold, Load::park, Load::await };
+        Runnable[] work = { () -> sum += spin(100000), Load::allocate, Load::hold, Load::hold, Load::park, Load::await, Load::fail };
         Thread[] threads = new Thread[work.length];
-        for (int i = 0; i < work.length; i++) { final Runnable r = work[i]; threads[i] = new Thread(() -> { while (System.nanoTime() < end) r.run(); }, "load-" + i); threads[i].start(); }
+        for (int i = 0; i < work.length; i++) { final Runnable r = work[i]; threads[i] = new Thread(() -> { while (System.nanoTime() < end) r.run(); }, "l\u00e4dt-" + i); threads[i].start(); }
+        Thread.sleep(Long.parseLong(args[0]) / 2);
+        try (Recording other = new Recording()) { other.start(); } // which starts another chunk
         for (Thread t : threads) t.join();
     }
 }
