@@ -26,13 +26,13 @@ const (
 	maxKey  = keySize - 2 // the fields that it has room for
 )
 
-// row returns the number of the row of the sample with the fields d.key.
-func (d *decoder) row(e *event) (number int32, err error) {
-	n := len(d.key)
-	if n > maxKey {
-		return d.longRow(e, maphash.Bytes(seed, d.key))
+// row returns the number of the row of the sample with these fields.
+func (d *decoder) row(e *event, fields []byte) (number int32, err error) {
+	n := len(fields)
+	if n > maxKey || cap(fields) < keySize { // or at the end of the chunk
+		return d.longRow(e, fields, maphash.Bytes(seed, fields))
 	}
-	b := d.key[:keySize] // with bytes of earlier keys at its end
+	b := fields[:keySize] // with other bytes at its end
 	key := jfr.Key{Low: binary.LittleEndian.Uint64(b), High: binary.LittleEndian.Uint64(b[8:])}
 	if n < 8 {
 		key.Low &= 1<<(8*n) - 1
@@ -52,8 +52,8 @@ func (d *decoder) row(e *event) (number int32, err error) {
 // seed keys the hashes of long keys.
 var seed = maphash.MakeSeed()
 
-// longRow is row for fields that are too long for a key. Rows with equal hashes are told apart by their fields.
-func (d *decoder) longRow(e *event, hash uint64) (number int32, err error) {
+// longRow is row for fields that are not in a key. Rows with equal hashes are told apart by their fields.
+func (d *decoder) longRow(e *event, fields []byte, hash uint64) (number int32, err error) {
 	for key := (jfr.Key{Low: hash}); ; key.High++ {
 		known, err := d.longRows.Put(&d.Memory, key)
 		if err != nil {
@@ -61,15 +61,15 @@ func (d *decoder) longRow(e *event, hash uint64) (number int32, err error) {
 		}
 		if known.At == 0 {
 			known.At, known.Of = int32(d.Event), int32(len(d.rows))
-			if d.longKeys, err = jfr.Room(&d.Memory, d.longKeys, len(d.key)); err != nil {
+			if d.longKeys, err = jfr.Room(&d.Memory, d.longKeys, len(fields)); err != nil {
 				return 0, err
 			}
 			start := int32(len(d.longKeys))
-			d.longKeys = append(d.longKeys, d.key...)
+			d.longKeys = append(d.longKeys, fields...)
 			d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number, key: [2]int32{start, int32(len(d.longKeys))}})
 			return known.Of, err
 		}
-		if r := &d.rows[known.Of]; r.event == e.number && bytes.Equal(d.longKeys[r.key[0]:r.key[1]], d.key) {
+		if r := &d.rows[known.Of]; r.event == e.number && bytes.Equal(d.longKeys[r.key[0]:r.key[1]], fields) {
 			return known.Of, nil
 		}
 	}
