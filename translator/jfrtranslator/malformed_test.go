@@ -8,11 +8,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
@@ -87,6 +89,39 @@ func TestUnmarshalSurvivesBitFlips_J1(t *testing.T) {
 			}
 			t.Logf("%d of %d were accepted", accepted, 8*len(data)/step)
 		})
+	}
+}
+
+// A decoder is used for many recordings. What it makes of one does not depend on those before, of which some were
+// malformed.
+func TestUnmarshalKeepsNothingOfTheRecordingBefore_J1(t *testing.T) {
+	var all [][]byte
+	for _, data := range small() {
+		all = append(all, data)
+	}
+	c := ddprof()
+	c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 2, 77, 70, 5)
+	all = append(all, c.Bytes())
+	c.State = 1
+	all = append(all, c.Bytes())
+	marshalled := func(n int, timestamps bool) string {
+		pd, err := (&jfrtranslator.Unmarshaler{Timestamps: timestamps}).UnmarshalProfiles(all[n])
+		require.NoError(t, err)
+		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+		require.NoError(t, err)
+		return string(data)
+	}
+	random, want := rand.New(rand.NewPCG(1, 2)), map[[2]int]string{}
+	for range 500 {
+		n, with := random.IntN(len(all)), random.IntN(2)
+		got, key := marshalled(n, with == 1), [2]int{n, with}
+		if _, known := want[key]; !known {
+			want[key] = got
+		}
+		require.Equal(t, want[key], got)
+		flipped := bytes.Clone(all[random.IntN(len(all))])
+		flipped[68+random.IntN(len(flipped)-68)] ^= 1 << random.IntN(8)
+		requireErrorOrConforming(t, flipped)
 	}
 }
 
