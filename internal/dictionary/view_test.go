@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // A View of any size ends a search for what it does not have, whatever is added later.
@@ -91,4 +93,20 @@ func TestFindAllInLargeViewCopiesNoLongStrings(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.Negative(t, r.String(59))
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+}
+
+// A Remap that has looked up all entries of one dictionary checks the next one whole, too.
+func TestUsedRemapChecksEntriesThatNothingRefersTo_P1(t *testing.T) {
+	bad := pprofile.NewProfilesDictionary()
+	bad.StringTable().Append("")
+	bad.FunctionTable().AppendEmpty()
+	bad.FunctionTable().AppendEmpty().SetNameStrindex(7)
+	var r Remap
+	for range 2 {
+		r.Find(profiletest.OneOfEach().Dictionary(), New(0).View())
+		r.FindAll()
+		require.True(t, r.IsValid())
+		r.Find(bad, New(0).View())
+		require.False(t, r.IsValid())
+	}
 }
