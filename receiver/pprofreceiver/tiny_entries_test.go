@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -156,16 +157,25 @@ func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
 		_, _ = w.Write(bombs[strings.Split(r.URL.Path, "/")[1]])
 	}))
 	defer target.Close()
-	yaml := "remote:\n  collection_interval: 50ms\n  timeout: 20s\n  profiles: [heap]\n  " + sizes + "\n  targets:\n"
+	yaml := "remote:\n  collection_interval: 50ms\n  timeout: 5m\n  profiles: [heap]\n  " + sizes + "\n  targets:\n"
 	for name := range bombs {
 		yaml += "    - endpoint: '" + target.URL + "/" + strings.ReplaceAll(name, " ", "%20") + "'\n"
 	}
 	ways["scrape"] = wayIn{yaml, func(t *testing.T, b *testReceiver) {
 		t.Helper()
-		assert.Eventually(t, func() bool { return b.outcomes("")["success"]+b.outcomes("")["too_large"] >= 3*len(bombs) }, time.Minute, time.Millisecond)
+		assert.Eventually(t, func() bool { return b.outcomes("")["success"]+b.outcomes("")["too_large"] >= 3*len(bombs) }, 5*time.Minute, time.Millisecond)
 		outcomes := b.outcomes("")
 		assert.Subset(t, []string{"success", "too_large"}, sortedKeys(outcomes), "%v", outcomes)
 		gone.Store(true)
+		require.Eventually(t, func() bool { // the last scrapes of all targets have ended
+			ended := 0
+			for _, point := range points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_scrapes").DataPoints {
+				if outcome, _ := point.Attributes.Value("outcome"); outcome.AsString() == "status" {
+					ended++
+				}
+			}
+			return ended == len(bombs)
+		}, 5*time.Minute, time.Millisecond)
 	}}
 
 	dir := t.TempDir()
@@ -180,7 +190,7 @@ func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
 			}
 			return n
 		}
-		require.Eventually(t, func() bool { return ended() >= len(bombs) }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return ended() >= len(bombs) }, 5*time.Minute, time.Millisecond)
 		assert.Subset(t, []string{"success", "too_large"}, sortedKeys(b.fileOutcomes()), "%v", b.fileOutcomes())
 	}}
 
@@ -194,7 +204,7 @@ func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
 				way.all(t, b)
 			})
 			got := b.push("", small)
-			for retry := 0; retry < 5 && got.header.Get("Retry-After") != ""; retry++ { // beside the last scrapes
+			for retry := 0; retry < 5 && got.header.Get("Retry-After") != ""; retry++ {
 				time.Sleep(time.Second)
 				got = b.push("", small)
 			}
