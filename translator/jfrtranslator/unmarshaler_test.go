@@ -412,6 +412,7 @@ func TestUnmarshalReadsEachEncodingOfStrings(t *testing.T) {
 	for id, name := range []any{
 		jfrwriter.Null, jfrwriter.Text{Encoding: 1}, jfrwriter.Ref(1 << 40), "UTF-8 ä",
 		jfrwriter.Text{Encoding: 4, Value: "UTF-16 ä😀"}, jfrwriter.Text{Encoding: 5, Value: "Latin-1 ä"}, "bad \xff", jfrwriter.Ref(99),
+		"a pair \xed\xa0\xbd\xed\xb8\x80, 한, half \xed\xa0\xbd, half \xed\xb8\x80\xed",
 	} {
 		c.Constant("java.lang.Thread", uint64(id), jfrwriter.Null, 0, name, id+1)
 		c.Event("jdk.ExecutionSample", 1000, id, 0, 0)
@@ -420,8 +421,9 @@ func TestUnmarshalReadsEachEncodingOfStrings(t *testing.T) {
 	got, _, _ := strings.Cut(show(t, pd), "cpu cpu/")
 	assert.Equal(t, "cpu samples/count period 10000000 cpu/nanoseconds\n   1 thread.id=1\n   1 thread.id=2\n"+
 		"   1 thread.id=3 thread.name=from the pool\n   1 thread.id=4 thread.name=UTF-8 ä\n   1 thread.id=5 thread.name=UTF-16 ä😀\n"+
-		"   1 thread.id=6 thread.name=Latin-1 ä\n   1 thread.id=7 thread.name=bad \uFFFD\n   1 thread.id=8\n", got)
-	assert.Equal(t, 1, report.InvalidStrings)
+		"   1 thread.id=6 thread.name=Latin-1 ä\n   1 thread.id=7 thread.name=bad \uFFFD\n   1 thread.id=8\n"+
+		"   1 thread.id=9 thread.name=a pair 😀, 한, half \uFFFD, half \uFFFD\n", got)
+	assert.Equal(t, 2, report.InvalidStrings)
 }
 
 func TestUnmarshalKeepsChunksApart_J3(t *testing.T) {

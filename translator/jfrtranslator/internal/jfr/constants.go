@@ -4,6 +4,7 @@
 package jfr
 
 import (
+	"bytes"
 	"fmt"
 )
 
@@ -132,8 +133,12 @@ func (r *Recording) Text(at int, strings int32) []byte {
 			return nil
 		}
 	}
-	if encoding == textUTF16 || encoding == textLatin1 {
+	switch {
+	case encoding == textUTF16 || encoding == textLatin1:
 		r.scratch = appendText(r.scratch[:0], encoding, text)
+		text = r.scratch
+	case bytes.IndexByte(text, surrogateLead) >= 0:
+		r.scratch = appendJoined(r.scratch[:0], text)
 		text = r.scratch
 	}
 	if len(text) > MaxString {

@@ -4,6 +4,7 @@
 package jfr
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -240,4 +241,28 @@ func appendText(dst []byte, encoding byte, content []byte) []byte {
 		dst = append(dst, content...)
 	}
 	return dst
+}
+
+// surrogateLead is the first byte of each half of a surrogate pair. The JVM writes characters beyond
+// U+FFFF as such pairs, which UTF-8 forbids.
+const surrogateLead = 0xed
+
+// appendJoined appends text with its surrogate pairs as UTF-8.
+func appendJoined(dst, text []byte) []byte {
+	const size = 3 // bytes of a half
+	half := func(at int) rune { return 0xd000 | rune(text[at+1]&0x3f)<<6 | rune(text[at+2]&0x3f) }
+	for {
+		i := bytes.IndexByte(text, surrogateLead)
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst, text = append(dst, text[:i]...), text[i:]
+		if len(text) >= 2*size && text[size] == surrogateLead {
+			if pair := utf16.DecodeRune(half(0), half(size)); pair != utf8.RuneError {
+				dst, text = utf8.AppendRune(dst, pair), text[2*size:]
+				continue
+			}
+		}
+		dst, text = append(dst, text[0]), text[1:]
+	}
 }
