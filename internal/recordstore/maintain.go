@@ -33,23 +33,18 @@ func (w *Writer) maintain(retention Retention) {
 	defer func() { _ = dir.Close() }() // everything in it was synced
 	before, found := w.admitted(), map[string]struct{}{}
 	var files []storedFile
-	err = w.walk(dir, nil, func(dir Dir, group []string) (err error) {
-		path := strings.Join(group, "/")
-		if len(group) == w.options.Levels && path != segment.Other {
-			found[path] = struct{}{}
-		}
+	complete, err := w.walk(dir, nil, found, func(dir Dir, group []string) (err error) {
 		if !w.recovered {
 			err = w.recoverFiles(dir, group)
 		}
 		if retain {
-			stored, listErr := storedFiles(dir, path)
+			stored, listErr := storedFiles(dir, strings.Join(group, "/"))
 			files = append(files, stored...)
 			err = errors.Join(err, w.pathError("list", listErr, group...))
 		}
 		return err
 	})
 	w.recovered = w.recovered || err == nil
-	complete := err == nil
 	if retain {
 		err = errors.Join(err, w.removeSurplus(dir, retention.surplus(files, w.options.Now()), found))
 	}
@@ -61,27 +56,39 @@ func (w *Writer) maintain(retention Retention) {
 	}
 }
 
-// walk visits the directory and those of all groups. An error in one directory does not stop it.
-func (w *Writer) walk(dir Dir, group []string, visit func(dir Dir, group []string) error) error {
+// walk visits the directory and those of all groups, and adds those groups to found. An error in one directory
+// does not stop it. complete is set if all groups were found: that a file cannot be recovered, or the directory
+// of a group read, does not matter.
+func (w *Writer) walk(dir Dir, group []string, found map[string]struct{}, visit func(dir Dir, group []string) error) (complete bool, err error) {
+	complete = true
 	var errs []error
 	if len(group) < w.options.Levels {
 		entries, err := dir.List()
+		complete = err == nil
 		errs = append(errs, w.pathError("list", err, group...))
 		for _, entry := range entries {
 			if !entry.IsDir() || !segment.IsGroupName(entry.Name()) {
 				continue
 			}
 			below := append(slices.Clone(group), entry.Name())
+			isGroup := len(below) == w.options.Levels
+			if isGroup && below[0] != segment.Other {
+				found[strings.Join(below, "/")] = struct{}{}
+			}
 			child, err := dir.OpenChild(entry.Name())
 			if err == nil {
-				errs = append(errs, w.walk(child, below, visit))
+				var all bool
+				all, err = w.walk(child, below, found, visit)
+				complete = complete && all
+				errs = append(errs, err)
 				_ = child.Close() // everything in it was synced
 			} else if !errors.Is(err, fs.ErrNotExist) { // it may have been removed
+				complete = complete && isGroup
 				errs = append(errs, w.pathError("open", err, below...))
 			}
 		}
 	}
-	return errors.Join(append(errs, visit(dir, group))...)
+	return complete, errors.Join(append(errs, visit(dir, group))...)
 }
 
 // admit reports whether a group may have its own directory: it has one, or there are fewer than

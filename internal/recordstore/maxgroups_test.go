@@ -5,6 +5,7 @@ package recordstore
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -132,6 +133,78 @@ func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
 	require.NoError(t, s.Append(Record{Group: []string{"b", "b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
 	require.NoError(t, s.Close())
 	assert.Equal(t, map[string][]int{segment.Other: {2}, "a/a": {1}}, readTree(t, dir, size))
+}
+
+// TestGroupsCountDespiteOtherErrors: a file that cannot be recovered, and the directory of a group that cannot
+// be opened or listed, are no reason to admit more groups after a restart.
+func TestGroupsCountDespiteOtherErrors(t *testing.T) {
+	const size = 20
+	for name, failing := range map[string]func(*unreadableDir){
+		"file": func(d *unreadableDir) { d.file = true }, "list": func(d *unreadableDir) { d.list = true }, "child": func(d *unreadableDir) { d.child = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, retention := t.TempDir(), Retention{MaxFiles: 100}
+			w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention})
+			require.NoError(t, w.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
+			require.NoError(t, w.Close())
+			left := segment.Name{Time: time.Unix(1, 0), Sequence: 1, Format: segmenttest.Formats[0], Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "a", left.String()), []byte{1}, 0o600))
+
+			failures := 0
+			w = openTestWriter(t, dir, Options{
+				Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention,
+				OpenDir: func(path string, group ...string) (Dir, error) {
+					opened, err := OpenDir(path, group...)
+					if err != nil || len(group) > 0 {
+						return opened, err
+					}
+					d := &unreadableDir{Dir: opened}
+					failing(d)
+					return d, nil
+				},
+				Failed: func(err error) {
+					require.ErrorIs(t, err, syscall.EIO)
+					failures++
+				},
+			})
+			w.Maintain()
+			require.Equal(t, 2, failures)
+			require.NoError(t, w.Append(Record{Group: []string{"b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
+			require.NoError(t, w.Close())
+			assert.FileExists(t, filepath.Join(dir, "a", left.String()))
+			assert.DirExists(t, filepath.Join(dir, segment.Other))
+			assert.NoDirExists(t, filepath.Join(dir, "b"))
+		})
+	}
+}
+
+// unreadableDir is a directory of which what is set fails: to open one below it, to list that, or to open a file in it.
+type unreadableDir struct {
+	Dir
+	child, list, file bool
+	below             bool
+}
+
+func (d *unreadableDir) OpenChild(name string) (Dir, error) {
+	if d.child {
+		return nil, syscall.EIO
+	}
+	opened, err := d.Dir.OpenChild(name)
+	return &unreadableDir{Dir: opened, list: d.list, file: d.file, below: true}, err
+}
+
+func (d *unreadableDir) List() ([]fs.DirEntry, error) {
+	if d.list && d.below {
+		return nil, syscall.EIO
+	}
+	return d.Dir.List()
+}
+
+func (d *unreadableDir) Open(name string) (File, error) {
+	if d.file && d.below {
+		return nil, syscall.EIO
+	}
+	return d.Dir.Open(name)
 }
 
 // TestMaxGroupsOfMalformedValues_E10_E12: of many values, as many as allowed have directories.
