@@ -59,7 +59,7 @@ func ReadAll(ctx context.Context, body io.Reader, expected int64, r *Reservation
 	if err := r.limit.CheckBody(expected); err != nil {
 		return nil, err
 	}
-	most := r.limit.MaxBody()
+	most := r.limit.maxBody()
 	var buf []byte
 	for {
 		if len(buf) == cap(buf) {

@@ -41,7 +41,7 @@ func TestReadAllReservesWhatArrives(t *testing.T) {
 			held := limit.Reserve(0)
 			read := &io.LimitedReader{R: zeros{}, N: size}
 			_, err := ReadAll(t.Context(), read, expected, held)
-			if size == limit.MaxBody() {
+			if size == limit.maxBody() {
 				require.NoError(t, err)
 			} else {
 				requireTooLarge(t, err)

@@ -60,16 +60,16 @@ func NewInFlight(size int64) *InFlight {
 // MaxPayload is how many bytes one request, scrape or file may hold while it is at work.
 func (f *InFlight) MaxPayload() int64 { return f.size / 2 }
 
-// MaxBody is how large a body may be, in bytes.
-func (f *InFlight) MaxBody() int64 { return f.size / 16 }
+// maxBody is how large a body may be, in bytes.
+func (f *InFlight) maxBody() int64 { return f.size / 16 }
 
 // maxBuffers is how many bytes a body may take while its buffer grows.
-func (f *InFlight) maxBuffers() int64 { return 2 * f.MaxBody() }
+func (f *InFlight) maxBuffers() int64 { return 2 * f.maxBody() }
 
 // CheckBody returns a *pproftranslator.LimitError if a body of this size in bytes, which
 // may be negative for unknown, is too large.
 func (f *InFlight) CheckBody(bytes int64) error {
-	if most := f.MaxBody(); bytes > most {
+	if most := f.maxBody(); bytes > most {
 		return tooLarge("size of the body in bytes", most, bytes, "a sixteenth")
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestGrowingBodiesDoNotBlockEachOther(t *testing.T) {
 			go func() {
 				r := f.Reserve(-1)
 				defer r.Release()
-				for bytes := int64(4 << 10); bytes <= 2*f.MaxBody(); bytes *= 2 {
+				for bytes := int64(4 << 10); bytes <= 2*f.maxBody(); bytes *= 2 {
 					if err := r.Body(t.Context(), bytes); err != nil {
 						done <- err
 						return

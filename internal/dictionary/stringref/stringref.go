@@ -56,25 +56,6 @@ func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	return resolved, r.err
 }
 
-// Attributes returns m itself or, if string references may be in it, a copy without them. m must nest no
-// deeper than entry.Bounded allows; it is only read. An error says that a reference is outside the
-// string table.
-func Attributes(m pcommon.Map, strings pcommon.StringSlice) (pcommon.Map, error) {
-	hidden := pcommon.NewSlice()
-	collectMap(hidden, m)
-	if sizeOf(hidden) == sizeOf(emptyValues(hidden.Len())) {
-		return m, nil
-	}
-	r := resolver{strings: strings, place: "attributes"}
-	var err error
-	if r.references, err = read(hidden); err != nil {
-		return m, err
-	}
-	resolved := pcommon.NewMap()
-	r.attributes(resolved, m)
-	return resolved, r.err
-}
-
 // probe shows whether a value that reads as empty is a reference: its size in protobuf.
 type probe struct {
 	holder pprofile.Profiles

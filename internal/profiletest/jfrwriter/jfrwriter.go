@@ -29,11 +29,10 @@ type Chunk struct {
 	State                        byte
 	Flags                        uint16
 
-	classes   []class
-	pools     map[string][]constant
-	events    []byte
-	raw       []byte // metadata, if it is not to be that of classes
-	withoutCP bool
+	classes []class
+	pools   map[string][]constant
+	events  []byte
+	raw     []byte // metadata, if it is not to be that of classes
 }
 
 type class struct {
@@ -163,9 +162,6 @@ func (c *Chunk) Raw(data []byte) { c.events = append(c.events, data...) }
 // RawMetadata replaces the metadata, after their time and id.
 func (c *Chunk) RawMetadata(data []byte) { c.raw = data }
 
-// WithoutConstants leaves out the checkpoint.
-func (c *Chunk) WithoutConstants() { c.withoutCP = true }
-
 // typeID returns the number of a class: from 20 on, as those of events and constants
 // must not be 0 or 1.
 func (c *Chunk) typeID(name string) int {
@@ -183,9 +179,7 @@ func (c *Chunk) Bytes() []byte {
 	data = append(data, c.metadata()...)
 	data = append(data, c.events...)
 	checkpoint := len(data)
-	if !c.withoutCP {
-		data = append(data, c.checkpoint()...)
-	}
+	data = append(data, c.checkpoint()...)
 	copy(data, "FLR\x00")
 	binary.BigEndian.PutUint16(data[4:], 2)
 	binary.BigEndian.PutUint16(data[6:], 1)

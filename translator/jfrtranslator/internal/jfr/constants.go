@@ -141,12 +141,12 @@ func (r *Recording) Text(at int, strings int32) []byte {
 		r.scratch = appendJoined(r.scratch[:0], text)
 		text = r.scratch
 	}
-	if len(text) > MaxString {
-		r.Err = &LimitError{What: "bytes of a string", Limit: MaxString}
+	if len(text) > maxString {
+		r.Err = &LimitError{What: "bytes of a string", Limit: maxString}
 		return nil
 	}
 	return text
 }
 
-// MaxString is the longest string that Text returns, in bytes.
-const MaxString = 1 << 20
+// maxString is the longest string that Text returns, in bytes.
+const maxString = 1 << 20
