@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata/entity"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // The entities of resources that merge come together, in any order of arrival, and none
@@ -23,7 +24,7 @@ func TestEntitiesMerge_P15(t *testing.T) {
 		ids, description []string
 	}
 	with := func(refs ...ref) pprofile.Profiles {
-		pd := of(interval(1, 1, 1), "host.id", "x", "os.name", "linux", "service.instance.id", "1")
+		pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "host.id", "x", "os.name", "linux", "service.instance.id", "1")
 		to := entity.ResourceEntityRefs(pd.ResourceProfiles().At(0).Resource())
 		for _, r := range refs {
 			e := to.AppendEmpty()
@@ -87,7 +88,7 @@ func TestPrepareRejectsDuplicateAttributes_P1(t *testing.T) {
 		require.ErrorContains(t, err, bad.place+` has two attributes with the key "k"; keys must be unique`)
 	}
 	// Keys that are not UTF-8 may become equal when they are repaired.
-	pd := of(interval(1, 1, 1), "k\xff", "1", "k\xfe", "2")
+	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "k\xff", "1", "k\xfe", "2")
 	require.ErrorContains(t, add(w, pd), "two attributes with the key")
 	require.Equal(t, want, marshal(t, w.Emit("")))
 	// Keys that have become references are not equal for being empty.

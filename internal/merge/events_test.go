@@ -9,12 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // timestamped is a payload of n Profiles that do not merge, each with one timestamp of a
 // stack of its own.
 func timestamped(n int) pprofile.Profiles {
-	pd := manyStacks(n, 0)
+	pd := payloadtest.ManyStacks(n, 0)
 	scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
 	all := pprofile.NewProfile()
 	scope.Profiles().At(0).CopyTo(all)

@@ -17,29 +17,15 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
-
-func of(pd pprofile.Profiles, attributes ...string) pprofile.Profiles {
-	for _, rp := range pd.ResourceProfiles().All() {
-		for i := 0; i < len(attributes); i += 2 {
-			rp.Resource().Attributes().PutStr(attributes[i], attributes[i+1])
-		}
-	}
-	return pd
-}
-
-func snapshot(process string, time uint64, value int64) pprofile.Profiles {
-	pd := of(interval(time, 0, value), "service.name", "checkout", "service.instance.id", process)
-	pd.Dictionary().StringTable().SetAt(1, "objects") // the sample type
-	return pd
-}
 
 func TestSnapshots_P14(t *testing.T) {
 	var one, three []pprofile.Profiles
 	for i := range uint64(10) {
-		one = append(one, snapshot("a", 10+i, int64(i+1)))
+		one = append(one, payloadtest.Snapshot("a", 10+i, int64(i+1)))
 		for n, process := range []string{"a", "b", "c"} {
-			three = append(three, snapshot(process, 10+i, int64(100*n)+int64(i)))
+			three = append(three, payloadtest.Snapshot(process, 10+i, int64(100*n)+int64(i)))
 		}
 	}
 	values := func(pd pprofile.Profiles) (all []int64) {
@@ -116,10 +102,10 @@ func TestDropAttributes(t *testing.T) {
 	options.DropResourceAttributes = []string{"service.instance.id"}
 	var payloads []pprofile.Profiles
 	for i := range 5 {
-		payloads = append(payloads, of(interval(1, 1, 1), "service.name", "a", "service.instance.id", fmt.Sprint(i)))
+		payloads = append(payloads, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a", "service.instance.id", fmt.Sprint(i)))
 	}
 	out := merged(t, options, payloads...)
-	require.EqualValues(t, 5, onlyProfile(t, out).Samples().At(0).Values().At(0))
+	require.EqualValues(t, 5, payloadtest.Only(t, out).Samples().At(0).Values().At(0))
 	require.Equal(t, map[string]any{"service.name": "a"}, out.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 }
 
@@ -130,7 +116,7 @@ func TestDroppedAttributesTakeNoMemory(t *testing.T) {
 	options.DropSampleAttributes = []string{"thread.id"}
 	w := NewWindow(options)
 	add := func(thread, name string) {
-		pd := interval(1, 1, 1)
+		pd := payloadtest.Interval(1, 1, 1)
 		d := pd.Dictionary()
 		s := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
 		for d.AttributeTable().Len() == 0 {
@@ -207,8 +193,8 @@ func TestTablesWithoutZeroValues_P1(t *testing.T) {
 
 func TestMixedShapes_P4(t *testing.T) {
 	for _, time := range []uint64{0, 1000} {
-		pd := interval(time, 10, 5)
-		samples := onlyProfile(t, pd).Samples()
+		pd := payloadtest.Interval(time, 10, 5)
+		samples := payloadtest.Only(t, pd).Samples()
 		samples.AppendEmpty().TimestampsUnixNano().Append(7, 3, 5000, math.MaxUint64)
 		both := samples.AppendEmpty()
 		both.TimestampsUnixNano().Append(2, 1)
@@ -259,7 +245,7 @@ func TestBasesOfEachPartition_P15(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, add(w, pd))
 		}
-		pd := of(interval(1, 1, 1), "service.name", "a")
+		pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")
 		out := w.Emit(options.partition(pd.ResourceProfiles().At(0).Resource().Attributes()))
 		profiletest.RequireConforms(t, out)
 		return marshal(t, out)
@@ -277,29 +263,10 @@ func TestBasesOfEachPartition_P15(t *testing.T) {
 	require.Equal(t, least, first(payload{a, b}, payload{loaded("a", 0x4000, 0x4020), b}))
 	profiletest.Injected(t, "6 orders and splits")
 }
-func manyStacks(n int, id byte) pprofile.Profiles {
-	pd := interval(1, 1, 1)
-	d := pd.Dictionary()
-	d.MappingTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	d.StackTable().AppendEmpty()
-	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-	p.SetProfileID(pprofile.ProfileID{id})
-	p.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
-	p.Samples().EnsureCapacity(n)
-	for i := range n {
-		d.LocationTable().AppendEmpty().SetAddress(uint64(i + 1))
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(i + 1))
-		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(int32(i + 1))
-		s.Values().Append(1)
-	}
-	return pd
-}
 
 // ofServices is a payload with n resources, each of a service of its own.
 func ofServices(n int) pprofile.Profiles {
-	pd := of(interval(1, 1, 1), "service.name", "0")
+	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "0")
 	for i := 1; i < n; i++ {
 		to := pd.ResourceProfiles().AppendEmpty()
 		pd.ResourceProfiles().At(0).CopyTo(to)
@@ -349,7 +316,7 @@ func TestValues(t *testing.T) {
 // An importer does not keep the memory that a large payload took.
 func TestLargePayloadIsReleased(t *testing.T) {
 	const n = 150_000
-	require.NoError(t, add(NewWindow(defaultOptions()), manyStacks(n, 0)))
+	require.NoError(t, add(NewWindow(defaultOptions()), payloadtest.ManyStacks(n, 0)))
 	for range 10 {
 		require.Less(t, cap(payloads.Get().(*Payload).identities), n)
 	}

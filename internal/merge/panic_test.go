@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // A panic in Add leaves the counts of what was added before.
@@ -14,15 +16,15 @@ func TestCountsAfterPanic(t *testing.T) {
 	options := defaultOptions()
 	options.SplitBy = []string{"service.name"}
 	w := NewWindow(options)
-	first := of(interval(1, 1, 1), "service.name", "a")
+	first := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")
 	require.NoError(t, add(w, first))
 	require.NoError(t, add(w, first))
 	partition := w.Partitions()[0]
 	want := w.PartitionCounts(partition)
 
-	second := of(interval(1, 1, 1), "service.name", "b")
+	second := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "b")
 	require.NoError(t, add(w, second))
 	delete(w.partitions, w.Partitions()[1])
-	require.Panics(t, func() { _ = add(w, inOne(t, first, second)) })
+	require.Panics(t, func() { _ = add(w, payloadtest.InOne(t, first, second)) })
 	require.Equal(t, want, w.PartitionCounts(partition))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 func TestSlotOf(t *testing.T) {
@@ -40,7 +41,7 @@ func TestSlotOf(t *testing.T) {
 		{"a duration that just fits", 1, 1 << 63, 1, slot{1 << 63, 1}},
 		{"a duration that does not fit", 1, 1<<63 + 1, 1, slot{math.MaxUint64, 0}},
 	} {
-		p := onlyProfile(t, interval(test.start, test.duration, 1))
+		p := payloadtest.Only(t, payloadtest.Interval(test.start, test.duration, 1))
 		require.Equal(t, test.want, slotOf(p, test.window), test.name)
 	}
 }
@@ -66,7 +67,7 @@ func ranges(pd pprofile.Profiles) (all []string) {
 }
 
 func between(start, end time.Duration, value int64) pprofile.Profiles {
-	return interval(uint64(start), uint64(end-start), value)
+	return payloadtest.Interval(uint64(start), uint64(end-start), value)
 }
 
 // What a collector that catches up receives at once keeps its intervals, in any order.
@@ -99,7 +100,7 @@ func TestSlotsKeepIntervals_P15(t *testing.T) {
 		bytes = marshal(t, out)
 		r.Shuffle(len(payloads), func(i, j int) { payloads[i], payloads[j] = payloads[j], payloads[i] })
 	}
-	joined := append([]pprofile.Profiles{inOne(t, payloads[0], payloads[1])}, payloads[2:]...)
+	joined := append([]pprofile.Profiles{payloadtest.InOne(t, payloads[0], payloads[1])}, payloads[2:]...)
 	require.Equal(t, bytes, marshal(t, merged(t, slotted(time.Second), joined...)), "another split")
 
 	options := slotted(time.Second)
@@ -129,7 +130,7 @@ func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
 	for i := range 30 {
 		at := time.Hour + time.Duration(i)*time.Second
 		for n, instance := range []string{"a", "b"} {
-			pd := of(between(at, at, int64(i)+int64(100*n)+1), "service.instance.id", instance)
+			pd := payloadtest.With(between(at, at, int64(i)+int64(100*n)+1), "service.instance.id", instance)
 			pd.Dictionary().StringTable().SetAt(1, "objects") // the sample type
 			payloads = append(payloads, pd)
 		}
@@ -149,7 +150,7 @@ func TestLatestSnapshotOfEachSlot_P14(t *testing.T) {
 
 // Profiles of one ScopeProfiles that alternate between slots go into few scopes.
 func TestSlotsOfOneScopeProfiles(t *testing.T) {
-	pd := manyStacks(50, 0)
+	pd := payloadtest.ManyStacks(50, 0)
 	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
 	profiles.At(0).SetTime(pcommon.Timestamp(time.Hour))
 	for i := range 9 {
@@ -232,11 +233,11 @@ func common(a, b []string) []string {
 // Profiles in which nothing happened are left out, with what they alone refer to.
 func TestEmptyProfilesAreDropped(t *testing.T) {
 	options := slotted(10 * time.Second)
-	empty := of(interval(5, 7, 0), "service.name", "idle")
-	noSamples := interval(5, 7, 1)
-	onlyProfile(t, noSamples).Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+	empty := payloadtest.With(payloadtest.Interval(5, 7, 0), "service.name", "idle")
+	noSamples := payloadtest.Interval(5, 7, 1)
+	payloadtest.Only(t, noSamples).Samples().RemoveIf(func(pprofile.Sample) bool { return true })
 	noSamples.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().SetName("idle")
-	busy := of(interval(5, 7, 3), "service.name", "busy")
+	busy := payloadtest.With(payloadtest.Interval(5, 7, 3), "service.name", "busy")
 
 	w := NewWindow(options)
 	for _, pd := range []pprofile.Profiles{empty, noSamples, busy} {
@@ -253,8 +254,8 @@ func TestEmptyProfilesAreDropped(t *testing.T) {
 
 	options.DropZeroSamples = false
 	require.Equal(t, 1, merged(t, options, empty).ProfileCount(), "it has a sample, of 0")
-	onlyProfile(t, noSamples).SetOriginalPayloadFormat("jfr")
-	onlyProfile(t, noSamples).OriginalPayload().FromRaw([]byte("payload"))
+	payloadtest.Only(t, noSamples).SetOriginalPayloadFormat("jfr")
+	payloadtest.Only(t, noSamples).OriginalPayload().FromRaw([]byte("payload"))
 	require.Equal(t, 1, merged(t, options, noSamples).ProfileCount(), "the original payload is more than samples")
 }
 

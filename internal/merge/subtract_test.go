@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 func isAllocated(sampleType string) bool { return strings.HasPrefix(sampleType, "alloc") }
@@ -39,7 +40,7 @@ func subtracted(t *testing.T, current, baseline pprofile.Profiles) (pprofile.Pro
 // allocations is a heap profile: alloc_space is cumulative, inuse_space is not. It has a
 // sample for each value, of a stack of its own.
 func allocations(time uint64, allocated, inUse []int64) pprofile.Profiles {
-	pd := manyStacks(max(len(allocated), len(inUse)), 0)
+	pd := payloadtest.ManyStacks(max(len(allocated), len(inUse)), 0)
 	pd.Dictionary().StringTable().Append("alloc_space", "inuse_space", "bytes")
 	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
 	profiles.RemoveIf(func(pprofile.Profile) bool { return true })

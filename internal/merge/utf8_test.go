@@ -10,13 +10,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // No text leaves that is not UTF-8, wherever it stood. What is repaired merges with what
 // came in so.
 func TestInvalidUTF8IsRepaired(t *testing.T) {
 	payload := func(bad string, original bool) pprofile.Profiles {
-		pd := of(interval(1, 1, 5), "key"+bad, "value"+bad)
+		pd := payloadtest.With(payloadtest.Interval(1, 1, 5), "key"+bad, "value"+bad)
 		rp := pd.ResourceProfiles().At(0)
 		rp.SetSchemaUrl("resource" + bad)
 		sp := rp.ScopeProfiles().At(0)
@@ -26,8 +27,8 @@ func TestInvalidUTF8IsRepaired(t *testing.T) {
 		sp.Scope().Attributes().PutStr("key"+bad, "value"+bad)
 		pd.Dictionary().StringTable().SetAt(1, "cpu"+bad)
 		if original {
-			onlyProfile(t, pd).SetOriginalPayloadFormat("jfr" + bad)
-			onlyProfile(t, pd).OriginalPayload().FromRaw([]byte{1})
+			payloadtest.Only(t, pd).SetOriginalPayloadFormat("jfr" + bad)
+			payloadtest.Only(t, pd).OriginalPayload().FromRaw([]byte{1})
 		}
 		return pd
 	}
@@ -36,11 +37,11 @@ func TestInvalidUTF8IsRepaired(t *testing.T) {
 		options.Snapshots = snapshots
 		out := merged(t, options, payload("\xff\xfe", false), payload("\uFFFD", false))
 		profiletest.RequireConformsBytes(t, marshal(t, out))
-		require.EqualValues(t, 10, onlyProfile(t, out).Samples().At(0).Values().At(0))
+		require.EqualValues(t, 10, payloadtest.Only(t, out).Samples().At(0).Values().At(0))
 		require.Equal(t, "name\uFFFD", out.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Name())
 
 		out = merged(t, options, payload("\xff", true))
 		profiletest.RequireConformsBytes(t, marshal(t, out))
-		require.Equal(t, "jfr\uFFFD", onlyProfile(t, out).OriginalPayloadFormat())
+		require.Equal(t, "jfr\uFFFD", payloadtest.Only(t, out).OriginalPayloadFormat())
 	}
 }

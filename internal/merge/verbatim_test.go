@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // unchecked is merged for payloads that do not conform to the format, and stay so.
@@ -40,14 +41,14 @@ func TestOriginalPayloadsAsTheyAre(t *testing.T) {
 		{nil, nil, []uint64{5, 4}},
 	}
 	original := func(duration uint64, payload string) pprofile.Profiles {
-		pd := interval(math.MaxUint64-1, duration, 1)
+		pd := payloadtest.Interval(math.MaxUint64-1, duration, 1)
 		d := pd.Dictionary()
 		d.StringTable().Append("thread.id", "a")
 		d.AttributeTable().AppendEmpty()
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(3)
 		a.Value().SetStr("a")
-		p := onlyProfile(t, pd)
+		p := payloadtest.Only(t, pd)
 		p.SetProfileID(pprofile.ProfileID{1})
 		p.SetOriginalPayloadFormat("jfr")
 		p.OriginalPayload().FromRaw([]byte(payload))
@@ -68,7 +69,7 @@ func TestOriginalPayloadsAsTheyAre(t *testing.T) {
 	for _, snapshots := range []Snapshots{SnapshotsKeep, SnapshotsLatest, SnapshotsSum} {
 		options.Snapshots = snapshots
 		for _, duration := range []uint64{0, math.MaxUint64} {
-			out := unchecked(t, options, original(duration, "payload"), interval(1, 1, 1))
+			out := unchecked(t, options, original(duration, "payload"), payloadtest.Interval(1, 1, 1))
 			found := 0
 			eachProfile(out, func(p pprofile.Profile) {
 				if p.OriginalPayloadFormat() == "" {
@@ -98,8 +99,8 @@ func TestOriginalPayloadsAsTheyAre(t *testing.T) {
 func TestOriginalPayloadsInAnyOrder_P15(t *testing.T) {
 	var payloads []pprofile.Profiles
 	for i := range int64(4) {
-		pd := interval(1, 1, i%3)
-		p := onlyProfile(t, pd)
+		pd := payloadtest.Interval(1, 1, i%3)
+		p := payloadtest.Only(t, pd)
 		p.SetOriginalPayloadFormat("jfr")
 		p.OriginalPayload().FromRaw([]byte("payload"))
 		p.Samples().AppendEmpty().TimestampsUnixNano().Append(uint64(9 - i))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -172,9 +173,9 @@ func TestWindowKeepsReadingsApart(t *testing.T) {
 
 // Profiles in which nothing happened stay, with all that their header says.
 func TestWindowKeepsEmptyProfiles(t *testing.T) {
-	for _, pd := range []pprofile.Profiles{interval(5, 7, 0), interval(5, 7, 1)} {
-		onlyProfile(t, pd).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.Values().At(0) == 1 })
-		p := onlyProfile(t, merged(t, defaultOptions(), pd))
+	for _, pd := range []pprofile.Profiles{payloadtest.Interval(5, 7, 0), payloadtest.Interval(5, 7, 1)} {
+		payloadtest.Only(t, pd).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.Values().At(0) == 1 })
+		p := payloadtest.Only(t, merged(t, defaultOptions(), pd))
 		require.Zero(t, p.Samples().Len())
 		require.EqualValues(t, 5, p.Time())
 		require.EqualValues(t, 7, p.DurationNano())
@@ -268,7 +269,7 @@ func TestAnyOrderAnySplit_P15(t *testing.T) {
 			orders++
 		}
 		// Two payloads in one: what a window makes of two is a payload too.
-		joined := append([]pprofile.Profiles{inOne(t, payloads[0], payloads[1])}, payloads[2:]...)
+		joined := append([]pprofile.Profiles{payloadtest.InOne(t, payloads[0], payloads[1])}, payloads[2:]...)
 		require.Equalf(t, want, marshal(t, merged(t, options, joined...)), "seed %d", seed)
 	}
 	profiletest.Injected(t, fmt.Sprintf("%d orders", orders))
@@ -320,18 +321,6 @@ func TestAnyOrderUnderAllOptions_P15(t *testing.T) {
 type writer []byte
 
 func (w *writer) Write(b []byte) (int, error) { *w = append(*w, b...); return len(b), nil }
-
-// inOne puts two payloads into one, side by side.
-func inOne(t testing.TB, a, b pprofile.Profiles) pprofile.Profiles {
-	t.Helper()
-	expandedA, err := expand.Profiles(a)
-	require.NoError(t, err)
-	expandedB, err := expand.Profiles(b)
-	require.NoError(t, err)
-	pd, err := expand.Build(append(expandedA, expandedB...))
-	require.NoError(t, err)
-	return pd
-}
 
 func TestWindowEmitsTheSameAgain(t *testing.T) {
 	w := NewWindow(defaultOptions())
@@ -397,7 +386,7 @@ func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
 
 // Two attributes of one key are refused with the place of the Profile.
 func TestErrorNamesProfile_P1(t *testing.T) {
-	pd := inOne(t, interval(1, 1, 1), interval(1, 1, 1))
+	pd := payloadtest.InOne(t, payloadtest.Interval(1, 1, 1), payloadtest.Interval(1, 1, 1))
 	d := pd.Dictionary()
 	n := int32(d.AttributeTable().Len())
 	for i := range int64(2) {
@@ -421,25 +410,6 @@ func TestErrorNamesProfile_P1(t *testing.T) {
 	profiletest.Injected(t, "1 payloads with two attributes of one key")
 }
 
-// interval is a payload with one Profile of one sample.
-func interval(start, duration uint64, value int64) pprofile.Profiles {
-	pd := pprofile.NewProfiles()
-	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(1)
-	p.SampleType().SetUnitStrindex(2)
-	p.SetTime(pcommon.Timestamp(start))
-	p.SetDurationNano(duration)
-	p.Samples().AppendEmpty().Values().Append(value)
-	return pd
-}
-
-func onlyProfile(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
-	t.Helper()
-	require.Equal(t, 1, pd.ProfileCount())
-	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-}
-
 func TestTimeRange_P4(t *testing.T) {
 	for _, test := range []struct{ in, want [][2]uint64 }{
 		{[][2]uint64{{100, 10}, {105, 10}}, [][2]uint64{{100, 15}}},
@@ -451,9 +421,9 @@ func TestTimeRange_P4(t *testing.T) {
 	} {
 		var payloads []pprofile.Profiles
 		for _, r := range test.in {
-			payloads = append(payloads, interval(r[0], r[1], 1))
+			payloads = append(payloads, payloadtest.Interval(r[0], r[1], 1))
 		}
-		p := onlyProfile(t, merged(t, defaultOptions(), payloads...))
+		p := payloadtest.Only(t, merged(t, defaultOptions(), payloads...))
 		require.EqualValues(t, test.want[0][0], p.Time(), "%v", test.in)
 		require.Equal(t, test.want[0][1], p.DurationNano(), "%v", test.in)
 		profiletest.Injected(t, "1 pairs of times")
@@ -470,7 +440,7 @@ func TestSumsBeyondInt64_P3(t *testing.T) {
 		for range 1 + r.IntN(12) {
 			v := []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, 1, -1, r.Int64() - r.Int64()}[r.IntN(7)]
 			want.Add(want, big.NewInt(v))
-			payloads = append(payloads, interval(1, 1, v))
+			payloads = append(payloads, payloadtest.Interval(1, 1, v))
 		}
 		options := defaultOptions()
 		options.DropZeroSamples = false
@@ -490,14 +460,14 @@ func TestSumsBeyondInt64_P3(t *testing.T) {
 
 func TestWindowKeepsOriginalPayloads(t *testing.T) {
 	original := func() pprofile.Profiles {
-		pd := interval(1, 1, 5)
-		p := onlyProfile(t, pd)
+		pd := payloadtest.Interval(1, 1, 5)
+		p := payloadtest.Only(t, pd)
 		p.SetOriginalPayloadFormat("jfr")
 		p.OriginalPayload().FromRaw([]byte("payload"))
 		p.SetProfileID(pprofile.ProfileID{1})
 		return pd
 	}
-	out := merged(t, defaultOptions(), original(), interval(1, 1, 5), original())
+	out := merged(t, defaultOptions(), original(), payloadtest.Interval(1, 1, 5), original())
 	require.Equal(t, 3, out.ProfileCount())
 	with := 0
 	eachProfile(out, func(p pprofile.Profile) {
@@ -511,29 +481,29 @@ func TestWindowKeepsOriginalPayloads(t *testing.T) {
 }
 
 func TestWindowProfileIDs(t *testing.T) {
-	a, b := interval(1, 1, 5), interval(2, 1, 7)
-	onlyProfile(t, a).SetProfileID(pprofile.ProfileID{1})
-	require.Equal(t, pprofile.ProfileID{1}, onlyProfile(t, merged(t, defaultOptions(), a)).ProfileID(), "one source keeps its id")
-	both := onlyProfile(t, merged(t, defaultOptions(), a, b)).ProfileID()
+	a, b := payloadtest.Interval(1, 1, 5), payloadtest.Interval(2, 1, 7)
+	payloadtest.Only(t, a).SetProfileID(pprofile.ProfileID{1})
+	require.Equal(t, pprofile.ProfileID{1}, payloadtest.Only(t, merged(t, defaultOptions(), a)).ProfileID(), "one source keeps its id")
+	both := payloadtest.Only(t, merged(t, defaultOptions(), a, b)).ProfileID()
 	require.NotEqual(t, pprofile.ProfileID{1}, both)
 	require.False(t, both.IsEmpty())
-	require.False(t, onlyProfile(t, merged(t, defaultOptions(), b)).ProfileID().IsEmpty(), "one without an id gets one")
+	require.False(t, payloadtest.Only(t, merged(t, defaultOptions(), b)).ProfileID().IsEmpty(), "one without an id gets one")
 }
 
 // The temporality of a Profile goes before its duration and type.
 func TestWindowTemporality(t *testing.T) {
 	with := func(value, sampleType, periodType string, duration uint64) pprofile.Profiles {
-		pd := interval(1, duration, 3)
+		pd := payloadtest.Interval(1, duration, 3)
 		d := pd.Dictionary()
 		d.StringTable().SetAt(1, sampleType)
 		d.StringTable().SetAt(2, periodType)
-		onlyProfile(t, pd).PeriodType().SetTypeStrindex(2)
+		payloadtest.Only(t, pd).PeriodType().SetTypeStrindex(2)
 		d.StringTable().Append(temporality.Attribute)
 		d.AttributeTable().AppendEmpty()
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(3)
 		a.Value().SetStr(value)
-		onlyProfile(t, pd).AttributeIndices().Append(1)
+		payloadtest.Only(t, pd).AttributeIndices().Append(1)
 		return pd
 	}
 	for _, test := range []struct {
@@ -569,10 +539,10 @@ func TestSizeIsWhatTheHeapShows(t *testing.T) {
 	}
 	for i := range 1000 {
 		payloads["many services"] = append(payloads["many services"],
-			of(interval(uint64(i), 1, 1), "service.name", "service-"+string(rune('a'+i%26)), "service.instance.id", time.Duration(i).String()))
-		payloads["snapshots"] = append(payloads["snapshots"], snapshot("a", uint64(i), 1))
+			payloadtest.With(payloadtest.Interval(uint64(i), 1, 1), "service.name", "service-"+string(rune('a'+i%26)), "service.instance.id", time.Duration(i).String()))
+		payloads["snapshots"] = append(payloads["snapshots"], payloadtest.Snapshot("a", uint64(i), 1))
 		if i < 20 {
-			pd := manyStacks(2000, 0)
+			pd := payloadtest.ManyStacks(2000, 0)
 			for _, l := range pd.Dictionary().LocationTable().All() {
 				l.SetAddress(l.Address() | uint64(i)<<32)
 			}

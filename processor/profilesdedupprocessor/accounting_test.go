@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // unreliable is a next component that takes its time, and until end often says no.
@@ -61,7 +62,7 @@ func ofNumbers(numbers []int) pprofile.Profiles {
 	pd := pprofile.NewProfiles()
 	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
 	for _, n := range numbers {
-		p := of(interval(100, 10, 1), "service.name", fmt.Sprint(n%3))
+		p := payloadtest.With(payloadtest.Interval(100, 10, 1), "service.name", fmt.Sprint(n%3))
 		rp := pd.ResourceProfiles().AppendEmpty()
 		p.ResourceProfiles().At(0).CopyTo(rp)
 		rp.ScopeProfiles().At(0).Scope().SetName(fmt.Sprint(n))
@@ -160,8 +161,8 @@ func TestSupersededIsCountedOnce_P14(t *testing.T) {
 			p, metric := newCounted(t, &next, func(c *Config) { c.Snapshots, c.Window = string(merge.SnapshotsLatest), test.window })
 			all := pprofile.NewProfiles()
 			for i := range uint64(10) {
-				pd := snapshot("a", (i*7)%10+1, 1) // in any order
-				samples := onlyProfile(t, pd).Samples()
+				pd := payloadtest.Snapshot("a", (i*7)%10+1, 1) // in any order
+				samples := payloadtest.Only(t, pd).Samples()
 				samples.AppendEmpty().TimestampsUnixNano().Append(5)
 				both := samples.AppendEmpty()
 				both.Values().Append(5)

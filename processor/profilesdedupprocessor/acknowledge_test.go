@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 func (d *downstream) answers(answer func(attempt int) error) {
@@ -38,7 +39,7 @@ func onFlush(c *Config) {
 
 // identified is a payload of one sample that a repeat can be told of.
 func identified(id byte, value int64) pprofile.Profiles {
-	pd := interval(1, 1, value)
+	pd := payloadtest.Interval(1, 1, value)
 	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetProfileID(pprofile.ProfileID{id})
 	return pd
 }
@@ -54,20 +55,20 @@ func TestOnFlushRetriesWhileCallersWait(t *testing.T) {
 			return nil
 		}}
 		p := newTestProcessor(t, &next, onFlush)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		require.Equal(t, 3, next.attempts)
 
 		next.answers(unavailable)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		require.ErrorIs(t, p.ConsumeProfiles(ctx, interval(1, 1, 1)), context.DeadlineExceeded)
+		require.ErrorIs(t, p.ConsumeProfiles(ctx, payloadtest.Interval(1, 1, 1)), context.DeadlineExceeded)
 		synctest.Wait()
 		attempts := next.attempts
 		time.Sleep(time.Hour)
 		require.Equal(t, attempts, next.attempts, "its callers have gone away and send again")
 
 		next.answers(nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 2, next.total())
 	})
@@ -114,16 +115,16 @@ func TestDistinctProfilesAreNoDuplicates_P13(t *testing.T) {
 			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutInt("n", 1)
 		},
 		func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).ScopeProfiles().At(0).SetSchemaUrl("s") },
-		func(pd pprofile.Profiles) { onlyProfile(t, pd).SampleType().SetTypeStrindex(2) },
-		func(pd pprofile.Profiles) { onlyProfile(t, pd).SampleType().SetUnitStrindex(1) },
-		func(pd pprofile.Profiles) { onlyProfile(t, pd).SetProfileID(pprofile.ProfileID{9}) },
+		func(pd pprofile.Profiles) { payloadtest.Only(t, pd).SampleType().SetTypeStrindex(2) },
+		func(pd pprofile.Profiles) { payloadtest.Only(t, pd).SampleType().SetUnitStrindex(1) },
+		func(pd pprofile.Profiles) { payloadtest.Only(t, pd).SetProfileID(pprofile.ProfileID{9}) },
 	}
 	for round := range 2 {
 		for _, f := range change {
 			pd := identified(1, 1)
 			f(pd)
 			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
-			require.EqualValues(t, 1, onlyProfile(t, pd).Samples().At(0).Values().At(0))
+			require.EqualValues(t, 1, payloadtest.Only(t, pd).Samples().At(0).Values().At(0))
 		}
 		require.EqualValues(t, len(change), next.total(), "round %d", round)
 	}
@@ -135,7 +136,7 @@ func TestDistinctProfilesAreNoDuplicates_P13(t *testing.T) {
 	}
 	require.EqualValues(t, len(change)+2, next.total())
 	for range 2 {
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 	}
 	require.EqualValues(t, len(change)+4, next.total())
 	require.NoError(t, p.Shutdown(t.Context()))
@@ -219,7 +220,7 @@ func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 		for range 3 {
 			wg.Go(func() { assert.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) })
 		}
-		mixed := inOne(t, identified(1, 5), interval(1, 1, 100))
+		mixed := payloadtest.InOne(t, identified(1, 5), payloadtest.Interval(1, 1, 100))
 		wg.Go(func() { assert.NoError(t, p.ConsumeProfiles(t.Context(), mixed)) })
 		wg.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))

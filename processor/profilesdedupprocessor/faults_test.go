@@ -28,6 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
@@ -68,15 +69,17 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 		{locationTable, func(pd pprofile.Profiles, bad int32) {
 			pd.Dictionary().StackTable().At(1).LocationIndices().Append(bad)
 		}},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetTypeStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).SampleType().SetUnitStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetTypeStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).PeriodType().SetUnitStrindex(bad) }},
-		{attributeTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).AttributeIndices().Append(bad) }},
-		{stackTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetStackIndex(bad) }},
-		{linkTable, func(pd pprofile.Profiles, bad int32) { firstProfile(pd).Samples().AppendEmpty().SetLinkIndex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).SampleType().SetTypeStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).SampleType().SetUnitStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).PeriodType().SetTypeStrindex(bad) }},
+		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).PeriodType().SetUnitStrindex(bad) }},
+		{attributeTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).AttributeIndices().Append(bad) }},
+		{stackTable, func(pd pprofile.Profiles, bad int32) {
+			payloadtest.First(pd).Samples().AppendEmpty().SetStackIndex(bad)
+		}},
+		{linkTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).Samples().AppendEmpty().SetLinkIndex(bad) }},
 		{attributeTable, func(pd pprofile.Profiles, bad int32) {
-			firstProfile(pd).Samples().AppendEmpty().AttributeIndices().Append(bad)
+			payloadtest.First(pd).Samples().AppendEmpty().AttributeIndices().Append(bad)
 		}},
 	}
 	payload := func() pprofile.Profiles {
@@ -186,7 +189,7 @@ func TestRetriesAreAccountedFor_P8(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 					defer cancel()
 					pd := large(n)
-					onlyProfile(t, pd).SetProfileID(pprofile.ProfileID{byte(n), byte(n >> 8), 1})
+					payloadtest.Only(t, pd).SetProfileID(pprofile.ProfileID{byte(n), byte(n >> 8), 1})
 					for { // as a client does, until it is taken
 						err := p.ConsumeProfiles(ctx, pd)
 						switch {
@@ -248,7 +251,7 @@ func TestSteppingClocks_P11(t *testing.T) {
 				at += hour
 				steps++
 			}
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(at, uint64(time.Second), 1)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(at, uint64(time.Second), 1)))
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Second)
@@ -276,7 +279,7 @@ func TestVerifyShutdown_P9(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for {
-					if err := p.ConsumeProfiles(context.Background(), interval(1, 1, 1)); err != nil {
+					if err := p.ConsumeProfiles(context.Background(), payloadtest.Interval(1, 1, 1)); err != nil {
 						assert.ErrorIs(t, err, errStopping)
 						return
 					}
@@ -290,7 +293,7 @@ func TestVerifyShutdown_P9(t *testing.T) {
 		total := next.total()
 		require.Equal(t, acknowledged.Load(), total)
 		profiletest.Account(t, "1 shutdowns under load", int(acknowledged.Load()), int(total), 0)
-		require.ErrorIs(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)), errStopping)
+		require.ErrorIs(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)), errStopping)
 		require.Equal(t, total, next.total())
 	}
 }
@@ -304,10 +307,10 @@ func TestTelemetry(t *testing.T) {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
 		}
 		for i := range 4 {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), snapshot("a", uint64(i+1), 5)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Snapshot("a", uint64(i+1), 5)))
 		}
-		bad := interval(1, 1, 1)
-		onlyProfile(t, bad).Samples().At(0).SetLinkIndex(4)
+		bad := payloadtest.Interval(1, 1, 1)
+		payloadtest.Only(t, bad).Samples().At(0).SetLinkIndex(4)
 		require.Error(t, p.ConsumeProfiles(t.Context(), bad))
 		require.Positive(t, p.(*dedupProcessor).telemetry.retained.Load())
 		time.Sleep(time.Minute)
@@ -322,7 +325,7 @@ func TestTelemetry(t *testing.T) {
 			{"dropped_profiles", string(reasonSuperseded), 3}, {"dropped_samples", "", 0},
 			{"rejected_payloads", string(reasonInvalid), 1}, {"rejected_payloads", "", 1},
 			{"flushes", string(reasonWindow), 1}, {"flushes", "", 1}, {"retries", "", 0},
-			{"incoming_bytes", "", int64(3*sizeOf(identified(1, 5)) + 4*sizeOf(snapshot("a", 1, 5)))},
+			{"incoming_bytes", "", int64(3*sizeOf(identified(1, 5)) + 4*sizeOf(payloadtest.Snapshot("a", 1, 5)))},
 			{"outgoing_bytes", "", int64(next.bytes)},
 		} {
 			require.Equalf(t, want.value, metric(want.name, want.reason), "%s %s", want.name, want.reason)

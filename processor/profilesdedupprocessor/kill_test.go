@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // What tells the test binary to be the process that is killed: the directory that it
@@ -67,13 +68,13 @@ func (k *keeper) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error 
 
 // numbered is a payload of one sample, at address id.
 func numbered(id uint64) pprofile.Profiles {
-	pd := interval(1, 1, int64(id%7+1))
+	pd := payloadtest.Interval(1, 1, int64(id%7+1))
 	d := pd.Dictionary()
 	d.LocationTable().AppendEmpty()
 	d.LocationTable().AppendEmpty().SetAddress(id)
 	d.StackTable().AppendEmpty()
 	d.StackTable().AppendEmpty().LocationIndices().Append(1)
-	p := firstProfile(pd)
+	p := payloadtest.First(pd)
 	p.Samples().At(0).SetStackIndex(1)
 	p.SetProfileID(pprofile.ProfileID{1, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
 	return pd

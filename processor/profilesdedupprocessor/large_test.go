@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // A payload is not lost for being large: beyond the size up to which merging keeps its
@@ -34,7 +35,7 @@ func TestLargePayloads_P8(t *testing.T) {
 				test.change(c)
 				c.ShutdownTimeout = time.Hour // it may take long where the machine is busy
 			})
-			require.NoError(t, p.ConsumeProfiles(t.Context(), manyStacks(n, test.id)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.ManyStacks(n, test.id)))
 			if test.name == "on_flush" {
 				require.EqualValues(t, n, next.total(), "acknowledged before it was passed on")
 			}
@@ -49,7 +50,7 @@ func TestLargePayloads_P8(t *testing.T) {
 func TestLargePayloadIsRejected_P8(t *testing.T) {
 	next := downstream{answer: unavailable}
 	p := newTestProcessor(t, &next, func(c *Config) { onFlush(c); c.RetryOnFailure.Enabled, c.ShutdownTimeout = false, time.Hour })
-	require.Error(t, p.ConsumeProfiles(t.Context(), manyStacks(90_000, 1)))
+	require.Error(t, p.ConsumeProfiles(t.Context(), payloadtest.ManyStacks(90_000, 1)))
 	require.NoError(t, p.Shutdown(t.Context()))
 	profiletest.Injected(t, fmt.Sprintf("%d refusals", next.attempts))
 }

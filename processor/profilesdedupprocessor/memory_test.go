@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 const envStrings = "PROFILES_DEDUP_TEST_STRINGS"
@@ -50,12 +51,12 @@ func (s *summing) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error
 
 // functions is a payload of n functions whose names no other seed has.
 func functions(seed, n int) pprofile.Profiles {
-	pd := interval(1, 1, 1)
+	pd := payloadtest.Interval(1, 1, 1)
 	d := pd.Dictionary()
 	d.FunctionTable().AppendEmpty()
 	d.LocationTable().AppendEmpty()
 	d.StackTable().AppendEmpty()
-	samples := firstProfile(pd).Samples()
+	samples := payloadtest.First(pd).Samples()
 	samples.RemoveIf(func(pprofile.Sample) bool { return true })
 	for i := range n {
 		d.StringTable().Append(fmt.Sprintf("github.com/acme/checkout/internal/order.function%d_%d", seed, i))

@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // snapshot is a reading of one sample.
@@ -70,7 +72,7 @@ func TestSplitBy(t *testing.T) {
 		for i, service := range []string{"a", "b", "c", ""} {
 			one := identified(byte(i+1), 1<<i)
 			if service != "" {
-				of(one, "Service.Name", service)
+				payloadtest.With(one, "Service.Name", service)
 			}
 			if i == 0 {
 				one.CopyTo(pd)

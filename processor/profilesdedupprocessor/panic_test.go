@@ -16,12 +16,13 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // changed is a payload that has been changed after its check, so that merging it panics.
 func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
 	t.Helper()
-	pd := inOne(t, of(interval(1, 1, 1), "service.name", "other"), of(interval(1, 1, 1), "service.name", "checkout"))
+	pd := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "other"), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "checkout"))
 	payload, err := merge.Prepare(pd, p.options, nil)
 	require.NoError(t, err)
 	pd.Dictionary().StackTable().RemoveIf(func(pprofile.Stack) bool { return true })
@@ -36,12 +37,12 @@ func TestPanicInMerge(t *testing.T) {
 		processor, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
 		p := processor.(*dedupProcessor)
 		consume := func(id byte) {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), of(identified(id, 10), "service.name", "checkout")))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(identified(id, 10), "service.name", "checkout")))
 		}
 
 		consume(1)
 		withoutOptions := &dedupProcessor{cfg: p.cfg, logger: p.logger, telemetry: p.telemetry}
-		err := withoutOptions.ConsumeProfiles(t.Context(), interval(1, 1, 1))
+		err := withoutOptions.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1))
 		require.ErrorIs(t, err, errMergePanicked)
 		require.True(t, consumererror.IsPermanent(err))
 		time.Sleep(time.Minute)
@@ -100,10 +101,10 @@ func TestPanicOfNextConsumer(t *testing.T) {
 				}
 				panic("next component")
 			})
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 			time.Sleep(time.Minute)
 			next.answers(nil)
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 10)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 10)))
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.EqualValues(t, 10, next.total())
 			require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))
@@ -118,8 +119,8 @@ func TestPanicInEmit(t *testing.T) {
 		var next downstream
 		processor, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
 		p := processor.(*dedupProcessor)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", "a")))
-		require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 10), "service.name", "b")))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b")))
 		next.answers(func(int) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -128,7 +129,7 @@ func TestPanicInEmit(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		next.answers(nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 100), "service.name", "b")))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 100), "service.name", "b")))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 101, next.total())
 		require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))

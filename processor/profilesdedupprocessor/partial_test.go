@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // half is a next component that accepts the first half of the resources, at most all but one, and
@@ -61,9 +62,9 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 			p, metric := newCounted(t, &next, func(c *Config) { c.Window, c.Acknowledge = time.Second, acknowledge })
 			var payload pprofile.Profiles
 			for i := range services {
-				pd := of(interval(1, 1, 1<<i), "service.name", fmt.Sprint("service-", i))
+				pd := payloadtest.With(payloadtest.Interval(1, 1, 1<<i), "service.name", fmt.Sprint("service-", i))
 				if i > 0 {
-					pd = inOne(t, payload, pd)
+					pd = payloadtest.InOne(t, payload, pd)
 				}
 				payload = pd
 			}
@@ -85,7 +86,7 @@ func TestPermanentErrorDropsOnlyTheFailedPart_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := half{fail: consumererror.NewPermanent}
 		p, metric := newCounted(t, &next, func(c *Config) { c.Window = time.Second })
-		payload := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+		payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, next.accepted.total())
@@ -105,7 +106,7 @@ func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
 			return nil
 		}}
 		p := newTestProcessor(t, &next, nil)
-		payload := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+		payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 2, next.accepted.total(), "all of it came again, of which this one accepts half")
@@ -119,7 +120,7 @@ func TestPartOfPayloadIsNotAbandoned_P13(t *testing.T) {
 		next := half{fail: same}
 		p := newTestProcessor(t, &next, onFlush)
 		payload := func() pprofile.Profiles {
-			pd := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+			pd := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
 			id := byte(0)
 			eachProfile(pd, func(p pprofile.Profile) { id++; p.SetProfileID(pprofile.ProfileID{id}) })
 			return pd
@@ -149,8 +150,8 @@ func TestErrorOfSeveralPartitionsHasNoPart(t *testing.T) {
 				c.SplitBy = []string{"tenant"}
 			}
 		})
-		pd := inOne(t, of(interval(1, 1, 1), "service.name", "a", "tenant", "1"), of(interval(1, 1, 10), "service.name", "b", "tenant", "1"))
-		err := p.ConsumeProfiles(t.Context(), inOne(t, pd, of(interval(1, 1, 100), "tenant", "2")))
+		pd := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a", "tenant", "1"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b", "tenant", "1"))
+		err := p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, pd, payloadtest.With(payloadtest.Interval(1, 1, 100), "tenant", "2")))
 		_, partial := errors.AsType[xconsumererror.Profiles](err)
 		require.Equal(t, !split, partial)
 		require.ErrorContains(t, err, "unavailable")
@@ -171,7 +172,7 @@ func TestErrorOfWindowHasNoPart(t *testing.T) {
 				onFlush(c)
 				c.RetryOnFailure.Enabled = false
 			})
-			payload := inOne(t, of(interval(1, 1, 1), "service.name", "a"), of(interval(1, 1, 10), "service.name", "b"))
+			payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
 			err := p.ConsumeProfiles(t.Context(), payload)
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.ErrorContains(t, err, "unavailable")

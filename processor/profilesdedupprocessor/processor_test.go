@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
@@ -102,7 +103,7 @@ func TestFlushByTime(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, nil)
 		for i := range 10 {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(uint64(i+1), 1, 1)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(uint64(i+1), 1, 1)))
 			time.Sleep(900 * time.Millisecond)
 		}
 		synctest.Wait()
@@ -115,23 +116,23 @@ func TestFlushByTime(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, next.windows(), 1, "nothing in, nothing out")
 
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 15, next.total(), "the rest at shutdown")
-		require.ErrorIs(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)), errStopping)
+		require.ErrorIs(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)), errStopping)
 	})
 }
 
 func TestNoWindow(t *testing.T) {
 	var next downstream
 	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
-	require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)))
+	require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)))
 	require.Len(t, next.windows(), 1)
 
 	next.answer = func(int) error { return errors.New("not now") }
-	require.ErrorContains(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)), "not now")
-	bad := interval(1, 1, 5)
-	onlyProfile(t, bad).Samples().At(0).SetLinkIndex(9)
+	require.ErrorContains(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)), "not now")
+	bad := payloadtest.Interval(1, 1, 5)
+	payloadtest.Only(t, bad).Samples().At(0).SetLinkIndex(9)
 	err := p.ConsumeProfiles(t.Context(), bad)
 	require.True(t, consumererror.IsPermanent(err))
 	require.ErrorContains(t, err, "link_index is 9: link_table has 0 entries")
@@ -141,9 +142,9 @@ func TestNoWindow(t *testing.T) {
 func TestRejectedPayloadIsPermanent(t *testing.T) {
 	var next downstream
 	p := newTestProcessor(t, &next, nil)
-	bad := interval(1, 1, 5)
-	onlyProfile(t, bad).Samples().At(0).SetStackIndex(-1)
-	require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 5)))
+	bad := payloadtest.Interval(1, 1, 5)
+	payloadtest.Only(t, bad).Samples().At(0).SetStackIndex(-1)
+	require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)))
 	require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), bad)))
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.EqualValues(t, 5, next.total())
@@ -162,7 +163,7 @@ func TestFlushRetriesAfterRetryableError_P8(t *testing.T) {
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
 		want := int64(0)
 		for i := range int64(50) {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(uint64(i+1), 1, 1<<(i%20))))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(uint64(i+1), 1, 1<<(i%20))))
 			want += 1 << (i % 20)
 			time.Sleep(500 * time.Millisecond)
 		}
@@ -187,7 +188,7 @@ func TestPermanentErrorDropsOneWindow(t *testing.T) {
 		}}
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
 		for range 3 {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 			time.Sleep(2 * time.Second)
 		}
 		require.NoError(t, p.Shutdown(t.Context()))
@@ -203,13 +204,13 @@ func TestRetryEnds(t *testing.T) {
 			c.Window = time.Second
 			c.RetryOnFailure.MaxElapsedTime = time.Minute
 		})
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		next.mu.Lock()
 		next.answer = nil
 		next.mu.Unlock()
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 2)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 2)))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 2, next.total())
 	})
@@ -219,7 +220,7 @@ func TestShutdownTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
 		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		start := time.Now()
 		require.ErrorContains(t, p.Shutdown(t.Context()), "1 payloads that the next consumer did not accept within shutdown_timeout (10s)")
 		require.Equal(t, 10*time.Second, time.Since(start))
@@ -232,7 +233,7 @@ func TestShutdownErrorIsTrue(t *testing.T) {
 	shutdown := func(given time.Duration, answer func(int) error) (err error) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newTestProcessor(t, &downstream{answer: answer}, nil)
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 			ctx, cancel := context.WithTimeout(t.Context(), given)
 			defer cancel()
 			err = p.Shutdown(ctx)
@@ -249,9 +250,9 @@ func TestShutdownDoesNotSitOutTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		time.Sleep(5 * time.Minute)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 2)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 2)))
 		synctest.Wait()
 		next.mu.Lock()
 		next.answer = nil
@@ -298,7 +299,7 @@ func TestShutdownOfAHangingNext(t *testing.T) {
 		released := make(chan struct{})
 		next := downstream{answer: func(int) error { <-released; return nil }}
 		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		start := time.Now()
 		time.AfterFunc(time.Hour, func() { close(released) })
 		require.NoError(t, p.Shutdown(t.Context()))
@@ -309,7 +310,7 @@ func TestShutdownOfAHangingNext(t *testing.T) {
 		released := make(chan struct{})
 		next := downstream{answer: func(int) error { <-released; return nil }}
 		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
@@ -337,7 +338,7 @@ func TestShutdownRetries(t *testing.T) {
 			return nil
 		}}
 		p := newTestProcessor(t, &next, nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 7)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 7)))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 7, next.total())
 	})
@@ -361,10 +362,10 @@ func TestAcknowledgeOnFlush(t *testing.T) {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, time.Second)
 					defer cancel()
-					assert.ErrorIs(t, p.ConsumeProfiles(ctx, interval(1, 1, 1)), context.DeadlineExceeded)
+					assert.ErrorIs(t, p.ConsumeProfiles(ctx, payloadtest.Interval(1, 1, 1)), context.DeadlineExceeded)
 					return
 				}
-				assert.NoError(t, p.ConsumeProfiles(ctx, interval(1, 1, 1)))
+				assert.NoError(t, p.ConsumeProfiles(ctx, payloadtest.Interval(1, 1, 1)))
 				assert.Equal(t, 2*time.Second, time.Since(start))
 			})
 		}
@@ -374,14 +375,14 @@ func TestAcknowledgeOnFlush(t *testing.T) {
 		next.mu.Lock()
 		next.answer = func(int) error { return consumererror.NewPermanent(errors.New("never")) }
 		next.mu.Unlock()
-		require.ErrorContains(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)), "never")
+		require.ErrorContains(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)), "never")
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
 }
 
 // large is a payload that takes some memory, with a value that tells it apart.
 func large(n int) pprofile.Profiles {
-	pd := interval(1, 1, 1)
+	pd := payloadtest.Interval(1, 1, 1)
 	d := pd.Dictionary()
 	d.StackTable().AppendEmpty()
 	d.LocationTable().AppendEmpty()
@@ -465,7 +466,7 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 			requireSmallWindow()
 		}
 		require.ErrorIs(t, err, errMemoryLimit)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(2, 2, 2)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(2, 2, 2)))
 		accepted += 2
 
 		// A payload that waits goes into the next window.
@@ -500,7 +501,7 @@ func TestConcurrentProducers_P12(t *testing.T) {
 	for producer := range producers {
 		wg.Go(func() {
 			for i := range each {
-				pd := interval(uint64(i+1), 1, 1)
+				pd := payloadtest.Interval(uint64(i+1), 1, 1)
 				pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("producer", fmt.Sprint(producer))
 				assert.NoError(t, p.ConsumeProfiles(context.Background(), pd))
 				time.Sleep(time.Millisecond) // several to a window
@@ -527,7 +528,7 @@ func TestDuplicatesTakeFewAllocations(t *testing.T) {
 	var encoded bytes.Buffer
 	require.NoError(t, profiletest.Workloads()[0].Pprof(1).WriteUncompressed(&encoded))
 	pd := unmarshalPprof(t, encoded.Bytes())
-	of(pd, "service.name", "checkout", "service.instance.id", "1", "host.name", "h", "container.id", "c", "k8s.pod.name", "p")
+	payloadtest.With(pd, "service.name", "checkout", "service.instance.id", "1", "host.name", "h", "container.id", "c", "k8s.pod.name", "p")
 	for _, identified := range []bool{false, true} {
 		if identified {
 			id := byte(0)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // services is a next component that accepts what is of some services only.
@@ -81,9 +82,9 @@ func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 		next := newServices("bad")
 		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
 		for i := range 300 {
-			require.NoError(t, p.ConsumeProfiles(t.Context(), of(large(i), "service.name", "good")))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(i), "service.name", "good")))
 			if i%60 == 0 {
-				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(uint64(i+1), 1, 1), "service.name", "bad")))
+				require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(uint64(i+1), 1, 1), "service.name", "bad")))
 			}
 			time.Sleep(2 * time.Second)
 		}
@@ -99,7 +100,7 @@ func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 		require.EqualValues(t, 5, next.total("bad"))
 		var times []uint64
 		for _, pd := range next.accepted["bad"] {
-			times = append(times, uint64(onlyProfile(t, pd).Time()))
+			times = append(times, uint64(payloadtest.Only(t, pd).Time()))
 		}
 		require.ElementsMatch(t, []uint64{1, 61, 121, 181, 241}, times, "each once, in any order")
 		require.NoError(t, p.Shutdown(t.Context()))
@@ -116,7 +117,7 @@ func TestRetryQueueIsBounded_P8(t *testing.T) {
 		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
 		accepted, refused := int64(0), 0
 		for i := range 100 {
-			if err := p.ConsumeProfiles(t.Context(), of(large(i), "service.name", "bad")); err == nil {
+			if err := p.ConsumeProfiles(t.Context(), payloadtest.With(large(i), "service.name", "bad")); err == nil {
 				accepted += 2001
 			} else {
 				require.ErrorIs(t, err, errMemoryLimit)
@@ -129,7 +130,7 @@ func TestRetryQueueIsBounded_P8(t *testing.T) {
 		require.Positive(t, accepted)
 		next.back("bad")
 		time.Sleep(time.Minute)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), of(large(1000), "service.name", "bad")))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(1000), "service.name", "bad")))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Equal(t, accepted+2001, next.total("bad"))
 		profiletest.Account(t, fmt.Sprintf("%d payloads told to come later", refused), int(accepted+2001), int(next.total("bad")), 0)
@@ -141,7 +142,7 @@ func TestRetryQueueIsBounded_P8(t *testing.T) {
 func TestRetryQueueOfManyPartitionsIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, partitions = 4 << 20, 80
-		pd := of(large(1), "service.name", "0")
+		pd := payloadtest.With(large(1), "service.name", "0")
 		for i := 1; i < partitions; i++ {
 			to := pd.ResourceProfiles().AppendEmpty()
 			pd.ResourceProfiles().At(0).CopyTo(to)
@@ -184,7 +185,7 @@ func TestOverdueWindowIsSent_P8(t *testing.T) {
 			})
 			dp := p.(*dedupProcessor)
 			send := func(name string) {
-				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", name)))
+				require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", name)))
 			}
 			send("bad")
 			time.Sleep(2 * time.Second)
@@ -250,7 +251,7 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 		const windows = 250
 		for range windows {
 			for _, name := range []string{"good", "bad"} {
-				require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(1, 1, 1), "service.name", name)))
+				require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", name)))
 			}
 			time.Sleep(2100 * time.Millisecond)
 		}
@@ -274,7 +275,7 @@ func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 			for i := range 100 {
 				for _, name := range []string{"good", "bad", "worse"} {
 					if name != "worse" || i == 0 {
-						require.NoError(t, p.ConsumeProfiles(t.Context(), of(interval(uint64(i+1), 1, 1), "service.name", name)))
+						require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(uint64(i+1), 1, 1), "service.name", name)))
 					}
 				}
 				time.Sleep(2 * time.Second)
@@ -307,7 +308,7 @@ func TestOnFlushDropsAbandonedRetries_P8(t *testing.T) {
 		send := func(wait time.Duration, name string) error {
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()
-			return p.ConsumeProfiles(ctx, of(identified(1, 5), "service.name", name))
+			return p.ConsumeProfiles(ctx, payloadtest.With(identified(1, 5), "service.name", name))
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = send(5*time.Second, "bad") })
@@ -334,7 +335,7 @@ func TestRetrySendsTheSamePayload(t *testing.T) {
 	for _, next := range []*downstream{&first, &second} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newTestProcessor(t, next, func(c *Config) { c.SplitBy = []string{"service.name"} })
-			pd := of(large(1), "service.name", "checkout", "a", "b")
+			pd := payloadtest.With(large(1), "service.name", "checkout", "a", "b")
 			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
 			if next == &second {
 				next.answers(func(attempt int) error {

@@ -14,11 +14,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // second is a CPU profile of the n-th second of an hour.
 func second(n int, value int64) pprofile.Profiles {
-	return interval(uint64(time.Hour)+uint64(n)*uint64(time.Second), uint64(time.Second)-1, value)
+	return payloadtest.Interval(uint64(time.Hour)+uint64(n)*uint64(time.Second), uint64(time.Second)-1, value)
 }
 
 // times are the starts and sums of the Profiles that were accepted.
@@ -101,8 +102,8 @@ func TestManySlotsCloseWindow(t *testing.T) {
 func TestNoSlotsWithoutWindow(t *testing.T) {
 	var next downstream
 	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
-	require.NoError(t, p.ConsumeProfiles(t.Context(), inOne(t, second(0, 1), second(100, 1))))
-	require.EqualValues(t, 101*time.Second-1, onlyProfile(t, next.windows()[0]).DurationNano())
+	require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, second(0, 1), second(100, 1))))
+	require.EqualValues(t, 101*time.Second-1, payloadtest.Only(t, next.windows()[0]).DurationNano())
 	require.NoError(t, p.Shutdown(t.Context()))
 }
 
@@ -112,17 +113,17 @@ func TestEmptyProfilesAreCounted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var next downstream
 			p, metric := newCounted(t, &next, func(c *Config) { c.Window = window })
-			require.NoError(t, p.ConsumeProfiles(t.Context(), inOne(t, second(0, 0), second(100, 0))))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, second(0, 0), second(100, 0))))
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			require.Zero(t, next.attempts)
 			empty := metric("empty_profiles", "")
 			require.Positive(t, empty)
 
-			require.NoError(t, p.ConsumeProfiles(t.Context(), inOne(t, of(second(0, 0), "service.name", "idle"), of(second(100, 1), "service.name", "busy"))))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.InOne(t, payloadtest.With(second(0, 0), "service.name", "idle"), payloadtest.With(second(100, 1), "service.name", "busy"))))
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.Equal(t, 1, next.attempts)
-			require.Equal(t, 1, onlyProfile(t, next.windows()[0]).Samples().Len())
+			require.Equal(t, 1, payloadtest.Only(t, next.windows()[0]).Samples().Len())
 			require.Equal(t, empty+1, metric("empty_profiles", ""))
 			require.False(t, bytes.Contains(marshal(t, next.windows()[0]), []byte("idle")))
 		})
@@ -146,12 +147,12 @@ func TestTimerOfClosedWindow(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
 		dp := p.(*dedupProcessor)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		dp.mu.Lock()
 		closed := dp.open
 		dp.closeWindow(reasonMemory)
 		dp.mu.Unlock()
-		require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		dp.expire(closed) // its timer had fired, and waited for mu
 		synctest.Wait()
 		require.Len(t, next.windows(), 1)

@@ -16,11 +16,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // ofServices is a payload with n resources, each of a service of its own.
 func ofServices(n int) pprofile.Profiles {
-	pd := of(interval(1, 1, 1), "service.name", "0")
+	pd := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "0")
 	for i := 1; i < n; i++ {
 		to := pd.ResourceProfiles().AppendEmpty()
 		pd.ResourceProfiles().At(0).CopyTo(to)

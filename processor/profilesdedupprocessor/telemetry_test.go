@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
@@ -55,8 +56,8 @@ func TestMetricsTellProcessorsApart(t *testing.T) {
 			all = append(all, p)
 			retained = append(retained, p.telemetry.retained.Load())
 		}
-		bad := interval(1, 1, 1)
-		onlyProfile(t, bad).Samples().At(0).SetLinkIndex(4)
+		bad := payloadtest.Interval(1, 1, 1)
+		payloadtest.Only(t, bad).Samples().At(0).SetLinkIndex(4)
 		require.Error(t, all[2].ConsumeProfiles(t.Context(), bad))
 
 		read := func() map[string]map[string]int64 {

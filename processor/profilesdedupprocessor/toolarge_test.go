@@ -16,12 +16,13 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
 // A payload that is larger than the share of a window is accepted, alone in its window; one that
 // is larger than memory_limit is rejected permanently. No client retries either indefinitely.
 func TestLargestPayload_P5(t *testing.T) {
-	large := manyStacks(20_000, 0)
+	large := payloadtest.ManyStacks(20_000, 0)
 	needed := maxRetained * sizeOf(large)
 	for _, test := range []struct {
 		name     string
@@ -37,7 +38,7 @@ func TestLargestPayload_P5(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var next downstream
 			p, metric := newCounted(t, &next, func(c *Config) { c.MemoryLimit = bytesize.Size(test.limit) })
-			require.NoError(t, p.ConsumeProfiles(t.Context(), interval(1, 1, 1)))
+			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 			want := int64(1)
 			err := p.ConsumeProfiles(t.Context(), large)
 			if test.accepted {
@@ -60,7 +61,7 @@ func TestLargestPayload_P5(t *testing.T) {
 func TestScopesOfManySlotsAreBounded_P5(t *testing.T) {
 	var next downstream
 	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * bytesize.MiB })
-	pd := interval(uint64(time.Hour), 1, 1)
+	pd := payloadtest.Interval(uint64(time.Hour), 1, 1)
 	scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
 	scope.Scope().Attributes().PutStr("long", strings.Repeat("x", 1<<20))
 	for i := range 1000 {
