@@ -41,6 +41,7 @@ type decoder struct {
 	matrices []valueMatrix // of samples without a timestamp
 	events   eventList     // of samples with one
 	negative int           // times and durations below 0
+	texts    int           // bytes of text that were read for attribute values
 	memory   memory
 
 	values    []uint64 // of the current sample
@@ -65,13 +66,13 @@ func (d *decoder) reset(data []byte) {
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
 	clear(d.frameTypes[:])
-	d.negative = 0
+	d.negative, d.texts = 0, 0
 }
 
 // retained is the memory that d keeps for the next payload, in bytes, except for parts
 // whose size has a small limit.
 func (d *decoder) retained() int {
-	size := d.tables.Retained() + d.events.retained() +
+	size := d.tables.Retained() + d.events.retained() + sizeOf(d.value) +
 		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.ids) + sizeOf(d.stack) +
 		sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) + sizeOf(d.labels.runs) + sizeOf(d.labels.attributes) +
 		d.mappings.retained() + d.functions.retained() + d.locations.retained()

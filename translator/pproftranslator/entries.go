@@ -103,6 +103,7 @@ func (d *decoder) mappingIndex(number int32) int32 {
 		if semconv.IsGoBuildID(id) {
 			key = semconv.BuildIDGo
 		}
+		d.texts += len(id)
 		to.Attributes = append(to.Attributes, d.stringAttribute(key, id))
 	}
 	for i, key := range semconv.MappingFlags {

@@ -138,10 +138,15 @@ func (d *decoder) checkHeader() error {
 	if err := d.checkStrings(h.periodType.typ, h.periodType.unit); err != nil {
 		return fmt.Errorf("period_type: %w", err)
 	}
+	comments := 0
 	for i, c := range h.comments {
 		if err := d.checkStrings(c); err != nil {
 			return fmt.Errorf("comment[%d]: %w", i, err)
 		}
+		comments += len(d.bytes(c))
+	}
+	if err := d.checkValue(comments); err != nil {
+		return fmt.Errorf("comment: %w", err)
 	}
 	for _, field := range []int{profileDropFrames, profileKeepFrames, profileDefaultSampleType, profileDocURL} {
 		if err := d.checkStrings(h.integers[field]); err != nil {

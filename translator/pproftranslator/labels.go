@@ -81,7 +81,9 @@ func (d *decoder) readLabels(at position, s *sample) error {
 	if err := d.parseLabels(at); err != nil {
 		return err
 	}
-	d.interpretLabels(s)
+	if err := d.interpretLabels(s); err != nil {
+		return err
+	}
 	if !s.timed {
 		known[1], known[0] = known[0], labelRun{at, s.set, s.link}
 	}
@@ -150,7 +152,9 @@ func (d *decoder) compareKeys(a, b label) int {
 	case a.key == b.key:
 		return 0
 	}
-	return bytes.Compare(d.key(a.key).text, d.key(b.key).text)
+	one, other := d.key(a.key).text, d.key(b.key).text
+	d.texts += min(len(one), len(other))
+	return bytes.Compare(one, other)
 }
 
 // key returns the key that a string is.
@@ -189,13 +193,16 @@ func (d *decoder) checkLabel(l *labelValue) error {
 
 // interpretLabels sets the timestamp, the link and the attribute set of s. A label with
 // several values is an attribute, whatever its key.
-func (d *decoder) interpretLabels(s *sample) {
+func (d *decoder) interpretLabels(s *sample) error {
 	replaces := d.readRoles(s)
 	d.attribute = d.attribute[:0]
 	for all := d.labels.all; len(all) > 0; {
 		l, n := &all[0], d.sameKeys(all)
 		switch {
 		case n > 1:
+			if err := d.checkValues(all[:n]); err != nil {
+				return err
+			}
 			d.attribute = append(d.attribute, d.severalValues(all[:n]))
 		case l.role == semconv.Timestamp && s.timed, replaces && (l.role == semconv.TraceID || l.role == semconv.SpanID):
 		default:
@@ -204,6 +211,7 @@ func (d *decoder) interpretLabels(s *sample) {
 		all = all[n:]
 	}
 	s.set = d.tables.AttributeSet(d.attribute)
+	return nil
 }
 
 // readRoles sets the timestamp and the link of s. It reports whether the link replaces the
@@ -264,9 +272,21 @@ func (d *decoder) singleValue(l *labelValue) int32 {
 
 func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Value {
 	if l.isText() {
+		d.texts += len(d.bytes(l.text))
 		return v.AppendString(d.tables.Valid(d.bytes(l.text)))
 	}
 	return v.AppendInt(int64(l.number))
+}
+
+// checkValues reserves the memory of the attribute of several labels. Its text may be as often in it as there
+// are labels.
+func (d *decoder) checkValues(labels []label) error {
+	size := 0
+	for i := range labels {
+		size += len(d.bytes(labels[i].text)) + len(d.bytes(labels[i].unit))
+	}
+	d.texts += size // units are compared
+	return d.checkValue(size)
 }
 
 // severalValues makes one attribute of the labels of one key: an array, texts first. If

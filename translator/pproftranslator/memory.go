@@ -135,8 +135,27 @@ func (d *decoder) checkSize() error {
 	return d.reserveSamples(size)
 }
 
+// checkValue rejects an attribute value with so many bytes of text if the result may not be so large, and
+// reserves the memory of a large one.
+func (d *decoder) checkValue(size int) error {
+	if size < minStep {
+		return nil
+	}
+	if err := d.checkExpansion(size); err != nil {
+		return err
+	}
+	return d.reserve(d.resultSize(d.size(0)) + 2*size) // in the decoder and in the result
+}
+
+// maxRereads is how often the result at its limit could be written before a payload is rejected for the
+// text of its attribute values: one text may be that of many labels.
+const maxRereads = 32
+
 // checkExpansion rejects a payload that takes so many bytes as OTLP.
 func (d *decoder) checkExpansion(size int) error {
+	if limit := maxRereads * d.expansionLimit(); d.texts > limit {
+		return &LimitError{What: fmt.Sprintf("bytes of repeated texts in labels and build ids of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
+	}
 	if limit := d.expansionLimit(); size > limit {
 		return &LimitError{What: fmt.Sprintf("bytes as OTLP of %d bytes of pprof", len(d.data)), Limit: int64(limit)}
 	}

@@ -173,6 +173,40 @@ func TestMappingsOfOneLongNameAreNotCopied(t *testing.T) {
 	}
 }
 
+// A string may be that of many entries, and a payload of a long one compresses to a few bytes.
+func TestOneLongTextOfManyEntriesIsRejected_R2(t *testing.T) {
+	const long, short, entries = 3, 1, 1000
+	start := func() message {
+		return message(nil).strings("", "cpu", "nanoseconds", strings.Repeat("a", 1<<20), "key", strings.Repeat("a", 1<<20-1)).
+			bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
+	}
+	label := func(key, text uint64) message { return message(nil).varint(labelKey, key).varint(labelString, text) }
+	comments, builds, different := start(), start(), start()
+	values, keys := message(nil).varint(sampleValue, 1), message(nil).varint(sampleValue, 1)
+	for i := range uint64(entries) {
+		comments = comments.varint(profileComment, long)
+		builds = builds.bytes(profileMapping, message(nil).varint(mappingID, i+1).varint(mappingBuildID, long)).
+			bytes(profileLocation, message(nil).varint(locationID, i+1).varint(locationMapping, i+1)).
+			bytes(profileSample, message(nil).packed(sampleLocation, i+1).varint(sampleValue, 1))
+		values = values.bytes(sampleLabel, label(4, long))
+		keys = keys.bytes(sampleLabel, label(long+2*(i%2), short))
+		different = different.bytes(profileSample, message(nil).varint(sampleValue, 1).bytes(sampleLabel, label(4, long)).
+			bytes(sampleLabel, label(4, short)).bytes(sampleLabel, message(nil).varint(labelKey, 1).varint(labelNumber, i+1)))
+	}
+	for name, data := range map[string]message{
+		"comments": comments, "build ids": builds, "values of one key": start().bytes(profileSample, values),
+		"keys": start().bytes(profileSample, keys), "labels of different samples": different,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := (&Unmarshaler{}).UnmarshalProfiles(data)
+		runtime.ReadMemStats(&after)
+		var tooLarge *LimitError
+		require.ErrorAs(t, err, &tooLarge, name)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), name)
+	}
+}
+
 // The limit on expansion is on the result, in which equal entries are one.
 func TestEqualEntriesDoNotCountAsExpansion(t *testing.T) {
 	const n = 200_000
