@@ -70,7 +70,7 @@ service:
 				way := ways[int(n/2)%len(ways)]
 				if n%2 == 0 {
 					status := way.send(t, c.url, bombs[int(n/2)%len(bombs)])
-					if status != http.StatusRequestEntityTooLarge && status != http.StatusTooManyRequests {
+					if status != way.tooLarge && status != http.StatusTooManyRequests {
 						t.Errorf("a bomb by %s was answered with %d", way.path, status)
 					}
 					refused.Add(1)
@@ -160,8 +160,8 @@ func waysToPush(t *testing.T) []wayToPush {
 		{"/v1/pprof", http.StatusNoContent, http.StatusRequestEntityTooLarge, func(_ *testing.T, profile []byte) (string, []byte) { return "", profile }},
 		{"/ingest?name=app", http.StatusOK, http.StatusRequestEntityTooLarge, form("profile")},
 		{"/profiling/v1/input", http.StatusAccepted, http.StatusRequestEntityTooLarge, form("cpu.pprof", "event", "{}")},
-		// The status of Connect's resource_exhausted. It asks for no retry.
-		{"/push.v1.PusherService/Push", http.StatusOK, http.StatusTooManyRequests, func(t *testing.T, profile []byte) (string, []byte) {
+		// The status of Connect's invalid_argument: its clients retry after resource_exhausted.
+		{"/push.v1.PusherService/Push", http.StatusOK, http.StatusBadRequest, func(t *testing.T, profile []byte) (string, []byte) {
 			t.Helper()
 			body, err := proto.Marshal(&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{Samples: []*pushv1.RawSample{{RawProfile: profile}}}}})
 			if err != nil {

@@ -24,6 +24,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -109,7 +111,9 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 			before := marshal(t, pd)
 			pd.MarkReadOnly()
 			require.ErrorIsf(t, add(pd), merge.ErrInvalid, "field %d", i)
-			require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), pd)))
+			err := p.ConsumeProfiles(t.Context(), pd)
+			require.True(t, consumererror.IsPermanent(err))
+			require.Equal(t, codes.InvalidArgument, status.Code(err), "of the otlp receiver: the client is at fault")
 			require.Equal(t, before, marshal(t, pd), "the input is untouched")
 			faulty++
 		}

@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
@@ -108,6 +110,12 @@ func (p *dedupProcessor) expire(w *window) {
 // ConsumeProfiles merges pd, which it only reads. An error is permanent if pd itself is
 // invalid. Without a window it returns the answer of the next consumer.
 func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	bytes := sizeOf(pd)
+	if p.cfg.Window > 0 { // before a part of it is copied
+		if err := p.checkSize(bytes, maxRetained*bytes); err != nil {
+			return p.reject(err)
+		}
+	}
 	payload, err := p.prepare(pd)
 	if err != nil {
 		return p.reject(err)
@@ -115,7 +123,6 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	if len(payload.Profiles) == 0 {
 		return nil
 	}
-	bytes := sizeOf(pd)
 	if p.cfg.Window == 0 {
 		defer payload.Release()
 		return p.consumeImmediately(ctx, payload, bytes)
@@ -174,15 +181,26 @@ func (p *dedupProcessor) reject(err error) error {
 		p.telemetry.rejected(reasonMemory)
 	case errors.Is(err, errTooLarge):
 		p.telemetry.rejected(reasonTooLarge)
-		return consumererror.NewPermanent(err)
+		return consumererror.NewPermanent(&clientError{err})
 	case errors.Is(err, errMergePanicked):
 		p.telemetry.rejected(reasonPanic)
 		return consumererror.NewPermanent(err)
 	default:
 		p.telemetry.rejected(reasonInvalid)
-		return consumererror.NewPermanent(err)
+		return consumererror.NewPermanent(&clientError{err})
 	}
 	return err
+}
+
+// clientError is an error of a payload itself. To other permanent errors the otlp receiver responds that
+// the server failed.
+type clientError struct{ error }
+
+func (e *clientError) Unwrap() error { return e.error }
+
+// GRPCStatus is what the otlp receiver responds with: 400 over HTTP.
+func (e *clientError) GRPCStatus() *status.Status {
+	return status.New(codes.InvalidArgument, e.Error())
 }
 
 // await returns the outcome of all partitions, or the error of ctx. The caller is among their
@@ -231,8 +249,8 @@ func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partition
 		return nil, nil, errStopping
 	}
 	needed := maxRetained*bytes + payload.Repeated
-	if limit := p.cfg.MemoryLimit; needed > int(limit) {
-		return nil, nil, fmt.Errorf("%w (%v): it has %d bytes of OTLP and may need %d bytes", errTooLarge, limit, bytes, needed)
+	if err := p.checkSize(bytes, needed); err != nil {
+		return nil, nil, err
 	}
 	profiles, samples := p.seen.skip(payload, &waits)
 	if profiles > 0 {
@@ -265,6 +283,14 @@ func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partition
 		part.waiters++
 	}
 	return waits, nil, nil
+}
+
+// checkSize rejects a payload that may need more bytes than memory_limit.
+func (p *dedupProcessor) checkSize(bytes, needed int) error {
+	if limit := p.cfg.MemoryLimit; needed > int(limit) {
+		return fmt.Errorf("%w (%v): it has %d bytes of OTLP and may need %d bytes", errTooLarge, limit, bytes, needed)
+	}
+	return nil
 }
 
 // merge adds payload to the open window, which it opens or, if the window may become too large with

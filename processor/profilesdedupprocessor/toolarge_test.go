@@ -5,6 +5,7 @@ package profilesdedupprocessor
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,6 +74,25 @@ func TestScopesOfManySlotsAreBounded_P5(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.Zero(t, next.attempts)
 	profiletest.Injected(t, "1 payloads of 1000 slots with a scope of 1 MiB")
+}
+
+// Attributes of resources may be references to one long string, which the receiver has resolved.
+func TestResourcesOfOneLongStringTakeNoMemory_P5(t *testing.T) {
+	var next downstream
+	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * bytesize.MiB })
+	pd := payloadtest.Interval(1, 1, 1)
+	long := strings.Repeat("x", 1<<20)
+	for i := range 1000 {
+		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr(fmt.Sprint(i), long)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := p.ConsumeProfiles(t.Context(), pd)
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, errTooLarge)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+	require.NoError(t, p.Shutdown(t.Context()))
+	profiletest.Injected(t, "1 payloads of 1000 attributes with one string of 1 MiB")
 }
 
 // The default is a quarter of what the process may use: with two processors and the receiver's

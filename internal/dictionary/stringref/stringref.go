@@ -23,7 +23,8 @@ import (
 
 // Resolve returns pd itself or, if there are string references in it
 // that pdata shows as empty, a copy without them. pd must have passed check.Profiles; it is
-// only read. A reference outside the string table is a *check.IndexError.
+// only read. A reference outside the string table is a *check.IndexError. Many references to one long string
+// are an error, too.
 func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	if !mayRefer(pd) {
 		return pd, nil
@@ -32,7 +33,7 @@ func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	if sizeOf(hidden) == sizeOf(emptyValues(hidden.Len())) {
 		return pd, nil
 	}
-	r := resolver{strings: pd.Dictionary().StringTable()}
+	r := resolver{strings: pd.Dictionary().StringTable(), room: minText + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd)}
 	var err error
 	if r.references, err = read(hidden); err != nil {
 		return pd, err
@@ -241,8 +242,17 @@ type resolver struct {
 	strings    pcommon.StringSlice
 	references []reference // that are still to come
 	place      string
+	room       int // bytes of text that the references may still have
 	err        error
 }
+
+// The text of all references may be maxExpansion times the size of the payload, and minText more. Attributes
+// of resources take 5 to 10 times their references. More is from a payload made for that: others hold the
+// text of each attribute as their own.
+const (
+	maxExpansion = 32
+	minText      = 16 << 20
+)
 
 func (r *resolver) next() reference {
 	n := r.references[0]
@@ -302,5 +312,12 @@ func (r *resolver) text(index int32) string {
 		}
 		return ""
 	}
-	return r.strings.At(int(index))
+	text := r.strings.At(int(index))
+	if r.room -= len(text); r.room < 0 {
+		if r.err == nil {
+			r.err = fmt.Errorf("the string references up to %s have more than %d times as many bytes of text as the payload", r.place, maxExpansion)
+		}
+		return ""
+	}
+	return text
 }

@@ -30,3 +30,13 @@ func TestManyReferencesAreCheap_M3(t *testing.T) {
 	}
 	require.Less(t, testing.AllocsPerRun(1, func() { resolve() }), float64(15*references))
 }
+
+func TestManyReferencesToALongStringAreRejected_M3(t *testing.T) {
+	long, reference := strings.Repeat("a", 1<<20), `{"stringValueStrindex": 1}`
+	many := strings.Repeat(reference+", ", 1000) + reference
+	text := `{"dictionary": {"stringTable": ["", "` + long + `"], "attributeTable": [{}, {"value": {"arrayValue": {"values": [` + many + `]}}}]}}`
+	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
+	require.NoError(t, err)
+	_, err = Resolve(pd)
+	require.EqualError(t, err, "the string references up to attribute_table[1].value have more than 32 times as many bytes of text as the payload")
+}

@@ -101,13 +101,14 @@ var responses = map[int]struct {
 	connectStatus int
 	retryAfter    string // seconds; none if it is empty
 }{
-	http.StatusBadRequest:            {codes.InvalidArgument, "invalid_argument", http.StatusBadRequest, ""},
-	http.StatusUnauthorized:          {codes.Unauthenticated, "unauthenticated", http.StatusUnauthorized, ""},
-	http.StatusForbidden:             {codes.PermissionDenied, "permission_denied", http.StatusForbidden, ""},
-	http.StatusNotFound:              {codes.Unimplemented, "unimplemented", http.StatusNotFound, ""},
-	http.StatusMethodNotAllowed:      {codes.Unimplemented, "unimplemented", http.StatusMethodNotAllowed, ""},
-	http.StatusRequestTimeout:        {codes.DeadlineExceeded, "deadline_exceeded", http.StatusGatewayTimeout, ""},
-	http.StatusRequestEntityTooLarge: {codes.ResourceExhausted, "resource_exhausted", http.StatusTooManyRequests, ""},
+	http.StatusBadRequest:       {codes.InvalidArgument, "invalid_argument", http.StatusBadRequest, ""},
+	http.StatusUnauthorized:     {codes.Unauthenticated, "unauthenticated", http.StatusUnauthorized, ""},
+	http.StatusForbidden:        {codes.PermissionDenied, "permission_denied", http.StatusForbidden, ""},
+	http.StatusNotFound:         {codes.Unimplemented, "unimplemented", http.StatusNotFound, ""},
+	http.StatusMethodNotAllowed: {codes.Unimplemented, "unimplemented", http.StatusMethodNotAllowed, ""},
+	http.StatusRequestTimeout:   {codes.DeadlineExceeded, "deadline_exceeded", http.StatusGatewayTimeout, ""},
+	// Clients of Connect retry after resource_exhausted.
+	http.StatusRequestEntityTooLarge: {codes.ResourceExhausted, "invalid_argument", http.StatusBadRequest, ""},
 	http.StatusUnsupportedMediaType:  {codes.InvalidArgument, "unimplemented", http.StatusNotImplemented, ""},
 	http.StatusTooManyRequests:       {codes.ResourceExhausted, "resource_exhausted", http.StatusTooManyRequests, "1"},
 	http.StatusInternalServerError:   {codes.Internal, "internal", http.StatusInternalServerError, ""},
