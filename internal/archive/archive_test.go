@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -255,6 +256,58 @@ func TestRecordsContinuesAfterDamage(t *testing.T) {
 	got, failed = read(t, write(t, "any.name", lines, []byte("{damaged\n"), lines))
 	assert.Len(t, got, 2)
 	assert.Equal(t, []string{fmt.Sprintf("FILE: record 2 at byte %d: the line is not valid JSON", len(lines))}, failed)
+}
+
+// The names of our own files say how they are written, so damage to the start hides no other record.
+func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
+	pd := profiletest.Small(t)
+	for r := rand.New(rand.NewPCG(1, 2)); pd.Dictionary().StringTable().Len() < 500; { // more than 1000 bytes when compressed
+		pd.Dictionary().StringTable().Append(strconv.FormatUint(r.Uint64(), 36))
+	}
+	message, text := prefixed(proto(t, pd)), line(jsonOf(t, pd))
+	for extension, test := range map[string]struct {
+		record []byte
+		places []int
+	}{
+		"otlp.pb.zst":    {profiletest.Zstd(t, message), []int{0, 4, 8, 30, 1000}},
+		"otlp.pb.gz":     {profiletest.Gzip(t, message), []int{0, 8, 30, 1000}}, // the time at 4 has no meaning
+		"otlp.jsonl.zst": {profiletest.Zstd(t, text), []int{0, 4, 8, 30, 1000}},
+		"otlp.jsonl.gz":  {profiletest.Gzip(t, text), []int{0, 8, 30, 1000}},
+		"otlp.jsonl":     {text, []int{0}}, // other damage may be valid JSON
+	} {
+		for _, place := range test.places {
+			t.Run(fmt.Sprintf("%s, byte %d", extension, place), func(t *testing.T) {
+				got, failed := read(t, write(t, "profiles-20261121T102330.123Z-000001."+extension, damagedAt(test.record, place), test.record, test.record))
+				assert.Len(t, got, 2)
+				require.Len(t, failed, 1)
+				assert.Contains(t, failed[0], "FILE: record 1 at byte 0: ")
+				if extension != "otlp.jsonl" {
+					assert.Contains(t, failed[0], fmt.Sprintf("skipped %d bytes", len(test.record)))
+				}
+			})
+		}
+	}
+}
+
+// Nothing shows where the second record starts if the length of the first is damaged.
+func TestRecordsStopsAtADamagedLength_V1(t *testing.T) {
+	record := prefixed(proto(t, profiletest.Small(t)))
+	for _, place := range []int{0, 2} {
+		got, failed := read(t, write(t, "profiles-20261121T102330.123Z-000001.otlp.pb", damagedAt(record, place), record))
+		assert.Empty(t, got)
+		require.Len(t, failed, 1)
+		assert.Contains(t, failed[0], "FILE: record 1 at byte 0: ")
+		assert.Contains(t, failed[0], fmt.Sprintf("skipped %d bytes", 2*len(record)))
+	}
+}
+
+// damagedAt returns a copy with four other bytes at a place.
+func damagedAt(record []byte, place int) []byte {
+	damaged := slices.Clone(record)
+	for i := range 4 {
+		damaged[place+i] ^= 0xff
+	}
+	return damaged
 }
 
 func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {

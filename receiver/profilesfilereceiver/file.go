@@ -122,7 +122,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {
 
 // damaged notes a part of the file that cannot be read.
 func (r *fileReceiver) damaged(f *fileInHand, err error) {
-	r.logger.Error("Cannot read a part of the file; sending the rest", zap.String("path", f.Path), zap.Error(err))
+	r.logger.Error("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.Error(err))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.damages++

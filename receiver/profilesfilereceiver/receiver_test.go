@@ -262,7 +262,7 @@ func TestDamagedFilesAreKept(t *testing.T) {
 		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*[bt]*", strings.NewReplacer("{", "", "}", "", ", ", "\n").Replace(afterRead), rejected), &next, nil)
 		r.await(&next, 1, 3)
 		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 2 }, patience, time.Millisecond)
-		entries := r.logs.FilterMessage("Cannot read a part of the file; sending the rest").All()
+		entries := r.logs.FilterMessage("Skipped an unreadable part of the file").All()
 		require.Len(t, entries, 2)
 		assert.Contains(t, fmt.Sprint(entries[0].ContextMap(), entries[1].ContextMap()), "record 2 at byte")
 		if afterRead == "" {
@@ -274,6 +274,26 @@ func TestDamagedFilesAreKept(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, whole, kept)
 		assert.Contains(t, filesIn(t, rejected), "cpu.pb.gz")
+	}
+}
+
+// Damage to the start of a file, by whose name its format is known, costs the first record only.
+func TestDamagedFirstRecordHidesNoOther(t *testing.T) {
+	for _, place := range []int{0, 4, 30} {
+		dir := t.TempDir()
+		path := writeRecords(t, dir, zstd, 1, 2, 3)
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for i := range 4 {
+			whole[place+i] ^= 0xff
+		}
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+
+		var next next
+		r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
+		r.await(&next, 2, 3)
+		assert.Contains(t, fmt.Sprint(r.awaitLog("Skipped an unreadable part of the file").ContextMap()), "record 1 at byte 0: ")
+		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 1 }, patience, time.Millisecond)
 	}
 }
 
@@ -298,7 +318,7 @@ func TestRecordLargerThanTheMemory(t *testing.T) {
 		require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
 		assert.NotContains(t, next.got(), 1)
 		assert.Contains(t, filesIn(t, rejected), name)
-		r.awaitLog("Cannot read a part of the file; sending the rest")
+		r.awaitLog("Skipped an unreadable part of the file")
 		require.NoError(t, r.Shutdown(t.Context()))
 	}
 }
