@@ -86,6 +86,7 @@ func (d *decoder) addString(key string, value []byte) {
 }
 
 func (d *decoder) stringAttribute(key int32, value []byte) int32 {
+	d.texts += len(value)
 	d.value = d.value[:0].AppendString(d.tables.Valid(value))
 	return d.tables.Attribute(key, 0, d.value)
 }

@@ -31,6 +31,7 @@ type decoder struct {
 	tables      *dictionary.Tables
 	sampleBytes int // of the result
 	limit       int // of the result, in bytes
+	texts       int // bytes of text that were read for attributes and methods
 
 	// Of the metadata.
 	pools      [][]jfr.Step // which read a constant
@@ -108,7 +109,7 @@ func (d *decoder) newProfiles() (pprofile.Profiles, pprofile.ScopeProfilesSlice)
 	pd := pprofile.NewProfiles()
 	d.tables.WriteTo(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
-	d.sampleBytes, d.limit = 0, 1<<20
+	d.sampleBytes, d.limit, d.texts = 0, 1<<20, 0
 	d.Memory.Result = 0
 	return pd, pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
 }
@@ -184,11 +185,18 @@ func (d *decoder) checkSize() error {
 	if size > d.limit {
 		return &LimitError{What: fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), Limit: int64(d.limit)}
 	}
+	if limit := maxRereads * d.limit; d.texts > limit {
+		return &LimitError{What: fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), Limit: int64(limit)}
+	}
 	if size-d.Memory.Result < jfr.MinStep {
 		return nil
 	}
 	return d.updateResult()
 }
+
+// maxRereads is how often the result at its limit could be written before a recording is rejected for the text
+// of its attributes and methods: one string may be that of many.
+const maxRereads = 16
 
 func (d *decoder) updateResult() error {
 	size := d.sampleBytes + d.tables.OutputSize()

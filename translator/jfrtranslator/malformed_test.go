@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -362,6 +363,33 @@ func adversarial() map[string][]byte {
 		chunks = append(chunks, c.Bytes()...)
 	}
 	return map[string][]byte{"chunks": chunks, "threads": threads.Bytes(), "symbols": symbols.Bytes(), "sparse ids": sparse.Bytes(), "spans": spans.Bytes()}
+}
+
+// A string may be that of many threads or methods, and a recording of a long one compresses to a few bytes.
+func TestUnmarshalRejectsOneLongTextOfManyConstants_J2(t *testing.T) {
+	const n = 1000
+	long := strings.Repeat("a", 1<<20)
+	threads := java()
+	executionSample(threads)
+	threads.Constant("java.lang.String", 1, long)
+	for i := range n {
+		threads.Constant("java.lang.Thread", uint64(i), jfrwriter.Null, 0, jfrwriter.Ref(1), i)
+		threads.Event("jdk.ExecutionSample", 0, i, 0, 0)
+	}
+	methods := java()
+	executionSample(methods)
+	methods.Constant("jdk.types.Symbol", 1<<20, long)
+	for i := range uint64(n) {
+		methods.Constant("jdk.types.Method", 100+i, 0, 1<<20, 0, 0, false)
+		methods.StackTrace(100+i, jfrwriter.Frame{Method: 100 + i, Line: 1})
+		methods.Event("jdk.ExecutionSample", 0, 0, 100+i, 0)
+	}
+	for name, c := range map[string]*jfrwriter.Chunk{"threads": threads, "methods": methods} {
+		_, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(c.Bytes(), nil)
+		var over *jfrtranslator.LimitError
+		require.ErrorAs(t, err, &over, name)
+		require.ErrorContains(t, err, "bytes of repeated texts", name)
+	}
 }
 
 func TestUnmarshalReservesWhatItTakes_J2(t *testing.T) {

@@ -198,6 +198,7 @@ func (d *decoder) newMethod(classID, nameID, descriptorID uint64) (m method) {
 	to := len(name)
 	name = append(name, d.symbol(poolSymbol, descriptorID)...)
 	d.name = name
+	d.texts += len(name)
 	m.isJava = class > 0 && !bytes.Equal(name[to:], nativeDescriptor)
 	switch {
 	case len(name) == 0:
