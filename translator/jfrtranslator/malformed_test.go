@@ -298,6 +298,34 @@ func TestUnmarshalEnforcesEachLimit_J2(t *testing.T) {
 	}
 }
 
+// A string over the limit is not decoded, which would take memory beyond what was reserved.
+func TestUnmarshalDoesNotDecodeLongStrings_J2(t *testing.T) {
+	const size = 16 << 20
+	for name, value := range map[string]any{
+		"surrogate pairs": strings.Repeat("x", size) + "\xed\xa0\xbd\xed\xb8\x80",
+		"UTF-16":          jfrwriter.Text{Encoding: 4, Value: strings.Repeat("x", size) + "ä"},
+		"Latin-1":         jfrwriter.Text{Encoding: 5, Value: strings.Repeat("ä", size)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := java()
+			executionSample(c)
+			c.Constant("java.lang.Thread", 9, jfrwriter.Null, 1, value, 1)
+			c.Event("jdk.ExecutionSample", 1000, 9, 1, 1)
+			data := c.Bytes()
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.GC() // the second one drops the decoder that is kept for the next recording
+			runtime.ReadMemStats(&before)
+			_, err := (&jfrtranslator.Unmarshaler{}).UnmarshalProfiles(data)
+			runtime.ReadMemStats(&after)
+			var over *jfrtranslator.LimitError
+			require.ErrorAs(t, err, &over)
+			assert.ErrorContains(t, err, "bytes of a string")
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2<<20))
+		})
+	}
+}
+
 // padded returns a chunk of the given size: data, and events that nobody knows.
 func padded(data []byte, size int) []byte {
 	data = bytes.Clone(data)

@@ -134,6 +134,7 @@ func (r *Recording) Text(at int, strings int32) []byte {
 		}
 	}
 	switch {
+	case len(text) > 2*maxString: // also decoded, which would take memory that is not accounted for
 	case encoding == textUTF16 || encoding == textLatin1:
 		r.scratch = appendText(r.scratch[:0], encoding, text)
 		text = r.scratch
