@@ -62,6 +62,7 @@ func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 	}
 	if share := float64(part.End-part.Start) / float64(p.End-p.Start); share < 1 {
 		part.Sum, part.Samples = int64(float64(p.Sum)*share), int(float64(p.Samples)*share)
+		part.Count = max(1, int(float64(p.Count)*share))
 	}
 	return part, true
 }
