@@ -267,6 +267,27 @@ func TestFoldedStacksAreSummed(t *testing.T) {
 	assert.Contains(t, succeed(t, "check", dir), "Checked 2 records in 2 files, 2 of them as translated to OTLP, against")
 }
 
+func TestSumsThatOverflowAreRejected(t *testing.T) {
+	dir := t.TempDir()
+	one, two, other := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "other")
+	for path, content := range map[string]string{one: "f 9223372036854775807\n", two: "f 9223372036854775807\n", other: "g 1\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	for _, command := range []string{
+		"convert --to pprof " + one + " " + two, "convert --to folded " + one + " " + two, "top " + one + " " + two,
+		"top " + one + " " + other, "view --no-browser --http localhost:99999 " + one + " " + other,
+	} {
+		code, stdout, stderr := otelprof(t, strings.Fields(command)...)
+		assert.Equal(t, exitWrong, code, command)
+		assert.Empty(t, stdout, command)
+		assert.Contains(t, stderr, "the sum of samples/count does not fit into 64 bits; select less, by service, type or time", command)
+	}
+	// A conversion keeps values of which only the total does not fit.
+	assert.Equal(t, "f 9223372036854775807\ng 1\n", succeed(t, "convert", "--to", "folded", one, other))
+	assert.Len(t, parse(t, []byte(succeed(t, "convert", "--to", "pprof", one, other))).Sample, 2)
+	assert.Contains(t, succeed(t, "top", one), "100%")
+}
+
 func TestConvertReadsBackWhatItWrites(t *testing.T) {
 	dir := exampleDirectory(t)
 	for _, format := range []string{"otlp", "json", "pprof"} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -37,6 +38,9 @@ all selected services are summed. Without --type, the default sample type is sho
 	c.RunE = func(c *cobra.Command, args []string) error {
 		result, err := a.pprof(c.Context(), args, compared)
 		if err != nil {
+			return err
+		}
+		if err := query.CheckTotals(result.Pprof); err != nil {
 			return err
 		}
 		return webui.Top(a.stdout, result.Pprof, options)
@@ -64,6 +68,9 @@ computer only, unless --http names another address.`,
 		}
 		result, err := a.pprof(c.Context(), args, compared)
 		if err != nil {
+			return err
+		}
+		if err := query.CheckTotals(result.Pprof); err != nil {
 			return err
 		}
 		handler, err := webui.Handler(result.Pprof, webui.Options{})

@@ -6,6 +6,7 @@ package query_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -390,6 +391,82 @@ func TestDifferenceScalesTheBase(t *testing.T) {
 	none, err := query.Difference(first, first, 1)
 	require.NoError(t, err)
 	assert.Empty(t, none.Sample)
+}
+
+const overflowMessage = "the sum of cpu/nanoseconds does not fit into 64 bits; select less, by service, type or time"
+
+// pprofOfValues has a sample of the function main for each value.
+func pprofOfValues(values ...int64) *profile.Profile {
+	f := &profile.Function{ID: 1, Name: "main"}
+	l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f}}}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		Location:   []*profile.Location{l}, Function: []*profile.Function{f},
+	}
+	for _, v := range values {
+		p.Sample = append(p.Sample, &profile.Sample{Location: p.Location, Value: []int64{v}})
+	}
+	return p
+}
+
+func TestPprofRejectsSumsThatOverflow(t *testing.T) {
+	const most, least = math.MaxInt64, math.MinInt64
+	for _, values := range [][]int64{
+		{most, most}, {most, 1}, {most, most, 2}, {least, least}, {least, -1}, {most, -1}, {most, 2, -3}, {least, most}, {least, most, 1},
+		{1 << 62, 1 << 62}, {1 << 62, 1<<62 - 1}, {-1 << 62, -1 << 62}, {1 << 32, most - 1<<32},
+	} {
+		sum := new(big.Int)
+		var profiles []profileOf
+		for _, v := range values {
+			sum.Add(sum, big.NewInt(v))
+			profiles = append(profiles, cpu(0, v))
+		}
+		result, err := source(t, payload(t, profiles...)).Merge(t.Context(), &query.Selection{}, true)
+		require.NoError(t, err)
+		p, err := result.Pprof()
+		if !sum.IsInt64() {
+			assert.EqualError(t, err, overflowMessage, values)
+			continue
+		}
+		require.NoError(t, err, values)
+		require.NoError(t, p.CheckValid())
+		assert.Equal(t, sum.Int64(), pprofSums(p)["cpu"], values)
+	}
+}
+
+func TestDifferenceIsExactOrRejected(t *testing.T) {
+	for _, test := range []struct {
+		value, base int64
+		factor      float64
+		want        int64 // 0 for an error
+	}{
+		{1<<61 + 1, 1 << 61, 1, 1},
+		{0, math.MaxInt64, 1, -math.MaxInt64},
+		{1, math.MaxInt64, 1, 0},
+		{-1, math.MaxInt64, 1, 0},
+		{math.MaxInt64, -1, 1, 0},
+		{1, math.MinInt64, 1, 0},
+		{1, 1 << 60, 4, 1 - 1<<62},
+		{1, 1 << 60, 8, 0},
+		{1, -1 << 60, 8, 0},
+	} {
+		difference, err := query.Difference(pprofOfValues(test.value), pprofOfValues(test.base), test.factor)
+		if test.want == 0 {
+			assert.EqualError(t, err, overflowMessage, test)
+			continue
+		}
+		require.NoError(t, err, test)
+		assert.Equal(t, test.want, pprofSums(difference)["cpu"], test)
+	}
+	none, err := query.Difference(pprofOfValues(1<<61), pprofOfValues(1<<61), 1)
+	require.NoError(t, err)
+	assert.Empty(t, none.Sample)
+
+	twice := pprofOfValues(math.MaxInt64)
+	twice.SampleType = append(twice.SampleType, twice.SampleType[0])
+	twice.Sample[0].Value = []int64{math.MaxInt64, 1}
+	_, err = query.Difference(twice, pprofOfValues(1), 1)
+	assert.EqualError(t, err, overflowMessage, "a pprof that has a sample type twice")
 }
 
 func TestMergeIsBounded_V2(t *testing.T) {

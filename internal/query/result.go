@@ -64,7 +64,8 @@ func (e *TypesError) Error() string {
 }
 
 // Pprof returns the result as one pprof: the sum of all resources, by sample type. The error is a
-// *TypesError if the result has several profile types, or profiles with different period types.
+// *TypesError if the result has several profile types, or profiles with different period types. A total
+// that overflows int64 is an error, too, unless the result is one pprof as it is: see CheckTotals.
 func (r *Result) Pprof() (*profile.Profile, error) {
 	groups := map[string][]string{} // sample types by profile type
 	text := func(i int32) string { return validutf8.At(r.Profiles.Dictionary().StringTable(), i) }
@@ -101,9 +102,11 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 		}
 		return nil, e
 	}
-	unite(pprofs)
+	if err := unite(pprofs); err != nil {
+		return nil, err
+	}
 	start, end := span(pprofs)
-	merged, err := profile.Merge(pprofs)
+	merged, err := mergePprofs(pprofs)
 	if err == nil {
 		merged.TimeNanos, merged.DurationNanos = start, end-start // Merge adds durations
 	}
@@ -145,7 +148,7 @@ func samePeriodType(a, b *profile.Profile) bool {
 }
 
 // unite gives all pprofs the sample types of all, in one order. What a pprof does not have is 0.
-func unite(pprofs []*profile.Profile) {
+func unite(pprofs []*profile.Profile) error {
 	var types []*profile.ValueType
 	place := func(t *profile.ValueType) int {
 		return slices.IndexFunc(types, func(have *profile.ValueType) bool { return *have == *t })
@@ -164,24 +167,35 @@ func unite(pprofs []*profile.Profile) {
 		for _, s := range p.Sample {
 			values := make([]int64, len(types))
 			for i, v := range s.Value {
-				values[place(p.SampleType[i])] += v
+				value := &values[place(p.SampleType[i])]
+				sum := *value + v // of a sample type that the pprof has twice
+				if (v > 0) != (sum > *value) && v != 0 {
+					return overflowError(p.SampleType[i])
+				}
+				*value = sum
 			}
 			s.Value = values
 		}
 		p.SampleType = types
 	}
+	return nil
 }
 
 // Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out.
+// Values whose total overflows int64 are an error.
 func Difference(p, base *profile.Profile, factor float64) (*profile.Profile, error) {
 	if !samePeriodType(p, base) {
 		return nil, errors.New("the base has another profile type than the selection")
 	}
 	p, base = p.Copy(), base.Copy()
-	unite([]*profile.Profile{p, base})
-	base.Scale(-factor)
+	if err := unite([]*profile.Profile{p, base}); err != nil {
+		return nil, err
+	}
+	if err := subtract(base, factor); err != nil {
+		return nil, err
+	}
 	start, duration := p.TimeNanos, p.DurationNanos
-	merged, err := profile.Merge([]*profile.Profile{p, base})
+	merged, err := mergePprofs([]*profile.Profile{p, base})
 	if err == nil {
 		merged.TimeNanos, merged.DurationNanos = start, duration
 	}

@@ -81,6 +81,33 @@ func TestMarshalRejectsSeveralSampleTypes(t *testing.T) {
 	assert.Equal(t, []string{"/", "samples/count"}, types.Types)
 }
 
+func TestMarshalRejectsSumsThatOverflow(t *testing.T) {
+	pd := unmarshal(t, "a 9223372036854775807\n")
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	second := profiles.AppendEmpty()
+	profiles.At(0).CopyTo(second)
+	const want = "the sum of samples/count of a stack does not fit into 64 bits"
+	_, err := foldedtranslator.Marshaler{}.MarshalProfiles(pd)
+	require.ErrorContains(t, err, want)
+
+	sample := second.Samples().At(0)
+	sample.Values().FromRaw(nil)
+	sample.TimestampsUnixNano().FromRaw([]uint64{1})
+	_, err = foldedtranslator.Marshaler{}.MarshalProfiles(pd)
+	require.ErrorContains(t, err, want, "a timestamp counts 1")
+
+	sample.Values().FromRaw([]int64{-1})
+	folded, err := foldedtranslator.Marshaler{}.MarshalProfiles(pd)
+	require.NoError(t, err)
+	assert.Equal(t, "a 9223372036854775806\n", string(folded))
+
+	second.SampleType().SetTypeStrindex(0)
+	sample.Values().FromRaw([]int64{1})
+	_, err = foldedtranslator.Marshaler{}.MarshalProfiles(pd)
+	var types *foldedtranslator.SampleTypesError
+	require.ErrorAs(t, err, &types, "values of different types have no sum")
+}
+
 func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte("a;b 1\nc 2\n"))
 	f.Add([]byte("a;;b\\x3b 1\n; 2\n"))

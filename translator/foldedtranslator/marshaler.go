@@ -4,7 +4,6 @@
 package foldedtranslator
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -36,27 +35,27 @@ func (e *SampleTypesError) Error() string {
 }
 
 // MarshalProfiles does not change pd. The error is a *SampleTypesError if pd has several
-// sample types.
+// sample types. A sum that overflows int64 is an error, too.
 func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 	if err := check.Profiles(pd); err != nil {
 		return nil, err
 	}
 	r := &reader{dict: pd.Dictionary(), stacks: map[int32]string{}}
-	types, sums := map[string]bool{}, map[string]int64{}
+	types := r.sampleTypes(pd)
+	if len(types) > 1 {
+		return nil, &SampleTypesError{Types: types}
+	}
+	sums := map[string]int64{}
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
-				types[r.text(p.SampleType().TypeStrindex())+"/"+r.text(p.SampleType().UnitStrindex())] = true
 				for _, s := range p.Samples().All() {
-					if err := add(sums, r.stack(s.StackIndex()), s); err != nil {
-						return nil, err
+					if !addSample(sums, r.stack(s.StackIndex()), s) {
+						return nil, fmt.Errorf("the sum of %s of a stack does not fit into 64 bits", types[0])
 					}
 				}
 			}
 		}
-	}
-	if len(types) > 1 {
-		return nil, &SampleTypesError{Types: slices.Sorted(maps.Keys(types))}
 	}
 	var out []byte
 	for _, stack := range slices.Sorted(maps.Keys(sums)) {
@@ -68,25 +67,44 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 	return out, nil
 }
 
-// add adds the values of s to those of its stack.
-func add(sums map[string]int64, stack string, s pprofile.Sample) error {
-	sum := sums[stack]
+// addSample adds the values of s to those of its stack. It returns false if the sum overflows int64.
+func addSample(sums map[string]int64, stack string, s pprofile.Sample) bool {
 	if s.Values().Len() == 0 {
-		sum += int64(s.TimestampsUnixNano().Len())
+		return add(sums, stack, int64(s.TimestampsUnixNano().Len()))
 	}
 	for _, v := range s.Values().All() {
-		if (v > 0) != (sum+v > sum) && v != 0 {
-			return errors.New("the sum of the values of a stack overflows int64")
+		if !add(sums, stack, v) {
+			return false
 		}
-		sum += v
+	}
+	return true
+}
+
+func add(sums map[string]int64, stack string, v int64) bool {
+	sum := sums[stack] + v
+	if v != 0 && (v > 0) != (sum > sums[stack]) {
+		return false
 	}
 	sums[stack] = sum
-	return nil
+	return true
 }
 
 type reader struct {
 	dict   pprofile.ProfilesDictionary
 	stacks map[int32]string // folded, by index
+}
+
+// sampleTypes returns the sample types of pd in alphabetical order, each as type/unit.
+func (r *reader) sampleTypes(pd pprofile.Profiles) []string {
+	types := map[string]bool{}
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				types[r.text(p.SampleType().TypeStrindex())+"/"+r.text(p.SampleType().UnitStrindex())] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(types))
 }
 
 func (r *reader) text(i int32) string {

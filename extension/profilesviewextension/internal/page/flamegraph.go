@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
@@ -84,6 +85,9 @@ func (p *Page) mount(r *http.Request, selection string, values url.Values) (http
 	}
 	merged, notes, err := p.pprof(r, params)
 	if err != nil {
+		return nil, err
+	}
+	if err := query.CheckTotals(merged); err != nil {
 		return nil, err
 	}
 	merged, lost, err := webui.Prune(merged, min(p.options().MaxMemory/webui.RenderingFactor, p.mounts.maxMemory))

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -219,6 +220,21 @@ func TestProfileRejectsWhatItCannotSum(t *testing.T) {
 		assert.Contains(t, w.Body.String(), want.text, query)
 		assert.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
 	}
+}
+
+func TestSumsThatOverflowAreRejected(t *testing.T) {
+	s := newSite(t)
+	minute := s.now.Add(-time.Minute)
+	most, other := cpu("checkout", minute, math.MaxInt64), cpu("cart", minute, 1)
+	other.function = "other"
+	s.write(payload(t, most, cpu("search", minute, 1), other))
+	const want = "the sum of cpu/nanoseconds does not fit into 64 bits; select less, by service, type or time"
+	for _, path := range []string{"/api/profile", s.mount("") + "/flamegraph", "/api/profile?service=checkout&service=cart"} {
+		w := s.get(path)
+		assert.Equal(t, http.StatusUnprocessableEntity, w.Code, path)
+		assert.Contains(t, w.Body.String(), want, path)
+	}
+	assert.Equal(t, http.StatusOK, s.get(s.mount("service=checkout")+"/flamegraph").Code)
 }
 
 func TestOverviewShowsFilesThatAreBeingWritten_V1(t *testing.T) {
