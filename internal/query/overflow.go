@@ -18,28 +18,31 @@ func overflowError(t *profile.ValueType) error {
 // shows totals needs that, such as pprof's reports, which wrap.
 func CheckTotals(p *profile.Profile) error { return checkTotals([]*profile.Profile{p}) }
 
-// checkTotals is CheckTotals for all pprofs together, which have the same sample types.
+// checkTotals is CheckTotals for all pprofs together.
 func checkTotals(pprofs []*profile.Profile) error {
-	types := pprofs[0].SampleType
-	totals := make([]uint64, len(types))
+	totals := map[profile.ValueType]uint64{}
 	for _, p := range pprofs {
-		for _, s := range p.Sample {
-			for i, v := range s.Value {
-				totals[i] += uint64(max(v, -v)) // 1<<63 for the least value, whose negative is itself
-				if totals[i] > math.MaxInt64 {
-					return overflowError(types[i])
+		for i, t := range p.SampleType {
+			total := totals[*t]
+			for _, s := range p.Sample {
+				v := s.Value[i]
+				total += uint64(max(v, -v)) // 1<<63 for the least value, whose negative is itself
+				if total > math.MaxInt64 {
+					return overflowError(t)
 				}
 			}
+			totals[*t] = total
 		}
 	}
 	return nil
 }
 
-// mergePprofs is profile.Merge, which wraps, for pprofs with the same sample types whose totals fit.
+// mergePprofs is profile.Merge for pprofs with any sample types. Sums that would wrap are an error.
 func mergePprofs(pprofs []*profile.Profile) (*profile.Profile, error) {
 	if err := checkTotals(pprofs); err != nil {
 		return nil, err
 	}
+	unite(pprofs)
 	return profile.Merge(pprofs)
 }
 

@@ -102,9 +102,6 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 		}
 		return nil, e
 	}
-	if err := unite(pprofs); err != nil {
-		return nil, err
-	}
 	start, end := span(pprofs)
 	merged, err := mergePprofs(pprofs)
 	if err == nil {
@@ -147,8 +144,8 @@ func samePeriodType(a, b *profile.Profile) bool {
 		a.PeriodType != nil && b.PeriodType != nil && *a.PeriodType == *b.PeriodType
 }
 
-// unite gives all pprofs the sample types of all, in one order. What a pprof does not have is 0.
-func unite(pprofs []*profile.Profile) error {
+// unite gives all pprofs, whose totals fit, the sample types of all, in one order. What a pprof does not have is 0.
+func unite(pprofs []*profile.Profile) {
 	var types []*profile.ValueType
 	place := func(t *profile.ValueType) int {
 		return slices.IndexFunc(types, func(have *profile.ValueType) bool { return *have == *t })
@@ -167,18 +164,12 @@ func unite(pprofs []*profile.Profile) error {
 		for _, s := range p.Sample {
 			values := make([]int64, len(types))
 			for i, v := range s.Value {
-				value := &values[place(p.SampleType[i])]
-				sum := *value + v // of a sample type that the pprof has twice
-				if (v > 0) != (sum > *value) && v != 0 {
-					return overflowError(p.SampleType[i])
-				}
-				*value = sum
+				values[place(p.SampleType[i])] += v // a pprof may have a sample type twice
 			}
 			s.Value = values
 		}
 		p.SampleType = types
 	}
-	return nil
 }
 
 // Difference returns p minus base times factor, with the time of p. Samples whose difference is 0 are left out.
@@ -188,9 +179,6 @@ func Difference(p, base *profile.Profile, factor float64) (*profile.Profile, err
 		return nil, errors.New("the base has another profile type than the selection")
 	}
 	p, base = p.Copy(), base.Copy()
-	if err := unite([]*profile.Profile{p, base}); err != nil {
-		return nil, err
-	}
 	if err := subtract(base, factor); err != nil {
 		return nil, err
 	}

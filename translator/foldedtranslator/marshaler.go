@@ -50,9 +50,12 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
 				for _, s := range p.Samples().All() {
-					if !addSample(sums, r.stack(s.StackIndex()), s) {
+					stack := r.stack(s.StackIndex())
+					sum, ok := addSample(sums[stack], s)
+					if !ok {
 						return nil, fmt.Errorf("the sum of %s of a stack does not fit into 64 bits", types[0])
 					}
+					sums[stack] = sum
 				}
 			}
 		}
@@ -67,26 +70,21 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 	return out, nil
 }
 
-// addSample adds the values of s to those of its stack. It returns false if the sum overflows int64.
-func addSample(sums map[string]int64, stack string, s pprofile.Sample) bool {
+// addSample adds the values of s to a sum. ok is false if that overflows int64.
+func addSample(sum int64, s pprofile.Sample) (_ int64, ok bool) {
 	if s.Values().Len() == 0 {
-		return add(sums, stack, int64(s.TimestampsUnixNano().Len()))
+		return add(sum, int64(s.TimestampsUnixNano().Len()))
 	}
-	for _, v := range s.Values().All() {
-		if !add(sums, stack, v) {
-			return false
-		}
+	ok = true
+	for i := 0; i < s.Values().Len() && ok; i++ {
+		sum, ok = add(sum, s.Values().At(i))
 	}
-	return true
+	return sum, ok
 }
 
-func add(sums map[string]int64, stack string, v int64) bool {
-	sum := sums[stack] + v
-	if v != 0 && (v > 0) != (sum > sums[stack]) {
-		return false
-	}
-	sums[stack] = sum
-	return true
+// add adds a value to a sum. ok is false if that overflows int64.
+func add(sum, value int64) (_ int64, ok bool) {
+	return sum + value, (sum+value > sum) == (value > 0) || value == 0
 }
 
 type reader struct {

@@ -139,10 +139,11 @@ func (w *writer) line(line []byte) error {
 	if int(row) == len(w.values) {
 		w.values = append(w.values, 0)
 	}
-	if sum := w.values[row]; (value > 0 && sum > math.MaxInt64-value) || (value < 0 && sum < math.MinInt64-value) {
+	sum, ok := add(w.values[row], value)
+	if !ok {
 		return errors.New("the sum of the values of this stack overflows int64")
 	}
-	w.values[row] += value
+	w.values[row] = sum
 	return w.tables.Err()
 }
 
