@@ -113,6 +113,10 @@ func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
 	assert.Contains(t, together, "checkout.pay")
 	assert.Contains(t, together, "cart.add")
 
+	first.typ, first.sampleType = "", ""
+	s.write(payload(t, first))
+	assert.Contains(t, s.page("/trace/"+exampleTrace), `flame graph of <span class="small">(no name)</span></a>`)
+
 	assert.Contains(t, s.page("/trace/0102030405060708090a0b0c0d0e0f10"), "No samples of this trace")
 	w := s.get("/trace/12")
 	assert.Equal(t, http.StatusBadRequest, w.Code)

@@ -62,7 +62,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		for _, r := range s.Rows {
 			if selector := r.selector(); !types[selector] {
 				types[selector] = true
-				t.Types = append(t.Types, link{Text: selector, Query: params.with(withoutBase, at, without("service"), set("type", selector))})
+				t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: params.with(withoutBase, at, without("service"), set("type", selector))})
 			}
 		}
 	}
