@@ -9,28 +9,30 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
 func (a *app) check() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check PATH...",
 		Short: "Check OTLP profiles against the rules of the data format",
-		Long: `Check each payload against the rules of the data format: ` + conformance.Format + `.
+		Long: `Check each payload against the rules of the data format:
+` + conformance.Format + `.
 
-Each finding names the place in the message, the rule, what was found and what conforms.
-Violations break a rule that the format states with MUST. Warnings break a
-recommendation (SHOULD), or make trouble for readers. The exit code is 1 if there are
-violations, or a file cannot be read.
+Each finding names the place in the message, the rule, what was found and what
+conforms. Violations break a rule that the format states with MUST. Warnings
+break a recommendation (SHOULD), or make trouble for readers. The exit code is 1
+if there are violations, or a file cannot be read.
 
-With a selection, the payloads are checked that have something of it. pprof and folded
-stacks have no such rules: the check is of their translation to OTLP.`,
+With a selection, the payloads are checked that have something of it. pprof and
+folded stacks have no such rules: the check is of their translation to OTLP.`,
 		Example: `  otelprof check ./profiles
   otelprof check --json payload.otlp.pb | jq -r .path`,
 		Args: paths,
@@ -53,8 +55,14 @@ stacks have no such rules: the check is of their translation to OTLP.`,
 		if err != nil {
 			return err
 		}
+		if err := results.summarize(); err != nil {
+			return err
+		}
+		if results.Records == 0 {
+			return query.ErrEmpty
+		}
 		a.wrong = a.wrong || len(results.Violations) > 0
-		return results.summarize()
+		return nil
 	}
 	return c
 }
@@ -140,20 +148,19 @@ func (f *findings) summarize() error {
 	if f.asJSON {
 		return json.NewEncoder(f.to).Encode(map[string]summary{"summary": f.summary})
 	}
-	table := tabwriter.NewWriter(f.to, 0, 0, 2, ' ', 0)
-	if len(f.Violations)+len(f.Warnings) > 0 {
-		_, _ = fmt.Fprintln(table, "\nRULE\tLEVEL\tFINDINGS")
-	}
+	table := [][]string{{}, {"RULE", "LEVEL", "FINDINGS"}}
 	total := map[string]int{}
 	for _, counts := range []map[conformance.Rule]int{f.Violations, f.Warnings} {
 		for _, rule := range slices.Sorted(maps.Keys(counts)) {
 			level, _ := f.level(rule)
 			total[level] += counts[rule]
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%d\n", rule, level, counts[rule])
+			table = append(table, []string{string(rule), level, strconv.Itoa(counts[rule])})
 		}
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	if len(total) > 0 {
+		if err := writeTable(f.to, table); err != nil {
+			return err
+		}
 	}
 	translated := ""
 	if f.Translated > 0 {

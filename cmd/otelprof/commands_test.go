@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -178,7 +179,7 @@ func TestExitCodes(t *testing.T) {
 		{"ls " + cpu, exitOK, ""},
 		{"ls", exitUsage, "no PATH: name files or directories, or - for standard input"},
 		{"list " + cpu, exitUsage, `unknown command "list"`},
-		{"ls --nothing " + cpu, exitUsage, "unknown flag: --nothing"},
+		{"ls --nothing " + cpu, exitUsage, "unknown flag: --nothing\notelprof: run 'otelprof ls --help' for usage\n"},
 		{"ls --from yesterday " + cpu, exitUsage, `--from is "yesterday": must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m`},
 		{"ls --from -1h --to -2h " + cpu, exitUsage, `--to is "-2h": must be a range: --from before --to`},
 		{"ls --trace-id 12 " + cpu, exitUsage, `--trace-id is "12": must be 32 hex digits`},
@@ -190,7 +191,10 @@ func TestExitCodes(t *testing.T) {
 		{"convert --to folded " + cpu, exitUsage, "folded stacks hold one sample type, these profiles have cpu/nanoseconds, samples/count"},
 		{"top " + profiles, exitUsage, "the selection has several profile types: cpu (cpu, samples); heap (inuse_space"},
 		{"view --http 8080 " + cpu, exitUsage, `--http is "8080": must be HOST:PORT`},
-		{"ls --service other " + profiles, exitWrong, "no profiles match the selection"},
+		{"ls --service other " + profiles, exitWrong, "no profiles match the selection\n"},
+		{"top --service other " + profiles, exitWrong, "no profiles match the selection\notelprof: otelprof ls lists"},
+		{"check --service other " + profiles, exitWrong, "no profiles match the selection"},
+		{"cat --service other " + profiles, exitWrong, "no profiles match the selection"},
 		{"top --base " + profiles + " --base-from -48h --base-to -47h --type cpu " + profiles, exitWrong, "base: no profiles match the selection"},
 		{"ls " + filepath.Join(dir, "none"), exitWrong, "otelprof: " + filepath.Join(dir, "none") + ": no such file or directory\n"},
 		{"ls " + t.TempDir(), exitWrong, "no files in /"},
@@ -199,6 +203,36 @@ func TestExitCodes(t *testing.T) {
 		code, _, stderr := otelprof(t, strings.Fields(test.args)...)
 		assert.Equal(t, test.code, code, test.args)
 		assert.Contains(t, stderr, test.says, test.args)
+	}
+}
+
+// TestUnreadableFilesAreReportedOnce: no command says that nothing matches, too.
+func TestUnreadableFilesAreReportedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(path, []byte("vm\n"), 0o600))
+	for _, command := range []string{"ls", "top", "check", "cat", "convert --to pprof"} {
+		code, _, stderr := otelprof(t, append(strings.Fields(command), path)...)
+		assert.Equal(t, exitWrong, code, command)
+		assert.Equal(t, 1, strings.Count(stderr, "\n"), "%s: %s", command, stderr)
+	}
+}
+
+func TestLongNamesShiftOnlyTheirRow(t *testing.T) {
+	long := strings.Repeat("service-", 40)
+	payloads := []pprofile.Profiles{typed(t, cpuPprof(4e9), "cpu", time.Hour), typed(t, cpuPprof(4e9), "cpu", time.Hour)}
+	payloads[1].ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", long)
+	lines := strings.Split(succeed(t, "ls", written(t, "", payloads)), "\n")
+	require.Len(t, lines, 6)
+	assert.Regexp(t, `^SERVICE   TYPE  SAMPLE TYPE  PROFILES  SAMPLES  SUM    FROM +TO$`, lines[0])
+	assert.Regexp(t, `^checkout  cpu   cpu          1         1        4s     \d`, lines[1])
+	assert.Regexp(t, `^`+long+`  cpu   cpu          1         1        4s     \d`, lines[3])
+}
+
+func TestHelpFitsIntoATerminal(t *testing.T) {
+	for _, command := range append((&app{}).command().Commands(), &cobra.Command{}) {
+		for line := range strings.Lines(succeed(t, command.Name(), "--help")) {
+			assert.LessOrEqual(t, len(strings.TrimSpace(line)), 80, line)
+		}
 	}
 }
 

@@ -36,11 +36,13 @@ func (a *app) convert() *cobra.Command {
   json    the same in OTLP/JSON
   folded  folded stacks, for flamegraph.pl, speedscope and inferno
 
-Give --to a second time for the end of the time range: --from -2h --to -1h --to pprof.
+Give --to a second time for the end of the time range:
+--from -2h --to -1h --to pprof.
 
-pprof holds one profile type and folded stacks one sample type: select it with --type.`,
-		Example: `  otelprof convert --to pprof -o cpu.pb.gz --service checkout --type cpu ./profiles
-  otelprof convert --to folded --type inuse_space ./profiles | flamegraph.pl > heap.svg
+pprof holds one profile type and folded stacks one sample type: select it with
+--type.`,
+		Example: `  otelprof convert --to pprof -o cpu.pb.gz --type cpu ./profiles
+  otelprof convert --to folded --type inuse_space ./profiles | flamegraph.pl
   otelprof convert --to otlp -o checkout.otlp cpu.pb.gz`,
 		Args: paths,
 	}
@@ -142,8 +144,9 @@ func (a *app) cat() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cat PATH...",
 		Short: "Write each payload as a line of OTLP/JSON",
-		Long: `Write what is selected of each payload as a line of OTLP/JSON, for jq. Strings are in
-.dictionary.stringTable, and the fields whose names end in Strindex refer to them.`,
+		Long: `Write what is selected of each payload as a line of OTLP/JSON, for jq. Strings
+are in .dictionary.stringTable, and the fields whose names end in Strindex refer
+to them.`,
 		Example: `  otelprof cat ./profiles | jq '.dictionary.functionTable | length'
   otelprof cat --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 ./profiles`,
 		Args: paths,
@@ -154,7 +157,9 @@ func (a *app) cat() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return source.Each(c.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		empty := true
+		err = source.Each(c.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
+			empty = false
 			line, err := catLine(pd)
 			if err != nil {
 				return record.Fail(err)
@@ -162,6 +167,10 @@ func (a *app) cat() *cobra.Command {
 			_, err = a.stdout.Write(line)
 			return err
 		})
+		if err == nil && empty {
+			return query.ErrEmpty
+		}
+		return err
 	}
 	return c
 }

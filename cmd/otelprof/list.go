@@ -5,13 +5,12 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -21,11 +20,11 @@ import (
 func (a *app) ls() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls PATH...",
-		Short: "List services, profile types, time range, profiles, samples and sums",
+		Short: "List services and profile types, with sums and time range",
 		Long: `List the totals by service, profile type and sample type.
 
-Of snapshots, such as the heap in use, samples and sum are those of the last one of each
-resource. These rows are marked with "last".`,
+Of snapshots, such as the heap in use, samples and sum are those of the last one
+of each resource. These rows are marked with "last".`,
 		Example: `  otelprof ls ./profiles
   otelprof ls --service checkout --from -1h ./profiles
   otelprof ls --json ./profiles | jq .sum`,
@@ -42,10 +41,8 @@ resource. These rows are marked with "last".`,
 		switch {
 		case err != nil:
 			return err
-		case len(rows) == 0 && a.wrong: // the reason is said
-			return nil
 		case len(rows) == 0:
-			return errors.New("no profiles match the selection") // without the hint to use ls
+			return query.ErrEmpty
 		case *asJSON:
 			encoder := json.NewEncoder(a.stdout)
 			for _, row := range rows {
@@ -55,24 +52,50 @@ resource. These rows are marked with "last".`,
 			}
 			return nil
 		default:
-			return writeTable(a.stdout, rows)
+			return writeTable(a.stdout, tableOf(rows))
 		}
 	}
 	return c
 }
 
-func writeTable(w io.Writer, rows []query.Row) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "SERVICE\tTYPE\tSAMPLE TYPE\tFROM\tTO\tPROFILES\tSAMPLES\tSUM\t")
+// tableOf returns the rows with those columns first that identify a row and its sum.
+func tableOf(rows []query.Row) [][]string {
+	table := [][]string{{"SERVICE", "TYPE", "SAMPLE TYPE", "PROFILES", "SAMPLES", "SUM", "", "FROM", "TO"}}
 	for _, r := range rows {
 		last := ""
 		if r.Snapshot {
 			last = "last"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", cell(r.Service), cell(r.Type), cell(r.SampleType),
-			timeOf(r.Start), timeOf(r.End), r.Profiles, r.Samples, quantity(r.Sum, r.Unit), last)
+		table = append(table, []string{
+			cell(r.Service), cell(r.Type), cell(r.SampleType), strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
+			quantity(r.Sum, r.Unit), last, timeOf(r.Start), timeOf(r.End),
+		})
 	}
-	return table.Flush()
+	return table
+}
+
+// writeTable aligns the columns. A cell that is longer than widest is written whole and shifts the rest of its row
+// only.
+func writeTable(w io.Writer, rows [][]string) error {
+	const widest = 40
+	widths := map[int]int{}
+	for _, row := range rows {
+		for i, cell := range row {
+			if width := utf8.RuneCountInString(cell); width <= widest {
+				widths[i] = max(widths[i], width)
+			}
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += fmt.Sprintf("%-*s  ", widths[i], cell)
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cell makes text fit into a table: without control characters, and not empty.

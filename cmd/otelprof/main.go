@@ -65,19 +65,26 @@ func newApp(stdout, stderr io.Writer) *app {
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.command()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	a.bar.clear()
-	if err != nil {
-		a.report(err)
-	}
 	switch {
-	case err != nil && (!a.reading || needsType(err)):
-		return exitUsage
-	case a.wrong:
-		return exitWrong
-	default:
+	case err == nil && !a.wrong:
 		return exitOK
+	case err == nil, errors.Is(err, query.ErrEmpty) && a.wrong: // the reason was reported
+		return exitWrong
 	}
+	a.note("%v", err)
+	switch {
+	case needsType(err):
+		a.note("select one with --type, by profile type, sample type, or both, such as cpu:samples")
+		return exitUsage
+	case !a.reading:
+		a.note("run '%s --help' for usage", command.CommandPath())
+		return exitUsage
+	case errors.Is(err, query.ErrEmpty) && command.Name() != "ls":
+		a.note("otelprof ls lists the services, types and times that there are")
+	}
+	return exitWrong
 }
 
 // needsType reports whether --type would help.
@@ -85,18 +92,6 @@ func needsType(err error) bool {
 	_, profileTypes := errors.AsType[*query.TypesError](err)
 	_, sampleTypes := errors.AsType[*foldedtranslator.SampleTypesError](err)
 	return profileTypes || sampleTypes
-}
-
-// report prints an error, with a hint if another selection helps.
-func (a *app) report(err error) {
-	a.wrong = true
-	a.note("%v", err)
-	switch {
-	case errors.Is(err, query.ErrEmpty):
-		a.note("otelprof ls lists the services, types and times that there are")
-	case needsType(err):
-		a.note("select one with --type, by profile type, sample type, or both, such as cpu:samples")
-	}
 }
 
 // note prints a remark that is not part of the output.
@@ -108,13 +103,13 @@ func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "otelprof",
 		Short: "Read, check, convert and compare profile files",
-		Long: `otelprof reads profile files, whoever wrote them: OTLP protobuf and OTLP/JSON, as the
-profiles_file exporter, contrib's file exporter and SDKs write them, pprof, and folded
-stacks; plain, gzip or zstd. It recognizes them by content. A directory stands for all
-files below it, and - for standard input.
+		Long: `otelprof reads profile files, whoever wrote them: OTLP protobuf and OTLP/JSON,
+as the profiles_file exporter, contrib's file exporter and SDKs write them,
+pprof, JFR and folded stacks; plain, gzip or zstd. It recognizes them by
+content. A directory stands for all files below it, and - for standard input.
 
-Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is selected; 2 for a
-wrong command line.`,
+Exit codes: 0; 1 if a file cannot be read or breaks a rule, or nothing is
+selected; 2 for a wrong command line.`,
 		Version:       versions(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -127,6 +122,7 @@ wrong command line.`,
 		}
 		return err
 	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80")) // columns
 	root.PersistentFlags().StringVar(&a.maxMemory, "max-memory", "50%", "memory to use at most, a `SIZE` such as 512MiB, or a share of the memory of this computer")
 	root.PersistentFlags().BoolVar(&a.strict, "strict", false, "stop at the first file or record that cannot be read")
 	root.AddCommand(a.ls(), a.top(), a.view(), a.check(), a.convert(), a.cat())
@@ -183,7 +179,8 @@ func (a *app) failed(err error) error {
 	if a.strict {
 		return err
 	}
-	a.report(err)
+	a.wrong = true
+	a.note("%v", err)
 	return nil
 }
 

@@ -24,8 +24,9 @@ func (a *app) top() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top PATH...",
 		Short: "Print the functions by flat or cumulative value",
-		Long: `Print the functions by flat or cumulative value, as go tool pprof -top does. Profiles of
-all selected services are summed. Without --type, the default sample type is shown.`,
+		Long: `Print the functions by flat or cumulative value, as go tool pprof -top does.
+Profiles of all selected services are summed. Without --type, the default sample
+type is shown.`,
 		Example: `  otelprof top --service checkout --type cpu ./profiles
   otelprof top --type inuse_space --cum ./profiles
   otelprof top --type cpu --base-from -2h --base-to -1h --from -1h ./profiles
@@ -52,8 +53,8 @@ func (a *app) view() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "view PATH...",
 		Short: "Show flame graph, graph and tables in a browser",
-		Long: `Show the profiles in pprof's web UI: flame graph, graph, tables. The page is for this
-computer only, unless --http names another address.`,
+		Long: `Show the profiles in pprof's web UI: flame graph, graph, tables. The page is for
+this computer only, unless --http names another address.`,
 		Example: `  otelprof view --service checkout --type cpu ./profiles
   otelprof view --type cpu --no-browser --http localhost:8080 ./profiles`,
 		Args: paths,
