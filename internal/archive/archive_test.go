@@ -258,9 +258,9 @@ func TestRecordsContinuesAfterDamage(t *testing.T) {
 	assert.Equal(t, []string{fmt.Sprintf("FILE: record 2 at byte %d: the line is not valid JSON", len(lines))}, failed)
 }
 
-// The names of our own files say how they are written, so damage to the start hides no other record.
+// Damage to the start of a file of the exporter hides no other record, whatever the name of the file.
 func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
-	pd := profiletest.Small(t)
+	small, pd := profiletest.Small(t), profiletest.Small(t)
 	for r := rand.New(rand.NewPCG(1, 2)); pd.Dictionary().StringTable().Len() < 500; { // more than 1000 bytes when compressed
 		pd.Dictionary().StringTable().Append(strconv.FormatUint(r.Uint64(), 36))
 	}
@@ -275,18 +275,37 @@ func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
 		"otlp.jsonl.gz":  {profiletest.Gzip(t, text), []int{0, 8, 30, 1000}},
 		"otlp.jsonl":     {text, []int{0}}, // other damage may be valid JSON
 	} {
+		damaged := map[string][]byte{"zeros": make([]byte, len(test.record))}
 		for _, place := range test.places {
-			t.Run(fmt.Sprintf("%s, byte %d", extension, place), func(t *testing.T) {
-				got, failed := read(t, write(t, "profiles-20261121T102330.123Z-000001."+extension, damagedAt(test.record, place), test.record, test.record))
-				assert.Len(t, got, 2)
-				require.Len(t, failed, 1)
-				assert.Contains(t, failed[0], "FILE: record 1 at byte 0: ")
-				if extension != "otlp.jsonl" {
-					assert.Contains(t, failed[0], fmt.Sprintf("skipped %d bytes", len(test.record)))
-				}
-			})
+			damaged[fmt.Sprintf("byte %d", place)] = damagedAt(test.record, place)
+		}
+		if last := len(test.record) - 1; test.record[last] == '\n' {
+			damaged["zeros"][last] = '\n'
+			damaged["short line"] = []byte(`{"resourceProfiles":[{` + "\n")
+			damaged["text"] = []byte("damaged\n")
+		}
+		names := []string{"profiles-20261121T102330.123Z-000001." + extension, "profiles-20261121T102330.123Z-000001." + extension + ".1", "renamed"}
+		for what, first := range damaged {
+			for _, name := range names {
+				t.Run(what+", "+name, func(t *testing.T) {
+					got, failed := read(t, write(t, name, first, test.record, test.record))
+					require.Len(t, got, 2, "%v", failed)
+					requireEqual(t, pd, got[0])
+					require.Len(t, failed, 1)
+					assert.Contains(t, failed[0], "FILE: record 1 at byte 0: ")
+					if extension != "otlp.jsonl" {
+						assert.Contains(t, failed[0], fmt.Sprintf("skipped %d bytes", len(test.record)))
+					}
+				})
+			}
 		}
 	}
+
+	// Only records of the exporter tell what a file is: contrib's are not taken for them.
+	contrib := prefixed(profiletest.Zstd(t, proto(t, small)))
+	got, failed := read(t, write(t, "renamed", damagedAt(contrib, 4), contrib, contrib))
+	assert.Empty(t, got)
+	assert.Len(t, failed, 1)
 }
 
 // Nothing shows where the second record starts if the length of the first is damaged.

@@ -108,7 +108,7 @@ func layoutOf(head []byte, size int64) (layout, error) {
 		return prefixed, nil
 	case len(head) > bboltMagicAt && bytes.HasPrefix(head[bboltMagicAt:], bboltMagic):
 		return single, errors.New("is a database, such as the file_storage extension writes, not a profile")
-	case len(head) > 0 && !isText(bytes.ToValidUTF8(head, nil)) && !startsMessage(head) && !pproftranslator.IsLegacy(head):
+	case len(head) > 0 && !isTextPart(head) && !startsMessage(head) && !pproftranslator.IsLegacy(head):
 		return single, unknown(head)
 	}
 	return single, nil
@@ -140,6 +140,11 @@ func isPrefixed(head []byte, size int64) bool {
 // resource_profiles or dictionary.
 func startsProfilesData(record []byte) bool {
 	return len(record) > 0 && (record[0] == 1<<3|wire.BytesType || record[0] == 2<<3|wire.BytesType)
+}
+
+// startsPayload reports whether JSON starts as the exporter's.
+func startsPayload(record []byte) bool {
+	return bytes.HasPrefix(record, []byte(`{"resourceProfiles":`)) || bytes.HasPrefix(record, []byte(`{"dictionary":`))
 }
 
 // encodingOf recognizes the encoding of a whole record.
@@ -183,6 +188,9 @@ func isText(record []byte) bool {
 		return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r'
 	}) < 0
 }
+
+// isTextPart is isText of the first bytes of a text.
+func isTextPart(head []byte) bool { return isText(bytes.ToValidUTF8(head, nil)) }
 
 // isFolded reports whether the first line is a stack and a value.
 func isFolded(text []byte) bool {

@@ -213,15 +213,24 @@ func (r *recordReader) failAt(offset int64, err error) {
 
 // read yields the records of a file. An error concerns the rest of it.
 func (r *recordReader) read(from *countedFile, size int64) error {
-	buffered := bufio.NewReaderSize(from, headSize)
-	if name, ok := segment.ParseName(filepath.Base(r.path)); ok && size >= 0 {
-		if name.Format == (segment.Format{Content: segment.OTLPJSON}) {
-			r.line = r.part.Start
-			return r.readStream(bufio.NewReaderSize(r.part.of(from, size), headSize), lines)
-		}
-		return r.readSegment(from, size, name.Format, nil)
+	if name, ours := segment.ParseName(filepath.Base(r.path)); ours && size >= 0 {
+		return r.readFormat(from, size, name.Format)
 	}
-	content, compression, err := decompress(buffered, r.options.maxRecord())
+	err := r.readContent(from, size)
+	if err == nil || r.number > r.part.Before {
+		return err
+	}
+	for _, format := range separable {
+		if r.hasRecord(from, size, format) {
+			return r.readFormat(from, size, format)
+		}
+	}
+	return err
+}
+
+// readContent reads a file whose first bytes tell the format.
+func (r *recordReader) readContent(from *countedFile, size int64) error {
+	content, compression, err := decompress(bufio.NewReaderSize(from, headSize), r.options.maxRecord())
 	if err != nil {
 		return err
 	}
@@ -229,36 +238,63 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return err
 	}
-	contentSize := size
-	if compression != segment.None {
+	plain, contentSize := compression == segment.None, size
+	if !plain {
 		contentSize, r.line = 0, -1
 	}
-	switch found, err := layoutOf(head, contentSize); {
+	found, err := layoutOf(head, contentSize)
+	format := segment.Format{Content: segment.OTLPJSON, Compression: compression}
+	if found == prefixed {
+		format.Content = segment.OTLPProto
+	}
+	switch {
 	case err != nil:
 		return err
-	case found == single && jfrtranslator.IsRecording(head) && compression == segment.None && size >= 0:
+	case found == single && jfrtranslator.IsRecording(head) && plain && size >= 0:
 		return r.readChunks(from, size)
 	case found == single:
+		if plain && isTextPart(head) && r.hasRecord(from, size, format) { // after a damaged line
+			return r.readFormat(from, size, format)
+		}
 		return r.readSingle(content)
-	case size < 0 || found == lines && compression == segment.None:
+	case size < 0, !plain && !r.hasRecord(from, size, format), plain && bytes.HasPrefix(head[min(len(head), prefixSize):], zstdMagic):
+		// A pipe, a file that is compressed as a whole, or contrib's, which compresses what follows the length.
 		return r.readStream(content, found)
-	default:
-		format := segment.Format{Content: segment.OTLPProto, Compression: compression}
-		if found == lines {
-			format.Content = segment.OTLPJSON
-		}
-		stream := func() error { return r.readStream(content, found) }
-		if compression == segment.None && !bytes.HasPrefix(head[min(len(head), prefixSize):], zstdMagic) {
-			stream = nil
-		}
-		return r.readSegment(from, size, format, stream)
 	}
+	return r.readFormat(from, size, format)
 }
 
-// readSegment reads records with the reader of the exporter's files, which finds the next
-// record after a damaged one. If the first is none of its records, stream reads the file: it may
-// be compressed as a whole, or be contrib's, which compresses what follows the length.
-func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format, stream func() error) error {
+// separable are the formats of the exporter in which the next record can be found after a damaged one.
+var separable = []segment.Format{
+	{Content: segment.OTLPProto, Compression: segment.Zstd},
+	{Content: segment.OTLPProto, Compression: segment.Gzip},
+	{Content: segment.OTLPJSON, Compression: segment.Zstd},
+	{Content: segment.OTLPJSON, Compression: segment.Gzip},
+	{Content: segment.OTLPJSON},
+}
+
+// hasRecord reports whether a file, which must not be a pipe, has a record as the exporter writes it in this format.
+func (r *recordReader) hasRecord(from *countedFile, size int64, format segment.Format) (found bool) {
+	search := recordReader{options: r.options, path: r.path, yield: func(record *Record, err error) bool {
+		found = err == nil && (record.Encoding != OTLPJSON || startsPayload(record.Data))
+		return !found
+	}}
+	_ = search.readFormat(from.File, size, format) // the file is read again, and the error reported
+	return found
+}
+
+// readFormat reads a file of the exporter.
+func (r *recordReader) readFormat(from io.ReaderAt, size int64, format segment.Format) error {
+	if format == (segment.Format{Content: segment.OTLPJSON}) {
+		r.line = r.part.Start
+		return r.readStream(bufio.NewReaderSize(r.part.of(from, size), headSize), lines)
+	}
+	return r.readSegment(from, size, format)
+}
+
+// readSegment reads records with the reader of the exporter's files, which finds the next record after a
+// damaged one.
+func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format) error {
 	start, section := r.part.Start, r.part.of(from, size)
 	size = section.Size()
 	reader, err := segment.NewReader(section, size, format, int(r.options.maxRecord()))
@@ -278,8 +314,6 @@ func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.
 			return nil
 		case !damaged:
 			return err
-		case stream != nil && r.number == 0:
-			return stream()
 		case isPartial(r.path) && reader.Offset() == size && errors.Is(damage, io.ErrUnexpectedEOF):
 			return nil // the last record is still being written
 		case tooLarge(damage) != nil:

@@ -33,9 +33,9 @@ func (r *Reader) readRecord(at int64) (record []byte, err error) {
 	r.source.seek(at)
 	switch {
 	case r.format.Compression == Gzip:
-		record, err = r.gzipMember()
+		record, err = r.gzipMember(at)
 	case r.format.Compression == Zstd:
-		record, err = r.zstdFrame()
+		record, err = r.zstdFrame(at)
 	case r.format.Content == OTLPJSON:
 		record, err = r.line()
 	case r.format.SingleRecord():
@@ -144,8 +144,8 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-// gzipMember reads one member.
-func (r *Reader) gzipMember() ([]byte, error) {
+// gzipMember reads the member at an offset.
+func (r *Reader) gzipMember(at int64) ([]byte, error) {
 	if r.gzip == nil {
 		r.gzip = new(gzip.Reader)
 	}
@@ -164,11 +164,11 @@ func (r *Reader) gzipMember() ([]byte, error) {
 	if n > limit {
 		return nil, &SizeError{0, r.max}
 	}
-	return r.unframe(r.record)
+	return r.unframe(r.record, at)
 }
 
-// zstdFrame reads one frame.
-func (r *Reader) zstdFrame() ([]byte, error) {
+// zstdFrame reads the frame at an offset.
+func (r *Reader) zstdFrame(at int64) ([]byte, error) {
 	r.record = r.record[:0]
 	if err := r.readFrame(); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (r *Reader) zstdFrame() ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("zstd frame: %w", err)
 	}
-	return r.unframe(content)
+	return r.unframe(content, at)
 }
 
 // readFrame reads one compressed frame into r.frame, by the sizes of its blocks: the
@@ -249,8 +249,8 @@ func (r *Reader) readMore(n int) error {
 	return r.readFull(r.frame[had:])
 }
 
-// unframe removes the framing bytes.
-func (r *Reader) unframe(content []byte) ([]byte, error) {
+// unframe removes the framing bytes of the record at an offset.
+func (r *Reader) unframe(content []byte, at int64) ([]byte, error) {
 	switch {
 	case r.format.SingleRecord():
 		return content, nil
@@ -263,7 +263,7 @@ func (r *Reader) unframe(content []byte) ([]byte, error) {
 		if len(content) >= prefixSize && int64(binary.BigEndian.Uint32(content)) == int64(len(content)-prefixSize) {
 			return content[prefixSize:], nil
 		}
-		if isMessage(content, true) { // a closed bare file has the same name as a framed one
+		if at == 0 && isMessage(content, true) { // a closed bare file has the same name as a framed one
 			return content, nil
 		}
 		return nil, fmt.Errorf("content of %d bytes is not a length and a record of that length", len(content))
