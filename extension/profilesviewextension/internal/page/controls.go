@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// link is a choice of the overview: another range, comparison or order.
+// link is a choice of a page: another range, comparison or order.
 type link struct {
 	Text    string
 	Query   template.URL
 	Current bool
 }
 
-func (p *params) ranges() (links []link) {
-	from := p.values.Get("from")
-	if from == "" {
-		from = "-15m" // defaultRange
-	}
+// ranges are those up to now. byDefault is the length of that of a page whose URL states none.
+func (p *params) ranges(byDefault time.Duration, changes ...change) (links []link) {
+	from := cmp.Or(p.values.Get("from"), "-"+shortly(byDefault))
 	for _, r := range []struct{ text, length string }{
 		{"5 m", "5m"}, {"15 m", "15m"}, {"1 h", "1h"}, {"6 h", "6h"}, {"24 h", "24h"}, {"7 d", "168h"},
 	} {
 		current := from == "-"+r.length && !p.values.Has("to")
-		links = append(links, link{r.text, p.with(withoutBase, without("to"), set("from", "-"+r.length)), current})
+		changed := append(changes[:len(changes):len(changes)], withoutBase, without("to"), set("from", "-"+r.length))
+		links = append(links, link{r.text, p.with(changed...), current})
 	}
 	return links
 }

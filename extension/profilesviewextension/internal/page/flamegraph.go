@@ -32,8 +32,12 @@ func (p *Page) flamegraph(w http.ResponseWriter, r *http.Request) {
 		changes = append(changes, set("base_from", exactly(params.base.From)), set("base_to", exactly(params.base.To)))
 	}
 	selection := base64.RawURLEncoding.EncodeToString([]byte(params.with(changes...)))
+	shown := ""
+	if sampleType := r.URL.Query().Get("si"); sampleType != "" { // a parameter of pprof
+		shown = "?" + url.Values{"si": {sampleType}}.Encode()
+	}
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, "/p/"+selection+"/flamegraph", http.StatusFound)
+	http.Redirect(w, r, "/p/"+selection+"/flamegraph"+shown, http.StatusFound)
 }
 
 func exactly(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
@@ -122,7 +126,7 @@ type banner struct {
 
 func newBanner(params *params, notes []string) *banner {
 	sel := params.selected
-	b := &banner{Overview: params.with(without("type", "trace_id", "span_id", "attribute", "resource", "service")), Notes: notes}
+	b := &banner{Overview: params.overview(), Notes: notes}
 	for _, key := range []string{"service", "type", "trace_id", "span_id", "attribute", "resource"} {
 		if values := params.values[key]; len(values) > 0 {
 			b.What = append(b.What, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))

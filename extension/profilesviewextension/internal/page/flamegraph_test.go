@@ -52,6 +52,25 @@ func TestFlameGraphShowsTheSelection(t *testing.T) {
 	assert.Contains(t, s.get(pages+"/flamegraph").Body.String(), "checkout.pay", "the selection has absolute times")
 }
 
+// TestRowsOpenTheirSampleType: pprof shows the default one otherwise.
+func TestRowsOpenTheirSampleType(t *testing.T) {
+	s := newSite(t)
+	var profiles []sent
+	for _, sampleType := range []string{"alloc_space", "inuse_space"} {
+		p := heap("checkout", "a", s.now.Add(-time.Minute), 1000)
+		p.sampleType, p.trace = sampleType, exampleTrace
+		profiles = append(profiles, p)
+	}
+	s.write(payload(t, profiles...))
+	for _, path := range []string{"/?service=checkout", "/trace/" + exampleTrace} {
+		assert.Contains(t, s.page(path), "type=heap&amp;si=inuse_space", path)
+	}
+	assert.Contains(t, s.page("/?service=checkout"), "type=heap&amp;si=alloc_space")
+	w := s.get("/flamegraph?service=checkout&type=heap&si=alloc_space")
+	assert.Regexp(t, `/flamegraph\?si=alloc_space$`, w.Header().Get("Location"))
+	assert.Contains(t, s.get(w.Header().Get("Location")).Body.String(), "unknown alloc_space")
+}
+
 func TestFlameGraphIsCreatedAgainAfterItWasEvicted(t *testing.T) {
 	s := newSite(t)
 	var profiles []sent

@@ -50,12 +50,12 @@ func scaled(v, step float64, units ...string) string {
 	return digits(v) + units[i]
 }
 
-// digits writes three digits.
+// digits writes two or three digits.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case v == 0:
 		return "0"
-	case a < 0.001:
+	case a < 0.1:
 		return strconv.FormatFloat(v, 'g', 2, 64)
 	case a < 10:
 		return strconv.FormatFloat(v, 'f', 2, 64)
@@ -64,6 +64,14 @@ func digits(v float64) string {
 	default:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
+}
+
+// count writes a number with a noun: "1 profile", "2 profiles".
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
 }
 
 func timeOf(nanoseconds uint64) time.Time {

@@ -28,6 +28,7 @@ type overview struct {
 	Params    map[string]string // of the form
 	Service   string            // of which all sample types are shown
 	One       bool              // there is a Service
+	Overview  template.URL      // query for all services
 	Span      string            // the range
 	Ranges    []link
 	Compare   []link
@@ -97,6 +98,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 		if base, _, err = p.totals(r.Context(), params.base, shown); err != nil {
 			return err
 		}
+		totals = withStopped(totals, base)
 	}
 	for _, key := range []string{"q", "sort"} {
 		if value := values.Get(key); value != "" {
@@ -139,7 +141,8 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 	}
 	o.Elsewhere = int64(found.All.First) < sel.From.UnixNano() || int64(found.All.Last) >= sel.To.UnixNano()
 	o.All, o.OddQuery = params.showing(&found.All), params.showing(&found.Odd)
-	o.Ranges, o.Compare, o.Sorts = params.ranges(), params.comparisons(), params.sorts()
+	o.Overview = params.overview()
+	o.Ranges, o.Compare, o.Sorts = params.ranges(defaultRange), params.comparisons(), params.sorts()
 	if params.base != nil {
 		o.Base = spanText(params.base)
 	}
@@ -168,6 +171,21 @@ func (t *total) stands() int {
 	default:
 		return len(preferred) + 2
 	}
+}
+
+// withStopped adds an empty total for each kind that only the base has.
+func withStopped(totals, base []*total) []*total {
+	sent := map[kind]bool{}
+	for _, t := range totals {
+		sent[t.kind] = true
+	}
+	for _, b := range base {
+		if !sent[b.kind] {
+			totals = append(totals, &total{kind: b.kind})
+		}
+	}
+	slices.SortFunc(totals, compareTotals)
+	return totals
 }
 
 func (o *overview) addServices(params *params, totals, base []*total) {
@@ -231,7 +249,9 @@ func newRow(params *params, t, base *total) *row {
 	sel := params.selected
 	r := &row{
 		total: t, Query: params.with(withoutView, withoutBase, set("service", t.Service), set("type", t.selector())),
-		Newest: ago(params.now.Sub(timeOf(t.Last))),
+	}
+	if t.Profiles > 0 {
+		r.Newest = ago(params.now.Sub(timeOf(t.Last)))
 	}
 	v := t.perSecond(sel)
 	r.Value = t.value(v)
@@ -296,11 +316,9 @@ func (o *overview) paginate(params *params, number string) {
 	page = max(1, min(page, (total+servicesPerPage-1)/servicesPerPage))
 	from, to := (page-1)*servicesPerPage, min(page*servicesPerPage, total)
 	o.Services = o.Services[min(from, to):to]
-	switch o.Shown = fmt.Sprintf("%d services", total); {
-	case total == 1:
-		o.Shown = "1 service"
-	case total > servicesPerPage:
-		o.Shown = fmt.Sprintf("%d–%d of %d services", from+1, to, total)
+	o.Shown = count(total, "service")
+	if total > servicesPerPage {
+		o.Shown = fmt.Sprintf("%d–%d of %s", from+1, to, o.Shown)
 	}
 	if page > 1 {
 		o.Previous = params.with(set("page", strconv.Itoa(page-1)))

@@ -194,7 +194,7 @@ func hint(err error) string {
 	case isTypes:
 		return "select one with the parameter type, by profile type, sample type, or both, such as mutex:delay"
 	case errors.Is(err, query.ErrEmpty):
-		return "/api/services lists the services and types of the range; without from and to it is the last 15 minutes"
+		return "the overview and /api/services list the services and types of a range, by default of the last 15 minutes"
 	}
 	return ""
 }
@@ -217,7 +217,7 @@ func writeErrorText(w http.ResponseWriter, _ *http.Request, err error) {
 	_, _ = w.Write([]byte(text + "\n"))
 }
 
-func writeErrorPage(w http.ResponseWriter, r *http.Request, err error) {
+func writeErrorPage(w http.ResponseWriter, _ *http.Request, err error) {
 	startError(w, err, "text/html; charset=utf-8")
-	render(w, "error", map[string]any{"Title": http.StatusText(statusOf(err)), "Error": err.Error(), "Hint": hint(err), "Query": r.URL.RawQuery})
+	render(w, "error", map[string]any{"Title": http.StatusText(statusOf(err)), "Error": err.Error(), "Hint": hint(err)})
 }

@@ -269,8 +269,8 @@ func TestOverviewLeadsToProfilesOutsideOfTheRange(t *testing.T) {
 	old := time.Date(2019, 5, 4, 3, 2, 1, 123456789, time.UTC)
 	s.write(payload(t, cpu("checkout", old, 1e9)), payload(t, cpu("checkout", old.Add(time.Minute), 1e9)))
 	page := s.page("/")
-	assert.Contains(t, page, "2 profiles were received in this range but start far from it")
-	assert.Contains(t, page, "2 profiles are outside of it")
+	assert.Contains(t, page, "2 profiles received in this range, but with times far from it")
+	assert.Contains(t, page, "2 profiles outside of it")
 	assert.Contains(t, page, "from=2019-05-04T03%3A02%3A01.123456789Z&amp;to=2019-05-04T03%3A03%3A01.12345679Z")
 	page = s.page("/?from=2019-05-04T03%3a02%3a01.123456789Z&to=2019-05-04T03%3a03%3a01.12345679Z")
 	assert.Contains(t, page, "1 service, 2 profiles")
@@ -282,10 +282,10 @@ func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
 	old := s.now.Add(-2 * time.Hour)
 	s.write(payload(t, cpu("checkout", old, 1e9), cpu("cart", s.now.Add(-time.Minute), 1e9)))
 	page := s.page("/")
-	assert.Contains(t, page, "1 profiles outside of this range")
+	assert.Contains(t, page, "1 profile outside of this range")
 	for _, restricted := range []string{"/?service=cart", "/?q=cart", "/?service=cart&type=cpu"} {
 		page = s.page(restricted)
-		assert.Contains(t, page, "1 service, 1 profiles")
+		assert.Contains(t, page, "1 service, 1 profile,")
 		assert.NotContains(t, page, "outside")
 		assert.NotContains(t, page, "far from it")
 		assert.Contains(t, page, "Show all times")
@@ -295,7 +295,7 @@ func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
 	assert.Contains(t, page, "Search all times")
 	from := url.QueryEscape(old.UTC().Format(time.RFC3339Nano))
 	page = s.page("/?service=checkout&from=" + from)
-	assert.Contains(t, page, "1 service, 1 profiles")
+	assert.Contains(t, page, "1 service, 1 profile,")
 }
 
 func TestOverviewCountsTheProfilesOfItsRows(t *testing.T) {
@@ -306,7 +306,7 @@ func TestOverviewCountsTheProfilesOfItsRows(t *testing.T) {
 		return p
 	}
 	s.write(payload(t, heap("inuse_space"), heap("inuse_objects"), heap("alloc_space")))
-	assert.Contains(t, s.page("/"), "1 service, 1 profiles", "the row of the type")
+	assert.Contains(t, s.page("/"), "1 service, 1 profile,", "the row of the type")
 	assert.Contains(t, s.page("/?service=checkout"), "1 service, 3 profiles", "a row for each sample type")
 }
 
@@ -317,6 +317,31 @@ func TestOverviewComparesRanges(t *testing.T) {
 	assert.Contains(t, page, "1.00 cores")
 	assert.Contains(t, page, "0.50 cores")
 	assert.Contains(t, page, "&#43;100 %")
+
+	page = s.page("/?from=-10m&to=-5m&base_from=-30m&base_to=-15m")
+	assert.Regexp(t, `>0 cores</td>\s*<td class="number base">0\.50 cores</td><td class="number down">-100 %<`, page, "a service that has stopped")
+	assert.NotContains(t, page, "Flame graph", "there is nothing to show")
+}
+
+func TestOverviewDistinguishesSmallValues(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 14e9), cpu("cart", s.now.Add(-time.Minute), 22e9)))
+	page := s.page("/")
+	assert.Contains(t, page, "0.016 cores")
+	assert.Contains(t, page, "0.024 cores")
+}
+
+// TestLinksKeepTheRange: the way back to all services and the search for a trace stay in the range.
+func TestLinksKeepTheRange(t *testing.T) {
+	s := newSite(t)
+	back := `<a href="/?from=-6h&amp;to=-5m">Profiles</a>`
+	page := s.page("/?service=checkout&type=cpu&from=-6h&to=-5m")
+	assert.Contains(t, page, back)
+	assert.Contains(t, page, `<input type="hidden" name="from" value="-6h"><input type="hidden" name="to" value="-5m">`)
+	page = s.page("/trace/" + exampleTrace + "?from=-6h&to=-5m")
+	assert.Contains(t, page, back)
+	assert.Contains(t, page, `<a href="?from=-168h">7 d</a>`)
+	assert.Contains(t, s.page("/trace/"+exampleTrace), `<a href="?from=-1h" aria-current="true">1 h</a>`)
 }
 
 func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
@@ -424,11 +449,11 @@ func TestIndexReadsTheFilesThatNoRangeShows(t *testing.T) {
 	require.NoError(t, os.Rename(found[0], filepath.Join(s.dir, "old.otlp.zst")))
 	require.NoError(t, os.Chtimes(filepath.Join(s.dir, "old.otlp.zst"), yesterday, yesterday))
 	s.Page.catalog = newCatalog(s.Page.settings)
-	assert.Contains(t, s.page("/"), "1 file of other times is not read yet")
+	assert.Contains(t, s.page("/"), "1 file of other times not read yet")
 	for _, path := range s.catalog.Unread() {
 		s.catalog.Read(s.options(), path)
 	}
-	assert.Contains(t, s.page("/"), "1 profiles are outside of it")
+	assert.Contains(t, s.page("/"), "1 profile outside of it")
 }
 
 func TestPagesAreCompressed(t *testing.T) {

@@ -131,6 +131,11 @@ var (
 	withoutView = without("q", "sort")
 )
 
+// overview returns the query of the overview of the same range.
+func (p *params) overview() template.URL {
+	return p.with(without("service", "type", "trace_id", "span_id", "attribute", "resource"))
+}
+
 // with returns the query of a URL with changed parameters.
 func (p *params) with(changes ...change) template.URL {
 	values := maps.Clone(p.values)

@@ -18,7 +18,7 @@ import (
 //go:embed templates
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"clip": clip}).ParseFS(files, "templates/*"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"clip": clip, "count": count}).ParseFS(files, "templates/*"))
 
 // render writes a page. An error is that of the client's connection.
 func render(w io.Writer, name string, data any) { _ = templates.ExecuteTemplate(w, name+".html", data) }

@@ -150,8 +150,11 @@ func sorted(byKind map[kind]*total, to time.Time) []*total {
 		t.finish(to)
 		totals = append(totals, t)
 	}
-	slices.SortFunc(totals, func(a, b *total) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType), cmp.Compare(a.Unit, b.Unit))
-	})
+	slices.SortFunc(totals, compareTotals)
 	return totals
+}
+
+// compareTotals sorts by service, type and sample type.
+func compareTotals(a, b *total) int {
+	return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType), cmp.Compare(a.Unit, b.Unit))
 }

@@ -5,6 +5,7 @@ package page
 
 import (
 	"cmp"
+	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,8 +20,9 @@ import (
 // tracePage is the content of the template trace.
 type tracePage struct {
 	Title    string
+	Overview template.URL
 	Span     string
-	Wider    []link
+	Ranges   []link
 	Services []*service
 	Types    []link // flame graphs across services
 	Errors   []string
@@ -44,9 +46,9 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	sel := params.selected
-	t := &tracePage{Title: "trace " + r.PathValue("id"), Span: spanText(sel)}
-	for _, ago := range []string{"1h", "6h", "24h", "168h"} {
-		t.Wider = append(t.Wider, link{ago, params.with(set("from", "-"+ago), without("to", "trace_id")), values.Get("from") == "-"+ago || ago == "1h" && values.Get("from") == ""})
+	t := &tracePage{
+		Title: "trace " + r.PathValue("id"), Overview: params.overview(), Span: spanText(sel),
+		Ranges: params.ranges(traceRange, without("trace_id")),
 	}
 	totals, err := p.traceTotals(r, sel, &t.Errors)
 	if err != nil {
