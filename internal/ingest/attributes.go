@@ -10,6 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // Names of resource attributes.
@@ -82,8 +84,8 @@ func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprof
 	attributes := make([][]Attribute, profiles.Len())
 	for i := range attributes {
 		if p.Temporality != nil {
-			if value := p.Temporality(types[i]); value != TemporalityUnknown {
-				attributes[i] = append(attributes[i], Attribute{attributeTemporality, string(value)})
+			if value := p.Temporality(types[i]); value != "" {
+				attributes[i] = append(attributes[i], Attribute{temporality.Attribute, value})
 			}
 		}
 		if p.ProfileAttributes != nil {

@@ -4,7 +4,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -26,8 +26,6 @@ import (
 
 // format is the name of the payloads in the collector's own receiver telemetry.
 const format = "pprof"
-
-const attributeProfileType = "profile.type"
 
 // Payload is one pprof message and what its client says about it; a request can carry
 // several.
@@ -269,15 +267,13 @@ func (in *Ingester) Translate(p Payload, limit int, reserve func(bytes int64) er
 
 func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) error) (t *Prepared, err error) {
 	t = &Prepared{sender: p.Sender, profileType: p.ProfileType}
-	body, decompressed := p.Data, int64(0) // bytes of p.Data, in addition to body
+	decompressed := int64(0) // bytes of p.Data, if it was compressed
 	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
 		decompressed = bytes
 		return reserve(bytes)
 	})
 	t.size = len(p.Data)
 	switch {
-	case err != nil && Compression(body) == "gzip" && !bytes.ContainsAny(body, "\r\n\x00"): // its length has NULs
-		return t, fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
 	case err != nil:
 		return t, err
 	case p.Recording.Chunks != nil:
@@ -357,7 +353,7 @@ func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resour
 		profileType = p.ProfileTypeOf(types)
 	}
 	if profileType != "" {
-		scope.Attributes().PutStr(attributeProfileType, profileType)
+		scope.Attributes().PutStr(sampletypes.ProfileTypeAttribute, profileType)
 	}
 	PutStrings(scope.Attributes(), p.ScopeAttributes)
 	if err := setProfileAttributes(dictionary, profiles, types, p); err != nil {

@@ -5,25 +5,13 @@ package ingest
 
 import (
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
-// attributeTemporality is the attribute of a Profile that says whether its values may
-// be summed over time.
-const attributeTemporality = "profile.temporality"
-
-// Temporality is a value of profile.temporality.
-type Temporality string
-
-// The temporalities. Only delta profiles may be summed over time.
-const (
-	TemporalityUnknown    Temporality = ""
-	TemporalityDelta      Temporality = "delta"      // over an interval
-	TemporalityCumulative Temporality = "cumulative" // since the process started
-	TemporalityInstant    Temporality = "instant"    // at one moment
-)
-
-// TemporalityFunc returns the temporality of a sample type, by its name.
-type TemporalityFunc func(sampleType string) Temporality
+// TemporalityFunc returns the value of temporality.Attribute for Profiles of a sample type, by
+// its name; "" is unknown.
+type TemporalityFunc func(sampleType string) string
 
 // Profile types that Go and others use, as values of profile.type.
 const (
@@ -38,19 +26,19 @@ const (
 )
 
 // Always returns t for every sample type.
-func Always(t Temporality) TemporalityFunc {
-	return func(string) Temporality { return t }
+func Always(t string) TemporalityFunc {
+	return func(string) string { return t }
 }
 
 // HeapTemporality is that of Go's heap and allocs profiles.
-func HeapTemporality(sampleType string) Temporality {
+func HeapTemporality(sampleType string) string {
 	switch {
 	case strings.HasPrefix(sampleType, "alloc_"):
-		return TemporalityCumulative
+		return temporality.Cumulative
 	case IsInUse(sampleType):
-		return TemporalityInstant
+		return temporality.Instant
 	}
-	return TemporalityUnknown
+	return ""
 }
 
 // IsInUse reports whether a sample type is the heap in use, as Go or Datadog's
@@ -63,21 +51,21 @@ func IsInUse(sampleType string) bool {
 // any other type (allocs: use HeapTemporality). deltas means that the sender turned
 // cumulative values into deltas.
 func GoTemporality(profileType string, deltas bool) TemporalityFunc {
-	counted := TemporalityCumulative
+	counted := temporality.Cumulative
 	if deltas {
-		counted = TemporalityDelta
+		counted = temporality.Delta
 	}
 	switch profileType {
 	case ProfileTypeCPU, ProfileTypeWall:
-		return Always(TemporalityDelta)
+		return Always(temporality.Delta)
 	case ProfileTypeGoroutine:
-		return Always(TemporalityInstant)
+		return Always(temporality.Instant)
 	case ProfileTypeMutex, ProfileTypeBlock:
 		return Always(counted)
 	case ProfileTypeHeap:
-		return func(sampleType string) Temporality {
+		return func(sampleType string) string {
 			t := HeapTemporality(sampleType)
-			if t == TemporalityCumulative {
+			if t == temporality.Cumulative {
 				t = counted
 			}
 			return t

@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // TimeRange is the time that a request states for its profiles. Either end may be 0,
@@ -82,7 +84,7 @@ func before(end pcommon.Timestamp, nanoseconds uint64) pcommon.Timestamp {
 // hasDelta reports whether the request states that a sample type is a delta.
 func (p *Payload) hasDelta(types []string) bool {
 	for _, sampleType := range types {
-		if p.Temporality != nil && p.Temporality(sampleType) == TemporalityDelta {
+		if p.Temporality != nil && p.Temporality(sampleType) == temporality.Delta {
 			return true
 		}
 	}

@@ -34,7 +34,7 @@ func (r *Result) Cumulative() (types []string) {
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for p := range profilesOf(rp) {
 			typ := validutf8.At(dict.StringTable(), p.SampleType().TypeStrindex())
-			if temporality.Of(dict, p.AttributeIndices()) == "cumulative" && !slices.Contains(types, typ) {
+			if temporality.Of(dict, p.AttributeIndices()) == temporality.Cumulative && !slices.Contains(types, typ) {
 				types = append(types, typ)
 			}
 		}

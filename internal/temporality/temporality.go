@@ -12,9 +12,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Attribute is the Profile attribute that says what the values are: delta, cumulative or
-// instant.
+// Attribute is the Profile attribute that says what the values are.
 const Attribute = "profile.temporality"
+
+// Values of Attribute. Only deltas may be summed over time.
+const (
+	Delta      = "delta"      // over an interval
+	Cumulative = "cumulative" // since the process started
+	Instant    = "instant"    // at one moment
+)
 
 // Of returns the value of Attribute among the attributes of a Profile. It is "" without one, and if the
 // value is not a string. Indices outside the tables count as no attribute.
@@ -53,9 +59,9 @@ func IsSnapshotProfile(dict pprofile.ProfilesDictionary, p pprofile.Profile, sna
 // snapshots, and those without a duration unless a type is a time.
 func IsSnapshot(temporality, sampleType, periodType string, duration uint64, snapshotTypes []string) bool {
 	switch temporality {
-	case "delta":
+	case Delta:
 		return false
-	case "cumulative", "instant":
+	case Cumulative, Instant:
 		return true
 	}
 	return duration == 0 && !isTime(sampleType) && !isTime(periodType) || slices.Contains(snapshotTypes, sampleType)

@@ -5,8 +5,10 @@ package pprofreceiver
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -95,6 +97,7 @@ func TestConnectTemporality(t *testing.T) {
 func TestConnectCodes_R10(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
+	stripped := curlData(profiletest.Gzip(t, good))
 	zeros := make([]byte, 3<<20)
 	for _, row := range []struct {
 		name        string
@@ -122,8 +125,12 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "a label twice", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "1", "a", "2")), status: 400, code: "invalid_argument", says: `series[0].labels: duplicate "a"`},
 		{name: "a label that is not UTF-8", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "\xff")), status: 400, code: "invalid_argument", says: "UTF-8"},
 		{name: "JSON cut off", contentType: "application/json", body: []byte(`{"series":[`), status: 400, code: "invalid_argument", says: "JSON"},
-		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, code: "invalid_argument", says: "series"},
-		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":"!"}]}]}`), status: 400, code: "invalid_argument", says: "JSON: a profile is not base64"},
+		{name: "a profile stripped of NULs", body: profiletest.PushRequest(profiletest.RawSeries(stripped)), status: 400, code: "invalid_argument", says: `samples[0]: gzip: the header is malformed"`},
+		{name: "JSON with a profile stripped of NULs", contentType: "application/json", body: fmt.Appendf(nil, `{"series":[{"samples":[{"rawProfile":%q}]}]}`, base64.StdEncoding.EncodeToString(stripped)), status: 400, code: "invalid_argument", says: `samples[0]: gzip: the header is malformed"`},
+		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, code: "invalid_argument", says: `JSON: field "series" at byte 11 has the type number: must be array`},
+		{name: "JSON with a number for a profile", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":7}]}]}`), status: 400, code: "invalid_argument", says: `field "series.samples.rawProfile" at byte 38 has the type number: must be string`},
+		{name: "JSON of an array", contentType: "application/json", body: []byte(`[7]`), status: 400, code: "invalid_argument", says: "JSON: the document has the type array: must be object"},
+		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{},{"samples":[{"raw_profile":"AA!="}]}]}`), status: 400, code: "invalid_argument", says: "series[1].samples[0].rawProfile: illegal base64 data at input byte 2"},
 		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 400, code: "invalid_argument", says: "size in bytes of a name: 500000"},
 		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, code: "invalid_argument", says: "must be 1"},
 		{name: "half a JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 400, code: "invalid_argument", says: "jfr: chunk 1, byte 0"},

@@ -195,7 +195,7 @@ func TestIngestRejections(t *testing.T) {
 		{name: "two profiles", query: "name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "duplicate part"},
 		{name: "an empty profile", query: "name=app", parts: []formPart{{"profile", "", nil}}, status: 400, says: "empty"},
 		{name: "a config that is no JSON", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{s3cret")}}, status: 400, says: "malformed at byte"},
-		{name: "a config of another kind", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: "no bool"},
+		{name: "a config of another kind", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: `field "cumulative" at byte 29 has the type string: must be bool`},
 		{name: "a large config", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, httpserver.MaxDocument+1)}}, status: 413, says: "sample_type_config"},
 		{name: "a config of many types", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
 		{name: "a part with a large header", query: "name=app", parts: []formPart{{strings.Repeat("x", 40<<10), "", nil}, profilePart}, status: 413, says: "header of a part"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -89,7 +90,7 @@ func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) error {
 			types = types[:1]
 		}
 		sp := to.AppendEmpty()
-		sp.Scope().Attributes().PutStr("profile.type", familyTypes[of].profileType)
+		sp.Scope().Attributes().PutStr(sampletypes.ProfileTypeAttribute, familyTypes[of].profileType)
 		sampletypes.WriteOrder(sp.Scope().Attributes(), []int{0, 1}[:len(types)])
 		sp.Profiles().EnsureCapacity(len(types))
 		for i, t := range types {
@@ -120,11 +121,11 @@ func (d *decoder) writeHeader(p pprofile.Profile, of family, period int64) {
 		p.SetPeriod(period)
 		d.writeType(p.PeriodType(), familyTypes[of].types[1])
 	}
-	temporality := "delta"
+	value := temporality.Delta
 	if of == familyLive {
-		temporality = "instant"
+		value = temporality.Instant
 	}
-	p.AttributeIndices().Append(d.stringAttribute(d.tables.String("profile.temporality"), []byte(temporality)))
+	p.AttributeIndices().Append(d.stringAttribute(d.tables.String(temporality.Attribute), []byte(value)))
 }
 
 // writeSamples writes one value of each sample.

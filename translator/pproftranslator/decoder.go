@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/frametype"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
@@ -41,6 +43,7 @@ type decoder struct {
 	matrices []valueMatrix // of samples without a timestamp
 	events   eventList     // of samples with one
 	negative int           // times and durations below 0
+	invalid  int           // texts of labels that are not UTF-8
 	texts    int           // bytes of text that were read for attribute values
 	memory   memory
 
@@ -54,6 +57,9 @@ type decoder struct {
 
 const reached = -1
 
+// repaired is the index of a string that only values of labels have so far, and that is not UTF-8.
+const repaired = -2
+
 // position is the place of a message in the payload.
 type position struct{ start, stop uint32 }
 
@@ -66,7 +72,7 @@ func (d *decoder) reset(data []byte) {
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
 	clear(d.frameTypes[:])
-	d.negative, d.texts = 0, 0
+	d.negative, d.invalid, d.texts = 0, 0, 0
 }
 
 // retained is the memory that d keeps for the next payload, in bytes, except for parts
@@ -152,6 +158,20 @@ func (d *decoder) stringIndex(i uint64) int32 {
 	n := d.tables.StringBytes(d.bytes(i))
 	d.stringIndices[i] = n + 1
 	return n
+}
+
+// labelText returns string i as valid UTF-8, for the value of a label. It counts a repaired string once:
+// how often labels are read depends on their caches.
+func (d *decoder) labelText(i uint64) []byte {
+	text := d.bytes(i)
+	if utf8.Valid(text) {
+		return text
+	}
+	if d.stringIndices[i] == 0 {
+		d.stringIndices[i] = repaired
+		d.invalid++
+	}
+	return []byte(validutf8.Repair(string(text)))
 }
 
 func (d *decoder) bytes(i uint64) []byte {

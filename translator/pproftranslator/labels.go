@@ -273,7 +273,7 @@ func (d *decoder) singleValue(l *labelValue) int32 {
 func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Value {
 	if l.isText() {
 		d.texts += len(d.bytes(l.text))
-		return v.AppendString(d.tables.Valid(d.bytes(l.text)))
+		return v.AppendString(d.labelText(l.text))
 	}
 	return v.AppendInt(int64(l.number))
 }
@@ -313,7 +313,7 @@ func (d *decoder) severalValues(labels []label) int32 {
 			case l.unit == 0:
 				v = d.appendValue(v.AppendList(1).AppendKey(semconv.ElementValue), &l.labelValue)
 			default:
-				v = v.AppendList(2).AppendKey(semconv.ElementUnit).AppendString(d.tables.Valid(d.bytes(l.unit)))
+				v = v.AppendList(2).AppendKey(semconv.ElementUnit).AppendString(d.labelText(l.unit))
 				v = d.appendValue(v.AppendKey(semconv.ElementValue), &l.labelValue)
 			}
 		}

@@ -102,7 +102,7 @@ func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	if err != nil {
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)
 	}
-	return pd, Report{InvalidStrings: d.tables.Repaired(), NegativeTimes: d.negative, Bytes: d.sizeOf(pd)}, nil
+	return pd, Report{InvalidStrings: d.tables.Repaired() + d.invalid, NegativeTimes: d.negative, Bytes: d.sizeOf(pd)}, nil
 }
 
 func (d *decoder) release() {

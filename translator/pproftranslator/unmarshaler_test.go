@@ -112,6 +112,19 @@ func TestUnmarshalRepairsKeys_R9(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d invalid strings", report.InvalidStrings))
 }
 
+// The labels of some samples are cached, depending on a random seed.
+func TestUnmarshalCountsAnInvalidStringOnce_R9(t *testing.T) {
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}}
+	for i := range 2000 {
+		p.Sample = append(p.Sample, &profile.Sample{Value: []int64{1}, Label: map[string][]string{
+			"one": {"a\xff"}, "several": {"b\xff", fmt.Sprint(i % 500)},
+		}})
+	}
+	_, report, err := (&Unmarshaler{}).UnmarshalReport(encode(t, p), nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, report.InvalidStrings)
+}
+
 func TestUnmarshalGenerated(t *testing.T) {
 	for seed := range profiletest.Rounds(t, 150, 10_000) {
 		p := profiletest.GeneratePprof(profiletest.NewRand(uint64(seed)))

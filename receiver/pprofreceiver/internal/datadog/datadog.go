@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
@@ -220,7 +221,7 @@ func (b *batch) payload(file string) ingest.Payload {
 		p.ProfileType = ingest.ProfileTypeGoroutine
 	case "space": // of Node.js: the heap in use
 		p.ProfileType = ingest.ProfileTypeHeap
-		p.Temporality = ingest.Always(ingest.TemporalityInstant)
+		p.Temporality = ingest.Always(temporality.Instant)
 		return p
 	case "auto", "profile", "rubyprofile":
 		p.Temporality = mixedTemporality
@@ -230,16 +231,16 @@ func (b *batch) payload(file string) ingest.Payload {
 	}
 	p.Temporality = ingest.GoTemporality(p.ProfileType, delta)
 	if p.Temporality == nil && delta {
-		p.Temporality = ingest.Always(ingest.TemporalityDelta)
+		p.Temporality = ingest.Always(temporality.Delta)
 	}
 	return p
 }
 
 // mixedTemporality is that of profiles of all types in one. Sample types that are not
 // the heap in use have a duration, which says enough.
-func mixedTemporality(sampleType string) ingest.Temporality {
+func mixedTemporality(sampleType string) string {
 	if ingest.IsInUse(sampleType) || strings.HasPrefix(sampleType, "heap-") {
-		return ingest.TemporalityInstant
+		return temporality.Instant
 	}
-	return ingest.TemporalityUnknown
+	return ""
 }

@@ -117,8 +117,11 @@ func (r *Request) prepareOne(batch *ingest.Batch, p *Profile, limit int64) (size
 		return 0, Malformed("empty, want a pprof profile")
 	}
 	size, err = batch.Prepare(r.Context(), p.Payload, int(limit), r.reservation)
-	if _, tooLarge := err.(*pproftranslator.LimitError); tooLarge && limit < r.limit { //nolint:errorlint // those of max_in_flight are wrapped
-		return 0, &pproftranslator.LimitError{What: "decompressed size in bytes of all profiles of the request", Limit: r.limit}
+	switch _, tooLarge := err.(*pproftranslator.LimitError); { //nolint:errorlint // those of max_in_flight are wrapped
+	case tooLarge && limit < r.limit:
+		err = &pproftranslator.LimitError{What: "decompressed size in bytes of all profiles of the request", Limit: r.limit}
+	case err != nil && r.stripped:
+		err = fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
 	}
 	return size, err
 }

@@ -6,6 +6,7 @@ package httpserver
 import (
 	"bytes"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -62,6 +64,7 @@ type Request struct {
 
 	boundary    string // of a form
 	encoding    string // "" if the body has no Content-Encoding
+	stripped    bool   // the body is gzip without the bytes that curl -d removes
 	limit       int64  // bytes of all profiles, decompressed
 	reservation *ingest.Reservation
 }
@@ -108,9 +111,11 @@ func (r *Request) Profile() ([]byte, error) {
 	if len(body) == 0 {
 		return nil, Malformed("body: empty, want a profile")
 	}
-	if r.encoding != "" && ingest.Compression(body) != r.encoding {
+	compression := ingest.Compression(body)
+	if r.encoding != "" && compression != r.encoding {
 		return nil, Malformed("body: not %s, although Content-Encoding says so", r.encoding)
 	}
+	r.stripped = compression == "gzip" && !bytes.ContainsAny(body, "\r\n\x00") // its length has NULs
 	return body, nil
 }
 
@@ -252,9 +257,28 @@ func DecodeJSON(document []byte, into any) error {
 		return fmt.Errorf("malformed at byte %d", syntax.Offset)
 	}
 	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("field %q at byte %d is no %s", mistyped.Field, mistyped.Offset, mistyped.Type)
+		place := "the document"
+		if mistyped.Field != "" {
+			place = fmt.Sprintf("field %q at byte %d", mistyped.Field, mistyped.Offset)
+		}
+		found, _, _ := strings.Cut(mistyped.Value, " ") // the value of a number follows
+		return fmt.Errorf("%s has the type %s: must be %s", place, found, typeInJSON(mistyped.Type))
 	}
 	return err
+}
+
+// typeInJSON is what JSON calls a type of Go.
+func typeInJSON(t reflect.Type) string {
+	kind := t.Kind()
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return "string"
+	case kind == reflect.Struct || kind == reflect.Map:
+		return "object"
+	case kind == reflect.Slice:
+		return "array"
+	}
+	return kind.String()
 }
 
 // CheckCount checks a number of entries, which what names.

@@ -60,8 +60,11 @@ func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles
 			Temporality:     ingest.GoTemporality(profileType, series.deltas),
 		}
 		for j, sample := range raw.Samples {
-			payload.Data = sample.profile()
-			profiles = append(profiles, httpserver.Profile{Name: fmt.Sprintf("series[%d].samples[%d]", i, j), Payload: payload})
+			name := fmt.Sprintf("series[%d].samples[%d]", i, j)
+			if payload.Data, err = sample.profile(); err != nil {
+				return nil, httpserver.Malformed("%s.rawProfile: %v", name, err)
+			}
+			profiles = append(profiles, httpserver.Profile{Name: name, Payload: payload})
 		}
 	}
 	return profiles, nil

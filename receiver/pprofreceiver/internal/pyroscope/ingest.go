@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
@@ -214,21 +215,21 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 // temporality is that of sample_type_config: cumulative, instant if it is averaged,
 // otherwise delta. Without a config the aggregation of the request decides, except for
 // sample types that are never deltas.
-func (in *ingestion) temporality(sampleType string) ingest.Temporality {
+func (in *ingestion) temporality(sampleType string) string {
 	config, configured := in.config[sampleType]
 	switch {
 	case config.Cumulative:
-		return ingest.TemporalityCumulative
+		return temporality.Cumulative
 	case config.Aggregation == aggregationAverage:
-		return ingest.TemporalityInstant
+		return temporality.Instant
 	case configured:
-		return ingest.TemporalityDelta
+		return temporality.Delta
 	case isInstant(sampleType), in.aggregation == aggregationAverage:
-		return ingest.TemporalityInstant
+		return temporality.Instant
 	case in.aggregation == aggregationSum:
-		return ingest.TemporalityDelta
+		return temporality.Delta
 	}
-	return ingest.TemporalityUnknown
+	return ""
 }
 
 // isInstant reports whether a sample type is instant in every runtime: the heap in use,

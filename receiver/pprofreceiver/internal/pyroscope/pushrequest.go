@@ -27,11 +27,12 @@ type rawSample struct {
 	ProtoName  bytesInJSON `json:"raw_profile"` // protobuf's JSON allows both
 }
 
-func (s *rawSample) profile() []byte {
-	if s.RawProfile == nil {
-		return s.ProtoName
+func (s *rawSample) profile() ([]byte, error) {
+	from := &s.RawProfile
+	if from.data == nil && from.err == nil {
+		from = &s.ProtoName
 	}
-	return s.RawProfile
+	return from.data, from.err
 }
 
 // Fields of push.v1.PushRequest, RawProfileSeries and RawSample, and of
@@ -102,7 +103,7 @@ func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSerie
 			if err != nil {
 				return series, err
 			}
-			series.Samples = append(series.Samples, rawSample{RawProfile: fields[rawSampleRawProfile]})
+			series.Samples = append(series.Samples, rawSample{RawProfile: bytesInJSON{data: fields[rawSampleRawProfile]}})
 		}
 	}
 	return series, wireError(c)
@@ -132,7 +133,7 @@ const (
 
 	// entryMemory is the memory of an entry without its text, in bytes, including the
 	// growth of its list.
-	entryMemory = 192
+	entryMemory = 256
 )
 
 func jsonEntries(message []byte) int {
@@ -167,8 +168,11 @@ func readPushRequestJSON(message []byte, reserve func(bytes int64) error) ([]raw
 }
 
 // bytesInJSON are bytes in protobuf's JSON: in either alphabet of base64, with or
-// without padding.
-type bytesInJSON []byte
+// without padding. The error of decoding them does not know its place in the document.
+type bytesInJSON struct {
+	data []byte
+	err  error
+}
 
 func (b *bytesInJSON) UnmarshalText(text []byte) error {
 	text = bytes.TrimRight(text, "=")
@@ -178,9 +182,6 @@ func (b *bytesInJSON) UnmarshalText(text []byte) error {
 	}
 	decoded := make([]byte, encoding.DecodedLen(len(text)))
 	n, err := encoding.Decode(decoded, text)
-	if err != nil {
-		return errors.New("a profile is not base64")
-	}
-	*b = decoded[:n:n]
+	b.data, b.err = decoded[:n:n], err
 	return nil
 }

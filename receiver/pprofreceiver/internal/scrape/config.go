@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // Config is the remote section: confighttp's client settings and keys of our own.
@@ -156,7 +157,7 @@ func (c *Config) endpointSource(checks *strictconfig.Checks) []source {
 		seconds, err := strconv.ParseInt(query.Get(secondsParameter), 10, 32)
 		checks.That(err == nil && seconds > 0 && time.Duration(seconds)*time.Second < c.shorter(), "endpoint", targetName(at),
 			"a URL whose parameter seconds is a whole number above 0, shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
-		of.temporality = ingest.Always(ingest.TemporalityDelta) // of any type: what happened meanwhile
+		of.temporality = ingest.Always(temporality.Delta) // of any type: what happened meanwhile
 		of.sinceLast = false
 	}
 	return []source{{url: at, target: at, of: of, instance: at.Host}}
@@ -213,8 +214,8 @@ func instanceOf(at *url.URL, all []*url.URL) string {
 }
 
 // duplicate compares target i with those before it, and says what is wrong. One URL is
-// one target. The query may distinguish several processes behind a proxy, which need an
-// ID each, or ask one process for several profiles.
+// one target. The scheme or the query may distinguish several processes behind a proxy, which
+// need an ID each; the query may also ask one process for several profiles.
 func (c *Config) duplicate(i int, at *url.URL, before []*url.URL) string {
 	target := c.Targets[i]
 	for j, other := range before {
@@ -230,7 +231,7 @@ func (c *Config) duplicate(i int, at *url.URL, before []*url.URL) string {
 		}
 		for _, profile := range c.profilesOf(target) {
 			if slices.Contains(c.profilesOf(first), profile) {
-				return fmt.Sprintf("duplicate target: targets::%d already scrapes %q from this URL. If these are different processes behind one address, set %s in the resource_attributes of each",
+				return fmt.Sprintf("duplicate target: targets::%d already scrapes %q from this host, port and path. If these are different processes behind one address, set %s in the resource_attributes of each",
 					j, profile, ingest.AttributeServiceInstanceID)
 			}
 		}

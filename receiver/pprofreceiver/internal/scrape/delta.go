@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // baseline is the scrape that the next delta starts from.
@@ -116,7 +117,7 @@ func (j *job) lost(at time.Time) {
 }
 
 func (d *deltaScrape) isCumulative(sampleType string) bool {
-	return d.job.of.temporality(sampleType) == ingest.TemporalityCumulative
+	return d.job.of.temporality(sampleType) == temporality.Cumulative
 }
 
 // subtractBaseline replaces the cumulative Profiles of pd by their deltas. Without a
@@ -225,7 +226,7 @@ func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, re
 // setInterval sets the interval of deltas that the target computes: it answers with what
 // happened since it was last asked. The first answer has no known start and is dropped.
 func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
-	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == ingest.TemporalityDelta }
+	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == temporality.Delta }
 	d.next = &baseline{at: d.at}
 	for _, p := range profilesOf(pd) {
 		d.next.target = p.Time()

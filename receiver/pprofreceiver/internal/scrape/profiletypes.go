@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // profileType is a profile that targets serve.
@@ -23,16 +24,16 @@ type profileType struct {
 
 // profileTypes are the values of the key profiles.
 var profileTypes = map[string]profileType{
-	"cpu":          {path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(ingest.TemporalityDelta), takesSeconds: true},
+	"cpu":          {path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(temporality.Delta), takesSeconds: true},
 	"heap":         {path: "heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.HeapTemporality},
 	"allocs":       {path: "allocs", profileType: ingest.ProfileTypeAllocs, temporality: ingest.HeapTemporality},
-	"goroutine":    {path: "goroutine", profileType: ingest.ProfileTypeGoroutine, temporality: ingest.Always(ingest.TemporalityInstant)},
-	"threadcreate": {path: "threadcreate", profileType: ingest.ProfileTypeThreadCreate, temporality: ingest.Always(ingest.TemporalityInstant)},
-	"mutex":        {path: "mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(ingest.TemporalityCumulative)},
-	"block":        {path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(ingest.TemporalityCumulative)},
+	"goroutine":    {path: "goroutine", profileType: ingest.ProfileTypeGoroutine, temporality: ingest.Always(temporality.Instant)},
+	"threadcreate": {path: "threadcreate", profileType: ingest.ProfileTypeThreadCreate, temporality: ingest.Always(temporality.Instant)},
+	"mutex":        {path: "mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(temporality.Cumulative)},
+	"block":        {path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(temporality.Cumulative)},
 	"delta_heap":   {path: "delta_heap", profileType: ingest.ProfileTypeHeap, temporality: deltas(ingest.HeapTemporality), sinceLast: true},
-	"delta_mutex":  {path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(ingest.TemporalityDelta), sinceLast: true},
-	"delta_block":  {path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(ingest.TemporalityDelta), sinceLast: true},
+	"delta_mutex":  {path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(temporality.Delta), sinceLast: true},
+	"delta_block":  {path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(temporality.Delta), sinceLast: true},
 }
 
 // profileTypeOfPath is the profile type that the last part of a URL's path names: one of
@@ -45,22 +46,22 @@ func profileTypeOfPath(urlPath string) profileType {
 		}
 	}
 	if last == "fgprof" {
-		return profileType{profileType: last, temporality: ingest.Always(ingest.TemporalityDelta), takesSeconds: true}
+		return profileType{profileType: last, temporality: ingest.Always(temporality.Delta), takesSeconds: true}
 	}
-	return profileType{temporality: ingest.Always(ingest.TemporalityUnknown)}
+	return profileType{temporality: ingest.Always("")}
 }
 
 // isCumulative reports whether values of this type count from the start of the process.
 func (p profileType) isCumulative() bool {
-	return p.temporality("alloc_space") == ingest.TemporalityCumulative // as any type of mutex and block
+	return p.temporality("alloc_space") == temporality.Cumulative // as any type of mutex and block
 }
 
 // deltas is the temporality after cumulative values have become deltas.
 func deltas(of ingest.TemporalityFunc) ingest.TemporalityFunc {
-	return func(sampleType string) ingest.Temporality {
-		if t := of(sampleType); t != ingest.TemporalityCumulative {
+	return func(sampleType string) string {
+		if t := of(sampleType); t != temporality.Cumulative {
 			return t
 		}
-		return ingest.TemporalityDelta
+		return temporality.Delta
 	}
 }
