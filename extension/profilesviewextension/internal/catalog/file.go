@@ -50,17 +50,16 @@ func ProfilesOf(s *fileindex.Summary) Profiles {
 	return p
 }
 
-// in returns the part of p in [from, to), which is estimated unless it is all or nothing.
+// in returns the part of p that starts in [from, to), which is estimated unless it is all or nothing.
 func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 	part = *p
-	if p.Latest == p.Start {
-		return part, p.Start >= from && p.Start < to
-	}
-	part.Start, part.End = max(p.Start, from), min(p.End, to)
-	if part.Start >= part.End {
+	start, latest := max(p.Start, from), min(p.Latest, to-1)
+	if start > latest {
 		return part, false
 	}
-	if share := float64(part.End-part.Start) / float64(p.End-p.Start); share < 1 {
+	if start > p.Start || latest < p.Latest {
+		share := float64(latest-start) / float64(p.Latest-p.Start)
+		part.Start, part.Latest, part.End = start, latest, min(p.End, to)
 		part.Sum, part.Samples = int64(float64(p.Sum)*share), int(float64(p.Samples)*share)
 		part.Count = max(1, int(float64(p.Count)*share))
 	}

@@ -176,6 +176,28 @@ func TestServicesListsWhatTheRangeHas(t *testing.T) {
 	assert.Empty(t, s.services("from=-2h&to=-90m"))
 }
 
+// TestServicesAreExactForWholeMinutes: Profiles count by their start, also those that end in another minute.
+func TestServicesAreExactForWholeMinutes(t *testing.T) {
+	s := newSite(t)
+	first := s.now.Add(-10 * time.Minute).Truncate(time.Minute)
+	var profiles []sent
+	for i := range 18 {
+		profiles = append(profiles, cpu("checkout", first.Add(time.Duration(i)*10*time.Second+5*time.Second), int64(i+1)*1e9))
+	}
+	s.write(payload(t, profiles...))
+	for _, test := range []struct{ from, to, first, last int }{{0, 3, 0, 18}, {0, 1, 0, 6}, {1, 2, 6, 12}, {2, 3, 12, 18}, {1, 3, 6, 18}, {3, 4, 18, 18}} {
+		minute := func(n int) string { return first.Add(time.Duration(n) * time.Minute).UTC().Format(time.RFC3339) }
+		rows := s.services("from=" + minute(test.from) + "&to=" + minute(test.to))
+		if test.first == test.last {
+			assert.Empty(t, rows)
+			continue
+		}
+		require.Len(t, rows, 1)
+		assert.EqualValues(t, (test.last*(test.last+1)-test.first*(test.first+1))/2*1e9, rows[0].Sum, "%+v", test)
+		assert.Equal(t, test.last-test.first, rows[0].Profiles, "%+v", test)
+	}
+}
+
 func TestProfileSumsTheSelection(t *testing.T) {
 	s := newSite(t)
 	minute := s.now.Add(-time.Minute)
