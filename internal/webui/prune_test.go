@@ -30,10 +30,10 @@ func TestPagesTakeWhatIsReserved_V2(t *testing.T) {
 		require.NoError(t, err, name)
 		runtime.GC()
 		runtime.ReadMemStats(&mounted)
-		response := &webui.Response{}
+		response := httptest.NewRecorder()
 		handler.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/flamegraph", nil))
 		runtime.ReadMemStats(&rendered)
-		require.Equal(t, http.StatusOK, response.Status, name)
+		require.Equal(t, http.StatusOK, response.Code, name)
 		size, kept, allocated := webui.Size(p), int64(mounted.HeapAlloc)-int64(before.HeapAlloc), int64(rendered.TotalAlloc-mounted.TotalAlloc)
 		t.Logf("%s: estimated %d KiB, kept %d KiB, allocated for a page %d KiB, %.1f times the estimate", name, size>>10, kept>>10, allocated>>10, float64(allocated)/float64(size))
 		const fixed = 1 << 20 // templates

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 )
 
 // maxAge is how old the list of files may be.
@@ -178,7 +179,7 @@ type Found struct {
 
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
 // which a part is in the range it estimates that part.
-func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*Series) bool, visit func(*Series, []Profiles)) (*Found, error) {
+func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []Profiles)) (*Found, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	start, end := from.UnixNano(), to.UnixNano()
@@ -231,7 +232,7 @@ func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to t
 }
 
 // Files returns the files that may have selected Profiles in [from, to), by path.
-func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*Series) bool) ([]archive.File, error) {
+func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*fileindex.Key) bool) ([]archive.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var selected []archive.File
@@ -241,7 +242,7 @@ func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to 
 		}
 		d := c.use(options, f)
 		if d != nil && f.mayStartIn(from.UnixNano(), to.UnixNano()) &&
-			slices.ContainsFunc(d.series, func(s Series) bool { return selects(&s) }) {
+			slices.ContainsFunc(d.series, func(s fileindex.Key) bool { return selects(&s) }) {
 			selected = append(selected, f.File)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -70,7 +71,7 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	s.listed, s.read = time.Time{}, 0
 	s.Refresh()
 	sums = map[string]int64{}
-	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *Series, profiles []Profiles) {
+	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *fileindex.Key, profiles []Profiles) {
 		for _, p := range profiles {
 			sums[series.Service] += p.Sum
 		}
@@ -134,7 +135,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
 	s.Refresh()
-	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*Series, []Profiles) {})
+	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*fileindex.Key, []Profiles) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])
@@ -164,4 +165,4 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 	}
 }
 
-func all(*Series) bool { return true }
+func all(*fileindex.Key) bool { return true }

@@ -16,17 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
-// Series is what the Profiles of one series of a file have in common.
-type Series struct {
-	Key        uint64 // fileindex.Key.Snapshot
-	Service    string
-	Type       string
-	SampleType string
-	Unit       string
-	Snapshot   bool
-}
-
-// Profiles are those of a series in one record.
+// Profiles are those of a series, which is a fileindex.Key, in one record.
 type Profiles struct {
 	// Start and Latest are the earliest and the latest start of a Profile or timestamp of a sample, and End
 	// is the latest end, in nanoseconds since the epoch.
@@ -34,11 +24,6 @@ type Profiles struct {
 	Count              int
 	Samples            int
 	Sum                int64
-}
-
-// SeriesOf returns the series of a summary.
-func SeriesOf(s *fileindex.Summary) Series {
-	return Series{Key: s.Snapshot, Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: s.Snapshot != 0}
 }
 
 // ProfilesOf returns the Profiles of a summary.
@@ -68,7 +53,7 @@ func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 
 // details are the Profiles of a file.
 type details struct {
-	series   []Series
+	series   []fileindex.Key
 	profiles []Profiles
 	of       []int32 // index of the series, for each of profiles
 }
@@ -91,7 +76,7 @@ type builder struct {
 func newBuilder(d *details) *builder {
 	b := &builder{d, map[fileindex.Key]int32{}}
 	for i, s := range d.series {
-		b.places[fileindex.Key{Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: s.Key}] = int32(i)
+		b.places[s] = int32(i)
 	}
 	return b
 }
@@ -103,7 +88,7 @@ func (b *builder) add(summaries []fileindex.Summary) {
 		if !known {
 			place = int32(len(b.series))
 			b.places[s.Key] = place
-			b.series = append(b.series, SeriesOf(s))
+			b.series = append(b.series, s.Key)
 		}
 		b.profiles = append(b.profiles, ProfilesOf(s))
 		b.of = append(b.of, place)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -50,11 +51,11 @@ type seriesTimes struct {
 	count       int
 }
 
-func (c *chart) add(s *catalog.Series, profiles []catalog.Profiles) {
-	times := c.series[s.Key]
+func (c *chart) add(s *fileindex.Key, profiles []catalog.Profiles) {
+	times := c.series[s.Snapshot]
 	if times == nil {
 		times = &seriesTimes{first: math.MaxUint64}
-		c.series[s.Key] = times
+		c.series[s.Snapshot] = times
 	}
 	for i := range profiles {
 		p := &profiles[i]

@@ -41,12 +41,12 @@ func (p *params) comparisons() (links []link) {
 		{shortly(length) + " before", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour},
 	} {
 		from, to := sel.From.Add(-c.ago), sel.To.Add(-c.ago)
-		baseFrom, baseTo := from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano)
+		base := []change{between("base_", from, to)}
 		if !p.values.Has("to") && to.Before(p.now) { // moves with the range
-			baseFrom, baseTo = "-"+p.now.Sub(from).String(), "-"+p.now.Sub(to).String()
+			base = []change{set("base_from", "-"+p.now.Sub(from).String()), set("base_to", "-"+p.now.Sub(to).String())}
 		}
 		current := p.base != nil && isNear(p.base.From, from) && isNear(p.base.To, to)
-		links = append(links, link{c.text, p.with(set("base_from", baseFrom), set("base_to", baseTo)), current})
+		links = append(links, link{c.text, p.with(base...), current})
 	}
 	return append(links, link{"nothing", p.with(withoutBase), p.base == nil})
 }

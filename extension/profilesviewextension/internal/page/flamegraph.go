@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
@@ -27,9 +26,9 @@ func (p *Page) flamegraph(w http.ResponseWriter, r *http.Request) {
 		writeErrorPage(w, r, err)
 		return
 	}
-	changes := []change{set("from", exactly(params.selected.From)), set("to", exactly(params.selected.To))}
+	changes := []change{between("", params.selected.From, params.selected.To)}
 	if params.base != nil {
-		changes = append(changes, set("base_from", exactly(params.base.From)), set("base_to", exactly(params.base.To)))
+		changes = append(changes, between("base_", params.base.From, params.base.To))
 	}
 	selection := base64.RawURLEncoding.EncodeToString([]byte(params.with(changes...)))
 	shown := ""
@@ -39,8 +38,6 @@ func (p *Page) flamegraph(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, "/p/"+selection+"/flamegraph"+shown, http.StatusFound)
 }
-
-func exactly(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // mounted serves pprof's pages of a selection.
 func (p *Page) mounted(w http.ResponseWriter, r *http.Request) {

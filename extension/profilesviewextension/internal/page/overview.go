@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -25,11 +27,11 @@ const servicesPerPage = 50
 type overview struct {
 	Title     string
 	Directory string
-	Params    map[string]string // of the form
-	Service   string            // of which all sample types are shown
-	One       bool              // there is a Service
-	Overview  template.URL      // query for all services
-	Span      string            // the range
+	Params    url.Values   // of the form
+	Service   string       // of which all sample types are shown
+	One       bool         // there is a Service
+	Overview  template.URL // query for all services
+	Span      string       // the range
 	Ranges    []link
 	Compare   []link
 	Sorts     []link
@@ -82,7 +84,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
 	matches := selects(params.selected)
-	shown := func(s *catalog.Series) bool {
+	shown := func(s *fileindex.Key) bool {
 		return matches(s) && (strings.Contains(strings.ToLower(s.Service), search) || strings.Contains(strings.ToLower(s.Type), search))
 	}
 	totals, found, err := p.totals(r.Context(), params.selected, shown)
@@ -120,12 +122,9 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found) *overview {
 	sel := params.selected
 	o := &overview{
-		Title: "Profiles", Directory: p.settings.Directory, Params: map[string]string{},
+		Title: "Profiles", Directory: p.settings.Directory, Params: params.values,
 		Span: spanText(sel), Unread: found.Unread, Odd: found.Odd.Profiles,
 		Empty: found.All.Profiles == 0 && found.Unread == 0, Curl: exampleCurl,
-	}
-	for _, key := range []string{"q", "from", "to", "base_from", "base_to", "sort"} {
-		o.Params[key] = params.values.Get(key)
 	}
 	if len(sel.Services) == 1 {
 		o.One, o.Service = true, sel.Services[0]
@@ -151,8 +150,7 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 
 // showing returns the query that selects the range of some profiles.
 func (p *params) showing(outside *catalog.Outside) template.URL {
-	precise := func(nanoseconds uint64) string { return timeOf(nanoseconds).Format(time.RFC3339Nano) }
-	return p.with(withoutBase, set("from", precise(outside.First)), set("to", precise(outside.Last+1)))
+	return p.with(withoutBase, between("", timeOf(outside.First), timeOf(outside.Last+1)))
 }
 
 // preferred are the sample types that stand for their profile type.
@@ -339,8 +337,8 @@ func (p *Page) addCharts(ctx context.Context, params *params, services []*servic
 		}
 	}
 	sel := params.selected
-	shown := func(s *catalog.Series) bool { return sent[s.Service] != nil }
-	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *catalog.Series, profiles []catalog.Profiles) {
+	shown := func(s *fileindex.Key) bool { return sent[s.Service] != nil }
+	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *fileindex.Key, profiles []catalog.Profiles) {
 		starts := sent[s.Service]
 		for i := range profiles {
 			*starts = append(*starts, profiles[i].Start)

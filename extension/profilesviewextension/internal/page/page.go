@@ -19,7 +19,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/webui"
 )
 
 // Settings are those of a Page.
@@ -145,7 +144,7 @@ func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeError
 		defer cancel()
 		ctx = timed
 	}
-	response := &webui.Response{}
+	complete := &response{}
 	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, err := acquire(ctx)
 		if err == nil {
@@ -159,8 +158,8 @@ func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeError
 		if err != nil {
 			writeError(w, r, err)
 		}
-	})).ServeHTTP(response, r.WithContext(ctx))
-	response.Send(w)
+	})).ServeHTTP(complete, r.WithContext(ctx))
+	complete.send(w)
 }
 
 type writeErrorFunc func(http.ResponseWriter, *http.Request, error)

@@ -116,6 +116,14 @@ type change func(url.Values)
 // set sets a parameter, which may be empty.
 func set(key, value string) change { return func(v url.Values) { v.Set(key, value) } }
 
+// between sets a range: that of the selection, or with the prefix base_ that of the base.
+func between(prefix string, from, to time.Time) change {
+	return func(v url.Values) {
+		v.Set(prefix+"from", from.UTC().Format(time.RFC3339Nano))
+		v.Set(prefix+"to", to.UTC().Format(time.RFC3339Nano))
+	}
+}
+
 // without removes parameters.
 func without(keys ...string) change {
 	return func(v url.Values) {

@@ -6,6 +6,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,8 +21,8 @@ type kind struct {
 	Snapshot                        bool
 }
 
-func kindOf(s *catalog.Series) kind {
-	return kind{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot}
+func kindOf(s *fileindex.Key) kind {
+	return kind{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot != 0}
 }
 
 // isCPU reports whether the values are CPU time.
@@ -39,13 +40,13 @@ type total struct {
 	Covered time.Duration
 
 	spans     []span
-	distinct  int                           // length of spans when the overlapping ones were united last
-	snapshots map[uint64]*fileindex.Summary // the last one, by series
+	distinct  int                         // length of spans when the overlapping ones were united last
+	snapshots map[uint64]catalog.Profiles // the last one, by series
 }
 
 type span struct{ start, end uint64 }
 
-func (t *total) add(s *catalog.Series, profiles []catalog.Profiles) {
+func (t *total) add(s *fileindex.Key, profiles []catalog.Profiles) {
 	for i := range profiles {
 		p := &profiles[i]
 		if t.Profiles == 0 || p.Start < t.First {
@@ -53,8 +54,8 @@ func (t *total) add(s *catalog.Series, profiles []catalog.Profiles) {
 		}
 		t.Last = max(t.Last, p.End)
 		t.Profiles += p.Count
-		if s.Snapshot {
-			t.addSnapshot(s.Key, p)
+		if s.Snapshot != 0 {
+			t.addSnapshot(s.Snapshot, p)
 			continue
 		}
 		t.Samples += p.Samples
@@ -64,17 +65,12 @@ func (t *total) add(s *catalog.Series, profiles []catalog.Profiles) {
 }
 
 func (t *total) addSnapshot(series uint64, p *catalog.Profiles) {
-	summary := &fileindex.Summary{
-		Key: fileindex.Key{Snapshot: series}, Start: p.Start, Latest: p.Latest, End: p.End, Profiles: p.Count, Samples: p.Samples, Sum: p.Sum,
-	}
-	if held := t.snapshots[series]; held != nil {
-		held.Add(summary)
-		return
-	}
 	if t.snapshots == nil {
-		t.snapshots = map[uint64]*fileindex.Summary{}
+		t.snapshots = map[uint64]catalog.Profiles{}
 	}
-	t.snapshots[series] = summary
+	if held, known := t.snapshots[series]; !known || p.Latest >= held.Latest {
+		t.snapshots[series] = *p
+	}
 }
 
 // addSpan keeps the spans short: most continue the last one.
@@ -118,40 +114,40 @@ func (t *total) finish(to time.Time) {
 	t.spans, t.snapshots = nil, nil
 }
 
+// totals are those of all kinds.
+type totals map[kind]*total
+
+func (t totals) add(s *fileindex.Key, profiles []catalog.Profiles) {
+	k := kindOf(s)
+	if t[k] == nil {
+		t[k] = &total{kind: k}
+	}
+	t[k].add(s, profiles)
+}
+
+// sorted finishes the totals and sorts them by service, type and sample type.
+func (t totals) sorted(to time.Time) []*total {
+	for _, total := range t {
+		total.finish(to)
+	}
+	return slices.SortedFunc(maps.Values(t), compareTotals)
+}
+
 // totals returns those of all kinds that selects accepts, by service, type and sample type.
-func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*catalog.Series) bool) ([]*total, *catalog.Found, error) {
-	byKind := map[kind]*total{}
-	found, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, selects, func(s *catalog.Series, profiles []catalog.Profiles) {
-		k := kindOf(s)
-		t := byKind[k]
-		if t == nil {
-			t = &total{kind: k}
-			byKind[k] = t
-		}
-		t.add(s, profiles)
-	})
+func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*fileindex.Key) bool) ([]*total, *catalog.Found, error) {
+	byKind := totals{}
+	found, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, selects, byKind.add)
 	if err != nil {
 		return nil, nil, err
 	}
-	return sorted(byKind, sel.To), found, nil
+	return byKind.sorted(sel.To), found, nil
 }
 
 // selects returns whether a series may have what sel selects.
-func selects(sel *query.Selection) func(*catalog.Series) bool {
-	return func(s *catalog.Series) bool {
+func selects(sel *query.Selection) func(*fileindex.Key) bool {
+	return func(s *fileindex.Key) bool {
 		return (len(sel.Services) == 0 || slices.Contains(sel.Services, s.Service)) && sel.MatchesType(s.Type, s.SampleType)
 	}
-}
-
-// sorted finishes totals and sorts them by service, type and sample type.
-func sorted(byKind map[kind]*total, to time.Time) []*total {
-	totals := make([]*total, 0, len(byKind))
-	for _, t := range byKind {
-		t.finish(to)
-		totals = append(totals, t)
-	}
-	slices.SortFunc(totals, compareTotals)
-	return totals
 }
 
 // compareTotals sorts by service, type and sample type.

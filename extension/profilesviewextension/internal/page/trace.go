@@ -54,7 +54,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	at := func(v url.Values) { v.Set("from", exactly(sel.From)); v.Set("to", exactly(sel.To)) }
+	at := between("", sel.From, sel.To)
 	t.Services = byService(totals, func(total *total) *row {
 		return &row{total: total, Value: total.quantity(float64(total.Sum)), Query: params.with(withoutBase, at, set("service", total.Service), set("type", total.selector()))}
 	})
@@ -80,18 +80,13 @@ func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string
 	if err != nil {
 		return nil, err
 	}
-	byKind := map[kind]*total{}
+	byKind := totals{}
 	err = source.Each(r.Context(), sel, func(_ *archive.Record, pd pprofile.Profiles) error {
 		summaries, _ := archive.Summarize(pd) // references were resolved
 		for _, s := range summaries {
-			series := catalog.SeriesOf(&s)
-			k := kindOf(&series)
-			if byKind[k] == nil {
-				byKind[k] = &total{kind: k}
-			}
-			byKind[k].add(&series, []catalog.Profiles{catalog.ProfilesOf(&s)})
+			byKind.add(&s.Key, []catalog.Profiles{catalog.ProfilesOf(&s)})
 		}
 		return nil
 	})
-	return sorted(byKind, sel.To), err
+	return byKind.sorted(sel.To), err
 }
