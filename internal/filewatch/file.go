@@ -5,7 +5,6 @@ package filewatch
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -26,12 +25,10 @@ func (e *RetryError) Unwrap() error { return e.Err }
 
 // File is a version of a file.
 type File struct {
-	Path       string    // absolute
-	Size       int64     // bytes
-	Modified   time.Time // last change of the content
-	Attributes map[string]string
-	Matches    bool // Watcher.PathAttributes, which sets no attributes otherwise
-	Resent     bool // the pipeline rejected an earlier attempt
+	Path     string    // absolute
+	Size     int64     // bytes
+	Modified time.Time // last change of the content
+	Resent   bool      // the pipeline rejected an earlier attempt
 
 	base     string // a directory; no link leads out of it
 	relative string // to base
@@ -58,27 +55,6 @@ func (f *File) Open() (*os.File, error) {
 
 // Relative is the path of the file below the fixed part of the glob that it matches.
 func (f *File) Relative() string { return f.relative }
-
-// ReadWith opens the file and returns the result of read, which it calls with the content.
-// The error is that of read, ErrChanged, or a *RetryError if the file cannot be opened or read.
-func (f *File) ReadWith(read func(content io.Reader) ([]byte, error)) ([]byte, error) {
-	opened, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	content, err := read(opened)
-	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
-		return nil, &RetryError{Err: err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Unchanged(opened); err != nil {
-		return nil, err
-	}
-	return content, nil
-}
 
 // CheckPath returns ErrChanged if the path leads to another file or to other content than what was
 // found. It returns nil if the path leads to no file.

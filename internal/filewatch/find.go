@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"go.uber.org/zap"
@@ -18,11 +16,10 @@ import (
 
 // finder finds the files that match a configuration.
 type finder struct {
-	include    []glob
-	exclude    []string       // absolute, with slashes
-	expression *regexp.Regexp // of the attributes, or nil
-	logger     *zap.Logger
-	failing    map[string]bool // directories that cannot be listed
+	include []glob
+	exclude []string // absolute, with slashes
+	logger  *zap.Logger
+	failing map[string]bool // directories that cannot be listed
 }
 
 // glob is a glob in two parts.
@@ -57,18 +54,19 @@ func (f *finder) find() (files []*File, complete bool) {
 	seen := map[string]bool{}
 	complete = true
 	for _, g := range f.include {
-		err := f.findIn(g, seen, func(file *File) { files = append(files, file) })
+		found, err := f.findIn(g, seen)
+		files = append(files, found...)
 		f.report(g.base, err)
 		complete = complete && err == nil
 	}
 	return files, complete
 }
 
-// findIn passes the files of a glob that are not in seen to add.
-func (f *finder) findIn(g glob, seen map[string]bool, add func(*File)) error {
+// findIn returns the files of a glob that are not in seen, and adds them to it.
+func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error) {
 	root, err := os.OpenRoot(g.base)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = root.Close() }()
 	matches, err := g.list(root)
@@ -83,19 +81,16 @@ func (f *finder) findIn(g glob, seen map[string]bool, add func(*File)) error {
 			continue
 		}
 		seen[path] = true
-		attributes, matches := f.attributes(path)
-		add(&File{
-			Path:       path,
-			Size:       info.Size(),
-			Modified:   info.ModTime(),
-			Attributes: attributes,
-			Matches:    matches,
-			base:       g.base,
-			relative:   filepath.FromSlash(relative),
-			version:    versionOf(info),
+		files = append(files, &File{
+			Path:     path,
+			Size:     info.Size(),
+			Modified: info.ModTime(),
+			base:     g.base,
+			relative: filepath.FromSlash(relative),
+			version:  versionOf(info),
 		})
 	}
-	return err
+	return files, err
 }
 
 // list returns the matches below root, and the first error. After an error it runs the glob
@@ -124,22 +119,3 @@ func (f *finder) excluded(path string) bool {
 		return doublestar.MatchUnvalidated(pattern, filepath.ToSlash(path))
 	})
 }
-
-// attributes returns what the named groups of the expression match in a path, and whether
-// the expression matches at all.
-func (f *finder) attributes(path string) (attributes map[string]string, matches bool) {
-	if f.expression == nil {
-		return nil, true
-	}
-	attributes = map[string]string{}
-	groups := f.expression.FindStringSubmatch(filepath.ToSlash(path))
-	for i, value := range groups {
-		if name := f.expression.SubexpNames()[i]; name != "" && value != "" {
-			attributes[attributeName(name)] = strings.ToValidUTF8(value, "\ufffd")
-		}
-	}
-	return attributes, groups != nil
-}
-
-// attributeName is the attribute that a group of the expression sets.
-var attributeName = strings.NewReplacer("__", "_", "_", ".").Replace

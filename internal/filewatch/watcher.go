@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -37,10 +36,6 @@ type Watcher struct {
 	// MaxRetryDelay is the most time until a file is due for a retry. The first retry is due
 	// after a second, and each further one after twice the time. Default: 30s.
 	MaxRetryDelay time.Duration
-	// PathAttributes is matched against the absolute path of a file, with slashes. Each named
-	// group that is not empty sets an attribute. In a group name, _ becomes . and __ becomes _:
-	// service_name sets service.name. It may be nil.
-	PathAttributes *regexp.Regexp
 	// QuietTime is how long a file must not have changed to be complete. nil is the poll interval.
 	QuietTime func(path string) time.Duration
 	// StartAtEnd skips the files that the first poll ever finds.
@@ -55,10 +50,9 @@ type Watcher struct {
 	handle Handler
 	logger *zap.Logger
 
-	mu           sync.Mutex // guards states
-	states       *states
-	warnedOfPath bool          // that path_attributes does not match
-	pause        time.Duration // until the next poll, after maxRejected
+	mu     sync.Mutex // guards states
+	states *states
+	pause  time.Duration // until the next poll, after maxRejected
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -140,7 +134,6 @@ const maxRejected = 10
 // Poll finds files once, and handles those that are complete and new, or due for a retry.
 // Start calls it.
 func (w *Watcher) Poll(ctx context.Context) {
-	w.finder.expression = w.PathAttributes
 	now := time.Now()
 	files, complete := w.finder.find()
 	rejected := 0
@@ -202,7 +195,6 @@ func (w *Watcher) found(ctx context.Context, files []*File, now time.Time) []*Fi
 
 // begin marks a file as pending until Done.
 func (w *Watcher) begin(file *File) {
-	w.checkPath(file)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known := w.states.lookup(file.Path)
@@ -275,16 +267,6 @@ func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 		)
 	})
 	return due
-}
-
-// checkPath warns of a file that the expression of the attributes does not match, once.
-func (w *Watcher) checkPath(file *File) {
-	if file.Matches || w.warnedOfPath {
-		return
-	}
-	w.warnedOfPath = true
-	w.logger.Warn("File path does not match path_attributes; reading it without these attributes",
-		zap.String("path", file.Path), zap.Stringer("path_attributes", w.PathAttributes))
 }
 
 func (w *Watcher) report(saveError error) {

@@ -10,9 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,28 +54,13 @@ func write(t *testing.T, path, content string) {
 }
 
 func content(f *File) (string, error) {
-	data, err := f.ReadWith(io.ReadAll)
-	return string(data), err
-}
-
-func TestPathAttributes(t *testing.T) {
-	for _, test := range []struct {
-		expression, path string
-		want             map[string]string
-	}{
-		{"", "/x/a.pb", map[string]string{}},
-		{"^/x/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/", "/x/checkout/7/a.pb.gz", map[string]string{"service.name": "checkout", "service.instance.id": "7"}},
-		{`(?P<service_name>[^/]+)-(?P<host_name>[^/-]+)[.](?P<profile_type>[^/.]+)[.]pb$`, "/x/a/b/check-out-h1.cpu.pb", map[string]string{"service.name": "check-out", "host.name": "h1", "profile.type": "cpu"}},
-		{"(?P<restart__count>[0-9]+)", "/x/5", map[string]string{"restart_count": "5"}},
-		{"/(?:a/(?P<service_name>[^/]+)|b/(?P<host_name>[^/]+))/", "/b/h/x", map[string]string{"host.name": "h"}},
-		{"^/y/(?P<service_name>[^/]+)", "/x/5", map[string]string{}},
-		{"^/x/(?P<service_name>[^/]+)", "/x/a\xff", map[string]string{"service.name": "a\ufffd"}},
-	} {
-		f := &finder{expression: regexp.MustCompile(test.expression)}
-		got, matches := f.attributes(test.path)
-		assert.Equal(t, test.want, got, test.expression)
-		assert.Equal(t, !strings.HasPrefix(test.expression, "^/y"), matches, test.expression)
+	opened, err := f.Open()
+	if err != nil {
+		return "", err
 	}
+	defer func() { _ = opened.Close() }()
+	data, err := io.ReadAll(opened)
+	return string(data), errors.Join(err, f.Unchanged(opened))
 }
 
 func TestSameContent(t *testing.T) {
@@ -169,13 +152,11 @@ func TestReadOfAnotherVersion(t *testing.T) {
 	got, err := content(files[0])
 	require.NoError(t, err)
 	assert.Equal(t, "one", got)
-	_, err = files[0].ReadWith(func(io.Reader) ([]byte, error) { return nil, errors.New("of the reader") })
-	require.EqualError(t, err, "of the reader")
-	_, err = files[0].ReadWith(func(r io.Reader) ([]byte, error) {
-		write(t, path, "longer")
-		return io.ReadAll(r)
-	})
-	require.ErrorIs(t, err, ErrChanged)
+	opened, err := files[0].Open()
+	require.NoError(t, err)
+	write(t, path, "longer")
+	require.ErrorIs(t, files[0].Unchanged(opened), ErrChanged)
+	require.NoError(t, opened.Close())
 	_, err = content(files[0])
 	require.ErrorIs(t, err, ErrChanged)
 	require.NoError(t, os.Remove(path))

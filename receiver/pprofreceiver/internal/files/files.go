@@ -95,7 +95,9 @@ type Reader struct {
 	*filewatch.Watcher
 	Settings
 
-	ingester *ingest.Ingester
+	ingester       *ingest.Ingester
+	pathAttributes *regexp.Regexp
+	warned         bool // that it does not match
 }
 
 // New returns a Reader that passes profiles to the ingester.
@@ -104,12 +106,11 @@ func New(set Settings, ingester *ingest.Ingester) (*Reader, error) {
 		Settings: set,
 		ingester: ingester,
 	}
-	watcher, err := filewatch.New(set.Config.Watch, r.handle, set.Logger)
-	if err != nil {
+	var err error
+	if r.pathAttributes, err = regexp.Compile(set.Config.PathAttributes); err != nil {
 		return nil, err
 	}
-	watcher.PathAttributes, err = regexp.Compile(set.Config.PathAttributes)
-	r.Watcher = watcher
+	r.Watcher, err = filewatch.New(set.Config.Watch, r.handle, set.Logger)
 	return r, err
 }
 
@@ -125,7 +126,8 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 // handle ingests a file and counts the outcome, unless the next consumer rejected it
 // temporarily.
 func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
-	err := r.ingest(ctx, file)
+	attributes, matches := r.attributes(file.Path)
+	err := r.ingest(ctx, file, attributes)
 	rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
 	switch {
 	case err != nil && ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged):
@@ -135,11 +137,32 @@ func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	r.Metrics.ReceiverPprofFiles.Add(ctx, 1, r.Metrics.Attributes(attribute.String("outcome", outcomeOf(err))))
-	if err == nil && !file.Matches {
+	if err == nil && !matches {
 		r.Metrics.ReceiverPprofUnmatchedFiles.Add(ctx, 1, r.Metrics.Attributes())
 	}
 	return err
 }
+
+// attributes returns what the named groups of path_attributes match in a path, and whether it matches at all. It
+// warns once of a path that it does not match.
+func (r *Reader) attributes(path string) (attributes map[string]string, matches bool) {
+	attributes = map[string]string{}
+	groups := r.pathAttributes.FindStringSubmatch(filepath.ToSlash(path))
+	for i, value := range groups {
+		if name := r.pathAttributes.SubexpNames()[i]; name != "" && value != "" {
+			attributes[attributeName(name)] = strings.ToValidUTF8(value, "\ufffd")
+		}
+	}
+	if groups == nil && !r.warned {
+		r.warned = true
+		r.Logger.Warn("File path does not match path_attributes; reading it without these attributes",
+			zap.String("path", path), zap.Stringer("path_attributes", r.pathAttributes))
+	}
+	return attributes, groups != nil
+}
+
+// attributeName is the attribute that a group of path_attributes sets.
+var attributeName = strings.NewReplacer("__", "_", "_", ".").Replace
 
 func outcomeOf(err error) string {
 	_, panicked := errors.AsType[*ingest.PanicError](err)
@@ -163,7 +186,7 @@ func outcomeOf(err error) string {
 
 // ingest passes a file to the pipeline. A panic of the pipeline is retried; one at the content of
 // the file would be the same each time.
-func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
+func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes map[string]string) (err error) {
 	passing := false
 	defer func() {
 		if _, panicked := errors.AsType[*ingest.PanicError](err); panicked && passing {
@@ -173,36 +196,26 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
 	held := r.InFlight.Reserve(-1) // a file waits as long as it must
 	defer held.Release()
-	limit := int(r.Config.MaxDecompressedSize)
-	profileType := file.Attributes[profileTypeGroup]
-	delete(file.Attributes, profileTypeGroup)
+	profileType := attributes[profileTypeGroup]
+	delete(attributes, profileTypeGroup)
 	payload := ingest.Payload{
-		Resource:    ingest.NewResource(r.ResourceAttributes, file.Attributes),
+		Resource:    ingest.NewResource(r.ResourceAttributes, attributes),
 		ProfileType: profileType,
 		Modified:    pcommon.NewTimestampFromTime(file.Modified),
 		Resent:      file.Resent,
 		Sender:      filepath.Dir(file.Path),
 	}
-	if recording, err := r.openRecording(file); err != nil || recording != nil {
-		if err == nil {
-			err = r.ingestChunks(ctx, file, recording, payload, held, &passing)
-		}
-		return err
-	}
-	if file.Size > int64(limit) {
-		return &pproftranslator.LimitError{What: "size in bytes", Limit: int64(limit), Got: file.Size}
-	}
-	payload.Data, err = file.ReadWith(func(content io.Reader) ([]byte, error) {
-		all, err := ingest.ReadAll(ctx, content, file.Size, held)
-		if err == nil && int64(len(all)) != file.Size {
-			err = filewatch.ErrChanged
-		}
-		return all, err
-	})
+	opened, err := file.Open()
 	if err != nil {
 		return err
 	}
-	prepared, err := r.ingester.Prepare(ctx, payload, limit, held)
+	if isRecording(opened) {
+		return r.ingestChunks(ctx, file, opened, payload, held, &passing)
+	}
+	if payload.Data, err = r.readAll(ctx, file, opened, held); err != nil {
+		return err
+	}
+	prepared, err := r.ingester.Prepare(ctx, payload, int(r.Config.MaxDecompressedSize), held)
 	if err != nil {
 		return err
 	}
@@ -211,21 +224,34 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File) (err error) {
 	return r.ingester.Pass(ctx, prepared)
 }
 
-// openRecording returns the file if it is an uncompressed recording of a JVM, or nil.
-func (r *Reader) openRecording(file *filewatch.File) (*os.File, error) {
-	opened, err := file.Open()
-	if err != nil {
-		return nil, err
-	}
+// isRecording reports whether a file is an uncompressed recording of a JVM.
+func isRecording(file io.ReaderAt) bool {
 	head := make([]byte, 4)
-	if _, err := opened.ReadAt(head, 0); err == nil && jfrtranslator.IsRecording(head) {
-		return opened, nil
+	_, err := file.ReadAt(head, 0)
+	return err == nil && jfrtranslator.IsRecording(head)
+}
+
+// readAll returns the content of the file, and closes it.
+func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.File, held *ingest.Reservation) ([]byte, error) {
+	defer func() { _ = opened.Close() }()
+	if limit := int64(r.Config.MaxDecompressedSize); file.Size > limit {
+		return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: limit, Got: file.Size}
 	}
-	return nil, opened.Close()
+	content, err := ingest.ReadAll(ctx, opened, file.Size, held)
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+		return nil, &filewatch.RetryError{Err: err}
+	}
+	if err == nil && int64(len(content)) != file.Size {
+		err = filewatch.ErrChanged
+	}
+	if err == nil {
+		err = file.Unchanged(opened)
+	}
+	return content, err
 }
 
 // ingestChunks passes a recording to the pipeline chunk by chunk, and stores how many were accepted. It
-// returns the first error of a chunk after the others.
+// returns the first error of a chunk after the others. It closes the file.
 func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation, passing *bool) (first error) {
 	defer func() { _ = recording.Close() }()
 	limit := int(r.Config.MaxDecompressedSize)

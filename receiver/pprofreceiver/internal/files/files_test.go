@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +48,26 @@ func TestOutcomes(t *testing.T) {
 		for _, err := range errs {
 			assert.Equal(t, want, outcomeOf(err), "%v", err)
 		}
+	}
+}
+
+func TestPathAttributes(t *testing.T) {
+	for _, test := range []struct {
+		expression, path string
+		want             map[string]string
+	}{
+		{"", "/x/a.pb", map[string]string{}},
+		{"^/x/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/", "/x/checkout/7/a.pb.gz", map[string]string{"service.name": "checkout", "service.instance.id": "7"}},
+		{`(?P<service_name>[^/]+)-(?P<host_name>[^/-]+)[.](?P<profile_type>[^/.]+)[.]pb$`, "/x/a/b/check-out-h1.cpu.pb", map[string]string{"service.name": "check-out", "host.name": "h1", "profile.type": "cpu"}},
+		{"(?P<restart__count>[0-9]+)", "/x/5", map[string]string{"restart_count": "5"}},
+		{"/(?:a/(?P<service_name>[^/]+)|b/(?P<host_name>[^/]+))/", "/b/h/x", map[string]string{"host.name": "h"}},
+		{"^/y/(?P<service_name>[^/]+)", "/x/5", map[string]string{}},
+		{"^/x/(?P<service_name>[^/]+)", "/x/a\xff", map[string]string{"service.name": "a\ufffd"}},
+	} {
+		r := &Reader{pathAttributes: regexp.MustCompile(test.expression), Settings: Settings{Logger: zap.NewNop()}}
+		got, matches := r.attributes(test.path)
+		assert.Equal(t, test.want, got, test.expression)
+		assert.Equal(t, !strings.HasPrefix(test.expression, "^/y"), matches, test.expression)
 	}
 }
 
