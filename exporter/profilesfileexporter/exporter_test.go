@@ -40,6 +40,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 )
 
 // ways are all ways to write.
@@ -354,7 +355,7 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Equal(t, "Writing profiles to files", started[0].Message)
 		assert.Equal(t, map[string]any{"directory": cfg.Directory, "format": "proto"}, started[0].ContextMap())
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
-		summaries, err := archive.Summarize(pd)
+		summaries, err := summary.Of(pd)
 		require.NoError(t, err)
 		profiles, samples := pd.ProfileCount(), pd.SampleCount()
 		names := func(of func(fileindex.Summary) string) []any {

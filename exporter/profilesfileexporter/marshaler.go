@@ -13,11 +13,11 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -54,7 +54,7 @@ func marshalOTLP(m pprofile.Marshaler) marshalFunc {
 		if err != nil {
 			return err
 		}
-		summarizer := summarizers.Get().(*archive.Summarizer)
+		summarizer := summarizers.Get().(*summary.Summarizer)
 		defer summarizers.Put(summarizer)
 		defer summarizer.Release()
 		message := data
@@ -73,7 +73,7 @@ func marshalOTLP(m pprofile.Marshaler) marshalFunc {
 }
 
 // summarizers keeps what a payload needs for the next one.
-var summarizers = sync.Pool{New: func() any { return new(archive.Summarizer) }}
+var summarizers = sync.Pool{New: func() any { return new(summary.Summarizer) }}
 
 // marshalable returns pd itself or, if it is read-only, a copy: marshalling turns the strings of resources and
 // scopes into references. Its string table starts with the zero value, because a reference to index 0 would be

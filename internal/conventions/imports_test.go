@@ -20,7 +20,7 @@ import (
 var layers = [][]string{
 	{"internal/bytesize", "internal/filelock", "internal/fileindex", "internal/gunzip", "internal/partialerror", "internal/temporality", "internal/validutf8", "internal/wire"},
 	{"internal/dictionary", "internal/sampletypes", "internal/segment", "internal/strictconfig"},
-	{"internal/merge", "internal/filewatch", "internal/recordstore", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
+	{"internal/merge", "internal/filewatch", "internal/recordstore", "internal/summary", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
 	{"internal/ingest", "internal/archive", "internal/webui"},
 	{"internal/query"},
 	{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"},

@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 )
 
 // indexed writes files of a few records each, with indexes, and returns a Source of them.
@@ -31,7 +32,7 @@ func indexed(t *testing.T, format segment.Format, payloads ...pprofile.Profiles)
 	})
 	require.NoError(t, err)
 	for _, pd := range payloads {
-		summaries, err := archive.Summarize(pd)
+		summaries, err := summary.Of(pd)
 		require.NoError(t, err)
 		require.NotEmpty(t, summaries)
 		var data []byte

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 )
 
 // Row is a total of List.
@@ -46,7 +47,7 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		ok, err := s.addIndex(ofFile, file, sel)
 		if err == nil && !ok {
 			err = s.eachIn(ctx, file, &rest, func(_ *archive.Record, pd pprofile.Profiles) error {
-				summaries, _ := archive.Summarize(pd) // references were resolved
+				summaries, _ := summary.Of(pd) // references were resolved
 				return ofFile.add(summaries, sel)
 			})
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
@@ -46,7 +45,7 @@ func (r *Result) Cumulative() (types []string) {
 func (r *Result) Intervals() bool {
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for p := range profilesOf(rp) {
-			if archive.Snapshot(r.Profiles.Dictionary(), p) {
+			if temporality.IsSnapshotProfile(r.Profiles.Dictionary(), p, temporality.SnapshotSampleTypes) {
 				return false
 			}
 		}

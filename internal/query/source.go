@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // Source is the files that queries read.
@@ -107,7 +108,7 @@ const windowShare = 4
 // set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
 // selected.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
-	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: archive.SnapshotSampleTypes}
+	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: temporality.SnapshotSampleTypes}
 	window := merge.NewWindow(options)
 	type prepared struct {
 		payload *merge.Payload
@@ -171,7 +172,9 @@ var keptAttributes = []string{"service.name", "process.executable.name"}
 // dropResources removes the other attributes of resources without snapshots.
 func dropResources(pd pprofile.Profiles) {
 	for _, rp := range pd.ResourceProfiles().All() {
-		if slices.ContainsFunc(slices.Collect(profilesOf(rp)), func(p pprofile.Profile) bool { return archive.Snapshot(pd.Dictionary(), p) }) {
+		if slices.ContainsFunc(slices.Collect(profilesOf(rp)), func(p pprofile.Profile) bool {
+			return temporality.IsSnapshotProfile(pd.Dictionary(), p, temporality.SnapshotSampleTypes)
+		}) {
 			continue
 		}
 		rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return !slices.Contains(keptAttributes, key) })

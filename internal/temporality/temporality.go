@@ -22,6 +22,9 @@ const (
 	Instant    = "instant"    // at one moment
 )
 
+// SnapshotSampleTypes are the sample types of snapshots, unless a configuration has others.
+var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate"}
+
 // Of returns the value of Attribute among the attributes of a Profile. It is "" without one, and if the
 // value is not a string. Indices outside the tables count as no attribute.
 func Of(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Slice) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
 // When a payload is acknowledged.
@@ -105,13 +106,11 @@ func createDefaultConfig() component.Config {
 	retry.MaxInterval = 30 * time.Second
 	retry.MaxElapsedTime = 0
 	return &Config{
-		Window:      10 * time.Second,
-		Acknowledge: acknowledgeOnReceive,
-		MemoryLimit: max(bytesize.MemoryLimit()/4, minMemoryLimit),
-		Snapshots:   string(merge.SnapshotsKeep),
-		SnapshotSampleTypes: []string{
-			"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate",
-		},
+		Window:                 10 * time.Second,
+		Acknowledge:            acknowledgeOnReceive,
+		MemoryLimit:            max(bytesize.MemoryLimit()/4, minMemoryLimit),
+		Snapshots:              string(merge.SnapshotsKeep),
+		SnapshotSampleTypes:    slices.Clone(temporality.SnapshotSampleTypes),
 		Timestamps:             timestampsKeep,
 		DropZeroSamples:        true,
 		Granularity:            "address",

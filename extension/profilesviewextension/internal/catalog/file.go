@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 )
 
 // Profiles are those of a series, which is a fileindex.Key, in one record.
@@ -176,7 +177,7 @@ func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
 			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
 			pd, decodeErr := record.Profiles()
 			if err = decodeErr; err == nil {
-				summaries, _ := archive.Summarize(pd) // references were resolved
+				summaries, _ := summary.Of(pd) // references were resolved
 				b.add(summaries)
 				continue
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 )
 
 // tracePage is the content of the template trace.
@@ -82,7 +83,7 @@ func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string
 	}
 	byKind := totals{}
 	err = source.Each(r.Context(), sel, func(_ *archive.Record, pd pprofile.Profiles) error {
-		summaries, _ := archive.Summarize(pd) // references were resolved
+		summaries, _ := summary.Of(pd) // references were resolved
 		for _, s := range summaries {
 			byKind.add(&s.Key, []catalog.Profiles{catalog.ProfilesOf(&s)})
 		}

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package archive_test
+package summary_test
 
 import (
 	"math"
@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
@@ -34,7 +34,7 @@ func TestSummariesAreOfOneMinute(t *testing.T) {
 		first.CopyTo(p)
 		p.SetTime(pcommon.NewTimestampFromTime(noon.Add(later)))
 	}
-	summaries, err := archive.Summarize(pd)
+	summaries, err := summary.Of(pd)
 	require.NoError(t, err)
 	var counts []int
 	for _, s := range summaries {
@@ -64,7 +64,7 @@ func TestSummariesDoNotDependOnPayloadsBefore(t *testing.T) {
 			p.SampleType().SetTypeStrindex(int32(1 + i))
 			p.AttributeIndices().Append(int32(i))
 		}
-		summaries, err := archive.Summarize(pd)
+		summaries, err := summary.Of(pd)
 		require.NoError(t, err)
 		return summaries
 	}
@@ -89,16 +89,16 @@ func TestSummariesOfAMarshaledPayloadAreThoseOfBefore(t *testing.T) {
 		payloads = append(payloads, profiletest.GenerateProfiles(random))
 	}
 	for _, pd := range payloads {
-		want, err := archive.Summarize(pd)
+		want, err := summary.Of(pd)
 		require.NoError(t, err)
 		message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(t, err)
-		again, err := archive.Summarize(pd)
+		again, err := summary.Of(pd)
 		require.NoError(t, err)
 		require.Equal(t, want, again)
 		read, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(message)
 		require.NoError(t, err)
-		got, err := archive.Summarize(read)
+		got, err := summary.Of(read)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		if service, found := read.ResourceProfiles().At(0).Resource().Attributes().Get("service.name"); found && len(got) > 0 {
@@ -141,7 +141,7 @@ func snapshotID(t *testing.T, set func(pcommon.Value)) uint64 {
 	rp := pd.ResourceProfiles().AppendEmpty()
 	set(rp.Resource().Attributes().PutEmpty("key"))
 	rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	summaries, err := archive.Summarize(pd)
+	summaries, err := summary.Of(pd)
 	require.NoError(t, err)
 	require.Len(t, summaries, 1)
 	require.NotZero(t, summaries[0].Snapshot)
@@ -154,9 +154,9 @@ func TestSummarizeRejectsDeepAttributes(t *testing.T) {
 	for range entry.MaxDepth {
 		v = v.SetEmptySlice().AppendEmpty()
 	}
-	_, err := archive.Summarize(pd)
+	_, err := summary.Of(pd)
 	require.NoError(t, err)
 	v.SetEmptySlice().AppendEmpty()
-	_, err = archive.Summarize(pd)
+	_, err = summary.Of(pd)
 	assert.Error(t, err)
 }

@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package archive
+// Package summary describes the Profiles of a payload for the index of a file, by service, type and minute.
+package summary
 
 import (
 	"slices"
@@ -20,9 +21,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// Summarize marshals a payload, which makes references of strings, and returns its summaries as Summarizer.Summarize
+// Of marshals a payload, which makes references of strings, and returns its summaries as Summarizer.Summarize
 // does.
-func Summarize(pd pprofile.Profiles) ([]fileindex.Summary, error) {
+func Of(pd pprofile.Profiles) ([]fileindex.Summary, error) {
 	if texts := pd.Dictionary().StringTable(); texts.Len() == 0 {
 		texts.Append("") // a reference to index 0 is none
 	}
@@ -163,6 +164,11 @@ func (s *Summarizer) addResource(rp pprofile.ResourceProfiles, start, stop int) 
 	}
 }
 
+// hasText reports whether the string at index i is a text, which is valid UTF-8.
+func hasText(strings pcommon.StringSlice, i int32, text string) bool {
+	return i >= 0 && int(i) < strings.Len() && strings.At(int(i)) == text
+}
+
 func (s *Summarizer) text(i int32) string { return validutf8.At(s.strings, i) }
 
 // typeOf returns the profile type of the scope.
@@ -236,7 +242,7 @@ func equal(a, b pcommon.Int32Slice) bool {
 func (s *Summarizer) findKey(p *profile, duration uint64) (place int32, known bool) {
 	key := fileindex.Key{Service: s.service, Type: s.profileType, SampleType: s.text(p.sampleType), Unit: s.text(p.unit)}
 	list := s.listOf(p.indices)
-	if temporality.IsSnapshot(list.temporality, key.SampleType, s.text(p.periodType), duration, SnapshotSampleTypes) {
+	if temporality.IsSnapshot(list.temporality, key.SampleType, s.text(p.periodType), duration, temporality.SnapshotSampleTypes) {
 		// Of the scope, without its profile type, which may be derived.
 		id := mix(mix(s.hashOf(&s.resource), s.hashOf(&s.scope)), hashText(s.profileType))
 		key.Snapshot = max(1, mix(id, mix(s.hashTypes(&p.valueTypes), s.hashList(list))))
