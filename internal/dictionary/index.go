@@ -8,8 +8,7 @@ import "sync/atomic"
 // index maps hashes to the numbers of entries that are kept elsewhere: open addressing,
 // linear probing.
 type index struct {
-	// slots are a power of two. A slot holds the hash of an entry above its number
-	// plus one; 0 is free.
+	// A slot holds the hash of an entry above its number plus one; 0 is free.
 	slots []uint64
 	used  int
 }
@@ -23,8 +22,7 @@ func (x *index) find(hash uint32, equals func(number int32) bool) (number int32,
 	if len(x.slots) == 0 {
 		x.slots = make([]uint64, minSlots)
 	}
-	mask := uint32(len(x.slots) - 1)
-	for at := hash & mask; ; at = (at + 1) & mask {
+	for at := home(hash, x.slots); ; at = after(at, x.slots) {
 		s := x.slots[at]
 		if s == 0 {
 			return -1, at
@@ -35,6 +33,17 @@ func (x *index) find(hash uint32, equals func(number int32) bool) (number int32,
 			}
 		}
 	}
+}
+
+// home is the slot where a search for hash starts: of n slots, the one that hash is in as a share of 2^32.
+func home(hash uint32, slots []uint64) uint32 { return uint32(uint64(hash) * uint64(len(slots)) >> 32) }
+
+// after is the slot that a search looks at after slot at.
+func after(at uint32, slots []uint64) uint32 {
+	if at++; int(at) < len(slots) {
+		return at
+	}
+	return 0
 }
 
 // insert puts the newest entry, with this number, into the slot that find gave.
@@ -51,14 +60,10 @@ func (x *index) remove(slot uint32) {
 	x.used--
 }
 
-// grow makes room for more entries, besides those that are numbered so far.
+// grow makes room for more entries, besides those that are numbered so far. It takes less memory than insert.
 func (x *index) grow(more, entries int) {
-	size := max(minSlots, len(x.slots))
-	for (x.used+more)*4 > size*3 {
-		size *= 2
-	}
-	if size != len(x.slots) {
-		x.resize(size, entries)
+	if size := (x.used+more)*4/3 + 1; size > len(x.slots) {
+		x.resize(max(size, len(x.slots)*3/2, minSlots), entries)
 	}
 }
 
@@ -77,14 +82,13 @@ func (x *index) resize(size, entries int) {
 		x.slots = x.slots[:size]
 		clear(x.slots)
 	}
-	mask := uint32(size - 1)
 	for _, s := range ordered {
 		if s == 0 {
 			continue
 		}
-		at := uint32(s>>32) & mask
+		at := home(uint32(s>>32), x.slots)
 		for x.slots[at] != 0 {
-			at = (at + 1) & mask
+			at = after(at, x.slots)
 		}
 		x.slots[at] = s
 	}
@@ -98,4 +102,6 @@ func (x *index) reset() {
 	x.used = 0
 }
 
-func (x *index) retained() int { return 8 * cap(x.slots) }
+// retained is the memory that x holds on to, in bytes, or will after it has grown next, when an entry takes two
+// slots. So the size of a window does not jump when its indexes grow.
+func (x *index) retained() int { return 8 * max(cap(x.slots), 2*x.used) }

@@ -58,7 +58,8 @@ func (s *Samples) reach(stack int32) {
 	if size > 4*len(s.stacks)+64 {
 		return
 	}
-	s.firsts = append(s.firsts, make([]int32, max(size, 2*old)-old)...)
+	size = max(size, min(2*old, cap(s.firsts)))
+	s.firsts = append(s.firsts, make([]int32, size-old)...)
 	for n, other := range s.stacks {
 		if int(other) >= old && int(other) < len(s.firsts) && s.firsts[other] == 0 {
 			s.firsts[other] = int32(n + 1)

@@ -106,9 +106,8 @@ func (v *viewed) findAll(m *memo, r *Remap, visit func(r *Remap, i int32) int32)
 
 func (v *viewed) findDelayed(m *memo) {
 	s := &m.search
-	mask := uint32(len(v.slots) - 1)
 	for _, d := range s.delayed {
-		atomic.LoadUint64(&v.slots[d.hash&mask]) // into the cache
+		atomic.LoadUint64(&v.slots[home(d.hash, v.slots)]) // into the cache
 	}
 	start := 0
 	for _, d := range s.delayed {
@@ -139,8 +138,7 @@ func (v *viewed) find(entry []byte, m *memo) int32 {
 }
 
 func (v *viewed) search(hash uint32, entry []byte, s *search) int32 {
-	mask := uint32(len(v.slots) - 1)
-	for at := hash & mask; ; at = (at + 1) & mask {
+	for at := home(hash, v.slots); ; at = after(at, v.slots) {
 		slot := atomic.LoadUint64(&v.slots[at])
 		if slot == 0 {
 			s.missed = true

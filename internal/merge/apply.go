@@ -198,7 +198,8 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 	target := target{w: w, scope: to.scope, profile: from, place: place}
 	if from.verbatim {
 		from.key.original = w.counts.Profiles
-		verbatim := &target.of(shapeValues).verbatim
+		verbatim := verbatimOf(from.from)
+		target.of(shapeValues).verbatim = verbatim
 		for i, n := range p.samples[from.first : from.first+samples.Len()] {
 			verbatim.add(p.identities[n], samples.At(i))
 		}
@@ -231,7 +232,7 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 		case times.Len() == 0 || w.options.DropTimestamps && values.Len() > 0:
 			if plain == nil {
 				plain = &target.of(shapeValues).column
-				if len(plain.Rows()) == 0 {
+				if plain.Len() == 0 {
 					plain.Grow(from.kept)
 				}
 			}

@@ -178,8 +178,10 @@ func (e *emitter) use(s *scope) (profiles []*mergedProfile) {
 			continue
 		}
 		profiles = append(profiles, p)
-		for _, v := range p.verbatim.samples {
-			c.UseSample(v.stack, v.set, v.link)
+		if p.verbatim != nil {
+			for _, v := range p.verbatim.samples {
+				c.UseSample(v.stack, v.set, v.link)
+			}
 		}
 		for _, k := range kept {
 			c.UseSample(k.stack, k.set, k.link)
@@ -210,7 +212,7 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s sortedScope) {
 		}
 		switch {
 		case p.key.original != 0:
-			e.emitVerbatim(to, &p.verbatim)
+			e.emitVerbatim(to, p.verbatim)
 		case p.key.shape == shapeValues:
 			e.emitValues(sp.Profiles(), to, p, e.samples(s.scope, p))
 		default:
@@ -238,13 +240,11 @@ func (e *emitter) compareProfiles(a, b *mergedProfile) int {
 		cmp.Compare(x.shape, y.shape),
 		cmp.Compare(x.time, y.time),
 		cmp.Compare(x.duration, y.duration),
-		cmp.Compare(a.format, b.format),
-		bytes.Compare(a.payload, b.payload),
+		e.compareVerbatim(a.verbatim, b.verbatim),
 		bytes.Compare(a.id[:], b.id[:]),
 		cmp.Compare(a.start, b.start),
 		cmp.Compare(a.duration, b.duration),
 		cmp.Compare(a.dropped, b.dropped),
-		e.compareVerbatim(&a.verbatim, &b.verbatim),
 	)
 }
 
@@ -262,8 +262,8 @@ func (e *emitter) emitHeader(to pprofile.Profile, p *mergedProfile) {
 	if p.key.attributes != 0 {
 		to.AttributeIndices().FromRaw(c.AppendSet(e.attribute[:0], p.key.attributes))
 	}
-	if p.key.original != 0 {
-		to.SetOriginalPayloadFormat(p.format)
-		to.OriginalPayload().FromRaw(p.payload)
+	if p.verbatim != nil {
+		to.SetOriginalPayloadFormat(p.verbatim.format)
+		to.OriginalPayload().FromRaw(p.verbatim.payload)
 	}
 }

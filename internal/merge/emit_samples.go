@@ -26,9 +26,9 @@ func (e *emitter) keep(s *scope, p *mergedProfile) []sample {
 		e.kept = append(e.kept, sample{identity{stack, set, link}, row, position})
 	}
 	if p.key.shape == shapeValues {
-		for i, row := range p.column.Rows() {
-			if !e.w.options.DropZeroSamples || !p.column.IsZero(int32(i)) {
-				add(row, int32(i))
+		for i := range int32(p.column.Len()) {
+			if !e.w.options.DropZeroSamples || !p.column.IsZero(i) {
+				add(p.column.Row(i), i)
 			}
 		}
 		return e.kept

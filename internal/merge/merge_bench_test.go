@@ -4,7 +4,6 @@
 package merge
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -76,12 +75,7 @@ func BenchmarkMerge(b *testing.B) {
 	for _, data := range others() {
 		ten = append(ten, unmarshalPprof(b, data))
 	}
-	all := benchmarks(b)
-	for _, samples := range []int{5, 20, 100} {
-		w := profiletest.Workload{Name: fmt.Sprint(samples, " samples"), Samples: samples, MinDepth: 5, MaxDepth: 25, Functions: 3 * samples}
-		all = append(all, benchmarked{w.Name, [][]byte{encodePprof(w.Pprof(1))}})
-	}
-	for _, of := range all {
+	for _, of := range append(benchmarks(b), small()...) {
 		data := of.messages[0]
 		if len(of.messages) > 1 || len(data) < least {
 			continue

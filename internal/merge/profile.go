@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/sums"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // shape is which of values and timestamps samples have. A Profile that mixes them becomes
@@ -35,11 +34,9 @@ type mergedProfile struct {
 	end      uint64
 	duration uint64 // the longest, for when no time is known
 	dropped  uint32
-	format   string
-	payload  []byte
-	verbatim verbatim // the samples of a Profile with an original payload; others have column and events
 	column   sums.Column
 	events   []event
+	verbatim *verbatim // in place of column and events, if key.original is set
 }
 
 // event is a timestamp of a sample and, for shapeBoth, its value.
@@ -62,10 +59,6 @@ func (p *mergedProfile) include(from pprofile.Profile, place int) {
 		p.end = max(p.end, endOf(start, from.DurationNano()))
 	}
 	p.dropped += min(from.DroppedAttributesCount(), math.MaxUint32-p.dropped)
-	if p.key.original != 0 {
-		p.format = validutf8.Repair(from.OriginalPayloadFormat())
-		p.payload = from.OriginalPayload().AsRaw()
-	}
 }
 
 // timeRange is the time and the duration of the merged Profile.
@@ -96,5 +89,5 @@ func (p *mergedProfile) addTimes(row int32, values pcommon.Int64Slice, times pco
 
 func (p *mergedProfile) retained() int {
 	const eventSize = 24
-	return p.column.Retained() + eventSize*cap(p.events) + len(p.payload) + p.verbatim.retained()
+	return p.column.Retained() + eventSize*cap(p.events) + p.verbatim.retained()
 }

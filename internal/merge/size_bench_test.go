@@ -57,6 +57,15 @@ func benchmarks(b *testing.B) (all []benchmarked) {
 	return append(all, workloads()...)
 }
 
+// small are generated profiles of a few samples.
+func small() (all []benchmarked) {
+	for _, samples := range []int{5, 20, 100} {
+		w := profiletest.Workload{Name: fmt.Sprint(samples, " samples"), Samples: samples, MinDepth: 5, MaxDepth: 25, Functions: 3 * samples}
+		all = append(all, benchmarked{w.Name, [][]byte{encodePprof(w.Pprof(1))}})
+	}
+	return all
+}
+
 // report prints a row. The metrics are pairs of a name and a float64.
 func report(b *testing.B, row string, metrics ...any) {
 	b.Run(row, func(b *testing.B) {
@@ -234,7 +243,7 @@ func BenchmarkSize(b *testing.B) {
 
 // BenchmarkRetained compares what a window holds on to with what it writes.
 func BenchmarkRetained(b *testing.B) {
-	for _, of := range benchmarks(b) {
+	for _, of := range append(benchmarks(b), small()...) {
 		var payloads []pprofile.Profiles
 		for _, data := range of.messages {
 			payloads = append(payloads, unmarshalPprof(b, data))

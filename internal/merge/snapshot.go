@@ -91,9 +91,9 @@ func (p *mergedProfile) addSnapshot(from *mergedProfile, rows []int32) {
 	p.duration = max(p.duration, from.duration, from.end-from.start)
 	p.end = p.start + min(p.duration, math.MaxUint64-p.start)
 	p.dropped += min(from.dropped, math.MaxUint32-p.dropped)
-	p.format, p.payload, p.verbatim = from.format, from.payload, from.verbatim
-	for i, row := range from.column.Rows() {
-		p.column.AddSum(rows[row], &from.column, int32(i))
+	p.verbatim = from.verbatim
+	for i := range int32(from.column.Len()) {
+		p.column.AddSum(rows[from.column.Row(i)], &from.column, i)
 	}
 	for _, e := range from.events {
 		e.row = rows[e.row]

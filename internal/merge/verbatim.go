@@ -4,15 +4,20 @@
 package merge
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
-// verbatim holds the samples of a Profile with an original payload as they were received:
+// verbatim holds the original payload of a Profile, and its samples as they were received:
 // the payload has the same samples, so none is merged or dropped.
 type verbatim struct {
+	format  string
+	payload []byte
 	samples []verbatimSample
 	values  []int64 // of all samples, one after the other
 	times   []uint64
@@ -26,6 +31,10 @@ type verbatimSample struct {
 // isVerbatim reports whether the samples of p stay as they are.
 func isVerbatim(p pprofile.Profile) bool {
 	return p.OriginalPayload().Len() > 0 || p.OriginalPayloadFormat() != ""
+}
+
+func verbatimOf(p pprofile.Profile) *verbatim {
+	return &verbatim{format: validutf8.Repair(p.OriginalPayloadFormat()), payload: p.OriginalPayload().AsRaw()}
 }
 
 func (v *verbatim) add(of identity, s pprofile.Sample) {
@@ -43,8 +52,11 @@ func (v *verbatim) add(of identity, s pprofile.Sample) {
 }
 
 func (v *verbatim) retained() int {
+	if v == nil {
+		return 0
+	}
 	const sampleSize = 20
-	return sampleSize*cap(v.samples) + 8*cap(v.values) + 8*cap(v.times)
+	return len(v.payload) + sampleSize*cap(v.samples) + 8*cap(v.values) + 8*cap(v.times)
 }
 
 // emitVerbatim writes the samples of a profile in their order.
@@ -60,9 +72,19 @@ func (e *emitter) emitVerbatim(p pprofile.Profile, v *verbatim) {
 	}
 }
 
-// compareVerbatim orders by content.
+// compareVerbatim orders by content. Profiles without an original payload come first.
 func (e *emitter) compareVerbatim(a, b *verbatim) int {
+	switch {
+	case a == b:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
 	return cmp.Or(
+		cmp.Compare(a.format, b.format),
+		bytes.Compare(a.payload, b.payload),
 		slices.CompareFunc(a.samples, b.samples, func(x, y verbatimSample) int {
 			xStack, xSet, xLink := e.canonical.Ranks(x.stack, x.set, x.link)
 			yStack, ySet, yLink := e.canonical.Ranks(y.stack, y.set, y.link)

@@ -12,22 +12,30 @@ import (
 // Column has a sum for each row that was added to, at positions in the order of the first additions. The
 // zero value has none.
 type Column struct {
-	rows  []int32 // by position
 	sums  []int64 // by position, with carry: the sum is sums[i] + carry[i] * 2^64
 	carry map[int32]int64
+	// rows has the row of each position. It is nil while these are equal, as in the Profile that first
+	// numbered the rows; then dense and sparse are, too.
+	rows []int32
 	// The position plus one by row: dense for rows without large gaps, so that a column
 	// of few rows far apart stays small.
 	dense  []int32
 	sparse map[int32]int32
 }
 
-// Grow makes room for n more sums.
-func (c *Column) Grow(n int) {
-	c.rows, c.sums, c.dense = slices.Grow(c.rows, n), slices.Grow(c.sums, n), slices.Grow(c.dense, n)
-}
+// Grow makes room for n sums in a column that has none.
+func (c *Column) Grow(n int) { c.sums = slices.Grow(c.sums, n) }
 
-// Rows returns the row of each position.
-func (c *Column) Rows() []int32 { return c.rows }
+// Len is the number of positions.
+func (c *Column) Len() int { return len(c.sums) }
+
+// Row returns the row of position i.
+func (c *Column) Row(i int32) int32 {
+	if c.rows == nil {
+		return i
+	}
+	return c.rows[i]
+}
 
 // Add adds v to the sum of row.
 func (c *Column) Add(row int32, v int64) {
@@ -44,6 +52,20 @@ func (c *Column) Add(row int32, v int64) {
 
 // position is where row is, which is added if it is new.
 func (c *Column) position(row int32) int32 {
+	if c.rows == nil {
+		switch n := len(c.sums); {
+		case int(row) < n:
+			return row
+		case int(row) == n:
+			c.sums = append(c.sums, 0)
+			return row
+		default:
+			c.rows, c.dense = make([]int32, n, cap(c.sums)+1), make([]int32, n, cap(c.sums)+1)
+			for i := range c.rows {
+				c.rows[i], c.dense[i] = int32(i), int32(i+1)
+			}
+		}
+	}
 	if int(row) < len(c.dense) && c.dense[row] != 0 {
 		return c.dense[row] - 1
 	}
