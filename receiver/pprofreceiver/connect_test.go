@@ -120,6 +120,8 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "empty", status: 400, code: "invalid_argument", says: "empty"},
 		{name: "cut off", body: request[:len(request)-1], status: 400, code: "invalid_argument", says: "ends inside a field"},
 		{name: "not gzip as said", body: request, headers: []string{"Content-Encoding", "gzip"}, status: 400, code: "invalid_argument", says: "not gzip"},
+		{name: "a profile as the body", body: good, status: 400, code: "invalid_argument", says: "body: series[0]: not a PushRequest: field 1 has the wire type 0: must be 2"},
+		{name: "a number of series", body: []byte{0x08, 0x01}, status: 400, code: "invalid_argument", says: "body: not a PushRequest: field 1 has the wire type 0: must be 2"},
 		{name: "no profile in it", body: profiletest.PushRequest(profiletest.RawSeries(nil)), status: 400, code: "invalid_argument", says: "series[0].samples[0]: empty"},
 		{name: "a text for a profile", body: profiletest.PushRequest(profiletest.RawSeries([]byte("hello"))), status: 400, code: "invalid_argument", says: "series[0].samples[0]"},
 		{name: "a label twice", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "1", "a", "2")), status: 400, code: "invalid_argument", says: `series[0].labels: duplicate "a"`},

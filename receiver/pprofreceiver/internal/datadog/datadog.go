@@ -123,16 +123,16 @@ func readEvent(part *httpserver.Part, resourceAttributes map[string]string) (b b
 		return b, err
 	}
 	if b.time.Start, err = parseTime(event.Start); err != nil {
-		return b, fmt.Errorf("start: %w", err)
+		return b, fmt.Errorf("part %q: field \"start\": %w", partEvent, err)
 	}
 	if b.time.End, err = parseTime(event.End); err != nil {
-		return b, fmt.Errorf("end: %w", err)
+		return b, fmt.Errorf("part %q: field \"end\": %w", partEvent, err)
 	}
 	attributes, err := parseTags(event.Tags)
 	if err != nil {
-		return b, err
+		return b, fmt.Errorf("part %q: %w", partEvent, err)
 	}
-	if err := httpserver.CheckLength("field", "family", event.Family); err != nil {
+	if err := httpserver.CheckLength("part \"event\"", "family", event.Family); err != nil {
 		return b, err
 	}
 	if event.Family != "" && attributes[attributeSDKLanguage] == "" {
@@ -174,7 +174,7 @@ func parseTime(text string) (pcommon.Timestamp, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Year() < 1970 || at.Year() > 2261 {
-		return 0, httpserver.Malformed("not a time, want the form %s", time.RFC3339)
+		return 0, httpserver.Malformed("not a time, want one such as 2026-01-02T15:04:05Z")
 	}
 	return pcommon.NewTimestampFromTime(at), nil
 }

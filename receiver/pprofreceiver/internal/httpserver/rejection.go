@@ -88,8 +88,8 @@ func rejectionOf(err error) *Rejection {
 		return &Rejection{http.StatusUnsupportedMediaType, "unsupported", err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &Rejection{http.StatusRequestTimeout, "timeout", "the body did not arrive in time"}
-	case errors.Is(err, context.Canceled): // the client disconnected, or the receiver stops
-		return &Rejection{http.StatusServiceUnavailable, "cancelled", "cancelled"}
+	case errors.Is(err, context.Canceled):
+		return &Rejection{http.StatusServiceUnavailable, "cancelled", "cancelled: the client disconnected, or the receiver stops"}
 	}
 	return &Rejection{http.StatusBadRequest, "malformed", err.Error()}
 }

@@ -230,8 +230,11 @@ func formError(err error) error {
 	if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed {
 		return errors.New("the header of a part is malformed")
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the form ends before its last boundary")
+	case errors.Is(err, io.EOF):
+		return errors.New("not a form with the boundary that Content-Type states")
 	}
 	return err
 }
@@ -254,7 +257,7 @@ func (p *Part) JSON(into any) error {
 func DecodeJSON(document []byte, into any) error {
 	err := json.Unmarshal(document, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("malformed at byte %d", syntax.Offset)
+		return fmt.Errorf("malformed JSON at byte %d", syntax.Offset)
 	}
 	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		place := "the document"

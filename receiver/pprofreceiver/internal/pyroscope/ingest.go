@@ -85,7 +85,7 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 		body, push.Skipped, err = in.readForm(r)
 	case format == "pprof" || format == "jfr":
 		body, err = r.Profile()
-	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
+	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != httpserver.MediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
 		folded = in.folded(query)
 		folded.Lines = format == "lines"
 		body, err = r.Profile()
@@ -95,7 +95,11 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	if err != nil {
 		return push, err
 	}
-	push.Profiles = []httpserver.Profile{{Name: "profile", Payload: ingest.Payload{
+	name := "profile"
+	if folded != nil && query.Get("format") == "" {
+		name = "profile, read as folded stacks without the parameter \"format\""
+	}
+	push.Profiles = []httpserver.Profile{{Name: name, Payload: ingest.Payload{
 		Data:              body,
 		Resource:          ingest.NewResource(r.ResourceAttributes, in.series.resource),
 		ScopeAttributes:   in.series.scope,

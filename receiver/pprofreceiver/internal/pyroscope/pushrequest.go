@@ -61,8 +61,11 @@ func checkEntries(all []rawSeries) error {
 func readPushRequest(message []byte, reserve func(bytes int64) error) (all []rawSeries, err error) {
 	c := wire.New(message)
 	for c.Next() {
-		if c.Type != wire.BytesType || c.Field != pushRequestSeries {
+		if c.Field != pushRequestSeries {
 			continue
+		}
+		if err := checkBytes(c); err != nil {
+			return nil, err
 		}
 		series, err := readSeries(c.Message(), reserve)
 		if err != nil {
@@ -78,8 +81,10 @@ func readPushRequest(message []byte, reserve func(bytes int64) error) (all []raw
 
 func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSeries, err error) {
 	for c.Next() {
-		if c.Type != wire.BytesType {
-			continue
+		if c.Field == seriesLabels || c.Field == seriesSamples {
+			if err := checkBytes(c); err != nil {
+				return series, err
+			}
 		}
 		switch c.Field {
 		case seriesLabels:
@@ -117,6 +122,15 @@ func readFields(c wire.Cursor) (fields [3][]byte, err error) {
 		}
 	}
 	return fields, wireError(c)
+}
+
+// checkBytes rejects a known field of another type. Such messages, for example a pprof, would be
+// lost silently.
+func checkBytes(c wire.Cursor) error {
+	if c.Type != wire.BytesType {
+		return fmt.Errorf("not a PushRequest: field %d has the wire type %d: must be %d", c.Field, c.Type, wire.BytesType)
+	}
+	return nil
 }
 
 func wireError(c wire.Cursor) error {
