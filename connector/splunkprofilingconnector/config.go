@@ -34,14 +34,11 @@ var (
 	_ confmap.Validator   = (*Config)(nil)
 )
 
-// minInFlight is the least for max_in_flight: profiles of a few hundred KiB fit.
-const minInFlight = 4 * bytesize.MiB
-
 func createDefaultConfig() component.Config {
 	return &Config{
 		Timestamps:          true,
 		MaxDecompressedSize: 64 * bytesize.MiB,
-		MaxInFlight:         max(bytesize.MemoryLimit()/4, minInFlight),
+		MaxInFlight:         ingest.DefaultMaxInFlight(),
 	}
 }
 
@@ -51,7 +48,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 // Validate checks the configuration.
 func (c *Config) Validate() error {
 	var checks strictconfig.Checks
-	checks.That(c.MaxDecompressedSize > 0 && c.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", c.MaxDecompressedSize, "above 0 and at most %v", ingest.MaxPayload)
-	checks.That(c.MaxInFlight >= minInFlight && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight, "at least %v and at most %v", minInFlight, bytesize.TiB)
+	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)
+	ingest.CheckMaxInFlight(&checks, c.MaxInFlight)
 	return checks.Err()
 }

@@ -14,13 +14,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/gunzip"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
-
-// MaxPayload is the largest payload in bytes that the translator accepts.
-const MaxPayload = 4*bytesize.GiB - 1
 
 const (
 	// minBuffer is the size of the first read of a body, in bytes: all that a client

@@ -80,9 +80,9 @@ type Settings struct {
 	ObsReport   *receiverhelper.ObsReport // the collector's own telemetry of a receiver; nil for other components
 	ScopeName   string                    // of the scopes that it writes, and their version
 	Version     string
-	Unmarshaler *pproftranslator.Unmarshaler
-	Legacy      bool // read pprofs in formats from before protobuf
-	JFR         *JFR // nil rejects recordings
+	Unmarshaler *pproftranslator.Unmarshaler // its limit of decompressed bytes is that of payloads
+	Legacy      bool                         // read pprofs in formats from before protobuf
+	JFR         *JFR                         // nil rejects recordings
 	Metrics     Metrics
 }
 
@@ -119,25 +119,18 @@ func (in *Ingester) observe(ctx context.Context) (context.Context, func(samples 
 	return ctx, func(samples int, err error) { report.EndProfilesOp(ctx, format, samples, err) }
 }
 
-// Ingest prepares a payload, frees its body and passes it on.
-func (in *Ingester) Ingest(ctx context.Context, p Payload, limit int, r *Reservation) error {
-	prepared, err := in.Prepare(ctx, p, limit, r)
-	if err != nil {
-		return err
-	}
-	r.FreeBody()
-	return in.Pass(ctx, prepared)
-}
+// limit is the most bytes of a payload, decompressed.
+func (in *Ingester) limit() int { return in.settings.Unmarshaler.Limits.DecompressedSize }
 
-// Prepare waits for the memory that the payload needs, then decompresses it to at most
-// limit bytes and translates it. The reservation keeps the result.
-func (in *Ingester) Prepare(ctx context.Context, p Payload, limit int, r *Reservation) (prepared *Prepared, err error) {
+// Prepare waits for the memory that the payload needs, then decompresses and translates
+// it. The reservation keeps the result.
+func (in *Ingester) Prepare(ctx context.Context, p Payload, r *Reservation) (prepared *Prepared, err error) {
 	expected := ExpectedWork(p.Data)
 	if p.Transform != nil {
 		expected *= transformWork
 	}
 	err = r.Work(ctx, expected, func() (err error) {
-		prepared, err = in.prepare(ctx, p, limit, r)
+		prepared, err = in.prepare(ctx, p, in.limit(), r)
 		return err
 	})
 	return prepared, err
@@ -260,8 +253,8 @@ func (t *Prepared) leaveOutEmpty(r *Reservation) (err error) {
 
 // Translate returns what Prepare passes to Transform, and its size in bytes, for which it has
 // called reserve in the end.
-func (in *Ingester) Translate(p Payload, limit int, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
-	t, err := in.translate(p, limit, reserve)
+func (in *Ingester) Translate(p Payload, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
+	t, err := in.translate(p, in.limit(), reserve)
 	return t.profiles, t.report.Bytes, err
 }
 

@@ -36,9 +36,9 @@ type Recording struct {
 
 const originalFormat = "jfr"
 
-// Chunks returns the chunks of a recording in a file, each of which may have limit bytes.
-func (in *Ingester) Chunks(from io.ReaderAt, size int64, limit int) *jfrtranslator.Reader {
-	u := in.unmarshaler(limit)
+// Chunks returns the chunks of a recording in a file.
+func (in *Ingester) Chunks(from io.ReaderAt, size int64) *jfrtranslator.Reader {
+	u := in.unmarshaler(in.limit())
 	return u.NewReader(from, size)
 }
 

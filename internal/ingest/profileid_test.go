@@ -29,7 +29,7 @@ func newTestIngester(t *testing.T, next xconsumer.Profiles) *Ingester {
 	t.Helper()
 	return New(Settings{
 		Logger:      zap.NewNop(),
-		Unmarshaler: &pproftranslator.Unmarshaler{},
+		Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 64 << 20}},
 		Metrics: Metrics{
 			PayloadSize:         noop.Int64Counter{},
 			TranslationDuration: noop.Float64Histogram{},
@@ -47,7 +47,7 @@ func ids(t *testing.T, payloads ...Payload) (all []pprofile.ProfileID) {
 	in, seen := newTestIngester(t, consumertest.NewNop()), occurrences{}
 	for _, p := range payloads {
 		p.seen = seen
-		pd, _, err := in.Translate(p, 1<<20, func(int64) error { return nil })
+		pd, _, err := in.Translate(p, func(int64) error { return nil })
 		require.NoError(t, err)
 		for _, profile := range profilesOf(pd).All() {
 			all = append(all, profile.ProfileID())

@@ -98,16 +98,13 @@ var (
 	_ confmap.Validator   = (*LinksConfig)(nil)
 )
 
-// minInFlight is the least for max_in_flight: profiles of a few hundred KiB fit.
-const minInFlight = 4 * bytesize.MiB
-
 func createDefaultConfig() component.Config {
 	return &Config{
 		Server:         configoptional.Default(defaultServerConfig()),
 		Remote:         configoptional.Default(scrape.DefaultConfig()),
 		File:           configoptional.Default(files.DefaultConfig()),
 		Self:           configoptional.Default(self.DefaultConfig()),
-		MaxInFlight:    max(bytesize.MemoryLimit()/4, minInFlight),
+		MaxInFlight:    ingest.DefaultMaxInFlight(),
 		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
 		TimestampLabel: "end_timestamp_ns",
 	}
@@ -142,7 +139,7 @@ func (c *Config) Validate() error {
 	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
 		checks.Add(errors.New("at least one of server, remote, file or self is required (\"server: {}\" enables a section with its defaults, and null turns it off)"))
 	}
-	checks.That(c.MaxInFlight >= minInFlight && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight, "at least %v and at most %v", minInFlight, bytesize.TiB)
+	ingest.CheckMaxInFlight(&checks, c.MaxInFlight)
 	for _, name := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
 		checks.That(name != "", "resource_attributes: name", name, "the name of an attribute")
 		checks.That(utf8.ValidString(name) && utf8.ValidString(c.ResourceAttributes[name]), "resource_attributes: name", name, "valid UTF-8, as its value")
@@ -160,7 +157,7 @@ func (sc *ServerConfig) Validate() error {
 	var checks strictconfig.Checks
 	checks.That(sc.HTTP.NetAddr.Endpoint != "", "endpoint", sc.HTTP.NetAddr.Endpoint, "an address such as localhost:4040")
 	checks.That(sc.HTTP.MaxRequestBodySize > 0, "max_request_body_size", sc.HTTP.MaxRequestBodySize, "above 0")
-	checks.That(sc.MaxDecompressedSize > 0 && sc.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", sc.MaxDecompressedSize, "above 0 and at most %v", ingest.MaxPayload)
+	ingest.CheckMaxDecompressedSize(&checks, sc.MaxDecompressedSize)
 	for i, algorithm := range sc.HTTP.CompressionAlgorithms {
 		checks.That(slices.Contains(httpserver.ContentEncodings, algorithm), fmt.Sprintf("compression_algorithms[%d]", i), algorithm, "one of %q", httpserver.ContentEncodings)
 	}

@@ -61,8 +61,7 @@ func (c *Config) Validate() error {
 	checks.That(err == nil, "path_attributes", c.PathAttributes, "a regular expression: %v", err)
 	checks.That(err != nil || c.PathAttributes == "" || strings.Join(expression.SubexpNames(), "") != "", "path_attributes", c.PathAttributes,
 		"a regular expression with a named group such as (?P<service_name>[^/]+)")
-	checks.That(c.MaxDecompressedSize > 0 && c.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", c.MaxDecompressedSize,
-		"above 0 and at most %v", ingest.MaxPayload)
+	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)
 	return checks.Err()
 }
 
@@ -215,7 +214,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 	if payload.Data, err = r.readAll(ctx, file, opened, held); err != nil {
 		return err
 	}
-	prepared, err := r.ingester.Prepare(ctx, payload, int(r.Config.MaxDecompressedSize), held)
+	prepared, err := r.ingester.Prepare(ctx, payload, held)
 	if err != nil {
 		return err
 	}
@@ -254,12 +253,11 @@ func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.F
 // returns the first error of a chunk after the others. It closes the file.
 func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation, passing *bool) (first error) {
 	defer func() { _ = recording.Close() }()
-	limit := int(r.Config.MaxDecompressedSize)
-	payload.Recording.Chunks = r.ingester.Chunks(recording, file.Size, limit)
+	payload.Recording.Chunks = r.ingester.Chunks(recording, file.Size)
 	accepted, _ := strconv.Atoi(string(r.Progress(file)))
 	for n := 1; ; n++ {
 		*passing, payload.Resent = false, n <= accepted || n == accepted+1 && file.Resent
-		prepared, err := r.ingester.Prepare(ctx, payload, limit, held)
+		prepared, err := r.ingester.Prepare(ctx, payload, held)
 		if errors.Is(err, io.EOF) {
 			return first
 		}

@@ -25,7 +25,7 @@ func TestFailedDecompressionReleasesItsBytes_R2(t *testing.T) {
 	s := newTestServer(t, nil)
 	s.ingester = ingest.New(ingest.Settings{
 		Logger:      zap.NewNop(),
-		Unmarshaler: &pproftranslator.Unmarshaler{},
+		Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 64 << 20}},
 		Metrics:     ingest.Metrics{PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{}, Attributes: metric.WithAttributes()},
 	}, consumertest.NewNop())
 	r := s.newRequest(httptest.NewRequest(http.MethodPost, "/", nil))

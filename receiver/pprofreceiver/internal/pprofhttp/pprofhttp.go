@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -56,25 +55,20 @@ func readQuery(query url.Values, ignored []string) (attributes map[string]string
 			continue
 		}
 		value := values[0]
-		if err := httpserver.CheckLength("query", name, value); err != nil {
-			return nil, "", err
-		}
 		switch {
-		case name == "":
-			return nil, "", httpserver.Malformed("query: a parameter has an empty name")
-		case !utf8.ValidString(name) || !utf8.ValidString(value):
-			return nil, "", httpserver.Malformed("query: parameter %q is not valid UTF-8", name)
 		case len(values) > 1:
 			return nil, "", httpserver.Malformed("query: parameter %q is given %d times: must be given once", name, len(values))
 		case name == parameterProfileType && value == "":
 			return nil, "", httpserver.Malformed("query: parameter %q is empty: must be a profile type such as cpu", name)
-		case name == parameterProfileType:
-			profileType = value
-		case strings.Contains(name, "."):
-			attributes[name] = value
+		case name == parameterProfileType || name == "" || strings.Contains(name, "."):
+			if err := httpserver.SetAttribute(attributes, "query", name, value); err != nil {
+				return nil, "", err
+			}
 		default:
 			return nil, "", httpserver.Malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name, for example service.name", name, parameterProfileType)
 		}
 	}
+	profileType = attributes[parameterProfileType]
+	delete(attributes, parameterProfileType)
 	return attributes, profileType, nil
 }

@@ -101,8 +101,7 @@ func (c *Config) Validate() error {
 	var checks strictconfig.Checks
 	checks.That(c.CollectionInterval >= time.Millisecond, "collection_interval", c.CollectionInterval, "at least 1ms")
 	checks.That(c.HTTP.Timeout >= time.Millisecond, "timeout", c.HTTP.Timeout, "at least 1ms")
-	checks.That(c.MaxDecompressedSize > 0 && c.MaxDecompressedSize <= ingest.MaxPayload, "max_decompressed_size", c.MaxDecompressedSize,
-		"above 0 and at most %v", ingest.MaxPayload)
+	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)
 	sources := c.sources(&checks)
 	if c.CPUDuration < 0 || c.CPUDuration%time.Second != 0 {
 		checks.That(false, "cpu_duration", c.CPUDuration, "a whole number of seconds (net/http/pprof accepts no fractions)")

@@ -65,7 +65,7 @@ func (d *deltaScrape) ingest(ctx context.Context) error {
 	case d.job.of.sinceLast:
 		payload.Transform = d.setInterval
 	}
-	prepared, err := d.ingester.Prepare(d.ctx, payload, d.limit, d.held)
+	prepared, err := d.ingester.Prepare(d.ctx, payload, d.held)
 	if err == nil {
 		err = d.ingester.Pass(ctx, prepared)
 	}
@@ -175,7 +175,7 @@ func (d *deltaScrape) reportRestart(err error) {
 func (d *deltaScrape) translate(of *baseline, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
 	payload := d.job.payload(of.body, of.at)
 	payload.Temporality = deltas(payload.Temporality)
-	return d.ingester.Translate(payload, d.limit, reserve)
+	return d.ingester.Translate(payload, reserve)
 }
 
 // delta is pd minus the baseline. It releases pd once that is in a window, before it

@@ -67,7 +67,7 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 	require.NoError(t, err)
 	ingester := ingest.New(ingest.Settings{
 		Logger:      zap.NewNop(),
-		Unmarshaler: &pproftranslator.Unmarshaler{},
+		Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: 64 << 20}},
 		Metrics: ingest.Metrics{
 			PayloadSize: noop.Int64Counter{}, TranslationDuration: noop.Float64Histogram{},
 			EmptyProfiles: noop.Int64Counter{}, Repairs: noop.Int64Counter{},

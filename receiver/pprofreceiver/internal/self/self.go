@@ -121,7 +121,12 @@ func (p *Profiler) collect(ctx context.Context, profileType string) (err error) 
 	if err := held.Body(ctx, int64(profile.Cap())); err != nil {
 		return err
 	}
-	return p.ingester.Ingest(ctx, ingest.Payload{Data: profile.Bytes(), Resource: p.resource, ProfileType: profileType, Temporality: temporality}, int(MaxProfile), held)
+	prepared, err := p.ingester.Prepare(ctx, ingest.Payload{Data: profile.Bytes(), Resource: p.resource, ProfileType: profileType, Temporality: temporality}, held)
+	if err != nil {
+		return err
+	}
+	held.FreeBody()
+	return p.ingester.Pass(ctx, prepared)
 }
 
 // cpuProfiler is held by the receiver that takes a CPU profile: Go has one CPU profiler

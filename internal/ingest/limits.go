@@ -1,0 +1,28 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// MaxPayload is the largest payload in bytes that the translator accepts.
+const MaxPayload = 4*bytesize.GiB - 1
+
+// minInFlight is the least for max_in_flight: profiles of a few hundred KiB fit.
+const minInFlight = 4 * bytesize.MiB
+
+// DefaultMaxInFlight is the default of the key max_in_flight.
+func DefaultMaxInFlight() bytesize.Size { return max(bytesize.MemoryLimit()/4, minInFlight) }
+
+// CheckMaxInFlight checks the key max_in_flight.
+func CheckMaxInFlight(checks *strictconfig.Checks, size bytesize.Size) {
+	checks.That(size >= minInFlight && size <= bytesize.TiB, "max_in_flight", size, "at least %v and at most %v", minInFlight, bytesize.TiB)
+}
+
+// CheckMaxDecompressedSize checks the key max_decompressed_size.
+func CheckMaxDecompressedSize(checks *strictconfig.Checks, size bytesize.Size) {
+	checks.That(size > 0 && size <= MaxPayload, "max_decompressed_size", size, "above 0 and at most %v", MaxPayload)
+}
