@@ -4,7 +4,6 @@
 package recordstore
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -170,13 +169,13 @@ func TestFileTooBig_E1(t *testing.T) {
 	const size, fit, records = 1000, 3, 12
 	dir := t.TempDir()
 	length := int64(len(segmenttest.Record(segment.OTLPProto, 1, size)))
-	w, err := openWriter(dir, Options{
-		Format: segment.Format{Content: segment.OTLPProto},
-		OpenDir: func(path string, group ...string) (Dir, error) {
-			dir, err := OpenDir(path, group...)
-			return limitedDir{dir, fit*(4+length) + length/2}, err
-		},
-	})
+	f := faults{short: true, before: func(c call) error {
+		if c.end > fit*(4+length)+length/2 {
+			return syscall.EFBIG
+		}
+		return nil
+	}}
+	w, err := openWriter(dir, Options{Format: segment.Format{Content: segment.OTLPProto}, OpenDir: f.openDir})
 	require.NoError(t, err)
 	var acknowledged []int
 	for id := 1; id <= records; id++ {
@@ -192,28 +191,4 @@ func TestFileTooBig_E1(t *testing.T) {
 	read := readAll(t, dir, size)
 	require.Equal(t, acknowledged, read)
 	profiletest.Account(t, "files of limited size", len(acknowledged), len(read), 0)
-}
-
-// limitedDir is a directory in which no file is larger than most bytes.
-type limitedDir struct {
-	Dir
-	most int64
-}
-
-func (d limitedDir) Create(name string) (File, error) {
-	f, err := d.Dir.Create(name)
-	return limitedFile{f, d.most}, err
-}
-
-type limitedFile struct {
-	File
-	most int64
-}
-
-func (f limitedFile) WriteAt(p []byte, at int64) (int, error) {
-	if room := max(0, f.most-at); int64(len(p)) > room {
-		n, err := f.File.WriteAt(p[:room], at)
-		return n, errors.Join(err, syscall.EFBIG)
-	}
-	return f.File.WriteAt(p, at)
 }

@@ -357,18 +357,18 @@ func TestGroupNamedLikeAFile_E10(t *testing.T) {
 func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 	const size = 10
 	dir := t.TempDir()
-	broken := map[string]*renameFails{}
+	broken := map[string]error{}
+	for id := range 4 {
+		broken["g"+strconv.Itoa(id)] = errors.New("broken")
+	}
+	f := faults{before: func(c call) error {
+		if c.op == "Rename" {
+			return broken[filepath.Dir(c.path)]
+		}
+		return nil
+	}}
 	s := openTestWriter(t, dir, Options{
-		Format: segmenttest.Formats[2], Failed: func(error) {},
-		OpenDir: func(path string, group ...string) (Dir, error) {
-			below, err := OpenDir(path, group...)
-			if err != nil {
-				return nil, err
-			}
-			broken[filepath.Join(group...)] = &renameFails{Dir: below, err: errors.New("broken")}
-			return broken[filepath.Join(group...)], nil
-		},
-		Levels: 1, MaxOpen: 3,
+		Format: segmenttest.Formats[2], Failed: func(error) {}, OpenDir: f.openDir, Levels: 1, MaxOpen: 3,
 	})
 	want := map[string][]int{}
 	for id := range 3 {
@@ -377,12 +377,10 @@ func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 		want[group] = []int{id}
 	}
 	require.ErrorContains(t, s.Append(Record{Group: []string{"g3"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}), "3 other groups have open files that cannot be closed")
-	broken["g1"].err = nil
+	delete(broken, "g1")
 	require.NoError(t, s.Append(Record{Group: []string{"g3"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}))
 	want["g3"] = []int{3}
-	for _, b := range broken {
-		b.err = nil
-	}
+	clear(broken)
 	require.NoError(t, s.Close())
 	assert.Equal(t, want, readTree(t, dir, size))
 }

@@ -112,20 +112,28 @@ type faults struct {
 	calls int
 	// The calls from, counted from 1, up to but without to fail.
 	from, to int
-	short    bool // a failing write writes half
-	silent   bool // and then says nothing
-	noSync   bool // what is synced is only counted
-	failed   int
-	before   func() error // if set, is asked before each call
+	// before is asked before each call instead, if it is set.
+	before func(call) error
+	short  bool // a failing write writes half
+	silent bool // and then says nothing
+	noSync bool // what is synced is only counted
+	failed int
+}
+
+// call is a call of the file system.
+type call struct {
+	op   string // the method of Dir, or of File in lower case
+	path string // below the directory of the Writer
+	end  int64  // of a write
 }
 
 var errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.EFBIG}
 
-func (f *faults) next() error {
+func (f *faults) next(c call) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.before != nil {
-		return f.before()
+		return f.before(c)
 	}
 	f.calls++
 	if f.calls < f.from || f.calls >= f.to {
@@ -141,110 +149,108 @@ func (f *faults) clear() {
 	f.from, f.to = 0, 0
 }
 
-func (f *faults) openDir(path string, group ...string) (Dir, error) {
-	if err := f.next(); err != nil {
-		return nil, err
+// do makes a call, unless it fails.
+func (f *faults) do(c call, do func() error) error {
+	if err := f.next(c); err != nil {
+		return err
 	}
-	dir, err := OpenDir(path, group...)
+	return do()
+}
+
+// get is do of a call with a result.
+func get[T any](f *faults, c call, do func() (T, error)) (result T, err error) {
+	err = f.do(c, func() (err error) {
+		result, err = do()
+		return err
+	})
+	return result, err
+}
+
+func (f *faults) openDir(path string, group ...string) (Dir, error) {
+	below := filepath.Join(group...)
+	return f.dir(call{"OpenDir", below, 0}, func() (Dir, error) { return OpenDir(path, group...) })
+}
+
+// dir opens a directory.
+func (f *faults) dir(c call, open func() (Dir, error)) (Dir, error) {
+	dir, err := get(f, c, open)
 	if err != nil {
 		return nil, err
 	}
-	return &faultyDir{Dir: dir, faults: f}, nil
+	return &faultyDir{dir, f, c.path}, nil
 }
 
 type faultyDir struct {
 	Dir
 	faults *faults
+	path   string
 }
 
-func (d *faultyDir) Create(name string) (File, error) { return d.open(d.Dir.Create, name) }
-func (d *faultyDir) Open(name string) (File, error)   { return d.open(d.Dir.Open, name) }
+func (d *faultyDir) call(op, name string) call { return call{op, filepath.Join(d.path, name), 0} }
 
-func (d *faultyDir) open(open func(string) (File, error), name string) (File, error) {
-	if err := d.faults.next(); err != nil {
-		return nil, err
-	}
-	file, err := open(name)
+func (d *faultyDir) Create(name string) (File, error) { return d.open("Create", name, d.Dir.Create) }
+func (d *faultyDir) Open(name string) (File, error)   { return d.open("Open", name, d.Dir.Open) }
+
+func (d *faultyDir) open(op, name string, open func(string) (File, error)) (File, error) {
+	file, err := get(d.faults, d.call(op, name), func() (File, error) { return open(name) })
 	if err != nil {
 		return nil, err
 	}
-	return &faultyFile{File: file, faults: d.faults}, nil
+	return &faultyFile{file, d.faults, filepath.Join(d.path, name)}, nil
 }
 
 func (d *faultyDir) Lstat(name string) (fs.FileInfo, error) {
-	if err := d.faults.next(); err != nil {
-		return nil, err
-	}
-	return d.Dir.Lstat(name)
+	return get(d.faults, d.call("Lstat", name), func() (fs.FileInfo, error) { return d.Dir.Lstat(name) })
 }
 
 func (d *faultyDir) LstatPath(name string) (fs.FileInfo, error) {
-	if err := d.faults.next(); err != nil {
-		return nil, err
-	}
-	return d.Dir.LstatPath(name)
+	return get(d.faults, d.call("LstatPath", name), func() (fs.FileInfo, error) { return d.Dir.LstatPath(name) })
 }
 
 func (d *faultyDir) Rename(from, to string) error {
-	if err := d.faults.next(); err != nil {
-		return err
-	}
-	return d.Dir.Rename(from, to)
+	return d.faults.do(d.call("Rename", from), func() error { return d.Dir.Rename(from, to) })
 }
 
 func (d *faultyDir) Remove(name string) error {
-	if err := d.faults.next(); err != nil {
-		return err
-	}
-	return d.Dir.Remove(name)
+	return d.faults.do(d.call("Remove", name), func() error { return d.Dir.Remove(name) })
 }
 
 func (d *faultyDir) List() ([]fs.DirEntry, error) {
-	if err := d.faults.next(); err != nil {
-		return nil, err
-	}
-	return d.Dir.List()
+	return get(d.faults, d.call("List", ""), d.Dir.List)
 }
 
 func (d *faultyDir) OpenChild(name string) (Dir, error) {
-	if err := d.faults.next(); err != nil {
-		return nil, err
-	}
-	dir, err := d.Dir.OpenChild(name)
-	if err != nil {
-		return nil, err
-	}
-	return &faultyDir{Dir: dir, faults: d.faults}, nil
+	return d.faults.dir(d.call("OpenChild", name), func() (Dir, error) { return d.Dir.OpenChild(name) })
 }
 
 func (d *faultyDir) Sync() error {
-	if err := d.faults.next(); err != nil || d.faults.noSync {
-		return err
-	}
-	return d.Dir.Sync()
+	return d.faults.sync(d.call("Sync", ""), d.Dir.Sync)
 }
 
-func (d *faultyDir) Close() error {
-	if err := d.faults.next(); err != nil {
-		return errors.Join(err, d.Dir.Close())
+func (f *faults) sync(c call, sync func() error) error {
+	if f.noSync {
+		sync = func() error { return nil }
 	}
-	return d.Dir.Close()
+	return f.do(c, sync)
 }
+
+func (d *faultyDir) Close() error { return d.faults.close(d.call("Close", ""), d.Dir) }
+
+// close closes also if the call fails.
+func (f *faults) close(c call, closed io.Closer) error { return errors.Join(f.next(c), closed.Close()) }
 
 type faultyFile struct {
 	File
 	faults *faults
+	path   string
 }
 
 func (f *faultyFile) ReadAt(p []byte, at int64) (int, error) {
-	if err := f.faults.next(); err != nil {
-		return 0, err
-	}
-	return f.File.ReadAt(p, at)
+	return get(f.faults, call{"read", f.path, 0}, func() (int, error) { return f.File.ReadAt(p, at) })
 }
 
 func (f *faultyFile) WriteAt(p []byte, at int64) (int, error) {
-	err := f.faults.next()
+	err := f.faults.next(call{"write", f.path, at + int64(len(p))})
 	if err == nil {
 		return f.File.WriteAt(p, at)
 	}
@@ -259,38 +265,17 @@ func (f *faultyFile) WriteAt(p []byte, at int64) (int, error) {
 }
 
 func (f *faultyFile) Truncate(size int64) error {
-	if err := f.faults.next(); err != nil {
-		return err
-	}
-	return f.File.Truncate(size)
+	return f.faults.do(call{"truncate", f.path, 0}, func() error { return f.File.Truncate(size) })
 }
 
-func (f *faultyFile) Sync() error {
-	if err := f.faults.next(); err != nil || f.faults.noSync {
-		return err
-	}
-	return f.File.Sync()
-}
+func (f *faultyFile) Sync() error { return f.faults.sync(call{"sync", f.path, 0}, f.File.Sync) }
 
 func (f *faultyFile) Stat() (fs.FileInfo, error) {
-	if err := f.faults.next(); err != nil {
-		return nil, err
-	}
-	return f.File.Stat()
+	return get(f.faults, call{"stat", f.path, 0}, f.File.Stat)
 }
 
 func (f *faultyFile) Lock() (bool, error) {
-	if err := f.faults.next(); err != nil {
-		return false, err
-	}
-	return f.File.Lock()
+	return get(f.faults, call{"lock", f.path, 0}, f.File.Lock)
 }
 
-func (f *faultyFile) Close() error {
-	if err := f.faults.next(); err != nil {
-		return errors.Join(err, f.File.Close())
-	}
-	return f.File.Close()
-}
-
-var _ io.ReaderAt = File(nil)
+func (f *faultyFile) Close() error { return f.faults.close(call{"close", f.path, 0}, f.File) }

@@ -77,16 +77,6 @@ func parseIndex(t *testing.T, path string) *fileindex.Index {
 	return x
 }
 
-func TestBareFileHasNoIndex(t *testing.T) {
-	for _, format := range segmenttest.Formats[6:] {
-		dir := t.TempDir()
-		w := openTestWriter(t, dir, Options{Format: format})
-		require.NoError(t, w.Append(indexedRecord(format.Content, 1, 100)))
-		require.NoError(t, w.Close())
-		assert.Len(t, list(t, dir), 1)
-	}
-}
-
 // TestRecoveredFileHasNoIndex: a crash before or after the file got its name leaves no index.
 func TestRecoveredFileHasNoIndex(t *testing.T) {
 	dir := t.TempDir()
@@ -149,7 +139,7 @@ func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
 
 // TestIndexThatCannotBeWrittenFailsNoRecord lets each call fail that the index takes.
 func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
-	for call := 1; ; call++ {
+	for n := 1; ; n++ {
 		dir := t.TempDir()
 		f := &faults{}
 		closing := false
@@ -162,9 +152,9 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, 1, 100)))
 		calls := 0
-		f.before = func() error {
+		f.before = func(call) error {
 			if entries, err := filepath.Glob(filepath.Join(dir, "*.pb")); err == nil && len(entries) == 1 && closing {
-				if calls++; calls == call {
+				if calls++; calls == n {
 					return syscall.ENOSPC
 				}
 			}
@@ -173,7 +163,7 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 		closing = true
 		err = w.Close()
 		f.before = nil
-		if call == 1 {
+		if n == 1 {
 			require.ErrorIs(t, err, syscall.ENOSPC, "the sync of the directory comes first, and is not of the index")
 			continue
 		}
@@ -188,8 +178,8 @@ func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
 			assert.Empty(t, failed)
 			assert.Len(t, list(t, dir), 1, "nothing is left of the index")
 		}
-		if calls < call {
-			assert.Greater(t, call, 3)
+		if calls < n {
+			assert.Greater(t, n, 3)
 			return
 		}
 	}

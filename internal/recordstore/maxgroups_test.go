@@ -5,7 +5,6 @@ package recordstore
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -92,15 +91,13 @@ func TestMaxGroups(t *testing.T) {
 func TestGroupWithoutDirectoryYetCounts(t *testing.T) {
 	const size = 20
 	dir, failing := t.TempDir(), true
-	s := openTestWriter(t, dir, Options{
-		Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1,
-		OpenDir: func(path string, group ...string) (Dir, error) {
-			if failing && len(group) > 0 && group[0] == "a" {
-				return nil, syscall.EIO
-			}
-			return OpenDir(path, group...)
-		},
-	})
+	f := faults{before: func(c call) error {
+		if failing && c.op == "OpenDir" && c.path == "a" {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, OpenDir: f.openDir})
 	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}), syscall.EIO)
 	s.Maintain()
 	require.NoError(t, s.Append(Record{Group: []string{"b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
@@ -121,7 +118,7 @@ func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
 	require.NoError(t, s.Append(Record{Group: []string{"a", "a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
 	s.Maintain() // what was used since is not counted in vain
 	calls := 0
-	f.before = func() error {
+	f.before = func(call) error {
 		if calls++; calls == 3 { // it opens and lists the directory, and opens that of the first name
 			return syscall.EIO
 		}
@@ -139,10 +136,8 @@ func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
 // be opened or listed, are no reason to admit more groups after a restart.
 func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 	const size = 20
-	for name, failing := range map[string]func(*unreadableDir){
-		"file": func(d *unreadableDir) { d.file = true }, "list": func(d *unreadableDir) { d.list = true }, "child": func(d *unreadableDir) { d.child = true },
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, op := range []string{"Open", "List", "OpenChild"} {
+		t.Run(op, func(t *testing.T) {
 			dir, retention := t.TempDir(), Retention{MaxFiles: 100}
 			w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention})
 			require.NoError(t, w.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
@@ -150,18 +145,15 @@ func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 			left := segment.Name{Time: time.Unix(1, 0), Sequence: 1, Format: segmenttest.Formats[0], Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "a", left.String()), []byte{1}, 0o600))
 
+			f := faults{before: func(c call) error {
+				if c.op == op && c.path != "" {
+					return syscall.EIO
+				}
+				return nil
+			}}
 			failures := 0
 			w = openTestWriter(t, dir, Options{
-				Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention,
-				OpenDir: func(path string, group ...string) (Dir, error) {
-					opened, err := OpenDir(path, group...)
-					if err != nil || len(group) > 0 {
-						return opened, err
-					}
-					d := &unreadableDir{Dir: opened}
-					failing(d)
-					return d, nil
-				},
+				Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention, OpenDir: f.openDir,
 				Failed: func(err error) {
 					require.ErrorIs(t, err, syscall.EIO)
 					failures++
@@ -176,35 +168,6 @@ func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 			assert.NoDirExists(t, filepath.Join(dir, "b"))
 		})
 	}
-}
-
-// unreadableDir is a directory of which what is set fails: to open one below it, to list that, or to open a file in it.
-type unreadableDir struct {
-	Dir
-	child, list, file bool
-	below             bool
-}
-
-func (d *unreadableDir) OpenChild(name string) (Dir, error) {
-	if d.child {
-		return nil, syscall.EIO
-	}
-	opened, err := d.Dir.OpenChild(name)
-	return &unreadableDir{Dir: opened, list: d.list, file: d.file, below: true}, err
-}
-
-func (d *unreadableDir) List() ([]fs.DirEntry, error) {
-	if d.list && d.below {
-		return nil, syscall.EIO
-	}
-	return d.Dir.List()
-}
-
-func (d *unreadableDir) Open(name string) (File, error) {
-	if d.file && d.below {
-		return nil, syscall.EIO
-	}
-	return d.Dir.Open(name)
 }
 
 // TestMaxGroupsOfMalformedValues_E10_E12: of many values, as many as allowed have directories.

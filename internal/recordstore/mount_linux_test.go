@@ -170,7 +170,7 @@ type powerLoss struct {
 
 var errPower = errors.New("the power is lost")
 
-func (p *powerLoss) call() error {
+func (p *powerLoss) before(call) error {
 	p.calls++
 	if p.calls == p.at {
 		p.err = copyFile(p.image.file, p.copied)
@@ -216,7 +216,7 @@ func TestPowerLoss_E4(t *testing.T) {
 				t.Skipf("not run: an image cannot be mounted here: %v", err)
 			}
 			power := &powerLoss{image: disk, copied: file + "-copy", at: 20 + random.IntN(400)}
-			power.faults.before = power.call
+			power.faults.before = power.before
 			options := Options{
 				Format: format, Sync: syncMode, SyncInterval: 1, Rotation: Rotation{MaxRecords: 7},
 				OpenDir: power.openDir, Failed: func(error) {},

@@ -200,13 +200,8 @@ func TestRecoverySyncsDirectoriesAboveGroups(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700))
 	for levels, want := range []int{0, 1, 2} {
 		var count syncs
-		w := openTestWriter(t, dir, Options{
-			Format: segmenttest.Formats[0], Levels: levels,
-			OpenDir: func(path string, group ...string) (Dir, error) {
-				dir, err := OpenDir(path, group...)
-				return syncDirCounter{dir, &count}, err
-			},
-		})
+		f := faults{before: count.add}
+		w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: levels, OpenDir: f.openDir})
 		assert.Equal(t, want, count.dirs, "%d levels", levels)
 		require.NoError(t, w.Close())
 	}

@@ -4,7 +4,6 @@
 package recordstore
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -118,22 +117,6 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-func TestRetentionByAgeNeedsNoRecord(t *testing.T) {
-	dir := t.TempDir()
-	clock := newClock()
-	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[2], Now: clock.Now, Rotation: Rotation{MaxRecords: 1},
-		MaxOpen: 1, Retention: Retention{MaxAge: time.Hour}})
-	require.NoError(t, s.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, 10)}))
-	clock.step(59 * time.Minute)
-	s.Tick()
-	s.Maintain()
-	assert.Len(t, list(t, dir), 1)
-	clock.step(2 * time.Minute)
-	s.Tick()
-	s.Maintain()
-	assert.Empty(t, list(t, dir))
-}
-
 // TestRetentionFailing: each call fails; nothing but what is due is ever removed.
 func TestRetentionFailing(t *testing.T) {
 	const size = 10
@@ -165,24 +148,6 @@ func TestRetentionFailing(t *testing.T) {
 	}
 }
 
-// stuckDir has files that cannot be removed.
-type stuckDir struct {
-	Dir
-	stuck map[string]bool
-}
-
-func (d stuckDir) Remove(name string) error {
-	if d.stuck[filepath.Base(name)] {
-		return &fs.PathError{Op: "remove", Path: name, Err: syscall.EPERM}
-	}
-	return d.Dir.Remove(name)
-}
-
-func (d stuckDir) OpenChild(name string) (Dir, error) {
-	dir, err := d.Dir.OpenChild(name)
-	return stuckDir{dir, d.stuck}, err
-}
-
 // TestRetentionPassesOverWhatIsStuck, wherever that is, and tries it again though no
 // other file is finished.
 func TestRetentionPassesOverWhatIsStuck(t *testing.T) {
@@ -199,13 +164,15 @@ func TestRetentionPassesOverWhatIsStuck(t *testing.T) {
 					stuck[name] = true
 				}
 			}
+			f := faults{before: func(c call) error {
+				if c.op == "Remove" && stuck[filepath.Base(c.path)] {
+					return syscall.EPERM
+				}
+				return nil
+			}}
 			var troubles []error
 			s := openTestWriter(t, dir, Options{
-				Format: segmenttest.Formats[2], Failed: func(err error) { troubles = append(troubles, err) },
-				OpenDir: func(path string, group ...string) (Dir, error) {
-					opened, err := OpenDir(path, group...)
-					return stuckDir{opened, stuck}, err
-				},
+				Format: segmenttest.Formats[2], Failed: func(err error) { troubles = append(troubles, err) }, OpenDir: f.openDir,
 				Levels: 2, MaxOpen: 1, Retention: Retention{MaxTotalSize: 1},
 			})
 			s.Maintain()

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -250,29 +249,15 @@ func TestTickInterval(t *testing.T) {
 // syncs counts what is synced.
 type syncs struct{ files, dirs int }
 
-type syncDirCounter struct {
-	Dir
-	count *syncs
+func (s *syncs) add(c call) error {
+	switch c.op {
+	case "sync":
+		s.files++
+	case "Sync":
+		s.dirs++
+	}
+	return nil
 }
-
-func (d syncDirCounter) Sync() error { d.count.dirs++; return d.Dir.Sync() }
-
-func (d syncDirCounter) OpenChild(name string) (Dir, error) {
-	child, err := d.Dir.OpenChild(name)
-	return syncDirCounter{child, d.count}, err
-}
-
-func (d syncDirCounter) Create(name string) (File, error) {
-	f, err := d.Dir.Create(name)
-	return syncFileCounter{f, d.count}, err
-}
-
-type syncFileCounter struct {
-	File
-	count *syncs
-}
-
-func (f syncFileCounter) Sync() error { f.count.files++; return f.File.Sync() }
 
 func TestSyncModes(t *testing.T) {
 	for _, tt := range []struct {
@@ -285,13 +270,10 @@ func TestSyncModes(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.sync), func(t *testing.T) {
 			var count syncs
+			f := faults{before: count.add}
 			clock := newClock()
 			w := openTestWriter(t, t.TempDir(), Options{
-				Format: segmenttest.Formats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now,
-				OpenDir: func(path string, _ ...string) (Dir, error) {
-					dir, err := OpenDir(path)
-					return syncDirCounter{dir, &count}, err
-				},
+				Format: segmenttest.Formats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now, OpenDir: f.openDir,
 			})
 			require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, 10)}))
 			assert.Equal(t, tt.first, count)
@@ -314,14 +296,17 @@ func TestSyncModes(t *testing.T) {
 // TestFailedSyncEndsTheFile_E1: after it the system may have dropped data that another sync would not miss.
 func TestFailedSyncEndsTheFile_E1(t *testing.T) {
 	dir, full := t.TempDir(), false
+	f := faults{before: func(c call) error {
+		if full && c.op == "sync" {
+			return syscall.ENOSPC
+		}
+		return nil
+	}}
 	var closed []ClosedFile
 	w := openTestWriter(t, dir, Options{
 		Format: segmenttest.Formats[0], Sync: SyncRecord, FileClosed: func(f ClosedFile) { closed = append(closed, f) },
-		OpenDir: func(path string, _ ...string) (Dir, error) {
-			dir, err := OpenDir(path)
-			return fullDir{dir, &full}, err
-		},
-		Failed: func(err error) { require.ErrorIs(t, err, syscall.ENOSPC) },
+		OpenDir: f.openDir,
+		Failed:  func(err error) { require.ErrorIs(t, err, syscall.ENOSPC) },
 	})
 	for id := 1; id <= 3; id++ {
 		full = id == 2
@@ -334,29 +319,6 @@ func TestFailedSyncEndsTheFile_E1(t *testing.T) {
 	read := readAll(t, dir, 10)
 	assert.Equal(t, []int{1, 3}, read)
 	profiletest.Account(t, "1 failed sync", 2, len(read), 0)
-}
-
-// fullDir has files whose sync fails while the disk is full.
-type fullDir struct {
-	Dir
-	full *bool
-}
-
-func (d fullDir) Create(name string) (File, error) {
-	f, err := d.Dir.Create(name)
-	return fullFile{f, d.full}, err
-}
-
-type fullFile struct {
-	File
-	full *bool
-}
-
-func (f fullFile) Sync() error {
-	if *f.full {
-		return syscall.ENOSPC
-	}
-	return f.File.Sync()
 }
 
 // TestChangedByOthers_E6 changes files and directories under a Writer.
@@ -542,15 +504,16 @@ func testWithTool(t *testing.T, dir string, compression segment.Compression) {
 func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
 	const size = 10
 	dir := t.TempDir()
-	broken := &renameFails{err: errors.New("broken")}
+	broken := errors.New("broken")
+	f := faults{before: func(c call) error {
+		if c.op == "Rename" {
+			return broken
+		}
+		return nil
+	}}
 	troubles := 0
 	w := openTestWriter(t, dir, Options{
-		Format: segmenttest.Formats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { troubles++ },
-		OpenDir: func(path string, _ ...string) (Dir, error) {
-			dir, err := OpenDir(path)
-			broken.Dir = dir
-			return broken, err
-		},
+		Format: segmenttest.Formats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { troubles++ }, OpenDir: f.openDir,
 	})
 	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
 	for id := range 10 {
@@ -559,34 +522,8 @@ func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
 	}
 	assert.Len(t, list(t, dir), 1)
 	assert.Equal(t, 11, troubles, "those of the first Append and of each Tick")
-	broken.err = nil
+	broken = nil
 	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 100, size)}))
 	require.NoError(t, w.Close())
 	assert.Equal(t, []int{1, 100}, readAll(t, dir, size))
-}
-
-type renameFails struct {
-	Dir
-	err error
-}
-
-func (d *renameFails) Rename(from, to string) error {
-	if d.err != nil {
-		return d.err
-	}
-	return d.Dir.Rename(from, to)
-}
-
-// TestCloseNeverReplaces: someone takes the finished name while the file is written.
-func TestCloseNeverReplaces(t *testing.T) {
-	dir := t.TempDir()
-	w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Now: newClock().Now})
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, 10)}))
-	taken := filepath.Join(dir, strings.TrimSuffix(list(t, dir)[0], ".partial"))
-	require.NoError(t, os.WriteFile(taken, []byte("taken"), 0o600))
-	require.NoError(t, w.Close())
-	data, err := os.ReadFile(taken)
-	require.NoError(t, err)
-	assert.Equal(t, "taken", string(data))
-	assert.Equal(t, []int{1}, readFile(t, filepath.Join(dir, "profiles-20261121T102330.123Z-000002.otlp.pb"), segment.OTLPProto, 10))
 }
