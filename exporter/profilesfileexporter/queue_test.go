@@ -22,8 +22,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
@@ -411,8 +409,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 // TestTooLargeForTheQueue: to come again would be of no use, whatever the queue.
 func TestTooLargeForTheQueue(t *testing.T) {
-	id := component.MustNewID("file_storage")
-	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memoryStorage{kept: map[string][]byte{}}}}
+	stored, id := &profiletest.Storage{}, profiletest.StorageID
 	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))
 	require.NoError(t, err)
 	for _, change := range []func(q *exporterhelper.QueueBatchConfig){
@@ -429,7 +426,7 @@ func TestTooLargeForTheQueue(t *testing.T) {
 			change(q)
 		})
 		e, _ := newExporter(t, cfg)
-		require.NoError(t, e.Start(t.Context(), host))
+		require.NoError(t, e.Start(t.Context(), stored.Host()))
 		require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(1, "a")), "as large as the queue")
 		err = e.ConsumeProfiles(t.Context(), numbered(1, "a", "b"))
 		require.ErrorContains(t, err, "bytes exceeds sending_queue::queue_size ("+strconv.Itoa(len(one)))
@@ -495,63 +492,10 @@ func TestGivenUpIsNotWritten(t *testing.T) {
 	assert.Equal(t, []int{1}, numbersIn(t, cfg.Directory)["a"])
 }
 
-// memoryStorage is a storage extension that outlives exporters.
-type memoryStorage struct {
-	component.StartFunc
-	component.ShutdownFunc
-	mu   sync.Mutex
-	kept map[string][]byte
-}
-
-func (s *memoryStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return storageClient{s}, nil
-}
-
-type storageClient struct{ s *memoryStorage }
-
-func (c storageClient) Get(ctx context.Context, key string) ([]byte, error) {
-	get := storage.GetOperation(key)
-	return get.Value, errors.Join(c.Batch(ctx, get))
-}
-
-func (c storageClient) Set(ctx context.Context, key string, value []byte) error {
-	return c.Batch(ctx, storage.SetOperation(key, value))
-}
-
-func (c storageClient) Delete(ctx context.Context, key string) error {
-	return c.Batch(ctx, storage.DeleteOperation(key))
-}
-
-func (c storageClient) Batch(_ context.Context, operations ...*storage.Operation) error {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	for _, o := range operations {
-		switch o.Type {
-		case storage.Get:
-			o.Value = slices.Clone(c.s.kept[o.Key])
-		case storage.Set:
-			c.s.kept[o.Key] = slices.Clone(o.Value)
-		case storage.Delete:
-			delete(c.s.kept, o.Key)
-		}
-	}
-	return nil
-}
-
-func (storageClient) Close(context.Context) error { return nil }
-
-type storageHost struct {
-	component.Host
-	extensions map[component.ID]component.Component
-}
-
-func (h storageHost) GetExtensions() map[component.ID]component.Component { return h.extensions }
-
 // TestPersistentQueue_E14: the disk of the files cannot be written to; what the queue
 // has acknowledged is there after restarts, once. In e2e the program is killed, too.
 func TestPersistentQueue_E14(t *testing.T) {
-	id := component.MustNewID("file_storage")
-	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memoryStorage{kept: map[string][]byte{}}}}
+	stored, id := &profiletest.Storage{}, profiletest.StorageID
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.NumConsumers = &id, 2 })
@@ -563,7 +507,7 @@ func TestPersistentQueue_E14(t *testing.T) {
 			unblock = block(t, cfg, "a")
 		}
 		e, _ := newExporter(t, cfg)
-		require.NoError(t, e.Start(t.Context(), host))
+		require.NoError(t, e.Start(t.Context(), stored.Host()))
 		for range 10 {
 			require.NoError(t, e.ConsumeProfiles(t.Context(), numbered(number, "a")))
 			number++
@@ -574,9 +518,7 @@ func TestPersistentQueue_E14(t *testing.T) {
 			continue
 		}
 		require.Eventually(t, func() bool {
-			host.extensions[id].(*memoryStorage).mu.Lock()
-			defer host.extensions[id].(*memoryStorage).mu.Unlock()
-			for key := range host.extensions[id].(*memoryStorage).kept {
+			for key := range stored.Values() {
 				if _, err := strconv.Atoi(key); err == nil {
 					return false // an item is left
 				}
@@ -615,35 +557,11 @@ func (f syncedFile) Sync() error {
 	return f.File.Sync()
 }
 
-// deletingStorage tells of each item of a queue that is deleted.
-type deletingStorage struct {
-	*memoryStorage
-	deleted func()
-}
-
-func (s deletingStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return deletingClient{storageClient{s.memoryStorage}, s.deleted}, nil
-}
-
-type deletingClient struct {
-	storageClient
-	deleted func()
-}
-
-func (c deletingClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
-	for _, o := range operations {
-		if _, err := strconv.Atoi(o.Key); err == nil && o.Type == storage.Delete {
-			c.deleted()
-		}
-	}
-	return c.storageClient.Batch(ctx, operations...)
-}
-
 // TestStoredQueueKeepsWhatIsNotSynced_E4: with sync: record a payload leaves the queue
 // when the disk has its record, so that it is in one or the other when power is lost.
 func TestStoredQueueKeepsWhatIsNotSynced_E4(t *testing.T) {
 	const payloads = 20
-	id := component.MustNewID("file_storage")
+	id := profiletest.StorageID
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.Sync = t.TempDir(), syncRecord
 	cfg.RetryOnFailure.MaxElapsedTime = 0
@@ -659,10 +577,13 @@ func TestStoredQueueKeepsWhatIsNotSynced_E4(t *testing.T) {
 	}
 	profiles, err := e.withHelper(t.Context(), set)
 	require.NoError(t, err)
-	stored := deletingStorage{&memoryStorage{kept: map[string][]byte{}}, func() {
-		assert.GreaterOrEqual(t, synced.Load(), deleted.Add(1))
+	stored := &profiletest.Storage{Before: func(o *storage.Operation) error {
+		if _, err := strconv.Atoi(o.Key); err == nil && o.Type == storage.Delete { // an item
+			assert.GreaterOrEqual(t, synced.Load(), deleted.Add(1))
+		}
+		return nil
 	}}
-	require.NoError(t, profiles.Start(t.Context(), storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: stored}}))
+	require.NoError(t, profiles.Start(t.Context(), stored.Host()))
 	for i := range payloads {
 		require.NoError(t, profiles.ConsumeProfiles(t.Context(), numbered(i, "a")))
 	}
@@ -688,14 +609,12 @@ func storedItem(t testing.TB, pd pprofile.Profiles) []byte {
 // TestQueuedProfilesFollowConfiguration: a restart with another configuration writes the queue as
 // that says.
 func TestQueuedProfilesFollowConfiguration(t *testing.T) {
-	id := component.MustNewID("file_storage")
-	stored := &memoryStorage{kept: map[string][]byte{}}
-	host := storageHost{componenttest.NewNopHost(), map[component.ID]component.Component{id: stored}}
+	stored, id := &profiletest.Storage{}, profiletest.StorageID
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = t.TempDir()
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id })
 	e, _ := newExporter(t, cfg)
-	require.NoError(t, e.Start(t.Context(), host))
+	require.NoError(t, e.Start(t.Context(), stored.Host()))
 	away := cfg.Directory + "-away"
 	require.NoError(t, os.Rename(cfg.Directory, away))
 	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))
@@ -705,7 +624,7 @@ func TestQueuedProfilesFollowConfiguration(t *testing.T) {
 
 	cfg.GroupBy, cfg.Compression = []string{"service.name"}, compressionGzip
 	e, _ = newExporter(t, cfg)
-	require.NoError(t, e.Start(t.Context(), host))
+	require.NoError(t, e.Start(t.Context(), stored.Host()))
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(cfg.Directory, "b"))
 		return err == nil

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // pendingWatcher is a Watcher whose Handler only lists the files, which are complete at once. poll
@@ -81,7 +83,7 @@ func TestNameOfARemovedFileIsUsedAgain(t *testing.T) {
 
 // The progress of a version is stored until the version is handled.
 func TestProgressOfAFile(t *testing.T) {
-	dir, kept := t.TempDir(), memoryClient{}
+	dir, kept := t.TempDir(), &profiletest.Storage{}
 	w, handled, poll := pendingWatcher(t, dir)
 	w.states = newStates(kept)
 	path := filepath.Join(dir, "a")
@@ -111,7 +113,7 @@ func TestProgressOfAFile(t *testing.T) {
 
 // StartAtEnd skips the files of the first poll, and no others, also after a restart.
 func TestStartAtEnd(t *testing.T) {
-	dir, kept := t.TempDir(), memoryClient{}
+	dir, kept := t.TempDir(), &profiletest.Storage{}
 	write(t, filepath.Join(dir, "old"), "old")
 	for _, name := range []string{"", "first", "second"} {
 		w, handled, poll := pendingWatcher(t, dir)

@@ -4,7 +4,6 @@
 package filewatch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -19,31 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
-
-// memoryClient is a storage client in memory.
-type memoryClient map[string][]byte
-
-func (m memoryClient) Get(_ context.Context, key string) ([]byte, error) { return m[key], nil }
-func (m memoryClient) Delete(context.Context, string) error              { return errors.ErrUnsupported }
-func (m memoryClient) Close(context.Context) error                       { return nil }
-
-func (m memoryClient) Set(_ context.Context, key string, value []byte) error {
-	m[key] = bytes.Clone(value)
-	return nil
-}
-
-func (m memoryClient) Batch(_ context.Context, operations ...*storage.Operation) error {
-	for _, operation := range operations {
-		operation.Value = m[operation.Key]
-	}
-	return nil
-}
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
@@ -170,7 +149,7 @@ func TestReadOfAnotherVersion(t *testing.T) {
 
 // The checkpoint of a file that is gone for long is dropped, so that they do not grow.
 func TestCheckpointsAreForgotten(t *testing.T) {
-	kept := memoryClient{}
+	kept := &profiletest.Storage{}
 	c := newStates(kept)
 	now := time.Now()
 	const odd = "odd \xff\"" // not UTF-8
@@ -205,13 +184,13 @@ func TestCheckpointsAreForgotten(t *testing.T) {
 	find(now.Add(2*forgetAfter), "a")
 	assert.Equal(t, []string{"a"}, known())
 
-	kept[partKey(0)] = []byte("damaged")
+	require.NoError(t, kept.Set(t.Context(), partKey(0), []byte("damaged")))
 	require.ErrorContains(t, newStates(kept).load(t.Context(), now), "files.0: ")
 }
 
 // A listing may miss the new name of a file whose old name another file already has.
 func TestRenamedFileThatAListingMisses(t *testing.T) {
-	kept := memoryClient{}
+	kept := &profiletest.Storage{}
 	s := newStates(kept)
 	first, second := version{Size: 1, ModTime: 1, Inode: 1, ChangeTime: 1}, version{Size: 1, ModTime: 2, Inode: 2, ChangeTime: 2}
 	start := time.Now()

@@ -19,7 +19,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -87,64 +87,6 @@ file:
 		assert.ErrorContains(t, err, want, yaml)
 	}
 }
-
-// memoryStorage is a storage extension that outlives the receivers of a test.
-type memoryStorage struct {
-	component.StartFunc
-	component.ShutdownFunc
-	mu     sync.Mutex
-	values map[string][]byte
-	err    error
-	sets   int
-}
-
-func (s *memoryStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return s, nil
-}
-func (s *memoryStorage) Close(context.Context) error { return nil }
-
-func (s *memoryStorage) Get(_ context.Context, key string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.values[key], s.err
-}
-
-func (s *memoryStorage) Set(_ context.Context, key string, value []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
-	}
-	if s.values == nil {
-		s.values = map[string][]byte{}
-	}
-	s.sets++
-	s.values[key] = bytes.Clone(value)
-	return nil
-}
-
-func (s *memoryStorage) Delete(context.Context, string) error { return errors.ErrUnsupported }
-
-func (s *memoryStorage) Batch(ctx context.Context, operations ...*storage.Operation) (err error) {
-	for _, operation := range operations {
-		switch operation.Type {
-		case storage.Get:
-			operation.Value, err = s.Get(ctx, operation.Key)
-		case storage.Set:
-			err = s.Set(ctx, operation.Key, operation.Value)
-		default:
-			err = errors.ErrUnsupported
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-var storageID = component.MustNewID("memory")
-
-func (s *memoryStorage) host() component.Host { return hostWith{storageID: s} }
 
 // writeProfile writes a profile that differs by value, as gzip, with this time of
 // modification.
@@ -439,9 +381,9 @@ func TestPipelineThatIsAway_R17(t *testing.T) {
 	for i := range n {
 		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
 	}
-	kept := &memoryStorage{}
+	kept := &profiletest.Storage{}
 	offered := map[int64]int{}
-	away := newTestReceiver(t, fileYAML(dir, ", storage: memory"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
+	away := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
 		offered[values([]pprofile.Profiles{pd})[0]]++
 		return errors.New("not now")
 	}))
@@ -460,8 +402,8 @@ func TestPipelineThatIsAway_R17(t *testing.T) {
 
 	// None of them counts as read, also after a restart.
 	next := newSink(t)
-	b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
-	require.NoError(t, b.Start(t.Context(), kept.host()))
+	b := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
+	require.NoError(t, b.Start(t.Context(), kept.Host()))
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= n }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Len(t, next.AllProfiles(), n)
@@ -478,13 +420,13 @@ func TestRenamedFiles_R17(t *testing.T) {
 		dir := t.TempDir()
 		old := time.Now().Add(-time.Hour)
 		at := func(name string) string { return filepath.Join(dir, name) }
-		kept := &memoryStorage{}
+		kept := &profiletest.Storage{}
 		next := newSink(t)
-		yaml := "file: {include: ['" + filepath.ToSlash(dir) + "/**'], poll_interval: 5ms, storage: memory}\n"
+		yaml := "file: {include: ['" + filepath.ToSlash(dir) + "/**'], poll_interval: 5ms, storage: file_storage}\n"
 		var b *testReceiver
 		start := func() {
 			b = newTestReceiver(t, yaml, next)
-			require.NoError(t, b.Start(t.Context(), kept.host()))
+			require.NoError(t, b.Start(t.Context(), kept.Host()))
 		}
 		stop := func() {
 			if b != nil {
@@ -674,8 +616,8 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 func TestFilesStopAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
-	kept := &memoryStorage{}
-	yaml := fileYAML(dir, ", storage: memory")
+	kept := &profiletest.Storage{}
+	yaml := fileYAML(dir, ", storage: file_storage")
 	entered := make(chan struct{}, 1)
 	b := newTestReceiver(t, yaml, consumer(t, func(context.Context, pprofile.Profiles) error {
 		select {
@@ -684,27 +626,27 @@ func TestFilesStopAtOnce(t *testing.T) {
 		}
 		return errors.New("not now")
 	}))
-	require.NoError(t, b.Start(t.Context(), kept.host()))
+	require.NoError(t, b.Start(t.Context(), kept.Host()))
 	<-entered
 	require.NoError(t, b.Shutdown(t.Context()))
 	next := newSink(t)
 	b = newTestReceiver(t, yaml, next)
-	require.NoError(t, b.Start(t.Context(), kept.host()))
+	require.NoError(t, b.Start(t.Context(), kept.Host()))
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
 func TestCheckpointIsKept(t *testing.T) {
 	dir := t.TempDir()
-	kept := &memoryStorage{}
+	kept := &profiletest.Storage{}
 	old := time.Now().Add(-time.Hour)
 	odd := filepath.Join(dir, "odd \xff\".pb.gz")
 	writeProfile(t, odd, 1, old)
 	writeFile(t, filepath.Join(dir, "bad.pb.gz"), []byte("no"), old)
 	run := func(want int) *testReceiver {
 		next := newSink(t)
-		b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
-		require.NoError(t, b.Start(t.Context(), kept.host()))
+		b := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
+		require.NoError(t, b.Start(t.Context(), kept.Host()))
 		require.Eventually(t, func() bool { return len(next.AllProfiles()) >= want }, time.Minute, time.Millisecond)
 		b.polled()
 		require.NoError(t, b.Shutdown(t.Context()))
@@ -722,25 +664,29 @@ func TestCheckpointIsKept(t *testing.T) {
 // A storage that fails costs nothing but repeats; what it holds may be damaged.
 func TestStorageFails(t *testing.T) {
 	dir := t.TempDir()
-	kept := &memoryStorage{values: map[string][]byte{"files.0": []byte("damaged"), "files.1": []byte(`{"no quotes":{}}`)}}
+	var full atomic.Bool
+	kept := &profiletest.Storage{Before: func(*storage.Operation) error {
+		if full.Load() {
+			return errors.New("full")
+		}
+		return nil
+	}}
+	require.NoError(t, kept.Set(t.Context(), "files.0", []byte("damaged")))
+	require.NoError(t, kept.Set(t.Context(), "files.1", []byte(`{"no quotes":{}}`)))
 	next := newSink(t)
 	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
-	b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
-	require.NoError(t, b.Start(t.Context(), kept.host()))
-	kept.mu.Lock()
-	kept.err = errors.New("full")
-	kept.mu.Unlock()
+	b := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
+	require.NoError(t, b.Start(t.Context(), kept.Host()))
+	full.Store(true)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Len(t, next.AllProfiles(), 1)
-	kept.mu.Lock()
-	kept.err = nil
-	kept.mu.Unlock()
+	full.Store(false)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.NotZero(t, b.logs.FilterMessageSnippet("Cannot load file checkpoints").Len())
-	b = newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
-	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "extension \"memory\" not found")
-	assert.ErrorContains(t, b.Start(t.Context(), hostWith{storageID: doorman{}}), "extension \"memory\" is not a storage extension")
+	b = newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
+	assert.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), "extension \"file_storage\" not found")
+	assert.ErrorContains(t, b.Start(t.Context(), hostWith{profiletest.StorageID: doorman{}}), "extension \"file_storage\" is not a storage extension")
 }
 
 // R17 of the faults: 10,000 files, each once, in few and small writes.
@@ -751,19 +697,25 @@ func TestManyFiles_R17(t *testing.T) {
 	for i := range n {
 		writeProfile(t, filepath.Join(dir, strconv.Itoa(i%50), strconv.Itoa(i)+".pb.gz"), int64(i+1), old.Add(time.Duration(i)*time.Millisecond))
 	}
-	kept := &memoryStorage{}
+	sets := 0
+	kept := &profiletest.Storage{Before: func(o *storage.Operation) error {
+		if o.Type == storage.Set {
+			sets++
+		}
+		return nil
+	}}
 	next := newSink(t)
-	b := newTestReceiver(t, fileYAML(dir, ", storage: memory"), next)
-	require.NoError(t, b.Start(t.Context(), kept.host()))
+	b := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
+	require.NoError(t, b.Start(t.Context(), kept.Host()))
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= n }, 5*time.Minute, 10*time.Millisecond)
 	b.polled()
 	require.NoError(t, b.Shutdown(t.Context()))
 	for i, value := range values(next.AllProfiles()) {
 		require.EqualValues(t, i+1, value)
 	}
-	assert.LessOrEqual(t, kept.sets, n)
+	assert.LessOrEqual(t, sets, n)
 	largest := 0
-	for _, value := range kept.values {
+	for _, value := range kept.Values() {
 		largest = max(largest, len(value))
 	}
 	assert.Less(t, largest, 300*(n/256+30), "bytes of a write")
@@ -772,7 +724,7 @@ func TestManyFiles_R17(t *testing.T) {
 
 // directoryStorage keeps each value in a file that is replaced as a whole.
 type directoryStorage struct {
-	memoryStorage
+	profiletest.Storage
 	dir string
 }
 
@@ -817,11 +769,11 @@ func TestReaderToBeKilled(t *testing.T) {
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	kept := &directoryStorage{dir: filepath.Join(dir, "storage")}
-	b := newTestReceiver(t, fileYAML(filepath.Join(dir, "files"), ", storage: memory"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
+	b := newTestReceiver(t, fileYAML(filepath.Join(dir, "files"), ", storage: file_storage"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
 		_, err := fmt.Fprintf(log, "%d %s\n", values([]pprofile.Profiles{pd})[0], profileIDs(t, pd)[0])
 		return err
 	}))
-	require.NoError(t, b.Start(t.Context(), hostWith{storageID: kept}))
+	require.NoError(t, b.Start(t.Context(), profiletest.StorageHost{Extension: kept}))
 	_, _ = io.Copy(io.Discard, os.Stdin) // ends with the process that would kill this one
 }
 

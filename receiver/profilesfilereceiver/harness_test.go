@@ -4,15 +4,12 @@
 package profilesfilereceiver
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,10 +20,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -36,7 +30,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadatatest"
 )
 
@@ -188,7 +181,7 @@ func loadConfig(yaml string) (*Config, error) {
 // fast makes all waits of a test short.
 const fast = "\npoll_interval: 10ms\nretry_on_failure: {initial_interval: 1ms, max_interval: 5ms}\nmax_in_flight: 64MiB\n"
 
-// start starts a receiver, and shuts it down when the test ends.
+// start starts a receiver with short waits, and shuts it down when the test ends.
 func start(t *testing.T, yaml string, n *next, host component.Host) *testReceiver {
 	t.Helper()
 	if host == nil {
@@ -263,58 +256,4 @@ func numbersIn(t *testing.T, dir string) (numbers []int) {
 	}
 	slices.Sort(numbers)
 	return numbers
-}
-
-// host has a storage extension in memory.
-type host struct {
-	component.Component
-	mu   sync.Mutex
-	kept map[string][]byte
-}
-
-var storageID = component.MustNewID("file_storage")
-
-func (h *host) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{storageID: h}
-}
-
-func (h *host) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return h, nil
-}
-
-func (h *host) Get(_ context.Context, key string) ([]byte, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.kept[key], nil
-}
-
-func (h *host) Set(_ context.Context, key string, value []byte) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.kept == nil {
-		h.kept = map[string][]byte{}
-	}
-	h.kept[key] = bytes.Clone(value)
-	return nil
-}
-
-func (h *host) Batch(ctx context.Context, operations ...*storage.Operation) (err error) {
-	for _, operation := range operations {
-		operation.Value, err = h.Get(ctx, operation.Key)
-	}
-	return err
-}
-
-func (h *host) Delete(context.Context, string) error { return errors.ErrUnsupported }
-func (h *host) Close(context.Context) error          { return nil }
-
-var _ storage.Extension = (*host)(nil)
-
-// settings are those of a receiver without telemetry.
-func settings() receiver.Settings { return receivertest.NewNopSettings(metadata.Type) }
-
-// startWith is start with another max_in_flight.
-func startWith(t *testing.T, yaml, inFlight string, n *next) *testReceiver {
-	t.Helper()
-	return startConfig(t, yaml+strings.Replace(fast, "64MiB", inFlight, 1), n, componenttest.NewNopHost())
 }

@@ -20,14 +20,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 )
 
 func TestReadsFilesOfAllFormats(t *testing.T) {
@@ -277,26 +280,6 @@ func TestDamagedFilesAreKept(t *testing.T) {
 	}
 }
 
-// Damage to the start of a file, by whose name its format is known, costs the first record only.
-func TestDamagedFirstRecordHidesNoOther(t *testing.T) {
-	for _, place := range []int{0, 4, 30} {
-		dir := t.TempDir()
-		path := writeRecords(t, dir, zstd, 1, 2, 3)
-		whole, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for i := range 4 {
-			whole[place+i] ^= 0xff
-		}
-		require.NoError(t, os.WriteFile(path, whole, 0o600))
-
-		var next next
-		r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
-		r.await(&next, 2, 3)
-		assert.Contains(t, fmt.Sprint(r.awaitLog("Skipped an unreadable part of the file").ContextMap()), "record 1 at byte 0: ")
-		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 1 }, patience, time.Millisecond)
-	}
-}
-
 // A record that is larger than the memory is not decoded, and its file is kept.
 func TestRecordLargerThanTheMemory(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
@@ -314,7 +297,7 @@ func TestRecordLargerThanTheMemory(t *testing.T) {
 		if limit == "4MiB" {
 			cfg += "\nconcurrency: 1"
 		}
-		r := startWith(t, cfg, limit, &next)
+		r := startConfig(t, cfg+strings.Replace(fast, "64MiB", limit, 1), &next, componenttest.NewNopHost())
 		require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
 		assert.NotContains(t, next.got(), 1)
 		assert.Contains(t, filesIn(t, rejected), name)
@@ -368,7 +351,7 @@ func TestFileThatCannotBeMoved(t *testing.T) {
 // A shutdown cancels calls of the next consumer. After a restart, the receiver sends what was not
 // accepted, also of a file of which later records were.
 func TestRestartSendsTheRest(t *testing.T) {
-	dir, h := t.TempDir(), &host{}
+	dir, h := t.TempDir(), &profiletest.Storage{}
 	writeRecords(t, dir, zstd, 1, 2, 3, 4, 5, 6)
 	writeRecords(t, dir, zstd, 7)
 	var first, second next
@@ -383,16 +366,16 @@ func TestRestartSendsTheRest(t *testing.T) {
 		return nil
 	}
 	yaml := fmt.Sprintf("include: [%q]\nstorage: file_storage", dir+"/*.zst")
-	r := start(t, yaml, &first, h)
+	r := start(t, yaml, &first, h.Host())
 	require.Eventually(t, func() bool { return len(first.got()) == 4 }, patience, time.Millisecond)
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Equal(t, once(1, 3, 4, 7), first.got())
-	r = start(t, yaml, &second, h)
+	r = start(t, yaml, &second, h.Host())
 	r.await(&second, 2, 5, 6)
 	require.NoError(t, r.Shutdown(t.Context()))
 
 	var third next
-	r = start(t, yaml, &third, h)
+	r = start(t, yaml, &third, h.Host())
 	require.Eventually(t, func() bool { return r.logs.FilterMessage("Read all files").Len() > 0 }, patience, time.Millisecond)
 	assert.Empty(t, third.got())
 }
@@ -451,7 +434,7 @@ func TestOnceStopsTheCollector(t *testing.T) {
 func TestShutdownBeforeStart(t *testing.T) {
 	cfg, err := loadConfig("include: [/x/*]" + fast)
 	require.NoError(t, err)
-	r, err := newReceiver(settings(), cfg, &next{})
+	r, err := newReceiver(receivertest.NewNopSettings(metadata.Type), cfg, &next{})
 	require.NoError(t, err)
 	require.NoError(t, r.Shutdown(t.Context()))
 }
