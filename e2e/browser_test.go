@@ -148,6 +148,9 @@ func (b *chromium) check(name string, own bool) {
 		if wide := evaluate[int64](b, `document.documentElement.scrollWidth - window.innerWidth`); wide > 0 {
 			b.t.Errorf("%s is %d pixels wider than a window of %d", name, wide, s.width)
 		}
+		if evaluate[bool](b, `[...document.querySelectorAll('.header')].some(e => e.scrollHeight > e.clientHeight)`) {
+			b.t.Errorf("%s: the menus cover the page in a window of %d", name, s.width)
+		}
 		if own {
 			if faint := evaluate[[]string](b, faintTexts); len(faint) > 0 {
 				b.t.Errorf("%s, %s: contrast below 4.5: %q", name, s.scheme, faint)
