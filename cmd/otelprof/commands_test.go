@@ -327,27 +327,13 @@ func TestConvertReadsBackWhatItWrites(t *testing.T) {
 	for _, format := range []string{"otlp", "json", "pprof"} {
 		path := filepath.Join(t.TempDir(), "converted")
 		succeed(t, "convert", "--to", format, "-o", path, filepath.Join(dir, "cpu.pb.gz"))
-		assert.Equal(t, listedWithoutTime(t, filepath.Join(dir, "cpu.pb.gz")), listedWithoutTime(t, path), format)
+		assert.Equal(t, rows(t, filepath.Join(dir, "cpu.pb.gz")), rows(t, path), format)
 	}
 	folded := succeed(t, "convert", "--to", "folded", "--type", "cpu:cpu", filepath.Join(dir, "payload.otlp.pb"))
 	path := filepath.Join(t.TempDir(), "folded")
 	require.NoError(t, os.WriteFile(path, []byte(folded), 0o600))
 	assert.Equal(t, folded, succeed(t, "convert", "--to", "folded", path))
 	assert.Contains(t, succeed(t, "top", path), "main.encode")
-}
-
-func listedWithoutTime(t *testing.T, path string) map[string]int64 {
-	t.Helper()
-	sums := map[string]int64{}
-	for line := range strings.Lines(succeed(t, "ls", "--json", path)) {
-		var row struct {
-			SampleType string `json:"sample_type"`
-			Sum        int64  `json:"sum"`
-		}
-		require.NoError(t, json.Unmarshal([]byte(line), &row))
-		sums[row.SampleType] += row.Sum
-	}
-	return sums
 }
 
 func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {
@@ -393,7 +379,7 @@ func TestWarningsAloneAreNoError(t *testing.T) {
 func TestDamagedFilesAreNamedAndTheOthersShown_V1(t *testing.T) {
 	dir := exampleDirectory(t)
 	profiles := filepath.Join(dir, "profiles")
-	want := listed(t, profiles)
+	want := rows(t, profiles)
 	for name, content := range map[string]string{
 		"garbage":                  "\x00\x01\x02\x03garbage",
 		"lies.otlp.pb":             "\x00\x7f\xff\xff\x0a\x00",
@@ -407,16 +393,7 @@ func TestDamagedFilesAreNamedAndTheOthersShown_V1(t *testing.T) {
 	}
 	code, stdout, stderr := otelprof(t, "ls", "--json", profiles)
 	assert.Equal(t, exitWrong, code)
-	sums := map[string]int64{}
-	for line := range strings.Lines(stdout) {
-		var row struct {
-			SampleType string `json:"sample_type"`
-			Sum        int64  `json:"sum"`
-		}
-		require.NoError(t, json.Unmarshal([]byte(line), &row))
-		sums[row.SampleType] += row.Sum
-	}
-	assert.Equal(t, want, sums)
+	assert.Equal(t, want, rowsIn(t, stdout))
 	for _, name := range []string{"garbage", "lies.otlp.pb", "truncated.json", "recording.jfr", "damaged.pb.gz"} {
 		assert.Regexp(t, `(?m)^otelprof: `+regexp.QuoteMeta(filepath.Join(profiles, name))+`: .+`, stderr)
 	}
@@ -438,7 +415,9 @@ func TestManyFiles_V1(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		require.NoError(t, os.WriteFile(name, data.Bytes(), 0o600))
 	}
-	assert.Equal(t, int64(files)*1e9, listedWithoutTime(t, dir)["cpu"])
+	found := rows(t, dir)
+	require.Equal(t, "cpu", found[0].SampleType)
+	assert.Equal(t, int64(files)*1e9, found[0].Sum)
 	profiletest.Injected(t, fmt.Sprintf("%d files", files))
 }
 

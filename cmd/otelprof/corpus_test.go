@@ -89,15 +89,29 @@ func sumsOf(p *profile.Profile) map[string]int64 {
 func listed(t *testing.T, args ...string) map[string]int64 {
 	t.Helper()
 	sums := map[string]int64{}
-	for line := range strings.Lines(succeed(t, append([]string{"ls", "--json"}, args...)...)) {
-		var row query.Row
-		require.NoError(t, json.Unmarshal([]byte(line), &row))
+	for _, row := range rows(t, args...) {
 		sums[row.SampleType] += row.Sum
 		assert.Positive(t, row.Profiles)
 		assert.NotZero(t, row.Start)
 	}
 	maps.DeleteFunc(sums, func(_ string, v int64) bool { return v == 0 })
 	return sums
+}
+
+// rows are those that ls --json prints.
+func rows(t *testing.T, args ...string) []query.Row {
+	t.Helper()
+	return rowsIn(t, succeed(t, append([]string{"ls", "--json"}, args...)...))
+}
+
+func rowsIn(t *testing.T, lines string) (rows []query.Row) {
+	t.Helper()
+	for line := range strings.Lines(lines) {
+		var row query.Row
+		require.NoError(t, json.Unmarshal([]byte(line), &row))
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // difference compares two pprofs sample by sample: what is not there is 0, equal identities are summed.

@@ -130,17 +130,10 @@ func TestListByIndexEqualsListByFile(t *testing.T) {
 			requireSameRows(t, s, selections...)
 		})
 	}
-}
-
-func TestListByIndexEqualsListByFileForTheCorpus(t *testing.T) {
-	payloads := profiletest.CorpusOTLP(t)
-	if len(payloads) == 0 {
-		t.Skip("no corpus")
-	}
-	for _, format := range indexedFormats[2:3] {
-		s := indexed(t, format, payloads...)
+	t.Run("corpus", func(t *testing.T) {
+		s := indexed(t, indexedFormats[2], profiletest.CorpusOTLP(t)...)
 		requireSameRows(t, s, selectionsOf(t, s)...)
-	}
+	})
 }
 
 func TestListByIndexEqualsListByFileInTimeRanges(t *testing.T) {
