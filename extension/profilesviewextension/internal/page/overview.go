@@ -49,7 +49,6 @@ type overview struct {
 	Unread    int
 	Errors    []string
 	Empty     bool // there is no profile at all
-	Curl      string
 }
 
 // service is one with its rows.
@@ -124,7 +123,7 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 	o := &overview{
 		Title: "Profiles", Directory: p.settings.Directory, Params: params.values,
 		Span: spanText(sel), Unread: found.Unread, Odd: found.Odd.Profiles,
-		Empty: found.All.Profiles == 0 && found.Unread == 0, Curl: exampleCurl,
+		Empty: found.All.Profiles == 0 && found.Unread == 0,
 	}
 	if len(sel.Services) == 1 {
 		o.One, o.Service = true, sel.Services[0]

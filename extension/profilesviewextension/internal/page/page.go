@@ -9,12 +9,11 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -42,8 +41,7 @@ type Page struct {
 	now       func() time.Time
 
 	viewed   chan struct{} // an overview was shown
-	requests sync.WaitGroup
-	inFlight atomic.Int64
+	requests *semaphore.Weighted
 }
 
 // New returns a Page.
@@ -56,6 +54,7 @@ func New(settings Settings) *Page {
 		mounts:    mounts{maxMemory: settings.MaxMemory / 8 * mountsEighths},
 		now:       time.Now,
 		viewed:    make(chan struct{}, 1),
+		requests:  semaphore.NewWeighted(maxRequests),
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", p.query(p.overview, writeErrorPage))
@@ -78,13 +77,11 @@ func newCatalog(settings Settings) *catalog.Catalog {
 }
 
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.requests.Add(1)
-	defer p.requests.Done()
-	defer p.inFlight.Add(-1)
-	if p.inFlight.Add(1) > maxRequests {
+	if !p.requests.TryAcquire(1) {
 		writeErrorText(w, r, errBusy)
 		return
 	}
+	defer p.requests.Release(1)
 	p.handler.ServeHTTP(w, r)
 }
 
@@ -120,8 +117,8 @@ func (p *Page) Index(ctx context.Context) {
 	}
 }
 
-// Wait waits for the requests that still run.
-func (p *Page) Wait() { p.requests.Wait() }
+// Wait waits for the requests that still run. Further ones are rejected.
+func (p *Page) Wait() { _ = p.requests.Acquire(context.Background(), maxRequests) } // without an end there is no error
 
 // options are those of a query.
 func (p *Page) options() *archive.Options {
@@ -131,7 +128,7 @@ func (p *Page) options() *archive.Options {
 // query makes a handler of a function that reads files.
 func (p *Page) query(serve func(http.ResponseWriter, *http.Request) error, writeError writeErrorFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.run(w, r, writeError, func(ctx context.Context) (func(), error) { return p.queries.acquire(ctx) }, serve)
+		p.run(w, r, writeError, p.queries.acquire, serve)
 	})
 }
 

@@ -5,6 +5,7 @@ package page
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -281,7 +283,13 @@ func TestOverviewSaysWhatToPush(t *testing.T) {
 	s := newSite(t)
 	page := s.page("/")
 	assert.Contains(t, page, "No profiles yet")
-	assert.Contains(t, page, "curl --data-binary @-")
+	encoded := regexp.MustCompile(`echo (\S+) \| base64 -d \|\s+curl --data-binary @- '`).FindStringSubmatch(page)
+	require.NotNil(t, encoded, page)
+	body, err := base64.StdEncoding.DecodeString(encoded[1])
+	require.NoError(t, err)
+	example, err := profile.ParseData(body)
+	require.NoError(t, err)
+	assert.Len(t, example.Sample, 1)
 	require.NoError(t, os.Remove(s.dir))
 	assert.Contains(t, s.page("/"), "No profiles yet", "there is no directory yet")
 }
@@ -460,6 +468,18 @@ func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
 	w := s.get("/api/services")
 	assert.Equal(t, http.StatusTooManyRequests, w.Code)
 	assert.Equal(t, "5", w.Header().Get("Retry-After"))
+}
+
+func TestRequestsBeyondTheLimitAreRejected_V4(t *testing.T) {
+	s := newSite(t)
+	require.True(t, s.requests.TryAcquire(maxRequests-1))
+	assert.Equal(t, http.StatusOK, s.get("/").Code)
+	assert.Equal(t, http.StatusOK, s.get("/").Code, "the first one has ended")
+	require.True(t, s.requests.TryAcquire(1))
+	w := s.get("/")
+	assert.Equal(t, http.StatusTooManyRequests, w.Code)
+	assert.Equal(t, "5", w.Header().Get("Retry-After"))
+	s.requests.Release(maxRequests)
 }
 
 func TestIndexReadsTheFilesThatNoRangeShows(t *testing.T) {
