@@ -162,7 +162,7 @@ func (b *Builder) Encode(size int64) ([]byte, error) {
 	if b.none || len(b.totals) == 0 {
 		return nil, nil
 	}
-	rest, err := json.Marshal(totals{b.totals})
+	rest, err := json.Marshal(map[string][]Summary{"series": b.totals})
 	if err != nil {
 		return nil, err
 	}

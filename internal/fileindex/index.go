@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"strings"
 	"unsafe"
 )
 
@@ -29,11 +31,6 @@ type Index struct {
 type Record struct {
 	Offset, Length int64 // of its bytes in the file
 	Summaries      []Summary
-}
-
-// totals is the second line.
-type totals struct {
-	Series []Summary `json:"series"`
 }
 
 // Parse decodes the index of a file of size bytes. The result may refer to data, and takes at most limit
@@ -78,13 +75,8 @@ func Parse(data []byte, size, limit int64) (*Index, error) {
 	return &Index{Totals: series, size: size, lines: lines}, nil
 }
 
-// parseTotals reads the second line, and leaves it to encoding/json if a string has an escape sequence.
+// parseTotals reads the second line.
 func parseTotals(line []byte) ([]Summary, error) {
-	if bytes.IndexByte(line, '\\') >= 0 {
-		var t totals
-		err := json.Unmarshal(line, &t)
-		return t.Series, err
-	}
 	l := lineReader{rest: line}
 	l.text(`{"series":[`)
 	series := make([]Summary, 0, bytes.Count(line, []byte("{")))
@@ -237,15 +229,30 @@ func (l *lineReader) total() Summary {
 	return s
 }
 
-// quoted reads the rest of a string without escape sequences.
+// quoted reads the rest of a string.
 func (l *lineReader) quoted() string {
 	end := bytes.IndexByte(l.rest, '"')
 	if end < 0 {
 		l.failed = true
 		return ""
 	}
+	if bytes.IndexByte(l.rest[:end], '\\') >= 0 {
+		return l.escaped()
+	}
 	text := string(l.rest[:end])
 	l.rest = l.rest[end+1:]
+	return text
+}
+
+// escaped is quoted for a string with escape sequences.
+func (l *lineReader) escaped() (text string) {
+	const quote = `"`
+	value := json.NewDecoder(io.MultiReader(strings.NewReader(quote), bytes.NewReader(l.rest)))
+	if value.Decode(&text) != nil {
+		l.failed = true
+		return ""
+	}
+	l.rest = l.rest[value.InputOffset()-int64(len(quote)):]
 	return text
 }
 

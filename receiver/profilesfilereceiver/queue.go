@@ -18,12 +18,12 @@ import (
 type queue struct {
 	mu     sync.Mutex
 	files  []*filewatch.File
-	inHand map[string]*filewatch.File // by path
-	added  chan struct{}              // has an element if next may find more than before
+	inHand map[*filewatch.File]struct{}
+	added  chan struct{} // has an element if next may find more than before
 }
 
 func newQueue() queue {
-	return queue{inHand: map[string]*filewatch.File{}, added: make(chan struct{}, 1)}
+	return queue{inHand: map[*filewatch.File]struct{}{}, added: make(chan struct{}, 1)}
 }
 
 func (q *queue) add(file *filewatch.File) {
@@ -61,16 +61,14 @@ func (q *queue) take() *filewatch.File {
 	}
 	file := q.files[0]
 	q.files = slices.Delete(q.files, 0, 1)
-	q.inHand[file.Path] = file
+	q.inHand[file] = struct{}{}
 	return file
 }
 
 func (q *queue) done(file *filewatch.File) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.inHand[file.Path] == file { // not the next version
-		delete(q.inHand, file.Path)
-	}
+	delete(q.inHand, file)
 }
 
 // remove removes a file that waits, and returns it, or nil.
@@ -106,7 +104,7 @@ func (q *queue) waiting() (b backlog) {
 	for _, file := range q.files {
 		add(file)
 	}
-	for _, file := range q.inHand {
+	for file := range q.inHand {
 		add(file)
 	}
 	return b
