@@ -27,6 +27,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -57,24 +58,6 @@ func write(t *testing.T, name string, parts ...[]byte) string {
 	return path
 }
 
-func proto(t *testing.T, pd pprofile.Profiles) []byte {
-	t.Helper()
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
-	return data
-}
-
-func jsonOf(t *testing.T, pd pprofile.Profiles) []byte {
-	t.Helper()
-	data, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
-	return data
-}
-
-func prefixed(record []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(record))), record...)
-}
-
 func line(record []byte) []byte { return append(slices.Clone(record), '\n') }
 
 func pprofData(t *testing.T) []byte {
@@ -86,8 +69,8 @@ func pprofData(t *testing.T) []byte {
 
 func TestRecordsRecognizesFormatsByContent(t *testing.T) {
 	one, two := profiletest.Small(t), profiletest.GenerateProfiles(profiletest.NewRand(1))
-	protoOne, protoTwo := proto(t, one), proto(t, two)
-	jsonOne, jsonTwo := jsonOf(t, one), jsonOf(t, two)
+	protoOne, protoTwo := profiletest.Proto(t, one), profiletest.Proto(t, two)
+	jsonOne, jsonTwo := profiletest.JSON(t, one), profiletest.JSON(t, two)
 	zstd := func(data []byte) []byte { return profiletest.Zstd(t, data) }
 	gzip := func(data []byte) []byte { return profiletest.Gzip(t, data) }
 	indented := bytes.ReplaceAll(jsonOne, []byte(","), []byte(",\n  "))
@@ -95,13 +78,13 @@ func TestRecordsRecognizesFormatsByContent(t *testing.T) {
 		content []byte
 		want    []pprofile.Profiles
 	}{
-		"length-prefixed":                {slices.Concat(prefixed(protoOne), prefixed(protoTwo)), []pprofile.Profiles{one, two}},
-		"length-prefixed, zstd records":  {slices.Concat(zstd(prefixed(protoOne)), zstd(prefixed(protoTwo))), []pprofile.Profiles{one, two}},
-		"length-prefixed, gzip records":  {slices.Concat(gzip(prefixed(protoOne)), gzip(prefixed(protoTwo))), []pprofile.Profiles{one, two}},
-		"length-prefixed, zstd as whole": {zstd(slices.Concat(prefixed(protoOne), prefixed(protoTwo))), []pprofile.Profiles{one, two}},
-		"length-prefixed, gzip as whole": {gzip(slices.Concat(prefixed(protoOne), prefixed(protoTwo))), []pprofile.Profiles{one, two}},
-		"contrib, compressed proto":      {slices.Concat(prefixed(zstd(protoOne)), prefixed(zstd(protoTwo))), []pprofile.Profiles{one, two}},
-		"contrib, compressed JSON":       {slices.Concat(prefixed(zstd(jsonOne)), prefixed(zstd(jsonTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed":                {segmenttest.Prefixed(protoOne, protoTwo), []pprofile.Profiles{one, two}},
+		"length-prefixed, zstd records":  {slices.Concat(zstd(segmenttest.Prefixed(protoOne)), zstd(segmenttest.Prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed, gzip records":  {slices.Concat(gzip(segmenttest.Prefixed(protoOne)), gzip(segmenttest.Prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed, zstd as whole": {zstd(segmenttest.Prefixed(protoOne, protoTwo)), []pprofile.Profiles{one, two}},
+		"length-prefixed, gzip as whole": {gzip(segmenttest.Prefixed(protoOne, protoTwo)), []pprofile.Profiles{one, two}},
+		"contrib, compressed proto":      {slices.Concat(segmenttest.Prefixed(zstd(protoOne)), segmenttest.Prefixed(zstd(protoTwo))), []pprofile.Profiles{one, two}},
+		"contrib, compressed JSON":       {slices.Concat(segmenttest.Prefixed(zstd(jsonOne)), segmenttest.Prefixed(zstd(jsonTwo))), []pprofile.Profiles{one, two}},
 		"bare":                           {protoOne, []pprofile.Profiles{one}},
 		"bare, gzip":                     {gzip(protoOne), []pprofile.Profiles{one}},
 		"JSON lines":                     {slices.Concat(line(jsonOne), line(jsonTwo)), []pprofile.Profiles{one, two}},
@@ -243,7 +226,9 @@ func TestRecordsReadsLegacyCPUProfiles(t *testing.T) {
 }
 
 func TestRecordsContinuesAfterDamage(t *testing.T) {
-	record := func() []byte { return profiletest.Zstd(t, prefixed(proto(t, profiletest.Small(t)))) }
+	record := func() []byte {
+		return profiletest.Zstd(t, segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t))))
+	}
 	damaged := record()
 	damaged[len(damaged)/2] ^= 0xff
 	got, failed := read(t, write(t, "any.name", record(), damaged, record()))
@@ -252,7 +237,7 @@ func TestRecordsContinuesAfterDamage(t *testing.T) {
 	assert.Contains(t, failed[0], fmt.Sprintf("FILE: record 2 at byte %d: ", len(record())))
 	assert.Contains(t, failed[0], fmt.Sprintf("skipped %d bytes", len(record())))
 
-	lines := line(jsonOf(t, profiletest.Small(t)))
+	lines := line(profiletest.JSON(t, profiletest.Small(t)))
 	got, failed = read(t, write(t, "any.name", lines, []byte("{damaged\n"), lines))
 	assert.Len(t, got, 2)
 	assert.Equal(t, []string{fmt.Sprintf("FILE: record 2 at byte %d: the line is not valid JSON", len(lines))}, failed)
@@ -264,7 +249,7 @@ func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
 	for r := rand.New(rand.NewPCG(1, 2)); pd.Dictionary().StringTable().Len() < 500; { // more than 1000 bytes when compressed
 		pd.Dictionary().StringTable().Append(strconv.FormatUint(r.Uint64(), 36))
 	}
-	message, text := prefixed(proto(t, pd)), line(jsonOf(t, pd))
+	message, text := segmenttest.Prefixed(profiletest.Proto(t, pd)), line(profiletest.JSON(t, pd))
 	for extension, test := range map[string]struct {
 		record []byte
 		places []int
@@ -302,7 +287,7 @@ func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
 	}
 
 	// Only records of the exporter tell what a file is: contrib's are not taken for them.
-	contrib := prefixed(profiletest.Zstd(t, proto(t, small)))
+	contrib := segmenttest.Prefixed(profiletest.Zstd(t, profiletest.Proto(t, small)))
 	got, failed := read(t, write(t, "renamed", damagedAt(contrib, 4), contrib, contrib))
 	assert.Empty(t, got)
 	assert.Len(t, failed, 1)
@@ -310,7 +295,7 @@ func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
 
 // Nothing shows where the second record starts if the length of the first is damaged.
 func TestRecordsStopsAtADamagedLength_V1(t *testing.T) {
-	record := prefixed(proto(t, profiletest.Small(t)))
+	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	for _, place := range []int{0, 2} {
 		got, failed := read(t, write(t, "profiles-20261121T102330.123Z-000001.otlp.pb", damagedAt(record, place), record))
 		assert.Empty(t, got)
@@ -330,8 +315,8 @@ func damagedAt(record []byte, place int) []byte {
 }
 
 func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {
-	record := prefixed(proto(t, profiletest.Small(t)))
-	lines := line(jsonOf(t, profiletest.Small(t)))
+	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
+	lines := line(profiletest.JSON(t, profiletest.Small(t)))
 	for name, test := range map[string]struct{ complete, next []byte }{
 		"profiles-20261121T102330.123Z-000001.otlp.pb":        {record, record},
 		"profiles-20261121T102330.123Z-000001.otlp.pb.zst":    {profiletest.Zstd(t, record), profiletest.Zstd(t, record)},
@@ -355,7 +340,7 @@ func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {
 }
 
 func TestRecordsFollowsARename_V1(t *testing.T) {
-	record := prefixed(proto(t, profiletest.Small(t)))
+	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	name := "profiles-20261121T102330.123Z-000001.otlp.pb"
 	path := write(t, name+".partial", record)
 	files, failed := archive.Find([]string{filepath.Dir(path)})
@@ -412,7 +397,7 @@ func TestFindListsFilesOnce(t *testing.T) {
 }
 
 func TestRecordsReadsAPipe(t *testing.T) {
-	record := prefixed(proto(t, profiletest.Small(t)))
+	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	for name, content := range map[string][]byte{
 		"plain":        slices.Concat(record, record),
 		"zstd records": slices.Concat(profiletest.Zstd(t, record), profiletest.Zstd(t, record)),
@@ -437,7 +422,7 @@ func TestRecordsReadsAPipe(t *testing.T) {
 // TestRecordsDoesNotTrustLengths reads files that state more than they hold, and records that are
 // small and take much memory when they are decoded.
 func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
-	small := proto(t, profiletest.Small(t))
+	small := profiletest.Proto(t, profiletest.Small(t))
 	huge := binary.BigEndian.AppendUint32(nil, 1<<24-1)
 	// 2 Mi samples of two bytes.
 	samples := bytes.Repeat([]byte{2<<3 | 2, 0}, 2<<20)
@@ -456,9 +441,9 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 		want    string
 	}{
 		"length":                  {slices.Concat(huge, small), "must be between 1 and"},
-		"length, zstd as whole":   {profiletest.Zstd(t, slices.Concat(prefixed(small), huge, small)), "length of a record is 16777215"},
-		"samples of two bytes":    {prefixed(bomb), "takes about 240.0 MiB of memory, more than 16.0 MiB"},
-		"lists in lists":          {prefixed(deep), "nest deeper than 64 levels"},
+		"length, zstd as whole":   {profiletest.Zstd(t, slices.Concat(segmenttest.Prefixed(small), huge, small)), "length of a record is 16777215"},
+		"samples of two bytes":    {segmenttest.Prefixed(bomb), "takes about 240.0 MiB of memory, more than 16.0 MiB"},
+		"lists in lists":          {segmenttest.Prefixed(deep), "nest deeper than 64 levels"},
 		"zstd that expands":       {profiletest.Zstd(t, bytes.Repeat([]byte{2<<3 | 2, 0}, 16<<20)), "more than 8.0 MiB"},
 		"JSON lists in lists":     {deepJSON, ""},
 		"JSON objects":            {line([]byte(`{"resourceProfiles":[` + strings.Repeat("{},", 1<<20) + "{}]}")), "takes about"},
@@ -486,7 +471,7 @@ func TestDecodedSizeIsThatOfMemory(t *testing.T) {
 		if seed == 0 {
 			pd = largePayload(t)
 		}
-		path := write(t, "any.name", prefixed(proto(t, pd)))
+		path := write(t, "any.name", segmenttest.Prefixed(profiletest.Proto(t, pd)))
 		for record, err := range (&archive.Options{MaxMemory: 1 << 30}).Records(archive.File{Path: path}) {
 			require.NoError(t, err)
 			var before, after runtime.MemStats
@@ -516,7 +501,7 @@ func largePayload(t *testing.T) pprofile.Profiles {
 }
 
 func TestRecordsInYieldsWhatWasAdded(t *testing.T) {
-	record := prefixed(proto(t, profiletest.Small(t)))
+	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	path := write(t, "profiles-20261121T102330.123Z-000001.otlp.pb.partial", slices.Repeat(record, 3))
 	options := archive.Options{MaxMemory: 1 << 30}
 	numbers := func(offset int64, n int) (got []int) {
@@ -543,8 +528,7 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 	}
 	pd := profiletest.Small(t)
 	pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptyBytes("large").FromRaw(large)
-	record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	record := profiletest.Proto(t, pd)
 	for compression, want := range map[segment.Compression]string{
 		segment.None: "the record has 3.0 MiB, more than 2.0 MiB: raise max_memory",
 		segment.Gzip: "the record has more than 2.0 MiB: raise max_memory",

@@ -35,14 +35,11 @@ func indexed(t *testing.T, format segment.Format, payloads ...pprofile.Profiles)
 		summaries, err := summary.Of(pd)
 		require.NoError(t, err)
 		require.NotEmpty(t, summaries)
-		var data []byte
+		marshal := profiletest.Proto
 		if format.Content == segment.OTLPJSON {
-			data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-		} else {
-			data, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+			marshal = profiletest.JSON
 		}
-		require.NoError(t, err)
-		require.NoError(t, w.Append(recordstore.Record{Data: data, Summaries: summaries}))
+		require.NoError(t, w.Append(recordstore.Record{Data: marshal(t, pd), Summaries: summaries}))
 	}
 	require.NoError(t, w.Close())
 	files, failed := archive.Find([]string{dir})

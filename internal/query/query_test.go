@@ -4,7 +4,6 @@
 package query_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -24,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // epoch is the start of time in these tests, in seconds.
@@ -83,9 +83,7 @@ func source(t testing.TB, payloads ...pprofile.Profiles) *query.Source {
 	t.Helper()
 	var content []byte
 	for _, pd := range payloads {
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
-		content = append(binary.BigEndian.AppendUint32(content, uint32(len(data))), data...)
+		content = append(content, segmenttest.Prefixed(profiletest.Proto(t, pd))...)
 	}
 	path := filepath.Join(t.TempDir(), "profiles")
 	require.NoError(t, os.WriteFile(path, content, 0o600))

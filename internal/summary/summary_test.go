@@ -91,8 +91,7 @@ func TestSummariesOfAMarshaledPayloadAreThoseOfBefore(t *testing.T) {
 	for _, pd := range payloads {
 		want, err := summary.Of(pd)
 		require.NoError(t, err)
-		message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(t, err)
+		message := profiletest.Proto(t, pd)
 		again, err := summary.Of(pd)
 		require.NoError(t, err)
 		require.Equal(t, want, again)

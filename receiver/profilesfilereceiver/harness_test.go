@@ -5,7 +5,6 @@ package profilesfilereceiver
 
 import (
 	"context"
-	"encoding/binary"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,16 +54,7 @@ func numberOf(pd pprofile.Profiles) int {
 
 func message(t *testing.T, n int) []byte {
 	t.Helper()
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payload(t, n))
-	require.NoError(t, err)
-	return data
-}
-
-func prefixed(messages ...[]byte) (file []byte) {
-	for _, m := range messages {
-		file = append(binary.BigEndian.AppendUint32(file, uint32(len(m))), m...)
-	}
-	return file
+	return profiletest.Proto(t, payload(t, n))
 }
 
 // writeRecords writes one file as the exporter does, and returns its path.
@@ -79,8 +69,7 @@ func writeRecords(t *testing.T, dir string, format segment.Format, numbers ...in
 	for _, n := range numbers {
 		data := message(t, n)
 		if format.Content == segment.OTLPJSON {
-			data, err = (&pprofile.JSONMarshaler{}).MarshalProfiles(payload(t, n))
-			require.NoError(t, err)
+			data = profiletest.JSON(t, payload(t, n))
 		}
 		require.NoError(t, w.Append(recordstore.Record{Data: data}))
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 )
 
@@ -47,17 +48,15 @@ func TestReadsFilesOfAllFormats(t *testing.T) {
 		writeRecords(t, filepath.Join(dir, "ours"), segment.Format{Content: segment.OTLPProto, Bare: true, Compression: compression}, n)
 	}
 	// contrib's, and bare messages of other programs.
-	write(t, filepath.Join(dir, "contrib.pb"), prefixed(message(t, n+1), message(t, n+2)))
-	write(t, filepath.Join(dir, "contrib.pb.zst"), prefixed(profiletest.Zstd(t, message(t, n+3)), profiletest.Zstd(t, message(t, n+4))))
-	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(payload(t, n+5))
-	require.NoError(t, err)
-	write(t, filepath.Join(dir, "contrib.json"), append(line, '\n'))
+	write(t, filepath.Join(dir, "contrib.pb"), segmenttest.Prefixed(message(t, n+1), message(t, n+2)))
+	write(t, filepath.Join(dir, "contrib.pb.zst"), segmenttest.Prefixed(profiletest.Zstd(t, message(t, n+3)), profiletest.Zstd(t, message(t, n+4))))
+	write(t, filepath.Join(dir, "contrib.json"), append(profiletest.JSON(t, payload(t, n+5)), '\n'))
 	write(t, filepath.Join(dir, "async-profiler.otlp"), message(t, n+6))
 	write(t, filepath.Join(dir, "async-profiler.otlp.gz"), profiletest.Gzip(t, message(t, n+7)))
 	// These are not read.
-	write(t, filepath.Join(dir, "profiles-20260101T000000.000Z-000001.otlp.pb.partial"), prefixed(message(t, 99)))
-	write(t, filepath.Join(dir, "excluded", "file"), prefixed(message(t, 99)))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "growing"), prefixed(message(t, 99)), 0o600))
+	write(t, filepath.Join(dir, "profiles-20260101T000000.000Z-000001.otlp.pb.partial"), segmenttest.Prefixed(message(t, 99)))
+	write(t, filepath.Join(dir, "excluded", "file"), segmenttest.Prefixed(message(t, 99)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "growing"), segmenttest.Prefixed(message(t, 99)), 0o600))
 
 	var all []int
 	for i := range n + 7 {
@@ -75,7 +74,7 @@ func TestFilesAreReadInTheOrderOfTime(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"c", "a", "b"} {
 		path := filepath.Join(dir, name)
-		write(t, path, prefixed(message(t, 2*i+1), message(t, 2*i+2)))
+		write(t, path, segmenttest.Prefixed(message(t, 2*i+1), message(t, 2*i+2)))
 		at := time.Now().Add(time.Duration(i-10) * time.Hour)
 		require.NoError(t, os.Chtimes(path, at, at))
 	}
@@ -223,8 +222,7 @@ func TestPartialErrors(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
 	both := payload(t, 1)
 	payload(t, 2).ResourceProfiles().MoveAndAppendTo(both.ResourceProfiles())
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(both)
-	require.NoError(t, err)
+	data := profiletest.Proto(t, both)
 	write(t, filepath.Join(dir, "a"), data)
 	write(t, filepath.Join(dir, "b"), data)
 	var next next
@@ -288,10 +286,9 @@ func TestRecordLargerThanTheMemory(t *testing.T) {
 		huge.Dictionary().StringTable().Append(fmt.Sprint("string ", i))
 		huge.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty()
 	}
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(huge)
-	require.NoError(t, err)
+	data := profiletest.Proto(t, huge)
 	for name, limit := range map[string]string{"bytes": "4MiB", "memory": "16MiB"} {
-		write(t, filepath.Join(dir, name), prefixed(data, message(t, 2)))
+		write(t, filepath.Join(dir, name), segmenttest.Prefixed(data, message(t, 2)))
 		var next next
 		cfg := fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected)
 		if limit == "4MiB" {
@@ -445,14 +442,14 @@ func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 	for _, after := range []string{"after_read: delete", "after_read: move\nmove_to: %q"} {
 		for what, change := range map[string]func(path string){
 			"replaced": func(path string) {
-				write(t, path+".tmp", prefixed(message(t, 2)))
+				write(t, path+".tmp", segmenttest.Prefixed(message(t, 2)))
 				require.NoError(t, os.Rename(path+".tmp", path))
 			},
-			"added to": func(path string) { write(t, path, prefixed(message(t, 1), message(t, 2))) },
+			"added to": func(path string) { write(t, path, segmenttest.Prefixed(message(t, 1), message(t, 2))) },
 		} {
 			dir := t.TempDir()
 			path, done := filepath.Join(dir, "file"), t.TempDir()
-			write(t, path, prefixed(message(t, 1)))
+			write(t, path, segmenttest.Prefixed(message(t, 1)))
 			if strings.Contains(after, "%q") {
 				after = fmt.Sprintf(after, done)
 			}

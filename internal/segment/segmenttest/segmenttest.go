@@ -192,9 +192,7 @@ func HeapProfile(t testing.TB, seed uint64, samples int) []byte {
 		}
 		s.Values().Append(value)
 	}
-	record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
-	return record
+	return profiletest.Proto(t, pd)
 }
 
 // Prefixed returns the bytes of an uncompressed file of messages.

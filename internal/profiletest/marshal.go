@@ -1,0 +1,27 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profiletest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+// Proto marshals a payload to protobuf.
+func Proto(tb testing.TB, pd pprofile.Profiles) []byte {
+	tb.Helper()
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(tb, err)
+	return data
+}
+
+// JSON marshals a payload to OTLP/JSON.
+func JSON(tb testing.TB, pd pprofile.Profiles) []byte {
+	tb.Helper()
+	data, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+	require.NoError(tb, err)
+	return data
+}
