@@ -84,7 +84,9 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
 	matches := selects(params.selected)
 	shown := func(s *fileindex.Key) bool {
-		return matches(s) && (strings.Contains(strings.ToLower(s.Service), search) || strings.Contains(strings.ToLower(s.Type), search))
+		return matches(s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
+			return strings.Contains(strings.ToLower(name), search)
+		})
 	}
 	totals, found, err := p.totals(r.Context(), params.selected, shown)
 	if err != nil {
@@ -127,6 +129,7 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 	}
 	if len(sel.Services) == 1 {
 		o.One, o.Service = true, sel.Services[0]
+		o.Title += " of " + o.Service
 	}
 	for _, err := range found.Errors {
 		o.Errors = append(o.Errors, err.Error())

@@ -320,6 +320,7 @@ func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
 		assert.NotContains(t, page, "far from it")
 		assert.Contains(t, page, "Show all times")
 	}
+	assert.Contains(t, s.get("/?service=cart").Body.String(), "<title>Profiles of cart</title>")
 	page = s.page("/?service=checkout")
 	assert.Contains(t, page, "No profiles in this range")
 	assert.Contains(t, page, "Search all times")
@@ -390,6 +391,10 @@ func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
 	assert.Contains(t, page, "service-500")
 	assert.Contains(t, page, "10 services")
 	assert.Contains(t, s.page("/?sort=name"), "service-000")
+	s.write(payload(t, heap("cart", "a", s.now.Add(-time.Minute), 1)))
+	for _, text := range []string{"cart", "Heap", "use_space"} {
+		assert.Contains(t, s.page("/?q="+text), "1 service, 1 profile,", text)
+	}
 	assert.Less(t, len(page), 100_000)
 }
 
@@ -407,6 +412,7 @@ func TestNamesAreText_V3(t *testing.T) {
 	}
 	s.write(payload(t, profiles...))
 	pages := []string{s.page("/"), s.page("/?service=" + url.QueryEscape(hostile[0]))}
+	assert.Contains(t, s.get("/?service="+url.QueryEscape(hostile[len(hostile)-1])).Body.String(), "<title>Profiles of &lt;/title&gt;&lt;/style&gt;&lt;b&gt;</title>")
 	for _, name := range hostile {
 		w := s.get("/?q=" + url.QueryEscape(name) + "&from=" + url.QueryEscape(name))
 		assert.Equal(t, http.StatusBadRequest, w.Code)
