@@ -28,7 +28,6 @@ type groupWriter struct {
 	mu     sync.Mutex
 	names  names
 	file   *partialFile // nil until the next record
-	dir    Dir          // that of the file
 	closed bool
 }
 
@@ -113,11 +112,10 @@ func (g *groupWriter) create(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	g.dir = dir
 	g.file, err = createPartial(dir, g.path, &g.names, now)
 	switch {
 	case g.file == nil:
-		g.releaseFile()
+		_ = dir.Close() // nothing was created in it
 	case err != nil:
 		g.tryClose(ByError)
 	case !g.names.format.SingleRecord():
@@ -186,11 +184,11 @@ func (g *groupWriter) closeFile(reason Reason) error {
 
 // releaseFile makes the next append create a file.
 func (g *groupWriter) releaseFile() {
-	if g.file != nil && g.file.index != nil {
+	if g.file.index != nil {
 		g.file.index.Release()
 	}
-	_ = g.dir.Close() // everything in it was synced
-	g.dir, g.file = nil, nil
+	_ = g.file.dir.Close() // everything in it was synced
+	g.file = nil
 }
 
 // tick closes a file that is due, syncs, and retries what failed before.
