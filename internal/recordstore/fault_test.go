@@ -179,7 +179,7 @@ func TestFileTooBig_E1(t *testing.T) {
 	require.NoError(t, err)
 	var acknowledged []int
 	for id := 1; id <= records; id++ {
-		if err := w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, id, size)}); err != nil {
+		if err := w.Append(plainRecord(segment.OTLPProto, id, size)); err != nil {
 			require.ErrorIs(t, err, syscall.EFBIG)
 			require.Zero(t, id%(fit+1))
 			continue

@@ -115,10 +115,10 @@ func TestMalformedGroupValues_E10(t *testing.T) {
 			t.Fatalf("%q and %q share %s", value, other, name)
 		}
 		directories[strings.ToUpper(name)] = value
-		require.NoError(t, s.Append(Record{Group: []string{name}, Data: segmenttest.Record(segment.OTLPProto, id, size)}), "%q", value)
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, name)), "%q", value)
 	}
 	for name := range planted {
-		require.Error(t, s.Append(Record{Group: []string{name}, Data: segmenttest.Record(segment.OTLPProto, 0, size)}), name)
+		require.Error(t, s.Append(plainRecord(segment.OTLPProto, 0, size, name)), name)
 	}
 	require.NoError(t, s.Close())
 
@@ -151,7 +151,7 @@ func TestManyGroups_E12(t *testing.T) {
 	most := 0
 	for id := range 3 * groups {
 		group := segment.GroupName("group " + strconv.Itoa(random.IntN(groups)))
-		require.NoError(t, s.Append(Record{Group: []string{group}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, group)))
 		want[group] = append(want[group], id)
 		if id%100 == 0 {
 			most = max(most, descriptors(t)-before)
@@ -203,7 +203,7 @@ func TestConcurrently_E12(t *testing.T) {
 		writing.Go(func() {
 			for i := range each {
 				group := []string{"a" + strconv.Itoa(i%3), "b" + strconv.Itoa(i%5)}
-				assert.NoError(t, s.Append(Record{Group: group, Data: segmenttest.Record(segment.OTLPProto, g*each+i, size)}))
+				assert.NoError(t, s.Append(plainRecord(segment.OTLPProto, g*each+i, size, group...)))
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestConcurrently_E12(t *testing.T) {
 	close(stop)
 	ticking.Wait()
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Append(Record{Group: []string{"a", "b"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}), ErrClosed)
+	require.ErrorIs(t, s.Append(plainRecord(segment.OTLPProto, 1, size, "a", "b")), ErrClosed)
 	var got []int
 	for group, ids := range readTree(t, dir, size) {
 		for _, id := range ids {
@@ -252,7 +252,7 @@ func TestFailingCallsInGroups_E1(t *testing.T) {
 				want := map[string][]int{}
 				add := func(id int) error {
 					group := []string{"a" + strconv.Itoa(id%2), "b" + strconv.Itoa(id%3)}
-					err := s.Append(Record{Group: group, Data: segmenttest.Record(format.Content, id, size)})
+					err := s.Append(plainRecord(format.Content, id, size, group...))
 					if err == nil {
 						want[filepath.Join(group...)] = append(want[filepath.Join(group...)], id)
 					}
@@ -373,12 +373,12 @@ func TestGroupsThatCannotBeClosedStay(t *testing.T) {
 	want := map[string][]int{}
 	for id := range 3 {
 		group := "g" + strconv.Itoa(id)
-		require.NoError(t, s.Append(Record{Group: []string{group}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, group)))
 		want[group] = []int{id}
 	}
-	require.ErrorContains(t, s.Append(Record{Group: []string{"g3"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}), "3 other groups have open files that cannot be closed")
+	require.ErrorContains(t, s.Append(plainRecord(segment.OTLPProto, 3, size, "g3")), "3 other groups have open files that cannot be closed")
 	delete(broken, "g1")
-	require.NoError(t, s.Append(Record{Group: []string{"g3"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}))
+	require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 3, size, "g3")))
 	want["g3"] = []int{3}
 	clear(broken)
 	require.NoError(t, s.Close())
@@ -394,7 +394,7 @@ func TestOpenWriterRejectsInvalidGroups(t *testing.T) {
 	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 1})
 	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: []byte("text")}), segment.ErrInvalidRecord)
 	for _, name := range []string{"", "..", "a/b", "/"} {
-		require.ErrorIs(t, s.Append(Record{Group: []string{"a", name}, Data: segmenttest.Record(segment.OTLPProto, 1, 1)}), segment.ErrInvalidRecord, name)
+		require.ErrorIs(t, s.Append(plainRecord(segment.OTLPProto, 1, 1, "a", name)), segment.ErrInvalidRecord, name)
 	}
 	assert.Empty(t, list(t, dir), "nothing is made for a record that is none")
 }
@@ -405,13 +405,13 @@ func TestIdleGroupsAreClosed(t *testing.T) {
 	before := descriptors(t)
 	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}, Levels: 1, MaxOpen: 10})
 	for id := range 5 {
-		require.NoError(t, s.Append(Record{Group: []string{fmt.Sprint("g", id)}, Data: segmenttest.Record(segment.OTLPProto, id, 10)}))
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, 10, fmt.Sprint("g", id))))
 	}
 	clock.step(time.Minute)
 	s.Tick()
 	s.Maintain()
 	assert.LessOrEqual(t, descriptors(t), before)
-	require.NoError(t, s.Append(Record{Group: []string{"g1"}, Data: segmenttest.Record(segment.OTLPProto, 9, 10)}))
+	require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 9, 10, "g1")))
 	require.NoError(t, s.Close())
 	assert.Equal(t, []int{1, 9}, readTree(t, dir, 10)["g1"])
 }

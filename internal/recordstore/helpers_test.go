@@ -46,6 +46,11 @@ func openTestWriter(t testing.TB, dir string, options Options) *Writer {
 	return w
 }
 
+// plainRecord is a record of a group without summaries.
+func plainRecord(content segment.Content, id, size int, group ...string) Record {
+	return Record{Group: group, Data: segmenttest.Record(content, id, size)}
+}
+
 // closeFiles closes what is open, so that the Writer holds no file.
 func closeFiles(t testing.TB, w *Writer) {
 	for _, g := range w.groups {
@@ -91,6 +96,18 @@ func openReader(t testing.TB, path string) *segment.Reader {
 	r, err := segment.NewReader(bytes.NewReader(data), int64(len(data)), name.Format, segment.MaxRecordSize)
 	require.NoError(t, err)
 	return r
+}
+
+// idsOf gives the ids of the records of a file, whatever their size.
+func idsOf(t testing.TB, path string, content segment.Content) (ids []int) {
+	r := openReader(t, path)
+	defer r.Close()
+	for record, err := range r.All() {
+		require.NoError(t, err)
+		id, _ := segmenttest.ID(content, record, 0)
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 func readFile(t testing.TB, path string, content segment.Content, size int) []int {

@@ -96,7 +96,7 @@ func TestFileWithRecordWithoutSummariesHasNoIndex(t *testing.T) {
 	dir := t.TempDir()
 	w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0]})
 	require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, 1, 100)))
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 2, 100)}))
+	require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 2, 100)))
 	require.NoError(t, w.Append(indexedRecord(segment.OTLPProto, 3, 100)))
 	require.NoError(t, w.Close())
 	assert.Len(t, list(t, dir), 1)
@@ -107,7 +107,7 @@ func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0]})
 	record := func(id, services, length int) Record {
-		r := Record{Data: segmenttest.Record(segment.OTLPProto, id, 100)}
+		r := plainRecord(segment.OTLPProto, id, 100)
 		for i := range services {
 			r.Summaries = append(r.Summaries, fileindex.Summary{
 				Key: fileindex.Key{Service: fmt.Sprintf("%0*d", length, i)}, Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: int64(id),

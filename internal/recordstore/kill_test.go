@@ -37,7 +37,7 @@ func writeUntilKilled() {
 	format := segmenttest.Formats[which]
 	w, err := openWriter(os.Getenv(killDir), Options{Format: format, Sync: SyncRecord, Rotation: Rotation{MaxRecords: 20}})
 	for ; err == nil; id++ {
-		if err = w.Append(Record{Data: segmenttest.Record(format.Content, id, killSize)}); err == nil {
+		if err = w.Append(plainRecord(format.Content, id, killSize)); err == nil {
 			_, err = fmt.Println(id)
 		}
 	}

@@ -41,7 +41,7 @@ func TestMaxGroups(t *testing.T) {
 			if directory != segment.Other {
 				directory = filepath.Join(names...)
 			}
-			require.NoError(t, s.Append(Record{Group: names, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
+			require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, names...)))
 			want[directory] = append(want[directory], id)
 			id++
 		}
@@ -98,11 +98,11 @@ func TestGroupWithoutDirectoryYetCounts(t *testing.T) {
 		return nil
 	}}
 	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, OpenDir: f.openDir})
-	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}), syscall.EIO)
+	require.ErrorIs(t, s.Append(plainRecord(segment.OTLPProto, 1, size, "a")), syscall.EIO)
 	s.Maintain()
-	require.NoError(t, s.Append(Record{Group: []string{"b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
+	require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 2, size, "b")))
 	failing = false
-	require.NoError(t, s.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 3, size)}))
+	require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 3, size, "a")))
 	require.NoError(t, s.Close())
 	assert.Equal(t, map[string][]int{segment.Other: {2}, "a": {3}}, readTree(t, dir, size))
 }
@@ -115,7 +115,7 @@ func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
 		Format: segmenttest.Formats[0], Levels: 2, MaxOpen: 2, MaxGroups: 1,
 		OpenDir: f.openDir, Failed: func(err error) { require.ErrorIs(t, err, syscall.EIO) },
 	})
-	require.NoError(t, s.Append(Record{Group: []string{"a", "a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
+	require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 1, size, "a", "a")))
 	s.Maintain() // what was used since is not counted in vain
 	calls := 0
 	f.before = func(call) error {
@@ -127,7 +127,7 @@ func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
 	s.Maintain()
 	require.Greater(t, calls, 2)
 	f.before = nil
-	require.NoError(t, s.Append(Record{Group: []string{"b", "b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
+	require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 2, size, "b", "b")))
 	require.NoError(t, s.Close())
 	assert.Equal(t, map[string][]int{segment.Other: {2}, "a/a": {1}}, readTree(t, dir, size))
 }
@@ -140,7 +140,7 @@ func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 		t.Run(op, func(t *testing.T) {
 			dir, retention := t.TempDir(), Retention{MaxFiles: 100}
 			w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention})
-			require.NoError(t, w.Append(Record{Group: []string{"a"}, Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
+			require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 1, size, "a")))
 			require.NoError(t, w.Close())
 			left := segment.Name{Time: time.Unix(1, 0), Sequence: 1, Format: segmenttest.Formats[0], Partial: true}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "a", left.String()), []byte{1}, 0o600))
@@ -161,7 +161,7 @@ func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 			})
 			w.Maintain()
 			require.Equal(t, 2, failures)
-			require.NoError(t, w.Append(Record{Group: []string{"b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
+			require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 2, size, "b")))
 			require.NoError(t, w.Close())
 			assert.FileExists(t, filepath.Join(dir, "a", left.String()))
 			assert.DirExists(t, filepath.Join(dir, segment.Other))
@@ -193,7 +193,7 @@ func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
 			require.NoError(t, s.Close())
 			s = openTestWriter(t, dir, options)
 		}
-		require.NoError(t, s.Append(Record{Group: []string{segment.GroupName(value)}, Data: segmenttest.Record(segment.OTLPProto, id, size)}), "%q", value)
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, segment.GroupName(value))), "%q", value)
 		most = max(most, descriptors(t)-before)
 	}
 	require.NoError(t, s.Close())
@@ -218,7 +218,7 @@ func TestOtherIsRecoveredAndRemoved(t *testing.T) {
 	options := Options{Format: segmenttest.Formats[0], Levels: 2, MaxOpen: 5, MaxGroups: 1, Now: clock.Now, Retention: Retention{MaxAge: time.Minute}}
 	s := openTestWriter(t, dir, options)
 	for id, group := range []string{"a", "b"} {
-		require.NoError(t, s.Append(Record{Group: []string{group, group}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, group, group)))
 	}
 	require.NoError(t, s.Close())
 	closed := list(t, filepath.Join(dir, segment.Other))[0]
@@ -229,7 +229,7 @@ func TestOtherIsRecoveredAndRemoved(t *testing.T) {
 	clock.step(2 * time.Minute)
 	s.Maintain()
 	assert.Empty(t, list(t, dir))
-	require.NoError(t, s.Append(Record{Group: []string{"b", "b"}, Data: segmenttest.Record(segment.OTLPProto, 2, size)}))
+	require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 2, size, "b", "b")))
 	require.NoError(t, s.Close())
 	assert.Equal(t, map[string][]int{"b/b": {2}}, readTree(t, dir, size))
 }

@@ -58,7 +58,7 @@ func TestFullDisk_E2(t *testing.T) {
 					id := 0
 					add := func() error {
 						id++
-						err := w.Append(Record{Data: segmenttest.Record(format.Content, id, size)})
+						err := w.Append(plainRecord(format.Content, id, size))
 						if err == nil {
 							want = append(want, id)
 						}
@@ -113,12 +113,12 @@ func TestReadOnlyMount_E6(t *testing.T) {
 				// A mount with a file open to write cannot be remounted.
 				closeFiles(t, w)
 				remount(unix.MS_RDONLY)
-				require.ErrorIs(t, w.Append(Record{Data: segmenttest.Record(format.Content, 100+id, size)}), syscall.EROFS)
+				require.ErrorIs(t, w.Append(plainRecord(format.Content, 100+id, size)), syscall.EROFS)
 				w.Tick()
 				remount(0)
 				remounts++
 			}
-			require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}), "it can be written to")
+			require.NoError(t, w.Append(plainRecord(format.Content, id, size)), "it can be written to")
 			want = append(want, id)
 		}
 		require.NoError(t, w.Close())
@@ -224,7 +224,7 @@ func TestPowerLoss_E4(t *testing.T) {
 			w, err := openWriter(filepath.Join(disk.mounted, "a", "profiles"), options)
 			var acknowledged []int
 			for id := 1; err == nil && !power.lost; id++ {
-				if err = w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}); err == nil {
+				if err = w.Append(plainRecord(format.Content, id, size)); err == nil {
 					acknowledged = append(acknowledged, id)
 				}
 				if id%10 == 0 {

@@ -35,7 +35,7 @@ func TestOversize_E13(t *testing.T) {
 						if i%10 == 3 {
 							size = large
 						}
-						assert.NoError(t, s.Append(Record{Group: []string{fmt.Sprint(g)}, Data: segmenttest.Record(format.Content, g*perGroup+i+1, size)}))
+						assert.NoError(t, s.Append(plainRecord(format.Content, g*perGroup+i+1, size, fmt.Sprint(g))))
 					}
 				})
 			}
@@ -48,18 +48,13 @@ func TestOversize_E13(t *testing.T) {
 					path := filepath.Join(dir, fmt.Sprint(g), name)
 					info, err := os.Stat(path)
 					require.NoError(t, err)
-					r := openReader(t, path)
-					defer r.Close()
-					records := 0
-					for record, err := range r.All() {
-						require.NoError(t, err)
-						id, _ := segmenttest.ID(format.Content, record, 0)
+					ids := idsOf(t, path, format.Content)
+					for _, id := range ids {
 						assert.False(t, seen[id], "record %d is there twice", id)
 						seen[id] = true
-						records++
 					}
 					if info.Size() > maxSize {
-						assert.Equal(t, 1, records, "%s is of %d bytes", name, info.Size())
+						assert.Len(t, ids, 1, "%s is of %d bytes", name, info.Size())
 					}
 				}
 			}

@@ -27,7 +27,7 @@ func TestRetentionSkipsLockedFiles(t *testing.T) {
 		Retention: Retention{MaxFiles: 1}, FileRemoved: func(path string, _ int64) { removed = append(removed, path) }})
 	for id := range 4 {
 		clock.step(time.Second)
-		require.NoError(t, s.Append(Record{Data: segmenttest.Record(segment.OTLPProto, id, 100)}))
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, 100)))
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.zst"))
 	require.NoError(t, err)

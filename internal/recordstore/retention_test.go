@@ -80,11 +80,11 @@ func TestRetention(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(archive, old), []byte("x"), 0o600))
 			// Another Writer is writing an old file.
 			other := openTestWriter(t, filepath.Join(append([]string{dir}, group(0)...)...), Options{Format: segmenttest.Formats[2], Now: clock.Now})
-			require.NoError(t, other.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 100, size)}))
+			require.NoError(t, other.Append(plainRecord(segment.OTLPProto, 100, size)))
 
 			for id := range 6 {
 				clock.step(time.Second)
-				require.NoError(t, s.Append(Record{Group: group(id), Data: segmenttest.Record(segment.OTLPProto, id, size)}))
+				require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, group(id)...)))
 			}
 			s.Tick()
 			s.Maintain()
@@ -104,7 +104,7 @@ func TestRetention(t *testing.T) {
 				require.NoError(t, os.Remove(filepath.Join(dir, name)))
 			}
 			// A group whose directory was removed can be written to again.
-			require.NoError(t, s.Append(Record{Group: group(1), Data: segmenttest.Record(segment.OTLPProto, 7, size)}))
+			require.NoError(t, s.Append(plainRecord(segment.OTLPProto, 7, size, group(1)...)))
 			require.NoError(t, s.Close())
 			require.Len(t, removed, 4, "also at the end")
 			require.NoError(t, other.Close())
@@ -130,7 +130,7 @@ func TestRetentionFailing(t *testing.T) {
 		})
 		for id := range 5 {
 			clock.step(time.Second)
-			require.NoError(t, s.Append(Record{Group: []string{"g" + strconv.Itoa(id%2)}, Data: segmenttest.Record(segment.OTLPProto, id, size)}))
+			require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, size, "g"+strconv.Itoa(id%2))))
 		}
 		f.calls, f.from, f.to = 0, n, n+1
 		s.Tick()

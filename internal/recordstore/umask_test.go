@@ -28,7 +28,7 @@ func TestUmask_E11(t *testing.T) {
 	defer unix.Umask(old)
 	s := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Rotation: Rotation{MaxRecords: 2}, Levels: 2, MaxOpen: 4})
 	for id := range 3 { // a finished file, and one being written
-		require.NoError(t, s.Append(Record{Group: []string{"a", "b"}, Data: segmenttest.Record(segment.OTLPProto, id, 10)}))
+		require.NoError(t, s.Append(plainRecord(segment.OTLPProto, id, 10, "a", "b")))
 	}
 	files, directories := 0, 0
 	require.NoError(t, filepath.WalkDir(filepath.Dir(dir), func(path string, entry fs.DirEntry, err error) error {

@@ -78,7 +78,7 @@ func TestWriteAndRead(t *testing.T) {
 		}
 		require.NoError(t, w.Close())
 		assert.Equal(t, []int{1, 2, 3, 4, 5}, readAll(t, dir, size))
-		assert.Equal(t, ErrClosed, w.Append(Record{Data: segmenttest.Record(format.Content, 1, size)}))
+		assert.Equal(t, ErrClosed, w.Append(plainRecord(format.Content, 1, size)))
 		w.Tick()
 		require.NoError(t, w.Close(), "closing again does nothing")
 	})
@@ -164,7 +164,7 @@ func TestRotationOfFiles(t *testing.T) {
 				Format: format, Rotation: tt.rotation, FileClosed: func(f ClosedFile) { finished = append(finished, f) },
 			})
 			for i, n := range tt.sizes {
-				require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, i+1, n*size)}))
+				require.NoError(t, w.Append(plainRecord(format.Content, i+1, n*size)))
 			}
 			require.NoError(t, w.Close())
 			var got [][]int
@@ -173,15 +173,7 @@ func TestRotationOfFiles(t *testing.T) {
 				if i < len(finished)-1 {
 					assert.Equal(t, tt.reason, finished[i].Reason)
 				}
-				r := openReader(t, filepath.Join(dir, name))
-				defer r.Close()
-				var ids []int
-				for record, err := range r.All() {
-					require.NoError(t, err)
-					id, _ := segmenttest.ID(format.Content, record, 0)
-					ids = append(ids, id)
-				}
-				got = append(got, ids)
+				got = append(got, idsOf(t, filepath.Join(dir, name), format.Content))
 			}
 			assert.Equal(t, tt.want, got)
 		})
@@ -194,7 +186,7 @@ func TestSizeIsOnTheDisk(t *testing.T) {
 		dir := t.TempDir()
 		w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxSize: 10_000}})
 		for id := range 100 {
-			require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, 1000)}))
+			require.NoError(t, w.Append(plainRecord(format.Content, id, 1000)))
 		}
 		require.NoError(t, w.Close())
 		files := list(t, dir)
@@ -212,9 +204,9 @@ func TestAgeNeedsNoRecord(t *testing.T) {
 	dir := t.TempDir()
 	clock := newClock()
 	w := openTestWriter(t, dir, Options{Format: format, Rotation: Rotation{MaxAge: time.Minute}, Now: clock.Now})
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 1, 10)}))
+	require.NoError(t, w.Append(plainRecord(format.Content, 1, 10)))
 	clock.step(59 * time.Second)
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 2, 10)}))
+	require.NoError(t, w.Append(plainRecord(format.Content, 2, 10)))
 	w.Tick()
 	assert.Equal(t, []string{"profiles-20261121T102330.123Z-000001.otlp.pb.zst.partial"}, list(t, dir))
 	clock.step(time.Second)
@@ -224,11 +216,11 @@ func TestAgeNeedsNoRecord(t *testing.T) {
 	w.Tick()
 	assert.Len(t, list(t, dir), 1, "no file without a record")
 	clock.step(-24 * time.Hour)
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 3, 10)}))
+	require.NoError(t, w.Append(plainRecord(format.Content, 3, 10)))
 	w.Tick()
 	assert.Equal(t, "profiles-20261121T102330.123Z-000002.otlp.pb.zst.partial", list(t, dir)[1])
 	clock.step(time.Minute)
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, 4, 10)}), "Append rotates by age, too")
+	require.NoError(t, w.Append(plainRecord(format.Content, 4, 10)), "Append rotates by age, too")
 	require.NoError(t, w.Close())
 	assert.Len(t, list(t, dir), 3)
 	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 10))
@@ -275,10 +267,10 @@ func TestSyncModes(t *testing.T) {
 			w := openTestWriter(t, t.TempDir(), Options{
 				Format: segmenttest.Formats[2], Sync: tt.sync, SyncInterval: 10 * time.Second, Now: clock.Now, OpenDir: f.openDir,
 			})
-			require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, 10)}))
+			require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 1, 10)))
 			assert.Equal(t, tt.first, count)
 			clock.step(time.Second)
-			require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 2, 10)}))
+			require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 2, 10)))
 			assert.Equal(t, tt.second, count)
 			clock.step(7 * time.Second)
 			w.Tick()
@@ -310,7 +302,7 @@ func TestFailedSyncEndsTheFile_E1(t *testing.T) {
 	})
 	for id := 1; id <= 3; id++ {
 		full = id == 2
-		err := w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, id, 10)})
+		err := w.Append(plainRecord(segment.OTLPProto, id, 10))
 		require.Equal(t, full, errors.Is(err, syscall.ENOSPC))
 	}
 	require.NoError(t, w.Close())
@@ -359,12 +351,12 @@ func TestChangedByOthers_E6(t *testing.T) {
 				troubles, open := 0, descriptors(t)
 				w := openTestWriter(t, dir, Options{Format: format, Failed: func(error) { troubles++ }})
 				for id := 1; id <= 2; id++ {
-					require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}))
+					require.NoError(t, w.Append(plainRecord(format.Content, id, size)))
 				}
 				partial := filepath.Join(dir, list(t, dir)[0])
 				tt.change(t, dir, partial)
 				for id := 3; id <= 4; id++ {
-					require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, id, size)}))
+					require.NoError(t, w.Append(plainRecord(format.Content, id, size)))
 				}
 				if name == "file replaced" {
 					data, err := os.ReadFile(partial)
@@ -396,7 +388,7 @@ func TestRestarts_E5(t *testing.T) {
 		format := segmenttest.Formats[round%len(segmenttest.Formats)]
 		// Without a moving clock the names are the same again and again.
 		w := openTestWriter(t, dir, Options{Format: format, Now: newClock().Now})
-		require.NoError(t, w.Append(Record{Data: segmenttest.Record(format.Content, round, size)}))
+		require.NoError(t, w.Append(plainRecord(format.Content, round, size)))
 		require.NoError(t, w.Close())
 		want = append(want, round)
 		for _, name := range list(t, dir) {
@@ -460,7 +452,7 @@ func TestManyWriters_E7(t *testing.T) {
 			}
 			writing.Go(func() {
 				for i := range each {
-					assert.NoError(t, writers[g%2].Append(Record{Data: segmenttest.Record(format.Content, g*each+i, size)}))
+					assert.NoError(t, writers[g%2].Append(plainRecord(format.Content, g*each+i, size)))
 				}
 			})
 		}
@@ -515,15 +507,15 @@ func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
 	w := openTestWriter(t, dir, Options{
 		Format: segmenttest.Formats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { troubles++ }, OpenDir: f.openDir,
 	})
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 1, size)}))
+	require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 1, size)))
 	for id := range 10 {
 		w.Tick()
-		require.ErrorContains(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 10+id, size)}), "broken")
+		require.ErrorContains(t, w.Append(plainRecord(segment.OTLPProto, 10+id, size)), "broken")
 	}
 	assert.Len(t, list(t, dir), 1)
 	assert.Equal(t, 11, troubles, "those of the first Append and of each Tick")
 	broken = nil
-	require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, 100, size)}))
+	require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 100, size)))
 	require.NoError(t, w.Close())
 	assert.Equal(t, []int{1, 100}, readAll(t, dir, size))
 }
