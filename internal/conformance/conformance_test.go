@@ -382,9 +382,9 @@ func TestGeneratedProfilesConform(t *testing.T) {
 // TestIndicesOutsideTheirTablesAreFound sets each index field in turn to values outside of its
 // table: all are found, by the check and by Expand, and nothing panics.
 func TestIndicesOutsideTheirTablesAreFound(t *testing.T) {
-	for name, set := range indexFields() {
+	for name, set := range profiletest.IndexFields() {
 		for _, hostile := range []int32{-1, math.MinInt32, math.MaxInt32} {
-			pd := profiletest.Small(t)
+			pd := profiletest.OneOfEach()
 			set(pd, hostile)
 			violations := conformance.Check(pd).Violations()
 			if !slices.ContainsFunc(violations, func(f conformance.Finding) bool { return f.Rule == conformance.IndexRange }) {
@@ -394,32 +394,6 @@ func TestIndicesOutsideTheirTablesAreFound(t *testing.T) {
 				t.Errorf("%s = %d: Expand says %v", name, hostile, err)
 			}
 		}
-	}
-}
-
-func indexFields() map[string]func(pd pprofile.Profiles, index int32) {
-	profile := func(pd pprofile.Profiles) pprofile.Profile { return firstScope(pd).Profiles().At(0) }
-	dict := pprofile.Profiles.Dictionary
-	return map[string]func(pd pprofile.Profiles, index int32){
-		"profile.sample_type.type": func(pd pprofile.Profiles, i int32) { profile(pd).SampleType().SetTypeStrindex(i) },
-		"profile.sample_type.unit": func(pd pprofile.Profiles, i int32) { profile(pd).SampleType().SetUnitStrindex(i) },
-		"profile.period_type.type": func(pd pprofile.Profiles, i int32) { profile(pd).PeriodType().SetTypeStrindex(i) },
-		"profile.period_type.unit": func(pd pprofile.Profiles, i int32) { profile(pd).PeriodType().SetUnitStrindex(i) },
-		"profile.attribute":        func(pd pprofile.Profiles, i int32) { profile(pd).AttributeIndices().Append(i) },
-		"sample.stack":             func(pd pprofile.Profiles, i int32) { sampleAt(pd, 0, 0).SetStackIndex(i) },
-		"sample.link":              func(pd pprofile.Profiles, i int32) { sampleAt(pd, 0, 0).SetLinkIndex(i) },
-		"sample.attribute":         func(pd pprofile.Profiles, i int32) { sampleAt(pd, 0, 0).AttributeIndices().Append(i) },
-		"stack.location":           func(pd pprofile.Profiles, i int32) { dict(pd).StackTable().At(1).LocationIndices().SetAt(0, i) },
-		"location.mapping":         func(pd pprofile.Profiles, i int32) { dict(pd).LocationTable().At(1).SetMappingIndex(i) },
-		"location.attribute":       func(pd pprofile.Profiles, i int32) { dict(pd).LocationTable().At(1).AttributeIndices().Append(i) },
-		"line.function":            func(pd pprofile.Profiles, i int32) { dict(pd).LocationTable().At(1).Lines().At(0).SetFunctionIndex(i) },
-		"mapping.filename":         func(pd pprofile.Profiles, i int32) { dict(pd).MappingTable().At(1).SetFilenameStrindex(i) },
-		"mapping.attribute":        func(pd pprofile.Profiles, i int32) { dict(pd).MappingTable().At(1).AttributeIndices().Append(i) },
-		"function.name":            func(pd pprofile.Profiles, i int32) { dict(pd).FunctionTable().At(1).SetNameStrindex(i) },
-		"function.system_name":     func(pd pprofile.Profiles, i int32) { dict(pd).FunctionTable().At(1).SetSystemNameStrindex(i) },
-		"function.filename":        func(pd pprofile.Profiles, i int32) { dict(pd).FunctionTable().At(1).SetFilenameStrindex(i) },
-		"attribute.key":            func(pd pprofile.Profiles, i int32) { dict(pd).AttributeTable().At(1).SetKeyStrindex(i) },
-		"attribute.unit":           func(pd pprofile.Profiles, i int32) { dict(pd).AttributeTable().At(1).SetUnitStrindex(i) },
 	}
 }
 

@@ -332,7 +332,7 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 				continue
 			}
 			partitions := map[string]pprofile.Profiles{}
-			for _, key := range w.Partitions() {
+			for _, key := range partitionsOf(w) {
 				partitions[key] = w.Emit(key)
 			}
 			if naive.requireSame(t, naive.flush(), partitions); t.Failed() {
@@ -341,7 +341,7 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 			w = NewWindow(options)
 		}
 		partitions := map[string]pprofile.Profiles{}
-		for _, key := range w.Partitions() {
+		for _, key := range partitionsOf(w) {
 			partitions[key] = w.Emit(key)
 		}
 		if naive.requireSame(t, naive.flush(), partitions); t.Failed() {

@@ -282,10 +282,10 @@ func TestSplitByManyPartitions(t *testing.T) {
 	cost := func(n int) uint64 {
 		w := NewWindow(options)
 		require.NoError(t, add(w, ofServices(n)))
-		require.Len(t, w.Partitions(), n)
+		require.Len(t, partitionsOf(w), n)
 		var start, end runtime.MemStats
 		runtime.ReadMemStats(&start)
-		for _, key := range w.Partitions() {
+		for _, key := range partitionsOf(w) {
 			require.Equal(t, 1, w.Emit(key).ProfileCount())
 		}
 		runtime.ReadMemStats(&end)

@@ -19,12 +19,12 @@ func TestCountsAfterPanic(t *testing.T) {
 	first := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")
 	require.NoError(t, add(w, first))
 	require.NoError(t, add(w, first))
-	partition := w.Partitions()[0]
+	partition := partitionsOf(w)[0]
 	want := w.PartitionCounts(partition)
 
 	second := payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "b")
 	require.NoError(t, add(w, second))
-	delete(w.partitions, w.Partitions()[1])
+	delete(w.partitions, partitionsOf(w)[1])
 	require.Panics(t, func() { _ = add(w, payloadtest.InOne(t, first, second)) })
 	require.Equal(t, want, w.PartitionCounts(partition))
 }

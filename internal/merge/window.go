@@ -4,8 +4,6 @@
 package merge
 
 import (
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -121,9 +119,6 @@ func (w *Window) Slots() int { return len(w.slots) }
 
 // Counts returns the counts of the whole window.
 func (w *Window) Counts() Counts { return w.counts }
-
-// Partitions returns the keys of the partitions, in order.
-func (w *Window) Partitions() []string { return slices.Sorted(maps.Keys(w.partitions)) }
 
 // PartitionCounts returns the counts of a partition.
 func (w *Window) PartitionCounts(key string) Counts {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -33,9 +32,7 @@ type unreliable struct {
 	accepted  map[string]int // how often, by id
 }
 
-func (*unreliable) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (u *unreliable) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+func (u *unreliable) consume(ctx context.Context, pd pprofile.Profiles) error {
 	u.mu.Lock()
 	answer, takes := u.r.IntN(10), time.Duration(u.r.IntN(1500))*time.Millisecond
 	u.mu.Unlock()
@@ -93,7 +90,7 @@ func TestEverythingIsCountedOnce_P13(t *testing.T) {
 							c.SplitBy, c.DuplicateTTL = []string{"service.name"}, time.Hour
 							change(c)
 						})
-						p.(*dedupProcessor).next = next
+						p.(*dedupProcessor).next = nextFunc(next.consume)
 						var wg sync.WaitGroup
 						var mu sync.Mutex
 						acknowledged := map[int]bool{}

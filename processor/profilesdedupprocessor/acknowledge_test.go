@@ -213,7 +213,7 @@ func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 			}
 			return nil
 		}}
-		p := newTestProcessor(t, &lockless{&next}, func(c *Config) { c.Window = 0 })
+		p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
 		var wg sync.WaitGroup
 		wg.Go(func() { assert.Error(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) })
 		time.Sleep(time.Millisecond)
@@ -227,23 +227,6 @@ func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 		require.EqualValues(t, 105, next.total())
 		profiletest.Injected(t, fmt.Sprintf("4 repeats of what is pending, %d times the next component was asked", next.attempts))
 	})
-}
-
-// lockless is a downstream that can be asked while it answers.
-type lockless struct{ *downstream }
-
-func (l *lockless) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
-	l.mu.Lock()
-	l.attempts++
-	attempt := l.attempts
-	l.mu.Unlock()
-	if err := l.answer(attempt); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.accepted = append(l.accepted, pd)
-	return nil
 }
 
 // The memory for acknowledged keys is bounded, and released.

@@ -37,58 +37,7 @@ import (
 // Each index field of a payload, set to what leads nowhere, has that payload refused
 // alone: by the window, which stays as it was, and by the processor.
 func TestInvalidIndexIsRejected_P1(t *testing.T) {
-	var (
-		stringTable    = func(d pprofile.ProfilesDictionary) int { return d.StringTable().Len() }
-		mappingTable   = func(d pprofile.ProfilesDictionary) int { return d.MappingTable().Len() }
-		functionTable  = func(d pprofile.ProfilesDictionary) int { return d.FunctionTable().Len() }
-		attributeTable = func(d pprofile.ProfilesDictionary) int { return d.AttributeTable().Len() }
-		locationTable  = func(d pprofile.ProfilesDictionary) int { return d.LocationTable().Len() }
-		stackTable     = func(d pprofile.ProfilesDictionary) int { return d.StackTable().Len() }
-		linkTable      = func(d pprofile.ProfilesDictionary) int { return d.LinkTable().Len() }
-	)
-	fields := []struct {
-		table func(d pprofile.ProfilesDictionary) int // the length of the one that it leads to
-		set   func(pd pprofile.Profiles, bad int32)
-	}{
-		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(bad) }},
-		{attributeTable, func(pd pprofile.Profiles, bad int32) {
-			pd.Dictionary().MappingTable().At(1).AttributeIndices().Append(bad)
-		}},
-		{mappingTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(bad) }},
-		{functionTable, func(pd pprofile.Profiles, bad int32) {
-			pd.Dictionary().LocationTable().At(1).Lines().AppendEmpty().SetFunctionIndex(bad)
-		}},
-		{attributeTable, func(pd pprofile.Profiles, bad int32) {
-			pd.Dictionary().LocationTable().At(1).AttributeIndices().Append(bad)
-		}},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) {
-			pd.Dictionary().FunctionTable().At(1).SetSystemNameStrindex(bad)
-		}},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { pd.Dictionary().AttributeTable().At(1).SetUnitStrindex(bad) }},
-		{locationTable, func(pd pprofile.Profiles, bad int32) {
-			pd.Dictionary().StackTable().At(1).LocationIndices().Append(bad)
-		}},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).SampleType().SetTypeStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).SampleType().SetUnitStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).PeriodType().SetTypeStrindex(bad) }},
-		{stringTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).PeriodType().SetUnitStrindex(bad) }},
-		{attributeTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).AttributeIndices().Append(bad) }},
-		{stackTable, func(pd pprofile.Profiles, bad int32) {
-			payloadtest.First(pd).Samples().AppendEmpty().SetStackIndex(bad)
-		}},
-		{linkTable, func(pd pprofile.Profiles, bad int32) { payloadtest.First(pd).Samples().AppendEmpty().SetLinkIndex(bad) }},
-		{attributeTable, func(pd pprofile.Profiles, bad int32) {
-			payloadtest.First(pd).Samples().AppendEmpty().AttributeIndices().Append(bad)
-		}},
-	}
-	payload := func() pprofile.Profiles {
-		pd := profiletest.GenerateProfiles(profiletest.NewRand(11))
-		require.Greater(t, pd.Dictionary().MappingTable().Len(), 1)
-		return pd
-	}
+	payload := func() pprofile.Profiles { return profiletest.GenerateProfiles(profiletest.NewRand(11)) }
 	var next downstream
 	p := newTestProcessor(t, &next, nil)
 	options := createDefaultConfig().(*Config).mergeOptions()
@@ -103,21 +52,20 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	require.NoError(t, add(payload()))
 	want := marshal(t, w.Emit(""))
 	faulty := 0
-	for i, field := range fields {
-		length := field.table(payload().Dictionary())
-		for _, bad := range []int32{-1, int32(length), math.MinInt32, math.MaxInt32} {
-			pd := payload()
-			field.set(pd, bad)
+	for field, set := range profiletest.IndexFields() {
+		for _, bad := range []int32{-1, 2, math.MinInt32, math.MaxInt32} {
+			pd := profiletest.OneOfEach()
+			set(pd, bad)
 			before := marshal(t, pd)
 			pd.MarkReadOnly()
-			require.ErrorIsf(t, add(pd), merge.ErrInvalid, "field %d", i)
+			require.ErrorIsf(t, add(pd), merge.ErrInvalid, "%s", field)
 			err := p.ConsumeProfiles(t.Context(), pd)
 			require.True(t, consumererror.IsPermanent(err))
 			require.Equal(t, codes.InvalidArgument, status.Code(err), "of the otlp receiver: the client is at fault")
 			require.Equal(t, before, marshal(t, pd), "the input is untouched")
 			faulty++
 		}
-		require.Equalf(t, want, marshal(t, w.Emit("")), "field %d", i)
+		require.Equalf(t, want, marshal(t, w.Emit("")), "%s", field)
 	}
 	require.NoError(t, p.ConsumeProfiles(t.Context(), payload()))
 	require.NoError(t, p.Shutdown(t.Context()))
@@ -126,10 +74,7 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with an index to nowhere", faulty))
 }
 
-// What the format asks for and some senders leave out is put right: tables without
-// zero values, or empty ones.
-// Values, timestamps, both and neither in one Profile: split by shape, nothing lost,
-// whatever the time of the Profile says.
+// newCounted returns a processor, and a function that returns the sum of a metric.
 func newCounted(t *testing.T, next xconsumer.Profiles, change func(*Config)) (xprocessor.Profiles, func(name, reason string) int64) {
 	tel := componenttest.NewTelemetry()
 	cfg := createDefaultConfig().(*Config)
@@ -336,5 +281,3 @@ func TestTelemetry(t *testing.T) {
 		}
 	})
 }
-
-// The estimate of what a window retains is what the heap shows, within 30 %.

@@ -24,7 +24,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -38,32 +37,28 @@ const (
 	envKilledAcknowledge = "PROFILES_DEDUP_TEST_ACKNOWLEDGE"
 )
 
-// keeper is a next component that keeps what it accepts, across a SIGKILL: a line for
-// each sample, "id value", and one after each payload. One time in five it refuses.
-type keeper struct {
-	file     *os.File
-	attempts atomic.Int64
-}
-
-func (*keeper) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
 const endOfPayload = "end"
 
-func (k *keeper) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
-	if k.attempts.Add(1)%5 == 0 {
-		return errors.New("unavailable")
-	}
-	var lines bytes.Buffer
-	d := pd.Dictionary()
-	eachProfile(pd, func(p pprofile.Profile) {
-		for _, s := range p.Samples().All() {
-			l := d.StackTable().At(int(s.StackIndex())).LocationIndices().At(0)
-			fmt.Fprintln(&lines, d.LocationTable().At(int(l)).Address(), s.Values().At(0))
+// appendTo is a next consumer that appends to a file, which survives a SIGKILL: a line for
+// each sample, "id value", and one after each payload. It rejects every fifth payload.
+func appendTo(file *os.File) nextFunc {
+	attempts := 0
+	return func(_ context.Context, pd pprofile.Profiles) error {
+		if attempts++; attempts%5 == 0 {
+			return errors.New("unavailable")
 		}
-	})
-	fmt.Fprintln(&lines, endOfPayload)
-	_, err := k.file.Write(lines.Bytes())
-	return err
+		var lines bytes.Buffer
+		d := pd.Dictionary()
+		eachProfile(pd, func(p pprofile.Profile) {
+			for _, s := range p.Samples().All() {
+				l := d.StackTable().At(int(s.StackIndex())).LocationIndices().At(0)
+				fmt.Fprintln(&lines, d.LocationTable().At(int(l)).Address(), s.Values().At(0))
+			}
+		})
+		fmt.Fprintln(&lines, endOfPayload)
+		_, err := file.Write(lines.Bytes())
+		return err
+	}
 }
 
 // numbered is a payload of one sample, at address id.
@@ -99,7 +94,7 @@ func TestKilledProcessHelper(t *testing.T) {
 	cfg.Window = 10 * time.Millisecond
 	cfg.Acknowledge = os.Getenv(envKilledAcknowledge)
 	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = 5*time.Millisecond, 5*time.Millisecond
-	p, err := newDedupProcessor(nopSettings(), cfg, &keeper{file: open("accepted")})
+	p, err := newDedupProcessor(nopSettings(), cfg, appendTo(open("accepted")))
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	acknowledged := open("acknowledged")

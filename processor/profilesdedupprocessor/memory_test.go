@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -30,24 +29,6 @@ import (
 )
 
 const envStrings = "PROFILES_DEDUP_TEST_STRINGS"
-
-// summing is a next component that keeps nothing but numbers.
-type summing struct {
-	payloads int
-	total    int64
-}
-
-func (*summing) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (s *summing) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
-	s.payloads++
-	eachProfile(pd, func(p pprofile.Profile) {
-		for _, sample := range p.Samples().All() {
-			s.total += sample.Values().At(0)
-		}
-	})
-	return nil
-}
 
 // functions is a payload of n functions whose names no other seed has.
 func functions(seed, n int) pprofile.Profiles {
@@ -118,8 +99,12 @@ func TestManyStringsProcess(t *testing.T) {
 	}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Window, cfg.MemoryLimit, cfg.ShutdownTimeout = time.Hour, 64*bytesize.MiB, time.Hour
-	var next summing
-	p, err := newDedupProcessor(nopSettings(), cfg, &next)
+	payloads, samples := 0, 0 // each sample has the value 1
+	p, err := newDedupProcessor(nopSettings(), cfg, nextFunc(func(_ context.Context, pd pprofile.Profiles) error {
+		payloads++
+		samples += pd.SampleCount()
+		return nil
+	}))
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	const each = 2000
@@ -130,11 +115,11 @@ func TestManyStringsProcess(t *testing.T) {
 		}
 	}
 	require.NoError(t, p.Shutdown(t.Context()))
-	require.EqualValues(t, total/each*each, next.total, "no drop")
-	require.Greater(t, next.payloads, 1, "early flushes")
+	require.EqualValues(t, total/each*each, samples, "no drop")
+	require.Greater(t, payloads, 1, "early flushes")
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)
-	fmt.Printf("%s\npayloads %d\n", regexp.MustCompile(`VmHWM:\s+\d+ kB`).Find(status), next.payloads)
+	fmt.Printf("%s\npayloads %d\n", regexp.MustCompile(`VmHWM:\s+\d+ kB`).Find(status), payloads)
 }
 
 // Distinct strings without end against a limit of 64 MiB: early flushes, no drop, and

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -23,9 +22,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// snapshot is a reading of one sample.
-// Ten snapshots of one process, and of three whose resources become equal.
-// The series of the corpus: the last reading is what it was.
 // routed is a downstream that notes the client metadata of what it accepts.
 type routed struct {
 	refuse   func(value string) error
@@ -34,9 +30,7 @@ type routed struct {
 	attempts map[string]int
 }
 
-func (*routed) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (d *routed) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+func (d *routed) consume(ctx context.Context, pd pprofile.Profiles) error {
 	metadata := client.FromContext(ctx).Metadata
 	values := strings.Join(metadata.Get("service.name"), ",")
 	d.attempts[values]++
@@ -95,7 +89,7 @@ func TestSplitBy(t *testing.T) {
 					}
 					return nil
 				}
-				p := newTestProcessor(t, next, func(c *Config) {
+				p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) {
 					c.Window, c.Acknowledge, c.SplitBy = window, acknowledge, []string{"Service.Name"}
 				})
 				ctx := client.NewContext(t.Context(), client.Info{Metadata: client.NewMetadata(map[string][]string{"tenant": {"t"}})})

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -29,9 +28,7 @@ type half struct {
 	attempts int
 }
 
-func (*half) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
-
-func (h *half) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+func (h *half) consume(ctx context.Context, pd pprofile.Profiles) error {
 	h.attempts++
 	n := pd.ResourceProfiles().Len()
 	if n < 2 {
@@ -59,7 +56,7 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 		synctest.Test(t, func(t *testing.T) {
 			next := half{fail: same}
-			p, metric := newCounted(t, &next, func(c *Config) { c.Window, c.Acknowledge = time.Second, acknowledge })
+			p, metric := newCounted(t, nextFunc(next.consume), func(c *Config) { c.Window, c.Acknowledge = time.Second, acknowledge })
 			var payload pprofile.Profiles
 			for i := range services {
 				pd := payloadtest.With(payloadtest.Interval(1, 1, 1<<i), "service.name", fmt.Sprint("service-", i))
@@ -85,7 +82,7 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 func TestPermanentErrorDropsOnlyTheFailedPart_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := half{fail: consumererror.NewPermanent}
-		p, metric := newCounted(t, &next, func(c *Config) { c.Window = time.Second })
+		p, metric := newCounted(t, nextFunc(next.consume), func(c *Config) { c.Window = time.Second })
 		payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
 		require.NoError(t, p.Shutdown(t.Context()))
@@ -105,7 +102,7 @@ func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
 			}
 			return nil
 		}}
-		p := newTestProcessor(t, &next, nil)
+		p := newTestProcessor(t, nextFunc(next.consume), nil)
 		payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
 		require.NoError(t, p.Shutdown(t.Context()))
@@ -118,7 +115,7 @@ func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
 func TestPartOfPayloadIsNotAbandoned_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := half{fail: same}
-		p := newTestProcessor(t, &next, onFlush)
+		p := newTestProcessor(t, nextFunc(next.consume), onFlush)
 		payload := func() pprofile.Profiles {
 			pd := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
 			id := byte(0)
@@ -144,7 +141,7 @@ func TestPartOfPayloadIsNotAbandoned_P13(t *testing.T) {
 func TestErrorOfSeveralPartitionsHasNoPart(t *testing.T) {
 	for _, split := range []bool{false, true} {
 		next := half{fail: same}
-		p := newTestProcessor(t, &next, func(c *Config) {
+		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) {
 			c.Window = 0
 			if split {
 				c.SplitBy = []string{"tenant"}
@@ -168,7 +165,7 @@ func TestErrorOfWindowHasNoPart(t *testing.T) {
 			if permanent {
 				next.fail = consumererror.NewPermanent
 			}
-			p := newTestProcessor(t, &next, func(c *Config) {
+			p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) {
 				onFlush(c)
 				c.RetryOnFailure.Enabled = false
 			})

@@ -40,13 +40,12 @@ type dedupProcessor struct {
 	pending   []*window     // closed, in order; the export goroutine works on the first
 	retrySize int           // bytes of the retry queue
 	room      chan struct{} // closed when a window has been exported; nil unless payloads wait for it
-	started   bool
 	stopping  bool
 
 	retries []*retry      // used only by the export goroutine
 	wake    chan struct{} // signals the export goroutine that a field guarded by mu has changed
 	lost    atomic.Int64  // partitions with acknowledged payloads, dropped at the end of the shutdown timeout
-	stopped chan struct{} // closed when the export goroutine has ended
+	stopped chan struct{} // closed when the export goroutine has ended; nil unless it was started
 	ctx     context.Context
 	cancel  context.CancelFunc // ends the shutdown timeout
 }
@@ -74,9 +73,8 @@ func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profi
 	}
 	p := &dedupProcessor{
 		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger, telemetry: telemetry,
-		seen:    newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
-		wake:    make(chan struct{}, 1),
-		stopped: make(chan struct{}),
+		seen: newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
+		wake: make(chan struct{}, 1),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
@@ -92,7 +90,7 @@ func (p *dedupProcessor) Start(context.Context, component.Host) error {
 	if p.cfg.Window == 0 {
 		return nil
 	}
-	p.started = true
+	p.stopped = make(chan struct{})
 	go p.export()
 	return nil
 }
@@ -454,16 +452,13 @@ func (p *dedupProcessor) Shutdown(ctx context.Context) error {
 	defer p.telemetry.shutdown()
 	defer p.cancel()
 	p.mu.Lock()
-	started := p.started && !p.stopping
 	p.stopping = true
-	if started {
-		p.closeWindow(reasonShutdown)
-		p.wakeExport()
-	}
+	p.closeWindow(reasonShutdown)
 	p.mu.Unlock()
-	if !started {
+	if p.stopped == nil {
 		return nil
 	}
+	p.wakeExport()
 
 	limit := "the Collector's shutdown deadline"
 	timeout, cancel := context.WithTimeout(ctx, p.cfg.ShutdownTimeout)

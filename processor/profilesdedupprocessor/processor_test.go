@@ -45,22 +45,32 @@ func (d *downstream) Capabilities() consumer.Capabilities {
 
 func (d *downstream) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.attempts++
+	attempt, answer := d.attempts, d.answer
+	d.mu.Unlock()
 	bytes := sizeOf(pd)
 	// As an exporter does: what it is given is not the same afterwards.
 	if _, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
 		return err
 	}
-	if d.answer != nil {
-		if err := d.answer(d.attempts); err != nil {
+	if answer != nil {
+		if err := answer(attempt); err != nil {
 			return err
 		}
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.accepted = append(d.accepted, pd)
 	d.bytes += bytes
 	return nil
 }
+
+// nextFunc is a next consumer.
+type nextFunc func(ctx context.Context, pd pprofile.Profiles) error
+
+func (nextFunc) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (f nextFunc) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error { return f(ctx, pd) }
 
 func (d *downstream) windows() []pprofile.Profiles {
 	d.mu.Lock()
@@ -137,17 +147,6 @@ func TestNoWindow(t *testing.T) {
 	require.True(t, consumererror.IsPermanent(err))
 	require.ErrorContains(t, err, "link_index is 9: link_table has 0 entries")
 	require.NoError(t, p.Shutdown(t.Context()))
-}
-
-func TestRejectedPayloadIsPermanent(t *testing.T) {
-	var next downstream
-	p := newTestProcessor(t, &next, nil)
-	bad := payloadtest.Interval(1, 1, 5)
-	payloadtest.Only(t, bad).Samples().At(0).SetStackIndex(-1)
-	require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)))
-	require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), bad)))
-	require.NoError(t, p.Shutdown(t.Context()))
-	require.EqualValues(t, 5, next.total())
 }
 
 // Windows that are not accepted are offered again, without loss and
@@ -426,7 +425,6 @@ func TestMemoryLimit(t *testing.T) {
 	})
 }
 
-// 32 producers and windows of 5 ms: the sums are exact (P12).
 // A large payload does not go into a window that it may make too large: the window closes before.
 // If it cannot, because another is being exported, the client retries. Small payloads still go in.
 func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
@@ -481,6 +479,7 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 	})
 }
 
+// 32 producers and windows of 5 ms: the sums are exact.
 func TestConcurrentProducers_P12(t *testing.T) {
 	failures := 0
 	next := downstream{answer: func(attempt int) error {

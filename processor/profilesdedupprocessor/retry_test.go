@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
@@ -38,11 +37,7 @@ func newServices(away ...string) *services {
 	return s
 }
 
-func (*services) Capabilities() consumer.Capabilities {
-	return consumer.Capabilities{MutatesData: true}
-}
-
-func (s *services) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+func (s *services) consume(ctx context.Context, pd pprofile.Profiles) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
@@ -80,7 +75,7 @@ func splitByService(c *Config) {
 func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
-		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
+		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
 		for i := range 300 {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(i), "service.name", "good")))
 			if i%60 == 0 {
@@ -114,7 +109,7 @@ func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 func TestRetryQueueIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
-		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
+		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
 		accepted, refused := int64(0), 0
 		for i := range 100 {
 			if err := p.ConsumeProfiles(t.Context(), payloadtest.With(large(i), "service.name", "bad")); err == nil {
@@ -179,7 +174,7 @@ func TestOverdueWindowIsSent_P8(t *testing.T) {
 	for _, more := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			next := newServices("bad")
-			p := newTestProcessor(t, next, func(c *Config) {
+			p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) {
 				splitByService(c)
 				c.MemoryLimit, c.DuplicateTTL, c.RetryOnFailure.InitialInterval = 1<<20, 10*time.Second, 30*time.Second
 			})
@@ -216,38 +211,26 @@ func TestOverdueWindowIsSent_P8(t *testing.T) {
 	profiletest.Injected(t, "2 windows overdue")
 }
 
-// drained is a next component that takes half a second for each payload. One service is
-// away until the given time.
-type drained struct {
-	until time.Time
-	mu    sync.Mutex
-	good  []time.Time // when those of the other were accepted
-	bad   int
-}
-
-func (*drained) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (d *drained) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
-	v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
-	if v.Str() == "bad" && time.Now().Before(d.until) {
-		return errors.New("this service is away")
-	}
-	time.Sleep(500 * time.Millisecond)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if v.Str() == "bad" {
-		d.bad++
-	} else {
-		d.good = append(d.good, time.Now())
-	}
-	return nil
-}
-
 // What piled up of a value that comes back does not keep the others waiting.
 func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := drained{until: time.Now().Add(5 * time.Minute)}
-		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.Window = 2 * time.Second })
+		until := time.Now().Add(5 * time.Minute)
+		var good []time.Time // when they were accepted
+		bad := 0
+		next := nextFunc(func(_ context.Context, pd pprofile.Profiles) error {
+			v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
+			if v.Str() == "bad" && time.Now().Before(until) {
+				return errors.New("this service is away")
+			}
+			time.Sleep(500 * time.Millisecond)
+			if v.Str() == "bad" {
+				bad++
+			} else {
+				good = append(good, time.Now())
+			}
+			return nil
+		})
+		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); c.Window = 2 * time.Second })
 		const windows = 250
 		for range windows {
 			for _, name := range []string{"good", "bad"} {
@@ -256,12 +239,12 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 			time.Sleep(2100 * time.Millisecond)
 		}
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.Len(t, next.good, windows)
-		require.Equal(t, windows, next.bad)
+		require.Len(t, good, windows)
+		require.Equal(t, windows, bad)
 		for i := 1; i < windows; i++ {
-			require.Less(t, next.good[i].Sub(next.good[i-1]), 4*time.Second)
+			require.Less(t, good[i].Sub(good[i-1]), 4*time.Second)
 		}
-		profiletest.Account(t, "5 minutes of one service away", 2*windows, len(next.good)+next.bad, 0)
+		profiletest.Account(t, "5 minutes of one service away", 2*windows, len(good)+bad, 0)
 	})
 }
 
@@ -271,7 +254,7 @@ func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			next := newServices("bad", "worse")
-			p := newTestProcessor(t, next, splitByService)
+			p := newTestProcessor(t, nextFunc(next.consume), splitByService)
 			for i := range 100 {
 				for _, name := range []string{"good", "bad", "worse"} {
 					if name != "worse" || i == 0 {
@@ -304,7 +287,7 @@ func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 func TestOnFlushDropsAbandonedRetries_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
-		p := newTestProcessor(t, next, func(c *Config) { splitByService(c); onFlush(c) })
+		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { splitByService(c); onFlush(c) })
 		send := func(wait time.Duration, name string) error {
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()

@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
@@ -72,9 +71,7 @@ func writeScenario(sections []section) string {
 
 type scenarioSink struct{ out strings.Builder }
 
-func (*scenarioSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (s *scenarioSink) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+func (s *scenarioSink) consume(ctx context.Context, pd pprofile.Profiles) error {
 	metadata := client.FromContext(ctx).Metadata
 	line := "payload"
 	for _, key := range slices.Sorted(metadata.Keys()) {
@@ -325,7 +322,7 @@ func runScenario(t *testing.T, sections []section) {
 	}
 	require.NoError(t, confmap.Validate(cfg))
 	var sink scenarioSink
-	p, err := newDedupProcessor(nopSettings(), cfg, &sink)
+	p, err := newDedupProcessor(nopSettings(), cfg, nextFunc(sink.consume))
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	refusal := ""

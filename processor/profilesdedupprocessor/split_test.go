@@ -4,15 +4,12 @@
 package profilesdedupprocessor
 
 import (
-	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -30,30 +27,22 @@ func ofServices(n int) pprofile.Profiles {
 	return pd
 }
 
-// slow takes a second for each payload, whatever its context says.
-type slow struct{ attempts atomic.Int32 }
-
-func (*slow) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (s *slow) ConsumeProfiles(context.Context, pprofile.Profiles) error {
-	time.Sleep(time.Second)
-	s.attempts.Add(1)
-	return nil
-}
-
 // The partitions that are left when shutdown_timeout is over are dropped, and none is
 // offered after Shutdown.
 func TestShutdownTimeoutAmongPartitions_P9(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := slow{}
+		next := downstream{answer: func(int) error {
+			time.Sleep(time.Second) // whatever the context says
+			return nil
+		}}
 		p := newTestProcessor(t, &next, func(c *Config) {
 			c.SplitBy, c.ShutdownTimeout = []string{"service.name"}, 2500*time.Millisecond
 		})
 		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(100)))
 		require.ErrorContains(t, p.Shutdown(t.Context()), "dropped 97 payloads that the next consumer did not accept")
-		require.EqualValues(t, 3, next.attempts.Load())
+		require.EqualValues(t, 3, len(next.windows()))
 		time.Sleep(time.Hour)
-		require.EqualValues(t, 3, next.attempts.Load())
+		require.EqualValues(t, 3, len(next.windows()))
 	})
 	profiletest.Injected(t, "1 shutdowns with less time than 100 windows need")
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -16,36 +15,7 @@ import (
 
 // Profiles names each index field that is outside its table.
 func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
-	profile := func(pd pprofile.Profiles) pprofile.Profile {
-		return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-	}
-	for field, set := range map[string]func(pprofile.Profiles, int32){
-		"mapping_table[1].filename_strindex": func(pd pprofile.Profiles, i int32) { pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(i) },
-		"mapping_table[1].attribute_indices[0]": func(pd pprofile.Profiles, i int32) {
-			pd.Dictionary().MappingTable().At(1).AttributeIndices().SetAt(0, i)
-		},
-		"location_table[1].mapping_index": func(pd pprofile.Profiles, i int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(i) },
-		"location_table[1].lines[0].function_": func(pd pprofile.Profiles, i int32) {
-			pd.Dictionary().LocationTable().At(1).Lines().At(0).SetFunctionIndex(i)
-		},
-		"location_table[1].attribute_indices[0]": func(pd pprofile.Profiles, i int32) {
-			pd.Dictionary().LocationTable().At(1).AttributeIndices().SetAt(0, i)
-		},
-		"function_table[1].name_strindex":        func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(i) },
-		"function_table[1].system_name_strindex": func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetSystemNameStrindex(i) },
-		"function_table[1].filename_strindex":    func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(i) },
-		"attribute_table[1].key_strindex":        func(pd pprofile.Profiles, i int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(i) },
-		"attribute_table[1].unit_strindex":       func(pd pprofile.Profiles, i int32) { pd.Dictionary().AttributeTable().At(1).SetUnitStrindex(i) },
-		"stack_table[1].location_indices[0]":     func(pd pprofile.Profiles, i int32) { pd.Dictionary().StackTable().At(1).LocationIndices().SetAt(0, i) },
-		"profiles[0].sample_type.type_strindex":  func(pd pprofile.Profiles, i int32) { profile(pd).SampleType().SetTypeStrindex(i) },
-		"profiles[0].sample_type.unit_strindex":  func(pd pprofile.Profiles, i int32) { profile(pd).SampleType().SetUnitStrindex(i) },
-		"profiles[0].period_type.type_strindex":  func(pd pprofile.Profiles, i int32) { profile(pd).PeriodType().SetTypeStrindex(i) },
-		"profiles[0].period_type.unit_strindex":  func(pd pprofile.Profiles, i int32) { profile(pd).PeriodType().SetUnitStrindex(i) },
-		"profiles[0].attribute_indices[0]":       func(pd pprofile.Profiles, i int32) { profile(pd).AttributeIndices().SetAt(0, i) },
-		"samples[0].stack_index":                 func(pd pprofile.Profiles, i int32) { profile(pd).Samples().At(0).SetStackIndex(i) },
-		"samples[0].link_index":                  func(pd pprofile.Profiles, i int32) { profile(pd).Samples().At(0).SetLinkIndex(i) },
-		"samples[0].attribute_indices[0]":        func(pd pprofile.Profiles, i int32) { profile(pd).Samples().At(0).AttributeIndices().SetAt(0, i) },
-	} {
+	for field, set := range profiletest.IndexFields() {
 		t.Run(field, func(t *testing.T) {
 			for _, bad := range []int32{-1, 2, math.MinInt32, math.MaxInt32} {
 				pd := profiletest.OneOfEach()
