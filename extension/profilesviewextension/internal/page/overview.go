@@ -251,15 +251,10 @@ func newRow(params *params, t, base *total) *row {
 		total: t, Query: params.with(withoutView, withoutBase, set("service", t.Service), set("type", t.selector())),
 	}
 	if t.Profiles > 0 {
-		r.Newest = ago(params.now.Sub(timeOf(t.Last)))
+		r.Newest, r.Coverage = ago(params.now.Sub(timeOf(t.Last))), t.coverage(sel)
 	}
 	v := t.perSecond(sel)
 	r.Value = t.value(v)
-	if t.Snapshot {
-		r.Coverage = "last of each process"
-	} else {
-		r.Coverage = fmt.Sprintf("%.0f %% covered", min(100, 100*float64(t.Covered)/float64(sel.To.Sub(sel.From))))
-	}
 	if params.base == nil {
 		return r
 	}
@@ -275,6 +270,14 @@ func newRow(params *params, t, base *total) *row {
 	}
 	r.Difference = params.with(withoutView, set("service", t.Service), set("type", t.selector()))
 	return r
+}
+
+// coverage says which profiles of the range the value is of.
+func (t *total) coverage(sel *query.Selection) string {
+	if t.Snapshot {
+		return "last of each process"
+	}
+	return fmt.Sprintf("%.0f %% covered", min(100, 100*float64(t.Covered)/float64(sel.To.Sub(sel.From))))
 }
 
 // selector selects the profile type, or without one the sample type.
