@@ -30,7 +30,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -169,12 +168,8 @@ func encode(t *testing.T, p *profile.Profile) []byte {
 // configured returns the default configuration of a component with yaml over it.
 func configured(t *testing.T, factory component.Factory, yaml string) component.Config {
 	t.Helper()
-	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	require.NoError(t, err)
-	conf, err := raw.AsConf()
-	require.NoError(t, err)
 	cfg := factory.CreateDefaultConfig()
-	require.NoError(t, conf.Unmarshal(cfg))
+	require.NoError(t, profiletest.LoadConfig(yaml, cfg))
 	return cfg
 }
 

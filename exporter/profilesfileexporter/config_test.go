@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -120,15 +121,7 @@ func TestLoadConfig(t *testing.T) {
 // loadError returns why a configuration is not accepted.
 func loadError(t *testing.T, yaml string) error {
 	t.Helper()
-	retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	require.NoError(t, err)
-	conf, err := retrieved.AsConf()
-	require.NoError(t, err)
-	cfg := createDefaultConfig()
-	if err := conf.Unmarshal(cfg); err != nil {
-		return err
-	}
-	return confmap.Validate(cfg)
+	return profiletest.LoadConfig(yaml, createDefaultConfig())
 }
 
 func TestConfigRefuses(t *testing.T) {

@@ -16,27 +16,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // load reads and validates a configuration as the Collector does.
 func load(t *testing.T, yaml string) (*Config, error) {
 	t.Helper()
-	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	require.NoError(t, err)
-	conf, err := raw.AsConf()
-	require.NoError(t, err)
-	cfg := createDefaultConfig()
-	if err := conf.Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg.(*Config), cfg.(*Config).Validate()
+	cfg := createDefaultConfig().(*Config)
+	return cfg, profiletest.LoadConfig(yaml, cfg)
 }
 
 func TestConfigKeys(t *testing.T) {

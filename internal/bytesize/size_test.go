@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 type holder struct {
@@ -21,12 +23,8 @@ type holder struct {
 
 func decode(t *testing.T, yaml string) (holder, error) {
 	t.Helper()
-	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	require.NoError(t, err)
-	conf, err := raw.AsConf()
-	require.NoError(t, err)
 	got := holder{Size: 7}
-	err = conf.Unmarshal(&got)
+	err := profiletest.LoadConfig(yaml, &got)
 	return got, err
 }
 

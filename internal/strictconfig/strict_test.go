@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 type component struct {
@@ -40,12 +41,9 @@ func (c *component) Unmarshal(conf *confmap.Conf) error { return Unmarshal(conf,
 
 func load(t *testing.T, yaml string) (component, error) {
 	t.Helper()
-	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	require.NoError(t, err)
-	conf, err := raw.AsConf()
-	require.NoError(t, err)
 	c := component{Server: configoptional.Default(server{HTTP: confighttp.NewDefaultServerConfig()})}
-	return c, conf.Unmarshal(&c)
+	err := profiletest.LoadConfig(yaml, &c)
+	return c, err
 }
 
 func TestUnmarshalReads(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
@@ -41,19 +41,8 @@ const serverYAML = "server: {endpoint: 127.0.0.1:0}\n"
 
 // loadConfig reads a configuration as the collector does, and validates it.
 func loadConfig(yaml string) (*Config, error) {
-	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	if err != nil {
-		return nil, err
-	}
-	conf, err := raw.AsConf()
-	if err != nil {
-		return nil, err
-	}
 	cfg := createDefaultConfig().(*Config)
-	if err := conf.Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, confmap.Validate(cfg)
+	return cfg, profiletest.LoadConfig(yaml, cfg)
 }
 
 // testReceiver is a receiver under test with its telemetry and logs.

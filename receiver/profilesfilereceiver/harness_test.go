@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
@@ -152,19 +151,8 @@ type testReceiver struct {
 }
 
 func loadConfig(yaml string) (*Config, error) {
-	raw, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	if err != nil {
-		return nil, err
-	}
-	conf, err := raw.AsConf()
-	if err != nil {
-		return nil, err
-	}
 	cfg := createDefaultConfig().(*Config)
-	if err := conf.Unmarshal(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, confmap.Validate(cfg)
+	return cfg, profiletest.LoadConfig(yaml, cfg)
 }
 
 // fast makes all waits of a test short.
