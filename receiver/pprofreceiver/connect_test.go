@@ -6,7 +6,6 @@ package pprofreceiver
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -99,17 +97,7 @@ func TestConnectCodes_R10(t *testing.T) {
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
 	stripped := curlData(profiletest.Gzip(t, good))
 	zeros := make([]byte, 3<<20)
-	for _, row := range []struct {
-		name        string
-		method      string
-		contentType string // application/proto
-		body        []byte
-		headers     []string
-		next        xconsumer.Profiles
-		status      int
-		code        string // "" where the answer is not Connect's
-		says        string
-	}{
+	testExchanges(t, exchange{path: pyroscope.PushPath, contentType: "application/proto"}, []exchange{
 		{name: "good", body: request, status: 200},
 		{name: "good, with the version", body: request, headers: []string{"Connect-Protocol-Version", "1", "Connect-Timeout-Ms", "1000"}, status: 200},
 		{name: "gzipped", body: profiletest.Gzip(t, request), headers: []string{"Content-Encoding", "gzip"}, status: 200},
@@ -117,79 +105,44 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "no series", body: []byte{0x1a, 0x00}, status: 200},
 		{name: "unknown fields", body: append(protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 1), request...), status: 200},
 
-		{name: "empty", status: 400, code: "invalid_argument", says: "empty"},
-		{name: "cut off", body: request[:len(request)-1], status: 400, code: "invalid_argument", says: "ends inside a field"},
-		{name: "not gzip as said", body: request, headers: []string{"Content-Encoding", "gzip"}, status: 400, code: "invalid_argument", says: "not gzip"},
-		{name: "a profile as the body", body: good, status: 400, code: "invalid_argument", says: "body: series[0]: not a PushRequest: field 1 has the wire type 0: must be 2"},
-		{name: "a number of series", body: []byte{0x08, 0x01}, status: 400, code: "invalid_argument", says: "body: not a PushRequest: field 1 has the wire type 0: must be 2"},
-		{name: "no profile in it", body: profiletest.PushRequest(profiletest.RawSeries(nil)), status: 400, code: "invalid_argument", says: "series[0].samples[0]: empty"},
-		{name: "a text for a profile", body: profiletest.PushRequest(profiletest.RawSeries([]byte("hello"))), status: 400, code: "invalid_argument", says: "series[0].samples[0]"},
-		{name: "a label twice", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "1", "a", "2")), status: 400, code: "invalid_argument", says: `series[0].labels: duplicate "a"`},
-		{name: "a label that is not UTF-8", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "\xff")), status: 400, code: "invalid_argument", says: "UTF-8"},
-		{name: "JSON cut off", contentType: "application/json", body: []byte(`{"series":[`), status: 400, code: "invalid_argument", says: "JSON"},
-		{name: "a profile stripped of NULs", body: profiletest.PushRequest(profiletest.RawSeries(stripped)), status: 400, code: "invalid_argument", says: `samples[0]: gzip: the header is malformed"`},
-		{name: "JSON with a profile stripped of NULs", contentType: "application/json", body: fmt.Appendf(nil, `{"series":[{"samples":[{"rawProfile":%q}]}]}`, base64.StdEncoding.EncodeToString(stripped)), status: 400, code: "invalid_argument", says: `samples[0]: gzip: the header is malformed"`},
-		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, code: "invalid_argument", says: `JSON: field "series" at byte 11 has the type number: must be array`},
-		{name: "JSON with a number for a profile", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":7}]}]}`), status: 400, code: "invalid_argument", says: `field "series.samples.rawProfile" at byte 38 has the type number: must be string`},
-		{name: "JSON of an array", contentType: "application/json", body: []byte(`[7]`), status: 400, code: "invalid_argument", says: "JSON: the document has the type array: must be object"},
-		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{},{"samples":[{"raw_profile":"AA!="}]}]}`), status: 400, code: "invalid_argument", says: "series[1].samples[0].rawProfile: illegal base64 data at input byte 2"},
-		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 400, code: "invalid_argument", says: "size in bytes of a name: 500000"},
-		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, code: "invalid_argument", says: "must be 1"},
-		{name: "half a JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 400, code: "invalid_argument", says: "jfr: chunk 1, byte 0"},
-		{name: "Content-Encoding br", body: request, headers: []string{"Content-Encoding", "br"}, status: 501, code: "unimplemented", says: "br"},
+		{name: "empty", status: 400, says: "empty"},
+		{name: "cut off", body: request[:len(request)-1], status: 400, says: "ends inside a field"},
+		{name: "not gzip as said", body: request, headers: []string{"Content-Encoding", "gzip"}, status: 400, says: "not gzip"},
+		{name: "a profile as the body", body: good, status: 400, says: "body: series[0]: not a PushRequest: field 1 has the wire type 0: must be 2"},
+		{name: "a number of series", body: []byte{0x08, 0x01}, status: 400, says: "body: not a PushRequest: field 1 has the wire type 0: must be 2"},
+		{name: "no profile in it", body: profiletest.PushRequest(profiletest.RawSeries(nil)), status: 400, says: "series[0].samples[0]: empty"},
+		{name: "a text for a profile", body: profiletest.PushRequest(profiletest.RawSeries([]byte("hello"))), status: 400, says: "series[0].samples[0]"},
+		{name: "a label twice", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "1", "a", "2")), status: 400, says: `series[0].labels: duplicate "a"`},
+		{name: "a label that is not UTF-8", body: profiletest.PushRequest(profiletest.RawSeries(good, "a", "\xff")), status: 400, says: "UTF-8"},
+		{name: "JSON cut off", contentType: "application/json", body: []byte(`{"series":[`), status: 400, says: "JSON"},
+		{name: "a profile stripped of NULs", body: profiletest.PushRequest(profiletest.RawSeries(stripped)), status: 400, says: "samples[0]: gzip: the header is malformed"},
+		{name: "JSON with a profile stripped of NULs", contentType: "application/json", body: fmt.Appendf(nil, `{"series":[{"samples":[{"rawProfile":%q}]}]}`, base64.StdEncoding.EncodeToString(stripped)), status: 400, says: "samples[0]: gzip: the header is malformed"},
+		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, says: `JSON: field "series" at byte 11 has the type number: must be array`},
+		{name: "JSON with a number for a profile", contentType: "application/json", body: []byte(`{"series":[{"samples":[{"rawProfile":7}]}]}`), status: 400, says: `field "series.samples.rawProfile" at byte 38 has the type number: must be string`},
+		{name: "JSON of an array", contentType: "application/json", body: []byte(`[7]`), status: 400, says: "JSON: the document has the type array: must be object"},
+		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{},{"samples":[{"raw_profile":"AA!="}]}]}`), status: 400, says: "series[1].samples[0].rawProfile: illegal base64 data at input byte 2"},
+		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 400, says: "size in bytes of a name: 500000"},
+		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, says: "must be 1"},
+		{name: "half a JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 400, says: "jfr: chunk 1, byte 0"},
+		{name: "Content-Encoding br", body: request, headers: []string{"Content-Encoding", "br"}, status: 501, says: "br"},
 
-		{name: "too large", body: zeros, status: 400, code: "invalid_argument", says: "limit"},
-		{name: "gzipped, too large", body: profiletest.Gzip(t, zeros), headers: []string{"Content-Encoding", "gzip"}, status: 400, code: "invalid_argument", says: "limit"},
-		{name: "a bomb in it", body: profiletest.PushRequest(profiletest.RawSeries(profiletest.Gzip(t, zeros))), status: 400, code: "invalid_argument", says: "series[0].samples[0]"},
-		{name: "many series", body: bytes.Repeat([]byte{0x0a, 0x00}, httpserver.MaxEntries+1), status: 400, code: "invalid_argument", says: "series: 257, more than the limit of 256"},
-		{name: "many samples", body: profiletest.PushRequest(bytes.Repeat([]byte{0x12, 0x00}, httpserver.MaxEntries+1)), status: 400, code: "invalid_argument", says: "samples: 257, more than"},
-		{name: "many labels", body: profiletest.PushRequest(bytes.Repeat([]byte{0x0a, 0x00}, httpserver.MaxEntries+1)), status: 400, code: "invalid_argument", says: "labels: 257"},
-		{name: "JSON of many series", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("{},", httpserver.MaxEntries) + `{}]}`), status: 400, code: "invalid_argument", says: "series"},
-		{name: "JSON of many nothings", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("null,", 64<<10) + `{}]}`), status: 400, code: "invalid_argument", says: "commas"},
+		{name: "too large", body: zeros, status: 400, says: "limit"},
+		{name: "gzipped, too large", body: profiletest.Gzip(t, zeros), headers: []string{"Content-Encoding", "gzip"}, status: 400, says: "limit"},
+		{name: "a bomb in it", body: profiletest.PushRequest(profiletest.RawSeries(profiletest.Gzip(t, zeros))), status: 400, says: "series[0].samples[0]"},
+		{name: "many series", body: bytes.Repeat([]byte{0x0a, 0x00}, httpserver.MaxEntries+1), status: 400, says: "series: 257, more than the limit of 256"},
+		{name: "many samples", body: profiletest.PushRequest(bytes.Repeat([]byte{0x12, 0x00}, httpserver.MaxEntries+1)), status: 400, says: "samples: 257, more than"},
+		{name: "many labels", body: profiletest.PushRequest(bytes.Repeat([]byte{0x0a, 0x00}, httpserver.MaxEntries+1)), status: 400, says: "labels: 257"},
+		{name: "JSON of many series", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("{},", httpserver.MaxEntries) + `{}]}`), status: 400, says: "series"},
+		{name: "JSON of many nothings", contentType: "application/json", body: []byte(`{"series":[` + strings.Repeat("null,", 64<<10) + `{}]}`), status: 400, says: "commas"},
 
-		{name: "permanent", body: request, next: consumertest.NewErr(consumererror.NewPermanent(errors.New("says no"))), status: 500, code: "internal", says: "says no"},
-		{name: "retryable", body: request, next: consumertest.NewErr(errors.New("is away")), status: 503, code: "unavailable", says: "is away"},
+		{name: "permanent", body: request, next: consumertest.NewErr(consumererror.NewPermanent(errors.New("says no"))), status: 500, says: "says no"},
+		{name: "retryable", body: request, next: consumertest.NewErr(errors.New("is away")), status: 503, says: "is away"},
 
 		{name: "GET", method: http.MethodGet, status: 405},
 		{name: "gRPC", contentType: "application/grpc", body: request, status: 415, says: "application/proto"},
 		{name: "a stream", contentType: "application/connect+proto", body: request, status: 415},
 		{name: "no content type", contentType: " ", body: request, status: 415},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			if row.next == nil {
-				row.next = consumertest.NewNop()
-			}
-			if row.method == "" {
-				row.method = http.MethodPost
-			}
-			if row.contentType == "" {
-				row.contentType = "application/proto"
-			}
-			b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
-			got, err := b.send(row.method, pyroscope.PushPath, bytes.NewReader(row.body), append([]string{"Content-Type", row.contentType}, row.headers...)...)
-			require.NoError(t, err)
-			require.Equal(t, row.status, got.status, got.body)
-			assert.Zero(t, b.inFlight.InUse())
-			profiletest.Injected(t, "1 requests")
-			assert.Equal(t, map[string]int64{http.StatusText(row.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
-			if row.status == 200 {
-				assert.Equal(t, row.contentType, got.header.Get("Content-Type"))
-				return
-			}
-			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
-			if row.status == http.StatusServiceUnavailable {
-				assert.Equal(t, "5", got.header.Get("Retry-After"))
-			}
-			if row.code == "" {
-				return
-			}
-			var status struct{ Code, Message string }
-			require.NoError(t, json.Unmarshal([]byte(got.body), &status))
-			assert.Equal(t, row.code, status.Code)
-			assert.NotEmpty(t, status.Message)
-			assert.Equal(t, "application/json", got.header.Get("Content-Type"))
-		})
-	}
+	})
 }
 
 func statusTexts(counts map[string]int64) map[string]int64 {

@@ -203,12 +203,7 @@ func TestDatadogRejections(t *testing.T) {
 	for range 2*httpserver.MaxEntries + 1 {
 		tooMany = append(tooMany, attached("metrics.json", nil))
 	}
-	for _, row := range []struct {
-		name   string
-		parts  []formPart
-		status int
-		says   string
-	}{
+	testExchanges(t, exchange{path: datadog.Path}, []exchange{
 		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
 		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x")), event("{}")}, status: 400, says: "main.jfr"},
 		{name: "half a JFR", parts: []formPart{attached("main.jfr", []byte("FLR\x00")), event("{}")}, status: 400, says: "jfr: chunk 1, byte 0"},
@@ -223,24 +218,10 @@ func TestDatadogRejections(t *testing.T) {
 		{name: "many profiles", parts: append(many, event("{}")), status: 413, says: "profiles: 257"},
 		{name: "many parts", parts: append(tooMany, event("{}")), status: 413, says: "parts"},
 		{name: "an empty profile", parts: []formPart{attached("cpu.pprof", nil), event("{}")}, status: 400, says: `attachment "cpu.pprof": empty`},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-			got := b.sendForm(datadog.Path, row.parts...)
-			assert.Equal(t, row.status, got.status, got.body)
-			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
-			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.inFlight.InUse())
-		})
-	}
-	t.Run("no form", func(t *testing.T) {
-		b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-		for _, contentType := range []string{"", "application/json", "multipart/form-data", "multipart/mixed; boundary=x"} {
-			got, err := b.send(http.MethodPost, datadog.Path, strings.NewReader("x"), "Content-Type", contentType)
-			require.NoError(t, err)
-			assert.Equal(t, 415, got.status, contentType)
-			assert.Contains(t, got.body, "multipart/form-data with a boundary")
-		}
+		{name: "no form: no type", contentType: "", body: []byte("x"), status: 415, says: "multipart/form-data with a boundary"},
+		{name: "no form: JSON", contentType: "application/json", body: []byte("x"), status: 415, says: "multipart/form-data with a boundary"},
+		{name: "no form: no boundary", contentType: "multipart/form-data", body: []byte("x"), status: 415, says: "multipart/form-data with a boundary"},
+		{name: "no form: mixed", contentType: "multipart/mixed; boundary=x", body: []byte("x"), status: 415, says: "multipart/form-data with a boundary"},
 	})
 	t.Run("cut off", func(t *testing.T) {
 		b := startTestReceiver(t, serverYAML, consumertest.NewNop())

@@ -174,61 +174,39 @@ func TestIngestRejections(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	profilePart := formPart{"profile", "profile.pprof", good}
 	many := strings.Repeat("a=b,", 300)
-	for _, row := range []struct {
-		name, query string
-		raw         []byte
-		parts       []formPart
-		headers     []string
-		status      int
-		says        string
-	}{
-		{name: "folded stacks without a value", query: "name=app", raw: []byte("main;work\n"), status: 400, says: "line 1: \"main;work\": must be a stack"},
-		{name: "folded stacks that overflow", query: "name=app", raw: []byte("main 9223372036854775807\n"), status: 400, says: "line 1: value is 9223372036854775807"},
-		{name: "a trie by its type", query: "name=app", raw: []byte("x"), headers: []string{"Content-Type", "binary/octet-stream+trie"}, status: 415, says: "format=groups"},
-		{name: "tree", query: "name=app&format=tree", raw: []byte("x"), status: 415, says: "format=groups"},
-		{name: "trie", query: "name=app&format=trie", raw: []byte("x"), status: 415, says: "format=pprof"},
-		{name: "a form of folded stacks", query: "name=app&format=groups", parts: []formPart{{"profile", "", []byte("main 1\n")}}, status: 415, says: "want a form with a part named profile or jfr"},
-		{name: "another form", query: "name=app", raw: []byte("main 1\n"), headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, status: 400, says: "body: not a form with the boundary that Content-Type states"},
-		{name: "pprof without the format", query: "name=app", raw: good, status: 400, says: "profile, read as folded stacks without the parameter \"format\": folded stacks: line 2"},
-		{name: "speedscope", query: "name=app&format=speedscope", raw: []byte("{}"), status: 415, says: "format=pprof"},
-		{name: "half a JFR", query: "name=app&format=jfr", raw: []byte("FLR\x00"), status: 400, says: "jfr: chunk 1, byte 0"},
-		{name: "half a JFR in a form", query: "name=app", parts: []formPart{{"jfr", "", []byte("FLR\x00")}}, status: 400, says: "jfr: chunk 1, byte 0"},
-		{name: "folded text as pprof", query: "name=app&format=pprof", raw: []byte("main;work 3\n"), status: 400, says: "pprof"},
-		{name: "no profile", query: "name=app", parts: []formPart{{"sample_type_config", "", []byte("{}")}}, status: 400, says: "no part named profile"},
-		{name: "two profiles", query: "name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "duplicate part"},
-		{name: "an empty profile", query: "name=app", parts: []formPart{{"profile", "", nil}}, status: 400, says: "empty"},
-		{name: "a config that is no JSON", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{s3cret")}}, status: 400, says: "malformed JSON at byte"},
-		{name: "a config of another kind", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: `field "cumulative" at byte 29 has the type string: must be bool`},
-		{name: "a large config", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, httpserver.MaxDocument+1)}}, status: 413, says: "sample_type_config"},
-		{name: "a config of many types", query: "name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
-		{name: "a part with a large header", query: "name=app", parts: []formPart{{strings.Repeat("x", 40<<10), "", nil}, profilePart}, status: 413, says: "header of a part"},
-		{name: "a time of 12 digits", query: "name=app&from=170000000000", parts: []formPart{profilePart}, status: 400, says: "\"from\": not a time"},
-		{name: "a time with letters", query: "name=app&until=now-1h", parts: []formPart{profilePart}, status: 400, says: "\"until\": not a time"},
-		{name: "a negative time", query: "name=app&from=-1", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
-		{name: "a time past int64", query: "name=app&from=9999999999", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
-		{name: "no end of the labels", query: "name=app{a=b", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
-		{name: "a label without a value", query: "name=app{a}", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
-		{name: "a label twice", query: "name=app{a=b,a=c}", parts: []formPart{profilePart}, status: 400, says: "duplicate \"a\""},
-		{name: "a label that is not UTF-8", query: "name=app{a=%ff}", parts: []formPart{profilePart}, status: 400, says: "UTF-8"},
-		{name: "many labels", query: "name=app{" + many + "}", parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
-		{name: "many parameters", query: "name=app&" + strings.Repeat("a&", 300), parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
-		{name: "a malformed query", query: "name=%zz", parts: []formPart{profilePart}, status: 400, says: "query: malformed"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-			body, headers := row.raw, row.headers
-			if row.parts != nil {
-				body, headers = form(t, row.parts...)
-			}
-			query := strings.NewReplacer("{", "%7B", "}", "%7D").Replace(row.query)
-			got, err := b.send(http.MethodPost, "/ingest?"+query, bytes.NewReader(body), headers...)
-			require.NoError(t, err)
-			assert.Equal(t, row.status, got.status, got.body)
-			assert.Contains(t, strings.ReplaceAll(got.body, `\"`, `"`), row.says)
-			assert.NotContains(t, got.body, "s3cret")
-			assert.Zero(t, b.inFlight.InUse())
-		})
-	}
+	testExchanges(t, exchange{}, []exchange{
+		{name: "folded stacks without a value", path: "/ingest?name=app", body: []byte("main;work\n"), status: 400, says: "line 1: \"main;work\": must be a stack"},
+		{name: "folded stacks that overflow", path: "/ingest?name=app", body: []byte("main 9223372036854775807\n"), status: 400, says: "line 1: value is 9223372036854775807"},
+		{name: "a trie by its type", path: "/ingest?name=app", body: []byte("x"), contentType: "binary/octet-stream+trie", status: 415, says: "format=groups"},
+		{name: "tree", path: "/ingest?name=app&format=tree", body: []byte("x"), status: 415, says: "format=groups"},
+		{name: "trie", path: "/ingest?name=app&format=trie", body: []byte("x"), status: 415, says: "format=pprof"},
+		{name: "a form of folded stacks", path: "/ingest?name=app&format=groups", parts: []formPart{{"profile", "", []byte("main 1\n")}}, status: 415, says: "want a form with a part named profile or jfr"},
+		{name: "another form", path: "/ingest?name=app", body: []byte("main 1\n"), contentType: "multipart/form-data; boundary=x", status: 400, says: "body: not a form with the boundary that Content-Type states"},
+		{name: "pprof without the format", path: "/ingest?name=app", body: good, status: 400, says: "profile, read as folded stacks without the parameter \"format\": folded stacks: line 2"},
+		{name: "speedscope", path: "/ingest?name=app&format=speedscope", body: []byte("{}"), status: 415, says: "format=pprof"},
+		{name: "half a JFR", path: "/ingest?name=app&format=jfr", body: []byte("FLR\x00"), status: 400, says: "jfr: chunk 1, byte 0"},
+		{name: "half a JFR in a form", path: "/ingest?name=app", parts: []formPart{{"jfr", "", []byte("FLR\x00")}}, status: 400, says: "jfr: chunk 1, byte 0"},
+		{name: "folded text as pprof", path: "/ingest?name=app&format=pprof", body: []byte("main;work 3\n"), status: 400, says: "pprof"},
+		{name: "no profile", path: "/ingest?name=app", parts: []formPart{{"sample_type_config", "", []byte("{}")}}, status: 400, says: "no part named profile"},
+		{name: "two profiles", path: "/ingest?name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "duplicate part"},
+		{name: "an empty profile", path: "/ingest?name=app", parts: []formPart{{"profile", "", nil}}, status: 400, says: "empty"},
+		{name: "a config that is no JSON", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{s3cret")}}, status: 400, says: "malformed JSON at byte"},
+		{name: "a config of another kind", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: `field "cumulative" at byte 29 has the type string: must be bool`},
+		{name: "a large config", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, httpserver.MaxDocument+1)}}, status: 413, says: "sample_type_config"},
+		{name: "a config of many types", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
+		{name: "a part with a large header", path: "/ingest?name=app", parts: []formPart{{strings.Repeat("x", 40<<10), "", nil}, profilePart}, status: 413, says: "header of a part"},
+		{name: "a time of 12 digits", path: "/ingest?name=app&from=170000000000", parts: []formPart{profilePart}, status: 400, says: "\"from\": not a time"},
+		{name: "a time with letters", path: "/ingest?name=app&until=now-1h", parts: []formPart{profilePart}, status: 400, says: "\"until\": not a time"},
+		{name: "a negative time", path: "/ingest?name=app&from=-1", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
+		{name: "a time past int64", path: "/ingest?name=app&from=9999999999", parts: []formPart{profilePart}, status: 400, says: "\"from\""},
+		{name: "no end of the labels", path: "/ingest?name=app{a=b", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
+		{name: "a label without a value", path: "/ingest?name=app{a}", parts: []formPart{profilePart}, status: 400, says: "\"name\": must be an application"},
+		{name: "a label twice", path: "/ingest?name=app{a=b,a=c}", parts: []formPart{profilePart}, status: 400, says: "duplicate \"a\""},
+		{name: "a label that is not UTF-8", path: "/ingest?name=app{a=%ff}", parts: []formPart{profilePart}, status: 400, says: "UTF-8"},
+		{name: "many labels", path: "/ingest?name=app{" + many + "}", parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
+		{name: "many parameters", path: "/ingest?name=app&" + strings.Repeat("a&", 300), parts: []formPart{profilePart}, status: 413, says: "limit of 256"},
+		{name: "a malformed query", path: "/ingest?name=%zz", parts: []formPart{profilePart}, status: 400, says: "query: malformed"},
+	})
 }
 
 func TestIngestNames(t *testing.T) {

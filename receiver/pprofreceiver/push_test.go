@@ -18,16 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
-	spb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -46,22 +41,10 @@ func TestStatuses_R10(t *testing.T) {
 	require.NoError(t, err)
 	otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	require.NoError(t, err)
-	ok := consumertest.NewNop()
 	away := consumertest.NewErr(errors.New("backend is away"))
 	never := consumertest.NewErr(consumererror.NewPermanent(errors.New("backend says no")))
 
-	for _, row := range []struct {
-		name    string
-		method  string // POST
-		path    string // /v1/pprof
-		body    []byte
-		headers []string
-		next    xconsumer.Profiles // ok
-		status  int
-		code    codes.Code
-		says    []string
-		retry   string
-	}{
+	testExchanges(t, exchange{path: "/v1/pprof"}, []exchange{
 		{name: "plain", body: good, status: 204},
 		{name: "gzip by magic", body: profiletest.Gzip(t, good), status: 204},
 		{name: "zstd by magic", body: profiletest.Zstd(t, good), status: 204},
@@ -74,93 +57,51 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "Content-Encoding GZIP around gzip", body: profiletest.Gzip(t, profiletest.Gzip(t, good)), headers: []string{"Content-Encoding", "GZIP"}, status: 204},
 		{name: "Content-Encoding zstd", body: profiletest.Zstd(t, good), headers: []string{"Content-Encoding", "zstd"}, status: 204},
 		{name: "Content-Encoding identity", body: good, headers: []string{"Content-Encoding", "identity"}, status: 204},
-		{name: "curl's content type", body: good, headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 204},
+		{name: "curl's content type", body: good, contentType: "application/x-www-form-urlencoded", status: 204},
 		{name: "attributes", path: "/v1/pprof?service.name=checkout&a.b=c+d&profile_type=cpu", body: good, status: 204},
 
 		{name: "neither sample types nor samples", body: plain(t, &profile.Profile{}), status: 204},
 
-		{name: "no body", status: 400, code: codes.InvalidArgument, says: []string{"body: empty"}},
-		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, code: codes.InvalidArgument, says: []string{"empty"}},
-		{name: "text", body: []byte("hello world"), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like text; want a pprof profile"}},
-		{name: "text in gzip", body: profiletest.Gzip(t, []byte("hello world")), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like text"}},
-		{name: "OTLP", body: otlp, status: 400, code: codes.InvalidArgument, says: []string{"body: looks like OTLP", "`otlp` receiver"}},
-		{name: "OTLP in gzip", body: profiletest.Gzip(t, otlp), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like OTLP"}},
-		{name: "OTLP/JSON", body: []byte(`{"resourceProfiles":[],"dictionary":{}}`), status: 400, code: codes.InvalidArgument, says: []string{"body: looks like OTLP"}},
-		{name: "curl -d", body: curlData(profiletest.Gzip(t, good)), headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 400, code: codes.InvalidArgument, says: []string{"body: gzip", "curl --data-binary"}},
-		{name: "cut off", body: good[:len(good)-3], status: 400, code: codes.InvalidArgument},
-		{name: "gzip cut off", body: profiletest.Gzip(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: gzip"}},
-		{name: "zstd cut off", body: profiletest.Zstd(t, good)[:40], status: 400, code: codes.InvalidArgument, says: []string{"body: zstd"}},
-		{name: "too many values", body: plain(t, badStack), status: 400, code: codes.InvalidArgument, says: []string{"sample", "0"}},
-		{name: "not gzip as said", body: good, headers: []string{"Content-Encoding", "gzip"}, status: 400, code: codes.InvalidArgument, says: []string{"not gzip"}},
-		{name: "too many layers", body: profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, good)))), status: 400, code: codes.InvalidArgument, says: []string{"more than 3 layers"}},
-		{name: "unknown parameter", path: "/v1/pprof?service=checkout", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"service\" is unknown", "service.name"}},
-		{name: "empty parameter", path: "/v1/pprof?=x", body: good, status: 400, code: codes.InvalidArgument, says: []string{"empty name"}},
-		{name: "repeated parameter", path: "/v1/pprof?a.b=1&a.b=2", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"a.b\"", "2 times"}},
-		{name: "empty profile type", path: "/v1/pprof?profile_type=", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"profile_type\" is empty"}},
-		{name: "not UTF-8", path: "/v1/pprof?a.b=%ff", body: good, status: 400, code: codes.InvalidArgument, says: []string{"\"a.b\"", "UTF-8"}},
-		{name: "malformed query", path: "/v1/pprof?a.b=%zz", body: good, status: 400, code: codes.InvalidArgument, says: []string{"query: malformed"}},
+		{name: "no body", status: 400, says: "body: empty"},
+		{name: "nothing in gzip", body: profiletest.Gzip(t, nil), status: 400, says: "empty"},
+		{name: "text", body: []byte("hello world"), status: 400, says: "body: looks like text; want a pprof profile"},
+		{name: "text in gzip", body: profiletest.Gzip(t, []byte("hello world")), status: 400, says: "body: looks like text"},
+		{name: "OTLP", body: otlp, status: 400, says: "body: looks like OTLP ... `otlp` receiver"},
+		{name: "OTLP in gzip", body: profiletest.Gzip(t, otlp), status: 400, says: "body: looks like OTLP"},
+		{name: "OTLP/JSON", body: []byte(`{"resourceProfiles":[],"dictionary":{}}`), status: 400, says: "body: looks like OTLP"},
+		{name: "curl -d", body: curlData(profiletest.Gzip(t, good)), contentType: "application/x-www-form-urlencoded", status: 400, says: "body: gzip ... curl --data-binary"},
+		{name: "cut off", body: good[:len(good)-3], status: 400},
+		{name: "gzip cut off", body: profiletest.Gzip(t, good)[:40], status: 400, says: "body: gzip"},
+		{name: "zstd cut off", body: profiletest.Zstd(t, good)[:40], status: 400, says: "body: zstd"},
+		{name: "too many values", body: plain(t, badStack), status: 400, says: "sample ... 0"},
+		{name: "not gzip as said", body: good, headers: []string{"Content-Encoding", "gzip"}, status: 400, says: "not gzip"},
+		{name: "too many layers", body: profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, profiletest.Gzip(t, good)))), status: 400, says: "more than 3 layers"},
+		{name: "unknown parameter", path: "/v1/pprof?service=checkout", body: good, status: 400, says: "\"service\" is unknown ... service.name"},
+		{name: "empty parameter", path: "/v1/pprof?=x", body: good, status: 400, says: "empty name"},
+		{name: "repeated parameter", path: "/v1/pprof?a.b=1&a.b=2", body: good, status: 400, says: "\"a.b\" ... 2 times"},
+		{name: "empty profile type", path: "/v1/pprof?profile_type=", body: good, status: 400, says: "\"profile_type\" is empty"},
+		{name: "not UTF-8", path: "/v1/pprof?a.b=%ff", body: good, status: 400, says: "\"a.b\" ... UTF-8"},
+		{name: "malformed query", path: "/v1/pprof?a.b=%zz", body: good, status: 400, says: "query: malformed"},
 
-		{name: "another path", path: "/v1/profiles", body: good, status: 404, code: codes.Unimplemented, says: []string{"/v1/pprof"}},
-		{name: "GET", method: http.MethodGet, status: 405, code: codes.Unimplemented, says: []string{"GET", "must be POST"}},
-		{name: "PUT", method: http.MethodPut, body: good, status: 405, code: codes.Unimplemented, says: []string{"PUT", "must be POST"}},
+		{name: "another path", path: "/v1/profiles", body: good, status: 404, says: "/v1/pprof"},
+		{name: "GET", method: http.MethodGet, status: 405, says: "GET ... must be POST"},
+		{name: "PUT", method: http.MethodPut, body: good, status: 405, says: "PUT ... must be POST"},
 
-		{name: "plain too large", body: zeros, status: 413, code: codes.ResourceExhausted},
-		{name: "gzip too large", body: profiletest.Gzip(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
-		{name: "zstd too large", body: profiletest.Zstd(t, zeros), status: 413, code: codes.ResourceExhausted, says: []string{"body", "limit"}},
-		{name: "gzip in Content-Encoding too large", body: profiletest.Gzip(t, profiletest.Gzip(t, zeros)), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: codes.ResourceExhausted},
+		{name: "plain too large", body: zeros, status: 413, reason: "body_size"},
+		{name: "gzip too large", body: profiletest.Gzip(t, zeros), status: 413, says: "body ... limit", reason: "limit"},
+		{name: "many parameters", path: "/v1/pprof?" + strings.Repeat("a&", 300), body: good, status: 413, says: "query: parameters: 301", reason: "limit"},
+		{name: "zstd too large", body: profiletest.Zstd(t, zeros), status: 413, says: "body ... limit"},
+		{name: "gzip in Content-Encoding too large", body: profiletest.Gzip(t, profiletest.Gzip(t, zeros)), headers: []string{"Content-Encoding", "gzip"}, status: 413},
 
-		{name: "half a JFR", body: []byte("FLR\x00\x00\x02\x00\x00"), status: 400, code: codes.InvalidArgument, says: []string{"jfr: chunk 1, byte 0"}},
-		{name: "half a JFR in gzip", body: profiletest.Gzip(t, []byte("FLR\x00\x00\x02\x00\x00")), status: 400, code: codes.InvalidArgument, says: []string{"jfr: chunk 1, byte 0"}},
-		{name: "Content-Encoding br", body: good, headers: []string{"Content-Encoding", "br"}, status: 415, code: codes.InvalidArgument, says: []string{"\"br\"", "gzip"}},
-		{name: "Content-Encoding gzip, gzip", body: good, headers: []string{"Content-Encoding", "gzip, gzip"}, status: 415, code: codes.InvalidArgument},
+		{name: "half a JFR", body: []byte("FLR\x00\x00\x02\x00\x00"), status: 400, says: "jfr: chunk 1, byte 0"},
+		{name: "half a JFR in gzip", body: profiletest.Gzip(t, []byte("FLR\x00\x00\x02\x00\x00")), status: 400, says: "jfr: chunk 1, byte 0"},
+		{name: "Content-Encoding br", body: good, headers: []string{"Content-Encoding", "br"}, status: 415, says: "\"br\" ... gzip"},
+		{name: "Content-Encoding gzip, gzip", body: good, headers: []string{"Content-Encoding", "gzip, gzip"}, status: 415},
 
-		{name: "permanent", body: good, next: never, status: 500, code: codes.Internal, says: []string{"backend says no"}},
-		{name: "retryable", body: good, next: away, status: 503, code: codes.Unavailable, says: []string{"backend is away"}, retry: "5"},
-		{name: "bad before retryable", body: []byte("hello world"), next: away, status: 400, code: codes.InvalidArgument},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			if row.method == "" {
-				row.method = http.MethodPost
-			}
-			if row.path == "" {
-				row.path = "/v1/pprof"
-			}
-			if row.next == nil {
-				row.next = ok
-			}
-			b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", row.next)
-
-			profiletest.Injected(t, "1 requests")
-			got, err := b.send(row.method, row.path, bytes.NewReader(row.body), row.headers...)
-			require.NoError(t, err)
-			require.Equal(t, row.status, got.status, got.body)
-			assert.Equal(t, row.retry, got.header.Get("Retry-After"))
-			if row.status == 405 {
-				assert.Equal(t, "POST", got.header.Get("Allow"))
-			}
-			if row.status == 204 {
-				assert.Empty(t, got.body)
-				return
-			}
-			assert.Equal(t, "application/json", got.header.Get("Content-Type"))
-			var status spb.Status
-			require.NoError(t, protojson.Unmarshal([]byte(got.body), &status))
-			assert.Equal(t, int32(row.code), status.Code)
-			assert.NotEmpty(t, status.Message)
-			for _, part := range row.says {
-				assert.Contains(t, status.Message, part)
-			}
-
-			// The same in protobuf, for those who speak it.
-			got, err = b.send(row.method, row.path, bytes.NewReader(row.body), append(row.headers, "Accept", "text/html, application/x-protobuf;q=0.9")...)
-			require.NoError(t, err)
-			require.Equal(t, row.status, got.status)
-			assert.Equal(t, "application/x-protobuf", got.header.Get("Content-Type"))
-			var again spb.Status
-			require.NoError(t, proto.Unmarshal([]byte(got.body), &again))
-			assert.True(t, proto.Equal(&status, &again), "%v is not %v", &again, &status)
-		})
-	}
+		{name: "permanent", body: good, next: never, status: 500, says: "backend says no"},
+		{name: "retryable", body: good, next: away, status: 503, says: "backend is away"},
+		{name: "bad before retryable", body: []byte("hello world"), next: away, status: 400},
+	})
 }
 
 func TestProtobufContentTypeIsMirrored(t *testing.T) {
