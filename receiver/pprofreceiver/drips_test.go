@@ -102,8 +102,8 @@ func (kind drip) run(t *testing.T, b *testReceiver, w protocol, profile []byte, 
 // Clients that drip are cut off, and other clients do not notice.
 func TestDrippingClients_R11(t *testing.T) {
 	full, limit := profiletest.Soak(t)
-	clients, config, pause := 60, "server: {endpoint: 127.0.0.1:0, read_timeout: 1s, read_header_timeout: 1s, keepalive: {idle_timeout: 1s}}", 100*time.Millisecond
-	duration := 2 * time.Second
+	clients, config, pause := 60, "server: {endpoint: 127.0.0.1:0, read_timeout: 500ms, read_header_timeout: 500ms, keepalive: {idle_timeout: 500ms}}", 50*time.Millisecond
+	duration := time.Second
 	if full {
 		clients, config, pause = 500, serverYAML, time.Second
 		duration = time.Minute

@@ -67,6 +67,7 @@ func testExchanges(t *testing.T, defaults exchange, rows []exchange) {
 }
 
 func (e exchange) test(t *testing.T) {
+	t.Parallel()
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", e.next)
 	body, headers := e.body, e.headers
 	switch {

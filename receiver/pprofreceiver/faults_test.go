@@ -29,7 +29,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
@@ -75,6 +74,7 @@ func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 	data := plain(t, numbered(3))
 	for _, w := range protocols {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			b := startTestReceiver(t, serverYAML, newSink(t))
 			sent := 0
 			answered := func(what string, body []byte) {
@@ -246,6 +246,7 @@ func TestConsumeContract_R10(t *testing.T) {
 			"joined with other": func(r *rand.Rand) error { return oneOf(r, nil, errors.Join(errNow, errNow)) },
 		} {
 			t.Run(w.name+", "+name, func(t *testing.T) {
+				t.Parallel()
 				next := newSink(t)
 				var mu sync.Mutex
 				rejected := 0
@@ -366,6 +367,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 	}}
 	for _, w := range append(slices.Clone(protocols), several) {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			next := newSink(t)
 			var calls atomic.Int64
 			b := startTestReceiver(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
@@ -440,21 +442,6 @@ func TestSecretsAreNotShown_R16(t *testing.T) {
 		}
 		require.NoError(t, b.Shutdown(context.Background()))
 	}
-}
-
-// All of a query costs next to nothing, however much of it there is.
-func TestQueryLengthIsBounded_R8(t *testing.T) {
-	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	body := plain(t, samplePprof("/bin/app", 1))
-	var query strings.Builder
-	for i := range httpserver.MaxEntries {
-		fmt.Fprintf(&query, "&a.%d=b", i)
-	}
-	assert.Equal(t, 204, b.push("?"+query.String()[1:], body).status)
-	got := b.push("?"+query.String(), body)
-	assert.Equal(t, 413, got.status)
-	assert.Contains(t, got.body, "query: parameters: 257, more than the limit of 256")
-	profiletest.Injected(t, fmt.Sprintf("%d and %d parameters", httpserver.MaxEntries, httpserver.MaxEntries+1))
 }
 
 // What is in a profile is bounded as it is by

@@ -146,6 +146,7 @@ func TestRecordingsOfJVMsInFiles(t *testing.T) {
 // Each chunk of a file is a payload of its own. One that the pipeline rejects for a while is retried without
 // those before it, and a damaged one does not concern the others.
 func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
+	t.Parallel()
 	chunk := func(start int64) *jfrwriter.Chunk {
 		c := jfrwriter.New()
 		c.Start = start * 1e18

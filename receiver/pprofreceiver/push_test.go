@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -44,6 +46,13 @@ func TestStatuses_R10(t *testing.T) {
 	away := consumertest.NewErr(errors.New("backend is away"))
 	never := consumertest.NewErr(consumererror.NewPermanent(errors.New("backend says no")))
 
+	parameters := func(n int) string {
+		path := "/v1/pprof?"
+		for i := range n {
+			path += fmt.Sprintf("a.%d=b&", i)
+		}
+		return strings.TrimSuffix(path, "&")
+	}
 	testExchanges(t, exchange{path: "/v1/pprof"}, []exchange{
 		{name: "plain", body: good, status: 204},
 		{name: "gzip by magic", body: profiletest.Gzip(t, good), status: 204},
@@ -60,6 +69,7 @@ func TestStatuses_R10(t *testing.T) {
 		{name: "curl's content type", body: good, contentType: "application/x-www-form-urlencoded", status: 204},
 		{name: "attributes", path: "/v1/pprof?service.name=checkout&a.b=c+d&profile_type=cpu", body: good, status: 204},
 
+		{name: "as many parameters as may be", path: parameters(httpserver.MaxEntries), body: good, status: 204},
 		{name: "neither sample types nor samples", body: plain(t, &profile.Profile{}), status: 204},
 
 		{name: "no body", status: 400, says: "body: empty"},
@@ -89,7 +99,7 @@ func TestStatuses_R10(t *testing.T) {
 
 		{name: "plain too large", body: zeros, status: 413, reason: "body_size"},
 		{name: "gzip too large", body: profiletest.Gzip(t, zeros), status: 413, says: "body ... limit", reason: "limit"},
-		{name: "many parameters", path: "/v1/pprof?" + strings.Repeat("a&", 300), body: good, status: 413, says: "query: parameters: 301", reason: "limit"},
+		{name: "many parameters", path: parameters(httpserver.MaxEntries + 1), body: good, status: 413, says: "query: parameters: 257, more than the limit of 256", reason: "limit"},
 		{name: "zstd too large", body: profiletest.Zstd(t, zeros), status: 413, says: "body ... limit"},
 		{name: "gzip in Content-Encoding too large", body: profiletest.Gzip(t, profiletest.Gzip(t, zeros)), headers: []string{"Content-Encoding", "gzip"}, status: 413},
 

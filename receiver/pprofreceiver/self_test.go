@@ -129,7 +129,7 @@ func TestReceiversShareTheCPUProfiler(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		for _, s := range sinks {
-			if len(s.AllProfiles()) < 3 {
+			if len(s.AllProfiles()) < 2 {
 				return false
 			}
 		}

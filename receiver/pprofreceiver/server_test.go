@@ -65,6 +65,7 @@ func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
 
 // A consumer that is slow fills the budget; then clients are told to wait.
 func TestInFlightLimit(t *testing.T) {
+	t.Parallel()
 	next := newSink(t)
 	slow := newGate(t, next, true)
 	b := newTestReceiver(t, serverYAML+"max_in_flight: 4MiB", slow)
