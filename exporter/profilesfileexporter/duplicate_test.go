@@ -31,7 +31,7 @@ func TestOneDuplicateKeyTakesNoOther(t *testing.T) {
 	} {
 		for _, spoilt := range [][]int{{1}, {1, 3}} {
 			t.Run(name, func(t *testing.T) {
-				e, _, _ := telling(t, pprofConfig(t))
+				e, _, _ := observed(t, pprofConfig(t))
 				require.NoError(t, e.start(t.Context(), nil))
 				pd := pprofile.NewProfiles()
 				for i, service := range []string{"a", "b", "c", "d", "e"} {

@@ -70,15 +70,34 @@ func forEachWay(t *testing.T, test func(t *testing.T, cfg *Config)) {
 	}
 }
 
-func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
+// newConfig returns the default configuration with a directory for the test.
+func newConfig(t testing.TB, groupBy ...string) *Config {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Directory, cfg.GroupBy = t.TempDir(), groupBy
+	return cfg
+}
+
+// observed returns an exporter whose groups block refuses, what it counts, and what it logs.
+func observed(t testing.TB, cfg *Config) (*fileExporter, *componenttest.Telemetry, *observer.ObservedLogs) {
 	require.NoError(t, cfg.Validate())
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { _ = telemetry.Shutdown(context.Background()) })
 	set := exportertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = telemetry.NewTelemetrySettings()
 	core, logs := observer.New(zapcore.DebugLevel)
 	set.Logger = zap.New(core)
-	made, err := newFileExporter(cfg, set)
+	e, err := newFileExporter(cfg, set)
 	require.NoError(t, err)
-	made.options.OpenDir = openUnblocked
-	e, err := made.withHelper(context.Background(), set)
+	e.options.OpenDir = openUnblocked
+	return e, telemetry, logs
+}
+
+// newExporter returns an exporter with the Collector's retries and queue.
+func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
+	own, _, logs := observed(t, cfg)
+	set := exportertest.NewNopSettings(metadata.Type)
+	set.Logger = own.logger
+	e, err := own.withHelper(context.Background(), set)
 	require.NoError(t, err)
 	return &shutOnce{Profiles: e}, logs
 }
@@ -233,23 +252,6 @@ func recordsOf(t testing.TB, path string) (all [][]byte) {
 	return all
 }
 
-// TestReadOnlyIsLeftAlone: shared data is marshalled, not changed.
-func TestReadOnlyIsLeftAlone(t *testing.T) {
-	forEachWay(t, func(t *testing.T, cfg *Config) {
-		e, _ := startExporter(t, cfg)
-		pd := profiletest.GenerateProfiles(profiletest.NewRand(1))
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("only.here", "and this value")
-		same := pprofile.NewProfiles()
-		pd.CopyTo(same)
-		pd.MarkReadOnly()
-		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
-		require.Equal(t, same.Dictionary().StringTable().AsRaw(), pd.Dictionary().StringTable().AsRaw())
-		value, found := pd.ResourceProfiles().At(0).Resource().Attributes().Get("only.here")
-		require.True(t, found)
-		assert.Equal(t, "and this value", value.Str())
-	})
-}
-
 // TestRetryAfterFileSystemError: the same data is given again, as a caller does, after it was
 // marshalled once.
 func TestRetryAfterFileSystemError(t *testing.T) {
@@ -292,13 +294,11 @@ func TestPermanentErrors(t *testing.T) {
 			return nil
 		},
 	} {
-		cfg := createDefaultConfig().(*Config)
-		cfg.Directory = t.TempDir()
-		e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
-		require.NoError(t, err)
+		cfg := newConfig(t)
+		e, _, _ := observed(t, cfg)
 		e.marshal = marshal
 		require.NoError(t, e.start(t.Context(), nil))
-		err = e.consume(t.Context(), pprofile.NewProfiles())
+		err := e.consume(t.Context(), pprofile.NewProfiles())
 		assert.True(t, consumererror.IsPermanent(err))
 		require.ErrorContains(t, err, want)
 		require.NoError(t, e.shutdown(t.Context()))
@@ -344,8 +344,7 @@ func TestOtherSignalsAreRefused(t *testing.T) {
 
 // TestFileIsClosedByAge: without another record, and its log line.
 func TestFileIsClosedByAge(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
+	cfg := newConfig(t)
 	synctest.Test(t, func(t *testing.T) {
 		e, logs := newExporter(t, cfg)
 		require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
@@ -410,8 +409,7 @@ func TestStartLogsTheAbsolutePath(t *testing.T) {
 
 // TestIncompleteFileIsRecovered: what another run has left is finished at start, and said.
 func TestIncompleteFileIsRecovered(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
+	cfg := newConfig(t)
 	e, _ := startExporter(t, cfg)
 	for range 2 {
 		require.NoError(t, e.ConsumeProfiles(t.Context(), profiletest.GenerateProfiles(profiletest.NewRand(5))))
@@ -480,8 +478,7 @@ func TestInstancesShareADirectory(t *testing.T) {
 
 // TestCorpus writes the real profiles of the corpus, where there is one.
 func TestCorpus(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
+	cfg := newConfig(t)
 	e, _ := startExporter(t, cfg)
 	var want [][]expand.Profile
 	for _, pd := range profiletest.CorpusOTLP(t) {

@@ -24,12 +24,10 @@ func TestGroupWithoutDirectory(t *testing.T) {
 		"link": func(path string) error { return os.Symlink(filepath.Dir(path), path) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := createDefaultConfig().(*Config)
-			cfg.Directory = t.TempDir()
-			cfg.GroupBy = []string{"service.name"}
+			cfg := newConfig(t, "service.name")
 			cfg.RetryOnFailure.MaxElapsedTime = 0
 			require.NoError(t, stand(filepath.Join(cfg.Directory, "a")))
-			e, telemetry, logs := telling(t, cfg)
+			e, telemetry, logs := observed(t, cfg)
 			require.NoError(t, e.start(t.Context(), nil))
 			err := e.consume(t.Context(), numbered(1, "a", "b"))
 			require.ErrorContains(t, err, "not a directory")
@@ -45,9 +43,7 @@ func TestGroupWithoutDirectory(t *testing.T) {
 
 // TestGroupWithoutDirectoryParksNoConsumer of the queue.
 func TestGroupWithoutDirectoryParksNoConsumer(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
-	cfg.GroupBy = []string{"service.name"}
+	cfg := newConfig(t, "service.name")
 	cfg.RetryOnFailure.MaxElapsedTime = 0
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.NumConsumers = 2 })
 	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, "a"), nil, 0o600))
@@ -67,8 +63,7 @@ func TestGroupWithoutDirectoryParksNoConsumer(t *testing.T) {
 func TestRefusalsAreToldOnce(t *testing.T) {
 	cfg := pprofConfig(t)
 	cfg.GroupBy = []string{"service.name"}
-	e, telemetry, logs := telling(t, cfg)
-	e.options.OpenDir = openUnblocked
+	e, telemetry, logs := observed(t, cfg)
 	require.NoError(t, e.start(t.Context(), nil))
 	pd := pprofile.NewProfiles()
 	addScope(pd, "a", 1)

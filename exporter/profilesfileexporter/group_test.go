@@ -16,16 +16,12 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/split"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -184,8 +180,7 @@ func TestGroupOfWhatWasMarshalled(t *testing.T) {
 }
 
 func TestGroupRefusesWhatRefersToNothing(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	cfg := newConfig(t, "service.name")
 	e, _ := startExporter(t, cfg)
 	pd := pprofile.NewProfiles()
 	pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty().SetStackIndex(7)
@@ -336,7 +331,7 @@ func unmarshalPprof(t testing.TB, data []byte) pprofile.Profiles {
 // without contention.
 func TestPprofWithoutSamplesIsNotWritten(t *testing.T) {
 	cfg := pprofConfig(t)
-	e, telemetry, _ := telling(t, cfg)
+	e, telemetry, _ := observed(t, cfg)
 	require.NoError(t, e.start(t.Context(), nil))
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "contentions", Unit: "count"}, {Type: "delay", Unit: "nanoseconds"}},
@@ -441,20 +436,14 @@ func TestMaxGroups(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory, cfg.GroupBy, cfg.MaxGroups = t.TempDir(), []string{"service.name"}, 2
 	for restart := range 2 {
-		telemetry := componenttest.NewTelemetry()
-		set := exportertest.NewNopSettings(metadata.Type)
-		set.TelemetrySettings = telemetry.NewTelemetrySettings()
-		core, logs := observer.New(zapcore.WarnLevel)
-		set.Logger = zap.New(core)
-		e, err := newFileExporter(cfg, set)
-		require.NoError(t, err)
+		e, telemetry, logs := observed(t, cfg)
 		require.NoError(t, e.start(t.Context(), nil))
 		require.NoError(t, e.consume(t.Context(), numbered(restart, "a", "b", "_other", "d", "a")))
 		assert.EqualValues(t, 2, sums(t, telemetry)["otelcol_exporter_profiles_file_other_records"])
-		require.Equal(t, 1, logs.Len())
-		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": segment.GroupName("_other")}, logs.All()[0].ContextMap())
+		warnings := logs.Filter(func(entry observer.LoggedEntry) bool { return entry.Level >= zapcore.WarnLevel })
+		require.Equal(t, 1, warnings.Len())
+		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": segment.GroupName("_other")}, warnings.All()[0].ContextMap())
 		require.NoError(t, e.shutdown(t.Context()))
-		require.NoError(t, telemetry.Shutdown(t.Context()))
 	}
 	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory))
 	assert.Equal(t, map[string][]int{"_other": {0, 1}, "d": {0, 1}}, numbersIn(t, filepath.Join(cfg.Directory, "_other")))

@@ -138,15 +138,10 @@ func valuesIn(pd pprofile.Profiles) (values []int64) {
 
 // A retry has the profile types whose directory took nothing, and no other.
 func TestErrorCarriesUnwrittenProfileTypes(t *testing.T) {
-	for _, cfg := range []*Config{pprofConfig(t), func() *Config {
-		cfg := createDefaultConfig().(*Config)
-		cfg.Directory = t.TempDir()
-		return cfg
-	}()} {
+	for _, cfg := range []*Config{pprofConfig(t), newConfig(t)} {
 		t.Run(cfg.Format, func(t *testing.T) {
 			cfg.GroupBy, cfg.Sync = []string{"profile.type"}, syncNone
-			e, _, _ := telling(t, cfg)
-			e.options.OpenDir = openUnblocked
+			e, _, _ := observed(t, cfg)
 			require.NoError(t, e.start(t.Context(), nil))
 			unblock := block(t, cfg, "heap")
 			pd := typed([]string{"a", "b"}, "cpu", "heap", "mutex")

@@ -129,11 +129,8 @@ func servicesOf(t testing.TB, pd pprofile.Profiles) (services []string) {
 
 // TestErrorCarriesUnwrittenProfiles: a retry writes what was not written.
 func TestErrorCarriesUnwrittenProfiles(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
-	e, err := newFileExporter(cfg, exportertest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
-	e.options.OpenDir = openUnblocked
+	cfg := newConfig(t, "service.name")
+	e, _, _ := observed(t, cfg)
 	require.NoError(t, e.start(t.Context(), nil))
 	unblock := []func(){block(t, cfg, "b"), block(t, cfg, "c")}
 	pd, err := consume(t.Context(), e, numbered(7, "a", "b", "c", "b", "d"))
@@ -162,7 +159,7 @@ func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
 	for _, keys := range [][]string{nil, {"service.name"}} {
 		cfg := pprofConfig(t)
 		cfg.GroupBy, cfg.RetryOnFailure.Enabled = keys, false
-		e, _, _ := telling(t, cfg)
+		e, _, _ := observed(t, cfg)
 		pd := pprofile.NewProfiles()
 		addScope(pd, "a", 1)
 		addScope(pd, "b", 2)
@@ -223,7 +220,7 @@ func TestRetriedPprof(t *testing.T) {
 	}
 	for _, written := range []int{0, 1} { // at the first attempt
 		cfg := pprofConfig(t)
-		e, telemetry, _ := telling(t, cfg)
+		e, telemetry, _ := observed(t, cfg)
 		failing := false
 		e.options.OpenDir = func(path string, group ...string) (recordstore.Dir, error) {
 			if failing {
@@ -262,10 +259,8 @@ func TestRetriedPprof(t *testing.T) {
 // TestPermanentErrorsAreNotRetried: a record that no file can hold keeps no other from
 // being tried again, and is not tried again itself.
 func TestPermanentErrorsAreNotRetried(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
-	e, telemetry, logs := telling(t, cfg)
-	e.options.OpenDir = openUnblocked
+	cfg := newConfig(t, "service.name")
+	e, telemetry, logs := observed(t, cfg)
 	marshal := e.marshal
 	e.marshal = func(pd pprofile.Profiles, add func(record)) error {
 		if slices.Contains(servicesOf(t, pd), "c") {
@@ -309,8 +304,7 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := createDefaultConfig().(*Config)
-			cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+			cfg := newConfig(t, "service.name")
 			cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxInterval = time.Millisecond, time.Millisecond
 			cfg.RetryOnFailure.MaxElapsedTime = 0
 			change(cfg)
@@ -380,8 +374,7 @@ func TestRetryOnFailure(t *testing.T) {
 
 // TestQueueIsBounded by bytes, and drained at shutdown.
 func TestQueueIsBounded(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	cfg := newConfig(t, "service.name")
 	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))
 	require.NoError(t, err)
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
@@ -419,8 +412,7 @@ func TestTooLargeForTheQueue(t *testing.T) {
 		func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id },
 		func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.BlockOnOverflow = &id, true },
 	} {
-		cfg := createDefaultConfig().(*Config)
-		cfg.Directory = t.TempDir()
+		cfg := newConfig(t)
 		cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) {
 			q.QueueSize = int64(len(one))
 			change(q)
@@ -433,10 +425,9 @@ func TestTooLargeForTheQueue(t *testing.T) {
 		assert.True(t, consumererror.IsPermanent(err))
 		require.NoError(t, e.Shutdown(t.Context()))
 	}
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
+	cfg := newConfig(t)
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.QueueSize, q.WaitForResult = 1, true })
-	e, telemetry, _ := telling(t, cfg)
+	e, telemetry, _ := observed(t, cfg)
 	profiles, err := e.withHelper(t.Context(), exportertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
 	require.Error(t, profiles.ConsumeProfiles(t.Context(), numbered(1, "a")))
@@ -481,8 +472,7 @@ func TestGivenUpIsNotWritten(t *testing.T) {
 		assert.Equal(t, []int{3}, numbersIn(t, cfg.Directory)["a"])
 	}
 	// Whoever has put it into a queue does not wait.
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
+	cfg := newConfig(t)
 	cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
 	e, _ := startExporter(t, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -496,8 +486,7 @@ func TestGivenUpIsNotWritten(t *testing.T) {
 // has acknowledged is there after restarts, once. In e2e the program is killed, too.
 func TestPersistentQueue_E14(t *testing.T) {
 	stored, id := &profiletest.Storage{}, profiletest.StorageID
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name"}
+	cfg := newConfig(t, "service.name")
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID, q.NumConsumers = &id, 2 })
 	cfg.RetryOnFailure.InitialInterval, cfg.RetryOnFailure.MaxElapsedTime = time.Millisecond, 0
 	number := 0
@@ -610,8 +599,7 @@ func storedItem(t testing.TB, pd pprofile.Profiles) []byte {
 // that says.
 func TestQueuedProfilesFollowConfiguration(t *testing.T) {
 	stored, id := &profiletest.Storage{}, profiletest.StorageID
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
+	cfg := newConfig(t)
 	cfg.SendingQueue = queueConfig(func(q *exporterhelper.QueueBatchConfig) { q.StorageID = &id })
 	e, _ := newExporter(t, cfg)
 	require.NoError(t, e.Start(t.Context(), stored.Host()))
@@ -637,9 +625,8 @@ func TestQueuedProfilesFollowConfiguration(t *testing.T) {
 
 // TestEncodingOfGarbage: what is stored may be cut or changed.
 func TestEncodingOfGarbage(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
-	e, _, _ := telling(t, cfg)
+	cfg := newConfig(t)
+	e, _, _ := observed(t, cfg)
 	encoded := storedItem(t, numbered(3, "a", "b"))
 	for cut := range encoded {
 		_, _, _ = queueEncoding(e).Unmarshal(encoded[:cut]) // no panic
@@ -657,7 +644,7 @@ func TestEncodingOfGarbage(t *testing.T) {
 func TestErrorOfWholePayload(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = filepath.Join(t.TempDir(), "profiles")
-	e, _, _ := telling(t, cfg)
+	e, _, _ := observed(t, cfg)
 	require.NoError(t, e.start(t.Context(), nil))
 	require.NoError(t, os.Remove(cfg.Directory))
 	require.NoError(t, os.WriteFile(cfg.Directory, nil, 0o600))

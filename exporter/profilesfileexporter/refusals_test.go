@@ -14,16 +14,10 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
-	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -44,8 +38,7 @@ func addScope(pd pprofile.Profiles, service string, values ...int64) {
 }
 
 func pprofConfig(t testing.TB) *Config {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
+	cfg := newConfig(t)
 	cfg.Format, cfg.Framing, cfg.Compression = formatPprof, framingNone, compressionGzip
 	return cfg
 }
@@ -67,27 +60,13 @@ func pprofValues(t testing.TB, dir string) []int64 {
 	return sums
 }
 
-// telling gives an exporter, what it counts, and what it logs.
-func telling(t testing.TB, cfg *Config) (*fileExporter, *componenttest.Telemetry, *observer.ObservedLogs) {
-	require.NoError(t, cfg.Validate())
-	telemetry := componenttest.NewTelemetry()
-	t.Cleanup(func() { _ = telemetry.Shutdown(t.Context()) })
-	set := exportertest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = telemetry.NewTelemetrySettings()
-	core, logs := observer.New(zapcore.ErrorLevel)
-	set.Logger = zap.New(core)
-	e, err := newFileExporter(cfg, set)
-	require.NoError(t, err)
-	return e, telemetry, logs
-}
-
 // TestOneBadProfileTakesNoOther: what cannot be pprof is refused for good, after the
 // rest was written, in its scope, in other scopes, and in other groups.
 func TestOneBadProfileTakesNoOther(t *testing.T) {
 	for _, keys := range [][]string{nil, {"service.name"}} {
 		cfg := pprofConfig(t)
 		cfg.GroupBy = keys
-		e, telemetry, logs := telling(t, cfg)
+		e, telemetry, logs := observed(t, cfg)
 		require.NoError(t, e.start(t.Context(), nil))
 		pd := pprofile.NewProfiles()
 		addScope(pd, "a", 1)
@@ -145,11 +124,7 @@ func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 		"older version": {[]byte(`[{"Data":12}]` + "\n"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, telemetry, logs := telling(t, func() *Config {
-				cfg := createDefaultConfig().(*Config)
-				cfg.Directory, cfg.GroupBy = t.TempDir(), []string{"service.name", "host.name"}
-				return cfg
-			}())
+			e, telemetry, logs := observed(t, newConfig(t, "service.name", "host.name"))
 			_, restored, err := queueEncoding(e).Unmarshal(tt.item)
 			lost := sums(t, telemetry)["otelcol_exporter_profiles_file_errors convert"]
 			assert.Equal(t, tt.lost, lost)
@@ -171,9 +146,8 @@ func TestUndecodableQueueItemIsReported_E14(t *testing.T) {
 // TestMissingQueueItemIsNoLoss: after a write that failed, the queue counts an item that it does
 // not have. Its sender got an error.
 func TestMissingQueueItemIsNoLoss_E14(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Directory = t.TempDir()
-	e, telemetry, logs := telling(t, cfg)
+	cfg := newConfig(t)
+	e, telemetry, logs := observed(t, cfg)
 	_, _, err := queueEncoding(e).Unmarshal(nil)
 	require.ErrorIs(t, err, errNotStored)
 	assert.Empty(t, sums(t, telemetry))
