@@ -115,7 +115,7 @@ func TestManyStringsProcess(t *testing.T) {
 		}
 	}
 	require.NoError(t, p.Shutdown(t.Context()))
-	require.EqualValues(t, total/each*each, samples, "no drop")
+	require.Equal(t, total/each*each, samples, "no drop")
 	require.Greater(t, payloads, 1, "early flushes")
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)

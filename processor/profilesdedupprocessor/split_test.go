@@ -40,9 +40,9 @@ func TestShutdownTimeoutAmongPartitions_P9(t *testing.T) {
 		})
 		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(100)))
 		require.ErrorContains(t, p.Shutdown(t.Context()), "dropped 97 payloads that the next consumer did not accept")
-		require.EqualValues(t, 3, len(next.windows()))
+		require.Len(t, next.windows(), 3)
 		time.Sleep(time.Hour)
-		require.EqualValues(t, 3, len(next.windows()))
+		require.Len(t, next.windows(), 3)
 	})
 	profiletest.Injected(t, "1 shutdowns with less time than 100 windows need")
 }
