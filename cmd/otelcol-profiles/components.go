@@ -18,6 +18,7 @@ import (
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	healthcheckextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
 	filestorageextension "github.com/otelcol-profiles/otelcol-profiles/extension/filestorageextension"
+	otlplimitextension "github.com/otelcol-profiles/otelcol-profiles/extension/otlplimitextension"
 	profilesviewextension "github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
 	profilesdedupprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
@@ -51,6 +52,7 @@ func components() (otelcol.Factories, error) {
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		healthcheckextension.NewFactory(),
 		filestorageextension.NewFactory(),
+		otlplimitextension.NewFactory(),
 		profilesviewextension.NewFactory(),
 		zpagesextension.NewFactory(),
 	)
@@ -60,6 +62,7 @@ func components() (otelcol.Factories, error) {
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
 		healthcheckextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension v0.161.0",
 		filestorageextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
+		otlplimitextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		profilesviewextension.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.0.0",
 		zpagesextension.NewFactory().Type(): "go.opentelemetry.io/collector/extension/zpagesextension v0.161.0",
 	})

@@ -10,8 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -122,85 +122,19 @@ func (r *Record) DecodedSize() (int64, error) {
 	case JFR:
 		return r.size, nil
 	case OTLPProto:
-		var s sizer
-		s.add(profilesData, wire.New(r.Data), 0)
-		if s.tooDeep {
-			return 0, errors.New("lists in attribute values nest deeper than 64 levels")
+		var m otlpsize.Meter
+		if _, err := m.Write(r.Data); errors.Is(err, otlpsize.ErrTooDeep) {
+			return 0, err
 		}
-		return s.size, nil
+		return m.Size, nil // of a malformed message, whose decoding fails, up to the error
 	case OTLPJSON:
-		return int64(len(r.Data) + element*bytes.Count(r.Data, []byte("{")) + 8*bytes.Count(r.Data, []byte(","))), nil
+		var m otlpsize.JSONMeter
+		_, _ = m.Write(r.Data) // without a limit it never fails
+		return m.Size, nil
 	case Folded:
 		return int64(len(r.Data) + element*bytes.Count(r.Data, []byte("\n")) + 32*bytes.Count(r.Data, []byte(";"))), nil
 	default:
 		return 2 * int64(len(r.Data)), nil
-	}
-}
-
-// message describes how pdata holds a message in memory.
-type message struct {
-	size   int64               // bytes without its fields of variable length
-	nested map[uint64]*message // by field number
-	// packed are numbers of packed varints, which take 8 bytes each or, for indices, 4.
-	packed map[uint64]int64
-}
-
-// maxDepth bounds how deep messages nest: pdata decodes them by recursion, without a bound.
-// Attribute values take two levels for each list.
-const maxDepth = 2*64 + 8
-
-// sizer adds up what a message takes.
-type sizer struct {
-	size    int64
-	tooDeep bool
-}
-
-func (s *sizer) add(m *message, fields wire.Cursor, depth int) {
-	const header = 16 // of a string, or the rounding of a slice
-	if depth > maxDepth {
-		s.tooDeep = true
-		return
-	}
-	s.size += m.size
-	for fields.Next() {
-		switch nested := m.nested[fields.Field]; {
-		case fields.Type != wire.BytesType:
-			s.size += m.packed[fields.Field] // a repeated number that is not packed
-		case nested != nil:
-			s.add(nested, fields.Message(), depth+1)
-		default:
-			s.size += header + int64(fields.Stop-fields.Start)*max(1, m.packed[fields.Field])
-		}
-	}
-}
-
-// The messages of OTLP profiles, with the size of their types in pdata and of the pointer to them.
-var (
-	anyValue         = &message{size: 24}
-	keyValue         = &message{size: 64, nested: map[uint64]*message{2: anyValue}}
-	entityRef        = &message{size: 88}
-	resource         = &message{size: 64, nested: map[uint64]*message{1: keyValue, 3: entityRef}}
-	scope            = &message{size: 96, nested: map[uint64]*message{3: keyValue}}
-	sample           = &message{size: 120, packed: map[uint64]int64{2: 4, 4: 8, 5: 1}}
-	profileMessage   = &message{size: 280, nested: map[uint64]*message{2: sample}, packed: map[uint64]int64{11: 4}}
-	scopeProfiles    = &message{size: 180, nested: map[uint64]*message{1: scope, 2: profileMessage}}
-	resourceProfiles = &message{size: 140, nested: map[uint64]*message{1: resource, 2: scopeProfiles}}
-	tables           = &message{size: 200, nested: map[uint64]*message{
-		1: {size: 80, packed: map[uint64]int64{5: 4}},                                             // mapping
-		2: {size: 88, nested: map[uint64]*message{3: {size: 32}}, packed: map[uint64]int64{4: 4}}, // location, line
-		3: {size: 40},                                                                             // function
-		4: {size: 32},                                                                             // link
-		6: {size: 64, nested: map[uint64]*message{2: anyValue}},                                   // attribute
-		7: {size: 32, packed: map[uint64]int64{1: 4}},                                             // stack
-	}}
-	profilesData = &message{size: 64, nested: map[uint64]*message{1: resourceProfiles, 2: tables}}
-)
-
-func init() {
-	// Lists of values and of pairs nest.
-	anyValue.nested = map[uint64]*message{
-		5: {size: 32, nested: map[uint64]*message{1: anyValue}},
-		6: {size: 32, nested: map[uint64]*message{1: keyValue}},
 	}
 }
 

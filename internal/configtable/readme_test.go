@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter"
+	"github.com/otelcol-profiles/otelcol-profiles/extension/otlplimitextension"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
@@ -33,6 +34,7 @@ var components = map[string]component.Factory{
 	"receiver/profilesfilereceiver":      profilesfilereceiver.NewFactory(),
 	"processor/profilesdedupprocessor":   profilesdedupprocessor.NewFactory(),
 	"exporter/profilesfileexporter":      profilesfileexporter.NewFactory(),
+	"extension/otlplimitextension":       otlplimitextension.NewFactory(),
 	"extension/profilesviewextension":    profilesviewextension.NewFactory(),
 	"connector/splunkprofilingconnector": splunkprofilingconnector.NewFactory(),
 }

@@ -19,11 +19,11 @@ import (
 // layers, apart from those below its own directory. Add a new package here.
 var layers = [][]string{
 	{"internal/bytesize", "internal/filelock", "internal/fileindex", "internal/gunzip", "internal/partialerror", "internal/temporality", "internal/validutf8", "internal/wire"},
-	{"internal/dictionary", "internal/sampletypes", "internal/segment", "internal/strictconfig"},
+	{"internal/dictionary", "internal/otlpsize", "internal/sampletypes", "internal/segment", "internal/strictconfig"},
 	{"internal/merge", "internal/filewatch", "internal/recordstore", "internal/summary", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
 	{"internal/ingest", "internal/archive", "internal/webui"},
 	{"internal/query"},
-	{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"},
+	{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "extension/otlplimitextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"},
 	{"cmd/otelcol-profiles", "cmd/otelprof", "internal/configtable"},
 }
 

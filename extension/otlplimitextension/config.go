@@ -1,0 +1,42 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlplimitextension
+
+import (
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+)
+
+// Config is the configuration of the extension.
+type Config struct {
+	// MaxMessageMemory limits the memory of one decoded message, by an estimate. A share is that of the memory limit
+	// of the process. Default: 40%.
+	MaxMessageMemory bytesize.Size `mapstructure:"max_message_memory"`
+}
+
+var (
+	_ confmap.Unmarshaler = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+)
+
+// minMemory is the least for max_message_memory: payloads of about 200 KiB fit.
+const minMemory = bytesize.MiB
+
+func createDefaultConfig() component.Config {
+	return &Config{MaxMessageMemory: max(bytesize.MemoryLimit()/100*40, minMemory)}
+}
+
+// Unmarshal reads the configuration strictly.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+
+// Validate checks the configuration as a whole.
+func (c *Config) Validate() error {
+	var checks strictconfig.Checks
+	checks.That(c.MaxMessageMemory >= minMemory && c.MaxMessageMemory <= bytesize.TiB, "max_message_memory", c.MaxMessageMemory,
+		"at least %v and at most %v", minMemory, bytesize.TiB)
+	return checks.Err()
+}

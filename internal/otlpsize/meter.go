@@ -1,0 +1,171 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpsize
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+)
+
+// Errors of a Meter. After one, it does not read on.
+var (
+	ErrTooDeep   = errors.New("lists in attribute values nest deeper than 64 levels")
+	ErrMalformed = errors.New("the message is not OTLP protobuf")
+	ErrLimit     = errors.New("the message takes too much memory")
+)
+
+// Meter adds up the memory that a message in protobuf takes, from its bytes in order. It reads the message as
+// pdata does, which has 32 bits of a field number and accepts groups: what it does not know, pdata rejects. The
+// zero value is ready for use.
+type Meter struct {
+	Limit int64 // in bytes; more is ErrLimit. 0 means no limit.
+	Size  int64 // in bytes, of the message so far
+	Err   error
+
+	at     int64   // in the message
+	open   []frame // the messages around the next field; the first is the whole one
+	state  state
+	value  uint64 // the bits so far of a varint
+	shift  uint   // their number
+	field  uint64
+	toSkip int64 // bytes of the current field
+}
+
+// frame is a message that has started.
+type frame struct {
+	*message
+	stop int64 // where it ends
+}
+
+// state is what the next byte is a part of.
+type state uint8
+
+const (
+	stateTag state = iota
+	stateVarint
+	stateLength
+)
+
+// end of the whole message, which is not known
+const end = 1<<63 - 1
+
+// Write reads further bytes of the message. n is the length of p, or 0 with the Meter's error.
+func (m *Meter) Write(p []byte) (n int, err error) {
+	if m.open == nil {
+		m.open = append(m.open, frame{profilesData, end})
+		m.Size += profilesData.size
+	}
+	for rest := p; len(rest) > 0 && m.Err == nil; {
+		if m.toSkip > 0 {
+			skipped := min(m.toSkip, int64(len(rest)))
+			rest, m.toSkip, m.at = rest[skipped:], m.toSkip-skipped, m.at+skipped
+			continue
+		}
+		b := rest[0]
+		rest, m.at = rest[1:], m.at+1
+		if m.shift >= 64 {
+			m.Err = ErrMalformed
+			break
+		}
+		m.value |= uint64(b&0x7f) << m.shift
+		if b >= 0x80 {
+			m.shift += 7
+			continue
+		}
+		value := m.value
+		m.value, m.shift = 0, 0
+		m.read(value)
+		if m.Err == nil && m.Limit > 0 && m.Size > m.Limit {
+			m.Err = ErrLimit
+		}
+	}
+	if m.Err != nil {
+		return 0, m.Err
+	}
+	return len(p), nil
+}
+
+// read takes a varint: the tag of a field, its value or its length.
+func (m *Meter) read(value uint64) {
+	switch m.state {
+	case stateTag:
+		m.startField(uint64(uint32(value>>3)), uint8(value&7))
+	case stateVarint:
+		m.state = stateTag
+	case stateLength:
+		m.state = stateTag
+		m.startContent(value)
+	}
+}
+
+func (m *Meter) startField(field uint64, wireType uint8) {
+	for m.at > m.open[len(m.open)-1].stop {
+		m.open = m.open[:len(m.open)-1]
+	}
+	if field >= fields {
+		field = 0
+	}
+	m.field = field
+	number := m.open[len(m.open)-1].packed[field] // of a repeated number that is not packed
+	switch wireType {
+	case wire.VarintType:
+		m.Size += number
+		m.state = stateVarint
+	case wire.Fixed64Type:
+		m.Size += number
+		m.toSkip = 8
+	case wire.Fixed32Type:
+		m.Size += number
+		m.toSkip = 4
+	case wire.BytesType:
+		m.state = stateLength
+	case startGroup, endGroup: // the fields between them count as those of the message
+	default:
+		m.Err = ErrMalformed
+	}
+}
+
+const (
+	startGroup = 3
+	endGroup   = 4
+)
+
+// startContent starts a field of the given length: a message, a string, bytes or packed numbers.
+func (m *Meter) startContent(length uint64) {
+	around := m.open[len(m.open)-1]
+	if length > uint64(around.stop-m.at) {
+		m.Err = ErrMalformed
+		return
+	}
+	nested := around.nested[m.field]
+	switch {
+	case nested == nil:
+		m.Size += header + int64(length)*max(1, around.packed[m.field])
+		m.toSkip = int64(length)
+	case len(m.open) > maxDepth:
+		m.Err = ErrTooDeep
+	default:
+		m.Size += nested.size
+		m.open = append(m.open, frame{nested, m.at + int64(length)})
+	}
+}
+
+// JSONMeter is a Meter of a message in JSON, which it does not read exactly: it counts objects and values. How deep
+// they nest is bounded by pdata.
+type JSONMeter struct {
+	Limit int64 // in bytes; more is ErrLimit. 0 means no limit.
+	Size  int64 // in bytes
+}
+
+// Write reads further bytes of the message.
+func (m *JSONMeter) Write(p []byte) (n int, err error) {
+	const object, value = 128, 8 // bytes in memory, at least
+	m.Size += int64(len(p) + object*bytes.Count(p, []byte("{")) + value*bytes.Count(p, []byte(",")))
+	if m.Limit > 0 && m.Size > m.Limit {
+		return 0, ErrLimit
+	}
+	return len(p), nil
+}

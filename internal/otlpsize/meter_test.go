@@ -1,0 +1,183 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpsize
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// recursive is what a Meter adds up, in a slower and plainer form.
+func recursive(m *message, c wire.Cursor) int64 {
+	size := m.size
+	for c.Next() {
+		switch nested := m.nested[c.Field]; {
+		case c.Type != wire.BytesType:
+			size += m.packed[c.Field]
+		case nested != nil:
+			size += recursive(nested, c.Message())
+		default:
+			size += header + int64(c.Stop-c.Start)*max(1, m.packed[c.Field])
+		}
+	}
+	return size
+}
+
+func TestMeterAddsUpAllMessages(t *testing.T) {
+	for seed := range uint64(50) {
+		data := marshal(t, profiletest.GenerateProfiles(profiletest.NewRand(seed)))
+		for _, step := range []int{1, 7, len(data)} {
+			var m Meter
+			for chunk := range slices.Chunk(data, step) {
+				n, err := m.Write(chunk)
+				require.NoError(t, err)
+				require.Equal(t, len(chunk), n)
+			}
+			assert.Equal(t, recursive(profilesData, wire.New(data)), m.Size, "seed %d, %d bytes at a time", seed, step)
+		}
+	}
+}
+
+func TestMeterStopsAtItsLimit(t *testing.T) {
+	var profile []byte
+	for range 1000 {
+		profile = append(profile, 2<<3|wire.BytesType, 0) // an empty sample
+	}
+	data := nest(profile, 1, 2, 2) // in resource, scope and profile
+	m := Meter{Limit: 60_000}
+	_, err := m.Write(data)
+	require.ErrorIs(t, err, ErrLimit)
+	assert.Less(t, m.Size, int64(61_000))
+	_, err = m.Write(data)
+	require.ErrorIs(t, err, ErrLimit, "and stays there")
+
+	m = Meter{Limit: 200_000}
+	_, err = m.Write(data)
+	require.NoError(t, err)
+}
+
+// nest puts content into fields, the innermost first in the list being the outermost.
+func nest(content []byte, fields ...protowire.Number) []byte {
+	for _, field := range slices.Backward(fields) {
+		content = protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), content)
+	}
+	return content
+}
+
+// deep is a resource whose attribute nests this many lists. first is the tag of the outermost.
+func deep(lists int, first ...byte) []byte {
+	var value []byte
+	for range lists - 1 {
+		value = nest(value, 5, 1) // value -> list -> value
+	}
+	value = protowire.AppendBytes(first, nest(value, 1))
+	return nest(value, 1, 1, 1, 2) // message -> resource profiles -> resource -> attribute -> value
+}
+
+func TestMeterRejectsDeepValues(t *testing.T) {
+	const list = 5<<3 | wire.BytesType
+	for name, test := range map[string]struct {
+		data []byte
+		want error
+	}{
+		"60 lists":                          {deep(60, list), nil},
+		"70 lists":                          {deep(70, list), ErrTooDeep},
+		"after a group":                     {deep(70, 9<<3|startGroup, 9<<3|endGroup, list), ErrTooDeep},
+		"in a group":                        {deep(70, 9<<3|startGroup, list), ErrTooDeep},
+		"a field number of 33 bits":         {deep(70, protowire.AppendVarint(nil, 1<<35|list)...), ErrTooDeep},
+		"a tag of ten bytes":                {deep(70, 0x80|list, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), ErrTooDeep},
+		"a tag of eleven bytes":             {deep(70, 0x80|list, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0), ErrMalformed},
+		"a wire type that does not exist":   {deep(70, 9<<3|7, list), ErrMalformed},
+		"a message longer than that around": {append([]byte{1<<3 | wire.BytesType, 4, 1<<3 | wire.BytesType, 100}, make([]byte, 200)...), ErrMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m Meter
+			_, err := m.Write(test.data)
+			require.ErrorIs(t, err, test.want)
+		})
+	}
+}
+
+func TestJSONMeterCountsObjects(t *testing.T) {
+	var m JSONMeter
+	_, err := m.Write([]byte(`{"a":[1,{}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, int64(12+2*128+8), m.Size)
+	m.Limit = m.Size + 100
+	_, err = m.Write([]byte(`{`))
+	require.ErrorIs(t, err, ErrLimit)
+}
+
+// FuzzMeter looks for messages that pdata decodes and the Meter does not know, or finds smaller than they are.
+func FuzzMeter(f *testing.F) {
+	f.Add(marshal(f, profiletest.GenerateProfiles(profiletest.NewRand(1))))
+	f.Add(deep(70, 5<<3|wire.BytesType))
+	f.Add(deep(3, 9<<3|startGroup, 9<<3|endGroup, 5<<3|wire.BytesType))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m, bytewise Meter
+		_, err := m.Write(data)
+		_, _ = bytewise.Write(nil)
+		for i := range data {
+			if _, bytewiseErr := bytewise.Write(data[i : i+1]); bytewiseErr != nil {
+				break
+			}
+		}
+		require.Equal(t, m.Err, bytewise.Err)
+		require.Equal(t, m.Size, bytewise.Size)
+		pd, decodeErr := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+		if decodeErr != nil {
+			return
+		}
+		if err != nil {
+			require.ErrorIs(t, err, ErrTooDeep)
+			return
+		}
+		samples := pd.SampleCount()
+		require.GreaterOrEqual(t, m.Size, int64(samples)*sample.size)
+		require.GreaterOrEqual(t, m.Size, int64(pd.Dictionary().StringTable().Len())*header)
+		require.GreaterOrEqual(t, m.Size, int64(pd.Dictionary().StackTable().Len())*32)
+	})
+}
+
+func BenchmarkMeter(b *testing.B) {
+	for _, workload := range profiletest.Workloads() {
+		var pprof bytes.Buffer
+		require.NoError(b, workload.Pprof(1).WriteUncompressed(&pprof))
+		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(pprof.Bytes())
+		require.NoError(b, err)
+		data := marshal(b, pd)
+		b.Run(workload.Name, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				var m Meter
+				_, err := m.Write(data)
+				require.NoError(b, err)
+			}
+		})
+		b.Run(workload.Name+"/unmarshal", func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				_, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+func marshal(t testing.TB, pd pprofile.Profiles) []byte {
+	t.Helper()
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
+	require.NoError(t, err)
+	return data
+}
