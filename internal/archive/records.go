@@ -275,12 +275,34 @@ var separable = []segment.Format{
 
 // hasRecord reports whether a file, which must not be a pipe, has a record as the exporter writes it in this format.
 func (r *recordReader) hasRecord(from *countedFile, size int64, format segment.Format) (found bool) {
-	search := recordReader{options: r.options, path: r.path, yield: func(record *Record, err error) bool {
-		found = err == nil && (record.Encoding != OTLPJSON || startsPayload(record.Data))
+	if format == (segment.Format{Content: segment.OTLPJSON}) {
+		return hasLine(bufio.NewReaderSize(r.part.of(from.File, size), 64<<10))
+	}
+	search := recordReader{options: r.options, path: r.path, yield: func(_ *Record, err error) bool {
+		found = err == nil
 		return !found
 	}}
-	_ = search.readFormat(from.File, size, format) // the file is read again, and the error reported
+	_ = search.readSegment(from.File, size, format) // the file is read again, and the error reported
 	return found
+}
+
+// hasLine reports whether a line after the first starts as a record of the exporter.
+func hasLine(content *bufio.Reader) bool {
+	const start = "\n{\""
+	for {
+		buffered, err := content.Peek(content.Size())
+		if at := bytes.Index(buffered, []byte(start)); at >= 0 {
+			_, _ = content.Discard(at + 1) // never fails: the bytes are there
+			if line, _ := content.Peek(len(`{"resourceProfiles":`)); startsPayload(line) {
+				return true
+			}
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		_, _ = content.Discard(len(buffered) - len(start) + 1)
+	}
 }
 
 // readFormat reads a file of the exporter.
