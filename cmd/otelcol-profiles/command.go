@@ -76,7 +76,7 @@ func announceValid(validate *cobra.Command) {
 		if defaultConfig != "" && strings.Contains(source, defaultConfig) {
 			source = "the default configuration"
 		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "Valid: %s\nChecked: all keys and values, and that the components of each pipeline exist and fit. "+
+		_, err := fmt.Fprintf(c.OutOrStdout(), "Valid: %s\nChecked: all keys and values, that the components of each pipeline exist and fit, and that the extensions they refer to start. "+
 			"Not checked: addresses, directories and credentials.\n", source)
 		return err
 	}

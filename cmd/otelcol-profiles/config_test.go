@@ -15,13 +15,13 @@ import (
 )
 
 // everySection enables each optional section of our components.
-const everySection = `yaml:{receivers: {pprof: {
-  server: {tls: {cert_file: a, key_file: b}, cors: {max_age: 1}, auth: {authenticator: a}},
-  remote: {endpoint: 'http://localhost:6060/debug/pprof/heap', auth: {authenticator: a}, cookies: {}},
+const everySection = `yaml:{extensions: {zpages: {}}, receivers: {pprof: {
+  server: {tls: {cert_file: a, key_file: b}, cors: {max_age: 1}, auth: {authenticator: zpages}},
+  remote: {endpoint: 'http://localhost:6060/debug/pprof/heap', auth: {authenticator: zpages}, cookies: {}},
   file: {include: [/a]}, self: {}}},
 processors: {profiles_dedup: {}},
 exporters: {profiles_file: {directory: a, sending_queue: {}}},
-service: {pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}}}`
+service: {extensions: [zpages], pipelines: {profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}}}}`
 
 func TestNullTurnsAnOptionalSectionOff(t *testing.T) {
 	printed := func(args ...string) *confmap.Conf {
@@ -73,5 +73,35 @@ func TestErrorsNameTheWholeKey(t *testing.T) {
 		require.Error(t, err, set)
 		assert.Contains(t, out, want)
 		assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
+	}
+}
+
+func TestReferencesToMissingExtensionsAreRejected(t *testing.T) {
+	const missing = `: extension "nope" not found: define it under extensions and list it in service::extensions`
+	for set, want := range map[string]string{
+		"exporters.profiles_file.sending_queue.storage=nope":                        "exporters::profiles_file::sending_queue::storage" + missing,
+		"exporters.otlp_http={endpoint: 'http://a:1', auth: {authenticator: nope}}": "exporters::otlp_http::auth::authenticator" + missing,
+		"receivers.pprof.server.auth.authenticator=nope":                            "receivers::pprof::server::auth::authenticator" + missing,
+		"receivers.pprof.server.middlewares=[{id: nope}]":                           "receivers::pprof::server::middlewares" + missing,
+		"receivers.pprof.file={include: [/a], storage: nope}":                       "receivers::pprof::file::storage" + missing,
+		"receivers.otlp.protocols.grpc.auth.authenticator=nope":                     "receivers::otlp::protocols::grpc::auth::authenticator" + missing,
+		"receivers.profiles_file/x={include: [/a], storage: nope/x}":                `receivers::profiles_file/x::storage: extension "nope/x" not found`,
+	} {
+		out, err := program(t, "validate", "--set="+set)
+		require.Error(t, err, set)
+		assert.Contains(t, out, want)
+		assert.Equal(t, 1, strings.Count(out, "\n"), "one line: %s", out)
+	}
+	defined := []string{"validate", "--set=exporters.profiles_file.sending_queue.storage=file_storage", "--set=extensions.file_storage={directory: .}"}
+	out, err := program(t, defined...)
+	require.Error(t, err)
+	assert.Contains(t, out, `exporters::profiles_file::sending_queue::storage: extension "file_storage" does not start: list it in service::extensions`)
+	for _, valid := range [][]string{
+		append(defined, "--set=service.extensions=[file_storage]"),
+		{"validate", "--set=exporters.profiles_file.sending_queue={enabled: false, storage: nope}"},
+		{"validate", "--set=receivers.pprof.resource_attributes={storage: nope}"},
+	} {
+		out, err := program(t, valid...)
+		assert.NoError(t, err, "%q: %s", valid, out)
 	}
 }

@@ -6,7 +6,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +19,8 @@ import (
 )
 
 // checkKeys rejects wrong keys of our components with their full path. The Collector puts
-// several lines before the error of a component, which knows neither its kind nor its name.
+// several lines before the error of a component, which knows neither its kind nor its name. It also
+// rejects references to extensions that the Collector would miss only when it starts.
 var checkKeys = confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return keyChecker{} })
 
 type keyChecker struct{}
@@ -34,7 +37,58 @@ func (keyChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 		checkKind(conf, "processors", factories.Processors),
 		checkKind(conf, "exporters", factories.Exporters),
 		checkKind(conf, "connectors", factories.Connectors),
+		checkReferences(conf),
 	)
+}
+
+// reference matches the keys of components that refer to extensions.
+var reference = regexp.MustCompile(`^(extensions|receivers|processors|exporters|connectors)::[^:]+::(.+::)?(auth::authenticator|middlewares|sending_queue::storage)$` +
+	`|^receivers::[^:]+::((file::)?storage|watch_observers)$`)
+
+// checkReferences rejects references to extensions that are not defined, or do not start.
+func checkReferences(conf *confmap.Conf) error {
+	extensions, _ := conf.Get("extensions").(map[string]any)
+	var defined []component.ID
+	for name := range extensions {
+		defined = append(defined, idsOf(name)...)
+	}
+	started := idsOf(conf.Get("service::extensions"))
+	var errs []error
+	for _, key := range slices.Sorted(slices.Values(conf.AllKeys())) {
+		section := key[:strings.LastIndex(key, confmap.KeyDelimiter)+len(confmap.KeyDelimiter)]
+		if !reference.MatchString(key) || conf.Get(section+"enabled") == false {
+			continue
+		}
+		for _, id := range idsOf(conf.Get(key)) {
+			switch {
+			case slices.Contains(started, id):
+			case slices.Contains(defined, id):
+				errs = append(errs, fmt.Errorf("%s: extension %q does not start: list it in service::extensions", key, id))
+			default:
+				errs = append(errs, fmt.Errorf("%s: extension %q not found: define it under extensions and list it in service::extensions", key, id))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// idsOf returns the component IDs in a value: one, or a list, whose elements may be sections with the key id. It
+// leaves what is no ID to the Collector.
+func idsOf(value any) (ids []component.ID) {
+	switch v := value.(type) {
+	case string:
+		var id component.ID
+		if id.UnmarshalText([]byte(v)) == nil {
+			ids = append(ids, id)
+		}
+	case []any:
+		for _, element := range v {
+			ids = append(ids, idsOf(element)...)
+		}
+	case map[string]any:
+		ids = idsOf(v["id"])
+	}
+	return ids
 }
 
 func checkKind[F component.Factory](conf *confmap.Conf, kind string, factories map[component.Type]F) error {
