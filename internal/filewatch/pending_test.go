@@ -29,7 +29,7 @@ func pendingWatcher(t *testing.T, dir string) (w *Watcher, handled map[string]*F
 		return ErrPending
 	}, zap.NewNop())
 	require.NoError(t, err)
-	w.QuietTime = func(string) time.Duration { return 0 }
+	w.QuietTime = func(*File) time.Duration { return 0 }
 	return w, handled, func() []string {
 		names = nil
 		w.Poll(t.Context())

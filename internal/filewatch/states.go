@@ -183,7 +183,7 @@ func (s *states) identities() map[identity]bool {
 // pending, and the pending files that the poll did not find.
 func (s *states) count(files []*File, poll time.Time) (unhandled int, gone []string) {
 	for _, file := range files {
-		if known := s.lookup(file.Path); file.Size > 0 && !known.pending && known.removed != file.version && !known.checkpoint.sameContent(file.version) {
+		if known := s.lookup(file.Path); !known.pending && known.removed != file.version && !known.checkpoint.sameContent(file.version) {
 			unhandled++
 		}
 	}

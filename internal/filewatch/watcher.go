@@ -37,7 +37,10 @@ type Watcher struct {
 	// after a second, and each further one after twice the time. Default: 30s.
 	MaxRetryDelay time.Duration
 	// QuietTime is how long a file must not have changed to be complete. nil is the poll interval.
-	QuietTime func(path string) time.Duration
+	QuietTime func(file *File) time.Duration
+	// NeverEmpty reports whether an empty file of this path is damaged, and handled. All other empty files are
+	// skipped, since a program may have just created them. nil is none.
+	NeverEmpty func(path string) bool
 	// StartAtEnd skips the files that the first poll ever finds.
 	StartAtEnd bool
 	// Polled is called after each poll that could list all directories, with the number of
@@ -164,7 +167,7 @@ func (w *Watcher) Poll(ctx context.Context) {
 		w.pause = 0
 	}
 	w.mu.Lock()
-	unhandled, gone := w.states.count(files, now)
+	unhandled, gone := w.states.count(slices.DeleteFunc(files, w.skips), now)
 	err := w.states.forget(ctx, now)
 	w.mu.Unlock()
 	if ctx.Err() == nil {
@@ -250,12 +253,12 @@ func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 		known.foundAt = now
 		quiet := w.config.PollInterval
 		if w.QuietTime != nil {
-			quiet = w.QuietTime(file.Path)
+			quiet = w.QuietTime(file)
 		}
 		// A poll may come early.
 		complete := now.Sub(known.since) >= quiet || now.Sub(time.Unix(0, file.version.ModTime)) >= quiet
 		file.Resent = known.retry.rejected
-		if complete && !known.pending && known.removed != file.version && file.Size > 0 && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
+		if complete && !known.pending && known.removed != file.version && !w.skips(file) && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
 			due = append(due, file)
 		}
 	}
@@ -267,6 +270,11 @@ func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 		)
 	})
 	return due
+}
+
+// skips reports whether a file is left alone until it has content.
+func (w *Watcher) skips(file *File) bool {
+	return file.Size == 0 && (w.NeverEmpty == nil || !w.NeverEmpty(file.Path))
 }
 
 func (w *Watcher) report(saveError error) {

@@ -73,6 +73,9 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 		return
 	}
 	defer r.release(ctx, f)
+	if f.Size == 0 {
+		r.damaged(f, errEmpty)
+	}
 	for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
 		if _, system := errors.AsType[syscall.Errno](err); system {
 			f.fail(err)
@@ -90,6 +93,8 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 		}
 	}
 }
+
+var errEmpty = errors.New("the file is empty, which the exporter never leaves; its records are lost")
 
 // open opens and locks a file.
 func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {

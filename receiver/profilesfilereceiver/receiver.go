@@ -77,11 +77,17 @@ func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles)
 	}
 	r.rejected = rejected{config: config.Rejected, logger: set.Logger, telemetry: r.telemetry}
 	r.watcher.StartAtEnd = config.StartAt == startAtEnd
-	r.watcher.QuietTime = func(path string) time.Duration {
-		if _, closed := segment.ParseName(filepath.Base(path)); closed {
-			return 0 // the exporter renames it when it is closed
+	// The exporter renames a file when it is closed, which then is not empty.
+	closed := func(path string) bool {
+		_, ok := segment.ParseName(filepath.Base(path))
+		return ok
+	}
+	r.watcher.NeverEmpty = closed
+	r.watcher.QuietTime = func(file *filewatch.File) time.Duration {
+		if file.Size > 0 && closed(file.Path) {
+			return 0
 		}
-		return quietTime
+		return quietTime // of an empty file, too: a program may copy it
 	}
 	r.watcher.Polled = r.polled
 	return r, nil

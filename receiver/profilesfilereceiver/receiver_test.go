@@ -278,6 +278,41 @@ func TestDamagedFilesAreKept(t *testing.T) {
 	}
 }
 
+// A closed file of the exporter is never empty. Other empty files, and incomplete ones, may be written soon.
+func TestEmptyFilesOfTheExporterAreDamaged(t *testing.T) {
+	for _, afterRead := range []string{"delete", "keep"} {
+		dir, rejected := t.TempDir(), t.TempDir()
+		withIndex := writeRecords(t, filepath.Join(dir, "a"), zstd, 1)
+		without := writeRecords(t, filepath.Join(dir, "b"), zstd, 1)
+		require.NoError(t, os.Remove(without+".index"))
+		others := []string{filepath.Join(dir, "other.otlp.pb"), without + ".partial"}
+		for _, path := range append(others, withIndex, without) {
+			write(t, path, nil)
+		}
+		var next next
+		r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/**/*.otlp.*", afterRead, rejected), &next, nil)
+		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 2 }, patience, time.Millisecond)
+		var paths []any
+		for _, entry := range r.logs.FilterMessage("Skipped an unreadable part of the file").All() {
+			paths = append(paths, entry.ContextMap()["path"])
+			assert.Contains(t, entry.ContextMap()["error"], "the file is empty")
+		}
+		assert.ElementsMatch(t, []any{withIndex, without}, paths)
+		if afterRead == "delete" {
+			assert.FileExists(t, filepath.Join(rejected, "a", filepath.Base(withIndex)))
+			assert.FileExists(t, filepath.Join(rejected, "a", filepath.Base(withIndex)+".index"))
+			assert.FileExists(t, filepath.Join(rejected, "b", filepath.Base(without)))
+			assert.NoFileExists(t, withIndex)
+			assert.NoFileExists(t, withIndex+".index")
+			assert.NoFileExists(t, without)
+		}
+		r.awaitLog("Read all files")
+		for _, path := range others {
+			assert.FileExists(t, path)
+		}
+	}
+}
+
 // A record that is larger than the memory is not decoded, and its file is kept.
 func TestRecordLargerThanTheMemory(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
