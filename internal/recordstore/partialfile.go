@@ -104,7 +104,7 @@ func (f *partialFile) check() error {
 // checkPath is check by the path of the directory: it detects that the directory was
 // removed or replaced, too.
 func (f *partialFile) checkPath() error {
-	return f.compare(f.dir.LstatPath(f.name.String()))
+	return f.compare(f.dir.LstatPath(filepath.Base(f.Path)))
 }
 
 func (f *partialFile) compare(named fs.FileInfo, err error) error {
