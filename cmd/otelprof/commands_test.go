@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -320,6 +321,27 @@ func TestSumsThatOverflowAreRejected(t *testing.T) {
 	assert.Equal(t, "f 9223372036854775807\ng 1\n", succeed(t, "convert", "--to", "folded", one, other))
 	assert.Len(t, parse(t, []byte(succeed(t, "convert", "--to", "pprof", one, other))).Sample, 2)
 	assert.Contains(t, succeed(t, "top", one), "100%")
+}
+
+func TestLsMarksSumsThatDoNotFit(t *testing.T) {
+	dir := t.TempDir()
+	one, two, other := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "other")
+	for path, content := range map[string]string{one: "f 9223372036854775807\n", two: "f 9223372036854775807\n", other: "g 1\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	assert.Contains(t, succeed(t, "ls", one, two), " >= 9223372036854775807 ")
+	assert.True(t, rows(t, one, two)[0].Saturated)
+	assert.NotContains(t, succeed(t, "ls", other), "=")
+	assert.False(t, rows(t, other)[0].Saturated)
+}
+
+func TestLsShowsLateTimes(t *testing.T) {
+	pd := typed(t, cpuPprof(4e9), "cpu", time.Hour)
+	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		p.SetTime(math.MaxUint64)
+		p.SetDurationNano(0)
+	}
+	assert.Contains(t, succeed(t, "ls", written(t, "", []pprofile.Profiles{pd})), "  2554-07-21T23:34:33Z  2554-07-21T23:34:33Z\n")
 }
 
 func TestConvertReadsBackWhatItWrites(t *testing.T) {

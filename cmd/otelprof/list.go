@@ -24,7 +24,10 @@ func (a *app) ls() *cobra.Command {
 		Long: `List the totals by service, profile type and sample type.
 
 Of snapshots, such as the heap in use, samples and sum are those of the last one
-of each resource. These rows are marked with "last".`,
+of each resource. These rows are marked with "last".
+
+A sum that does not fit into 64 bits is marked with >= or <=, and in JSON with
+"saturated".`,
 		Example: `  otelprof ls ./profiles
   otelprof ls --service checkout --from -1h ./profiles
   otelprof ls --json ./profiles | jq .sum`,
@@ -68,7 +71,7 @@ func tableOf(rows []query.Row) [][]string {
 		}
 		table = append(table, []string{
 			cell(r.Service), cell(r.Type), cell(r.SampleType), strconv.Itoa(r.Profiles), strconv.Itoa(r.Samples),
-			quantity(r.Sum, r.Unit), last, timeOf(r.Start), timeOf(r.End),
+			sumOf(&r), last, timeOf(r.Start), timeOf(r.End),
 		})
 	}
 	return table
@@ -111,7 +114,20 @@ func timeOf(nanoseconds uint64) string {
 	if nanoseconds == 0 {
 		return "-"
 	}
-	return time.Unix(0, int64(nanoseconds)).UTC().Format(time.RFC3339)
+	return query.TimeOf(nanoseconds).Format(time.RFC3339)
+}
+
+// sumOf writes the sum of a row.
+func sumOf(r *query.Row) string {
+	sum := quantity(r.Sum, r.Unit)
+	switch {
+	case !r.Saturated:
+		return sum
+	case r.Sum < 0:
+		return "<= " + sum
+	default:
+		return ">= " + sum
+	}
 }
 
 // quantity writes a sum with its unit.

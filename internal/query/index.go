@@ -4,7 +4,6 @@
 package query
 
 import (
-	"math"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -23,13 +22,11 @@ func (s *Selection) timeOf(of *fileindex.Summary) (all, none bool) {
 	switch {
 	case s.From.IsZero() && s.To.IsZero():
 		return true, false
-	case of.Latest > math.MaxInt64: // contains takes it for an early time
-		return false, false
 	case of.Timestamps: // a sample without one may be in a Profile without a time
-		return false, !s.From.IsZero() && int64(of.Latest) < s.From.UnixNano()
+		return false, !s.From.IsZero() && of.Latest < nanosecondsOf(s.From)
 	}
-	before := !s.From.IsZero() && int64(of.Latest) < s.From.UnixNano()
-	after := !s.To.IsZero() && int64(of.Start) >= s.To.UnixNano()
+	before := !s.From.IsZero() && of.Latest < nanosecondsOf(s.From)
+	after := !s.To.IsZero() && of.Start >= nanosecondsOf(s.To)
 	return s.contains(of.Start) && s.contains(of.Latest), before || after
 }
 

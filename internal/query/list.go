@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -30,6 +31,8 @@ type Row struct {
 	Profiles int    `json:"profiles"`
 	Samples  int    `json:"samples"`
 	Sum      int64  `json:"sum"`
+	// Saturated: Sum is the largest or least int64, and the sum is at least or at most that.
+	Saturated bool `json:"saturated,omitempty"`
 }
 
 // List returns the totals of what is selected by service, profile type and sample type, in this
@@ -112,6 +115,7 @@ func rowsOf(totals []fileindex.Summary) []Row {
 	}
 	sorted := make([]Row, 0, len(rows))
 	for _, row := range rows {
+		row.Saturated = row.Sum == math.MaxInt64 || row.Sum == math.MinInt64
 		sorted = append(sorted, *row)
 	}
 	slices.SortFunc(sorted, func(a, b Row) int {

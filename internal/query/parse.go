@@ -26,6 +26,15 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
+// TimeOf returns the time of a profile, in nanoseconds since the epoch. They reach to the year 2554, those of
+// time.Unix(0, n) to 2262.
+func TimeOf(nanoseconds uint64) time.Time {
+	return time.Unix(int64(nanoseconds/1e9), int64(nanoseconds%1e9)).UTC()
+}
+
+// nanosecondsOf is the inverse of TimeOf for the bounds of a range. No profile is before the epoch.
+func nanosecondsOf(bound time.Time) uint64 { return uint64(max(0, bound.UnixNano())) }
+
 // ParseID parses the ID of a trace or span, which has len(id) bytes.
 func ParseID(text string, id []byte) error {
 	decoded, err := hex.DecodeString(text)

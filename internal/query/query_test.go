@@ -348,6 +348,27 @@ func TestPprofNamesSeveralProfileTypes(t *testing.T) {
 	assert.Equal(t, []string{"cpu (cpu)", "heap (inuse_space)"}, types.Types)
 }
 
+func TestPprofNamesPeriodTypesThatDiffer(t *testing.T) {
+	one, other := payload(t, cpu(0, 1)), payload(t, cpu(1, 2))
+	period := other.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).PeriodType()
+	period.SetTypeStrindex(int32(other.Dictionary().StringTable().Len()))
+	other.Dictionary().StringTable().Append("wall")
+	result, err := source(t, one, other).Merge(t.Context(), &query.Selection{}, true)
+	require.NoError(t, err)
+	_, err = result.Pprof()
+	assert.EqualError(t, err, "the profiles of cpu have several period types, such as none and wall/; select less, by service, type or time")
+}
+
+// Times are unsigned, and those after the year 2262 are no early ones.
+func TestLateTimesAreSelected(t *testing.T) {
+	late := payload(t, cpu(0, 2))
+	late.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetTime(math.MaxUint64)
+	s := source(t, payload(t, cpu(0, 1)), late)
+	assert.Equal(t, map[string]int64{"cpu": 2}, sums(t, s, query.Selection{From: at(10)}))
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, s, query.Selection{To: at(10)}))
+	assert.Equal(t, map[string]int64{"cpu": 3}, sums(t, s, query.Selection{From: time.Unix(-1, 0)}))
+}
+
 func TestPprofUnitesDeltasAndSnapshots(t *testing.T) {
 	allocated := profileOf{pod: "a", typ: "heap", sampleType: "alloc_space", unit: "bytes", duration: 10, temporality: "delta"}
 	var payloads []pprofile.Profiles

@@ -94,12 +94,13 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 		if samePeriodType(p, pprofs[0]) {
 			continue
 		}
-		// The period types tell what is what, but only the sample types can be selected.
-		e := &TypesError{}
 		for _, samples := range groups {
-			e.Types = samples
+			if len(samples) > 1 {
+				return nil, &TypesError{Types: samples}
+			}
+			return nil, fmt.Errorf("the profiles of %s have several period types, such as %s and %s; %s",
+				samples[0], periodType(pprofs[0]), periodType(p), narrow)
 		}
-		return nil, e
 	}
 	start, end := span(pprofs)
 	merged, err := mergePprofs(pprofs)
@@ -141,6 +142,14 @@ func typesError(groups map[string][]string) error {
 func samePeriodType(a, b *profile.Profile) bool {
 	return a.PeriodType == nil && b.PeriodType == nil ||
 		a.PeriodType != nil && b.PeriodType != nil && *a.PeriodType == *b.PeriodType
+}
+
+// periodType writes the period type of a pprof as type/unit.
+func periodType(p *profile.Profile) string {
+	if t := p.PeriodType; t != nil && t.Type+t.Unit != "" {
+		return t.Type + "/" + t.Unit
+	}
+	return "none"
 }
 
 // unite gives all pprofs, whose totals fit, the sample types of all, in one order. What a pprof does not have is 0.

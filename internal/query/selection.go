@@ -92,7 +92,7 @@ func (s *Selection) MatchesType(profile, sample string) bool {
 
 // contains reports whether the range contains a time in nanoseconds since the epoch.
 func (s *Selection) contains(t uint64) bool {
-	return (s.From.IsZero() || int64(t) >= s.From.UnixNano()) && (s.To.IsZero() || int64(t) < s.To.UnixNano())
+	return (s.From.IsZero() || t >= nanosecondsOf(s.From)) && (s.To.IsZero() || t < nanosecondsOf(s.To))
 }
 
 func textOf(attributes pcommon.Map, key string) string {
@@ -270,10 +270,10 @@ func (f *filter) clip(p pprofile.Profile) {
 		return
 	}
 	if !f.From.IsZero() {
-		start = max(start, uint64(f.From.UnixNano()))
+		start = max(start, nanosecondsOf(f.From))
 	}
 	if !f.To.IsZero() {
-		end = min(end, uint64(f.To.UnixNano()))
+		end = min(end, nanosecondsOf(f.To))
 	}
 	p.SetTime(pcommon.Timestamp(start))
 	p.SetDurationNano(max(end, start) - start)

@@ -210,7 +210,7 @@ func (f *file) writtenIn(from, to int64) bool { return f.Modified >= from && f.c
 
 // mayStartIn reports whether a Profile of the file may start in [from, to), in nanoseconds since the epoch.
 func (f *file) mayStartIn(from, to int64) bool {
-	if f.read && f.count > 0 && int64(f.start) < to && int64(f.end) >= from {
+	if f.read && f.count > 0 && f.start < uint64(max(0, to)) && f.end >= uint64(max(0, from)) {
 		return true
 	}
 	return (!f.read || f.grown) && f.Modified >= from && f.created-lateness < to

@@ -45,7 +45,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	rows := make([]apiRow, len(totals))
 	for i, t := range totals {
 		rows[i] = apiRow{
-			t.Service, t.Type, t.SampleType, t.Unit, t.Snapshot, timeOf(t.First), timeOf(t.Last),
+			t.Service, t.Type, t.SampleType, t.Unit, t.Snapshot, query.TimeOf(t.First), query.TimeOf(t.Last),
 			t.Profiles, t.Samples, t.Sum, t.Covered.Seconds(),
 		}
 	}

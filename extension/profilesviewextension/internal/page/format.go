@@ -74,10 +74,6 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-func timeOf(nanoseconds uint64) time.Time {
-	return time.Unix(0, int64(min(nanoseconds, math.MaxInt64))).UTC()
-}
-
 // spanText writes a time range.
 func spanText(sel *query.Selection) string {
 	from, to := sel.From.UTC(), sel.To.UTC()

@@ -140,7 +140,7 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 			o.Outside = max(0, o.Outside-t.Profiles)
 		}
 	}
-	o.Elsewhere = int64(found.All.First) < sel.From.UnixNano() || int64(found.All.Last) >= sel.To.UnixNano()
+	o.Elsewhere = query.TimeOf(found.All.First).Before(sel.From) || !query.TimeOf(found.All.Last).Before(sel.To)
 	o.All, o.OddQuery = params.showing(&found.All), params.showing(&found.Odd)
 	o.Overview = params.overview()
 	o.Ranges, o.Compare, o.Sorts = params.ranges(defaultRange), params.comparisons(), params.sorts()
@@ -152,7 +152,7 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 
 // showing returns the query that selects the range of some profiles.
 func (p *params) showing(outside *catalog.Outside) template.URL {
-	return p.with(withoutBase, between("", timeOf(outside.First), timeOf(outside.Last+1)))
+	return p.with(withoutBase, between("", query.TimeOf(outside.First), query.TimeOf(outside.Last+1)))
 }
 
 // preferred are the sample types that stand for their profile type.
@@ -251,7 +251,7 @@ func newRow(params *params, t, base *total) *row {
 		total: t, Query: params.with(withoutView, withoutBase, set("service", t.Service), set("type", t.selector())),
 	}
 	if t.Profiles > 0 {
-		r.Newest, r.Coverage = ago(params.now.Sub(timeOf(t.Last))), t.coverage(sel)
+		r.Newest, r.Coverage = ago(params.now.Sub(query.TimeOf(t.Last))), t.coverage(sel)
 	}
 	v := t.perSecond(sel)
 	r.Value = t.value(v)
