@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests the built program from outside: it pushes real profiles, stops the program,
-// and compares its files with what google/pprof reads of the profiles. It reads the files by
+// and compares its files with the profiles as google/pprof reads them. It reads the files by
 // independent means: protobuf-go, and the commands zstd and gzip.
 //
 // It runs the configurations of config: sidecars and agents with a gateway, and a Kafka tier with

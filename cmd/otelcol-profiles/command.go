@@ -22,7 +22,7 @@ import (
 // commit to it.
 var version = "0.1.0"
 
-// defaultConfig is what the program runs without --config, if it has one.
+// defaultConfig is the configuration that the program runs without --config, if it has one.
 var defaultConfig string
 
 // newCommand returns the command line of the Collector with messages for people who start. The
@@ -87,7 +87,7 @@ const configFlag = "config"
 // anotherCollector is the line that starts a second Collector on a machine.
 const anotherCollector = "PPROF_LISTEN=localhost:4050 VIEW_LISTEN=localhost:4051 HEALTH_LISTEN=localhost:13134 METRICS_PORT=8889"
 
-// explain adds to an error what to do about it.
+// explain adds advice to an error.
 func explain(err error, program string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err

@@ -17,7 +17,7 @@ import (
 const profilesGate = "service.profilesSupport"
 
 // memoryRatio is the share of a container's memory limit that becomes GOMEMLIMIT. The rest
-// is for stacks of threads, buffers of the kernel, and what the garbage collector has not
+// is for stacks of threads, buffers of the kernel, and memory that the garbage collector has not
 // freed yet.
 const memoryRatio = 0.8
 

@@ -73,7 +73,7 @@ func checkReferences(conf *confmap.Conf) error {
 }
 
 // idsOf returns the component IDs in a value: one, or a list, whose elements may be sections with the key id. It
-// leaves what is no ID to the Collector.
+// leaves other values to the Collector.
 func idsOf(value any) (ids []component.ID) {
 	switch v := value.(type) {
 	case string:

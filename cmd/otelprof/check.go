@@ -28,7 +28,7 @@ func (a *app) check() *cobra.Command {
 
 Each finding names the place in the message, the rule, what was found and what
 conforms. Violations break a rule that the format states with MUST. Warnings
-break a recommendation (SHOULD), or make trouble for readers. The exit code is 1
+break a recommendation (SHOULD), or cause errors in readers. The exit code is 1
 if there are violations, or a file cannot be read.
 
 With a selection, the payloads are checked that have something of it. pprof and
@@ -67,7 +67,7 @@ folded stacks have no such rules: the check is of their translation to OTLP.`,
 	return c
 }
 
-// findings writes what the checks find, and counts it by rule.
+// findings writes the findings of the checks, and counts them by rule.
 type findings struct {
 	to     io.Writer
 	asJSON bool

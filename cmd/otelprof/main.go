@@ -103,7 +103,7 @@ func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "otelprof",
 		Short: "Read, check, convert and compare profile files",
-		Long: `otelprof reads profile files, whoever wrote them: OTLP protobuf and OTLP/JSON,
+		Long: `otelprof reads profile files of any program: OTLP protobuf and OTLP/JSON,
 as the profiles_file exporter, contrib's file exporter and SDKs write them,
 pprof, JFR and folded stacks; plain, gzip or zstd. It recognizes them by
 content. A directory stands for all files below it, and - for standard input.
@@ -174,7 +174,7 @@ func (a *app) source(paths []string) (*query.Source, error) {
 	}, nil
 }
 
-// failed reports what cannot be read. It returns the error if reading must stop.
+// failed reports an error of reading. It returns the error if reading must stop.
 func (a *app) failed(err error) error {
 	if a.strict {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// payload is what becomes one profile: a record that is pprof, or the records of one scope
+// payload becomes one profile. It is a record that is pprof, or the records of one scope
 // and form that are text.
 type payload struct {
 	form     form

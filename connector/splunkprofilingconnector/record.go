@@ -54,7 +54,7 @@ func integer(attributes pcommon.Map, key string) int64 {
 	return 0
 }
 
-// form is what the attributes of a record say about its body. Records of equal forms that
+// form describes the body of a record by its attributes. Records of equal forms that
 // are text share a profile.
 type form struct {
 	text       bool

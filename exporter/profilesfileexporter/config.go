@@ -197,7 +197,7 @@ func (c *Config) checkRetention(checks *strictconfig.Checks) {
 	notNegative(checks, "retention::max_total_size", c.Retention.MaxTotalSize)
 	zeroOrDuration(checks, "retention::max_age", c.Retention.MaxAge)
 	if c.Framing == framingNone {
-		return // each record is a file, whatever the rotation
+		return // each record is a file, independent of the rotation
 	}
 	if age, rotation := c.Retention.MaxAge, c.Rotation.MaxAge; age >= minDuration {
 		checks.That(age >= rotation, "retention::max_age", age, "rotation::max_age, which is %v, or more (a file would be removed once it is closed)", rotation)

@@ -40,7 +40,7 @@ func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (x
 	profiles, err := xexporterhelper.NewProfiles(ctx, set, e.config, e.consume,
 		xexporterhelper.WithQueueBatch(e.config.SendingQueue, queue),
 		exporterhelper.WithRetry(e.config.RetryOnFailure),
-		// Marshalling copies only what others share, which is read-only. With MutatesData,
+		// Marshalling copies only payloads that others share, which are read-only. With MutatesData,
 		// a receiver of two pipelines would make a copy of each payload for this exporter,
 		// even if a processor in between makes profiles of its own.
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
-// group is what goes into files of one directory.
+// group is the part that goes into files of one directory.
 type group struct {
 	names    []string // of directories, one inside the other: one for each key
 	profiles pprofile.Profiles
@@ -36,7 +36,7 @@ func (g group) part(i int) split.Part {
 }
 
 // groupsOf takes pd apart by the values of keys, which are those of resource attributes or
-// profile.type, in order of their first appearance. Of several groups each has a copy of what it refers to,
+// profile.type, in order of their first appearance. Each of several groups has a copy of the entries it refers to,
 // with a dictionary of its own; a single one is pd itself. pd is only read. An error
 // says what in pd refers to nothing.
 func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
@@ -47,7 +47,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 	if err := check.Profiles(pd); err != nil {
 		return err
 	}
-	// What was marshalled before, for a call that failed, has references for strings.
+	// A payload that was marshalled before, for a call that failed, has references for strings.
 	resolved, err := stringref.Resolve(pd)
 	if err != nil {
 		return err

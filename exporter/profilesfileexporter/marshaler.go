@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// record is what is written at once.
+// record is the unit of writing.
 type record struct {
 	data      []byte // nil for a pprof without samples, which is not written
 	fileType  string // starts the name of a pprof file
@@ -72,7 +72,7 @@ func marshalOTLP(m pprofile.Marshaler) marshalFunc {
 	}
 }
 
-// summarizers keeps what a payload needs for the next one.
+// summarizers keeps the memory of a payload for the next one.
 var summarizers = sync.Pool{New: func() any { return new(summary.Summarizer) }}
 
 // marshalable returns pd itself or, if it is read-only, a copy: marshalling turns the strings of resources and

@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
-// outcome collects what became of the records of a payload.
+// outcome collects the outcomes of the records of a payload.
 type outcome struct {
 	written int
 	empty   int // pprofs without samples, which are counted and not written
@@ -77,7 +77,7 @@ func (o *outcome) err(pd pprofile.Profiles) error {
 	if o.indivisible {
 		return err
 	}
-	// Also if pd is all that failed: after retries, it can be a part of what the caller gave.
+	// Also if pd is all that failed: after retries, it can be a part of the caller's payload.
 	failed, takeErr := o.failed.of(pd, o.written+o.empty+o.rejections == 0)
 	if takeErr != nil {
 		return err

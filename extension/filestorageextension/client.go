@@ -138,7 +138,7 @@ func (c *client) deleteAll(ctx context.Context) {
 	for key := range c.undeleted {
 		operations = append(operations, storage.DeleteOperation(key))
 	}
-	if c.Client.Batch(ctx, operations...) == nil { // what is left takes space only
+	if c.Client.Batch(ctx, operations...) == nil { // items that are left take space only
 		clear(c.undeleted)
 	}
 }

@@ -69,9 +69,9 @@ func (s *fileStorage) open(ctx context.Context, path string, kind component.Kind
 	return s.Extension.GetClient(ctx, kind, id, name)
 }
 
-// check returns what is damaged in the file at path. It leaves alone what contrib's extension
+// check returns the damage in the file at path. It leaves alone files that contrib's extension
 // reports: a missing, empty or unreadable file, another process that uses it, and
-// what is no regular file.
+// anything but regular files.
 func check(path string) (damage, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -140,7 +140,7 @@ func (s *fileStorage) pathOf(kind component.Kind, id component.ID, name string) 
 	return path
 }
 
-// escape replaces what a file name cannot have.
+// escape replaces characters that a file name cannot have.
 func escape(name string) string {
 	var b strings.Builder
 	for _, c := range name {

@@ -92,7 +92,7 @@ func newZstdDecoder(from io.Reader, maxRecord int64) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(uint64(max(minWindow, min(maxRecord, 512<<20)))), zstd.WithDecoderMaxMemory(uint64(max(minWindow, maxRecord))))
 }
 
-// layoutOf recognizes the layout by the first bytes of the content, and rejects what is no profile. size is
+// layoutOf recognizes the layout by the first bytes of the content, and rejects anything that is not a profile. size is
 // that of the content, or 0 if it is not known.
 func layoutOf(head []byte, size int64) (layout, error) {
 	switch first := bytes.TrimLeft(head, " \t\r\n"); {

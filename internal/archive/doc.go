@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archive reads profile files as people have them, whoever wrote them.
+// Package archive reads profile files of any program.
 //
 // A format is recognized by content, not by name: OTLP protobuf, bare or preceded by its
 // length; OTLP/JSON, one payload a line or one in a file; pprof, also in the formats from
@@ -15,6 +15,6 @@
 // [Error] with file, record and reason, and reading continues after it where the format
 // allows that.
 //
-// Options.MaxMemory bounds what a record takes, raw and decoded, also if a file lies about
+// Options.MaxMemory bounds the memory of a record, raw and decoded, also if a file lies about
 // its lengths.
 package archive

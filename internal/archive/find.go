@@ -67,7 +67,7 @@ type finder struct {
 	readers errgroup.Group
 }
 
-// directory is what was found in a directory.
+// directory is the content of a directory.
 type directory struct {
 	files          []File
 	subdirectories []subdirectory
@@ -109,7 +109,7 @@ func (f *finder) read(d *directory, path string) {
 	}
 }
 
-// appendTo appends what is in the directory and below.
+// appendTo appends the files in the directory and below.
 func (d *directory) appendTo(files []File, failed []error) ([]File, []error) {
 	if d.err != nil {
 		failed = append(failed, d.err)

@@ -40,7 +40,7 @@ func (o *Options) maxRecord() int64 {
 	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), segment.MaxRecordSize)
 }
 
-// raise says what to do about a record that is too large.
+// raise is the advice for a record that is too large.
 func (o *Options) raise() string { return "raise " + cmp.Or(o.Setting, "the memory limit") }
 
 // tooLarge is the error of a record of more than maxRecord bytes; size is 0 if it is not known.
@@ -125,7 +125,7 @@ func (o *Options) counted(f *os.File) *countedFile {
 }
 
 // open opens a file. An incomplete file may have been closed, and so renamed, after it was
-// found. size is negative for what is no regular file, such as a pipe.
+// found. size is negative for anything but a regular file, such as a pipe.
 func (o *Options) open(path string) (*countedFile, int64, error) {
 	if path == Stdin {
 		return o.counted(os.Stdin), -1, nil
@@ -147,7 +147,7 @@ func (o *Options) open(path string) (*countedFile, int64, error) {
 	return o.counted(f), info.Size(), nil
 }
 
-// withoutPath removes what Error repeats.
+// withoutPath removes the path, which Error repeats.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -88,7 +88,7 @@ func (s *Size) UnmarshalText(text []byte) (err error) {
 // would silently truncate 1.5 to 1.
 func (s *Size) UnmarshalScalar(value confmap.ScalarValue) error {
 	switch v := value.GetRaw().(type) {
-	case *Size: // what confmap made with UnmarshalText
+	case *Size: // made by confmap with UnmarshalText
 		*s = *v
 		return nil
 	case float64: // some sources write every number as a float

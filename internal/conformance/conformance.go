@@ -3,8 +3,8 @@
 
 // Package conformance checks OTLP profiles against the comments of profiles.proto.
 //
-// It reads the marshalled message through protobuf-go, so that it sees what is written
-// and not what pdata shows of it. It shares no code with internal/dictionary or the
+// It reads the marshalled message through protobuf-go, so that it sees the written bytes
+// and not pdata's view of them. It shares no code with internal/dictionary or the
 // translators, prefers slow and obvious over fast, and never panics on indices.
 package conformance
 
@@ -57,7 +57,7 @@ const (
 const Format = "opentelemetry-proto v1.11.0 (profiles v1development)"
 
 // Required reports whether the format says that producers MUST keep the rule. It recommends the
-// others (SHOULD), or readers have trouble with payloads that break them.
+// others (SHOULD), or readers fail on payloads that break them.
 func (r Rule) Required() bool {
 	switch r {
 	case EmptyProfile, SampleOrder, SampleTypes, Duplicate, Unreferenced, SampleShape, SampleIdentity, TimeRange, AddressRange, NullAttribute, HiddenValue:
@@ -103,7 +103,7 @@ const (
 	maxText     = 500 // bytes of Finding.Found, which may be a whole entry
 )
 
-// Violations returns the findings that are no warnings.
+// Violations returns the findings that are not warnings.
 func (r *Report) Violations() []Finding { return r.filter(false) }
 
 // Warnings returns the findings that are warnings.

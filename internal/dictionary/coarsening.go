@@ -20,7 +20,7 @@ const (
 	ByFunction                    // function
 )
 
-// Coarsening says what a Remap leaves out of locations, so that more of them are equal.
+// Coarsening says which fields a Remap leaves out of locations, so that more of them are equal.
 // The zero value keeps all.
 type Coarsening struct {
 	Granularity Granularity
@@ -68,7 +68,7 @@ func (r *Remap) AppendBases(dst []Base, i int32) []Base {
 	return dst
 }
 
-// pageSize is what the size of a mapping is rounded up to, as google/pprof does.
+// The size of a mapping is rounded up to a multiple of pageSize, as google/pprof does.
 const pageSize = 0x1000
 
 // position returns the mapping and the address that l is interned with. It does not look in a View

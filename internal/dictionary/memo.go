@@ -3,13 +3,13 @@
 
 package dictionary
 
-// memo holds what is known of the entries of one table.
+// memo holds the known numbers of the entries of one table.
 type memo struct {
 	// By source index: the index in the tables plus one, 0 if it is not known, absent+1 or wanted+1.
 	to     []int32
 	used   []int32 // the source indices that are known, unless whole is set
 	whole  bool    // all are known
-	absent []int32 // the source indices of those that the View has not, in the order of the look-ups
+	absent []int32 // the source indices of those that the View lacks, in the order of the look-ups
 	// outside is set when an index outside the table is asked for, or checked.
 	outside bool
 	search  search
@@ -17,7 +17,7 @@ type memo struct {
 	wants, content int
 }
 
-// Indices in the tables of entries that a View has not. Those that are wanted are to be interned.
+// Indices in the tables of entries that a View lacks. Those that are wanted are to be interned.
 const (
 	absent = -2
 	wanted = -3
@@ -81,7 +81,7 @@ func (m *memo) want(i int32) {
 	}
 }
 
-// wanted is an iterator of what is wanted.
+// wanted is an iterator over the wanted entries.
 func (m *memo) wanted(yield func(i int32) bool) {
 	for _, i := range m.absent {
 		if m.to[i] == wanted+1 && !yield(i) {

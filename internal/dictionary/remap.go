@@ -15,16 +15,16 @@ import (
 )
 
 // Remap translates the indices of one dictionary into those of Tables. It visits an entry when
-// it is first asked for, so that what nothing refers to is left out. The dictionary is only read.
+// it is first asked for, so that unused entries are left out. The dictionary is only read.
 //
 // After Reset the methods intern entries; the dictionary must have passed check.Profiles. After Find they look
 // entries up in a View, and return a negative number for one that is not there; after Intern they
 // add those.
 //
 // Index 0 of an empty table is the zero value; an index into a table whose first entry
-// is no zero value means the entry that is there.
+// is not a zero value means the entry that is there.
 type Remap struct {
-	// Coarsening is what is left out of locations; set it before Reset.
+	// Coarsening says which fields of locations are left out; set it before Reset.
 	Coarsening Coarsening
 	// KeepPartialLinks keeps links that have only one of the two ids.
 	KeepPartialLinks bool
@@ -115,7 +115,7 @@ func (r *Remap) Check(s pprofile.Sample) {
 	}
 }
 
-// Want marks for Intern what the View has not of a sample. See Sample for drop.
+// Want marks for Intern the entries of a sample that the View lacks. See Sample for drop.
 func (r *Remap) Want(s pprofile.Sample, drop []bool) {
 	r.stacks.want(s.StackIndex())
 	r.wantAttributes(s.AttributeIndices(), drop)
@@ -131,7 +131,7 @@ func (r *Remap) wantAttributes(indices pcommon.Int32Slice, drop []bool) {
 
 func isDropped(drop []bool, i int32) bool { return uint32(i) < uint32(len(drop)) && drop[i] }
 
-// WantParts marks what the View has not of all that is marked.
+// WantParts marks the parts of all marked entries that the View lacks.
 func (r *Remap) WantParts() {
 	for i := range r.stacks.wanted {
 		locations := r.from.StackTable().At(int(i)).LocationIndices()
@@ -171,8 +171,8 @@ func (r *Remap) WantParts() {
 	}
 }
 
-// Intern makes r intern what Find's View has not, in to, of which it is a View. If all is set it
-// interns what is wanted at once, in the order in which the source has it: see search.next.
+// Intern makes r intern the entries that Find's View lacks, in to, of which it is a View. If all is set it
+// interns the wanted entries at once, in the order in which the source has it: see search.next.
 func (r *Remap) Intern(to *Tables, all bool) {
 	r.to = to
 	tables, visits := to.all(), visits.all()
@@ -415,7 +415,7 @@ func (r *Remap) attributeSet(indices pcommon.Int32Slice, drop []bool) int32 {
 	return to
 }
 
-// appendAttributes leaves out the zero value, which says nothing. What it appends is a sorted set if
+// appendAttributes leaves out the zero value, which says nothing. The appended indices are a sorted set if
 // all are found in a View.
 func (r *Remap) appendAttributes(dst []int32, indices pcommon.Int32Slice) (all []int32, found bool) {
 	for i := range indices.Len() {

@@ -149,7 +149,7 @@ func (t *Tables) Grow(n Room) {
 // that could not be added, or nil.
 func (t *Tables) Err() error { return t.err }
 
-// TakeDuplicate returns what Err does if that is a *DuplicateKeyError, and clears it;
+// TakeDuplicate returns the result of Err if that is a *DuplicateKeyError, and clears it;
 // otherwise nil. A set is looked at again each time it is asked for.
 func (t *Tables) TakeDuplicate() error {
 	duplicate, ok := t.err.(*DuplicateKeyError) //nolint:errorlint // it is never wrapped
@@ -179,7 +179,7 @@ func (t *Tables) Mark() Mark {
 	return m
 }
 
-// Rollback removes what was added since m was made, and the error.
+// Rollback removes the entries added since m was made, and the error.
 func (t *Tables) Rollback(m Mark) {
 	for i, table := range t.all() {
 		table.truncate(m.lengths[i])
@@ -204,7 +204,7 @@ func (t *Tables) Retained() int {
 	return size
 }
 
-// About what an entry takes in pdata, with the pointer to it, in bytes.
+// Approximate memory of an entry in pdata, with the pointer to it, in bytes.
 const (
 	functionSize  = 40
 	mappingSize   = 80
@@ -233,7 +233,7 @@ func (t *Tables) intern(table *table, name string, size int) (i int32, write boo
 	return t.index(i, added, name, size), added && t.writes
 }
 
-// index returns i, what a table has numbered, or 0 if the table is full.
+// index returns i, the number of an entry in a table, or 0 if the table is full.
 func (t *Tables) index(i int32, added bool, table string, size int) int32 {
 	if added {
 		t.outputSize += size
@@ -420,7 +420,7 @@ func set(indices []int32) []int32 {
 	return slices.Compact(indices)
 }
 
-// Valid repairs s, and counts what it repairs. Of valid bytes it makes no copy.
+// Valid repairs s, and counts repairs. Of valid bytes it makes no copy.
 func (t *Tables) Valid(s []byte) []byte {
 	if utf8.Valid(s) {
 		return s

@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
-// View is what Tables held at one time. It does not change, and may be used while Tables
+// View has the content of Tables at one time. It does not change, and may be used while Tables
 // grow. It shares their memory.
 type View struct{ perTable[viewed] }
 
@@ -85,7 +85,7 @@ const (
 	maxDelayed = 1 << 12 // bytes of an entry, which is copied
 )
 
-// findAll sets the index of each entry to what visit returns.
+// findAll sets the index of each entry to the result of visit.
 func (v *viewed) findAll(m *memo, r *Remap, visit func(r *Remap, i int32) int32) {
 	m.whole = true
 	s := &m.search

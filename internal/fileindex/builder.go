@@ -16,7 +16,7 @@ import (
 // Version is that of the format of indexes.
 const Version = 1
 
-// Memory bounds what several Builders hold together. It is safe for concurrent use.
+// Memory bounds the memory of several Builders together. It is safe for concurrent use.
 type Memory struct {
 	limit int64
 	used  atomic.Int64
@@ -65,7 +65,7 @@ type entry struct {
 	sum                int64
 }
 
-// What an element takes in memory, with the growth of its slice or map.
+// Memory of an element, with the growth of its slice or map.
 const (
 	seriesSize = 2 * int64(unsafe.Sizeof(Summary{})+unsafe.Sizeof(Key{})+16)
 	entrySize  = 2 * int64(unsafe.Sizeof(entry{}))

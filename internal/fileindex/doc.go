@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileindex builds, encodes and decodes the index of a profile file: what the file and each of
+// Package fileindex builds, encodes and decodes the index of a profile file. It states what the file and each of
 // its records hold, so that a reader need not read the file.
 //
 // An index is text. Each line is a JSON object:

@@ -165,7 +165,7 @@ func (l *lineReader) record() recordPlace {
 	return recordPlace{offset: offset, length: length}
 }
 
-// more reports whether there is another entry, and skips what is before it.
+// more reports whether there is another entry, and skips the bytes before it.
 func (l *lineReader) more() bool {
 	if l.failed || bytes.HasPrefix(l.rest, []byte("]")) {
 		l.text("]}")

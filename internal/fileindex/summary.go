@@ -34,7 +34,7 @@ type Summary struct {
 	Sum     int64 `json:"sum"`
 }
 
-// Add adds the summary of the same Key of what follows. Of snapshots that are equally late, the one added last
+// Add adds the summary of later Profiles of the same Key. Of snapshots that are equally late, the one added last
 // counts.
 func (s *Summary) Add(other *Summary) { s.add(other, false) }
 

@@ -56,7 +56,7 @@ func (f *File) Open() (*os.File, error) {
 // Relative is the path of the file below the fixed part of the glob that it matches.
 func (f *File) Relative() string { return f.relative }
 
-// CheckPath returns ErrChanged if the path leads to another file or to other content than what was
+// CheckPath returns ErrChanged if the path leads to another file or to other content than the one
 // found. It returns nil if the path leads to no file.
 func (f *File) CheckPath() error {
 	root, err := os.OpenRoot(f.base)

@@ -38,7 +38,7 @@ type retry struct {
 	rejected bool          // by the pipeline, at least once
 }
 
-// checkpoint is what is stored of a file. Its fields are exported only for gob.
+// checkpoint is the stored state of a file. Its fields are exported only for gob.
 type checkpoint struct {
 	Handled, Begun version
 	Progress       []byte

@@ -46,7 +46,7 @@ func versionOf(info fs.FileInfo) version {
 	return v
 }
 
-// identity is what a version keeps when its file is renamed. A rename sets the change time.
+// identity is the part of a version that stays when its file is renamed. A rename sets the change time.
 type identity struct {
 	device, inode uint64
 	size, modTime int64

@@ -204,7 +204,7 @@ func (w *Watcher) begin(file *File) {
 	known.pending, known.removed = true, version{}
 }
 
-// Progress returns what SaveProgress stored last for this version of a file.
+// Progress returns the last progress that SaveProgress stored for this version of a file.
 func (w *Watcher) Progress(file *File) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,7 +214,7 @@ func (w *Watcher) Progress(file *File) []byte {
 	return nil
 }
 
-// SaveProgress stores what a Handler has done with a file that it has not handled yet.
+// SaveProgress stores the progress of a Handler in a file that it has not finished.
 func (w *Watcher) SaveProgress(ctx context.Context, file *File, progress []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 var ErrLimit = errors.New("gzip: more decompressed bytes than the limit")
 
 const (
-	// ReaderSize bounds what Decompress holds in addition to its output, in bytes: a reader with its
+	// ReaderSize bounds the memory of Decompress in addition to its output, in bytes: a reader with its
 	// window and tables.
 	ReaderSize = 64 << 10
 
@@ -53,7 +53,7 @@ type reader struct {
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// Decompress returns what all members of data hold, at most limit bytes. It calls reserve with the bytes
+// Decompress returns the content of all members of data, at most limit bytes. It calls reserve with the bytes
 // that it is about to hold in total, before it allocates them.
 func Decompress(data []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
 	limit = min(limit, math.MaxInt-1)

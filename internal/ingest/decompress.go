@@ -35,11 +35,11 @@ const (
 	// corpus take 6 to 15 times as much, large ones 8.
 	workFactor = 8
 
-	// blockSlack is what decompression may allocate in excess of its limit before it
+	// blockSlack is how much decompression may allocate in excess of its limit before it
 	// notices, in bytes: a block of zstd.
 	blockSlack = 128 << 10
 
-	// lz4Slack is what lz4 allocates in addition to its output, in bytes: a compressed
+	// lz4Slack is the memory of lz4 in addition to its output, in bytes: a compressed
 	// and a plain block of the largest size.
 	lz4Slack = 8 << 20
 

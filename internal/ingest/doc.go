@@ -4,7 +4,7 @@
 // Package ingest passes pprof payloads into a pipeline. Every way to receive a profile
 // (HTTP, scrape, file, the process itself) uses it.
 //
-// An Ingester translates a payload, adds what the sender says about it (resource,
+// An Ingester translates a payload, adds the sender's information about it (resource,
 // profile type, temporality, time), sets the profile IDs and calls the next consumer.
 //
 // It promises:

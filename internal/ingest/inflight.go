@@ -100,7 +100,7 @@ func tooLarge(what string, limit, got int64, share string) error {
 		&pproftranslator.LimitError{What: what, Limit: limit, Got: got}, share)
 }
 
-// growBody makes the body of r hold this many bytes, unless that must wait. What stays
+// growBody makes the body of r hold this many bytes, unless that must wait. The rest that stays
 // free is always enough for the largest body to become as large as a body may be. Bodies
 // that wait for more can therefore not block each other. All other bodies leave 16 times
 // their size free in addition, at most a sixteenth of the limit, for smaller ones.
@@ -228,7 +228,7 @@ func (r *Reservation) FreeBody() {
 }
 
 // Work waits for the bytes that do is expected to need, then calls it. If do needs more,
-// its calls of Resize take what is free. If that is not enough, Work gives all back,
+// its calls of Resize take the free bytes. If that is not enough, Work gives all back,
 // waits for as much as one payload may have, and calls do again. So a payload never
 // holds bytes while it waits for more, except its body. After an error nothing is held.
 func (r *Reservation) Work(ctx context.Context, expected int64, do func() error) error {

@@ -27,7 +27,7 @@ import (
 // format is the name of the payloads in the collector's own receiver telemetry.
 const format = "pprof"
 
-// Payload is one pprof message and what its client says about it; a request can carry
+// Payload is one pprof message and its client's information about it; a request can carry
 // several.
 type Payload struct {
 	Data     []byte      // the pprof message, or a recording of a JVM; may be compressed
@@ -251,7 +251,7 @@ func (t *Prepared) leaveOutEmpty(r *Reservation) (err error) {
 	return err
 }
 
-// Translate returns what Prepare passes to Transform, and its size in bytes, for which it has
+// Translate returns the profiles that Prepare passes to Transform, and their size in bytes, for which it has
 // called reserve in the end.
 func (in *Ingester) Translate(p Payload, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
 	t, err := in.translate(p, in.limit(), reserve)

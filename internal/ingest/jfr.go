@@ -24,7 +24,7 @@ type JFR struct {
 	OriginalPayload bool
 }
 
-// Recording is what a client says about a recording.
+// Recording has the client's information about a recording.
 type Recording struct {
 	// Labels are the labels of contexts, a LabelsSnapshot of Pyroscope; may be compressed.
 	Labels []byte

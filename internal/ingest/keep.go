@@ -21,8 +21,8 @@ func Keep(pd pprofile.Profiles, bytes int, options *merge.Options, keep func(p p
 	return Emit(window, bytes, reserve)
 }
 
-// Merge returns a window with the Profiles of pd that keep selects. The window, and what
-// making it takes, are at most as large as pd.
+// Merge returns a window with the Profiles of pd that keep selects. The window, and the memory for
+// making it, are at most as large as pd.
 func Merge(pd pprofile.Profiles, bytes int, options *merge.Options, keep func(p pprofile.Profile) bool, reserve func(bytes int64) error) (*merge.Window, error) {
 	if err := reserve(2 * int64(bytes)); err != nil {
 		return nil, err

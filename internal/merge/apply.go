@@ -38,7 +38,7 @@ type numberedScope struct {
 	number int32
 }
 
-// apply adds what intern has interned.
+// apply adds the entries that intern has interned.
 func (p *Payload) apply(w *Window) {
 	// Whether the whole payload goes into one partition: then so do all its bases.
 	one := len(w.options.SplitBy) == 0 || len(p.resources) == 1
@@ -146,7 +146,7 @@ func copyWithout(to, from pcommon.Map, keys []string) {
 	to.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(keys, key) })
 }
 
-// What follows the content of a scope of snapshots in its key.
+// Suffixes of the content of a scope of snapshots in its key.
 const (
 	tagKept   byte = 1
 	tagLatest byte = 2

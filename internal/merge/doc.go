@@ -4,7 +4,7 @@
 // Package merge makes one canonical payload of many. It has no clock, no goroutine and
 // no lock.
 //
-// [Prepare] checks a payload and looks up in a window what it refers to; it is safe for
+// [Prepare] checks a payload and looks up its entries in a window; it is safe for
 // concurrent use, also while the window is being used. A [Window] merges prepared payloads
 // and emits the result, one payload for each partition of [Options.SplitBy]. Its methods are
 // not safe for concurrent use.

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/profileid"
 )
 
-// Emit returns what has been merged of a partition as a payload with a dictionary of its
+// Emit returns the merged Profiles of a partition as a payload with a dictionary of its
 // own, in canonical order. Without Options.SplitBy there is one partition, "". Emit may be
 // called again and returns the same.
 func (w *Window) Emit(partition string) pprofile.Profiles {
@@ -41,7 +41,7 @@ func (w *Window) Emit(partition string) pprofile.Profiles {
 	return pd
 }
 
-// emitter writes what a window has merged. It keeps its memory from partition to partition.
+// emitter writes the result of a window. It keeps its memory from partition to partition.
 type emitter struct {
 	w         *Window
 	resources map[string][]*resource // by partition, in the order of their keys

@@ -56,7 +56,7 @@ func (w *Window) add(p *Payload, subtract bool) error {
 	return nil
 }
 
-// forget removes what is known of p in the tables of a window.
+// forget removes the numbers of p in the tables of a window.
 func (p *Payload) forget() {
 	p.window, p.missing = nil, true
 	p.remap.Reset(p.pd.Dictionary(), nil)
@@ -68,7 +68,7 @@ func (p *Payload) forget() {
 	}
 }
 
-// intern adds to the tables what Prepare has not found there, except for Profiles to skip. Only the
+// intern adds to the tables the entries that Prepare has not found there, except for Profiles to skip. Only the
 // tables change. The error is that of the tables, with the Profile that caused it.
 func (p *Payload) intern() error {
 	n, scope := 0, 0

@@ -14,7 +14,7 @@ import (
 )
 
 // Snapshots is how snapshots merge: Profiles that hold the state at one time, such as
-// the heap in use, and not what happened during an interval.
+// the heap in use, and not events of an interval.
 type Snapshots string
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // Options decide which Profiles merge, and how. They must not change while they are in
-// use. The zero value changes nothing but what merging must, and adds snapshots.
+// use. The zero value changes only what merging must, and adds snapshots.
 type Options struct {
 	// SlotLength divides the time into slots: only Profiles of one slot merge. 0 means that there
 	// are no slots.

@@ -47,7 +47,7 @@ type Payload struct {
 
 	typeMemory sampletypes.Memory
 
-	// What is known of the payload in the tables of a window.
+	// Numbers of the payload's entries in the tables of a window.
 	window     *Window
 	remap      dictionary.Remap
 	identities []identity
@@ -102,7 +102,7 @@ type incoming struct {
 	identities int
 	verbatim   bool
 	snapshot   bool
-	key        profileKey // in the tables of the window; what they have not is negative. Add completes it
+	key        profileKey // in the tables of the window; entries that they lack are negative. Add completes it
 }
 
 // identity is a sample identity in the tables of a window. A part that they have not is
@@ -113,7 +113,7 @@ func (i identity) isKnown() bool { return i.stack|i.set|i.link >= 0 }
 
 const unknown = -1 << 31
 
-// Prepare checks pd, describes its Profiles, and looks up in window what it refers to. window may
+// Prepare checks pd, describes its Profiles, and looks up its entries in window. window may
 // be nil: then Add does so. Payloads may be prepared by several goroutines at once, also while the
 // window is being used. Prepare only reads pd, which must not change while the payload is in use.
 func Prepare(pd pprofile.Profiles, options *Options, window *Window) (*Payload, error) {
@@ -130,7 +130,7 @@ const maxPooled = 4 << 20
 
 // retained is about the memory that p holds on to, in bytes.
 func (p *Payload) retained() int {
-	const profile, scope, resource, sample = 256, 64, 72, 28 // with what describes, numbers or identifies them
+	const profile, scope, resource, sample = 256, 64, 72, 28 // with their descriptions, numbers and identities
 	return profile*cap(p.profiles) + scope*cap(p.scopes) + resource*cap(p.resources) + sample*cap(p.sources) +
 		4*cap(p.samples) + 8*cap(p.rows) + cap(p.keys) + cap(p.content) + cap(p.key) +
 		32*cap(p.types) + p.typeMemory.Retained() + p.remap.Retained()
@@ -178,7 +178,7 @@ func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window
 	return p.describe(options)
 }
 
-// read numbers the identities of samples, and looks up in the tables of the window what they and the
+// read numbers the identities of samples, and looks up in the tables of the window the entries that they and the
 // Profiles refer to. It returns false if check.Profiles rejects the payload.
 func (p *Payload) read(options *Options) bool {
 	p.remap.Coarsening = options.Coarsening
@@ -256,7 +256,7 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 	return true
 }
 
-// setKey sets what the key of a Profile has of the tables.
+// setKey sets the numbers of the tables in the key of a Profile.
 func (p *Payload) setKey(to *incoming) {
 	r, from, key := &p.remap, to.from, &to.key
 	key.sampleType, key.sampleUnit = r.String(from.SampleType().TypeStrindex()), r.String(from.SampleType().UnitStrindex())

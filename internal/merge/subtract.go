@@ -12,12 +12,12 @@ import (
 // ErrRestarted says that the baseline and the profile after it are of different processes.
 var ErrRestarted = errors.New("the process restarted")
 
-// Subtract takes baseline, an earlier snapshot of the same process, off what was added:
+// Subtract takes baseline, an earlier snapshot of the same process, off the added Profiles:
 // only the Profiles of cumulative sample types. Values that are 0 then are dropped if
 // Options.DropZeroSamples is set, and the time range starts with that of baseline.
 //
 // The error wraps ErrRestarted if a sum has become negative, or a mapping or a Profile of
-// baseline is missing from what was added. Do not use w after an error.
+// baseline is missing from the added Profiles. Do not use w after an error.
 func (w *Window) Subtract(baseline *Payload, cumulative func(sampleType string) bool) error {
 	described := slices.Clone(baseline.Profiles)
 	defer func() { baseline.Profiles = described }()

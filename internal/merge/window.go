@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// Window merges payloads: Add takes them in, Emit writes what has been merged.
+// Window merges payloads: Add takes them in, Emit writes the result.
 type Window struct {
 	options *Options
 	tables  *dictionary.Tables
@@ -25,7 +25,7 @@ type Window struct {
 	kept       int      // scopes of snapshots that must not merge with others
 	size       int      // bytes retained, without tables: an estimate
 	emitter    *emitter // since the last Add
-	// view is what the tables hold since the last Add. Goroutines that prepare payloads read it.
+	// view has the tables as of the last Add. Goroutines that prepare payloads read it.
 	view atomic.Pointer[dictionary.View]
 }
 
@@ -41,7 +41,7 @@ type Counts struct {
 	Empty int
 }
 
-// partition is what is emitted as one payload.
+// partition is the part that is emitted as one payload.
 type partition struct {
 	Counts
 	last   int    // number of its last payload in the window
@@ -63,7 +63,7 @@ type scope struct {
 	schemaURL string
 	types     []sampletypes.Type // of the pprofs that the profiles are of; nil if unknown
 	slot      slot
-	content   string // with the slot, in binary form, without what keeps snapshots apart
+	content   string // with the slot, in binary form, without the part that keeps snapshots apart
 	// samples numbers the sample identities of all profiles of the scope, which usually
 	// have the same. The number of an identity is its row.
 	samples  dictionary.Samples
@@ -128,7 +128,7 @@ func (w *Window) PartitionCounts(key string) Counts {
 	return Counts{}
 }
 
-// addBases records where rebased mappings start in what was added to a partition.
+// addBases records where rebased mappings start in the Profiles added to a partition.
 func (w *Window) addBases(key string, bases []dictionary.Base) {
 	p := w.partitions[key]
 	for _, base := range bases {

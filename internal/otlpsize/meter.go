@@ -18,7 +18,7 @@ var (
 )
 
 // Meter adds up the memory that a message in protobuf takes, from its bytes in order. It reads the message as
-// pdata does, which has 32 bits of a field number and accepts groups: what it does not know, pdata rejects. The
+// pdata does, which has 32 bits of a field number and accepts groups: pdata rejects all other bytes. The
 // zero value is ready for use.
 type Meter struct {
 	Limit int64 // in bytes; more is ErrLimit. 0 means no limit.
@@ -40,7 +40,7 @@ type frame struct {
 	stop int64 // where it ends
 }
 
-// state is what the next byte is a part of.
+// state is the part of a field that the next byte belongs to.
 type state uint8
 
 const (

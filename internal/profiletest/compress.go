@@ -48,7 +48,7 @@ func ZstdStream(tb testing.TB, data []byte) []byte {
 }
 
 // written writes data to w in parts, so that w does not know the size beforehand, and
-// returns what that leaves in buf.
+// returns the content of buf then.
 func written(tb testing.TB, buf *bytes.Buffer, w io.WriteCloser, data []byte) []byte {
 	tb.Helper()
 	for len(data) > 0 {

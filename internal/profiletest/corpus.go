@@ -28,7 +28,7 @@ type File struct {
 	// Name is the path inside the corpus, with slashes: "go-heap-series/00.pb.gz".
 	Name string
 	// Data is a pprof message, gzipped or not: the content as on disk, or, of a
-	// legacy file, what google/pprof converts it to.
+	// legacy file, google/pprof's conversion of it.
 	Data []byte
 	// Legacy is the content of a file in one of the formats before protobuf.
 	Legacy []byte

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profiletest has the inputs of this module's tests and what they have in common.
+// Package profiletest has the inputs of this module's tests and the helpers that they share.
 //
 //   - [GeneratePprof] and [GenerateProfiles] make random profiles from a seed, [Workloads] profiles like real
 //     ones; [Corpus] and [CorpusOTLP] find real profiles, where they are at hand.

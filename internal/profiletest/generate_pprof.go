@@ -22,7 +22,7 @@ import (
 // samples that are equal, samples that are 0, negative values, and no samples at
 // all. All strings are valid UTF-8; see [BreakUTF8].
 //
-// It differs from what google/pprof reads back after writing it in that labels
+// It differs from google/pprof's own copy, written and read back, in that labels
 // of number 0 without a unit are lost there: compare either with the generated
 // profile, or with expand.Options.Labels.
 func GeneratePprof(r *rand.Rand) *profile.Profile {

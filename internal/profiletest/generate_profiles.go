@@ -34,7 +34,7 @@ func GenerateProfiles(r *rand.Rand) pprofile.Profiles {
 	return pd
 }
 
-// GenerateExpanded returns what [GenerateProfiles] builds, written out.
+// GenerateExpanded returns the profiles of [GenerateProfiles], written out.
 func GenerateExpanded(r *rand.Rand) []expand.Profile {
 	var out []expand.Profile
 	for _, n := range distinct(r, 3) {
@@ -123,7 +123,7 @@ func (g *generator) profile() expand.Profile {
 	return e
 }
 
-// data gives s what e's shape asks for.
+// data gives s the data that e's shape needs.
 func (g *generator) data(s *expand.Sample, e expand.Profile) {
 	r := g.r
 	if e.Shape == expand.ShapeValues {

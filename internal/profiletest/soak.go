@@ -52,8 +52,8 @@ func Seed(tb testing.TB) uint64 {
 // Account prints what the test of a fault row did, for the table that
 // internal/profiletest/faulttable writes: what was injected, and of the samples,
 // records or requests how many were acknowledged, could be read at the end, and were
-// counted as dropped. The table adds up what parts of a test print, in injected what
-// is written as "3 SIGKILL, 2 full disks". It asserts nothing.
+// counted as dropped. The table adds up the lines of a test's parts, in injected those
+// written as "3 SIGKILL, 2 full disks". It asserts nothing.
 func Account(tb testing.TB, injected string, acknowledged, readable, dropped int) {
 	tb.Helper()
 	tb.Logf("account: injected %q, acknowledged %d, readable %d, dropped %d", injected, acknowledged, readable, dropped)

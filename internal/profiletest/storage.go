@@ -38,7 +38,7 @@ func (h StorageHost) GetExtensions() map[component.ID]component.Component {
 // Host returns a host with this extension.
 func (s *Storage) Host() component.Host { return StorageHost{s} }
 
-// Values returns what is stored.
+// Values returns the stored values.
 func (s *Storage) Values() map[string][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ func (w Workload) Pprof(seed uint64) *profile.Profile {
 	}
 	g.callGraph()
 	g.samples()
-	g.p = g.p.Compact() // numbers what is used by first use
+	g.p = g.p.Compact() // numbers the used entries by first use
 	return g.p
 }
 

@@ -16,9 +16,9 @@ type Comparison struct {
 	Pprof *profile.Profile
 	// Result is the sum of the selection, without the base.
 	Result *Result
-	// Factor is what the base was multiplied by.
+	// Factor is the factor of the base's values.
 	Factor float64
-	// Notes are what a reader has to know about the sums.
+	// Notes tell a reader how to understand the sums.
 	Notes []string
 }
 

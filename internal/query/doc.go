@@ -6,7 +6,7 @@
 // A [Selection] says which: profiles by service, type, attributes and start, in [From, To);
 // samples with timestamps by their timestamps, so that adjacent ranges add up exactly.
 //
-// [Source.Merge] sums what is selected. Values of intervals, such as CPU time, are summed. Of
+// [Source.Merge] sums the selected Profiles. Values of intervals, such as CPU time, are summed. Of
 // snapshots, such as the heap in use, and of cumulative profiles the last one of each resource
 // counts, and these are summed. [temporality.IsSnapshot] tells them apart. [Result.Pprof] makes one pprof of
 // the result, and [Difference] subtracts another one.

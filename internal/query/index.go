@@ -67,7 +67,7 @@ func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.P
 	return part, found
 }
 
-// addIndex adds what is selected of a file from its index. It returns false if the file must be read.
+// addIndex adds the selected Profiles of a file from its index. It returns false if the file must be read.
 func (s *Source) addIndex(t *totals, file archive.File, sel *Selection) (bool, error) {
 	if sel.selectsSamples() || len(sel.Resource) > 0 {
 		return false, nil

@@ -35,7 +35,7 @@ type Row struct {
 	Saturated bool `json:"saturated,omitempty"`
 }
 
-// List returns the totals of what is selected by service, profile type and sample type, in this
+// List returns the totals of the selected Profiles by service, profile type and sample type, in this
 // order. It takes them from the index of a file if that answers the same as the file.
 func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 	all := &totals{limit: s.Options.MaxMemory / windowShare}
@@ -82,7 +82,7 @@ func (t *totals) add(summaries []fileindex.Summary, sel *Selection) error {
 			t.summaries[place].Add(s)
 			continue
 		}
-		const summarySize = 400 // with its place, and what slices grow
+		const summarySize = 400 // with its place, and the growth of slices
 		if t.size += summarySize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit)); t.size > t.limit {
 			return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
 		}

@@ -14,8 +14,8 @@ func overflowError(t *profile.ValueType) error {
 	return fmt.Errorf("the sum of %s/%s does not fit into 64 bits; %s", t.Type, t.Unit, narrow)
 }
 
-// CheckTotals returns an error if the absolute values of a sample type have a sum that overflows int64. What
-// shows totals needs that, such as pprof's reports, which wrap.
+// CheckTotals returns an error if the absolute values of a sample type have a sum that overflows int64. Code that
+// shows totals needs that check: pprof's reports wrap.
 func CheckTotals(p *profile.Profile) error { return checkTotals([]*profile.Profile{p}) }
 
 // checkTotals is CheckTotals for all pprofs together.

@@ -152,7 +152,7 @@ func periodType(p *profile.Profile) string {
 	return "none"
 }
 
-// unite gives all pprofs, whose totals fit, the sample types of all, in one order. What a pprof does not have is 0.
+// unite gives all pprofs, whose totals fit, the sample types of all, in one order. A value that a pprof does not have is 0.
 func unite(pprofs []*profile.Profile) {
 	var types []*profile.ValueType
 	place := func(t *profile.ValueType) int {

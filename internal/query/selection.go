@@ -56,7 +56,7 @@ func (s *Selection) excludes(record []byte) bool {
 		!bytes.Contains(record, s.TraceID[:]) && !bytes.Contains(record, []byte(hex.EncodeToString(s.TraceID[:])))
 }
 
-// Filter removes from pd what is not selected. Indices of pd that lead nowhere match nothing.
+// Filter removes from pd all that is not selected. Indices of pd that lead nowhere match nothing.
 func (s *Selection) Filter(pd pprofile.Profiles) {
 	f := newFilter(s, pd)
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {

@@ -104,7 +104,7 @@ var ErrEmpty = errors.New("no profiles match the selection")
 // windowShare is the part of MaxMemory that the sum may take; reading and the result take the rest.
 const windowShare = 4
 
-// Merge returns the sum of what is selected, with a ResourceProfiles for each resource or, if total is
+// Merge returns the sum of the selected Profiles, with a ResourceProfiles for each resource or, if total is
 // set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
 // selected.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {

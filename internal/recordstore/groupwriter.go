@@ -191,7 +191,7 @@ func (g *groupWriter) releaseFile() {
 	g.file = nil
 }
 
-// tick closes a file that is due, syncs, and retries what failed before.
+// tick closes a file that is due, syncs, and retries failed writes.
 func (g *groupWriter) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

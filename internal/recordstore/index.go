@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 )
 
-// maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. What does not
+// maxIndexes bounds the memory in bytes for the indexes of all open files of a Writer. Anything that does not
 // fit is left out: first the lines of records, then the index.
 const maxIndexes = 16 << 20
 

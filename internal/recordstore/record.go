@@ -9,7 +9,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 )
 
-// Record is what Append writes at once, completely or not at all.
+// Record is the unit that Append writes, completely or not at all.
 type Record struct {
 	Data []byte
 	// Group holds the names of its subdirectories, one inside the other.

@@ -73,7 +73,7 @@ func OpenWriter(options Options) (*Writer, error) {
 		options: options, groups: map[string]*groupWriter{}, directories: map[string]struct{}{},
 		indexes: fileindex.NewMemory(maxIndexes),
 	}
-	w.maintain(Retention{}) // Maintain retries what fails
+	w.maintain(Retention{}) // Maintain retries failures
 	return w, nil
 }
 
@@ -149,7 +149,7 @@ func (w *Writer) closeLeastRecentlyUsed() (err error) {
 	return err
 }
 
-// Tick closes files that are due, syncs, and retries what failed before.
+// Tick closes files that are due, syncs, and retries failed writes.
 func (w *Writer) Tick() {
 	w.mu.Lock()
 	groups := slices.Collect(maps.Values(w.groups))

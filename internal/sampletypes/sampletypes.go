@@ -83,7 +83,7 @@ var knownTypes = [...]struct{ profileType, sampleType string }{
 
 // Read returns the sample types of the pprof that Profiles with the types profiles are
 // of, and for each Profile the index of its type. It returns nil if scope does not say
-// so, or if what it says does not fit the Profiles.
+// so, or if its value does not fit the Profiles.
 func Read(scope pcommon.Map, profiles []Type) (all []Type, order []int) {
 	m := Memory{profiles: profiles}
 	if !m.read(scope) {

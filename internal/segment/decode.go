@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// minDecoderMemory is what a zstd decoder may always use for its window, in bytes.
+// minDecoderMemory is the memory that a zstd decoder may always use for its window, in bytes.
 const minDecoderMemory = 8 << 20
 
 var (

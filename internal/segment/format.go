@@ -44,7 +44,7 @@ const (
 	Zstd
 )
 
-// extension is what a compression adds to a file's name.
+// extension is the suffix that a compression adds to a file's name.
 func (c Compression) extension() string {
 	return [...]string{None: "", Gzip: ".gz", Zstd: ".zst"}[c]
 }

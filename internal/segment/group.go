@@ -45,7 +45,7 @@ func GroupName(text string) string {
 	return truncateName(escape(text, true, foldsCase), text)
 }
 
-// TypedGroupName returns the name for a value that is no string. kind consists of
+// TypedGroupName returns the name for a value that is not a string. kind consists of
 // lower-case letters. No string has the same name.
 func TypedGroupName(kind, value string) string {
 	return truncateName("_"+kind+"-"+escape(value, false, foldsCase), kind+"\x00"+value)

@@ -3,7 +3,7 @@
 
 // Package strictconfig reads and checks the configuration of a component.
 //
-// [Unmarshal] rejects what confmap accepts silently or rejects with names of Go: unknown
+// [Unmarshal] rejects mistakes that confmap accepts silently or rejects with names of Go: unknown
 // keys, a value in place of a section, fractions of whole numbers, and durations without a
 // unit. It turns an optional section off if that is null, and reads 64MiB as the number of
 // bytes where the Collector's own settings want one. [Checks] is for Validate methods. All
@@ -48,7 +48,7 @@ func Unmarshal(conf *confmap.Conf, config any) error {
 	return conf.Unmarshal(config)
 }
 
-// Error is what is wrong with the keys of a component.
+// Error describes the wrong keys of a component.
 type Error struct{ problems []problem }
 
 // problem is a sentence about the key at path.
@@ -155,7 +155,7 @@ func join(path, key string) string {
 	return path + confmap.KeyDelimiter + key
 }
 
-// checkValue checks a value that is no section and, unless something else is wanted, no list.
+// checkValue checks a value that is not a section and, unless something else is wanted, no list.
 // It returns what is wrong, as it follows the name of the key.
 func checkValue(path string, value any, into reflect.Type) string {
 	isNumber, whole := false, true
@@ -228,7 +228,7 @@ func keysOf(section reflect.Type) map[string]reflect.Type {
 	return keys
 }
 
-// Checks collects what is wrong with a configuration.
+// Checks collects the errors of a configuration.
 type Checks struct{ errs []error }
 
 // That notes, unless ok, that the value of a key is wrong. must says how it has to

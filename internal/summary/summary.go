@@ -82,7 +82,7 @@ func (s *Summarizer) Summarize(pd pprofile.Profiles, message []byte) ([]fileinde
 	return s.summaries, s.err
 }
 
-// Release drops what refers to the payload, and much memory.
+// Release drops references to the payload, and much memory.
 func (s *Summarizer) Release() {
 	const most = 4096
 	if len(s.summaries) > most || cap(s.sampleTypes) > most || cap(s.buffer) > 1<<16 {
@@ -123,7 +123,7 @@ type hashedTypes struct {
 	hash uint64
 }
 
-// attributeList says what follows from the attributes of a Profile.
+// attributeList has the data derived from the attributes of a Profile.
 type attributeList struct {
 	indices     pcommon.Int32Slice
 	temporality string
@@ -275,7 +275,7 @@ func (s *Summarizer) hashTypes(t *valueTypes) uint64 {
 	return s.types[len(s.types)-1].hash
 }
 
-// listOf returns what follows from the attributes of a Profile. It is valid until the next call.
+// listOf returns the data derived from the attributes of a Profile. It is valid until the next call.
 func (s *Summarizer) listOf(indices pcommon.Int32Slice) *attributeList {
 	for i := range s.lists {
 		if equal(s.lists[i].indices, indices) {

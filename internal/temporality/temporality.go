@@ -56,7 +56,7 @@ func IsSnapshotProfile(dict pprofile.ProfilesDictionary, p pprofile.Profile, sna
 		stringAt(strings, p.PeriodType().TypeStrindex()), p.DurationNano(), snapshotTypes)
 }
 
-// IsSnapshot reports whether the values of a Profile are a state at its time, and not what
+// IsSnapshot reports whether the values of a Profile are a state at its time, and not events that
 // happened during its duration in nanoseconds. temporality is its attribute
 // profile.temporality. Without a known one, Profiles of the sample types snapshotTypes are
 // snapshots, and those without a duration unless a type is a time.

@@ -25,7 +25,7 @@ var driverMutex sync.Mutex
 // the next, so each call states all that another may have changed.
 const defaultNodes = -1
 
-// TopOptions select what Top prints.
+// TopOptions select the output of Top.
 type TopOptions struct {
 	// Nodes is how many functions to print; 0 is pprof's default.
 	Nodes int
@@ -139,7 +139,7 @@ func (*messages) IsTerminal() bool                    { return false }
 func (*messages) WantBrowser() bool                   { return false }
 func (*messages) SetAutoComplete(func(string) string) {}
 
-// writer writes the output of pprof, whatever its name.
+// writer writes the output of pprof under any name.
 type writer struct{ io.Writer }
 
 func (w writer) Open(string) (io.WriteCloser, error) { return w, nil }

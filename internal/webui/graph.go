@@ -107,7 +107,7 @@ func filtered(p *profile.Profile, query url.Values) (*profile.Profile, error) {
 	return shown, nil
 }
 
-// plain replaces what has a meaning in Graphviz's language. pprof does not escape all names, and some
+// plain replaces characters with a meaning in Graphviz's language. pprof does not escape all names, and some
 // attributes of that language name files.
 var plain = strings.NewReplacer(`"`, "'", `\`, "/", "\n", " ", "\r", " ", "\x00", "\uFFFD", "<", "‹", ">", "›")
 

@@ -32,7 +32,7 @@ const (
 	program = "cmd/otelcol-profiles"
 )
 
-// outside are directories of a working copy that are no part of its modules.
+// outside are directories of a working copy that are not part of its modules.
 var outside = []string{".git", "bin", "profiles"}
 
 func main() {

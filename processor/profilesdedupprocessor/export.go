@@ -51,8 +51,8 @@ func (p *dedupProcessor) sleep(timed bool, wait time.Duration) {
 	}
 }
 
-// sendPending sends the partitions of pending windows, while the retry queue has room for what
-// is not accepted. It returns whether the processor is stopping and no window is left.
+// sendPending sends the partitions of pending windows, while the retry queue has room for payloads that
+// are not accepted. It returns whether the processor is stopping and no window is left.
 func (p *dedupProcessor) sendPending() (draining bool) {
 	for {
 		w, stopping := p.nextWindow()

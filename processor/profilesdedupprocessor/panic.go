@@ -28,7 +28,7 @@ var (
 	errNextPanicked = consumererror.NewPermanent(errors.New("profiles_dedup: next consumer panicked"))
 )
 
-// recoverTo sets err to what if the caller, which defers it, panics.
+// recoverTo sets err to the given error if the caller, which defers it, panics.
 func (p *dedupProcessor) recoverTo(err *error, what error) {
 	if r := recover(); r != nil {
 		p.logger.Error("Panic while merging or exporting", zap.Any("panic", r), zap.Stack("stack"), zap.Error(what))

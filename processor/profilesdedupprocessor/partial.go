@@ -10,7 +10,7 @@ import (
 )
 
 // withoutPart hides the failed part of err, if there is one, from the caller of ConsumeProfiles: it
-// is not what failed of the caller's payload.
+// is not the failed part of the caller's payload.
 func withoutPart(err error) error {
 	if err == nil {
 		return nil

@@ -133,7 +133,7 @@ func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	return p.await(ctx, waits)
 }
 
-// openWindow returns what is merged in the open window, which may be closed at any time, or nil.
+// openWindow returns the merged part of the open window, which may be closed at any time, or nil.
 func (p *dedupProcessor) openWindow() *merge.Window {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *dedupProcessor) addWhenRoom(ctx context.Context, payload *merge.Payload
 			return nil, err
 		}
 		for i := range payload.Profiles {
-			payload.Profiles[i].Skip = false // what was pending may have failed
+			payload.Profiles[i].Skip = false // a pending duplicate may have failed
 		}
 	}
 }
@@ -196,7 +196,7 @@ type clientError struct{ error }
 
 func (e *clientError) Unwrap() error { return e.error }
 
-// GRPCStatus is what the otlp receiver responds with: 400 over HTTP.
+// GRPCStatus is the response of the otlp receiver: 400 over HTTP.
 func (e *clientError) GRPCStatus() *status.Status {
 	return status.New(codes.InvalidArgument, e.Error())
 }
@@ -382,7 +382,7 @@ const maxRetained = 3
 // takes less than half of it, so that it stays below the 64 MiB that receivers are configured for.
 const largestWindow = 128 << 20
 
-// maxWindow is the size in bytes from which the open window is closed early: a third of what
+// maxWindow is the size in bytes from which the open window is closed early: a third of the bytes that
 // p.seen and the retry queue leave of memory_limit, and at most largestWindow. Only a single
 // payload may exceed it. The other two thirds are for the window being exported and the payload
 // made of it. The caller holds mu.

@@ -59,7 +59,7 @@ func (p *dedupProcessor) queueRetry(part *partition, err error) {
 	p.addRetrySize(r.size())
 }
 
-// setPayload sets what is sent next.
+// setPayload sets the payload to send next.
 func (r *retry) setPayload(pd pprofile.Profiles) (err error) {
 	own := pprofile.NewProfiles() // marshaling changes it
 	pd.CopyTo(own)
@@ -134,7 +134,7 @@ func (p *dedupProcessor) retry(r *retry) {
 	p.removeRetries(func(other *retry) bool { return other == r })
 }
 
-// reduce takes from r what the next consumer accepted before it returned err.
+// reduce takes from r the Profiles that the next consumer accepted before it returned err.
 func (p *dedupProcessor) reduce(r *retry, err error) bool {
 	rest, partial := partialerror.Profiles(err)
 	if !partial {
@@ -164,9 +164,9 @@ func (p *dedupProcessor) removeRetries(completed func(*retry) bool) {
 	}
 }
 
-// dropRetries drops what will not be sent again: everything if the time for shutdown has ended
+// dropRetries drops payloads that will not be sent again: everything if the time for shutdown has ended
 // and, with on_flush, retries that no caller waits for. Those callers have retried or will. It does
-// not drop the rest of a payload: a retry would send again what was accepted.
+// not drop the rest of a payload: a retry would send the accepted part again.
 func (p *dedupProcessor) dropRetries() {
 	if p.ctx.Err() == nil && p.cfg.Acknowledge != acknowledgeOnFlush {
 		return

@@ -51,7 +51,7 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 	t := &telemetry{builder: builder, instance: attribute.String("processor", set.ID.String())}
 	t.plain = []metric.AddOption{t.with()}
 	// A processor in two pipelines has two instances with one ID, whose values the SDK adds up:
-	// the instrument is no gauge.
+	// the instrument is not a gauge.
 	observed := t.with()
 	err = builder.RegisterProcessorProfilesDedupRetainedBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(t.retained.Load(), observed)
@@ -79,7 +79,7 @@ func (t *telemetry) add(counter metric.Int64Counter, n int) {
 	counter.Add(background, int64(n), t.plain...)
 }
 
-// accepted counts an accepted payload, of which profiles with samples are no duplicates.
+// accepted counts an accepted payload, of which profiles with samples are not duplicates.
 func (t *telemetry) accepted(payload *merge.Payload, profiles, samples, bytes int) {
 	t.incoming(len(payload.Profiles), payload.Samples(), bytes)
 	if profiles < len(payload.Profiles) {

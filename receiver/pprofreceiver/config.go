@@ -151,7 +151,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// Validate checks what confighttp does not.
+// Validate makes the checks that confighttp does not.
 func (sc *ServerConfig) Validate() error {
 	const shortest = time.Millisecond // a number without a unit, read as nanoseconds, is shorter
 	var checks strictconfig.Checks

@@ -11,7 +11,7 @@
 //
 //   - A success response means that the next consumer has accepted the profiles. Any
 //     other response says what is wrong and whether a retry can succeed.
-//   - Memory is bounded, whatever arrives: each payload by max_decompressed_size, with
+//   - Memory is bounded for any input: each payload by max_decompressed_size, with
 //     all its layers of compression, and all payloads by max_in_flight. Invalid input
 //     never ends the process.
 //   - A payload that is sent again gets the same profile IDs, so that a processor can

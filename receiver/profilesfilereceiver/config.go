@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
-// What happens to a file when all of it was read.
+// Actions on a file when all of it was read.
 const (
 	afterReadKeep   = "keep"
 	afterReadDelete = "delete"
@@ -49,7 +49,7 @@ type Config struct {
 	// the fixed part of the glob.
 	MoveTo string `mapstructure:"move_to"`
 
-	// Rejected keeps what the next consumer rejected permanently, and damaged files.
+	// Rejected keeps records that the next consumer rejected permanently, and damaged files.
 	Rejected RejectedConfig `mapstructure:"rejected"`
 
 	// Concurrency is how many records are sent at a time. A record that is retried is one of them.

@@ -8,21 +8,21 @@
 //
 // A filewatch.Watcher finds the files. They wait in a queue, the oldest first. One goroutine reads
 // them with internal/archive, record by record, and each record has a goroutine that passes it to
-// the next consumer. At most concurrency records are in hand at a time, and their memory, decoded
+// the next consumer. At most concurrency records are in progress at a time, and their memory, decoded
 // and encoded once more, is at most three quarters of max_in_flight. The rest is for reading.
 //
 // It promises:
 //
 //   - A record is read again until the next consumer has accepted it or rejected it permanently.
-//     What it accepts is stored as the progress of the file, so that a crash repeats only the
-//     records in hand, and those of files without storage. After a partial error only the rest is
+//     Accepted records are stored as the progress of the file, so that a crash repeats only the
+//     records in progress, and those of files without storage. After a partial error only the rest is
 //     sent again. Order is not promised: one slow record does not hold up the others.
 //   - Nothing is removed before each record of the file was accepted or written to the rejected
 //     directory and synced. A file with damage goes to that directory as a whole.
 //     A file that another program has replaced or added to meanwhile is read again, not removed.
 //   - A file that is being written is not read: those of the exporter have another name until they
 //     are closed, and others must not have changed for ten seconds.
-//   - While a file is in hand, its shared lock (flock) keeps it from the retention of the exporter.
-//     What retention removes earlier is counted and logged.
+//   - While a file is in progress, its shared lock (flock) keeps it from the retention of the exporter.
+//     Files that retention removes earlier are counted and logged.
 //   - Shutdown cancels calls of the next consumer. Their records are sent after the next start.
 package profilesfilereceiver

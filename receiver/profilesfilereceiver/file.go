@@ -23,7 +23,7 @@ import (
 )
 
 // progress is which records of a file need not be sent again, by number. It is stored after each record,
-// so that it lists the few exceptions: records in hand, and those that cannot be read.
+// so that it lists the few exceptions: records in progress, and those that cannot be read.
 type progress struct {
 	Last   int   `json:"last"`             // all up to this one
 	Except []int `json:"except,omitempty"` // but these, sorted
@@ -45,14 +45,14 @@ func (p *progress) add(number int) {
 	}
 }
 
-// fileInHand is a file that is read, or that has records in hand.
+// fileInHand is a file that is read, or that has records in progress.
 type fileInHand struct {
 	*filewatch.File
 	opened *os.File // holds the shared lock
 
 	mu          sync.Mutex
 	progress    progress
-	users       int   // records in hand, and 1 while the file is read
+	users       int   // records in progress, and 1 while the file is read
 	damages     int   // parts that cannot be read
 	failed      error // the file must be read again
 	interrupted bool  // by Shutdown

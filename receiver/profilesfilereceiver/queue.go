@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 )
 
-// queue holds the files that wait, oldest first, and those in hand. It is safe for concurrent use.
+// queue holds the files that wait, oldest first, and those in progress. It is safe for concurrent use.
 type queue struct {
 	mu     sync.Mutex
 	files  []*filewatch.File
@@ -39,7 +39,7 @@ func (q *queue) add(file *filewatch.File) {
 	}
 }
 
-// next waits for a file and takes it in hand, until done. It is nil when ctx ends.
+// next waits for a file and takes it, until done. It is nil when ctx ends.
 func (q *queue) next(ctx context.Context) *filewatch.File {
 	for {
 		if file := q.take(); file != nil {
@@ -84,7 +84,7 @@ func (q *queue) remove(path string) *filewatch.File {
 	return file
 }
 
-// backlog is the files that wait or are in hand.
+// backlog is the files that wait or are in progress.
 type backlog struct {
 	files  int
 	bytes  int64

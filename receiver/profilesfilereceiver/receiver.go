@@ -41,7 +41,7 @@ type fileReceiver struct {
 	watcher  *filewatch.Watcher
 	queue    queue
 	archive  archive.Options
-	slots    *semaphore.Weighted // records in hand
+	slots    *semaphore.Weighted // records in progress
 	memory   *semaphore.Weighted // their bytes
 	capacity int64               // of memory
 	rejected rejected
@@ -59,7 +59,7 @@ func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles)
 		capacity: int64(config.MaxInFlight) / 4 * 3,
 	}
 	r.memory = semaphore.NewWeighted(r.capacity)
-	// A reader takes up to three times the size of a record. Records in hand are counted in memory.
+	// A reader takes up to three times the size of a record. Records in progress are counted in memory.
 	r.archive = archive.Options{MaxMemory: 4 * r.capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"}
 	watch := config.Watch
 	watch.Exclude = slices.Clone(watch.Exclude)

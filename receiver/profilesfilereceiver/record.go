@@ -20,7 +20,7 @@ import (
 )
 
 // recordInHand is a record that is sent. Its bytes are its own: each attempt decodes them, since
-// the next consumer may change what it gets.
+// the next consumer may change its payload.
 type recordInHand struct {
 	archive.Record
 	file   *fileInHand
@@ -28,7 +28,7 @@ type recordInHand struct {
 	failed int   // attempts
 }
 
-// startSend waits until the record may be in hand, and starts to send it. It returns false after
+// startSend waits until the record may be in progress, and starts to send it. It returns false after
 // Shutdown.
 func (r *fileReceiver) startSend(ctx context.Context, f *fileInHand, from *archive.Record) bool {
 	size, err := sizeOf(from)
@@ -122,7 +122,7 @@ func (r *fileReceiver) consume(ctx context.Context, pd pprofile.Profiles) (err e
 	return r.next.ConsumeProfiles(ctx, pd)
 }
 
-// failed leaves in the record what the next consumer did not accept. It returns nil if that is kept
+// failed leaves in the record the Profiles that the next consumer did not accept. It returns nil if that is kept
 // as rejected, and otherwise the error to retry after.
 func (r *fileReceiver) failed(record *recordInHand, err error) error {
 	if rest, partial := partialerror.Profiles(err); partial {

@@ -49,7 +49,7 @@ func (k *rejected) keep(record *archive.Record) error {
 		}
 	}
 	err := k.writer.Append(recordstore.Record{Data: message})
-	k.writer.Tick() // retries what a full disk left
+	k.writer.Tick() // retries writes that a full disk prevented
 	k.writer.Maintain()
 	return err
 }

@@ -20,7 +20,7 @@ import (
 // each stack. Values of equal stacks are summed. The caller sets resource, time and
 // profile_id. The zero value is ready for use; it is safe for concurrent use.
 type Unmarshaler struct {
-	// SampleType and Unit are what the values count. Defaults: samples, count.
+	// SampleType and Unit describe the values. Defaults: samples, count.
 	SampleType, Unit string
 
 	// Period, unless it is 0, is the sampling interval: it multiplies the values.
@@ -162,5 +162,5 @@ func (w *writer) write(pd pprofile.Profiles, sampleType, unit string) {
 	w.tables.Release()
 }
 
-// shorten bounds what an error quotes.
+// shorten bounds the quotes of errors.
 func shorten(text []byte) []byte { return text[:min(len(text), 80)] }

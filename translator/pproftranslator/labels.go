@@ -15,14 +15,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// label is one value of a label, and what its key is.
+// label is one value of a label, and its key.
 type label struct {
 	labelValue
 	role   semconv.Role
 	prefix uint64 // of its key
 }
 
-// labelValue holds string indices of the payload, but for number.
+// labelValue holds string indices of the payload, except for number.
 type labelValue struct{ key, text, number, unit uint64 }
 
 // isText reports whether the value is text; otherwise it is number.
@@ -47,7 +47,7 @@ type attributeKey struct {
 	prefix uint64 // the first 8 bytes, for a quick comparison
 }
 
-// labelRun is a run of labels without a timestamp, and what they mean.
+// labelRun is a run of labels without a timestamp, and their meaning.
 type labelRun struct {
 	position
 	set, link int32
@@ -192,7 +192,7 @@ func (d *decoder) checkLabel(l *labelValue) error {
 }
 
 // interpretLabels sets the timestamp, the link and the attribute set of s. A label with
-// several values is an attribute, whatever its key.
+// several values is an attribute, independent of its key.
 func (d *decoder) interpretLabels(s *sample) error {
 	replaces := d.readRoles(s)
 	d.attribute = d.attribute[:0]

@@ -5,7 +5,7 @@ package pproftranslator
 
 import "fmt"
 
-// Limits bound what one payload may hold. A field that is 0 means its default,
+// Limits bound the content of one payload. A field that is 0 means its default,
 // which no honest profile meets.
 type Limits struct {
 	// DecompressedSize is the size of the pprof message, in bytes. Default 64 MiB,
@@ -22,7 +22,7 @@ type Limits struct {
 	// Expansion is how many times its own size, beyond a first MiB, a payload may
 	// take in memory as OTLP, values that are 0 not counted. It stops small payloads
 	// made of tiny entries. Default 8. Where the zeros would take it over twice that,
-	// they are left out: what is not there is 0.
+	// they are left out: a missing value is 0.
 	Expansion int
 }
 

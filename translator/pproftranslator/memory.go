@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// memory accounts for what a translation takes: the decoder as it grows, and the result.
+// memory accounts for the memory of a translation: the decoder as it grows, and the result.
 type memory struct {
 	reserve   func(bytes int64) error // may be nil
 	before    int                     // bytes that the decoder kept from earlier payloads
@@ -21,7 +21,7 @@ type memory struct {
 	omitZeros bool                    // there is no memory for zeros
 }
 
-// About what an entry takes in the decoder, in bytes.
+// Approximate memory of an entry in the decoder, in bytes.
 const (
 	stringEntrySize   = 12 + 4 // with its number as a key
 	mappingEntrySize  = 20

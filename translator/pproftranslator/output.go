@@ -155,7 +155,7 @@ func (d *decoder) clamp(v uint64) uint64 {
 	return v
 }
 
-// writeIdentity sets what a sample has in common with those of other sample types.
+// writeIdentity sets the fields that a sample shares with those of other sample types.
 func (d *decoder) writeIdentity(s pprofile.Sample, identities *dictionary.Samples, row int) {
 	stack, set, link := identities.Identity(int32(row))
 	s.SetStackIndex(stack)

@@ -24,7 +24,7 @@ import (
 // scope has pprof.scope.sample_type_order and, if it was set,
 // pprof.scope.default_sample_type. The caller sets profile_id.
 type Unmarshaler struct {
-	// Limits bound what a payload may hold.
+	// Limits bound the content of a payload.
 	Limits Limits
 	// TimestampLabel is the numeric label with the time of a sample, in
 	// nanoseconds since the epoch. Default: end_timestamp_ns.
@@ -115,8 +115,8 @@ func (d *decoder) release() {
 	}
 }
 
-// Decompress returns buf itself if it does not begin as gzip, and otherwise what
-// all its gzip members hold, in memory of its own. Past limit bytes it stops
+// Decompress returns buf itself if it does not start as gzip, and otherwise the content of
+// all its gzip members, in memory of its own. Past limit bytes it stops
 // with a *LimitError.
 func Decompress(buf []byte, limit int) ([]byte, error) {
 	if !gunzip.Is(buf) {

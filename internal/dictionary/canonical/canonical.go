@@ -21,7 +21,7 @@ import (
 // the root, all others by their first use in them.
 //
 // First call the Use methods for all that the output refers to, then Rank, then ask for
-// the new indices, then call Write. Writer leaves out what is not used.
+// the new indices, then call Write. Writer leaves out unused entries.
 type Writer struct {
 	from *dictionary.View
 
@@ -34,7 +34,7 @@ type Writer struct {
 	attribute entry.Attribute
 }
 
-// selection is what is used of one table.
+// selection has the used entries of one table.
 type selection struct {
 	used  []int32 // old indices, in the order of their ranks after sort
 	rank  []int32 // by old index: the rank among those used, from 1; 0 if it is not used
@@ -67,13 +67,13 @@ func (s *selection) use(i int32) bool {
 	return true
 }
 
-// sort ranks what is used.
+// sort ranks the used entries.
 func (s *selection) sort(compare func(a, b int32) int) {
 	slices.SortFunc(s.used, compare)
 	s.ranked()
 }
 
-// ranked gives what is used its ranks, in the present order.
+// ranked gives the used entries their ranks, in the present order.
 func (s *selection) ranked() {
 	for n, i := range s.used {
 		s.rank[i] = int32(n + 1)
@@ -103,7 +103,7 @@ func New(from *dictionary.View) *Writer {
 }
 
 // Reset makes w one in which nothing is used. It keeps the memory, and takes time for
-// what was used only.
+// the used entries only.
 func (w *Writer) Reset() {
 	n, sets := w.from.Lengths()
 	w.strings.reset(n.Strings)
@@ -176,7 +176,7 @@ func (w *Writer) useAttribute(i int32) {
 	}
 }
 
-// Rank orders by content what is used.
+// Rank orders the used entries by content.
 func (w *Writer) Rank() {
 	w.strings.sort(func(a, b int32) int { return bytes.Compare(w.from.String(a), w.from.String(b)) })
 	w.links.sort(func(a, b int32) int { return bytes.Compare(w.from.Link(a), w.from.Link(b)) })
@@ -236,7 +236,7 @@ func (w *Writer) appendAttributeRanks(key []int64, attributes []int32) []int64 {
 	return key
 }
 
-// sortByKeys ranks what is used by the keys that appendKey makes.
+// sortByKeys ranks the used entries by the keys that appendKey makes.
 func sortByKeys[N int32 | int64](s *selection, appendKey func([]N, int32) []N) {
 	var keys []N
 	type entry struct {
@@ -302,7 +302,7 @@ func (w *Writer) placeAttributes(attributes []int32) {
 	}
 }
 
-// Write fills dst, which must be empty, with what is used. Each entry is also
+// Write fills dst, which must be empty, with the used entries. Each entry is also
 // added to digest, in its binary form.
 func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	var key []byte

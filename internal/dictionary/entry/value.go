@@ -23,8 +23,8 @@ const MaxDepth = 64
 // values: pdata adds keys to one in quadratic time.
 const MaxListEntries = 1024
 
-// The binary form of an attribute value is a tag, then its content; what holds
-// others begins with their count, and key-value lists are sorted.
+// The binary form of an attribute value is a tag, then its content; values that hold
+// others start with their count, and key-value lists are sorted.
 const (
 	tagEmpty byte = iota
 	tagString

@@ -12,7 +12,7 @@ import (
 )
 
 // Splitter copies resources out of a payload. Each copy has a dictionary of its own,
-// with what it refers to, in order of first use. The payload must have passed check.Profiles; it
+// with the entries it refers to, in order of first use. The payload must have passed check.Profiles; it
 // is only read.
 type Splitter struct {
 	from   pprofile.Profiles
@@ -42,7 +42,7 @@ func (s *Splitter) Take(resources []int) pprofile.Profiles {
 	return s.TakeParts(parts)
 }
 
-// TakeParts returns a copy of parts of the payload. The time it takes depends on what they refer to, not
+// TakeParts returns a copy of parts of the payload. The time it takes depends on the entries they refer to, not
 // on the size of the payload.
 func (s *Splitter) TakeParts(parts []Part) pprofile.Profiles {
 	taken := pprofile.NewProfiles()

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stringref makes visible what pdata hides: attribute keys and values that are
+// Package stringref shows what pdata hides: attribute keys and values that are
 // references into the string table.
 package stringref
 
@@ -123,7 +123,7 @@ func mapMayRefer(m pcommon.Map) bool {
 	return false
 }
 
-// collect copies what may be or hold a reference: values that read as empty, and maps with
+// collect copies all that may be or hold a reference: values that read as empty, and maps with
 // an empty key. They are in the order in which a resolver comes to them.
 func collect(pd pprofile.Profiles) pcommon.Slice {
 	hidden := pcommon.NewSlice()

@@ -133,7 +133,7 @@ func (c *Column) Parts(i int32, dst []int64) []int64 {
 		return append(dst, rest)
 	}
 	// The sum is carry*2^64 + rest: take whole MaxInt64 or MinInt64 out of it
-	// until what is left fits.
+	// until the rest fits.
 	for carry != 0 {
 		whole := int64(math.MaxInt64)
 		if carry < 0 {

@@ -162,7 +162,7 @@ func shorten(s string, limit int) string {
 }
 
 // RequireSameSums compares the samples of in, summed by identity, with those of out,
-// whatever merged with what.
+// however they merged.
 func RequireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles) {
 	t.Helper()
 	options := Options{Merge: true, IgnoreTime: true, IgnoreProfileID: true, IgnoreZeroSamples: true}

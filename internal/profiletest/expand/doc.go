@@ -5,9 +5,9 @@
 // compares them. It is for tests only.
 //
 //   - [Profiles], [Bytes] and [Pprof] write profiles out; [Build] is the inverse.
-//   - [Normalize] takes out what a comparison cannot hold equal, and [Diff] compares.
+//   - [Normalize] takes out all that a comparison cannot hold equal, and [Diff] compares.
 //
 // It shares no code with internal/dictionary or the translator, and prefers slow and obvious over fast. OTLP is
-// read through protobuf-go from the marshalled form, so that what counts is what is written and not what pdata
-// shows of it.
+// read through protobuf-go from the marshalled form, so that the written bytes count and not pdata's
+// view of them.
 package expand

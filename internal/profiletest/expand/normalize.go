@@ -19,23 +19,23 @@ type Options struct {
 	IgnoreProfileID bool
 	// IgnoreTime sets time and duration to 0.
 	IgnoreTime bool
-	// Merge makes one of all profiles that are equal but for time, duration, id,
+	// Merge makes one of all profiles that are equal except for time, duration, id,
 	// dropped attributes and shape: the earliest time that is not 0, to the
 	// latest end. Sums are added, points appended. The scope loses the attributes
 	// that describe which Profiles it has.
 	Merge bool
 	// IgnoreZeroSamples drops the samples of each profile whose sum and points are
-	// 0: what is not there is 0.
+	// 0: a missing value is 0.
 	IgnoreZeroSamples bool
-	// Labels reduces attributes to what google/pprof has. Those of a mapping that hold a build id
+	// Labels reduces attributes to those that google/pprof has. Those of a mapping that hold a build id
 	// are one, and frames have no profile.frame.type. Those of samples are labels: lists of
 	// strings, then of numbers with a unit each. A string has no unit, and a number that is 0
 	// and has no unit is dropped, as google/pprof does when it parses.
 	Labels bool
 }
 
-// AsPprof takes out what a comparison of OTLP with google/pprof cannot hold
-// equal: what pprof does not have, and what google/pprof loses when it parses.
+// AsPprof takes out all that a comparison of OTLP with google/pprof cannot hold
+// equal: data that pprof does not have, and data that google/pprof loses when it parses.
 var AsPprof = Options{
 	IgnoreEntities:  true,
 	IgnoreProfileID: true,

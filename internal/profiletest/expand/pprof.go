@@ -119,7 +119,7 @@ type pprofExpander struct {
 	profiled *profile.Profile
 }
 
-// pprofSample is what the samples of all types share.
+// pprofSample has the fields that the samples of all types share.
 type pprofSample struct {
 	stack      []*Frame
 	attributes []Attribute

@@ -50,7 +50,7 @@ func (e Entity) String() string {
 	return fmt.Sprintf("%q %q %q %s dropped %d", e.Name, e.Version, e.SchemaURL, renderAttributes(e.Attributes), e.DroppedAttributes)
 }
 
-// Sample is what was observed for one identity {stack, set of attributes, link}.
+// Sample has the values of one identity {stack, set of attributes, link}.
 type Sample struct {
 	Stack      []*Frame    // leaf first
 	Attributes []Attribute // sorted, without repetition
@@ -83,7 +83,7 @@ type Line struct {
 	StartLine, Line, Column        int64
 }
 
-// Mapping is a mapped binary. The zero value is no mapping.
+// Mapping is a mapped binary. The zero value is not a mapping.
 type Mapping struct {
 	Start, Limit, Offset uint64
 	File                 string

@@ -34,7 +34,7 @@ func rowsOf(test string) (rows []string, name string) {
 	return nil, ""
 }
 
-// result is what a test and its subtests logged, in sum.
+// result is the sum of the logs of a test and its subtests.
 type result struct {
 	rows    []string
 	name    string

@@ -123,7 +123,7 @@ func FileWithEnds(t testing.TB, format segment.Format, n, size int) (data []byte
 }
 
 // ReadDamaged returns the ids of the records that are as they were made, the number
-// of others, and what was reported.
+// of others, and the reports.
 func ReadDamaged(t testing.TB, data []byte, format segment.Format, size int) (ids []int, changed int, reports []*segment.DamageError) {
 	r, err := segment.NewReader(bytes.NewReader(data), int64(len(data)), format, segment.MaxRecordSize)
 	require.NoError(t, err)
@@ -177,7 +177,7 @@ func (f *Flips) Account(t *testing.T) {
 }
 
 // HeapProfile returns a record of samples as a heap profile has them, most of value 0: between two of them
-// there often is what reads as a length.
+// there often are bytes that read as a length.
 func HeapProfile(t testing.TB, seed uint64, samples int) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	pd := pprofile.NewProfiles()

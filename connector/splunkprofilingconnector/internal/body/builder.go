@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Sample is a call stack with what its record says.
+// Sample is a call stack with the data of its record.
 type Sample struct {
 	CallStack
 	Time      int64 // nanoseconds since 1970; 0 is unknown

@@ -26,7 +26,7 @@ type CallStack struct {
 	Frames      []Frame // the leaf first
 }
 
-// maxShown bounds what an error shows of a line, in bytes.
+// maxShown bounds the part of a line that an error shows, in bytes.
 const maxShown = 80
 
 // ParseCallStack parses a body that is text: a line about the thread, a line with its
@@ -79,7 +79,7 @@ func (s *CallStack) thread(line string) {
 	}
 }
 
-// state reads the line with the state: what follows a colon, up to a space.
+// state reads the line with the state: the text after a colon, up to a space.
 func (s *CallStack) state(line string) {
 	_, state, _ := strings.Cut(line, ":")
 	s.ThreadState, _, _ = strings.Cut(strings.TrimSpace(state), " ")

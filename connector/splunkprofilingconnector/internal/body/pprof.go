@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
-// Options say what a body holds.
+// Options describe the content of a body.
 type Options struct {
 	// Wall means that each sample stands for its source.event.period of wall time if the
 	// body has no values.
@@ -116,13 +116,13 @@ func (c *completion) addText(text []byte, start, stop int) error {
 	return nil
 }
 
-// sample is what a sample's labels say, in milliseconds; 0 is unknown.
+// sample has the data of a sample's labels, in milliseconds; 0 is unknown.
 type sample struct {
 	time, period int64
 	values       int
 }
 
-// read returns what the labels of a sample say.
+// read returns the data in the labels of a sample.
 func (c *completion) read(fields wire.Cursor) (s sample, err error) {
 	for fields.Next() {
 		switch fields.Field {

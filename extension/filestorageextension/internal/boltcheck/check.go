@@ -5,7 +5,7 @@
 //
 // bbolt trusts its files: damage is a panic in a goroutine of its own, a fault of the memory
 // map, or endless recursion, and none of these can be recovered. This package reads
-// the file without a memory map, in little memory, and checks what bbolt follows: meta pages,
+// the file without a memory map, in little memory, and checks the structures that bbolt follows: meta pages,
 // the pages of all buckets, their order, and the free list. Values have no checksum.
 //
 // The format is that of bbolt's internal/common, version 2, in the machine's byte order.
@@ -20,7 +20,7 @@ import (
 	"io"
 )
 
-// ErrDamaged means that the file is no database, or a damaged one.
+// ErrDamaged means that the file is not a database, or a damaged one.
 var ErrDamaged = errors.New("damaged database")
 
 const (
@@ -176,7 +176,7 @@ func (c *checker) mark(page uint64) bool {
 	return !marked
 }
 
-// keyRange is what the pages above say: the first key, and one that is beyond the last. nil is
+// keyRange has the bounds from the pages above: the first key, and one that is beyond the last. nil is
 // unknown. bbolt finds a page in the one above by its first key.
 type keyRange struct{ first, beyond []byte }
 

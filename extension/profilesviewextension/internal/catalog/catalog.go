@@ -164,7 +164,7 @@ func (o *Outside) add(profiles int, first, last uint64) {
 	o.Profiles += profiles
 }
 
-// Found is what Scan found besides the Profiles that it visited.
+// Found has the results of Scan besides the Profiles that it visited.
 type Found struct {
 	Files int
 	// Unread is the number of files that were not read yet: they were written out of the range.
@@ -173,7 +173,7 @@ type Found struct {
 	All Outside
 	// Odd are selected Profiles in files that were written in the range, but start long before or after that.
 	Odd Outside
-	// Errors are what cannot be read of the files that were written in the range.
+	// Errors are those of reading the files that were written in the range.
 	Errors []error
 }
 
@@ -272,6 +272,6 @@ func (c *Catalog) Read(options *archive.Options, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.files[path]; f != nil && !f.read && c.use(options, f) != nil {
-		f.used = 0 // nobody has asked for it
+		f.used = 0 // no request has used it
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog knows what the profile files of a directory hold: services, profile types, times and
+// Package catalog holds the content of the profile files of a directory: services, profile types, times and
 // sums.
 //
 // It reads a closed file once, or its index, and a file that is being written again when it has

@@ -96,7 +96,7 @@ func (b *builder) add(summaries []fileindex.Summary) {
 	}
 }
 
-// file is what the catalog knows about a file.
+// file is the catalog's entry of a file.
 type file struct {
 	archive.File
 	created int64 // when the exporter created it, by its name, in nanoseconds since the epoch; 0 of another file
@@ -135,7 +135,7 @@ func (f *file) continues(found *archive.File) bool {
 // maxErrors is how many errors of a file are kept.
 const maxErrors = 5
 
-// load reads the details of the file, or what was added to it. It returns true if the file is gone.
+// load reads the details of the file, or of the records added to it. It returns true if the file is gone.
 func (f *file) load(options *archive.Options) (gone bool) {
 	if f.details == nil {
 		f.details, f.errs, f.readEnd, f.records = &details{}, nil, 0, 0

@@ -73,7 +73,7 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	return merged.Write(w)
 }
 
-// pprof returns the selected profiles as one, minus those of the base, and what a reader has to know about it.
+// pprof returns the selected profiles as one, minus those of the base, and notes for the reader.
 func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, notes []string, err error) {
 	compared, err := query.Compare(params.selected, params.base, params.now, func(sel *query.Selection) (*query.Result, error) {
 		return p.merge(r, sel, &notes)
@@ -88,7 +88,7 @@ func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, 
 	return compared.Pprof, notes, nil
 }
 
-// merge sums the selected profiles. What cannot be read is added to notes.
+// merge sums the selected profiles. Errors of reading are added to notes.
 func (p *Page) merge(r *http.Request, sel *query.Selection, notes *[]string) (*query.Result, error) {
 	source, err := p.source(r, sel, notes)
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *Page) merge(r *http.Request, sel *query.Selection, notes *[]string) (*q
 	return result, err
 }
 
-// source returns the files that may have selected profiles. What cannot be read is added to notes.
+// source returns the files that may have selected profiles. Errors of reading are added to notes.
 func (p *Page) source(r *http.Request, sel *query.Selection, notes *[]string) (*query.Source, error) {
 	options := p.options()
 	files, err := p.catalog.Files(r.Context(), options, sel.From, sel.To, selects(sel))

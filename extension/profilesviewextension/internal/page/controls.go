@@ -51,7 +51,7 @@ func (p *params) comparisons() (links []link) {
 	return append(links, link{"nothing", p.with(withoutBase), p.base == nil})
 }
 
-// isNear reports whether two times are the same but for the time that a user takes.
+// isNear reports whether two times are the same except for the time that a user takes.
 func isNear(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
 
 func (p *params) sorts() (links []link) {

@@ -132,7 +132,7 @@ func (p *Page) query(serve func(http.ResponseWriter, *http.Request) error, write
 	})
 }
 
-// run calls a function within the timeout, while it holds what acquire returns. The response is complete and
+// run calls a function within the timeout, while it holds the slot that acquire returns. The response is complete and
 // compressed before a slow client gets it. An error is written if there is one.
 func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeErrorFunc, acquire func(context.Context) (func(), error), serve func(http.ResponseWriter, *http.Request) error) {
 	ctx := r.Context()

@@ -25,7 +25,7 @@ const (
 type params struct {
 	// values are those of the URL that are known and not empty.
 	values url.Values
-	// selected and base are the selection and what it is compared with, nil if there is nothing. Both have
+	// selected and base are the selection and the one it is compared with, or nil. Both have
 	// a start and an end.
 	selected, base *query.Selection
 	now            time.Time
@@ -79,7 +79,7 @@ func (p *params) selectsAll() bool {
 	return !slices.ContainsFunc([]string{"service", "type", "trace_id", "span_id", "attribute", "resource", "q"}, p.values.Has)
 }
 
-// wrong is the error of a parameter. err says what it must be.
+// wrong is the error of a parameter. err states the valid values.
 func wrong(key, text string, err error) error {
 	return fmt.Errorf("%w%s is %q: %w", errUsage, key, text, err)
 }
@@ -135,7 +135,7 @@ func without(keys ...string) change {
 
 var (
 	withoutBase = without("base_from", "base_to")
-	// withoutView removes what concerns the overview alone.
+	// withoutView removes the parameters of the overview.
 	withoutView = without("q", "sort")
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Shares of the memory limit, in eighths: each of the queries that run at once, what is known about
+// Shares of the memory limit, in eighths: each of the queries that run at once, the catalog of
 // files, and the profiles that pprof's pages show.
 const (
 	running       = 2

@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
-// kind is what Profiles have in common that are summed.
+// kind identifies Profiles that are summed.
 type kind struct {
 	Service, Type, SampleType, Unit string
 	Snapshot                        bool
@@ -100,7 +100,7 @@ func union(spans []span) []span {
 	return merged
 }
 
-// finish computes what depends on all Profiles.
+// finish computes the values that depend on all Profiles.
 func (t *total) finish(to time.Time) {
 	for _, snapshot := range t.snapshots {
 		t.Samples += snapshot.Samples
@@ -143,7 +143,7 @@ func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*f
 	return byKind.sorted(sel.To), found, nil
 }
 
-// selects returns whether a series may have what sel selects.
+// selects returns whether a series may have Profiles that sel selects.
 func selects(sel *query.Selection) func(*fileindex.Key) bool {
 	return func(s *fileindex.Key) bool {
 		return (len(sel.Services) == 0 || slices.Contains(sel.Services, s.Service)) && sel.MatchesType(s.Type, s.SampleType)

@@ -38,7 +38,7 @@ func (p *Page) findTrace(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/trace/"+url.PathEscape(cmp.Or(id, "none"))+"?"+values.Encode(), http.StatusFound)
 }
 
-// trace shows what ran in a trace, across services.
+// trace shows the samples of a trace, across services.
 func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
 	values.Set("trace_id", r.PathValue("id"))

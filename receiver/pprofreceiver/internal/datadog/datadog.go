@@ -105,7 +105,7 @@ func read(r *httpserver.Request) (push httpserver.Push, err error) {
 	return push, nil
 }
 
-// batch is what the profiles of one request have in common.
+// batch has the data that the profiles of one request share.
 type batch struct {
 	resource pcommon.Map
 	time     ingest.TimeRange
@@ -197,7 +197,7 @@ func isProfile(file string) bool {
 }
 
 // skippedKind is the attribute attachment, in the metric of skipped ones, of an
-// attachment that is no profile.
+// attachment that is not a profile.
 func skippedKind(file string) string {
 	switch extension := path.Ext(file); {
 	case extension == ".trace":

@@ -142,7 +142,7 @@ func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	return err
 }
 
-// attributes returns what the named groups of path_attributes match in a path, and whether it matches at all. It
+// attributes returns the matches of the named groups of path_attributes in a path, and whether it matches at all. It
 // warns once of a path that it does not match.
 func (r *Reader) attributes(path string) (attributes map[string]string, matches bool) {
 	attributes = map[string]string{}

@@ -11,8 +11,8 @@
 //     the request.
 //   - A client is told to retry (429, 503) only if the request can succeed later.
 //   - An invalid profile does not affect the other profiles of its request.
-//   - Memory is bounded, whatever arrives: each request by max_decompressed_size, all
-//     requests together by max_in_flight. A slow client holds only what it has sent.
+//   - Memory is bounded for any input: each request by max_decompressed_size, all
+//     requests together by max_in_flight. A slow client holds only the memory of the bytes it has sent.
 //   - A panic is answered with 500 and affects no other request.
 //   - Secrets in queries and headers appear in no log, response or metric.
 package httpserver

@@ -126,7 +126,7 @@ func (r *Request) prepareOne(batch *ingest.Batch, p *Profile, limit int64) (size
 	return size, err
 }
 
-// combine returns the failure that decides what the client does, and counts the others.
+// combine returns the failure that decides the client's reaction, and counts the others.
 func (s *Server) combine(ctx context.Context, path string, failures []error) error {
 	if len(failures) == 0 {
 		return nil

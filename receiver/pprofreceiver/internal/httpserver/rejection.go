@@ -94,7 +94,7 @@ func rejectionOf(err error) *Rejection {
 	return &Rejection{http.StatusBadRequest, "malformed", err.Error()}
 }
 
-// responses states what goes with each status of a rejection.
+// responses has the rest of the response for each status of a rejection.
 var responses = map[int]struct {
 	code          codes.Code // of google.rpc.Status
 	connectCode   string

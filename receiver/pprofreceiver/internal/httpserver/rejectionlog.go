@@ -71,7 +71,7 @@ func (l *rejectionLog) log(u *unlogged) {
 	u.count = 0
 }
 
-// stop logs what is unlogged.
+// stop logs the rest.
 func (l *rejectionLog) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

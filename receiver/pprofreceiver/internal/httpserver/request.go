@@ -45,7 +45,7 @@ const (
 
 	maxParts = 2 * MaxEntries // of a form
 
-	// maxPartHeader bounds what is read at a time outside the content of a part, in
+	// maxPartHeader bounds each read outside the content of a part, in
 	// bytes: a boundary, a header and a read-ahead. mime/multipart would hold 10 MB.
 	maxPartHeader = 32 << 10
 )
@@ -284,7 +284,7 @@ func typeInJSON(t reflect.Type) string {
 	return kind.String()
 }
 
-// CheckCount checks a number of entries, which what names.
+// CheckCount checks a number of entries. what is their name.
 func CheckCount(what string, n int) error {
 	if n > MaxEntries {
 		return &pproftranslator.LimitError{What: what, Limit: MaxEntries, Got: int64(n)}

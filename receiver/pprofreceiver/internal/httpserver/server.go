@@ -44,10 +44,10 @@ const (
 )
 
 // ContentEncodings are the supported values of Content-Encoding, as
-// compression_algorithms names them: "" is no compression.
+// compression_algorithms names them: "" means no compression.
 var ContentEncodings = []string{"", "gzip", "zstd"}
 
-// Protocol is what clients speak at one path.
+// Protocol is the protocol of one path.
 type Protocol struct {
 	Path    string
 	Success int  // status
@@ -57,10 +57,10 @@ type Protocol struct {
 	Read func(r *Request) (Push, error)
 }
 
-// Push is what a request holds.
+// Push is the content of a request.
 type Push struct {
 	Profiles []Profile
-	Skipped  map[string]int // parts that are no profiles, by the attribute attachment
+	Skipped  map[string]int // parts that are not profiles, by the attribute attachment
 
 	ContentType string // of the response of success; none if it is empty
 	Response    []byte

@@ -154,7 +154,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofSkippedAttachments, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_skipped_attachments",
-		metric.WithDescription("Parts of accepted requests that are no pprof profiles and were skipped. [Development]"),
+		metric.WithDescription("Parts of accepted requests that are not pprof profiles and were skipped. [Development]"),
 		metric.WithUnit("{attachment}"),
 	)
 	errs = errors.Join(errs, err)

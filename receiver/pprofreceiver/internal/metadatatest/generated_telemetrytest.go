@@ -167,7 +167,7 @@ func AssertEqualReceiverPprofScrapes(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverPprofSkippedAttachments(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_pprof_skipped_attachments",
-		Description: "Parts of accepted requests that are no pprof profiles and were skipped. [Development]",
+		Description: "Parts of accepted requests that are not pprof profiles and were skipped. [Development]",
 		Unit:        "{attachment}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

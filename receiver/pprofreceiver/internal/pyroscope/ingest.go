@@ -114,7 +114,7 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 }
 
 // readIngestQuery reads name, from, until, spyName, aggregationType and sampleRate, which is for
-// recordings of JVMs. It ignores all other parameters: units repeat what the profile contains.
+// recordings of JVMs. It ignores all other parameters: units repeat those of the profile.
 func readIngestQuery(query url.Values) (in ingestion, err error) {
 	app, labels, err := parseName(query.Get("name"))
 	if err != nil {
@@ -156,7 +156,7 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 // defaultSampleRate is that of Pyroscope's clients, per second.
 const defaultSampleRate = 100
 
-// folded says what the values of folded stacks are. Without units they are samples of CPU time, as for
+// folded describes the values of folded stacks. Without units they are samples of CPU time, as for
 // Pyroscope's server.
 func (in *ingestion) folded(query url.Values) *foldedtranslator.Unmarshaler {
 	in.aggregation = cmp.Or(in.aggregation, aggregationSum)

@@ -96,7 +96,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate checks what confighttp does not.
+// Validate makes the checks that confighttp does not.
 func (c *Config) Validate() error {
 	var checks strictconfig.Checks
 	checks.That(c.CollectionInterval >= time.Millisecond, "collection_interval", c.CollectionInterval, "at least 1ms")
@@ -126,7 +126,7 @@ func (s source) needsSeconds() bool {
 	return s.of.takesSeconds && !s.url.Query().Has(secondsParameter)
 }
 
-// sources checks and returns what is scraped.
+// sources checks and returns the sources to scrape.
 func (c *Config) sources(checks *strictconfig.Checks) []source {
 	switch {
 	case c.HTTP.Endpoint == "" && len(c.Targets) == 0:
@@ -156,7 +156,7 @@ func (c *Config) endpointSource(checks *strictconfig.Checks) []source {
 		seconds, err := strconv.ParseInt(query.Get(secondsParameter), 10, 32)
 		checks.That(err == nil && seconds > 0 && time.Duration(seconds)*time.Second < c.shorter(), "endpoint", targetName(at),
 			"a URL whose parameter seconds is a whole number above 0, shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
-		of.temporality = ingest.Always(temporality.Delta) // of any type: what happened meanwhile
+		of.temporality = ingest.Always(temporality.Delta) // of any type: events since the last request
 		of.sinceLast = false
 	}
 	return []source{{url: at, target: at, of: of, instance: at.Host}}
@@ -294,7 +294,7 @@ func (c *Config) profilesOf(target Target) []string {
 	return defaultProfiles
 }
 
-// shorter is what CPU profiles must be shorter than.
+// shorter is the limit for the duration of CPU profiles.
 func (c *Config) shorter() time.Duration { return min(c.HTTP.Timeout, c.CollectionInterval) }
 
 // cpuDuration is CPUDuration or its default.

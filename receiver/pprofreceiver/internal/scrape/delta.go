@@ -223,8 +223,8 @@ func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, re
 	return window.Subtract(earlier, d.isCumulative)
 }
 
-// setInterval sets the interval of deltas that the target computes: it answers with what
-// happened since it was last asked. The first answer has no known start and is dropped.
+// setInterval sets the interval of deltas that the target computes: it responds with the values of the time
+// since the previous request. The first answer has no known start and is dropped.
 func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
 	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == temporality.Delta }
 	d.next = &baseline{at: d.at}
@@ -269,7 +269,7 @@ func mappingOf(d pprofile.ProfilesDictionary, m pprofile.Mapping) mapping {
 	return mapping{m.MemoryStart(), m.MemoryLimit(), d.StringTable().At(int(m.FilenameStrindex()))}
 }
 
-// endSize is about what an end takes in a map, in bytes.
+// endSize is about the memory of an end in a map, in bytes.
 const endSize = 128
 
 // endsOf returns the ends of mappings, by mapping and by start and file alone.

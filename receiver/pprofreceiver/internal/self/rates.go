@@ -10,7 +10,7 @@ import (
 )
 
 // profileRate is a setting of the runtime, which applies to the whole process. While
-// receivers hold it, it is the smallest of their values; then it is what it was before.
+// receivers hold it, it is the smallest of their values; then it has its old value.
 type profileRate struct {
 	set func(rate int) (before int)
 
@@ -22,7 +22,7 @@ type profileRate struct {
 var (
 	mutexRate = profileRate{set: runtime.SetMutexProfileFraction}
 
-	// blockRate goes back to 0: the runtime has no way to read what it was.
+	// blockRate goes back to 0: the runtime has no way to read its old value.
 	blockRate = profileRate{set: func(rate int) int {
 		runtime.SetBlockProfileRate(rate)
 		return 0

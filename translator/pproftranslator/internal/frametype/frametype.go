@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frametype knows the profile.frame.type of a location: what a pprof tells beyond
+// Package frametype derives the profile.frame.type of a location from a pprof, if it is beyond
 // doubt. All lines of a location must tell the same. In any other case the location has no
 // such attribute.
 //
