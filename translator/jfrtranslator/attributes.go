@@ -94,8 +94,8 @@ func (d *decoder) stringAttribute(key int32, value []byte) int32 {
 // thread returns the attributes of a thread: the name and the id of Java or, if it is none of
 // Java, of the operating system.
 func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
-	if constant.Of > 0 {
-		return &d.threads[constant.Of-1], nil
+	if i, translated := constant.Number(); translated {
+		return &d.threads[i], nil
 	}
 	var t thread
 	v := *d.readConstant(poolThread, constant.At)
@@ -116,8 +116,9 @@ func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
 	if d.threads, err = jfr.Append(&d.Memory, d.threads, t); err != nil {
 		return nil, err
 	}
-	constant.Of = int32(len(d.threads))
-	return &d.threads[len(d.threads)-1], nil
+	last := len(d.threads) - 1
+	constant.SetNumber(int32(last))
+	return &d.threads[last], nil
 }
 
 // addSpan returns the link of a sample. It needs the ids of a trace and of a span; without

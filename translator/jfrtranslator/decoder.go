@@ -17,8 +17,8 @@ import (
 
 // decoder translates one recording at a time and keeps its memory for the next.
 //
-// The field Of of a constant that a sample reaches is one more than its index in the OTLP dictionary or in a
-// table of d.
+// The number of a constant that a sample reaches says what became of it: the index in the OTLP dictionary or in a
+// slice of d.
 type decoder struct {
 	jfr.Recording
 	options Unmarshaler
@@ -307,9 +307,9 @@ func (d *decoder) position(pool int32, id uint64) int32 {
 // the pool does not have it.
 func (d *decoder) symbol(pool int32, id uint64) []byte { return d.text(pool, d.position(pool, id)) }
 
-// text is symbol for the constant at a position, unless that is 0 or less.
+// text is symbol for the constant at a position, unless that is 0.
 func (d *decoder) text(pool, at int32) []byte {
-	if at <= 0 {
+	if at == 0 {
 		return nil
 	}
 	if steps := d.pools[pool]; len(steps) > 0 && steps[0].Slot == slotText { // it usually comes first

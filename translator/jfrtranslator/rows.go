@@ -43,10 +43,19 @@ func (d *decoder) row(e *event, fields []byte) (number int32, err error) {
 		return 0, err
 	}
 	if known.At == 0 {
-		known.At, known.Of = int32(d.Event), int32(len(d.rows))
-		d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number})
+		return d.addRow(known, row{event: e.number})
 	}
-	return known.Of, err
+	number, _ = known.Number()
+	return number, nil
+}
+
+// addRow adds a row whose first sample is the current event.
+func (d *decoder) addRow(known *jfr.Value, r row) (number int32, err error) {
+	r.at, number = int32(d.Event), int32(len(d.rows))
+	known.At = r.at
+	known.SetNumber(number)
+	d.rows, err = jfr.Append(&d.Memory, d.rows, r)
+	return number, err
 }
 
 // seed keys the hashes of long keys.
@@ -60,17 +69,16 @@ func (d *decoder) longRow(e *event, fields []byte, hash uint64) (number int32, e
 			return 0, err
 		}
 		if known.At == 0 {
-			known.At, known.Of = int32(d.Event), int32(len(d.rows))
 			if d.longKeys, err = jfr.Room(&d.Memory, d.longKeys, len(fields)); err != nil {
 				return 0, err
 			}
 			start := int32(len(d.longKeys))
 			d.longKeys = append(d.longKeys, fields...)
-			d.rows, err = jfr.Append(&d.Memory, d.rows, row{at: int32(d.Event), event: e.number, key: [2]int32{start, int32(len(d.longKeys))}})
-			return known.Of, err
+			return d.addRow(known, row{event: e.number, key: [2]int32{start, int32(len(d.longKeys))}})
 		}
-		if r := &d.rows[known.Of]; r.event == e.number && bytes.Equal(d.longKeys[r.key[0]:r.key[1]], fields) {
-			return known.Of, nil
+		number, _ = known.Number()
+		if r := &d.rows[number]; r.event == e.number && bytes.Equal(d.longKeys[r.key[0]:r.key[1]], fields) {
+			return number, nil
 		}
 	}
 }

@@ -47,19 +47,19 @@ func (d *decoder) stack(id uint64) (int32, error) {
 	if constant == nil {
 		return 0, nil
 	}
-	if constant.Of > 0 {
-		return constant.Of - 1, nil
+	if i, translated := constant.Number(); translated {
+		return i, nil
 	}
 	var locations []int32
 	if at := d.readConstant(poolStack, constant.At)[slotFrames]; at != 0 {
 		c := d.CursorAt(int32(at))
-		if err := d.readFrames(&c, int(constant.At-constant.Of)); err != nil {
+		if err := d.readFrames(&c, constant.End()); err != nil {
 			return 0, err
 		}
 		locations = d.stacks[0].locations
 	}
 	i := d.tables.Stack(locations)
-	constant.Of = i + 1
+	constant.SetNumber(i)
 	return i, nil
 }
 
@@ -113,7 +113,8 @@ func (d *decoder) frame(c *jfr.Cursor) (int32, error) {
 	key, short := c.ShortVarints(d.frameVarints)
 	if short {
 		if known := d.locationOf.Find(key); known != nil {
-			return known.Of, nil
+			location, _ := known.Number()
+			return location, nil
 		}
 	}
 	c.At = at
@@ -124,7 +125,8 @@ func (d *decoder) frame(c *jfr.Cursor) (int32, error) {
 	}
 	known, err := d.locationOf.Put(&d.Memory, key)
 	if err == nil {
-		known.At, known.Of = int32(at), location
+		known.At = int32(at)
+		known.SetNumber(location)
 	}
 	return location, err
 }
@@ -153,10 +155,12 @@ func (d *decoder) frameKind(id uint64) frameKind {
 	if constant == nil {
 		return frameUnknown
 	}
-	if constant.Of <= 0 {
-		constant.Of = int32(frameTypes[string(d.text(poolFrameType, constant.At))]) + 1
+	kind, translated := constant.Number()
+	if !translated {
+		kind = int32(frameTypes[string(d.text(poolFrameType, constant.At))])
+		constant.SetNumber(kind)
 	}
-	return frameKind(constant.Of - 1)
+	return frameKind(kind)
 }
 
 // method translates a method once.
@@ -165,14 +169,16 @@ func (d *decoder) method(id uint64) (m method, err error) {
 	if constant == nil {
 		return d.unknownMethod(), nil
 	}
-	if constant.Of <= 0 {
+	i, translated := constant.Number()
+	if !translated {
+		i = int32(len(d.methods))
 		v := d.readConstant(poolMethod, constant.At)
 		if d.methods, err = jfr.Append(&d.Memory, d.methods, d.newMethod(v[slotType], v[slotName], v[slotDescriptor])); err != nil {
 			return m, err
 		}
-		constant.Of = int32(len(d.methods))
+		constant.SetNumber(i)
 	}
-	return d.methods[constant.Of-1], nil
+	return d.methods[i], nil
 }
 
 // unknownMethod is that of frames whose method the recording lacks.
@@ -184,10 +190,12 @@ func (d *decoder) unknownMethod() method {
 func (d *decoder) newMethod(classID, nameID, descriptorID uint64) (m method) {
 	name := d.name[:0]
 	if class := d.Constant(poolClass, classID); class != nil {
-		if class.Of <= 0 { // then where its name is, if there is one
-			class.Of = max(class.Of, d.position(poolSymbol, d.readConstant(poolClass, class.At)[slotName]))
+		at, known := class.Number() // where its name is, or 0
+		if !known {
+			at = d.position(poolSymbol, d.readConstant(poolClass, class.At)[slotName])
+			class.SetNumber(at)
 		}
-		name = append(name, d.text(poolSymbol, class.Of)...)
+		name = append(name, d.text(poolSymbol, at)...)
 	}
 	class := len(name)
 	if class > 0 {

@@ -26,10 +26,7 @@ func (p *pool) find(id uint64) *Value {
 	if i := id - p.base; i < uint64(len(p.dense)) && p.dense[i].At != 0 {
 		return &p.dense[i]
 	}
-	if e := p.sparse.Find(Key{Low: id}); e != nil {
-		return &e.Value
-	}
-	return nil
+	return p.sparse.Find(Key{Low: id})
 }
 
 // put is Table.Put.
@@ -39,11 +36,7 @@ func (p *pool) put(m *Memory, id uint64) (_ *Value, err error) {
 	}
 	i, limit := id-p.base, min(spacing*p.count+minEntries, window)
 	if i >= uint64(limit) {
-		e, err := p.sparse.Put(m, Key{Low: id})
-		if err != nil {
-			return nil, err
-		}
-		return &e.Value, nil
+		return p.sparse.Put(m, Key{Low: id})
 	}
 	if old := len(p.dense); int(i) >= old {
 		if p.dense, err = Zeroed(m, p.dense, max(int(i)+1, min(2*old, limit))-old); err != nil {
@@ -110,7 +103,7 @@ func (r *Recording) readConstants(c *Cursor, class int32) error {
 			if err != nil {
 				return err
 			}
-			constant.At, constant.Of = int32(at), int32(at-c.At)
+			*constant = Value{int32(at), int32(at - c.At)}
 		}
 	}
 	return nil

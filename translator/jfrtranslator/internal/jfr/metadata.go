@@ -13,7 +13,7 @@ import (
 type Metadata struct {
 	Classes     []Class
 	fields      []Field  // of all classes, one after the other
-	byID        Table    // classes: At is one more than the number
+	byID        Table    // the numbers of the classes
 	event       []byte   // the fields of the metadata event, which names are part of
 	words       [][]byte // its strings
 	annotations []annotation
@@ -221,12 +221,13 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 		if m.Classes, err = Append(&r.Memory, m.Classes, Class{Name: name, first: int32(len(m.fields))}); err != nil {
 			return err
 		}
-		e, err := m.byID.Put(&r.Memory, Key{Low: decimal(id)})
+		known, err := m.byID.Put(&r.Memory, Key{Low: decimal(id)})
 		if err != nil {
 			return err
 		}
-		if e.At == 0 { // the first one counts
-			e.At = class + 1
+		if known.At == 0 { // the first one counts
+			known.At = int32(c.At)
+			known.SetNumber(class)
 		}
 		defer func() { m.Classes[class].stop = int32(len(m.fields)) }()
 	case string(element) == "field" && class >= 0 && field < 0:
@@ -274,8 +275,9 @@ func (m *Metadata) Find(name string) int32 {
 
 // ClassOf returns the number of the class with the given id, or -1.
 func (m *Metadata) ClassOf(id uint64) int32 {
-	if e := m.byID.Find(Key{Low: id}); e != nil {
-		return e.At - 1
+	if known := m.byID.Find(Key{Low: id}); known != nil {
+		class, _ := known.Number()
+		return class
 	}
 	return -1
 }

@@ -12,34 +12,42 @@ import (
 // Key is what a Table finds entries by. An array would not be passed in registers, which took a quarter more time.
 type Key struct{ Low, High uint64 }
 
-// Entry is an entry of a Table.
-type Entry struct {
+// Value is something in the chunk, such as a constant, and the number that a user gives it.
+type Value struct {
+	At     int32 // where it is in the chunk, not 0
+	number int32 // plus one; of a constant without a number, minus its size
+}
+
+// Number returns the number of a value, if it has one.
+func (v *Value) Number() (number int32, numbered bool) { return v.number - 1, v.number > 0 }
+
+// SetNumber gives a value a number, which is 0 or more.
+func (v *Value) SetNumber(number int32) { v.number = number + 1 }
+
+// End returns where a constant without a number ends.
+func (v *Value) End() int { return int(v.At - v.number) }
+
+// Table has values by key, several times as fast as a map: open addressing, linear probing.
+type Table struct {
+	entries []entry // by hash; At of free ones is 0
+	used    int
+}
+
+type entry struct {
 	key Key
 	Value
 }
 
-// Value is something in the chunk, such as a constant, and what a user makes of it.
-type Value struct {
-	At int32 // where it is in the chunk, not 0
-	Of int32 // of the user; of a constant, it is at first minus its size
-}
-
-// Table has entries by key, several times as fast as a map: open addressing, linear probing.
-type Table struct {
-	entries []Entry // by hash; At of free ones is 0
-	used    int
-}
-
 const (
 	minEntries = 64
-	entrySize  = int(unsafe.Sizeof(Entry{}))
+	entrySize  = int(unsafe.Sizeof(entry{}))
 )
 
 // secrets key the hashes, so that no recording can be made to collide.
 var secrets = Key{rand.Uint64(), rand.Uint64()}
 
 // find returns the entry with a key, or the free one for it.
-func (t *Table) find(k Key) *Entry {
+func (t *Table) find(k Key) *entry {
 	hi, lo := bits.Mul64(k.Low^secrets.Low, k.High^secrets.High)
 	for mask, at := len(t.entries)-1, int(hi^lo); ; at++ {
 		if e := &t.entries[at&mask]; e.key == k || e.At == 0 {
@@ -48,18 +56,18 @@ func (t *Table) find(k Key) *Entry {
 	}
 }
 
-// Find returns the entry with a key, or nil. It is valid until the next call of Put.
-func (t *Table) Find(k Key) *Entry {
+// Find returns the value of a key, or nil. It is valid until the next call of Put.
+func (t *Table) Find(k Key) *Value {
 	if t.used > 0 {
 		if e := t.find(k); e.At != 0 {
-			return e
+			return &e.Value
 		}
 	}
 	return nil
 }
 
-// Put is Find, but adds an entry if there is none, of which the caller sets At.
-func (t *Table) Put(m *Memory, k Key) (*Entry, error) {
+// Put is Find, but adds a value if there is none, of which the caller sets At.
+func (t *Table) Put(m *Memory, k Key) (*Value, error) {
 	if 2*t.used >= len(t.entries) {
 		if err := t.grow(m); err != nil {
 			return nil, err
@@ -70,7 +78,7 @@ func (t *Table) Put(m *Memory, k Key) (*Entry, error) {
 		e.key = k
 		t.used++
 	}
-	return e, nil
+	return &e.Value, nil
 }
 
 func (t *Table) grow(m *Memory) error {
@@ -80,7 +88,7 @@ func (t *Table) grow(m *Memory) error {
 	}
 	m.Used -= entrySize * cap(t.entries)
 	old := t.entries
-	t.entries = make([]Entry, size)
+	t.entries = make([]entry, size)
 	for i := range old {
 		if e := &old[i]; e.At != 0 {
 			*t.find(e.key) = *e
