@@ -129,27 +129,17 @@ func (r *Recording) Read(c *Cursor, steps []Step, values []uint64, key []byte) [
 			values[s.Slot] = c.fixed(s.Kind)
 		}
 		if s.Slot == SlotKey {
-			key = c.appendTo(key, from)
+			key = append(key, c.Data[from:c.At]...)
 		}
 	}
 	return key
 }
 
-// appendTo appends what c has read from a position on. Usually that is short.
-func (c *Cursor) appendTo(dst []byte, from int) []byte {
-	n, end := c.At-from, len(dst)
-	if n > 8 || from+8 > cap(c.Data) || end+8 > cap(dst) {
-		return append(dst, c.Data[from:c.At]...)
-	}
-	binary.LittleEndian.PutUint64(dst[end:end+8], c.word(from))
-	return dst[:end+n]
-}
-
 // AppendRest appends all that c has not read, which it then has.
 func (c *Cursor) AppendRest(dst []byte) []byte {
-	from := c.At
+	rest := c.Data[c.At:]
 	c.At = len(c.Data)
-	return c.appendTo(dst, from)
+	return append(dst, rest...)
 }
 
 // fixed reads a byte, or a floating-point number as the bits of a float64.
