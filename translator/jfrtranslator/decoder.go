@@ -78,7 +78,7 @@ func (d *decoder) start(u *Unmarshaler, reserve func(bytes int64) error) {
 	d.Memory = jfr.Memory{Reserve: reserve, Kept: d.Memory.Kept + d.Memory.Used}
 }
 
-// findReplaced notes what Datadog's samples measure, which may be in a later chunk than those of the JDK that they
+// findReplaced notes the kinds of Datadog's samples, which may be in a later chunk than those of the JDK that they
 // replace.
 func (d *decoder) findReplaced() error {
 	const all = replacedCPU | replacedAllocations

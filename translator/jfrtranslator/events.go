@@ -21,7 +21,7 @@ type eventType struct {
 	// count is the field with the number of samples or objects, which is 1 without it. amount is the
 	// field with the size, time or period of one of them.
 	count, amount string
-	// replaces is what samples of Datadog's library measure. The JDK's samples of the same are left
+	// replaces is the quantity that samples of Datadog's library measure. The JDK's samples of the same are left
 	// out of a recording that has both, as they would count twice.
 	replaces, replacedBy replacement
 }
@@ -124,7 +124,7 @@ type event struct {
 	scan, read []jfr.Step // of each event, and of the first one of each row
 	counted    bool       // has the field count
 	isFloat    bool       // which is a float64
-	keyLast    bool       // all that follows what scan reads is part of the key
+	keyLast    bool       // all fields after those of scan are part of the key
 	datadog    bool
 	unit       jfr.Unit // of the amount
 	attributes []attribute

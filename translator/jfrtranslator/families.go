@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-// family is what a sample counts. The samples of a family share one or two sample types.
+// family is the quantity that a sample counts. The samples of a family share one or two sample types.
 type family uint8
 
 const (
@@ -70,7 +70,7 @@ type accumulator struct {
 }
 
 // Sizes in pdata, in bytes: of a sample with its only value and the pointer to it, of a
-// timestamp and its value, and of a Profile. rowSize is about what an accumulator takes for a
+// timestamp and its value, and of a Profile. rowSize is about the memory of an accumulator for a
 // sample beyond its values.
 const (
 	sampleSize  = 112

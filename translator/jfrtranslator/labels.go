@@ -19,7 +19,7 @@ type labels struct {
 
 type label struct{ key, value int64 }
 
-// mapSize is about what an entry of a map takes, in bytes.
+// mapSize is about the memory of an entry of a map, in bytes.
 const mapSize = 80
 
 // readLabels reads a LabelsSnapshot: {map<int64, Context> contexts = 1; map<int64, string> strings = 2}.

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-// row has the samples of a chunk that have equal fields, but for their time and values.
+// row has the samples of a chunk that have equal fields, except for their time and values.
 type row struct {
 	at     int32 // where the first one is
 	event  uint8 // in decoder.events

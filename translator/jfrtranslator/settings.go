@@ -70,8 +70,8 @@ func parseInterval(text []byte) int64 {
 }
 
 // asyncFamily returns the family of a jdk.ExecutionSample of async-profiler. With the
-// option wall, it samples both on a CPU and by the clock. Only the latter looks at what a
-// thread does, so that it has a state.
+// option wall, it samples both on a CPU and by the clock. Only the latter looks at the state of a
+// thread, so that it has one.
 func (s *settings) asyncFamily(state []byte) family {
 	if s.event == "wall" || s.hasWall && string(state) != "STATE_DEFAULT" {
 		return familyWall

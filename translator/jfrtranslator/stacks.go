@@ -29,7 +29,7 @@ var frameTypes = map[string]frameKind{
 	"Native": frameNative, "C++": frameNative, "Kernel": frameKernel,
 }
 
-// nativeDescriptor is what async-profiler gives functions that are not Java methods.
+// nativeDescriptor is the descriptor that async-profiler gives functions that are not Java methods.
 var nativeDescriptor = []byte("()L;")
 
 // method is a method or function that a stack has.
@@ -41,7 +41,7 @@ type method struct {
 // maxDepth is how many frames a stack may have.
 const maxDepth = 64 << 10
 
-// stack returns the index of a stack. Id 0 is no stack.
+// stack returns the index of a stack. Id 0 means no stack.
 func (d *decoder) stack(id uint64) (int32, error) {
 	constant := d.Constant(poolStack, id)
 	if constant == nil {

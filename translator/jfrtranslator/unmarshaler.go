@@ -10,7 +10,7 @@
 // valid in their chunk only. The package reads fields as the metadata of their chunk
 // orders them, never by a fixed layout. Events that are not samples are counted.
 //
-// Samples whose fields have equal bytes, but for their time and values, are summed as they are. The
+// Samples whose fields have equal bytes, except for their time and values, are summed as they are. The
 // fields of each such row, and each constant that one of them reaches, are then translated
 // once. Of each chunk, the package keeps a few bytes for each constant.
 package jfrtranslator
@@ -54,14 +54,14 @@ func IsRecording(data []byte) bool { return jfr.IsRecording(data) }
 
 var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 
-// Report counts what a translation left out or repaired, and measures its result.
+// Report counts omissions and repairs of a translation, and measures its result.
 type Report struct {
 	// OtherEvents are events that are not samples.
 	OtherEvents int
 	// ReplacedSamples are samples of the JDK that were left out, as the recording has
 	// Datadog's of the same.
 	ReplacedSamples int
-	// UnfinishedChunks end where the JVM stopped or went on writing. What is complete of
+	// UnfinishedChunks end where the JVM stopped or went on writing. The complete part of
 	// them was read.
 	UnfinishedChunks int
 	// InvalidStrings had bytes that are not UTF-8, which became U+FFFD.
@@ -187,7 +187,7 @@ func (r *Reader) translateChunk() (pprofile.Profiles, error) {
 	return pd, d.finish()
 }
 
-// Back makes the following call of Next do what the last one did.
+// Back makes the following call of Next repeat the last one.
 func (r *Reader) Back() { r.d.Back() }
 
 // Chunk returns the chunk that Next has translated last, and where it starts. It is valid until the next

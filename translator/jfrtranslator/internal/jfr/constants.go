@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// pool has the constants of a class. Ids usually are dense beyond the first one, but for its last bits, and close
+// pool has the constants of a class. Ids usually are dense beyond the first one, except for its last bits, and close
 // ones are used together: an array is faster than a hash.
 type pool struct {
 	count  int

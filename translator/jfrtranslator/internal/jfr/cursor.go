@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Cursor reads values of a chunk. After the first malformed one, Err says what is wrong, and all that follow are
+// Cursor reads values of a chunk. After the first malformed one, Err says what is wrong, and all later values are
 // zero.
 type Cursor struct {
 	Data []byte
@@ -219,7 +219,7 @@ func (c *Cursor) text() (encoding byte, content []byte) {
 	}
 }
 
-// appendText appends what text has read, in UTF-8.
+// appendText appends a text in UTF-8.
 func appendText(dst []byte, encoding byte, content []byte) []byte {
 	switch encoding {
 	case textLatin1:

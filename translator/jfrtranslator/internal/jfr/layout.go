@@ -19,7 +19,7 @@ type Step struct {
 	class int32 // of the elements, if they are values of one
 }
 
-// Slot is what the user of this package reads a field for: an index into the values.
+// Slot is the purpose for which the user of this package reads a field: an index into the values.
 type Slot int16
 
 const (

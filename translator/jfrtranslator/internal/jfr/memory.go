@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Memory accounts for what a translation takes: its own memory as it grows, and the result.
+// Memory accounts for the memory of a translation: its own as it grows, and the result.
 type Memory struct {
 	Reserve  func(bytes int64) error // may be nil
 	Used     int                     // bytes taken for this recording, beyond Kept

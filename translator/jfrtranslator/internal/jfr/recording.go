@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package jfr reads the file format of JFR: chunks, the metadata of their types, their
-// constant pools and the values of fields. What events mean is not its business.
+// constant pools and the values of fields. The meaning of events is not its job.
 package jfr
 
 import (
@@ -14,7 +14,7 @@ import (
 	"math/bits"
 )
 
-// Recording reads the chunks of a recording, one at a time. What it says of the chunk is
+// Recording reads the chunks of a recording, one at a time. Its data of the chunk are
 // valid until the next call of LoadChunk.
 type Recording struct {
 	source
@@ -101,7 +101,7 @@ func (r *Recording) LoadChunk() error {
 	size := r.size - at
 	switch {
 	case r.Header.Unfinished:
-		// The size is that of what was flushed last. More events may follow.
+		// The size is that of the last flush. More events may follow.
 		if flushed := r.Header.size; flushed >= headerSize && flushed <= size-headerSize {
 			if after, err := r.read(&r.scratch, at+flushed, len(magic)); err == nil && bytes.Equal(after, magic) {
 				size = flushed

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// Key is what a Table finds entries by. An array would not be passed in registers, which took a quarter more time.
+// Key identifies an entry of a Table. An array would not be passed in registers, which took a quarter more time.
 type Key struct{ Low, High uint64 }
 
 // Value is something in the chunk, such as a constant, and the number that a user gives it.
