@@ -14,8 +14,11 @@ import (
 // Errors of the functions below say what a text must be. The caller adds the name of the flag or
 // parameter.
 
-// ParseTime parses a time in RFC 3339, or relative to now, such as -15m.
+// ParseTime parses a time in RFC 3339, or relative to now, such as -15m, or now itself.
 func ParseTime(text string, now time.Time) (time.Time, error) {
+	if text == "now" {
+		return now, nil
+	}
 	if ago, err := time.ParseDuration(text); err == nil && ago <= 0 {
 		return now.Add(ago), nil
 	}

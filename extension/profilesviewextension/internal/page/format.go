@@ -52,11 +52,14 @@ func scaled(v, step float64, units ...string) string {
 
 // digits writes two or three digits.
 func digits(v float64) string {
+	const least = 1e-6 // smaller values have an exponent
 	switch a := math.Abs(v); {
 	case v == 0:
 		return "0"
-	case a < 0.1:
+	case a < least:
 		return strconv.FormatFloat(v, 'g', 2, 64)
+	case a < 0.1:
+		return strconv.FormatFloat(v, 'f', 1-int(math.Floor(math.Log10(a))), 64)
 	case a < 10:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	case a < 100:

@@ -360,6 +360,16 @@ func TestOverviewDistinguishesSmallValues(t *testing.T) {
 	page := s.page("/")
 	assert.Contains(t, page, "0.016 cores")
 	assert.Contains(t, page, "0.024 cores")
+
+	s.write(payload(t, cpu("idle", s.now.Add(-time.Minute), 40e6)))
+	assert.Contains(t, s.page("/"), "0.000044 cores", "without an exponent")
+}
+
+// TestTimesMayBeNow: the field says "now" if it is empty.
+func TestTimesMayBeNow(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 14e9)))
+	assert.Contains(t, s.page("/?from=-5m&to=now"), "checkout")
 }
 
 // TestLinksKeepTheRange: the way back to all services and the search for a trace stay in the range.
