@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"reflect"
 	"strings"
@@ -42,14 +43,15 @@ var (
 func (l *limiter) GetHTTPHandler(context.Context) (extensionmiddleware.WrapHTTPHandlerFunc, error) {
 	return func(_ context.Context, next http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, "/profiles") {
-				var meter io.Writer = &otlpsize.Meter{Limit: l.limit}
-				if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-					meter = &otlpsize.JSONMeter{Limit: l.limit}
-				}
-				r.Body = &body{ReadCloser: r.Body, meter: meter, limiter: l}
+			mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // as the receiver does
+			switch {
+			case !strings.HasSuffix(r.URL.Path, "/profiles"):
+			case mediaType == "application/x-protobuf":
+				r.Body = &body{ReadCloser: r.Body, meter: &otlpsize.Meter{Limit: l.limit}, limiter: l}
+			case mediaType == "application/json":
+				r.Body = &body{ReadCloser: r.Body, meter: &otlpsize.JSONMeter{Limit: l.limit}, limiter: l}
 			}
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, r) // it rejects other types
 		}), nil
 	}, nil
 }

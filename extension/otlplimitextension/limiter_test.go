@@ -162,7 +162,7 @@ func TestHTTPBodiesAreCheckedWhileTheyAreRead(t *testing.T) {
 	largeProtobuf, largeJSON := messages(large())
 	send(path, protobuf, largeProtobuf)
 	require.EqualError(t, readErr, tooMuch)
-	send(path, json+"; charset=utf-8", largeJSON)
+	send(path, "Application/JSON; charset=utf-8", largeJSON)
 	require.EqualError(t, readErr, tooMuch)
 	deep, _ := messages(nested(100))
 	send(path, protobuf, deep)

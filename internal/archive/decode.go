@@ -123,10 +123,8 @@ func (r *Record) DecodedSize() (int64, error) {
 		return r.size, nil
 	case OTLPProto:
 		var m otlpsize.Meter
-		if _, err := m.Write(r.Data); errors.Is(err, otlpsize.ErrTooDeep) {
-			return 0, err
-		}
-		return m.Size, nil // of a malformed message, whose decoding fails, up to the error
+		_, err := m.Write(r.Data)
+		return m.Size, err
 	case OTLPJSON:
 		var m otlpsize.JSONMeter
 		_, _ = m.Write(r.Data) // without a limit it never fails

@@ -217,7 +217,7 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 		return r.readFormat(from, size, name.Format)
 	}
 	err := r.readContent(from, size)
-	if err == nil || r.number > r.part.Before {
+	if err == nil || r.number > r.part.Before || size < 0 { // a pipe cannot be read again
 		return err
 	}
 	for _, format := range separable {

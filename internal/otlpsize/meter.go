@@ -17,9 +17,9 @@ var (
 	ErrLimit     = errors.New("the message takes too much memory")
 )
 
-// Meter adds up the memory that a message in protobuf takes, from its bytes in order. It reads the message as
-// pdata does, which has 32 bits of a field number and accepts groups: pdata rejects all other bytes. The
-// zero value is ready for use.
+// Meter adds up the memory that a message in protobuf takes, from its bytes in order. It rejects as malformed what
+// pdata rejects in the structure of messages, and also groups, which OTLP does not have. The zero value is ready for
+// use.
 type Meter struct {
 	Limit int64 // in bytes; more is ErrLimit. 0 means no limit.
 	Size  int64 // in bytes, of the message so far
@@ -30,7 +30,7 @@ type Meter struct {
 	state  state
 	value  uint64 // the bits so far of a varint
 	shift  uint   // their number
-	field  uint64
+	field  int32
 	toSkip int64 // bytes of the current field
 }
 
@@ -64,9 +64,14 @@ func (m *Meter) Write(p []byte) (n int, err error) {
 			rest, m.toSkip, m.at = rest[skipped:], m.toSkip-skipped, m.at+skipped
 			continue
 		}
+		if m.state == stateTag && m.shift == 0 {
+			for m.at == m.open[len(m.open)-1].stop {
+				m.open = m.open[:len(m.open)-1]
+			}
+		}
 		b := rest[0]
 		rest, m.at = rest[1:], m.at+1
-		if m.shift >= 64 {
+		if m.shift >= 64 || m.at > m.open[len(m.open)-1].stop {
 			m.Err = ErrMalformed
 			break
 		}
@@ -92,7 +97,7 @@ func (m *Meter) Write(p []byte) (n int, err error) {
 func (m *Meter) read(value uint64) {
 	switch m.state {
 	case stateTag:
-		m.startField(uint64(uint32(value>>3)), uint8(value&7))
+		m.startField(int32(value>>3), uint8(value&7))
 	case stateVarint:
 		m.state = stateTag
 	case stateLength:
@@ -101,50 +106,53 @@ func (m *Meter) read(value uint64) {
 	}
 }
 
-func (m *Meter) startField(field uint64, wireType uint8) {
-	for m.at > m.open[len(m.open)-1].stop {
-		m.open = m.open[:len(m.open)-1]
+// startField starts a field with the number that pdata reads: the lower 32 bits.
+func (m *Meter) startField(field int32, wireType uint8) {
+	switch {
+	case field <= 0:
+		m.Err = ErrMalformed
+		return
+	case field < fields:
+		m.field = field
+	default:
+		m.field = 0 // has no meaning
 	}
-	if field >= fields {
-		field = 0
+	if wireType != wire.BytesType {
+		m.Size += m.open[len(m.open)-1].packed[m.field] // of a repeated number that is not packed
 	}
-	m.field = field
-	number := m.open[len(m.open)-1].packed[field] // of a repeated number that is not packed
 	switch wireType {
 	case wire.VarintType:
-		m.Size += number
 		m.state = stateVarint
 	case wire.Fixed64Type:
-		m.Size += number
-		m.toSkip = 8
+		m.skip(8)
 	case wire.Fixed32Type:
-		m.Size += number
-		m.toSkip = 4
+		m.skip(4)
 	case wire.BytesType:
 		m.state = stateLength
-	case startGroup, endGroup: // the fields between them count as those of the message
 	default:
 		m.Err = ErrMalformed
 	}
 }
 
-const (
-	startGroup = 3
-	endGroup   = 4
-)
+// skip leaves out the next bytes, which must be in the innermost message.
+func (m *Meter) skip(n uint64) {
+	if n > uint64(m.open[len(m.open)-1].stop-m.at) {
+		m.Err = ErrMalformed
+		return
+	}
+	m.toSkip = int64(n)
+}
 
 // startContent starts a field of the given length: a message, a string, bytes or packed numbers.
 func (m *Meter) startContent(length uint64) {
 	around := m.open[len(m.open)-1]
-	if length > uint64(around.stop-m.at) {
-		m.Err = ErrMalformed
-		return
-	}
 	nested := around.nested[m.field]
 	switch {
+	case length > uint64(around.stop-m.at):
+		m.Err = ErrMalformed
 	case nested == nil:
 		m.Size += header + int64(length)*max(1, around.packed[m.field])
-		m.toSkip = int64(length)
+		m.skip(length)
 	case len(m.open) > maxDepth:
 		m.Err = ErrTooDeep
 	default:
