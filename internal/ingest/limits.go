@@ -4,6 +4,9 @@
 package ingest
 
 import (
+	"sync"
+	"weak"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
@@ -25,4 +28,25 @@ func CheckMaxInFlight(checks *strictconfig.Checks, size bytesize.Size) {
 // CheckMaxDecompressedSize checks the key max_decompressed_size.
 func CheckMaxDecompressedSize(checks *strictconfig.Checks, size bytesize.Size) {
 	checks.That(size > 0 && size <= MaxPayload, "max_decompressed_size", size, "above 0 and at most %v", MaxPayload)
+}
+
+// inFlight are the limits of SharedInFlight by size. A limit is there for as long as a
+// receiver holds it.
+var (
+	inFlightMu sync.Mutex
+	inFlight   = map[int64]weak.Pointer[InFlight]{}
+)
+
+// SharedInFlight returns the limit of this many bytes that all receivers of the process
+// share. Without it, each receiver that receiver_creator starts would have a share of
+// the memory of its own.
+func SharedInFlight(size int64) *InFlight {
+	inFlightMu.Lock()
+	defer inFlightMu.Unlock()
+	if shared := inFlight[size].Value(); shared != nil {
+		return shared
+	}
+	shared := NewInFlight(size)
+	inFlight[size] = weak.Make(shared)
+	return shared
 }
