@@ -302,12 +302,19 @@ func TestFoldedStacksAreSummed(t *testing.T) {
 	assert.Contains(t, succeed(t, "check", dir), "Checked 2 records in 2 files, 2 of them as translated to OTLP, against")
 }
 
-func TestSumsThatOverflowAreRejected(t *testing.T) {
+// overflowing writes folded stacks: the first two files have the largest count each, the last one a count of 1.
+func overflowing(t *testing.T) (one, two, other string) {
+	t.Helper()
 	dir := t.TempDir()
-	one, two, other := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "other")
+	one, two, other = filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "other")
 	for path, content := range map[string]string{one: "f 9223372036854775807\n", two: "f 9223372036854775807\n", other: "g 1\n"} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
+	return one, two, other
+}
+
+func TestSumsThatOverflowAreRejected(t *testing.T) {
+	one, two, other := overflowing(t)
 	for _, command := range []string{
 		"convert --to pprof " + one + " " + two, "convert --to folded " + one + " " + two, "top " + one + " " + two,
 		"top " + one + " " + other, "view --no-browser --http localhost:99999 " + one + " " + other,
@@ -324,11 +331,7 @@ func TestSumsThatOverflowAreRejected(t *testing.T) {
 }
 
 func TestLsMarksSumsThatDoNotFit(t *testing.T) {
-	dir := t.TempDir()
-	one, two, other := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "other")
-	for path, content := range map[string]string{one: "f 9223372036854775807\n", two: "f 9223372036854775807\n", other: "g 1\n"} {
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	}
+	one, two, other := overflowing(t)
 	assert.Contains(t, succeed(t, "ls", one, two), " >= 9223372036854775807 ")
 	assert.True(t, rows(t, one, two)[0].Saturated)
 	assert.NotContains(t, succeed(t, "ls", other), "=")

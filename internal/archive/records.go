@@ -217,7 +217,7 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 		return r.readFormat(from, size, name.Format)
 	}
 	err := r.readContent(from, size)
-	if err == nil || r.number > r.part.Before || size < 0 { // a pipe cannot be read again
+	if err == nil || r.number > r.part.Before {
 		return err
 	}
 	for _, format := range separable {
@@ -273,8 +273,12 @@ var separable = []segment.Format{
 	{Content: segment.OTLPJSON},
 }
 
-// hasRecord reports whether a file, which must not be a pipe, has a record as the exporter writes it in this format.
+// hasRecord reports whether a file has a record as the exporter writes it in this format. It does not look into a
+// pipe, which could not be read again.
 func (r *recordReader) hasRecord(from *countedFile, size int64, format segment.Format) (found bool) {
+	if size < 0 {
+		return false
+	}
 	if format == (segment.Format{Content: segment.OTLPJSON}) {
 		return hasLine(bufio.NewReaderSize(r.part.of(from.File, size), 64<<10))
 	}
