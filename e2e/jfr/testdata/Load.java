@@ -21,7 +21,7 @@ public class Load {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000;
         Runnable[] work = { () -> sum += spin(100000), Load::allocate, Load::hold, Load::hold, Load::park, Load::await, Load::fail };
         Thread[] threads = new Thread[work.length];
-        for (int i = 0; i < work.length; i++) { final Runnable r = work[i]; threads[i] = new Thread(() -> { while (System.nanoTime() < end) r.run(); }, "l\u00e4dt-" + i); threads[i].start(); }
+        for (int i = 0; i < work.length; i++) { final Runnable r = work[i]; threads[i] = new Thread(() -> { for (int n = 0; n < 20 || System.nanoTime() < end; n++) r.run(); }, "l\u00e4dt-" + i); threads[i].start(); }
         Thread.sleep(Long.parseLong(args[0]) / 2);
         try (Recording other = new Recording()) { other.start(); } // which starts another chunk
         for (Thread t : threads) t.join();
