@@ -184,7 +184,7 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 		"<html>\n</html>\n":                        `FILE: record 1 at byte 0: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
 		"\x7fELF\x02\x01\x01\x00\x00":              `FILE: is not a profile: must be`,
 		`{"traceEvents": [1]}` + "\n":              "FILE: record 1 at byte 0: is JSON without resourceProfiles",
-		"\x1f\x8bnot gzip at all":                  "FILE: gzip: gzip: invalid header",
+		"\x1f\x8bnot gzip at all":                  "FILE: compressed file: gzip: invalid header",
 		"a;b 1\nno value at the end\n":             `FILE: record 1 at byte 0: line 2: value is "end"`,
 		"\x28\xb5\x2f\xfdnot zstd at all":          "FILE: ",
 		database(t):                                "FILE: is a database, such as the file_storage extension writes, not a profile",
@@ -198,6 +198,29 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	}
 	_, failed := read(t, filepath.Join(t.TempDir(), "missing"))
 	assert.Equal(t, []string{"FILE: no such file or directory"}, failed)
+}
+
+// Whether a file that is no profile has a record of the exporter somewhere is seen in one pass: it may be large.
+func TestRecordsSearchesAnUnknownFileOnce(t *testing.T) {
+	random := make([]byte, 4<<20)
+	_, _ = rand.NewChaCha8([32]byte{7}).Read(random)
+	path := write(t, "any.name", []byte("\x7fELF"), random)
+	before := bytesRead(t)
+	_, failed := read(t, path)
+	assert.Len(t, failed, 1)
+	assert.Less(t, bytesRead(t)-before, 2*len(random))
+}
+
+// bytesRead is how many bytes the process has read.
+func bytesRead(t *testing.T) (n int) {
+	t.Helper()
+	counters, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		t.Skip("the system does not count the bytes that are read: ", err)
+	}
+	_, err = fmt.Sscanf(string(counters), "rchar: %d", &n)
+	require.NoError(t, err)
+	return n
 }
 
 // database is the content of a queue or of checkpoints on disk.

@@ -72,7 +72,7 @@ func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, segment.Com
 	case bytes.HasPrefix(head, gzipMagic):
 		decoder, err := gzip.NewReader(from)
 		if err != nil {
-			return nil, segment.Gzip, fmt.Errorf("gzip: %w", err)
+			return nil, segment.Gzip, fmt.Errorf("compressed file: %w", err)
 		}
 		return bufio.NewReaderSize(decoder, headSize), segment.Gzip, nil
 	case bytes.Equal(head, zstdMagic):
@@ -140,11 +140,6 @@ func isPrefixed(head []byte, size int64) bool {
 // resource_profiles or dictionary.
 func startsProfilesData(record []byte) bool {
 	return len(record) > 0 && (record[0] == 1<<3|wire.BytesType || record[0] == 2<<3|wire.BytesType)
-}
-
-// startsPayload reports whether JSON starts as the exporter's.
-func startsPayload(record []byte) bool {
-	return bytes.HasPrefix(record, []byte(`{"resourceProfiles":`)) || bytes.HasPrefix(record, []byte(`{"dictionary":`))
 }
 
 // encodingOf recognizes the encoding of a whole record.

@@ -3,10 +3,7 @@
 
 package archive
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Error says what is wrong with a file or with a record of it.
 type Error struct {
@@ -20,15 +17,18 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	var place strings.Builder
-	place.WriteString(e.File)
-	if e.Record > 0 {
-		fmt.Fprintf(&place, ": record %d", e.Record)
-		if e.Offset >= 0 {
-			fmt.Fprintf(&place, " at byte %d", e.Offset)
-		}
+	return e.File + ": " + e.InFile()
+}
+
+// InFile is the text of Error without the file.
+func (e *Error) InFile() string {
+	switch {
+	case e.Record == 0:
+		return e.Err.Error()
+	case e.Offset < 0:
+		return fmt.Sprintf("record %d: %v", e.Record, e.Err)
 	}
-	return place.String() + ": " + e.Err.Error()
+	return fmt.Sprintf("record %d at byte %d: %v", e.Record, e.Offset, e.Err)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -189,7 +189,8 @@ type recordReader struct {
 	ended   bool
 	// streaming: errors of the file concern its next record.
 	streaming bool
-	line      int64 // where the next line starts, or -1
+	line      int64                        // where the next line starts, or -1
+	starts    map[segment.Compression]bool // of startsIn; nil before the first call
 }
 
 // emit yields a record.
@@ -221,7 +222,7 @@ func (r *recordReader) read(from *countedFile, size int64) error {
 		return err
 	}
 	for _, format := range separable {
-		if r.hasRecord(from, size, format) {
+		if size >= 0 && r.startsIn(from, size)[format.Compression] && r.hasRecord(from, size, format) {
 			return r.readFormat(from, size, format)
 		}
 	}
@@ -280,7 +281,7 @@ func (r *recordReader) hasRecord(from *countedFile, size int64, format segment.F
 		return false
 	}
 	if format == (segment.Format{Content: segment.OTLPJSON}) {
-		return hasLine(bufio.NewReaderSize(r.part.of(from.File, size), 64<<10))
+		return r.startsIn(from, size)[segment.None]
 	}
 	search := recordReader{options: r.options, path: r.path, yield: func(_ *Record, err error) bool {
 		found = err == nil
@@ -290,22 +291,34 @@ func (r *recordReader) hasRecord(from *countedFile, size int64, format segment.F
 	return found
 }
 
-// hasLine reports whether a line after the first starts as a record of the exporter.
-func hasLine(content *bufio.Reader) bool {
-	const start = "\n{\""
+const lineStart, otherLineStart = "\n{\"resourceProfiles\":", "\n{\"dictionary\":"
+
+// startsOf are the bytes with which the exporter starts a record: one that is compressed, or a line after
+// the first.
+var startsOf = map[segment.Compression][]string{
+	segment.None: {lineStart, otherLineStart},
+	segment.Gzip: {string(gzipMagic) + "\x08\x00"}, // deflate, without a name
+	segment.Zstd: {string(zstdMagic)},
+}
+
+// startsIn returns the compressions of which the file has the start of a record somewhere. It reads the file once.
+func (r *recordReader) startsIn(from *countedFile, size int64) map[segment.Compression]bool {
+	if r.starts != nil {
+		return r.starts
+	}
+	found, content := map[segment.Compression]bool{}, bufio.NewReaderSize(r.part.of(from.File, size), 64<<10)
 	for {
 		buffered, err := content.Peek(content.Size())
-		if at := bytes.Index(buffered, []byte(start)); at >= 0 {
-			_, _ = content.Discard(at + 1) // never fails: the bytes are there
-			if line, _ := content.Peek(len(`{"resourceProfiles":`)); startsPayload(line) {
-				return true
+		for compression, starts := range startsOf {
+			for _, start := range starts {
+				found[compression] = found[compression] || bytes.Contains(buffered, []byte(start))
 			}
-			continue
 		}
 		if err != nil {
-			return false
+			r.starts = found
+			return found
 		}
-		_, _ = content.Discard(len(buffered) - len(start) + 1)
+		_, _ = content.Discard(len(buffered) - len(lineStart) + 1) // never fails: the bytes are there
 	}
 }
 

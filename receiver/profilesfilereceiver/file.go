@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
@@ -127,7 +128,11 @@ func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {
 
 // damaged notes a part of the file that cannot be read.
 func (r *fileReceiver) damaged(f *fileInHand, err error) {
-	r.logger.Error("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.Error(err))
+	text := err.Error()
+	if place, ok := errors.AsType[*archive.Error](err); ok {
+		text = place.InFile() // the path is a field
+	}
+	r.logger.Error("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.String("error", text))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.damages++
