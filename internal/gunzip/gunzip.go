@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -87,7 +88,7 @@ func Decompress(data []byte, limit int, reserve func(bytes int64) error) ([]byte
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
-			return nil, fmt.Errorf("gzip: after %d decompressed bytes: %w", len(out), err)
+			return nil, fmt.Errorf("gzip: after %d decompressed bytes: %s", len(out), strings.TrimPrefix(err.Error(), "gzip: "))
 		case len(out) == cap(out):
 			if err := grow(2 * cap(out)); err != nil {
 				return nil, err

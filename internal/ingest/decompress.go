@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -234,7 +235,7 @@ func decompressLZ4(buf []byte, limit int) ([]byte, error) {
 	plain := bytes.NewBuffer(make([]byte, 0, limit+1+bytes.MinRead)) // so that it never grows
 	n, err := plain.ReadFrom(io.LimitReader(lz4.NewReader(bytes.NewReader(buf)), int64(limit)+1))
 	if err != nil {
-		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %w", n, err)
+		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %s", n, strings.TrimPrefix(err.Error(), "lz4: "))
 	}
 	if n > int64(limit) {
 		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}

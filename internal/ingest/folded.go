@@ -4,8 +4,6 @@
 package ingest
 
 import (
-	"fmt"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -13,7 +11,7 @@ import (
 func translateFolded(t *Prepared, p *Payload, reserved int64, reserve func(bytes int64) error) error {
 	profiles, size, err := p.Folded.UnmarshalSize(p.Data, func(bytes int64) error { return reserve(reserved + bytes) })
 	if err != nil {
-		return fmt.Errorf("folded stacks: %w", err)
+		return err
 	}
 	t.profiles, t.report.Bytes = profiles, size
 	scope := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0)

@@ -272,13 +272,16 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 	case p.Recording.Chunks != nil:
 		err = in.translateJFR(t, &p, limit, 0, reserve)
 	case len(p.Data) == 0:
-		return t, errors.New("empty, want a pprof profile")
+		return t, errors.New("empty, want a profile")
 	case p.Folded != nil:
 		err = translateFolded(t, &p, decompressed, reserve)
 	case jfrtranslator.IsRecording(p.Data):
 		err = in.translateJFR(t, &p, limit, decompressed, reserve)
 	default:
 		err = in.translatePprof(t, p.Data, decompressed, reserve)
+		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); err != nil && p.Recording.Expected && !tooLarge && !MustRestart(err) {
+			err = fmt.Errorf("starts with %.20q; want a JFR recording", p.Data)
+		}
 	}
 	if err != nil {
 		return t, err

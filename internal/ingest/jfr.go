@@ -26,6 +26,8 @@ type JFR struct {
 
 // Recording has the client's information about a recording.
 type Recording struct {
+	// Expected is set if the client says that the payload is a recording.
+	Expected bool
 	// Labels are the labels of contexts, a LabelsSnapshot of Pyroscope; may be compressed.
 	Labels []byte
 	// SampleRate is the number of samples a second, or 0.

@@ -151,7 +151,7 @@ func (r *Reader) gzipMember(at int64) ([]byte, error) {
 	}
 	r.record = r.record[:0]
 	if err := r.gzip.Reset(r.source); err != nil {
-		return nil, fmt.Errorf("gzip header: %w", err)
+		return nil, fmt.Errorf("header of a compressed record: %w", err)
 	}
 	r.gzip.Multistream(false)
 	content := bytes.NewBuffer(r.record)
@@ -159,7 +159,7 @@ func (r *Reader) gzipMember(at int64) ([]byte, error) {
 	n, err := content.ReadFrom(io.LimitReader(r.gzip, limit+1))
 	r.record = content.Bytes()
 	if err != nil {
-		return nil, fmt.Errorf("gzip member: %w", err)
+		return nil, fmt.Errorf("compressed record: %w", err)
 	}
 	if n > limit {
 		return nil, &SizeError{0, r.max}

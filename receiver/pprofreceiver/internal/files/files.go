@@ -204,6 +204,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 		Resent:      file.Resent,
 		Sender:      filepath.Dir(file.Path),
 	}
+	payload.Recording.Expected = strings.Contains(filepath.Base(file.Path), ".jfr")
 	opened, err := file.Open()
 	if err != nil {
 		return err

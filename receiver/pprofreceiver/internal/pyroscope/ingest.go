@@ -80,7 +80,9 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	}
 	var body []byte
 	var folded *foldedtranslator.Unmarshaler
-	switch format := query.Get("format"); {
+	format := query.Get("format")
+	in.recording.Expected = format == "jfr"
+	switch {
 	case r.MediaType == httpserver.MediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
 		body, push.Skipped, err = in.readForm(r)
 	case format == "pprof" || format == "jfr":
@@ -96,8 +98,11 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 		return push, err
 	}
 	name := "profile"
-	if folded != nil && query.Get("format") == "" {
-		name = "profile, read as folded stacks without the parameter \"format\""
+	if folded != nil {
+		name = "profile, read as folded stacks"
+	}
+	if folded != nil && format == "" {
+		name += " without the parameter \"format\""
 	}
 	push.Profiles = []httpserver.Profile{{Name: name, Payload: ingest.Payload{
 		Data:              body,
@@ -198,6 +203,7 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 				return nil, nil, httpserver.Malformed("body: duplicate part %q", p.Name)
 			}
 			profile, found = p.Body, true
+			in.recording.Expected = in.recording.Expected || p.Name == partJFR
 		case partConfig:
 			if err := p.JSON(&in.config); err != nil {
 				return nil, nil, fmt.Errorf("body: %w", err)
