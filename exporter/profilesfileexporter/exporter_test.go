@@ -95,11 +95,15 @@ func observed(t testing.TB, cfg *Config) (*fileExporter, *componenttest.Telemetr
 // newExporter returns an exporter with the Collector's retries and queue.
 func newExporter(t testing.TB, cfg *Config) (xexporter.Profiles, *observer.ObservedLogs) {
 	own, _, logs := observed(t, cfg)
+	return withRetriesAndQueue(t, own), logs
+}
+
+func withRetriesAndQueue(t testing.TB, own *fileExporter) xexporter.Profiles {
 	set := exportertest.NewNopSettings(metadata.Type)
 	set.Logger = own.logger
 	e, err := own.withHelper(context.Background(), set)
 	require.NoError(t, err)
-	return &shutOnce{Profiles: e}, logs
+	return &shutOnce{Profiles: e}
 }
 
 // shutOnce may be shut down again: the helper's exporters may not.

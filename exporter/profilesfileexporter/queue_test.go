@@ -22,6 +22,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
@@ -309,7 +310,9 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 			cfg.RetryOnFailure.MaxElapsedTime = 0
 			change(cfg)
 			unblock := block(t, cfg, "bad")
-			e, logs := startExporter(t, cfg)
+			own, telemetry, logs := observed(t, cfg)
+			e := withRetriesAndQueue(t, own)
+			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 			var callers sync.WaitGroup
 			for i := range payloads {
 				callers.Go(func() {
@@ -331,15 +334,9 @@ func TestRetryWritesNothingTwice(t *testing.T) {
 			}, time.Minute, time.Millisecond)
 			unblock()
 			callers.Wait()
-			// With a queue, the callers do not wait for the last retries.
+			// With a queue, the callers do not wait for the last retries, and Shutdown would end them.
 			require.Eventually(t, func() bool {
-				_, err := os.Stat(filepath.Join(cfg.Directory, "bad"))
-				return err == nil
-			}, time.Minute, time.Millisecond)
-			require.Eventually(t, func() bool {
-				n := logs.Len()
-				time.Sleep(100 * time.Millisecond)
-				return logs.Len() == n
+				return sums(t, telemetry)["otelcol_exporter_profiles_file_records"] >= 3*payloads
 			}, time.Minute, time.Millisecond)
 			require.NoError(t, e.Shutdown(t.Context()))
 			want := []int{0, 1, 2, 3, 4}

@@ -143,7 +143,7 @@ func TestQueueOnFullDisk_E14(t *testing.T) {
 			before := e.counted(t)["failed_operations write"]
 
 			g.set(false)
-			require.Eventually(t, func() bool { return g.count() >= accepted }, 30*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return g.count() >= accepted }, time.Minute, time.Millisecond)
 			require.NoError(t, os.Remove(ballast))
 			require.NoError(t, x.Shutdown(t.Context()))
 			t.Logf("disk %d, %d accepted, %d failed writes", disk, accepted, e.counted(t)["failed_operations write"]-before)

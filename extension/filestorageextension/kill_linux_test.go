@@ -81,14 +81,14 @@ func TestKilledQueue_E14(t *testing.T) {
 	}
 	x, _ := startQueue(t, copyingStorage{e, copied}, g)
 	g.set(false)
-	require.Eventually(t, func() bool { return g.count() == int(accepted.Load()) }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.count() == int(accepted.Load()) }, time.Minute, time.Millisecond)
 	require.NoError(t, x.Shutdown(t.Context()))
 
 	acknowledged, received := 0, 0
 	for i, at := range states {
 		again := &gateway{got: at.got}
 		x, _ := startQueue(t, start(t, filepath.Join(copies, fmt.Sprint(i))), again)
-		require.Eventually(t, func() bool { return again.count() >= at.accepted }, 10*time.Second, time.Millisecond, "killed after batch %d", i)
+		require.Eventually(t, func() bool { return again.count() >= at.accepted }, time.Minute, time.Millisecond, "killed after batch %d", i)
 		require.NoError(t, x.Shutdown(t.Context()))
 		acknowledged, received = acknowledged+at.accepted, received+min(again.count(), at.accepted)
 	}

@@ -146,7 +146,7 @@ func TestFilesInOrderOfModification(t *testing.T) {
 	}
 	next := newSink(t)
 	b := startTestReceiver(t, "resource_attributes: {service.name: shop}\n"+fileYAML(dir, ""), next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 20 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] >= 20 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Equal(t, want, values(next.AllProfiles()), "once each")
 	assert.Equal(t, map[string]int{"success": 20}, b.fileOutcomes())
@@ -222,10 +222,11 @@ func TestOddFiles_R17(t *testing.T) {
 	writeProfile(t, filepath.Join(dir, "good.pb.gz"), 1, old)
 	next := newSink(t)
 	b := startTestReceiver(t, fileYAML(dir, ", max_decompressed_size: 1MiB"), next)
-	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] >= 2 }, time.Minute, time.Millisecond)
+	want := map[string]int{"success": 2, "malformed": 2, "too_large": 2}
+	require.Eventually(t, func() bool { return maps.Equal(want, b.fileOutcomes()) }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.ElementsMatch(t, []int64{1, 2}, values(next.AllProfiles()))
-	assert.Equal(t, map[string]int{"success": 2, "malformed": 2, "too_large": 2}, b.fileOutcomes(), "each once")
+	assert.Equal(t, want, b.fileOutcomes(), "each once")
 	assert.Zero(t, b.logs.FilterMessage("Cannot list directory; will retry").Len(), "they are no trouble")
 
 	// What was left out is read when it changes.

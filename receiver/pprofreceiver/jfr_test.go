@@ -139,7 +139,7 @@ func TestRecordingsOfJVMsInFiles(t *testing.T) {
 	writeFile(t, filepath.Join(directory, "cart.jfr"), jfrRecording(), time.Now().Add(-time.Hour))
 	next := newSink(t)
 	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}, summary(t, next.only()))
 }
 
@@ -180,7 +180,7 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	require.NoError(t, err)
 	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms, max_decompressed_size: "+
 		strconv.Itoa(len(damaged.Bytes()))+"}", consumer)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 3 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 3 }, time.Minute, 10*time.Millisecond)
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Equal(t, []uint64{1, 3, 4}, times)

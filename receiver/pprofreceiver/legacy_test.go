@@ -27,7 +27,7 @@ func requireFileHolds(t *testing.T, content []byte) {
 	writeFile(t, filepath.Join(directory, "a.prof"), content, time.Now().Add(-time.Hour))
 	next := newSink(t)
 	startTestReceiver(t, "file: {include: ['"+directory+"/*.prof'], poll_interval: 10ms}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, 10*time.Millisecond)
 	want, err := profile.ParseData(content)
 	require.NoError(t, err)
 	assertHolds(t, want, next.only())
@@ -51,7 +51,7 @@ func TestFilesFromBeforeProtobufHaveALimitOfTheirOwn(t *testing.T) {
 	large := legacyHeap + strings.Repeat("#", pproftranslator.MaxLegacySize)
 	writeFile(t, filepath.Join(directory, "a.prof"), []byte(large), time.Now().Add(-time.Hour))
 	b := startTestReceiver(t, "file: {include: ['"+directory+"/*.prof'], poll_interval: 10ms}", consumertest.NewNop())
-	require.Eventually(t, func() bool { return len(b.counts("otelcol_receiver_pprof_files", "outcome")) > 0 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.counts("otelcol_receiver_pprof_files", "outcome")) > 0 }, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, map[string]int64{"too_large": 1}, b.counts("otelcol_receiver_pprof_files", "outcome"))
 	assert.Zero(t, b.inFlight.InUse())
 }

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,11 @@ import (
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
+	open     atomic.Int64 // connections that the server has not closed
+}
+
+func newPipes() *pipes {
+	return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 }
 
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -55,7 +61,8 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.accepted:
-		return conn, nil
+		p.open.Add(1)
+		return &serverPipe{Conn: conn, closed: sync.OnceFunc(func() { p.open.Add(-1) })}, nil
 	case <-p.closed:
 		return nil, net.ErrClosed
 	}
@@ -64,11 +71,22 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
+// serverPipe is a connection that tells when the server closes it.
+type serverPipe struct {
+	net.Conn
+	closed func()
+}
+
+func (c *serverPipe) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
 // serveOver serves what the scraper of b asks for, whatever the host. What it
 // returns ends the server, and has to be called in the same bubble.
 func serveOver(t *testing.T, b *testReceiver, handler http.Handler) (stop func()) {
 	t.Helper()
-	network := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+	network := newPipes()
 	server := &http.Server{Handler: handler}
 	served := make(chan error)
 	go func() { served <- server.Serve(network) }()

@@ -31,7 +31,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadatatest"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // number is the attribute by which a test knows a payload again.
 const number = "test.number"

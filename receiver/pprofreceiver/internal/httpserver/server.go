@@ -84,6 +84,9 @@ type Settings struct {
 
 // Server serves protocols from Start to Shutdown.
 type Server struct {
+	// Listen opens the endpoint. Tests replace it before Start, to serve a network in memory.
+	Listen func(context.Context) (net.Listener, error)
+
 	settings  Settings
 	protocols []Protocol
 	ingester  *ingest.Ingester
@@ -108,6 +111,7 @@ func New(set Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server
 		set.HTTP.CompressionAlgorithms = ContentEncodings
 	}
 	return &Server{
+		Listen:       set.HTTP.ToListener,
 		settings:     set,
 		protocols:    protocols,
 		ingester:     ingester,
@@ -133,7 +137,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	s.listener, err = config.ToListener(ctx)
+	s.listener, err = s.Listen(ctx)
 	if err != nil {
 		return fmt.Errorf("listening on endpoint %q: %w", config.NetAddr.Endpoint, err)
 	}
