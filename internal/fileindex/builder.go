@@ -62,7 +62,7 @@ type entry struct {
 	series             int32 // place in totals
 	start, latest, end uint64
 	profiles, samples  int
-	sum                int64
+	sum                Sum
 }
 
 // Memory of an element, with the growth of its slice or map.
@@ -189,7 +189,7 @@ func (e *entry) append(line []byte) []byte {
 	for _, n := range [...]uint64{e.start, e.latest - e.start, e.end - e.start, uint64(e.profiles), uint64(e.samples)} {
 		line = strconv.AppendUint(append(line, ','), n, 10)
 	}
-	return append(strconv.AppendInt(append(line, ','), e.sum, 10), ']')
+	return append(e.sum.append(append(line, ',')), ']')
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

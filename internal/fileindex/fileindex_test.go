@@ -20,14 +20,14 @@ const fileSize, limit = 300, 1 << 20
 func cpu(start uint64, sum int64) Summary {
 	return Summary{
 		Key: Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"}, Start: start, Latest: start, End: start + 10,
-		Profiles: 1, Samples: 2, Sum: sum,
+		Profiles: 1, Samples: 2, Sum: SumOf(sum),
 	}
 }
 
 func heap(start uint64, sum int64) Summary {
 	return Summary{
 		Key: Key{Service: "<b>\"\n", SampleType: "inuse_space", Snapshot: math.MaxUint64}, Timestamps: true,
-		Start: start, Latest: start, End: start, Profiles: 1, Samples: 3, Sum: sum,
+		Start: start, Latest: start, End: start, Profiles: 1, Samples: 3, Sum: SumOf(sum),
 	}
 }
 
@@ -64,9 +64,9 @@ func TestIndexRoundTrip(t *testing.T) {
 	for _, x := range []*Index{x, b.Index()} {
 		require.Len(t, x.Totals, 2)
 		ofCPU, ofHeap := x.Totals[0], x.Totals[1]
-		assert.Equal(t, Summary{Key: cpu(0, 0).Key, Start: 0, Latest: 110, End: 120, Profiles: 3, Samples: 6, Sum: math.MinInt64 + 6}, ofCPU)
+		assert.Equal(t, Summary{Key: cpu(0, 0).Key, Start: 0, Latest: 110, End: 120, Profiles: 3, Samples: 6, Sum: SumOf(math.MinInt64 + 6)}, ofCPU)
 		assert.Equal(t, Summary{
-			Key: heap(0, 0).Key, Timestamps: true, Start: 100, Latest: math.MaxUint64, End: math.MaxUint64, Profiles: 2, Samples: 3, Sum: -7,
+			Key: heap(0, 0).Key, Timestamps: true, Start: 100, Latest: math.MaxUint64, End: math.MaxUint64, Profiles: 2, Samples: 3, Sum: SumOf(-7),
 		}, ofHeap)
 		got, err := x.Records()
 		require.NoError(t, err)
@@ -79,11 +79,11 @@ func TestLatestSnapshotCounts(t *testing.T) {
 	for _, s := range []Summary{heap(4, 2), heap(5, 3), heap(1, 9)} {
 		total.Add(&s)
 	}
-	assert.EqualValues(t, 3, total.Sum, "of equally late ones the last")
+	assert.Equal(t, SumOf(3), total.Sum, "of equally late ones the last")
 	assert.Equal(t, 4, total.Profiles)
 	part := heap(5, 10)
 	total.AddSibling(&part)
-	assert.EqualValues(t, 13, total.Sum, "parts of one snapshot")
+	assert.Equal(t, SumOf(13), total.Sum, "parts of one snapshot")
 	assert.Equal(t, 6, total.Samples)
 	assert.EqualValues(t, 1, total.Start)
 }
@@ -159,7 +159,7 @@ func TestMalformedIndexIsRejected_V1(t *testing.T) {
 		record(0, fileSize, "[1,5,0,0,1,1,1]"), record(0, fileSize, "[-1,5,0,0,1,1,1]"), record(0, fileSize, "[4294967296,5,0,0,1,1,1]"),
 		record(0, fileSize, "[0,5,18446744073709551615,0,1,1,1]"), record(0, fileSize, "[0,5,0,18446744073709551615,1,1,1]"),
 		record(0, fileSize, "[0,5,0,0,18446744073709551615,1,1]"), record(0, fileSize, "[0,5,0,0,1,18446744073709551615,1]"),
-		record(0, fileSize, "[0,5,0,0,1,1,99999999999999999999]"), record(0, fileSize, "[0,5,0,0,1,1,[1]]"), record(0, fileSize, `[0,5,0,0,1,1,"1"]`),
+		record(0, fileSize, "[0,5,0,0,1,1,9999999999999999999999999999999999999999]"), record(0, fileSize, "[0,5,0,0,1,1,[1]]"), record(0, fileSize, `[0,5,0,0,1,1,"1"]`),
 	} {
 		x, err := Parse(withHead(totals, line, ""), fileSize, limit)
 		require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestBuilderMemoryIsBounded(t *testing.T) {
 		require.LessOrEqual(t, memory.Used(), memory.limit)
 	}
 	x := b.Index()
-	assert.EqualValues(t, 1000, x.Totals[0].Sum)
+	assert.Equal(t, SumOf(1000), x.Totals[0].Sum)
 	records, err := x.Records()
 	require.NoError(t, err)
 	assert.Equal(t, []Record{{Summaries: x.Totals}}, records)

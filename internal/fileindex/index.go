@@ -186,7 +186,7 @@ func (l *lineReader) entry() entry {
 		n[i] = l.natural()
 	}
 	l.text(",")
-	e := entry{series: int32(series), start: n[0], latest: n[0] + n[1], end: n[0] + n[2], profiles: int(n[3]), samples: int(n[4]), sum: l.integer()}
+	e := entry{series: int32(series), start: n[0], latest: n[0] + n[1], end: n[0] + n[2], profiles: int(n[3]), samples: int(n[4]), sum: l.sum()}
 	l.text("]")
 	l.failed = l.failed || series > math.MaxInt32
 	return e
@@ -224,7 +224,7 @@ func (l *lineReader) total() Summary {
 	l.text(`,"samples":`)
 	s.Samples = int(l.integer())
 	l.text(`,"sum":`)
-	s.Sum = l.integer()
+	s.Sum = l.sum()
 	l.text("}")
 	return s
 }

@@ -3,8 +3,6 @@
 
 package fileindex
 
-import "math"
-
 // Key says which Profiles are added up.
 type Key struct {
 	Service    string `json:"service,omitempty"`
@@ -30,8 +28,8 @@ type Summary struct {
 
 	Profiles int `json:"profiles"`
 	// Samples and Sum are those of the latest snapshot only.
-	Samples int   `json:"samples"`
-	Sum     int64 `json:"sum"`
+	Samples int `json:"samples"`
+	Sum     Sum `json:"sum"`
 }
 
 // Add adds the summary of later Profiles of the same Key. Of snapshots that are equally late, the one added last
@@ -46,7 +44,7 @@ func (s *Summary) add(other *Summary, siblings bool) {
 	switch {
 	case s.Snapshot == 0, siblings && s.Latest == other.Latest:
 		s.Samples += other.Samples
-		s.Sum = AddSaturating(s.Sum, other.Sum)
+		s.Sum.Add(other.Sum)
 	case other.Latest >= s.Latest:
 		s.Samples, s.Sum = other.Samples, other.Sum
 	}
@@ -58,16 +56,4 @@ func (s *Summary) add(other *Summary, siblings bool) {
 // valid reports whether Profiles can have such a summary.
 func (s *Summary) valid() bool {
 	return s.Start <= s.Latest && s.Latest <= s.End && s.Profiles > 0 && s.Samples >= 0
-}
-
-// AddSaturating returns a + b, or the nearest int64.
-func AddSaturating(a, b int64) int64 {
-	sum := a + b
-	if (a^sum)&(b^sum) >= 0 {
-		return sum
-	}
-	if a < 0 {
-		return math.MinInt64
-	}
-	return math.MaxInt64
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -31,7 +30,7 @@ type Row struct {
 	Profiles int    `json:"profiles"`
 	Samples  int    `json:"samples"`
 	Sum      int64  `json:"sum"`
-	// Saturated: Sum is the largest or least int64, and the sum is at least or at most that.
+	// Saturated: Sum is the largest or least int64, and the sum is above or below that.
 	Saturated bool `json:"saturated,omitempty"`
 }
 
@@ -46,16 +45,12 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		ofFile := &totals{limit: all.limit} // sums that do not fit depend on the order in which they are added
-		ok, err := s.addIndex(ofFile, file, sel)
+		ok, err := s.addIndex(all, file, sel)
 		if err == nil && !ok {
 			err = s.eachIn(ctx, file, &rest, func(_ *archive.Record, pd pprofile.Profiles) error {
 				summaries, _ := summary.Of(pd) // references were resolved
-				return ofFile.add(summaries, sel)
+				return all.add(summaries, sel)
 			})
-		}
-		if err == nil {
-			err = all.add(ofFile.summaries, sel)
 		}
 		if err != nil {
 			return nil, err
@@ -100,23 +95,23 @@ func rowsOf(totals []fileindex.Summary) []Row {
 		service, typ, sampleType, unit string
 		snapshot                       bool
 	}
-	rows := map[key]*Row{}
+	rows := map[key]*fileindex.Summary{}
 	for _, s := range totals {
 		k := key{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot != 0}
-		row := rows[k]
-		if row == nil {
-			row = &Row{Service: s.Service, Type: s.Type, SampleType: s.SampleType, Unit: s.Unit, Snapshot: k.snapshot, Start: s.Start}
-			rows[k] = row
+		s.Snapshot = 0 // the snapshots of several resources are added
+		if row := rows[k]; row != nil {
+			row.Add(&s)
+		} else {
+			rows[k] = &s
 		}
-		row.Start, row.End = min(row.Start, s.Start), max(row.End, s.End)
-		row.Profiles += s.Profiles
-		row.Samples += s.Samples
-		row.Sum = fileindex.AddSaturating(row.Sum, s.Sum)
 	}
 	sorted := make([]Row, 0, len(rows))
-	for _, row := range rows {
-		row.Saturated = row.Sum == math.MaxInt64 || row.Sum == math.MinInt64
-		sorted = append(sorted, *row)
+	for k, row := range rows {
+		sum, saturated := row.Sum.Int64()
+		sorted = append(sorted, Row{
+			Service: row.Service, Type: row.Type, SampleType: row.SampleType, Unit: row.Unit, Snapshot: k.snapshot,
+			Start: row.Start, End: row.End, Profiles: row.Profiles, Samples: row.Samples, Sum: sum, Saturated: saturated,
+		})
 	}
 	slices.SortFunc(sorted, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType),

@@ -22,7 +22,7 @@ import (
 
 func indexedRecord(content segment.Content, id, size int) Record {
 	return Record{Data: segmenttest.Record(content, id, size), Summaries: []fileindex.Summary{
-		{Key: fileindex.Key{Service: "checkout", SampleType: "cpu"}, Start: 10, Latest: 10, End: 20, Profiles: 1, Samples: id, Sum: int64(id)},
+		{Key: fileindex.Key{Service: "checkout", SampleType: "cpu"}, Start: 10, Latest: 10, End: 20, Profiles: 1, Samples: id, Sum: fileindex.SumOf(int64(id))},
 	}}
 }
 
@@ -46,7 +46,7 @@ func TestClosedFileHasIndex(t *testing.T) {
 			assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 			x := parseIndex(t, filepath.Join(dir, names[0]))
 			require.Len(t, x.Totals, 1)
-			assert.EqualValues(t, 0+1+2+3+4, x.Totals[0].Sum)
+			assert.Equal(t, fileindex.SumOf(0+1+2+3+4), x.Totals[0].Sum)
 			records, err := x.Records()
 			require.NoError(t, err)
 
@@ -58,7 +58,7 @@ func TestClosedFileHasIndex(t *testing.T) {
 				record, err := r.Next()
 				require.NoError(t, err)
 				id, _ := segmenttest.ID(format.Content, record, 0)
-				assert.EqualValues(t, id, got.Summaries[0].Sum)
+				assert.Equal(t, fileindex.SumOf(int64(id)), got.Summaries[0].Sum)
 				assert.Equal(t, r.Offset(), got.Offset+got.Length)
 			}
 		})
@@ -110,7 +110,7 @@ func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
 		r := plainRecord(segment.OTLPProto, id, 100)
 		for i := range services {
 			r.Summaries = append(r.Summaries, fileindex.Summary{
-				Key: fileindex.Key{Service: fmt.Sprintf("%0*d", length, i)}, Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: int64(id),
+				Key: fileindex.Key{Service: fmt.Sprintf("%0*d", length, i)}, Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: fileindex.SumOf(int64(id)),
 			})
 		}
 		return r
@@ -123,7 +123,7 @@ func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
 	closeFiles(t, w)
 	x := parseIndex(t, filepath.Join(dir, list(t, dir)[0]))
 	require.Len(t, x.Totals, 2000)
-	assert.EqualValues(t, lines*(lines-1)/2, x.Totals[1999].Sum)
+	assert.Equal(t, fileindex.SumOf(lines*(lines-1)/2), x.Totals[1999].Sum)
 	records, err := x.Records()
 	require.NoError(t, err)
 	assert.Len(t, records, 1, "the lines do not fit")

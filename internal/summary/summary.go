@@ -317,13 +317,13 @@ func (s *Summarizer) hashList(list *attributeList) uint64 {
 func measure(s *fileindex.Summary, p pprofile.Profile) {
 	samples := p.Samples()
 	start := uint64(p.Time())
-	latest, sum, stamped := start, int64(0), false
+	latest, sum, stamped := start, fileindex.Sum{}, false
 	end := max(start, start+p.DurationNano()) // it may overflow
 	for i := range samples.Len() {            // without the iterators, which take twice as long
 		sample := samples.At(i)
 		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
 		for v := range values.Len() {
-			sum = fileindex.AddSaturating(sum, values.At(v))
+			sum.AddValue(values.At(v))
 		}
 		n := timestamps.Len()
 		if n == 0 {
@@ -331,7 +331,7 @@ func measure(s *fileindex.Summary, p pprofile.Profile) {
 		}
 		stamped = true
 		if values.Len() == 0 {
-			sum = fileindex.AddSaturating(sum, int64(n))
+			sum.AddValue(int64(n))
 		}
 		for k := range n {
 			t := timestamps.At(k)

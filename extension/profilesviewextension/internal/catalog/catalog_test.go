@@ -73,7 +73,8 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	sums = map[string]int64{}
 	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *fileindex.Key, profiles []Profiles) {
 		for _, p := range profiles {
-			sums[series.Service] += p.Sum
+			sum, _ := p.Sum.Int64()
+			sums[series.Service] += sum
 		}
 	})
 	require.NoError(s.t, err)

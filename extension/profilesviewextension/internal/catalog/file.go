@@ -24,7 +24,7 @@ type Profiles struct {
 	Start, Latest, End uint64
 	Count              int
 	Samples            int
-	Sum                int64
+	Sum                fileindex.Sum
 }
 
 // ProfilesOf returns the Profiles of a summary.
@@ -46,7 +46,7 @@ func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 	if start > p.Start || latest < p.Latest {
 		share := float64(latest-start) / float64(p.Latest-p.Start)
 		part.Start, part.Latest, part.End = start, latest, min(p.End, to)
-		part.Sum, part.Samples = int64(float64(p.Sum)*share), int(float64(p.Samples)*share)
+		part.Sum, part.Samples = p.Sum.Times(share), int(float64(p.Samples)*share)
 		part.Count = max(1, int(float64(p.Count)*share))
 	}
 	return part, true

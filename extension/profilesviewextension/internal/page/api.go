@@ -29,6 +29,8 @@ type apiRow struct {
 	Profiles int       `json:"profiles"`
 	Samples  int       `json:"samples"`
 	Sum      int64     `json:"sum"`
+	// Saturated: Sum is the largest or least int64, and the sum is above or below that.
+	Saturated bool `json:"saturated,omitempty"`
 	// Covered is for how many seconds of the range there are profiles.
 	Covered float64 `json:"covered_seconds"`
 }
@@ -44,9 +46,10 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	}
 	rows := make([]apiRow, len(totals))
 	for i, t := range totals {
+		sum, saturated := t.Sum.Int64()
 		rows[i] = apiRow{
 			t.Service, t.Type, t.SampleType, t.Unit, t.Snapshot, query.TimeOf(t.First), query.TimeOf(t.Last),
-			t.Profiles, t.Samples, t.Sum, t.Covered.Seconds(),
+			t.Profiles, t.Samples, sum, saturated, t.Covered.Seconds(),
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

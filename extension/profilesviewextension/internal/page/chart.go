@@ -42,7 +42,7 @@ type chart struct {
 type chartPoint struct {
 	start  uint64
 	series *seriesTimes
-	sum    int64
+	sum    float64
 }
 
 // seriesTimes tell how often a series has a Profile.
@@ -61,7 +61,7 @@ func (c *chart) add(s *fileindex.Key, profiles []catalog.Profiles) {
 		p := &profiles[i]
 		times.first, times.last, times.count = min(times.first, p.Start), max(times.last, p.Start), times.count+1
 		c.longest = max(c.longest, p.End-p.Start)
-		c.points = append(c.points, chartPoint{p.Start, times, p.Sum})
+		c.points = append(c.points, chartPoint{p.Start, times, p.Sum.Float64()})
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 		}
 		if !c.kind.Snapshot {
 			seconds := min(bucket, length-time.Duration(i)*bucket).Seconds()
-			values[i] += float64(p.sum) / seconds
+			values[i] += p.sum / seconds
 		} else if held, found := levels[place{p.series, i}]; !found || p.start >= held.start {
 			levels[place{p.series, i}] = p
 		}
@@ -116,7 +116,7 @@ func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 		if math.IsNaN(values[at.bucket]) {
 			values[at.bucket] = 0
 		}
-		values[at.bucket] += float64(p.sum)
+		values[at.bucket] += p.sum
 	}
 	return values, bucket
 }

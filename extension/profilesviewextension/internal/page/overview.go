@@ -223,7 +223,7 @@ func byService(totals []*total, newRow func(*total) *row) (services []*service) 
 		s := services[len(services)-1]
 		s.last = max(s.last, t.Last)
 		if t.isCPU() {
-			s.cpu += float64(t.Sum)
+			s.cpu += t.Sum.Float64()
 		}
 		s.Rows = append(s.Rows, newRow(t))
 	}
@@ -291,9 +291,9 @@ func (k *kind) selector() string {
 // perSecond returns the rate of intervals in the range, or the level of snapshots.
 func (t *total) perSecond(sel *query.Selection) float64 {
 	if t.Snapshot {
-		return float64(t.Sum)
+		return t.Sum.Float64()
 	}
-	return float64(t.Sum) / sel.To.Sub(sel.From).Seconds()
+	return t.Sum.Float64() / sel.To.Sub(sel.From).Seconds()
 }
 
 // ago writes how long ago something was.

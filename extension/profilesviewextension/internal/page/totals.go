@@ -33,7 +33,7 @@ type total struct {
 	kind
 	Profiles, Samples int
 	// Sum is that of the intervals, or of the last snapshot of each series.
-	Sum int64
+	Sum fileindex.Sum
 	// First is the earliest start, and Last the latest end, in nanoseconds since the epoch.
 	First, Last uint64
 	// Covered is the time of the range in which a Profile was taken, of intervals only.
@@ -59,7 +59,7 @@ func (t *total) add(s *fileindex.Key, profiles []catalog.Profiles) {
 			continue
 		}
 		t.Samples += p.Samples
-		t.Sum = fileindex.AddSaturating(t.Sum, p.Sum)
+		t.Sum.Add(p.Sum)
 		t.addSpan(span{p.Start, p.End})
 	}
 }
@@ -104,7 +104,7 @@ func union(spans []span) []span {
 func (t *total) finish(to time.Time) {
 	for _, snapshot := range t.snapshots {
 		t.Samples += snapshot.Samples
-		t.Sum = fileindex.AddSaturating(t.Sum, snapshot.Sum)
+		t.Sum.Add(snapshot.Sum)
 	}
 	for _, s := range union(t.spans) {
 		if end := min(s.end, uint64(to.UnixNano())); end > s.start {

@@ -57,7 +57,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	}
 	at := between("", sel.From, sel.To)
 	t.Services = byService(totals, func(total *total) *row {
-		return &row{total: total, Value: total.quantity(float64(total.Sum)), Query: params.with(withoutBase, at, set("service", total.Service), set("type", total.selector()))}
+		return &row{total: total, Value: total.quantity(total.Sum.Float64()), Query: params.with(withoutBase, at, set("service", total.Service), set("type", total.selector()))}
 	})
 	types := map[string]bool{}
 	for _, s := range t.Services {

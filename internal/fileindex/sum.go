@@ -1,0 +1,96 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fileindex
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+)
+
+// Sum adds values of int64 in 128 bits. It does not overflow, so that their order does not matter.
+type Sum struct{ carry, rest int64 } // carry * 2^64 + rest
+
+// SumOf returns the sum of one value.
+func SumOf(v int64) Sum { return Sum{rest: v} }
+
+// AddValue adds a value.
+func (s *Sum) AddValue(v int64) {
+	sum := s.rest + v
+	switch {
+	case v > 0 && sum < s.rest:
+		s.carry++
+	case v < 0 && sum > s.rest:
+		s.carry--
+	}
+	s.rest = sum
+}
+
+// Add adds another sum.
+func (s *Sum) Add(other Sum) {
+	s.AddValue(other.rest)
+	s.carry += other.carry
+}
+
+// Int64 returns the nearest int64. It is saturated if the sum is above or below all of them.
+func (s Sum) Int64() (nearest int64, saturated bool) {
+	switch {
+	case s.carry > 0:
+		return math.MaxInt64, true
+	case s.carry < 0:
+		return math.MinInt64, true
+	}
+	return s.rest, false
+}
+
+const wrap = 1 << 64
+
+// Float64 returns the sum, rounded.
+func (s Sum) Float64() float64 { return float64(s.carry)*wrap + float64(s.rest) }
+
+// Times returns about the sum times a factor from 0 to 1.
+func (s Sum) Times(factor float64) Sum {
+	product := s.Float64() * factor
+	carry := math.Round(product / wrap)
+	rest := product - carry*wrap
+	if rest >= wrap/2 {
+		carry, rest = carry+1, rest-wrap
+	}
+	return Sum{int64(carry), int64(rest)}
+}
+
+// MarshalJSON writes an integer.
+func (s Sum) MarshalJSON() ([]byte, error) { return s.append(nil), nil }
+
+func (s Sum) append(line []byte) []byte {
+	if s.carry == 0 {
+		return strconv.AppendInt(line, s.rest, 10)
+	}
+	n := new(big.Int).Lsh(big.NewInt(s.carry), 64)
+	return n.Add(n, big.NewInt(s.rest)).Append(line, 10)
+}
+
+// sum reads a Sum.
+func (l *lineReader) sum() Sum {
+	before := *l
+	if v := l.integer(); !l.failed || before.failed {
+		return SumOf(v)
+	}
+	*l = before
+	digits := 0
+	for digits < len(l.rest) && (l.rest[digits] == '-' || l.rest[digits] >= '0' && l.rest[digits] <= '9') {
+		digits++
+	}
+	const longest = 40 // of 128 bits
+	n, ok := new(big.Int).SetString(string(l.rest[:min(digits, longest)]), 10)
+	if !ok || digits > longest {
+		l.failed = true
+		return Sum{}
+	}
+	rest := int64(new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64())
+	carry := n.Rsh(n.Sub(n, big.NewInt(rest)), 64)
+	l.failed = !carry.IsInt64()
+	l.rest = l.rest[digits:]
+	return Sum{carry.Int64(), rest}
+}
