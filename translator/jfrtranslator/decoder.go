@@ -38,17 +38,16 @@ type decoder struct {
 	frameSteps []jfr.Step
 	// frameVarints is the number of integers that a frame consists of, or more than are short.
 	frameVarints int
-	events       []event
-	async        bool // it is async-profiler's
-	datadog      bool // it is that of Datadog's library
+	events       []*event // by class; nil for those that are not read
+	async        bool     // it is async-profiler's
+	datadog      bool     // it is that of Datadog's library
 
 	// Of the chunk.
 	rows        []row
-	rowNumbers  jfr.Table // by the fields of the row
-	longRows    jfr.Table // by a hash of its fields, if they are long
-	longKeys    []byte    // these fields
+	rowNumbers  jfr.Table // by the fields of the row, or their hash
+	longKeys    []byte    // the fields of long ones
 	timedValues []timedValue
-	settingsAt  []row
+	settingsAt  []int32 // where events with settings are
 	methods     []method
 	threads     []thread
 	stacks      [2]frames // the stack that is read, and the one before
@@ -91,7 +90,7 @@ func (d *decoder) findReplaced() error {
 		if errors.Is(d.Memory.Refused, ErrLater) {
 			return d.Memory.Refused
 		}
-		if err != nil || !slices.ContainsFunc(d.events, func(e event) bool { return e.replaces != 0 }) {
+		if err != nil || !slices.ContainsFunc(d.events, func(e *event) bool { return e != nil && e.replaces != 0 }) {
 			continue
 		}
 		var c jfr.Cursor
@@ -135,7 +134,7 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	if err := d.writeChunk(to); err != nil {
 		return err
 	}
-	return d.updateResult()
+	return d.checkSize()
 }
 
 // grow makes room for a small chunk at once.
@@ -146,7 +145,6 @@ func (d *decoder) grow() {
 
 func (d *decoder) resetChunk() {
 	d.rowNumbers.Reset()
-	d.longRows.Reset()
 	d.longKeys = d.longKeys[:0]
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
@@ -160,7 +158,7 @@ func (d *decoder) resetChunk() {
 
 // finish completes the dictionary.
 func (d *decoder) finish() error {
-	if err := d.updateResult(); err != nil {
+	if err := d.checkSize(); err != nil {
 		return err
 	}
 	d.tables.WriteStrings()
@@ -178,8 +176,7 @@ func (d *decoder) release() {
 	}
 }
 
-// checkSize rejects a recording that takes too much memory as OTLP, and reserves this
-// memory from time to time.
+// checkSize rejects a recording that takes too much memory as OTLP, and reserves this memory.
 func (d *decoder) checkSize() error {
 	size := d.sampleBytes + d.tables.OutputSize()
 	if size > d.limit {
@@ -188,22 +185,14 @@ func (d *decoder) checkSize() error {
 	if limit := maxRereads * d.limit; d.texts > limit {
 		return &LimitError{What: fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), Limit: int64(limit)}
 	}
-	if size-d.Memory.Result < jfr.MinStep {
-		return nil
-	}
-	return d.updateResult()
+	d.Memory.Tables = d.tables.Retained()
+	d.Memory.Result = size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*int(families)
+	return d.Memory.Update()
 }
 
 // maxRereads is how often the result at its limit could be written before a recording is rejected for the text
 // of its attributes and methods: one string may be that of many.
 const maxRereads = 16
-
-func (d *decoder) updateResult() error {
-	size := d.sampleBytes + d.tables.OutputSize()
-	d.Memory.Tables = d.tables.Retained()
-	d.Memory.Result = size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*int(families)
-	return d.Memory.Update()
-}
 
 // Pools of constants. More follow for the types of attributes.
 const (
@@ -332,8 +321,8 @@ func (d *decoder) readFields(c *jfr.Cursor, steps []jfr.Step) *[slots]uint64 {
 
 // eventOf returns how the samples of a type are read, or nil.
 func (d *decoder) eventOf(typeID uint64) *event {
-	if class := d.Meta.ClassOf(typeID); class >= 0 && d.Meta.Classes[class].Event > 0 {
-		return &d.events[d.Meta.Classes[class].Event-1]
+	if class := d.Meta.ClassOf(typeID); class >= 0 {
+		return d.events[class]
 	}
 	return nil
 }

@@ -137,11 +137,14 @@ type attribute struct {
 }
 
 // bindEvents finds the events that are read.
-func (d *decoder) bindEvents() error {
+func (d *decoder) bindEvents() (err error) {
 	m := &d.Meta
 	d.datadog = m.Find("datadog.ExecutionSample") >= 0 || m.Find("datadog.MethodSample") >= 0
 	d.async = !d.datadog && slices.ContainsFunc(m.Classes, func(c jfr.Class) bool { return bytes.HasPrefix(c.Name, []byte("profiler.")) })
-	d.events = d.events[:0]
+	if d.events, err = jfr.Zeroed(&d.Memory, d.events[:0], len(m.Classes)); err != nil {
+		return err
+	}
+	number := 0
 	for class := range m.Classes {
 		name := string(m.Classes[class].Name)
 		of, reads := eventTypes[name]
@@ -151,15 +154,15 @@ func (d *decoder) bindEvents() error {
 		case d.async && name == "jdk.ExecutionSample":
 			of.family = familyAsync
 		}
-		if len(d.events) == math.MaxUint8 {
+		if number == math.MaxUint8 {
 			return &LimitError{What: "types of samples", Limit: math.MaxUint8}
 		}
-		e := event{eventType: of, number: uint8(len(d.events)), class: int32(class), datadog: strings.HasPrefix(name, "datadog.")}
-		if err := d.bindEvent(&e); err != nil {
+		e := &event{eventType: of, number: uint8(number), class: int32(class), datadog: strings.HasPrefix(name, "datadog.")}
+		if err := d.bindEvent(e); err != nil {
 			return fmt.Errorf("type %s: %w", name, err)
 		}
-		d.events = append(d.events, e)
-		m.Classes[class].Event = uint8(len(d.events))
+		d.events[class] = e
+		number++
 	}
 	return nil
 }
@@ -267,7 +270,7 @@ func (d *decoder) readEvents() error {
 			if e == nil {
 				continue
 			}
-			d.settingsAt, err = jfr.Append(&d.Memory, d.settingsAt, row{at: int32(d.Event), event: e.number})
+			d.settingsAt, err = jfr.Append(&d.Memory, d.settingsAt, int32(d.Event))
 		case d.replaced&e.replacedBy != 0:
 			d.report.ReplacedSamples++
 		default:
@@ -358,16 +361,15 @@ func (d *decoder) positive(n int64) int64 {
 	return max(n, 0)
 }
 
-// readRow reads the fields of the first event of a row into d.values.
-func (d *decoder) readRow(r *row) (*event, error) {
-	e := &d.events[r.event]
+// readEvent reads the fields of the event at a position into d.values.
+func (d *decoder) readEvent(at int32) (*event, error) {
 	clear(d.values)
 	for _, s := range []jfr.Slot{slotThread, slotStack, slotState} {
 		d.values[s] = noConstant
 	}
 	var c jfr.Cursor
-	d.EventAt(&c, int(r.at))
-	start := c.At
+	typeID, _ := d.EventAt(&c, int(at))
+	e, start := d.eventOf(typeID), c.At
 	if d.Read(&c, e.read, d.values, nil); c.Err != nil {
 		return nil, d.readError(&c, start, e)
 	}
@@ -384,7 +386,7 @@ func (d *decoder) resolve() error {
 	d.grow()
 	for i := range d.rows {
 		r := &d.rows[i]
-		e, err := d.readRow(r)
+		e, err := d.readEvent(r.at)
 		if err != nil {
 			return err
 		}

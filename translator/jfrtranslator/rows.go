@@ -14,7 +14,6 @@ import (
 // row has the samples of a chunk that have equal fields, except for their time and values.
 type row struct {
 	at     int32 // where the first one is
-	event  uint8 // in decoder.events
 	family family
 	number int32    // in the family
 	key    [2]int32 // of a long one: where it is in decoder.longKeys
@@ -24,6 +23,7 @@ type row struct {
 const (
 	keySize = 16          // the size of a key in bytes; the last ones are its length and the number of the event
 	maxKey  = keySize - 2 // the fields that it has room for
+	longKey = maxKey + 1  // the length of a key that is a hash of its fields
 )
 
 // row returns the number of the row of the sample with these fields.
@@ -43,7 +43,7 @@ func (d *decoder) row(e *event, fields []byte) (number int32, err error) {
 		return 0, err
 	}
 	if known.At == 0 {
-		return d.addRow(known, row{event: e.number})
+		return d.addRow(known, row{})
 	}
 	number, _ = known.Number()
 	return number, nil
@@ -61,10 +61,10 @@ func (d *decoder) addRow(known *jfr.Value, r row) (number int32, err error) {
 // seed keys the hashes of long keys.
 var seed = maphash.MakeSeed()
 
-// longRow is row for fields that are not in a key. Rows with equal hashes are told apart by their fields.
+// longRow is row for fields that are not in a key. Keys of rows with equal hashes count up.
 func (d *decoder) longRow(e *event, fields []byte, hash uint64) (number int32, err error) {
-	for key := (jfr.Key{Low: hash}); ; key.High++ {
-		known, err := d.longRows.Put(&d.Memory, key)
+	for key := (jfr.Key{Low: hash, High: longKey<<48 | uint64(e.number)<<56}); ; key.High++ {
+		known, err := d.rowNumbers.Put(&d.Memory, key)
 		if err != nil {
 			return 0, err
 		}
@@ -74,10 +74,10 @@ func (d *decoder) longRow(e *event, fields []byte, hash uint64) (number int32, e
 			}
 			start := int32(len(d.longKeys))
 			d.longKeys = append(d.longKeys, fields...)
-			return d.addRow(known, row{event: e.number, key: [2]int32{start, int32(len(d.longKeys))}})
+			return d.addRow(known, row{key: [2]int32{start, int32(len(d.longKeys))}})
 		}
 		number, _ = known.Number()
-		if r := &d.rows[number]; r.event == e.number && bytes.Equal(d.longKeys[r.key[0]:r.key[1]], fields) {
+		if r := &d.rows[number]; bytes.Equal(d.longKeys[r.key[0]:r.key[1]], fields) {
 			return number, nil
 		}
 	}

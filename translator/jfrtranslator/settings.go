@@ -35,8 +35,8 @@ var timers = map[string]bool{"cpu": true, "itimer": true, "ctimer": true, "wall"
 // readSettings reads the events with settings.
 func (d *decoder) readSettings() error {
 	s := &d.settings
-	for i := range d.settingsAt {
-		e, err := d.readRow(&d.settingsAt[i])
+	for _, at := range d.settingsAt {
+		e, err := d.readEvent(at)
 		if err != nil {
 			return err
 		}

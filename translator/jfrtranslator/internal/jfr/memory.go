@@ -19,9 +19,6 @@ type Memory struct {
 	reserved int
 }
 
-// MinStep is the least by which a reservation grows, in bytes.
-const MinStep = 64 << 10
-
 // Restart makes all bytes count for another reservation.
 func (m *Memory) Restart(reserve func(bytes int64) error) {
 	m.Reserve, m.Refused, m.reserved, m.Result = reserve, nil, 0, 0
@@ -43,7 +40,8 @@ func (m *Memory) Update() error {
 	if m.Reserve == nil || total <= m.reserved {
 		return nil
 	}
-	total += max(MinStep, total/8)
+	const minStep = 64 << 10
+	total += max(minStep, total/8)
 	if m.Refused = m.Reserve(int64(total)); m.Refused == nil {
 		m.reserved = total
 	}

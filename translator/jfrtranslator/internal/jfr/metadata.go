@@ -23,7 +23,6 @@ type Metadata struct {
 type Class struct {
 	Name        []byte
 	Pool        int32 // its constants are kept if this is above 0
-	Event       uint8 // of the user
 	first, stop int32 // its fields in Metadata.fields
 	layout      []Step
 }
