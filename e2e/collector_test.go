@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -189,14 +190,24 @@ func (c *collector) kill() string {
 	return fmt.Sprint(c.logs, errors.Join(err, <-c.exited))
 }
 
-// stop sends SIGTERM and waits until the program exits with 0. A Collector handles the signal only some
-// milliseconds after it says that it is ready, and a test can be faster.
-func (c *collector) stop(t *testing.T) {
+// ready is what the Collector logs at the end of each start.
+const ready = "Everything is ready"
+
+// signal sends a signal to a Collector that handles it, which it does only some milliseconds after it
+// says that it is ready. Its server responds before that.
+func (c *collector) signal(t *testing.T, signal os.Signal) {
 	t.Helper()
+	c.await(t, "start", func() bool { return strings.Contains(c.logs.String(), ready) })
 	time.Sleep(100 * time.Millisecond)
-	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := c.command.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// stop sends SIGTERM and waits until the program exits with 0.
+func (c *collector) stop(t *testing.T) {
+	t.Helper()
+	c.signal(t, syscall.SIGTERM)
 	select {
 	case exit := <-c.exited:
 		if exit != nil {

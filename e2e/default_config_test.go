@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // runDefaultConfig runs the program without --config in a directory of its own, at addresses of its
@@ -61,7 +60,9 @@ func TestDefaultConfig(t *testing.T) {
 			t.Errorf("%s%s answers %d, want 200 and %q in it:\n%.500s", page.address, page.path, status, page.says, body)
 		}
 	}
-	time.Sleep(time.Second) // the first CPU profile of an idle Collector
+	// The others of the Collector come after its first CPU profile, that of an idle one.
+	m := member{collector: c, metrics: "http://" + addresses["localhost:8888"] + "/metrics"}
+	m.await(t, "self profiles", func() bool { return m.metric(t, "otelcol_processor_profiles_dedup_incoming_profiles") > 0 })
 	c.stop(t)
 	entries, err := os.ReadDir(c.files)
 	closed := slices.DeleteFunc(entries, func(entry fs.DirEntry) bool { return strings.HasSuffix(entry.Name(), ".index") })
@@ -83,7 +84,6 @@ func TestStartAndStopAreQuiet(t *testing.T) {
 	parallel(t)
 	check := func(t *testing.T, c *collector) {
 		t.Helper()
-		time.Sleep(time.Second) // the Collector handles signals after it is ready
 		c.stop(t)
 		started, after, ready := strings.Cut(c.logs.String(), "Everything is ready")
 		_, stopped, _ := strings.Cut(after, "Received signal")

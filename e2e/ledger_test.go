@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -116,6 +117,12 @@ func (l *ledger) push(t *testing.T, client *http.Client, url string, p *pushed) 
 		t.Errorf("a good push was answered with %d: %s", response.StatusCode, body)
 		return true
 	}
+}
+
+func (l *ledger) anyAcknowledged() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.pushes, func(p *pushed) bool { return p.acknowledged })
 }
 
 // verify compares all files below dir with the acknowledged samples. Each is there with its value,

@@ -38,16 +38,13 @@ service:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
 `, address, files))
 
-	const ready = "Everything is ready"
 	var l ledger
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 8, c.url, 5*time.Millisecond)
 	for i := range reloads {
 		// At different times within a window.
-		time.Sleep(time.Duration(50+97*i%600) * time.Millisecond)
-		if err := c.command.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		time.Sleep(time.Duration(97*i%600) * time.Millisecond)
+		c.signal(t, syscall.SIGHUP)
 		c.await(t, "ready again", func() bool { return strings.Count(c.logs.String(), ready) > i+1 })
 	}
 	time.Sleep(300 * time.Millisecond)
@@ -90,17 +87,15 @@ service:
 	var l ledger
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 4, c.url, 5*time.Millisecond)
-	time.Sleep(300 * time.Millisecond)
+	c.await(t, "acknowledged pushes", l.anyAcknowledged)
 	writeConfig(strings.Replace(config, "{window: 1h}", "{windows: 1h}", 1))
-	if err := c.command.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	c.signal(t, syscall.SIGHUP)
 	select {
 	case err := <-c.exited:
 		if err == nil {
 			t.Error("the program ended without an error")
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the program still runs with a broken configuration")
 	}
 	if !strings.Contains(c.logs.String(), "windows") {
