@@ -16,7 +16,7 @@
 // (.bare.partial if it is bare).
 //
 // A Reader reports damage with its offset. Damage to a compressed record loses that record
-// only. An uncompressed file is read up to its first damaged record.
+// only. An uncompressed protobuf file is read up to its first damaged record.
 //
 // Records with a group are in a subdirectory for each of the group's names, which come from
 // GroupName, TypedGroupName and Unset. Other is the directory of groups beyond a limit, and the

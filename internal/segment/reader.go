@@ -25,7 +25,7 @@ const (
 // DamageError describes a part of a file without a complete record.
 type DamageError struct {
 	// Offset is where the damage starts. Length is the number of bytes from there to the
-	// next complete record of a compressed file, else to the end.
+	// next complete record of a file that is compressed or has lines, else to the end.
 	Offset, Length int64
 	// Reason wraps io.ErrUnexpectedEOF if the file ends inside a record.
 	Reason error
@@ -93,8 +93,8 @@ func (r *Reader) Next() ([]byte, error) {
 		return record, nil
 	}
 	r.at = r.size
-	if r.format.Compression != None {
-		r.at = r.findRecord(from)
+	if mark, found := r.format.mark(); found {
+		r.at = r.findRecord(from, mark)
 	}
 	if r.source.err != nil {
 		return nil, r.source.err
@@ -127,18 +127,14 @@ const (
 	decodedPerRead = 64
 )
 
-// findRecord finds the next gzip member or zstd frame that is a complete record. Since
+// findRecord finds the next gzip member, zstd frame or line that is a complete record. Since
 // compressed data may contain the magic number, an attempt to read one there may fail.
 // Failed attempts read at most freeWaste + wastePerByte * (bytes skipped) bytes, plus the last
 // attempt. After damage that is no longer than a record, the next record is always tried.
-func (r *Reader) findRecord(from int64) int64 {
-	magic := zstdMagic
-	if r.format.Compression == Gzip {
-		magic = gzipMagic
-	}
+func (r *Reader) findRecord(from int64, mark mark) int64 {
 	r.addWaste(from)
 	for at := from + 1; ; at++ {
-		found := r.source.find(magic, at, r.size)
+		found := min(r.source.find(mark.bytes, at-mark.before, r.size)+mark.before, r.size)
 		r.wasted -= wastePerByte * (found - at + 1)
 		at = found
 		if at == r.size {
@@ -152,6 +148,25 @@ func (r *Reader) findRecord(from int64) int64 {
 		}
 		r.addWaste(at)
 	}
+}
+
+// mark is a text by which the start of a record is found.
+type mark struct {
+	bytes  []byte
+	before int64 // where the record starts in it
+}
+
+// mark returns that of a format. Without one, the start of a record cannot be found.
+func (f Format) mark() (m mark, found bool) {
+	switch {
+	case f.Compression == Gzip:
+		return mark{bytes: gzipMagic}, true
+	case f.Compression == Zstd:
+		return mark{bytes: zstdMagic}, true
+	case f.Content == OTLPJSON:
+		return mark{[]byte{lineFeed}, 1}, true
+	}
+	return mark{}, false
 }
 
 // addWaste counts a failed attempt at an offset: the bytes read, the bytes that they were

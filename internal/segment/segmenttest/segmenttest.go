@@ -122,6 +122,11 @@ func FileWithEnds(t testing.TB, format segment.Format, n, size int) (data []byte
 	return data, ends
 }
 
+// Separable reports whether the next record can be found after a damaged one.
+func Separable(format segment.Format) bool {
+	return format.Compression != segment.None || format.Content == segment.OTLPJSON
+}
+
 // ReadDamaged returns the ids of the records that are as they were made, the number
 // of others, and the reports.
 func ReadDamaged(t testing.TB, data []byte, format segment.Format, size int) (ids []int, changed int, reports []*segment.DamageError) {
@@ -141,8 +146,8 @@ func ReadDamaged(t testing.TB, data []byte, format segment.Format, size int) (id
 			require.Equal(t, r.Offset(), damage.Offset+damage.Length)
 			require.ErrorContains(t, damage, fmt.Sprintf("damaged at byte %d: ", damage.Offset))
 			require.ErrorContains(t, damage, fmt.Sprintf("skipped %d bytes", damage.Length))
-			if format.Compression == segment.None {
-				require.Equal(t, int64(len(data)), r.Offset(), "a plain file is read up to the damage")
+			if !Separable(format) {
+				require.Equal(t, int64(len(data)), r.Offset(), "the file is read up to the damage")
 			}
 			reports = append(reports, damage)
 		default:
