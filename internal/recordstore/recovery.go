@@ -20,7 +20,7 @@ type RecoveredFile struct {
 	Partial string
 	// Truncated is the number of bytes removed from the end.
 	Truncated int64
-	// Damaged is the number of damaged places between the records of a compressed file.
+	// Damaged is the number of damaged places between the records.
 	Damaged int
 }
 

@@ -6,8 +6,10 @@ package pprofreceiver
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -141,6 +143,31 @@ func TestRecordingsOfJVMsInFiles(t *testing.T) {
 	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}, summary(t, next.only()))
+}
+
+// A chunk that its JVM still writes is read when it is finished, and then once; or if the JVM was killed long ago.
+func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
+	directory := t.TempDir()
+	finished := jfrRecording()
+	unfinished, open := bytes.Clone(finished), bytes.Clone(finished)
+	unfinished[64] = 1                          // as the JVM marks it
+	binary.BigEndian.PutUint64(open[8:], 1<<30) // as async-profiler does
+	for name, content := range map[string][]byte{"jvm.jfr": unfinished, "async.jfr": open, "after.jfr": append(bytes.Clone(finished), open...)} {
+		writeFile(t, filepath.Join(directory, name), content, time.Now().Add(-time.Second))
+	}
+	writeFile(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
+	next := newSink(t)
+	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, 10*time.Millisecond)
+	for name, content := range map[string][]byte{"jvm.jfr": finished, "async.jfr": finished, "after.jfr": append(bytes.Clone(finished), finished...)} {
+		path := filepath.Join(directory, name)
+		writeFile(t, path+".tmp", content, time.Now())
+		require.NoError(t, os.Rename(path+".tmp", path))
+	}
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1+1+1+2 }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, b.Shutdown(t.Context()))
+	assert.Len(t, next.AllProfiles(), 5)
+	assert.Equal(t, map[string]int64{"success": 4}, b.counts("otelcol_receiver_pprof_files", "outcome"))
 }
 
 // Each chunk of a file is a payload of its own. One that the pipeline rejects for a while is retried without

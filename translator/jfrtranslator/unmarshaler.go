@@ -187,6 +187,9 @@ func (r *Reader) translateChunk() (pprofile.Profiles, error) {
 	return pd, d.finish()
 }
 
+// Unfinished reports whether a chunk is unfinished: its program may still write it.
+func (r *Reader) Unfinished() bool { return r.d.Unfinished() }
+
 // Back makes the following call of Next repeat the last one.
 func (r *Reader) Back() { r.d.Back() }
 

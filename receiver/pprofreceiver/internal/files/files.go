@@ -250,11 +250,18 @@ func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.F
 	return content, err
 }
 
+// unfinishedTime is how long a recording with an unfinished chunk must not have changed. A JVM writes to its chunk each
+// second, and leaves one unfinished only if it is killed.
+const unfinishedTime = time.Minute
+
 // ingestChunks passes a recording to the pipeline chunk by chunk, and stores how many were accepted. It
 // returns the first error of a chunk after the others. It closes the file.
 func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation, passing *bool) (first error) {
 	defer func() { _ = recording.Close() }()
 	payload.Recording.Chunks = r.ingester.Chunks(recording, file.Size)
+	if time.Since(file.Modified) < unfinishedTime && payload.Recording.Chunks.Unfinished() {
+		return filewatch.ErrChanged // it soon has: what is read now would be read again
+	}
 	accepted, _ := strconv.Atoi(string(r.Progress(file)))
 	for n := 1; ; n++ {
 		*passing, payload.Resent = false, n <= accepted || n == accepted+1 && file.Resent

@@ -120,6 +120,24 @@ func (r *Recording) LoadChunk() error {
 	return err
 }
 
+// Unfinished reports whether a chunk of the file is unfinished, or longer than the rest of the file: its program may
+// still write it.
+func (r *Recording) Unfinished() bool {
+	var head [headerSize]byte
+	for at := int64(0); at < r.size; {
+		n, _ := r.file.ReadAt(head[:], at) // an error is that of the header, or of LoadChunk
+		h, err := readHeader(head[:n])
+		if err != nil {
+			return false
+		}
+		if h.Unfinished || h.size > r.size-at {
+			return true
+		}
+		at += h.size
+	}
+	return false
+}
+
 // At says in which chunk, at which byte of it and in which event an error is.
 func (r *Recording) At(event string, err error) error {
 	if event != "" {
