@@ -12,6 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,9 +127,15 @@ func run(t *testing.T, address, files, config string) *collector {
 // the end of the test.
 func launch(t *testing.T, path string, env []string, args ...string) *collector {
 	t.Helper()
-	command := exec.Command(path, args...)
+	command := collectorCommand(path, args...)
 	command.Env = append(os.Environ(), env...)
 	return begin(t, command)
+}
+
+// collectorCommand runs a Collector that ignores SIGINT until it handles signals, by which others see that
+// it does.
+func collectorCommand(path string, args ...string) *exec.Cmd {
+	return exec.Command("sh", append([]string{"-c", `trap '' INT; exec "$0" "$@"`, path}, args...)...)
 }
 
 // begin is launch for a prepared command.
@@ -193,15 +202,36 @@ func (c *collector) kill() string {
 // ready is what the Collector logs at the end of each start.
 const ready = "Everything is ready"
 
-// signal sends a signal to a Collector that handles it, which it does only some milliseconds after it
-// says that it is ready. Its server responds before that.
+// signal sends a signal to a Collector that handles it, which it does only some time after its server
+// responds, and also after it says that it is ready. Before, the signal would kill it.
 func (c *collector) signal(t *testing.T, signal os.Signal) {
 	t.Helper()
 	c.await(t, "start", func() bool { return strings.Contains(c.logs.String(), ready) })
-	time.Sleep(100 * time.Millisecond)
+	if runtime.GOOS == "linux" {
+		c.await(t, "handler of signals", func() bool { return handlesInterrupt(t, c.command.Process.Pid) })
+	} else {
+		time.Sleep(100 * time.Millisecond)
+	}
 	if err := c.command.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
+}
+
+var caughtSignals = regexp.MustCompile(`(?m)^SigCgt:\s+([0-9a-f]+)$`)
+
+// handlesInterrupt tells whether a process of collectorCommand handles SIGINT by now, and with it
+// SIGHUP and SIGTERM.
+func handlesInterrupt(t *testing.T, pid int) bool {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	caught, err := strconv.ParseUint(string(caughtSignals.FindSubmatch(status)[1]), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caught&(1<<(syscall.SIGINT-1)) != 0
 }
 
 // stop sends SIGTERM and waits until the program exits with 0.

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -36,7 +35,7 @@ func runDefaultConfig(t *testing.T) (c *collector, addresses map[string]string) 
 		}
 		variables = append(variables, name+"="+value)
 	}
-	command := exec.Command(program(t))
+	command := collectorCommand(program(t))
 	command.Dir, command.Env = t.TempDir(), variables
 	c = begin(t, command)
 	c.url, c.files = "http://"+addresses["localhost:4040"], filepath.Join(command.Dir, "profiles")

@@ -100,6 +100,7 @@ func TestKilledProcessHelper(t *testing.T) {
 	acknowledged := open("acknowledged")
 	var next atomic.Uint64
 	var producers sync.WaitGroup
+	var ready sync.Once
 	for range killedProducers {
 		producers.Go(func() {
 			for {
@@ -116,11 +117,11 @@ func TestKilledProcessHelper(t *testing.T) {
 					}
 				}
 				fmt.Fprintln(acknowledged, id)
+				ready.Do(func() { fmt.Println("ready") })
 				time.Sleep(time.Duration(rand.IntN(500)) * time.Microsecond)
 			}
 		})
 	}
-	fmt.Println("ready")
 	<-terminated
 	require.NoError(t, p.Shutdown(context.Background()))
 	producers.Wait()
