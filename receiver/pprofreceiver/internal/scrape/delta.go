@@ -245,17 +245,21 @@ func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprof
 	return pd, 0, nil
 }
 
+// clockTolerance is how much longer than by the clock of the collector the time between two scrapes may be by that of
+// the target: responses are not equally late.
+const clockTolerance = pcommon.Timestamp(time.Minute)
+
 // interval is the time between two scrapes, by the clock of the target unless that is
-// unknown or was set back.
+// unknown or was set.
 func interval(last, next *baseline) (start pcommon.Timestamp, nanoseconds uint64) {
-	if last.target > 0 && next.target > last.target {
+	elapsed := pcommon.Timestamp(max(next.at.Sub(last.at), 0))
+	if last.target > 0 && next.target > last.target && next.target-last.target <= elapsed+clockTolerance {
 		return last.target, uint64(next.target - last.target)
 	}
 	end := next.target
 	if end == 0 {
 		end = pcommon.NewTimestampFromTime(next.at)
 	}
-	elapsed := pcommon.Timestamp(max(next.at.Sub(last.at), 0))
 	return max(end, elapsed+1) - elapsed, uint64(elapsed)
 }
 

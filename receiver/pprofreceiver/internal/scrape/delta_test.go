@@ -562,6 +562,8 @@ func TestIntervals(t *testing.T) {
 	}{
 		"by the target's clock": {baseline{target: 1000e9, at: at}, baseline{target: 1060e9, at: at.Add(61 * time.Second)}, 1000e9, 60e9},
 		"it was set back":       {baseline{target: 1000e9, at: at}, baseline{target: 900e9, at: at.Add(61 * time.Second)}, 839e9, 61e9},
+		"it was set forward":    {baseline{target: 1000e9, at: at}, baseline{target: 19060e9, at: at.Add(61 * time.Second)}, 18999e9, 61e9},
+		"late responses":        {baseline{target: 1000e9, at: at}, baseline{target: 1060e9, at: at.Add(9 * time.Second)}, 1000e9, 60e9},
 		"it is unknown":         {baseline{at: at}, baseline{at: at.Add(61 * time.Second)}, 2000e9, 61e9},
 		"from 1970":             {baseline{at: at}, baseline{target: 5e9, at: at.Add(61 * time.Second)}, 1, 61e9},
 	} {
