@@ -181,12 +181,12 @@ func TestRecordsReadsRecordingsChunkByChunk(t *testing.T) {
 func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	for content, want := range map[string]string{
 		"FLR\x00\x00\x02\x00\x00":                  "FILE: record 1 at byte 0: jfr: chunk 1, byte 0: the header has 8 of 68 bytes",
-		"<html>\n</html>\n":                        `FILE: record 1 at byte 0: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
+		"<html>\n</html>\n":                        `FILE: is not a profile: must be OTLP protobuf, OTLP/JSON, pprof, JFR or folded stacks, maybe compressed by gzip or zstd, and starts with "<html>`,
 		"\x7fELF\x02\x01\x01\x00\x00":              `FILE: is not a profile: must be`,
 		`{"traceEvents": [1]}` + "\n":              "FILE: record 1 at byte 0: is JSON without resourceProfiles",
 		"\x1f\x8bnot gzip at all":                  "FILE: compressed file: gzip: invalid header",
 		"a;b 1\nno value at the end\n":             `FILE: record 1 at byte 0: line 2: value is "end"`,
-		"\x28\xb5\x2f\xfdnot zstd at all":          "FILE: ",
+		"\x28\xb5\x2f\xfdnot zstd at all":          "FILE: compressed file: ",
 		database(t):                                "FILE: is a database, such as the file_storage extension writes, not a profile",
 		strings.Repeat("\x00", 5000):               `FILE: is not a profile: must be`,
 		"\x7fELF" + strings.Repeat("\x00", 64<<20): `FILE: is not a profile: must be`, // not that it is too large

@@ -104,9 +104,6 @@ func (o *Options) reserve(bytes int64) error {
 }
 
 func (r *Record) decodeLegacy() (pprofile.Profiles, error) {
-	if !pproftranslator.IsLegacy(r.Data) {
-		return pprofile.Profiles{}, unknown(r.Data)
-	}
 	message, err := pproftranslator.ConvertLegacy(r.Data, r.options.reserve)
 	if err != nil {
 		return pprofile.Profiles{}, err

@@ -72,18 +72,31 @@ func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, segment.Com
 	case bytes.HasPrefix(head, gzipMagic):
 		decoder, err := gzip.NewReader(from)
 		if err != nil {
-			return nil, segment.Gzip, fmt.Errorf("compressed file: %w", err)
+			return nil, segment.Gzip, compressedError(err)
 		}
-		return bufio.NewReaderSize(decoder, headSize), segment.Gzip, nil
+		return bufio.NewReaderSize(compressedFile{decoder}, headSize), segment.Gzip, nil
 	case bytes.Equal(head, zstdMagic):
 		decoder, err := newZstdDecoder(from, maxRecord)
 		if err != nil {
 			return nil, segment.Zstd, err
 		}
-		return bufio.NewReaderSize(decoder, headSize), segment.Zstd, nil
+		return bufio.NewReaderSize(compressedFile{decoder}, headSize), segment.Zstd, nil
 	}
 	return from, segment.None, nil
 }
+
+// compressedFile is the content of a compressed file.
+type compressedFile struct{ io.Reader }
+
+func (f compressedFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // decoders return it as it is
+		err = compressedError(err)
+	}
+	return n, err
+}
+
+func compressedError(err error) error { return fmt.Errorf("compressed file: %w", err) }
 
 // newZstdDecoder returns a decoder that starts no goroutine, and so needs no Close.
 func newZstdDecoder(from io.Reader, maxRecord int64) (*zstd.Decoder, error) {
@@ -156,7 +169,7 @@ func encodingOf(record []byte) (Encoding, error) {
 		if isFolded(trimmed) {
 			return Folded, nil
 		}
-		return legacyPprof, nil
+		return "", unknown(record)
 	}
 	fields, otlp := wire.New(record), true
 	for fields.Next() {
