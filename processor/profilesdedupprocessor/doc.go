@@ -3,9 +3,32 @@
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml
 
-// Package profilesdedupprocessor merges the profiles that arrive within a window into one
+// Package profilesdedupprocessor merges the profiles that it receives within a window into one
 // payload with one dictionary, by the rules of internal/merge.
 //
 // It promises that a rejected payload leaves the window unchanged, and that an acknowledged
 // payload is sent, at the latest during shutdown, or counted as dropped.
+//
+// The life of a payload (merge.go):
+//
+//	received -> checked by merge.Prepare, without a lock
+//	         -> merged into the open window, without its duplicates; or rejected
+//	         -> acknowledged: at once (on_receive), or with the outcome of the partitions that
+//	            it or its pending duplicates are in (on_flush)
+//
+// The life of a window (window.go, export.go, retry.go):
+//
+//	open    -> closed when its time ends, or early because of memory, slots, overflow or shutdown
+//	pending -> its partitions, one for each value of split_by, are sent in order
+//	sent    -> accepted; or dropped, after a permanent error; or queued for retry, as OTLP
+//	retried -> accepted; or dropped, when its time, its callers or the processor have ended
+//
+// The mutex of dedupProcessor guards the open window, the list of pending ones, and the keys of
+// seen Profiles. What is in a closed window, and the retry queue, belong to the goroutine of the
+// exporter, which holds no lock while it calls the next consumer. memory_limit is for the open
+// window, the pending one, the payload made of it, the seen keys and the retry queue. The exporter
+// takes a partition only if the retry queue has room for it.
+//
+// If window is 0, each payload has a window of its own, which its caller's goroutine sends
+// (immediate.go).
 package profilesdedupprocessor

@@ -5,39 +5,64 @@ package profilesdedupprocessor
 
 import (
 	"context"
-	"strings"
+	"fmt"
 	"time"
 
-	"go.opentelemetry.io/collector/client"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/zap"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
-// export is the export goroutine. It sends pending windows, and retries when that is due, until
-// the processor stops and nothing is left.
-func (p *dedupProcessor) export() {
-	defer close(p.stopped)
+// patience is how long a canceled call of the next consumer may take without a warning and, if the
+// Collector's shutdown deadline has passed, at all.
+const patience = time.Second
+
+// exporter sends pending windows, and payloads from the retry queue, to the next consumer, in a
+// goroutine of its own.
+type exporter struct {
+	p       *dedupProcessor
+	wake    chan struct{} // signals the goroutine that pending, stopping or waiters have changed
+	stopped chan struct{} // closed when the goroutine has ended; nil unless it was started
+	ctx     context.Context
+	cancel  context.CancelFunc // ends the shutdown timeout
+
+	retries []*retry // used only by the goroutine
+	lost    int      // partitions with acknowledged payloads, dropped during shutdown; valid once stopped is closed
+}
+
+func newExporter(p *dedupProcessor) *exporter {
+	e := &exporter{p: p, wake: make(chan struct{}, 1)}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e
+}
+
+func (e *exporter) start() {
+	e.stopped = make(chan struct{})
+	go e.run()
+}
+
+// run sends partitions, and retries when that is due, until the processor stops and nothing is left.
+func (e *exporter) run() {
+	defer close(e.stopped)
 	for {
-		draining := p.sendPending()
-		p.dropRetries()
-		if draining && len(p.retries) == 0 {
-			return
-		}
-		r, wait := p.nextRetry(draining)
-		if r != nil && wait <= 0 {
-			p.retry(r) // one, as a pending window goes before the next
+		part, stopping := e.p.nextPartition()
+		if part != nil {
+			e.sendPartition(part)
 			continue
 		}
-		p.sleep(r != nil, wait)
+		e.dropRetries()
+		if stopping && len(e.retries) == 0 {
+			return
+		}
+		r, wait := e.nextRetry(stopping)
+		if r != nil && wait <= 0 {
+			e.retry(r) // one, as a pending window goes before the next
+			continue
+		}
+		e.sleep(r != nil, wait)
 	}
 }
 
 // sleep waits for a wake-up and, if timed, not longer than wait.
-func (p *dedupProcessor) sleep(timed bool, wait time.Duration) {
+func (e *exporter) sleep(timed bool, wait time.Duration) {
 	var due <-chan time.Time
 	if timed {
 		timer := time.NewTimer(wait)
@@ -46,157 +71,108 @@ func (p *dedupProcessor) sleep(timed bool, wait time.Duration) {
 	}
 	select {
 	case <-due:
-	case <-p.wake:
-	case <-p.ctx.Done():
+	case <-e.wake:
+	case <-e.ctx.Done():
 	}
 }
 
-// sendPending sends the partitions of pending windows, while the retry queue has room for payloads that
-// are not accepted. It returns whether the processor is stopping and no window is left.
-func (p *dedupProcessor) sendPending() (draining bool) {
-	for {
-		w, stopping := p.nextWindow()
-		if w == nil {
-			return stopping
-		}
-		part := w.unsent[0]
-		w.unsent = w.unsent[1:]
-		p.sendPartition(part)
+// wakeUp ends the sleep of the goroutine, or its next one.
+func (e *exporter) wakeUp() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
 	}
-}
-
-// nextWindow returns the first pending window that has an unsent partition, if it is to be sent
-// now.
-func (p *dedupProcessor) nextWindow() (w *window, stopping bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.updateRetainedMetric()
-	for len(p.pending) > 0 && len(p.pending[0].unsent) == 0 {
-		p.pending[0].merged, p.pending[0].partitions = nil, nil // retries need neither
-		p.pending[0] = nil
-		p.pending = p.pending[1:]
-	}
-	p.closeOverdue()
-	if p.room != nil && (len(p.pending) == 0 || p.stopping) {
-		close(p.room)
-		p.room = nil
-	}
-	if len(p.pending) > 0 && (p.stopping || p.hasRoom()) {
-		w = p.pending[0]
-	}
-	return w, p.stopping
 }
 
 // sendPartition sends a partition for the first time. If the next consumer does not accept it
 // yet, it goes to the retry queue.
-func (p *dedupProcessor) sendPartition(part *partition) {
-	if err := p.ctx.Err(); err != nil {
-		p.drop(part, reasonShutdown, err)
+func (e *exporter) sendPartition(part *partition) {
+	if err := e.ctx.Err(); err != nil {
+		e.drop(part, reasonShutdown, err)
 		return
 	}
-	pd, err := p.emit(part)
+	pd, err := e.p.emit(part)
 	if err == nil {
-		p.telemetry.empty(part.window.merged.PartitionCounts(part.key).Empty)
-		err = p.sendInBackground(part, pd)
+		e.p.telemetry.empty(part.window.merged.PartitionCounts(part.key).Empty)
+		err = e.send(part, pd)
 	}
+	if !e.resolve(part, err) {
+		e.queueRetry(part, err)
+	}
+}
+
+// send outlives panics of the next consumer.
+func (e *exporter) send(part *partition, pd pprofile.Profiles) (err error) {
+	defer e.p.recoverTo(&err, errNextPanicked)
+	return e.p.send(e.ctx, part, pd)
+}
+
+// resolve completes a partition that the next consumer accepted, or drops it after a permanent
+// error. It returns false if the partition is to be retried.
+func (e *exporter) resolve(part *partition, err error) bool {
 	switch {
 	case err == nil:
-		p.complete(part, nil)
+		e.p.complete(part, nil)
 	case isPermanent(err):
-		p.drop(part, dropReason(err), err)
+		e.drop(part, dropReason(err), err)
 	default:
-		p.queueRetry(part, err)
+		return false
 	}
-}
-
-// sendInBackground is send for the export goroutine, which outlives panics of the next consumer.
-func (p *dedupProcessor) sendInBackground(part *partition, pd pprofile.Profiles) (err error) {
-	defer p.recoverTo(&err, errNextPanicked)
-	return p.send(p.ctx, part, pd)
-}
-
-// send sends pd, the payload of a partition or the rest of it, to the next consumer, unless pd has
-// no Profiles.
-func (p *dedupProcessor) send(ctx context.Context, part *partition, pd pprofile.Profiles) error {
-	profiles, samples, bytes := pd.ProfileCount(), pd.SampleCount(), sizeOf(pd) // the next consumer may change pd
-	if profiles == 0 {
-		return nil
-	}
-	err := p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
-	rest, partial := partialerror.Profiles(err)
-	switch {
-	case err == nil:
-		p.telemetry.outgoing(profiles, samples, bytes)
-	case partial:
-		part.partial = true
-		part.counts = merge.Counts{Payloads: part.counts.Payloads, Profiles: rest.ProfileCount(), Samples: rest.SampleCount()}
-		p.telemetry.outgoing(max(0, profiles-part.counts.Profiles), max(0, samples-part.counts.Samples), max(0, bytes-sizeOf(rest)))
-	}
-	return err
-}
-
-// contextOf returns ctx with client metadata for each attribute of split_by that the resources
-// of part have. Other metadata stay.
-func (p *dedupProcessor) contextOf(ctx context.Context, part *partition) context.Context {
-	if len(p.cfg.SplitBy) == 0 {
-		return ctx
-	}
-	info := client.FromContext(ctx)
-	all := map[string][]string{} // by lower-case name, as Metadata has them
-	for name := range info.Metadata.Keys() {
-		all[name] = info.Metadata.Get(name)
-	}
-	values := p.options.Values(part.key)
-	for _, name := range p.cfg.SplitBy {
-		delete(all, strings.ToLower(name))
-		if value, ok := values[name]; ok {
-			all[strings.ToLower(name)] = []string{value}
-		}
-	}
-	info.Metadata = client.NewMetadata(all)
-	return client.NewContext(ctx, info)
+	return true
 }
 
 // drop completes a partition that will not be sent again.
-func (p *dedupProcessor) drop(part *partition, why reason, err error) {
-	if p.cfg.Acknowledge == acknowledgeOnReceive && why == reasonShutdown {
-		p.lost.Add(1)
+func (e *exporter) drop(part *partition, why reason, err error) {
+	if e.p.cfg.Acknowledge == acknowledgeOnReceive && why == reasonShutdown {
+		e.lost++
 	}
-	p.complete(part, err)
-	p.reportDropped(part, why, err)
+	e.p.complete(part, err)
+	e.p.reportDropped(part, why, err)
 }
 
-// reportDropped logs and counts a dropped partition. With on_flush no sender has been told that
-// it is safe.
-func (p *dedupProcessor) reportDropped(part *partition, why reason, err error) {
-	log := p.logger.Error
-	if p.cfg.Acknowledge == acknowledgeOnFlush {
-		log = p.logger.Warn
-	}
-	log("Dropped payload", append(p.splitFields(part), zap.String("reason", string(why)), zap.Error(err),
-		zap.Int("payloads", part.counts.Payloads), zap.Int("profiles", part.counts.Profiles), zap.Int("samples", part.counts.Samples))...)
-	p.telemetry.dropped(part.counts, why)
-}
-
-// splitFields are the values of split_by in part, for logs.
-func (p *dedupProcessor) splitFields(part *partition) []zap.Field {
-	if len(p.cfg.SplitBy) == 0 {
+// shutdown waits until everything is sent, at most for timeout or until ctx ends. Then it cancels
+// the call of the next consumer and drops the rest. It does not return before the next consumer
+// has, unless ctx ends: the Collector shuts down the next consumer after it.
+func (e *exporter) shutdown(ctx context.Context, timeout time.Duration) error {
+	defer e.cancel()
+	if e.stopped == nil {
 		return nil
 	}
-	return []zap.Field{zap.Any("split_by", p.options.Values(part.key))}
-}
+	e.wakeUp()
 
-// isPermanent reports whether err is permanent. An error that joins those of several components
-// is so only if each of them is: any other component has asked for a retry.
-func isPermanent(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return consumererror.IsPermanent(err)
-	}
-	for _, e := range joined.Unwrap() {
-		if !isPermanent(e) {
-			return false
+	limit := "the Collector's shutdown deadline"
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case <-e.stopped:
+	case <-limited.Done():
+		if ctx.Err() == nil {
+			limit = fmt.Sprintf("shutdown_timeout (%v)", timeout)
+		}
+		e.cancel()
+		if !e.awaitStopped(ctx) {
+			return fmt.Errorf("profiles_dedup: next consumer did not return within %s and is still running", limit)
 		}
 	}
-	return len(joined.Unwrap()) > 0
+	if e.lost > 0 {
+		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", e.lost, limit)
+	}
+	return nil
+}
+
+// awaitStopped waits until the goroutine has ended. It returns false if ctx ended before, and
+// patience has passed.
+func (e *exporter) awaitStopped(ctx context.Context) bool {
+	select {
+	case <-e.stopped:
+		return true
+	case <-time.After(patience):
+	}
+	e.p.logger.Warn("Waiting for the next consumer to return")
+	select {
+	case <-e.stopped:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
