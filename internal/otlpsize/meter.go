@@ -21,7 +21,7 @@ var (
 // pdata rejects in the structure of messages, and also groups, which OTLP does not have. The zero value is ready for
 // use.
 type Meter struct {
-	Limit int64 // in bytes; more is ErrLimit. 0 means no limit.
+	Limit int64 // in bytes, of the memory and of the message itself; more is ErrLimit. 0 means no limit.
 	Size  int64 // in bytes, of the message so far
 	Err   error
 
@@ -83,7 +83,7 @@ func (m *Meter) Write(p []byte) (n int, err error) {
 		value := m.value
 		m.value, m.shift = 0, 0
 		m.read(value)
-		if m.Err == nil && m.Limit > 0 && m.Size > m.Limit {
+		if m.Err == nil && m.Limit > 0 && max(m.Size, m.at) > m.Limit {
 			m.Err = ErrLimit
 		}
 	}

@@ -66,6 +66,10 @@ func TestMeterStopsAtItsLimit(t *testing.T) {
 	m = Meter{Limit: 200_000}
 	_, err = m.Write(data)
 	require.NoError(t, err)
+
+	m = Meter{Limit: 10_000}
+	_, err = m.Write(bytes.Repeat([]byte{9<<3 | wire.VarintType, 1}, 6000))
+	require.ErrorIs(t, err, ErrLimit, "of fields that pdata leaves out")
 }
 
 // nest puts content into fields, the innermost first in the list being the outermost.
