@@ -4,12 +4,19 @@
 // Package ingest passes pprof payloads into a pipeline. Every way to receive a profile
 // (HTTP, scrape, file, the process itself) uses it.
 //
-// An Ingester translates a payload, adds the sender's information about it (resource,
-// profile type, temporality, time), sets the profile IDs and calls the next consumer.
+// An Ingester takes a payload through these steps:
+//
+//  1. ReadAll reads the body. Its Reservation holds these and all later bytes within the limit of
+//     InFlight.
+//  2. Prepare waits for the memory of the work, decompresses the payload (decompress.go),
+//     translates it (translate.go, jfr.go), describes it with the sender's information: resource,
+//     profile type, temporality, time, profile IDs (describe.go), and keeps only the bytes of the
+//     result reserved.
+//  3. Pass calls the next consumer and returns its answer. The caller then calls Release.
 //
 // It promises:
 //
-//   - If Ingest returns nil, the next consumer has accepted the profile, or it held no
+//   - If Pass returns nil, the next consumer has accepted the profile, or it held no
 //     Profiles to pass on. Profiles without samples are left out and counted.
 //   - A *PipelineError means that the next consumer rejected the profile.
 //     ErrInFlightLimit is temporary. Other errors: that of ctx, or a payload that could
@@ -22,7 +29,4 @@
 //     a sample, the file's last change, or the arrival minus the duration. A missing duration
 //     comes from the timestamps or, of a delta, from the request. The time and the duration
 //     of a payload never change, and all its Profiles share them.
-//
-// InFlight bounds the memory of all payloads, from the first byte of a body until the
-// next consumer has answered.
 package ingest

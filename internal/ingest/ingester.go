@@ -6,7 +6,6 @@ package ingest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/xconsumer"
@@ -18,9 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -249,118 +246,4 @@ func (t *Prepared) leaveOutEmpty(r *Reservation) (err error) {
 		t.profiles, err = Keep(t.take(), t.report.Bytes, &merge.Options{}, hasSamples, r.Resize)
 	}
 	return err
-}
-
-// Translate returns the profiles that Prepare passes to Transform, and their size in bytes, for which it has
-// called reserve in the end.
-func (in *Ingester) Translate(p Payload, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
-	t, err := in.translate(p, in.limit(), reserve)
-	return t.profiles, t.report.Bytes, err
-}
-
-func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) error) (t *Prepared, err error) {
-	t = &Prepared{sender: p.Sender, profileType: p.ProfileType}
-	decompressed := int64(0) // bytes of p.Data, if it was compressed
-	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
-		decompressed = bytes
-		return reserve(bytes)
-	})
-	t.size = len(p.Data)
-	switch {
-	case err != nil:
-		return t, err
-	case p.Recording.Chunks != nil:
-		err = in.translateJFR(t, &p, limit, 0, reserve)
-	case len(p.Data) == 0:
-		return t, errors.New("empty, want a profile")
-	case p.Folded != nil:
-		err = translateFolded(t, &p, decompressed, reserve)
-	case jfrtranslator.IsRecording(p.Data):
-		err = in.translateJFR(t, &p, limit, decompressed, reserve)
-	default:
-		err = in.translatePprof(t, p.Data, decompressed, reserve)
-		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); err != nil && p.Recording.Expected && !tooLarge && !MustRestart(err) {
-			err = fmt.Errorf("starts with %.20q; want a JFR recording", p.Data)
-		}
-	}
-	if err != nil {
-		return t, err
-	}
-	if p.seen == nil {
-		p.seen = occurrences{}
-	}
-	if p.Arrived.IsZero() {
-		p.Arrived = time.Now()
-	}
-	if err = in.describe(t, p); err != nil {
-		return t, err
-	}
-	return t, reserve(int64(t.report.Bytes))
-}
-
-// translatePprof translates a pprof. The reservation holds reserved bytes already.
-func (in *Ingester) translatePprof(t *Prepared, data []byte, reserved int64, reserve func(bytes int64) error) (err error) {
-	more := func(bytes int64) error { return reserve(reserved + bytes) }
-	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(data, more)
-	if err == nil || !in.settings.Legacy || !pproftranslator.IsLegacy(data) {
-		return err
-	}
-	message, err := pproftranslator.ConvertLegacy(data, more)
-	if err != nil {
-		return err
-	}
-	reserved += int64(cap(message))
-	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(message, more)
-	return err
-}
-
-// describe writes the sender's information to resources, scopes and Profiles.
-func (in *Ingester) describe(t *Prepared, p Payload) error {
-	dictionary := t.profiles.Dictionary()
-	renameAttributes(t.profiles, p.AttributeNames)
-	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
-		resource := resourceProfiles.Resource().Attributes()
-		putAll(resource, p.Resource)
-		t.service, t.unnamed = setServiceName(resource)
-		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			n, err := in.describeScope(dictionary, resource, scopeProfiles, p)
-			if err != nil {
-				return err
-			}
-			t.outside += n
-			if profiles := scopeProfiles.Profiles(); profiles.Len() > 0 {
-				t.start = profiles.At(0).Time()
-			}
-		}
-	}
-	return nil
-}
-
-func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) (outside int, err error) {
-	scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
-	scope.SetName(in.settings.ScopeName)
-	scope.SetVersion(in.settings.Version)
-	types := make([]string, 0, profiles.Len()) // names of the sample types
-	for _, profile := range profiles.All() {
-		types = append(types, dictionary.StringTable().At(int(profile.SampleType().TypeStrindex())))
-	}
-	profileType := p.ProfileType
-	if profileType == "" && p.ProfileTypeOf != nil {
-		profileType = p.ProfileTypeOf(types)
-	}
-	if profileType != "" {
-		scope.Attributes().PutStr(sampletypes.ProfileTypeAttribute, profileType)
-	}
-	PutStrings(scope.Attributes(), p.ScopeAttributes)
-	if err := setProfileAttributes(dictionary, profiles, types, p); err != nil {
-		return 0, fmt.Errorf("setting attributes: %w", err)
-	}
-	if err := setPeriodType(dictionary, profiles, profileType); err != nil {
-		return 0, fmt.Errorf("setting the period type: %w", err)
-	}
-	outside = p.fillTimes(profiles, types)
-	if err := setProfileIDs(resource, scopeProfiles, p.Data, p.seen); err != nil {
-		return 0, fmt.Errorf("setting profile IDs: %w", err)
-	}
-	return outside, nil
 }

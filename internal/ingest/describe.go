@@ -1,0 +1,64 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+)
+
+// describe writes the sender's information to resources, scopes and Profiles.
+func (in *Ingester) describe(t *Prepared, p Payload) error {
+	dictionary := t.profiles.Dictionary()
+	renameAttributes(t.profiles, p.AttributeNames)
+	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
+		resource := resourceProfiles.Resource().Attributes()
+		putAll(resource, p.Resource)
+		t.service, t.unnamed = setServiceName(resource)
+		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
+			n, err := in.describeScope(dictionary, resource, scopeProfiles, p)
+			if err != nil {
+				return err
+			}
+			t.outside += n
+			if profiles := scopeProfiles.Profiles(); profiles.Len() > 0 {
+				t.start = profiles.At(0).Time()
+			}
+		}
+	}
+	return nil
+}
+
+func (in *Ingester) describeScope(dictionary pprofile.ProfilesDictionary, resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p Payload) (outside int, err error) {
+	scope, profiles := scopeProfiles.Scope(), scopeProfiles.Profiles()
+	scope.SetName(in.settings.ScopeName)
+	scope.SetVersion(in.settings.Version)
+	types := make([]string, 0, profiles.Len()) // names of the sample types
+	for _, profile := range profiles.All() {
+		types = append(types, dictionary.StringTable().At(int(profile.SampleType().TypeStrindex())))
+	}
+	profileType := p.ProfileType
+	if profileType == "" && p.ProfileTypeOf != nil {
+		profileType = p.ProfileTypeOf(types)
+	}
+	if profileType != "" {
+		scope.Attributes().PutStr(sampletypes.ProfileTypeAttribute, profileType)
+	}
+	PutStrings(scope.Attributes(), p.ScopeAttributes)
+	if err := setProfileAttributes(dictionary, profiles, types, p); err != nil {
+		return 0, fmt.Errorf("setting attributes: %w", err)
+	}
+	if err := setPeriodType(dictionary, profiles, profileType); err != nil {
+		return 0, fmt.Errorf("setting the period type: %w", err)
+	}
+	outside = p.fillTimes(profiles, types)
+	if err := setProfileIDs(resource, scopeProfiles, p.Data, p.seen); err != nil {
+		return 0, fmt.Errorf("setting profile IDs: %w", err)
+	}
+	return outside, nil
+}

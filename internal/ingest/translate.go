@@ -1,0 +1,96 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
+)
+
+// Translate returns the profiles that Prepare passes to Transform, and their size in bytes, for which it has
+// called reserve in the end.
+func (in *Ingester) Translate(p Payload, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
+	t, err := in.translate(p, in.limit(), reserve)
+	return t.profiles, t.report.Bytes, err
+}
+
+func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) error) (t *Prepared, err error) {
+	t = &Prepared{sender: p.Sender, profileType: p.ProfileType}
+	decompressed := int64(0) // bytes of p.Data, if it was compressed
+	p.Data, err = Decompress(p.Data, limit, func(bytes int64) error {
+		decompressed = bytes
+		return reserve(bytes)
+	})
+	t.size = len(p.Data)
+	switch {
+	case err != nil:
+		return t, err
+	case p.Recording.Chunks != nil:
+		err = in.translateJFR(t, &p, limit, 0, reserve)
+	case len(p.Data) == 0:
+		return t, errors.New("empty, want a profile")
+	case p.Folded != nil:
+		err = translateFolded(t, &p, decompressed, reserve)
+	case jfrtranslator.IsRecording(p.Data):
+		err = in.translateJFR(t, &p, limit, decompressed, reserve)
+	default:
+		err = in.translatePprof(t, p.Data, decompressed, reserve)
+		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); err != nil && p.Recording.Expected && !tooLarge && !MustRestart(err) {
+			err = fmt.Errorf("starts with %.20q; want a JFR recording", p.Data)
+		}
+	}
+	if err != nil {
+		return t, err
+	}
+	if p.seen == nil {
+		p.seen = occurrences{}
+	}
+	if p.Arrived.IsZero() {
+		p.Arrived = time.Now()
+	}
+	if err = in.describe(t, p); err != nil {
+		return t, err
+	}
+	return t, reserve(int64(t.report.Bytes))
+}
+
+// translatePprof translates a pprof. The reservation holds reserved bytes already.
+func (in *Ingester) translatePprof(t *Prepared, data []byte, reserved int64, reserve func(bytes int64) error) (err error) {
+	more := func(bytes int64) error { return reserve(reserved + bytes) }
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(data, more)
+	if err == nil || !in.settings.Legacy || !pproftranslator.IsLegacy(data) {
+		return err
+	}
+	message, err := pproftranslator.ConvertLegacy(data, more)
+	if err != nil {
+		return err
+	}
+	reserved += int64(cap(message))
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(message, more)
+	return err
+}
+
+// translateFolded translates the folded stacks p.Data. The reservation holds reserved bytes already.
+func translateFolded(t *Prepared, p *Payload, reserved int64, reserve func(bytes int64) error) error {
+	profiles, size, err := p.Folded.UnmarshalSize(p.Data, func(bytes int64) error { return reserve(reserved + bytes) })
+	if err != nil {
+		return err
+	}
+	t.profiles, t.report.Bytes = profiles, size
+	scope := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0)
+	sampletypes.WriteOrder(scope.Scope().Attributes(), []int{0})
+	if p.Folded.Period == 0 {
+		return nil
+	}
+	profile := scope.Profiles().At(0)
+	profile.SetPeriod(p.Folded.Period)
+	return setValueType(profiles.Dictionary().StringTable(), profile.PeriodType(), "cpu", "nanoseconds")
+}
