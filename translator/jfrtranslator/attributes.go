@@ -12,14 +12,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-const (
-	attributeThreadName = "thread.name"
-	attributeThreadID   = "thread.id"
-)
-
-// thread are the attributes of a thread, 0 if it lacks one.
+// thread are the attributes of a thread and their keys, 0 if it lacks one.
 type thread struct {
-	name, id int32
+	name, nameKey int32
+	id, idKey     int32
 	// set and link are those of the last sample: many have the same context.
 	context   context
 	set, link int32
@@ -49,10 +45,10 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	}
 	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
 	if t.name != 0 {
-		d.keys, d.attributes = append(d.keys, d.tables.String(attributeThreadName)), append(d.attributes, t.name)
+		d.keys, d.attributes = append(d.keys, t.nameKey), append(d.attributes, t.name)
 	}
 	if t.id != 0 {
-		d.keys, d.attributes = append(d.keys, d.tables.String(attributeThreadID)), append(d.attributes, t.id)
+		d.keys, d.attributes = append(d.keys, t.idKey), append(d.attributes, t.id)
 	}
 	d.addString("thread.state", d.symbol(poolState, v[slotState]))
 	link = d.addSpan(e)
@@ -101,7 +97,8 @@ func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
 	v := *d.readConstant(poolThread, constant.At)
 	for _, s := range []jfr.Slot{slotJavaName, slotOSName} {
 		if name := d.Text(int(v[s]), poolString); len(name) > 0 {
-			t.name = d.stringAttribute(d.tables.String(attributeThreadName), name)
+			t.nameKey = d.tables.String("thread.name")
+			t.name = d.stringAttribute(t.nameKey, name)
 			break
 		}
 	}
@@ -110,7 +107,8 @@ func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
 		id = int64(v[slotOSID])
 	}
 	if id > 0 {
-		t.id = d.tables.Attribute(d.tables.String(attributeThreadID), 0, d.value[:0].AppendInt(id))
+		t.idKey = d.tables.String("thread.id")
+		t.id = d.tables.Attribute(t.idKey, 0, d.value[:0].AppendInt(id))
 	}
 	var err error
 	if d.threads, err = jfr.Append(&d.Memory, d.threads, t); err != nil {

@@ -42,17 +42,16 @@ func (d *decoder) row(e *event, fields []byte) (number int32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if known.At == 0 {
+	number, isKnown := known.Number()
+	if !isKnown {
 		return d.addRow(known, row{})
 	}
-	number, _ = known.Number()
 	return number, nil
 }
 
 // addRow adds a row whose first sample is the current event.
 func (d *decoder) addRow(known *jfr.Value, r row) (number int32, err error) {
 	r.at, number = int32(d.Event), int32(len(d.rows))
-	known.At = r.at
 	known.SetNumber(number)
 	d.rows, err = jfr.Append(&d.Memory, d.rows, r)
 	return number, err
@@ -68,7 +67,8 @@ func (d *decoder) longRow(e *event, fields []byte, hash uint64) (number int32, e
 		if err != nil {
 			return 0, err
 		}
-		if known.At == 0 {
+		number, isKnown := known.Number()
+		if !isKnown {
 			if d.longKeys, err = jfr.Room(&d.Memory, d.longKeys, len(fields)); err != nil {
 				return 0, err
 			}
@@ -76,7 +76,6 @@ func (d *decoder) longRow(e *event, fields []byte, hash uint64) (number int32, e
 			d.longKeys = append(d.longKeys, fields...)
 			return d.addRow(known, row{key: [2]int32{start, int32(len(d.longKeys))}})
 		}
-		number, _ = known.Number()
 		if r := &d.rows[number]; bytes.Equal(d.longKeys[r.key[0]:r.key[1]], fields) {
 			return number, nil
 		}

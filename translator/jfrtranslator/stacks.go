@@ -125,7 +125,6 @@ func (d *decoder) frame(c *jfr.Cursor) (int32, error) {
 	}
 	known, err := d.locationOf.Put(&d.Memory, key)
 	if err == nil {
-		known.At = int32(at)
 		known.SetNumber(location)
 	}
 	return location, err

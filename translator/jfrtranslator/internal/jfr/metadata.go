@@ -189,6 +189,31 @@ func (m *Metadata) word(c *Cursor) []byte {
 	return nil
 }
 
+// element is an element of the metadata, without those that it contains.
+type element struct{ kind, id, name, class, dimension, constantPool, value []byte }
+
+// element reads an element up to those that it contains.
+func (m *Metadata) element(c *Cursor) (e element) {
+	e.kind = m.word(c)
+	for n := c.count(); n > 0 && c.Err == nil; n-- {
+		switch key, text := m.word(c), m.word(c); string(key) {
+		case "id":
+			e.id = text
+		case "name":
+			e.name = text
+		case "class":
+			e.class = text
+		case "dimension":
+			e.dimension = text
+		case "constantPool":
+			e.constantPool = text
+		case "value":
+			e.value = text
+		}
+	}
+	return e
+}
+
 // readElement reads an element with all that it contains. class and field are those that
 // contain it, or -1.
 func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err error) {
@@ -196,47 +221,29 @@ func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err e
 		return &LimitError{What: "levels of elements in the metadata", Limit: maxElementDepth}
 	}
 	m := &r.Meta
-	element := m.word(c)
-	var id, name, typeID, dimension, constantPool, value []byte
-	for n := c.count(); n > 0 && c.Err == nil; n-- {
-		switch key, text := m.word(c), m.word(c); string(key) {
-		case "id":
-			id = text
-		case "name":
-			name = text
-		case "class":
-			typeID = text
-		case "dimension":
-			dimension = text
-		case "constantPool":
-			constantPool = text
-		case "value":
-			value = text
-		}
-	}
+	e := m.element(c)
 	switch {
-	case string(element) == "class":
+	case string(e.kind) == "class":
 		class = int32(len(m.Classes))
-		if m.Classes, err = Append(&r.Memory, m.Classes, Class{Name: name, first: int32(len(m.fields))}); err != nil {
+		if m.Classes, err = Append(&r.Memory, m.Classes, Class{Name: e.name, first: int32(len(m.fields))}); err != nil {
 			return err
 		}
-		known, err := m.byID.Put(&r.Memory, Key{Low: decimal(id)})
+		known, err := m.byID.Put(&r.Memory, Key{Low: decimal(e.id)})
 		if err != nil {
 			return err
 		}
-		if known.At == 0 { // the first one counts
-			known.At = int32(c.At)
+		if _, numbered := known.Number(); !numbered { // the first one counts
 			known.SetNumber(class)
 		}
 		defer func() { m.Classes[class].stop = int32(len(m.fields)) }()
-	case string(element) == "field" && class >= 0 && field < 0:
+	case string(e.kind) == "field" && class >= 0 && field < 0:
 		field = int32(len(m.fields))
-		f := Field{Name: name, typeID: decimal(typeID), Array: string(dimension) == "1", Constant: string(constantPool) == "true"}
+		f := Field{Name: e.name, typeID: decimal(e.class), Array: string(e.dimension) == "1", Constant: string(e.constantPool) == "true"}
 		if m.fields, err = Append(&r.Memory, m.fields, f); err != nil {
 			return err
 		}
-	case string(element) == "annotation" && field >= 0 && value != nil:
-		if m.annotations, err = Append(&r.Memory, m.annotations, annotation{field, value, decimal(typeID)}); err != nil {
+	case string(e.kind) == "annotation" && field >= 0 && e.value != nil:
+		if m.annotations, err = Append(&r.Memory, m.annotations, annotation{field, e.value, decimal(e.class)}); err != nil {
 			return err
 		}
 	}

@@ -12,9 +12,9 @@ import (
 // Key identifies an entry of a Table. An array would not be passed in registers, which took a quarter more time.
 type Key struct{ Low, High uint64 }
 
-// Value is something in the chunk, such as a constant, and the number that a user gives it.
+// Value is what a Table has: a constant of the chunk, a number, or both.
 type Value struct {
-	At     int32 // where it is in the chunk, not 0
+	At     int32 // where the constant is
 	number int32 // plus one; of a constant without a number, minus its size
 }
 
@@ -29,7 +29,7 @@ func (v *Value) End() int { return int(v.At - v.number) }
 
 // Table has values by key, several times as fast as a map: open addressing, linear probing.
 type Table struct {
-	entries []entry // by hash; At of free ones is 0
+	entries []entry // by hash; the values of free ones are zero
 	used    int
 }
 
@@ -50,7 +50,7 @@ var secrets = Key{rand.Uint64(), rand.Uint64()}
 func (t *Table) find(k Key) *entry {
 	hi, lo := bits.Mul64(k.Low^secrets.Low, k.High^secrets.High)
 	for mask, at := len(t.entries)-1, int(hi^lo); ; at++ {
-		if e := &t.entries[at&mask]; e.key == k || e.At == 0 {
+		if e := &t.entries[at&mask]; e.key == k || e.Value == (Value{}) {
 			return e
 		}
 	}
@@ -59,14 +59,14 @@ func (t *Table) find(k Key) *entry {
 // Find returns the value of a key, or nil. It is valid until the next call of Put.
 func (t *Table) Find(k Key) *Value {
 	if t.used > 0 {
-		if e := t.find(k); e.At != 0 {
+		if e := t.find(k); e.Value != (Value{}) {
 			return &e.Value
 		}
 	}
 	return nil
 }
 
-// Put is Find, but adds a value if there is none, of which the caller sets At.
+// Put is Find, but adds a value if there is none, which the caller sets.
 func (t *Table) Put(m *Memory, k Key) (*Value, error) {
 	if 2*t.used >= len(t.entries) {
 		if err := t.grow(m); err != nil {
@@ -74,7 +74,7 @@ func (t *Table) Put(m *Memory, k Key) (*Value, error) {
 		}
 	}
 	e := t.find(k)
-	if e.At == 0 {
+	if e.Value == (Value{}) {
 		e.key = k
 		t.used++
 	}
@@ -90,7 +90,7 @@ func (t *Table) grow(m *Memory) error {
 	old := t.entries
 	t.entries = make([]entry, size)
 	for i := range old {
-		if e := &old[i]; e.At != 0 {
+		if e := &old[i]; e.Value != (Value{}) {
 			*t.find(e.key) = *e
 		}
 	}
