@@ -4,7 +4,6 @@
 package otlpsize
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
@@ -159,21 +158,4 @@ func (m *Meter) startContent(length uint64) {
 		m.Size += nested.size
 		m.open = append(m.open, frame{nested, m.at + int64(length)})
 	}
-}
-
-// JSONMeter is a Meter of a message in JSON, which it does not read exactly: it counts objects and values. How deep
-// they nest is bounded by pdata.
-type JSONMeter struct {
-	Limit int64 // in bytes; more is ErrLimit. 0 means no limit.
-	Size  int64 // in bytes
-}
-
-// Write reads further bytes of the message.
-func (m *JSONMeter) Write(p []byte) (n int, err error) {
-	const object, value = 128, 8 // bytes in memory, at least
-	m.Size += int64(len(p) + object*bytes.Count(p, []byte("{")) + value*bytes.Count(p, []byte(",")))
-	if m.Limit > 0 && m.Size > m.Limit {
-		return 0, ErrLimit
-	}
-	return len(p), nil
 }
