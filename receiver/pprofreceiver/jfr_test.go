@@ -156,18 +156,19 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 		writeFile(t, filepath.Join(directory, name), content, time.Now().Add(-time.Second))
 	}
 	writeFile(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
+	writeFile(t, filepath.Join(directory, "set-back.jfr"), append(bytes.Clone(unfinished), 0), time.Now().Add(time.Hour)) // the clock was
 	next := newSink(t)
 	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, 10*time.Millisecond)
 	for name, content := range map[string][]byte{"jvm.jfr": finished, "async.jfr": finished, "after.jfr": append(bytes.Clone(finished), finished...)} {
 		path := filepath.Join(directory, name)
 		writeFile(t, path+".tmp", content, time.Now())
 		require.NoError(t, os.Rename(path+".tmp", path))
 	}
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1+1+1+2 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2+1+1+2 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
-	assert.Len(t, next.AllProfiles(), 5)
-	assert.Equal(t, map[string]int64{"success": 4}, b.counts("otelcol_receiver_pprof_files", "outcome"))
+	assert.Len(t, next.AllProfiles(), 6)
+	assert.Equal(t, map[string]int64{"success": 5}, b.counts("otelcol_receiver_pprof_files", "outcome"))
 }
 
 // Each chunk of a file is a payload of its own. One that the pipeline rejects for a while is retried without

@@ -259,7 +259,7 @@ const unfinishedTime = time.Minute
 func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation, passing *bool) (first error) {
 	defer func() { _ = recording.Close() }()
 	payload.Recording.Chunks = r.ingester.Chunks(recording, file.Size)
-	if time.Since(file.Modified) < unfinishedTime && payload.Recording.Chunks.Unfinished() {
+	if time.Since(file.Modified).Abs() < unfinishedTime && payload.Recording.Chunks.Unfinished() {
 		return filewatch.ErrChanged // it soon has: what is read now would be read again
 	}
 	accepted, _ := strconv.Atoi(string(r.Progress(file)))
