@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
 )
 
-// ratedBodies returns profiles of the size in README's sizing table, all different, and the sum of
+// ratedBodies returns profiles of the size that docs/operating.md states, all different, and the sum of
 // each of their values.
 func ratedBodies(t *testing.T, n int) (bodies []load.Body, sums []map[string]int64) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 )
 
 // ratedLoad is in profiles of this process per second: the load of a sidecar with one core in the
-// README's sizing table.
+// docs/operating.md.
 const ratedLoad = 50
 
 // TestResourcesStayFlatUnderSteadyLoad_D1 checks goroutines, file descriptors and RSS at the rated
