@@ -5,6 +5,7 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"strings"
 	"time"
@@ -69,8 +70,11 @@ const (
 	sortName   = "name"
 )
 
-// shortly writes a duration without zero parts.
+// shortly writes a duration without zero parts, and a long one in days.
 func shortly(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%.0fd", d.Hours()/24)
+	}
 	text := d.Round(time.Second).String()
 	if before, found := strings.CutSuffix(text, "m0s"); found {
 		text = before + "m"

@@ -231,16 +231,19 @@ func byService(totals []*total, newRow func(*total) *row) (services []*service) 
 }
 
 // order sorts the rows: CPU first. With first, each profile type keeps the row that stands for it. Profiles
-// without a type may be of several, so they keep all that stand for one.
+// without a type may be of several, so they keep all that stand for one, and those of more Profiles.
 func (s *service) order(first bool) {
 	slices.SortStableFunc(s.Rows, func(a, b *row) int { return cmp.Compare(a.stands(), b.stands()) })
 	if !first {
 		return
 	}
-	types := map[string]bool{}
+	shown := map[string]int{} // the most Profiles of a row, by profile type
 	s.Rows = slices.DeleteFunc(s.Rows, func(r *row) bool {
-		repeated := types[r.Type] && (r.Type != "" || r.stands() >= len(preferred))
-		types[r.Type] = true
+		most, repeated := shown[r.Type]
+		if r.Type == "" && (r.stands() < len(preferred) || r.Profiles > most) {
+			repeated = false
+		}
+		shown[r.Type] = max(most, r.Profiles)
 		return repeated
 	})
 }

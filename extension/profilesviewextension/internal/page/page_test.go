@@ -355,6 +355,19 @@ func TestOverviewCountsTheProfilesOfItsRows(t *testing.T) {
 	assert.Contains(t, s.page("/?service=checkout"), "1 service, 3 profiles", "a row for each sample type")
 }
 
+func TestOverviewHidesNoProfileWithoutAType(t *testing.T) {
+	s := newSite(t)
+	untyped := func(sampleType, unit string) sent {
+		p := cpu("checkout", s.now.Add(-time.Minute), 1e9)
+		p.typ, p.sampleType, p.unit = "", sampleType, unit
+		return p
+	}
+	s.write(payload(t, untyped("time", "nanoseconds"), untyped("samples", "count")))
+	assert.Contains(t, s.page("/"), "1 service, 1 profile,", "samples are those of time")
+	s.write(payload(t, untyped("samples", "count")))
+	assert.Contains(t, s.page("/"), "type=%3Asamples", "one has no time")
+}
+
 func TestOverviewComparesRanges(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 900e9)), payload(t, cpu("checkout", s.now.Add(-25*time.Minute), 450e9)))
