@@ -37,6 +37,8 @@ type decoder struct {
 	functions     entries[dictionary.Function]
 	locations     entries[location]
 	lines         []dictionary.Line      // of all locations, one after the other
+	stacks        []int32                // of all samples, one after the other: numbers of locations plus one
+	stackEnds     []uint32               // where each ends
 	frameTypes    [frametype.Count]int32 // by type: the index of its attribute plus one
 
 	tables   *dictionary.Tables
@@ -49,7 +51,6 @@ type decoder struct {
 
 	values    []uint64 // of the current sample
 	ids       []uint64 // of its locations
-	stack     []int32
 	labels    labelReader
 	value     dictionary.Value
 	attribute []int32
@@ -79,7 +80,7 @@ func (d *decoder) reset(data []byte) {
 // whose size has a small limit.
 func (d *decoder) retained() int {
 	size := d.tables.Retained() + d.events.retained() + sizeOf(d.value) +
-		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.ids) + sizeOf(d.stack) +
+		sizeOf(d.strings) + sizeOf(d.stringIndices) + sizeOf(d.lines) + sizeOf(d.ids) + sizeOf(d.stacks) + sizeOf(d.stackEnds) +
 		sizeOf(d.labels.keyNumbers) + sizeOf(d.labels.keys) + sizeOf(d.labels.runs) + sizeOf(d.labels.attributes) +
 		d.mappings.retained() + d.functions.retained() + d.locations.retained()
 	for _, m := range d.matrices[:cap(d.matrices)] {
@@ -98,7 +99,7 @@ var errEmpty = errors.New("the payload is empty")
 var steps = [...]func(d *decoder) error{
 	(*decoder).readHeader, (*decoder).reserveEntries, (*decoder).readStrings, (*decoder).checkHeader,
 	(*decoder).readMappings, (*decoder).readFunctions, (*decoder).readLocations,
-	(*decoder).markLocations, (*decoder).grow,
+	(*decoder).readStacks, (*decoder).grow,
 	(*decoder).convertStrings, (*decoder).convertFunctions, (*decoder).convertLocations,
 	(*decoder).readSamples,
 }

@@ -165,7 +165,7 @@ func (d *decoder) readLocations() error {
 }
 
 // readLine appends a line to d.lines, with the number of its function.
-func (d *decoder) readLine(c *wire.Cursor) error {
+func (d *decoder) readLine(c *wire.Cursor) (err error) {
 	var f [lineColumn + 1]uint64
 	if readVarints(c, f[:]); c.Err != nil {
 		return c.Err
@@ -175,11 +175,9 @@ func (d *decoder) readLine(c *wire.Cursor) error {
 		return fmt.Errorf("no function with id %d", f[lineFunction])
 	}
 	if len(d.lines) == cap(d.lines) { // growing step by step takes several times as much memory
-		n := max(d.countLines(), len(d.lines)+1)
-		if err := d.reserve(lineSize * n); err != nil {
+		if d.lines, err = grown(d, d.lines, max(d.countLines(), len(d.lines)+1)); err != nil {
 			return err
 		}
-		d.lines = append(make([]dictionary.Line, 0, n), d.lines...)
 	}
 	d.lines = append(d.lines, dictionary.Line{Function: function, Line: int64(f[lineLine]), Column: int64(f[lineColumn])})
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -27,7 +28,7 @@ const (
 	mappingEntrySize  = 20
 	functionEntrySize = 32
 	locationEntrySize = 24
-	lineSize          = 24
+	sampleEntrySize   = 4  // besides its stack
 	roomSize          = 32 // in tables
 )
 
@@ -53,11 +54,19 @@ func (d *decoder) reserve(bytes int) error {
 	return nil
 }
 
+// grown returns s with room for n elements in total, after reserving their memory.
+func grown[E any](d *decoder, s []E, n int) ([]E, error) {
+	if err := d.reserve(n * int(unsafe.Sizeof(*new(E)))); err != nil {
+		return s, err
+	}
+	return append(make([]E, 0, n), s...), nil
+}
+
 // reserveEntries reserves memory for the entries of the header.
 func (d *decoder) reserveEntries() error {
 	count := func(field int) int { return d.header.entries[field].count }
 	return d.reserve(stringEntrySize*count(profileString) + mappingEntrySize*count(profileMapping) +
-		functionEntrySize*count(profileFunction) + locationEntrySize*count(profileLocation))
+		functionEntrySize*count(profileFunction) + locationEntrySize*count(profileLocation) + sampleEntrySize*count(profileSample))
 }
 
 // reserveSamples reserves memory for a result of this size, for one step of its growth,

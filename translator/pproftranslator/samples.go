@@ -16,19 +16,58 @@ type sample struct {
 	timed            bool
 }
 
-func (d *decoder) readSamples() error {
-	types := len(d.header.sampleTypes)
-	return d.each(profileSample, func(c *wire.Cursor) error { return d.readSample(c, types) })
+// readStacks reads the stacks of all samples, and marks the locations that they reach.
+func (d *decoder) readStacks() error {
+	d.stackEnds, d.stacks = emptied(d.stackEnds, d.header.entries[profileSample].count), d.stacks[:0]
+	return d.each(profileSample, d.readStack)
 }
 
-func (d *decoder) readSample(c *wire.Cursor, types int) error {
+func (d *decoder) readStack(c *wire.Cursor) (err error) {
 	d.ids = d.ids[:0]
+	for c.NextOf(sampleLocation) {
+		d.ids = c.AppendRepeated(d.ids, d.limits.StackDepth)
+	}
+	switch {
+	case c.Err != nil:
+		return fmt.Errorf("byte %d: %w", c.At, c.Err)
+	case len(d.ids) > d.limits.StackDepth:
+		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
+	}
+	first, end := len(d.stacks), len(d.stacks)+len(d.ids)
+	if end > cap(d.stacks) {
+		if d.stacks, err = grown(d, d.stacks, max(end, 2*cap(d.stacks))); err != nil {
+			return err
+		}
+	}
+	d.stacks = d.stacks[:end]
+	indices, stack := d.locations.indices, d.stacks[first:]
+	for i, id := range d.ids[:len(stack)] {
+		number := d.locations.find(id)
+		if number == 0 {
+			return fmt.Errorf("location_id[%d]: no location with id %d", i, id)
+		}
+		indices[number], stack[i] = reached, number
+	}
+	d.stackEnds = append(d.stackEnds, uint32(end))
+	return nil
+}
+
+// readSamples comes after the locations have been converted.
+func (d *decoder) readSamples() error {
+	types, n, first := len(d.header.sampleTypes), 0, uint32(0)
+	return d.each(profileSample, func(c *wire.Cursor) error {
+		stack := d.stacks[first:d.stackEnds[n]]
+		n, first = n+1, d.stackEnds[n]
+		return d.readSample(c, stack, types)
+	})
+}
+
+// readSample reads the values and labels of a sample. stack has numbers of locations.
+func (d *decoder) readSample(c *wire.Cursor, stack []int32, types int) error {
 	values := d.values[:0]
 	var labels position // from the start of the first to the end of the last
 	for start := c.At; c.Next(); start = c.At {
 		switch c.Field {
-		case sampleLocation:
-			d.ids = c.AppendRepeated(d.ids, d.limits.StackDepth)
 		case sampleValue:
 			values = c.AppendRepeated(values, types)
 		case sampleLabel:
@@ -47,7 +86,10 @@ func (d *decoder) readSample(c *wire.Cursor, types int) error {
 	case len(values) < types:
 		return fmt.Errorf("%d values for %d sample types", len(values), types)
 	}
-	s := sample{stack: d.readStack()}
+	for i, number := range stack { // each stack comes here once
+		stack[i] = d.locations.indices[number] - 1
+	}
+	s := sample{stack: d.tables.Stack(stack)}
 	if labels.stop != 0 {
 		if err := d.readLabels(labels, &s); err != nil {
 			return err
@@ -82,39 +124,4 @@ func (d *decoder) addValues(s *sample, values []uint64) error {
 			return nil
 		}
 	}
-}
-
-// markLocations marks the locations that samples reach, and checks their ids.
-func (d *decoder) markLocations() error {
-	return d.each(profileSample, func(c *wire.Cursor) error {
-		d.ids = d.ids[:0]
-		for c.NextOf(sampleLocation) {
-			d.ids = c.AppendRepeated(d.ids, d.limits.StackDepth)
-		}
-		if c.Err != nil {
-			return fmt.Errorf("byte %d: %w", c.At, c.Err)
-		}
-		if len(d.ids) > d.limits.StackDepth {
-			return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
-		}
-		indices := d.locations.indices
-		for frame, id := range d.ids {
-			number := d.locations.find(id)
-			if number == 0 {
-				return fmt.Errorf("location_id[%d]: no location with id %d", frame, id)
-			}
-			indices[number] = reached
-		}
-		return nil
-	})
-}
-
-// readStack returns the stack of the locations with d.ids, which markLocations has checked.
-func (d *decoder) readStack() int32 {
-	d.stack = emptied(d.stack, len(d.ids))[:len(d.ids)]
-	indices, stack := d.locations.indices, d.stack
-	for i, id := range d.ids[:len(stack)] {
-		stack[i] = indices[d.locations.find(id)] - 1
-	}
-	return d.tables.Stack(stack)
 }
