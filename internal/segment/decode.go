@@ -129,17 +129,20 @@ func (r *Reader) readFull(p []byte) error {
 // line reads up to the next line feed.
 func (r *Reader) line() ([]byte, error) {
 	r.record = r.record[:0]
+	tooLong := false
 	for {
 		part, err := r.source.ReadSlice(lineFeed)
-		if len(r.record)+len(part) > r.max+1 {
+		if tooLong = tooLong || len(r.record)+len(part) > r.max+1; !tooLong {
+			r.record = append(r.record, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case tooLong:
 			return nil, fmt.Errorf("line has more than %d bytes", r.max)
-		}
-		r.record = append(r.record, part...)
-		if err == nil {
-			return r.record[:len(r.record)-1], nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
+		case err != nil:
 			return nil, incomplete("file ends after %d bytes of a line", len(r.record))
+		default:
+			return r.record[:len(r.record)-1], nil
 		}
 	}
 }

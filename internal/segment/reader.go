@@ -46,6 +46,7 @@ type Reader struct {
 	source *source
 
 	at     int64  // where the next record starts
+	found  []byte // the record at this place, if findLine has read it
 	record []byte // memory for one record
 	frame  []byte // memory for one compressed frame
 	gzip   *gzip.Reader
@@ -87,14 +88,21 @@ func (r *Reader) Next() ([]byte, error) {
 		return nil, io.EOF
 	}
 	from := r.at
-	record, reason := r.readRecord(from)
+	record, reason := r.found, error(nil)
+	if r.found = nil; record == nil {
+		record, reason = r.readRecord(from)
+	}
 	if reason == nil {
 		r.at = r.source.offset()
 		return record, nil
 	}
-	r.at = r.size
-	if mark, found := r.format.mark(); found {
-		r.at = r.findRecord(from, mark)
+	switch {
+	case r.format.Compression != None:
+		r.at = r.findRecord(from)
+	case r.format.Content == OTLPJSON:
+		r.at = r.findLine()
+	default:
+		r.at = r.size
 	}
 	if r.source.err != nil {
 		return nil, r.source.err
@@ -127,14 +135,18 @@ const (
 	decodedPerRead = 64
 )
 
-// findRecord finds the next gzip member, zstd frame or line that is a complete record. Since
+// findRecord finds the next gzip member or zstd frame that is a complete record. Since
 // compressed data may contain the magic number, an attempt to read one there may fail.
 // Failed attempts read at most freeWaste + wastePerByte * (bytes skipped) bytes, plus the last
 // attempt. After damage that is no longer than a record, the next record is always tried.
-func (r *Reader) findRecord(from int64, mark mark) int64 {
+func (r *Reader) findRecord(from int64) int64 {
+	magic := zstdMagic
+	if r.format.Compression == Gzip {
+		magic = gzipMagic
+	}
 	r.addWaste(from)
 	for at := from + 1; ; at++ {
-		found := min(r.source.find(mark.bytes, at-mark.before, r.size)+mark.before, r.size)
+		found := r.source.find(magic, at, r.size)
 		r.wasted -= wastePerByte * (found - at + 1)
 		at = found
 		if at == r.size {
@@ -150,23 +162,19 @@ func (r *Reader) findRecord(from int64, mark mark) int64 {
 	}
 }
 
-// mark is a text by which the start of a record is found.
-type mark struct {
-	bytes  []byte
-	before int64 // where the record starts in it
-}
-
-// mark returns that of a format. Without one, the start of a record cannot be found.
-func (f Format) mark() (m mark, found bool) {
-	switch {
-	case f.Compression == Gzip:
-		return mark{bytes: gzipMagic}, true
-	case f.Compression == Zstd:
-		return mark{bytes: zstdMagic}, true
-	case f.Content == OTLPJSON:
-		return mark{[]byte{lineFeed}, 1}, true
+// findLine finds the next line that is a complete record, and keeps it for Next. An attempt to read a line ends after it.
+func (r *Reader) findLine() int64 {
+	for {
+		at := r.source.offset()
+		record, err := r.readRecord(at)
+		switch {
+		case at == r.size || r.source.err != nil:
+			return at
+		case err == nil:
+			r.found = record
+			return at
+		}
 	}
-	return mark{}, false
 }
 
 // addWaste counts a failed attempt at an offset: the bytes read, the bytes that they were

@@ -145,6 +145,26 @@ func TestGarbageBetweenRecords(t *testing.T) {
 	}
 }
 
+// TestManyDamagedLines: each whole line is read, however many others are damaged.
+func TestManyDamagedLines(t *testing.T) {
+	const n = 100_000
+	data := bytes.Repeat([]byte("{\"id\":1}\n{\"id\":\n"), n)
+	reader, err := segment.NewReader(bytes.NewReader(data), int64(len(data)), segment.Format{Content: segment.OTLPJSON}, segment.MaxRecordSize)
+	require.NoError(t, err)
+	defer reader.Close()
+	records, damaged := 0, 0
+	for record, err := range reader.All() {
+		if err == nil {
+			require.JSONEq(t, `{"id":1}`, string(record))
+			records++
+		} else {
+			damaged++
+		}
+	}
+	assert.Equal(t, n, records)
+	assert.Equal(t, n, damaged)
+}
+
 // TestBareIsRecognised: the names of bare files are those of others.
 func TestBareIsRecognised(t *testing.T) {
 	for _, format := range segmenttest.Bare {
