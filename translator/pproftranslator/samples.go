@@ -34,8 +34,8 @@ func (d *decoder) readStack(c *wire.Cursor) (err error) {
 		return &LimitError{What: "locations", Limit: int64(d.limits.StackDepth)}
 	}
 	first, end := len(d.stacks), len(d.stacks)+len(d.ids)
-	if end > cap(d.stacks) {
-		if d.stacks, err = grown(d, d.stacks, max(end, 2*cap(d.stacks))); err != nil {
+	if end > cap(d.stacks) { // as for lines
+		if d.stacks, err = grown(d, d.stacks, max(d.countFrames(), end)); err != nil {
 			return err
 		}
 	}
@@ -50,6 +50,25 @@ func (d *decoder) readStack(c *wire.Cursor) (err error) {
 	}
 	d.stackEnds = append(d.stackEnds, uint32(end))
 	return nil
+}
+
+// countFrames counts the location ids of all samples.
+func (d *decoder) countFrames() (n int) {
+	_ = d.each(profileSample, func(c *wire.Cursor) error {
+		for c.NextOf(sampleLocation) {
+			if c.Type != wire.BytesType {
+				n++
+				continue
+			}
+			for _, b := range d.data[c.Start:c.Stop] {
+				if b < 0x80 { // the last byte of a varint
+					n++
+				}
+			}
+		}
+		return nil
+	})
+	return n
 }
 
 // readSamples comes after the locations have been converted.
