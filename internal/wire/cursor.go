@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // Wire types, from https://protobuf.dev/programming-guides/encoding.
@@ -303,6 +304,24 @@ func (c *Cursor) AppendRepeated(dst []uint64, limit int) []uint64 {
 		at += n
 	}
 	return dst
+}
+
+// CountRepeated returns how many values AppendRepeated would append if the field is not malformed.
+func (c *Cursor) CountRepeated() (n int) {
+	if c.Type != BytesType {
+		return 1
+	}
+	const last = 0x8080808080808080 // the bits that the last byte of a varint has not
+	data := c.Data[c.Start:c.Stop]
+	for ; len(data) >= 8; data = data[8:] {
+		n += bits.OnesCount64(^binary.LittleEndian.Uint64(data) & last)
+	}
+	for _, b := range data {
+		if b < 0x80 {
+			n++
+		}
+	}
+	return n
 }
 
 // Bytes returns the content of the current field, which must be length-delimited. It

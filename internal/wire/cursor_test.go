@@ -146,6 +146,7 @@ func TestAppendRepeated(t *testing.T) {
 	assert.Equal(t, []uint64{1, 300}, c.AppendRepeated(nil, 1), "one more than the limit, so that the caller sees it")
 	require.True(t, c.Next())
 	assert.Equal(t, []uint64{1, 7}, c.AppendRepeated([]uint64{1}, 9))
+	assert.Equal(t, 1, c.CountRepeated())
 	require.True(t, c.Next())
 	c.AppendRepeated(nil, 9)
 	require.ErrorIs(t, c.Err, ErrTruncated)
@@ -171,6 +172,7 @@ func TestAppendRepeatedReadsVarintsOfEachLength(t *testing.T) {
 			got = got[:len(got)-1]
 		} else {
 			require.NoError(t, c.Err)
+			require.Equal(t, len(got), c.CountRepeated())
 		}
 		require.Equal(t, append([]uint64(nil), want[:len(got)]...), got)
 	}

@@ -56,15 +56,7 @@ func (d *decoder) readStack(c *wire.Cursor) (err error) {
 func (d *decoder) countFrames() (n int) {
 	_ = d.each(profileSample, func(c *wire.Cursor) error {
 		for c.NextOf(sampleLocation) {
-			if c.Type != wire.BytesType {
-				n++
-				continue
-			}
-			for _, b := range d.data[c.Start:c.Stop] {
-				if b < 0x80 { // the last byte of a varint
-					n++
-				}
-			}
+			n += c.CountRepeated()
 		}
 		return nil
 	})
