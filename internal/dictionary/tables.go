@@ -390,16 +390,8 @@ func (t *Tables) set(indices []int32) []int32 {
 	return t.indices
 }
 
-// duplicate returns a key that is there twice. It may sort the keys.
+// duplicate returns a key that is there twice. It sorts the keys.
 func duplicate(keys []int32) (key int32, found bool) {
-	if len(keys) <= 8 { // faster than sorting them
-		for i, key := range keys {
-			if slices.Contains(keys[:i], key) {
-				return key, true
-			}
-		}
-		return 0, false
-	}
 	slices.Sort(keys)
 	for i, key := range keys[1:] {
 		if key == keys[i] {
