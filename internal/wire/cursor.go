@@ -130,47 +130,31 @@ func (c *Cursor) nextLong() {
 	}
 }
 
-// Short returns the tag of the field at a position, and where its content is, if the field
-// is length-delimited, complete, and its tag takes one byte and its length at most two.
-// Otherwise the tag is 0, and a Cursor reads the field. Most messages of a pprof are such
-// fields, and this takes half as long as Next.
-func Short(data []byte, at int) (tag byte, start, stop int) {
-	if at+1 >= len(data) {
-		return 0, 0, 0
-	}
-	tag, size := data[at], int(data[at+1])
-	start = at + 2
-	if size >= 0x80 {
-		if start == len(data) || data[start] >= 0x80 {
-			return 0, 0, 0
-		}
-		size = size&0x7F | int(data[start])<<7
-		start++
-	}
-	if stop = start + size; tag&0x87 != BytesType || stop > len(data) {
-		return 0, 0, 0
-	}
-	return tag, start, stop
-}
-
-// NextOf reads up to the next field with this number. It returns false as Next does.
+// NextOf reads up to the next field with this number. It returns false as Next does. Of a
+// length-delimited field whose tag takes one byte and its length at most two, as most messages of
+// a pprof are, it reads nothing else.
 func (c *Cursor) NextOf(field int) bool {
-	data := c.Data[:c.End]
+	data, at := c.Data[:c.End], c.At
 	for {
-		tag, start, stop := Short(data, c.At)
-		switch {
-		case tag == 0:
-			if !c.Next() {
-				return false
+		if at+1 < len(data) && data[at]&0x87 == BytesType {
+			tag, size, start := int(data[at]), int(data[at+1]), at+2
+			if size >= 0x80 && start < len(data) {
+				size += (int(data[start]) - 1) << 7
+				start++
 			}
-			if c.Field == uint64(field) {
+			if stop := start + size; size < 1<<14 && stop <= len(data) {
+				if at = stop; tag>>3 != field {
+					continue
+				}
+				c.Field, c.Type, c.Start, c.Stop, c.At = uint64(field), BytesType, start, stop, stop
 				return true
 			}
-		case int(tag>>3) == field:
-			c.Field, c.Type, c.Start, c.Stop, c.At = uint64(field), BytesType, start, stop, stop
+		}
+		if c.At = at; !c.Next() {
+			return false
+		}
+		if at = c.At; c.Field == uint64(field) {
 			return true
-		default:
-			c.At = stop
 		}
 	}
 }
