@@ -152,7 +152,7 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	unfinished, open := bytes.Clone(finished), bytes.Clone(finished)
 	unfinished[64] = 1                          // as the JVM marks it
 	binary.BigEndian.PutUint64(open[8:], 1<<30) // as async-profiler does
-	for name, content := range map[string][]byte{"jvm.jfr": unfinished, "async.jfr": open, "after.jfr": append(bytes.Clone(finished), open...)} {
+	for name, content := range map[string][]byte{"jvm.jfr": unfinished, "async.jfr": open, "after.jfr": append(bytes.Clone(finished), open...), "header.jfr": append(bytes.Clone(finished), open[:67]...)} {
 		writeFile(t, filepath.Join(directory, name), content, time.Now().Add(-time.Second))
 	}
 	writeFile(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
@@ -160,15 +160,16 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, 10*time.Millisecond)
-	for name, content := range map[string][]byte{"jvm.jfr": finished, "async.jfr": finished, "after.jfr": append(bytes.Clone(finished), finished...)} {
+	two := append(bytes.Clone(finished), finished...)
+	for name, content := range map[string][]byte{"jvm.jfr": finished, "async.jfr": finished, "after.jfr": two, "header.jfr": two} {
 		path := filepath.Join(directory, name)
 		writeFile(t, path+".tmp", content, time.Now())
 		require.NoError(t, os.Rename(path+".tmp", path))
 	}
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2+1+1+2 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2+1+1+2+2 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
-	assert.Len(t, next.AllProfiles(), 6)
-	assert.Equal(t, map[string]int64{"success": 5}, b.counts("otelcol_receiver_pprof_files", "outcome"))
+	assert.Len(t, next.AllProfiles(), 8)
+	assert.Equal(t, map[string]int64{"success": 6}, b.counts("otelcol_receiver_pprof_files", "outcome"))
 }
 
 // Each chunk of a file is a payload of its own. One that the pipeline rejects for a while is retried without

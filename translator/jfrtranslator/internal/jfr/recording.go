@@ -120,18 +120,18 @@ func (r *Recording) LoadChunk() error {
 	return err
 }
 
-// Unfinished reports whether a chunk of the file is unfinished, or longer than the rest of the file: its program may
-// still write it.
+// Unfinished reports whether a chunk of the file is unfinished, or it or its header is longer than the rest of the file:
+// its program may still write it.
 func (r *Recording) Unfinished() bool {
 	var head [headerSize]byte
 	for at := int64(0); at < r.size; {
 		n, _ := r.file.ReadAt(head[:], at) // an error is that of the header, or of LoadChunk
 		h, err := readHeader(head[:n])
-		if err != nil {
-			return false
-		}
-		if h.Unfinished || h.size > r.size-at {
+		switch {
+		case r.size-at < headerSize, err == nil && (h.Unfinished || h.size > r.size-at):
 			return true
+		case err != nil:
+			return false
 		}
 		at += h.size
 	}
