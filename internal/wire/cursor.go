@@ -59,24 +59,20 @@ func (c *Cursor) Next() bool { return c.At < c.End && c.next() }
 
 func (c *Cursor) next() bool {
 	data, at := c.Data[:c.End], c.At
-	if at+1 < len(data) && data[at] < 0x80 { // a tag of one byte, and a length of one or two, as most fields have
-		tag, v := data[at], int(data[at+1])
-		at += 2
-		if tag&7 == VarintType {
-			c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at
+	if at+1 < len(data) && data[at] < 0x80 { // a tag of one byte, as most fields have
+		tag, v := data[at], data[at+1]
+		switch tag & 7 {
+		case VarintType:
+			c.Field, c.Type, c.Value, c.At = uint64(tag>>3), VarintType, uint64(v), at+2
 			if v >= 0x80 {
 				c.longValue()
 			}
 			return c.Err == nil
-		}
-		short := v < 0x80
-		if !short && at < len(data) && data[at] < 0x80 {
-			v, short = v&0x7F|int(data[at])<<7, true
-			at++
-		}
-		if tag&7 == BytesType && short && v <= len(data)-at {
-			c.Field, c.Type, c.Start, c.Stop, c.At = uint64(tag>>3), BytesType, at, at+v, at+v
-			return true
+		case BytesType:
+			if start, stop := short(data, at); stop > 0 {
+				c.Field, c.Type, c.Start, c.Stop, c.At = uint64(tag>>3), BytesType, start, stop, stop
+				return true
+			}
 		}
 	}
 	if c.nextLong(); c.Err != nil {
@@ -130,20 +126,28 @@ func (c *Cursor) nextLong() {
 	}
 }
 
-// NextOf reads up to the next field with this number. It returns false as Next does. Of a
-// length-delimited field whose tag takes one byte and its length at most two, as most messages of
-// a pprof are, it reads nothing else.
+// short returns where the content of the length-delimited field at a position is, if its tag takes one byte, as
+// must be known, and its length at most two. Otherwise stop is 0. Most messages of a pprof are such fields.
+func short(data []byte, at int) (start, stop int) {
+	size := int(data[at+1])
+	if start = at + 2; size >= 0x80 && start < len(data) {
+		size += (int(data[start]) - 1) << 7
+		start++
+	}
+	if stop = start + size; size >= 1<<14 || stop > len(data) {
+		stop = 0
+	}
+	return start, stop
+}
+
+// NextOf reads up to the next field with this number. It returns false as Next does.
 func (c *Cursor) NextOf(field int) bool {
 	data, at := c.Data[:c.End], c.At
 	for {
 		if at+1 < len(data) && data[at]&0x87 == BytesType {
-			tag, size, start := int(data[at]), int(data[at+1]), at+2
-			if size >= 0x80 && start < len(data) {
-				size += (int(data[start]) - 1) << 7
-				start++
-			}
-			if stop := start + size; size < 1<<14 && stop <= len(data) {
-				if at = stop; tag>>3 != field {
+			if start, stop := short(data, at); stop > 0 {
+				if int(data[at]>>3) != field {
+					at = stop
 					continue
 				}
 				c.Field, c.Type, c.Start, c.Stop, c.At = uint64(field), BytesType, start, stop, stop
@@ -156,6 +160,34 @@ func (c *Cursor) NextOf(field int) bool {
 		if at = c.At; c.Field == uint64(field) {
 			return true
 		}
+	}
+}
+
+// Run is where the fields of one number are, from the start of the first to the end of the last, and how many
+// there are. Other fields may be between them.
+type Run struct{ Count, Start, Stop int }
+
+// Add adds a field.
+func (r *Run) Add(start, stop int) {
+	if r.Count == 0 {
+		r.Start = start
+	}
+	r.Count++
+	r.Stop = stop
+}
+
+// SkipRuns skips fields whose numbers are bits of mask, and adds them to runs by number. It ends at any other
+// field, and at one that is not length-delimited, or is long.
+func (c *Cursor) SkipRuns(mask uint, runs *[16]Run) {
+	data := c.Data[:c.End]
+	for at := c.At; at+1 < len(data) && data[at]&0x87 == BytesType && mask>>(data[at]>>3)&1 != 0; at = c.At {
+		_, stop := short(data, at)
+		if stop == 0 {
+			break
+		}
+		field := data[at] >> 3
+		runs[field].Add(at, stop)
+		c.Field, c.At = uint64(field), stop
 	}
 }
 

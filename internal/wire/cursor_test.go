@@ -263,3 +263,24 @@ func TestNextOfReadsTheFieldsOfNext(t *testing.T) {
 		}
 	}
 }
+
+func TestSkipRunsFindsTheFieldsOfNext(t *testing.T) {
+	var m []byte
+	for _, field := range []protowire.Number{2, 5, 2, 2, 7, 5, 16} {
+		for _, size := range []int{0, 127, 128, 1<<14 - 1, 1 << 14} {
+			m = protowire.AppendBytes(protowire.AppendTag(m, field, protowire.BytesType), make([]byte, size))
+		}
+	}
+	var want, got [16]Run
+	c, skipping := New(m), New(m)
+	for start := 0; c.Next(); start = c.At {
+		if skipping.SkipRuns(1<<2|1<<5, &got); skipping.At <= start {
+			require.True(t, skipping.Next())
+			require.Equal(t, c, skipping)
+		} else if c.Field < 16 {
+			want[c.Field].Add(start, c.At)
+		}
+	}
+	require.NotZero(t, want[2].Count*want[5].Count)
+	require.Equal(t, want, got)
+}

@@ -124,9 +124,9 @@ func (d *decoder) grow() error {
 	const minSample = 24 // bytes
 	room := d.markFunctions()
 	output := min(room.OutputSize(), d.expansionLimit()) // it is less if entries are equal
-	samples := min(d.header.entries[profileSample].count, len(d.data)/minSample)
+	samples := min(d.header.entries[profileSample].Count, len(d.data)/minSample)
 	room.Stacks = samples
-	values := min(d.header.entries[profileSample].count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
+	values := min(d.header.entries[profileSample].Count*len(d.header.sampleTypes), d.expansionLimit()/valueSize)
 	inTables := room.StringBytes + roomSize*(room.Strings+room.Functions+room.Locations+room.Stacks+samples) + 8*values
 	if err := d.reserve(inTables + output); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (d *decoder) grow() error {
 // each calls read with each entry of a field of the Profile message.
 func (d *decoder) each(field int, read func(c *wire.Cursor) error) error {
 	r := d.header.entries[field]
-	c := wire.Cursor{Data: d.data, At: r.start, End: r.stop}
+	c := wire.Cursor{Data: d.data, At: r.Start, End: r.Stop}
 	m := wire.Cursor{Data: d.data}
 	for n := 0; c.NextOf(field); n++ {
 		m.Enter(&c)

@@ -23,7 +23,7 @@ type entries[C any] struct {
 // readEntries reads all entries of a field, including those that no sample reaches. read
 // returns the id and the content of an entry.
 func readEntries[C any](d *decoder, field int, e *entries[C], read func(c *wire.Cursor) (id uint64, content C, err error)) error {
-	count := d.header.entries[field].count
+	count := d.header.entries[field].Count
 	e.contents, e.indices = emptied(e.contents, count), zeroed(e.indices, count+1)
 	e.dense = zeroed(e.dense, count+1)
 	return d.each(field, func(c *wire.Cursor) error {

@@ -22,21 +22,12 @@ type header struct {
 	sampleTypes []valueType
 	periodType  valueType
 	comments    []uint64
-	integers    [profileDocURL + 1]uint64 // by field
-	entries     [profileDocURL + 1]run    // by field: samples, mappings, locations, functions, strings
+	integers    [profileDocURL + 1]uint64   // by field
+	entries     [profileDocURL + 1]wire.Run // by field: those of entryFields
 }
 
-// run is where the entries of one field are, from the start of the first to the end of
-// the last, and how many there are. Other fields may be between them.
-type run struct{ count, start, stop int }
-
-func (r *run) add(start, stop int) {
-	if r.count == 0 {
-		r.start = start
-	}
-	r.count++
-	r.stop = stop
-}
+// entryFields has the bits of the fields that have many values.
+const entryFields = 1<<profileSample | 1<<profileMapping | 1<<profileLocation | 1<<profileFunction | 1<<profileString
 
 type valueType struct{ typ, unit uint64 }
 
@@ -49,20 +40,20 @@ func readValueType(c *wire.Cursor) valueType {
 // readHeader reads the header and counts the entries.
 func (d *decoder) readHeader() error {
 	d.header = header{sampleTypes: d.header.sampleTypes[:0], comments: d.header.comments[:0]}
-	c, start := wire.New(d.data), 0
+	c := wire.New(d.data)
+	c.SkipRuns(entryFields, &d.header.entries)
+	start := c.At
 	for c.Next() {
-		switch c.Field {
-		case profileSample, profileMapping, profileLocation, profileFunction, profileString:
-			d.header.entries[c.Field].add(start, c.At)
+		if entryFields>>c.Field&1 != 0 {
+			d.header.entries[c.Field].Add(start, c.At)
 			c.WantMessage()
-		default:
-			if err := d.header.readField(&c); err != nil {
-				return err
-			}
+		} else if err := d.header.readField(&c); err != nil {
+			return err
 		}
 		if c.Err != nil {
 			break
 		}
+		c.SkipRuns(entryFields, &d.header.entries)
 		start = c.At
 	}
 	if c.Err != nil && start == 0 {
@@ -71,7 +62,7 @@ func (d *decoder) readHeader() error {
 	if c.Err != nil {
 		return fmt.Errorf("damaged, or not a pprof profile: byte %d, after %s: %w", c.At, profileField(c.Field), c.Err)
 	}
-	if n := d.header.entries[profileSample].count; n > d.limits.Samples {
+	if n := d.header.entries[profileSample].Count; n > d.limits.Samples {
 		return &LimitError{What: "samples", Limit: int64(d.limits.Samples), Got: int64(n)}
 	}
 	return nil
@@ -111,7 +102,7 @@ func (h *header) readField(c *wire.Cursor) error {
 }
 
 func (d *decoder) readStrings() error {
-	d.strings = emptied(d.strings, d.header.entries[profileString].count)
+	d.strings = emptied(d.strings, d.header.entries[profileString].Count)
 	err := d.each(profileString, func(c *wire.Cursor) error {
 		size := c.End - c.At
 		if len(d.strings) == 0 && size > 0 {
@@ -153,7 +144,7 @@ func (d *decoder) checkHeader() error {
 			return fmt.Errorf("%s: %w", profileFields[field], err)
 		}
 	}
-	if n := h.entries[profileSample].count; len(h.sampleTypes) == 0 && n > 0 {
+	if n := h.entries[profileSample].Count; len(h.sampleTypes) == 0 && n > 0 {
 		return fmt.Errorf("there are %d samples and no sample_type", n)
 	}
 	return nil

@@ -64,7 +64,7 @@ func grown[E any](d *decoder, s []E, n int) ([]E, error) {
 
 // reserveEntries reserves memory for the entries of the header.
 func (d *decoder) reserveEntries() error {
-	count := func(field int) int { return d.header.entries[field].count }
+	count := func(field int) int { return d.header.entries[field].Count }
 	return d.reserve(stringEntrySize*count(profileString) + mappingEntrySize*count(profileMapping) +
 		functionEntrySize*count(profileFunction) + locationEntrySize*count(profileLocation) + sampleEntrySize*count(profileSample))
 }

@@ -18,7 +18,7 @@ type sample struct {
 
 // readStacks reads the stacks of all samples, and marks the locations that they reach.
 func (d *decoder) readStacks() error {
-	d.stackEnds, d.stacks = emptied(d.stackEnds, d.header.entries[profileSample].count), d.stacks[:0]
+	d.stackEnds, d.stacks = emptied(d.stackEnds, d.header.entries[profileSample].Count), d.stacks[:0]
 	return d.each(profileSample, d.readStack)
 }
 
