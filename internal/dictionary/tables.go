@@ -357,8 +357,13 @@ func (t *Tables) Stack(locations []int32) int32 {
 
 // AttributeSet interns a set of indices into the attribute table and returns its
 // number, which only this package knows; the empty set is 0.
-func (t *Tables) AttributeSet(indices []int32) int32 {
-	t.sets.content = append(t.sets.content, bytesOf(t.set(indices))...)
+func (t *Tables) AttributeSet(indices []int32) int32 { return t.attributeSet(t.set(indices)) }
+
+// DistinctAttributeSet is AttributeSet for attributes that are known to have different keys. It sorts indices.
+func (t *Tables) DistinctAttributeSet(indices []int32) int32 { return t.attributeSet(set(indices)) }
+
+func (t *Tables) attributeSet(set []int32) int32 {
+	t.sets.content = append(t.sets.content, bytesOf(set)...)
 	i, _ := t.intern(&t.sets, "attribute set", 0)
 	return i
 }

@@ -83,15 +83,9 @@ func (d *decoder) mapping(at position) (m mappingMessage) {
 	return m
 }
 
-// mappingIndex returns the index of the mapping with the given number, 0 for -1.
-func (d *decoder) mappingIndex(number int32) int32 {
-	if number < 0 {
-		return 0
-	}
-	if n := d.mappings.indices[number+1]; n != 0 {
-		return n - 1
-	}
-	content := &d.mappings.contents[number]
+// convertMapping returns the index plus one of the mapping with a number plus one.
+func (d *decoder) convertMapping(number uint32) int32 {
+	content := &d.mappings.contents[number-1]
 	m := d.mapping(content.position)
 	content.frameTypes = frametype.OfMapping(d.bytes(m[mappingFilename]), d.bytes(m[mappingBuildID]))
 	to := dictionary.Mapping{
@@ -111,9 +105,8 @@ func (d *decoder) mappingIndex(number int32) int32 {
 			to.Attributes = append(to.Attributes, d.flag(key))
 		}
 	}
-	n := d.tables.Mapping(to)
-	d.mappings.indices[number+1] = n + 1
-	return n
+	d.mappings.indices[number] = d.tables.Mapping(to) + 1
+	return d.mappings.indices[number]
 }
 
 // readFunctions keeps functions whose strings are string indices of the payload.
@@ -247,6 +240,7 @@ func (d *decoder) convertFunctions() error {
 }
 
 func (d *decoder) convertLocations() error {
+	d.mappings.indices[0] = 1 // no mapping
 	first := uint32(0)
 	for i, from := range d.locations.contents {
 		lines := d.lines[first:from.lines]
@@ -254,9 +248,12 @@ func (d *decoder) convertLocations() error {
 		if d.locations.indices[i+1] != reached {
 			continue
 		}
-		mapping := int32(from.mapping>>1) - 1
-		to := dictionary.Location{Address: from.address, Mapping: d.mappingIndex(mapping), Lines: lines}
-		to.Attributes = d.appendFrameType(d.attribute[:0], d.frameTypeOf(mapping, lines, to.Mapping != 0 && to.Address != 0))
+		mapping := d.mappings.indices[from.mapping>>1]
+		if mapping == 0 {
+			mapping = d.convertMapping(from.mapping >> 1)
+		}
+		to := dictionary.Location{Address: from.address, Mapping: mapping - 1, Lines: lines}
+		to.Attributes = d.appendFrameType(d.attribute[:0], d.frameTypeOf(from.mapping>>1, lines, to.Mapping != 0 && to.Address != 0))
 		for j := range lines { // each location comes here once
 			lines[j].Function = d.functions.indices[lines[j].Function+1] - 1
 		}
@@ -272,12 +269,12 @@ func (d *decoder) convertLocations() error {
 	return d.tables.Err()
 }
 
-// frameTypeOf returns the type of a location: mapping is the number of its mapping, lines
+// frameTypeOf returns the type of a location: mapping is the number of its mapping plus one, lines
 // have numbers of functions, and compiled means that it has an address in a mapping.
-func (d *decoder) frameTypeOf(mapping int32, lines []dictionary.Line, compiled bool) frametype.Type {
+func (d *decoder) frameTypeOf(mapping uint32, lines []dictionary.Line, compiled bool) frametype.Type {
 	var inMapping frametype.Mapping
-	if mapping >= 0 {
-		inMapping = d.mappings.contents[mapping].frameTypes
+	if mapping > 0 {
+		inMapping = d.mappings.contents[mapping-1].frameTypes
 	}
 	all := inMapping.NoLine
 	for i := range lines {

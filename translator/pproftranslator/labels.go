@@ -210,7 +210,7 @@ func (d *decoder) interpretLabels(s *sample) error {
 		}
 		all = all[n:]
 	}
-	s.set = d.tables.AttributeSet(d.attribute)
+	s.set = d.tables.DistinctAttributeSet(d.attribute)
 	return nil
 }
 
