@@ -131,10 +131,7 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 			return err
 		}
 	}
-	if err := d.writeChunk(to); err != nil {
-		return err
-	}
-	return d.checkSize()
+	return d.writeChunk(to)
 }
 
 // grow makes room for a small chunk at once.
