@@ -95,10 +95,7 @@ func (d *decoder) parseLabels(at position) error {
 	c := wire.Cursor{Data: d.data, At: int(at.start), End: int(at.stop)}
 	m := wire.Cursor{Data: d.data}
 	all, sorted := d.labels.all[:0], true
-	for c.Next() {
-		if c.Field != sampleLabel {
-			continue
-		}
+	for c.NextOf(sampleLabel) {
 		m.Enter(&c)
 		var f [labelNumUnit + 1]uint64
 		readVarints(&m, f[:])
