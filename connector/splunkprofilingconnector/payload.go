@@ -28,7 +28,7 @@ type payload struct {
 
 // maxTexts bounds the bodies that are text in a payload, in bytes, so that a large request
 // becomes several profiles instead of one that is too large.
-const maxTexts = 256 << 10
+const maxTexts = 192 << 10
 
 // collect returns the payloads of a request, in the order of their first records. It counts
 // records that are not profiles, and rejects those of an unknown form.

@@ -23,6 +23,9 @@ func (d *decoder) readStacks() error {
 }
 
 func (d *decoder) readStack(c *wire.Cursor) (err error) {
+	if c.At == c.End { // early: it takes two bytes of the payload, but more in the tables
+		return fmt.Errorf("0 values for %d sample types", len(d.header.sampleTypes))
+	}
 	d.ids = d.ids[:0]
 	for c.NextOf(sampleLocation) {
 		d.ids = c.AppendRepeated(d.ids, d.limits.StackDepth)
