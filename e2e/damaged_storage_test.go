@@ -81,9 +81,12 @@ service:
 	c = begin()
 	c.push(t, "after", pprof)
 	c.await(t, "files", func() bool {
-		return allThere(t, files, []string{"after"}) && len(readAll(t, filepath.Join(files, "from-file"))) == 2
+		return allThere(t, files, []string{"after"}) && len(closedFiles(t, files, "from-file")) == 2 // it is read again
 	})
 	c.stop(t)
+	if records := readAll(t, filepath.Join(files, "from-file")); len(records) != 2 {
+		t.Errorf("%d records of the file, want 2", len(records))
+	}
 	for _, path := range damaged {
 		log := c.logs.String()
 		if !strings.Contains(log, "Moved damaged storage file aside") || !strings.Contains(log, path) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,14 +98,14 @@ service:
 
 // allThere reports whether each service has a closed file.
 func allThere(t *testing.T, files string, services []string) bool {
-	for _, service := range services {
-		found, err := filepath.Glob(filepath.Join(files, service, "profiles-*.otlp.pb.zst"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(found) == 0 {
-			return false
-		}
+	return !slices.ContainsFunc(services, func(service string) bool { return len(closedFiles(t, files, service)) == 0 })
+}
+
+// closedFiles returns those of a service.
+func closedFiles(t *testing.T, files, service string) []string {
+	found, err := filepath.Glob(filepath.Join(files, service, "profiles-*.otlp.pb.zst"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return true
+	return found
 }
