@@ -268,7 +268,7 @@ func TestLargeWindow(t *testing.T) {
 func TestGatewayToBackend(t *testing.T) {
 	parallel(t)
 	front, back := freeAddress(t), freeAddress(t)
-	g := gateway(t, front, env{"EXPORTER": "otlp_grpc", "BACKEND_ENDPOINT": back}, "--set=exporters.otlp_grpc.timeout=200ms")
+	g := gateway(t, front, env{"EXPORTER": "otlp_grpc", "BACKEND_ENDPOINT": back}, "--set=exporters.otlp_grpc.timeout=1s") // longer than a window
 	want := map[string]int64{"checkout cpu": 0}
 	var sidecars []*member
 	for i := range 3 {
