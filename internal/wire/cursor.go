@@ -327,10 +327,10 @@ func (c *Cursor) CountRepeated() (n int) {
 	if c.Type != BytesType {
 		return 1
 	}
-	const last = 0x8080808080808080 // the bits that the last byte of a varint has not
+	const more = 0x8080808080808080 // set in each byte of a varint but its last
 	data := c.Data[c.Start:c.Stop]
 	for ; len(data) >= 8; data = data[8:] {
-		n += bits.OnesCount64(^binary.LittleEndian.Uint64(data) & last)
+		n += bits.OnesCount64(^binary.LittleEndian.Uint64(data) & more)
 	}
 	for _, b := range data {
 		if b < 0x80 {

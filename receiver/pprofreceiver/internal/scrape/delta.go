@@ -245,8 +245,8 @@ func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprof
 	return pd, 0, nil
 }
 
-// clockTolerance is how much longer than by the clock of the collector the time between two scrapes may be by that of
-// the target: responses are not equally late.
+// clockTolerance is how much more time may pass between two scrapes by the target's clock than by the
+// collector's: responses are not equally late.
 const clockTolerance = pcommon.Timestamp(time.Minute)
 
 // interval is the time between two scrapes, by the clock of the target unless that is
