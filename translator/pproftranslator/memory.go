@@ -69,12 +69,13 @@ func (d *decoder) reserveEntries() error {
 		functionEntrySize*count(profileFunction) + locationEntrySize*count(profileLocation) + sampleEntrySize*count(profileSample))
 }
 
-// reserveSamples reserves memory for a result of this size, for one step of its growth,
-// and for the growth of the decoder meanwhile.
+// reserveSamples reserves memory for a result of this size, for one step of its growth, and for the
+// growth of the decoder meanwhile. A decoder that was larger before does not grow for a small result.
 func (d *decoder) reserveSamples(size int) error {
 	step := max(minStep, size/8)
 	d.memory.checkAt = size + step
-	return d.reserve(d.resultSize(size+step) + d.retained()/4)
+	result := d.resultSize(size + step)
+	return d.reserve(result + min(d.retained(), result)/4)
 }
 
 // reserveResult reserves the memory of the result. If only zeros make it too large, they

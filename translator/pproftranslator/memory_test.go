@@ -114,6 +114,26 @@ func TestTranslationReservesItsMemory_M1(t *testing.T) {
 	}
 }
 
+// A decoder that is large because of an earlier payload does not make the next one seem large.
+func TestLargeDecoderReservesNoMoreForSmallPayload_M1(t *testing.T) {
+	small := ofTinySamples(10, 2, 1)
+	fresh := measure(t, small, Limits{})
+	d := &decoder{tables: dictionary.New(0), limits: Limits{Expansion: 100}.withDefaults()}
+	for _, data := range [][]byte{ofTinySamples(5_000, 2, 1), small} {
+		reserved := int64(0)
+		d.memory = memory{before: d.retained(), reserve: func(bytes int64) error {
+			reserved = bytes
+			return nil
+		}}
+		d.reset(data)
+		_, _, err := d.translate()
+		require.NoError(t, err)
+		if len(data) == len(small) {
+			assert.LessOrEqual(t, reserved, fresh.reserved)
+		}
+	}
+}
+
 // A translation ends where it gets no more memory, and holds no more by then.
 func TestTranslationEndsWithoutMemory_M3(t *testing.T) {
 	for name, data := range map[string][]byte{
