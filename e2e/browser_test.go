@@ -139,8 +139,8 @@ func (b *chromium) show(s screen) {
 	}
 }
 
-// check checks the current page: no fault, no horizontal scrolling, and with own also contrast and
-// keyboard. Pages of pprof have their own colors and menus. With SCREENSHOTS it leaves a picture there.
+// check checks the current page: no fault, no horizontal scrolling, all controls by keyboard, and with own also
+// contrast. Pages of pprof have their own colors. With SCREENSHOTS it leaves a picture there.
 func (b *chromium) check(name string, own bool) {
 	b.t.Helper()
 	for _, s := range screens {
@@ -155,8 +155,8 @@ func (b *chromium) check(name string, own bool) {
 			if faint := evaluate[[]string](b, faintTexts); len(faint) > 0 {
 				b.t.Errorf("%s, %s: contrast below 4.5: %q", name, s.scheme, faint)
 			}
-			b.checkKeyboard(fmt.Sprintf("%s at %d", name, s.width))
 		}
+		b.checkKeyboard(fmt.Sprintf("%s at %d", name, s.width))
 		if directory := os.Getenv("SCREENSHOTS"); directory != "" {
 			picture := resultOf(b, chromedp.FullScreenshot(100))
 			file := filepath.Join(directory, fmt.Sprintf("%s-%d-%s.png", name, s.width, s.scheme))
@@ -190,12 +190,14 @@ const faintTexts = `(() => {
 	return [...faint];
 })()`
 
-// checkKeyboard presses Tab until each visible control had the focus.
+// checkKeyboard presses Tab until each control that is visible, or in a menu, had the focus.
 func (b *chromium) checkKeyboard(name string) {
 	b.t.Helper()
 	controls := evaluate[int](b, `(() => {
 		window.reached = new Set();
-		window.controls = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary')].filter(e => e.getClientRects().length);
+		const shown = e => e && getComputedStyle(e).display !== 'none';
+		const inMenu = e => e.closest('.submenu') && shown(e) && shown(e.closest('.menu-item'));
+		window.controls = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, summary, [tabindex]')].filter(e => e.getClientRects().length || inMenu(e));
 		document.addEventListener('focusin', e => window.reached.add(e.target));
 		document.activeElement.blur();
 		return window.controls.length;
@@ -203,7 +205,7 @@ func (b *chromium) checkKeyboard(name string) {
 	for range controls + 3 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 	}
-	missed := evaluate[[]string](b, `window.controls.filter(e => !window.reached.has(e)).map(e => e.outerHTML.slice(0, 100))`)
+	missed := evaluate[[]string](b, `document.activeElement.blur(), window.controls.filter(e => !window.reached.has(e)).map(e => e.outerHTML.slice(0, 100))`)
 	if len(missed) > 0 {
 		b.t.Errorf("%s: Tab does not reach %q", name, missed)
 	}

@@ -34,8 +34,15 @@ type Options struct {
 // notMounted open paths that a profile names, or write to the home directory.
 var notMounted = []string{"/source", "/disasm", "/saveconfig", "/deleteconfig"}
 
-// hidden takes the menu entries of these away.
-const hidden = `<style>#list, #disasm, #config, #action-source, #action-source-tab { display: none !important }</style>`
+// additions hide the menu entries of these, open the other menus by keyboard, and keep the search on narrow screens.
+const additions = `<style>
+#list, #disasm, #config, #action-source, #action-source-tab { display: none !important }
+.menu-item:focus-within .submenu { display: block !important }
+@media (max-width: 799px) { .header > div:has(#search) { flex: 1 1 100% } .header input { display: block !important; box-sizing: border-box; width: 100% } }
+</style>
+<script>addEventListener('DOMContentLoaded', () => {
+for (const menu of document.querySelectorAll('.submenu')) menu.previousElementSibling.tabIndex = 0;
+});</script>`
 
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
 func Handler(p *profile.Profile, options Options) (http.Handler, error) {
@@ -109,7 +116,7 @@ func (p *pages) changed(next http.Handler) http.Handler {
 	})
 }
 
-// pageWriter changes the title of a page, and adds a style to its head and the banner to its body.
+// pageWriter changes the title of a page, and adds additions to its head and the banner to its body.
 type pageWriter struct {
 	http.ResponseWriter
 	Options
@@ -127,7 +134,7 @@ func (w *pageWriter) Write(page []byte) (int, error) {
 	if start := bytes.LastIndex(title, []byte("<title>")); found && start >= 0 && w.Title != "" {
 		title = append(title[:start:start], "<title>"+template.HTMLEscapeString(w.Title)...)
 	}
-	for _, part := range [][]byte{title, []byte("</title>" + hidden), style, []byte("<body>" + w.Banner), body} {
+	for _, part := range [][]byte{title, []byte("</title>" + additions), style, []byte("<body>" + w.Banner), body} {
 		if _, err := w.ResponseWriter.Write(part); err != nil {
 			return 0, err
 		}

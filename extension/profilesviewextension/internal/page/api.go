@@ -35,8 +35,17 @@ type apiRow struct {
 	Covered float64 `json:"covered_seconds"`
 }
 
+// apiParams reads the parameters of a request of a program.
+func (p *Page) apiParams(r *http.Request) (*params, error) {
+	values := r.URL.Query()
+	if err := checkKnown(values); err != nil {
+		return nil, err
+	}
+	return parseParams(values, defaultRange, p.now())
+}
+
 func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
-	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
+	params, err := p.apiParams(r)
 	if err != nil {
 		return err
 	}
@@ -60,7 +69,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
-	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
+	params, err := p.apiParams(r)
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,11 @@ type overview struct {
 	Shown     string
 	Previous  template.URL // query of the page before
 	Next      template.URL
-	Profiles  int          // of the rows
-	Outside   int          // of the range, if nothing else restricts the profiles
+	Profiles  int          // those of several sample types count once
+	Outside   bool         // there are profiles of other times, and nothing else restricts the profiles
 	Elsewhere bool         // there are files with profiles of other times
 	All       template.URL // query for the times of all files
-	Odd       int
+	Odd       bool
 	OddQuery  template.URL
 	Unread    int
 	Errors    []string
@@ -124,7 +124,7 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 	sel := params.selected
 	o := &overview{
 		Title: "Profiles", Directory: p.settings.Directory, Params: params.values,
-		Span: spanText(sel), Unread: found.Unread, Odd: found.Odd.Profiles,
+		Span: spanText(sel), Unread: found.Unread, Odd: found.Odd.Profiles > 0,
 		Empty: found.All.Profiles == 0 && found.Unread == 0,
 	}
 	if len(sel.Services) == 1 {
@@ -135,10 +135,11 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 		o.Errors = append(o.Errors, err.Error())
 	}
 	if params.selectsAll() {
-		o.Outside = found.All.Profiles
+		shown := 0
 		for _, t := range totals {
-			o.Outside = max(0, o.Outside-t.Profiles)
+			shown += t.Profiles
 		}
+		o.Outside = found.All.Profiles > shown
 	}
 	o.Elsewhere = query.TimeOf(found.All.First).Before(sel.From) || !query.TimeOf(found.All.Last).Before(sel.To)
 	o.All, o.OddQuery = params.showing(&found.All), params.showing(&found.Odd)
@@ -196,9 +197,12 @@ func (o *overview) addServices(params *params, totals, base []*total) {
 	o.Services = byService(totals, func(t *total) *row { return newRow(params, t, baseOf[t.kind]) })
 	for _, s := range o.Services {
 		s.Query = params.with(withoutView, set("service", s.Name))
-		s.order(!o.One)
-		for _, r := range s.Rows {
+		standing := s.order()
+		for _, r := range standing {
 			o.Profiles += r.Profiles
+		}
+		if !o.One {
+			s.Rows = standing
 		}
 	}
 	slices.SortFunc(o.Services, func(a, b *service) int {
@@ -230,22 +234,19 @@ func byService(totals []*total, newRow func(*total) *row) (services []*service) 
 	return services
 }
 
-// order sorts the rows: CPU first. With first, each profile type keeps the row that stands for it. Profiles
-// without a type may be of several, so they keep all that stand for one, and those of more Profiles.
-func (s *service) order(first bool) {
+// order sorts the rows, CPU first, and returns those that stand for a profile type. Profiles without a type may be of
+// several, so all that stand for one are returned, and those of more Profiles.
+func (s *service) order() (standing []*row) {
 	slices.SortStableFunc(s.Rows, func(a, b *row) int { return cmp.Compare(a.stands(), b.stands()) })
-	if !first {
-		return
-	}
-	shown := map[string]int{} // the most Profiles of a row, by profile type
-	s.Rows = slices.DeleteFunc(s.Rows, func(r *row) bool {
-		most, repeated := shown[r.Type]
-		if r.Type == "" && (r.stands() < len(preferred) || r.Profiles > most) {
-			repeated = false
+	most := map[string]int{} // Profiles of a returned row, by profile type
+	for _, r := range s.Rows {
+		of, found := most[r.Type]
+		if !found || r.Type == "" && (r.stands() < len(preferred) || r.Profiles > of) {
+			standing = append(standing, r)
 		}
-		shown[r.Type] = max(most, r.Profiles)
-		return repeated
-	})
+		most[r.Type] = max(of, r.Profiles)
+	}
+	return standing
 }
 
 func newRow(params *params, t, base *total) *row {
@@ -256,17 +257,20 @@ func newRow(params *params, t, base *total) *row {
 	if t.Profiles > 0 {
 		r.Newest, r.Coverage = ago(params.now.Sub(query.TimeOf(t.Last))), t.coverage(sel)
 	}
-	v := t.perSecond(sel)
-	r.Value = t.value(v)
-	if params.base == nil {
+	const none = "–"
+	r.Value, r.Base = none, none
+	v, was := 0.0, 0.0
+	if t.Profiles > 0 {
+		v = t.perSecond(sel)
+		r.Value = t.value(v)
+	}
+	if base != nil {
+		was = base.perSecond(params.base)
+		r.Base = t.value(was)
+	}
+	if base == nil || t.Profiles == 0 {
 		return r
 	}
-	if base == nil {
-		r.Base = "–"
-		return r
-	}
-	was := base.perSecond(params.base)
-	r.Base = t.value(was)
 	if was != 0 {
 		change := (v - was) / was * 100
 		r.Change, r.Rising = fmt.Sprintf("%+.3g %%", change), change > 0

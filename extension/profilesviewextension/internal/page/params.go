@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -35,6 +36,17 @@ type params struct {
 var errUsage = errors.New("")
 
 var selecting = []string{"service", "type", "from", "to", "base_from", "base_to", "trace_id", "span_id", "attribute", "resource"}
+
+// checkKnown returns an error if a name is that of no selecting parameter: without it a script would get more
+// than it has asked for.
+func checkKnown(values url.Values) error {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(selecting, key) {
+			return fmt.Errorf("%wunknown parameter %q: must be one of %s", errUsage, key, strings.Join(selecting, ", "))
+		}
+	}
+	return nil
+}
 
 // parseParams reads the parameters. byDefault is the length of the range if they state no start.
 func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*params, error) {

@@ -61,7 +61,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	})
 	types := map[string]bool{}
 	for _, s := range t.Services {
-		s.order(true)
+		s.Rows = s.order()
 		for _, r := range s.Rows {
 			if selector := r.selector(); !types[selector] {
 				types[selector] = true
