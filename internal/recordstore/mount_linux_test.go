@@ -122,6 +122,10 @@ func TestReadOnlyMount_E6(t *testing.T) {
 			want = append(want, id)
 		}
 		require.NoError(t, w.Close())
+		remount(unix.MS_RDONLY)
+		_, err := openWriter(filepath.Join(dir, "profiles"), Options{Format: format})
+		require.ErrorIs(t, err, syscall.EROFS, "it would lose all that it acknowledges")
+		remount(0)
 		got := readAll(t, filepath.Join(dir, "profiles"), size)
 		assert.Equal(t, want, got)
 		profiletest.Account(t, fmt.Sprintf("%d times read-only", remounts), len(want), len(got), 0)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -53,8 +54,8 @@ type Writer struct {
 }
 
 // OpenWriter opens the directory, which it creates if it is missing, and closes the
-// incomplete files in it and in its groups. It creates no file, and no directory of a
-// group, before the first record.
+// incomplete files in it and in its groups. An error says that it cannot be opened, or that no file may be
+// created in it. There is no file, and no directory of a group, before the first record.
 //
 // The owner calls Tick every TickInterval, Maintain every MaintainInterval, and Close.
 func OpenWriter(options Options) (*Writer, error) {
@@ -66,7 +67,7 @@ func OpenWriter(options Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dir.Close(); err != nil {
+	if err := errors.Join(checkWritable(dir), dir.Close()); err != nil {
 		return nil, err
 	}
 	w := &Writer{
@@ -75,6 +76,22 @@ func OpenWriter(options Options) (*Writer, error) {
 	}
 	w.maintain(Retention{}) // Maintain retries failures
 	return w, nil
+}
+
+// probe is the name of an empty file that checkWritable creates and removes.
+const probe = ".otelcol-profiles-writable"
+
+// checkWritable returns an error if no file may be created in dir. A full disk is no reason: it may have room later.
+func checkWritable(dir Dir) error {
+	f, err := dir.Create(probe)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("no file can be created in it: %w", err)
+	case err == nil:
+		_ = f.Close() // it is empty
+	}
+	_ = dir.Remove(probe) // otherwise the next start does
+	return nil
 }
 
 // TickInterval is how often Tick must be called.
