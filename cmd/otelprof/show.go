@@ -25,8 +25,8 @@ func (a *app) top() *cobra.Command {
 		Use:   "top PATH...",
 		Short: "Print the functions by flat or cumulative value",
 		Long: `Print the functions by flat or cumulative value, as go tool pprof -top does.
-Profiles of all selected services are summed. Without --type, the default sample
-type is shown.`,
+Profiles of all selected services are summed. If they are of several profile
+types, select one with --type.`,
 		Example: `  otelprof top --service checkout --type cpu ./profiles
   otelprof top --type inuse_space --cum ./profiles
   otelprof top --type cpu --base-from -2h --base-to -1h --from -1h ./profiles
