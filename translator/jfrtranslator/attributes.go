@@ -31,17 +31,15 @@ type context struct {
 // attributesOf returns the attributes and the link of the sample that d.values are. IDs of spans without
 // the id of a trace have the names that the labels of Pyroscope's and Datadog's libraries for
 // other languages have.
-func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
+func (d *decoder) attributesOf(e *event) (set, link int32) {
 	v := d.values
 	t := &thread{}
 	if constant := d.Constant(poolThread, v[slotThread]); constant != nil {
-		if t, err = d.thread(constant); err != nil {
-			return 0, 0, err
-		}
+		t = d.thread(constant)
 	}
 	current := context{[len(t.context.values)]uint64(v[slotState:]), e.datadog, len(e.attributes) == 0}
 	if current.known && current == t.context {
-		return t.set, t.link, nil
+		return t.set, t.link
 	}
 	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
 	if t.name != 0 {
@@ -55,7 +53,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 	for i, a := range e.attributes {
 		var value []byte
 		if at := v[int(slots)+i]; a.pool == 0 {
-			value = d.Text(int(at), poolString)
+			value = d.Text(int32(at))
 		} else {
 			value = d.symbol(a.pool, at)
 		}
@@ -68,7 +66,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32, err error) {
 		d.addString("span_name", []byte(d.labels.strings[int64(v[slotSpanName])]))
 	}
 	t.context, t.set, t.link = current, d.tables.AttributeSet(d.attributes), link
-	return t.set, link, nil
+	return t.set, t.link
 }
 
 // addString adds an attribute, unless it is empty or the sample has one of that key.
@@ -89,34 +87,32 @@ func (d *decoder) stringAttribute(key int32, value []byte) int32 {
 
 // thread returns the attributes of a thread: the name and the id of Java or, if it is none of
 // Java, of the operating system.
-func (d *decoder) thread(constant *jfr.Value) (*thread, error) {
-	if i, translated := constant.Number(); translated {
-		return &d.threads[i], nil
-	}
-	var t thread
-	v := *d.readConstant(poolThread, constant.At)
-	for _, s := range []jfr.Slot{slotJavaName, slotOSName} {
-		if name := d.Text(int(v[s]), poolString); len(name) > 0 {
+func (d *decoder) thread(constant *jfr.Value) *thread {
+	i, translated := constant.Number()
+	if !translated {
+		v := *d.readConstant(poolThread, constant.At)
+		var t thread
+		name := d.Text(int32(v[slotJavaName]))
+		if len(name) == 0 {
+			name = d.Text(int32(v[slotOSName]))
+		}
+		if len(name) > 0 {
 			t.nameKey = d.tables.String("thread.name")
 			t.name = d.stringAttribute(t.nameKey, name)
-			break
 		}
+		id := int64(v[slotJavaID])
+		if id <= 0 {
+			id = int64(v[slotOSID])
+		}
+		if id > 0 {
+			t.idKey = d.tables.String("thread.id")
+			t.id = d.tables.Attribute(t.idKey, 0, d.value[:0].AppendInt(id))
+		}
+		d.threads = jfr.Append(&d.Memory, d.threads, t)
+		i = int32(len(d.threads) - 1)
+		constant.SetNumber(i)
 	}
-	id := int64(v[slotJavaID])
-	if id <= 0 {
-		id = int64(v[slotOSID])
-	}
-	if id > 0 {
-		t.idKey = d.tables.String("thread.id")
-		t.id = d.tables.Attribute(t.idKey, 0, d.value[:0].AppendInt(id))
-	}
-	var err error
-	if d.threads, err = jfr.Append(&d.Memory, d.threads, t); err != nil {
-		return nil, err
-	}
-	last := len(d.threads) - 1
-	constant.SetNumber(int32(last))
-	return &d.threads[last], nil
+	return &d.threads[i]
 }
 
 // addSpan returns the link of a sample. It needs the ids of a trace and of a span; without

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -21,8 +22,9 @@ import (
 // slice of d.
 type decoder struct {
 	jfr.Recording
-	options Unmarshaler
-	report  Report
+	options  Unmarshaler
+	report   Report
+	prepared bool // labels and replaced are known
 
 	// Of the recording.
 	settings    settings
@@ -36,24 +38,26 @@ type decoder struct {
 	// Of the metadata.
 	pools      [][]jfr.Step // which read a constant
 	frameSteps []jfr.Step
-	// frameVarints is the number of integers that a frame consists of, or more than are short.
+	// frameVarints is the number of integers that a frame consists of, or 0 if there is more to it, or if a stack has more
+	// than frames at its end.
 	frameVarints int
 	events       []*event // by class; nil for those that are not read
 	async        bool     // it is async-profiler's
 	datadog      bool     // it is that of Datadog's library
 
 	// Of the chunk.
-	rows        []row
-	rowNumbers  jfr.Table // by the fields of the row, or their hash
-	longKeys    []byte    // the fields of long ones
-	timedValues []timedValue
-	settingsAt  []int32 // where events with settings are
-	methods     []method
-	threads     []thread
-	stacks      [2]frames // the stack that is read, and the one before
-	locationOf  jfr.Table // by method, frame type and line
-	families    [families]accumulator
-	last        uint64 // the latest time of a sample
+	rows               []row
+	rowNumbers         jfr.Table // by the fields of the row, or their hash
+	longKeys           []byte    // the fields of long ones
+	timedValues        []timedValue
+	settingsAt         []int32 // where events with settings are
+	methods            []method
+	threads            []thread
+	stack, stackBefore []int32   // the locations of the stack that was read last, and of the one before
+	stackEnd           int       // where it ends, or 0
+	locationOf         jfr.Table // by method, frame type and line
+	families           [families]accumulator
+	last               uint64 // the latest time of a sample
 
 	kindAttributes [frameKinds]int32
 
@@ -70,11 +74,50 @@ func newDecoder() *decoder {
 }
 
 // start prepares d for a recording.
-func (d *decoder) start(u *Unmarshaler, reserve func(bytes int64) error) {
-	d.options = *u
+func (d *decoder) start(u *Unmarshaler) {
+	d.options, d.prepared = *u, false
 	d.ChunkSize = min(cmp.Or(u.ChunkSize, defaultChunkSize), maxChunkSize)
 	d.report, d.settings, d.replaced = Report{}, settings{}, 0
-	d.Memory = jfr.Memory{Reserve: reserve, Kept: d.Memory.Kept + d.Memory.Used}
+}
+
+// translate translates the next chunk, or all that are left, into one dictionary. It returns io.EOF if there is none.
+func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
+	pd := pprofile.NewProfiles()
+	scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
+	d.tables.WriteTo(pd.Dictionary())
+	d.kindAttributes = [frameKinds]int32{}
+	d.sampleBytes, d.limit, d.texts = 0, 1<<20, 0
+	if err := d.prepare(); err != nil {
+		return pd, err
+	}
+	if !d.More() {
+		return pd, io.EOF
+	}
+	for more := true; more; more = !one && d.More() {
+		if err := d.translateChunk(scopes); err != nil {
+			return pd, err
+		}
+	}
+	if err := d.checkSize(); err != nil {
+		return pd, err
+	}
+	d.tables.WriteStrings()
+	d.report.InvalidStrings += d.tables.Repaired()
+	d.report.Bytes = d.resultSize()
+	return pd, d.tables.Err()
+}
+
+// prepare reads what translations of chunks need of the whole recording.
+func (d *decoder) prepare() error {
+	if d.prepared {
+		return nil
+	}
+	err := d.readLabels(d.options.Labels)
+	if err == nil {
+		err = d.findReplaced()
+	}
+	d.prepared = err == nil
+	return err
 }
 
 // findReplaced notes the kinds of Datadog's samples, which may be in a later chunk than those of the JDK that they
@@ -85,10 +128,10 @@ func (d *decoder) findReplaced() error {
 		// translateChunk reports an error, after which there is no next chunk, or another one.
 		err := d.LoadChunk()
 		if err == nil {
-			err = d.readMetadata()
+			err = d.ReadMetadata(d.bind)
 		}
-		if errors.Is(d.Memory.Refused, ErrLater) {
-			return d.Memory.Refused
+		if errors.Is(d.Err, ErrLater) {
+			return d.Err
 		}
 		if err != nil || !slices.ContainsFunc(d.events, func(e *event) bool { return e != nil && e.replaces != 0 }) {
 			continue
@@ -104,15 +147,6 @@ func (d *decoder) findReplaced() error {
 	return nil
 }
 
-func (d *decoder) newProfiles() (pprofile.Profiles, pprofile.ScopeProfilesSlice) {
-	pd := pprofile.NewProfiles()
-	d.tables.WriteTo(pd.Dictionary())
-	d.kindAttributes = [frameKinds]int32{}
-	d.sampleBytes, d.limit, d.texts = 0, 1<<20, 0
-	d.Memory.Result = 0
-	return pd, pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
-}
-
 // translateChunk translates the next chunk.
 func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	if err := d.LoadChunk(); err != nil {
@@ -123,7 +157,7 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	}
 	d.limit += expansion * len(d.Data)
 	d.resetChunk()
-	if err := d.readMetadata(); err != nil || d.Header.Metadata == 0 {
+	if err := d.ReadMetadata(d.bind); err != nil || d.Header.Metadata == 0 {
 		return err // without metadata, nothing was written but the header, or no event can be read
 	}
 	for _, step := range []func() error{d.readEvents, d.readSettings, d.resolve} {
@@ -134,9 +168,9 @@ func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
 	return d.writeChunk(to)
 }
 
-// grow makes room for a small chunk at once.
+// grow makes room for a small chunk at once, which saves a tenth of the memory.
 func (d *decoder) grow() {
-	methods, stacks := min(d.Count(poolMethod), 4096), min(d.Count(poolStack), len(d.rows), 4096)
+	methods, stacks := min(d.Constants(poolMethod), 4096), min(d.Constants(poolStack), len(d.rows), 4096)
 	d.tables.Grow(dictionary.Room{Strings: 2 * methods, Functions: methods, Locations: methods + methods/4, Stacks: stacks})
 }
 
@@ -145,7 +179,7 @@ func (d *decoder) resetChunk() {
 	d.longKeys = d.longKeys[:0]
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
-	d.stacks[0].rests = d.stacks[0].rests[:0]
+	d.stackEnd = 0
 	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0
 	for i := range d.families {
 		d.families[i].samples.Reset()
@@ -153,38 +187,32 @@ func (d *decoder) resetChunk() {
 	}
 }
 
-// finish completes the dictionary.
-func (d *decoder) finish() error {
-	if err := d.checkSize(); err != nil {
-		return err
-	}
-	d.tables.WriteStrings()
-	d.report.InvalidStrings += d.tables.Repaired()
-	d.report.Bytes = d.Memory.Result
-	return d.tables.Err()
-}
-
 func (d *decoder) release() {
 	d.tables.Release()
 	d.Recording.Release()
 	d.options, d.labels = Unmarshaler{}, labels{}
-	if d.Memory.Kept+d.Memory.Used+d.tables.Retained() <= maxPooled {
+	if d.Held()+d.tables.Retained() <= maxPooled {
 		decoders.Put(d)
 	}
 }
 
-// checkSize rejects a recording that takes too much memory as OTLP, and reserves this memory.
+// checkSize rejects a recording that takes too much memory as OTLP, and reserves this memory. It returns the first error
+// of what ends a translation at any place.
 func (d *decoder) checkSize() error {
-	size := d.sampleBytes + d.tables.OutputSize()
-	if size > d.limit {
-		return &LimitError{What: fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), Limit: int64(d.limit)}
+	if d.sampleBytes+d.tables.OutputSize() > d.limit {
+		d.Fail(fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), int64(d.limit))
 	}
 	if limit := maxRereads * d.limit; d.texts > limit {
-		return &LimitError{What: fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), Limit: int64(limit)}
+		d.Fail(fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), int64(limit))
 	}
-	d.Memory.Tables = d.tables.Retained()
-	d.Memory.Result = size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*int(families)
-	return d.Memory.Update()
+	d.Count(d.tables.Retained() + d.resultSize())
+	return cmp.Or(d.Err, d.tables.Err())
+}
+
+// resultSize is about the memory of the result so far, in bytes.
+func (d *decoder) resultSize() int {
+	size := d.sampleBytes + d.tables.OutputSize()
+	return size + size/8 + d.tables.StringsOutputSize() + 2*profileSize*int(families)
 }
 
 // maxRereads is how often the result at its limit could be written before a recording is rejected for the text
@@ -193,7 +221,7 @@ const maxRereads = 16
 
 // Pools of constants. More follow for the types of attributes.
 const (
-	poolString = 1 + iota
+	poolString = jfr.StringPool + iota
 	poolStack
 	poolMethod
 	poolClass
@@ -209,67 +237,40 @@ var poolTypes = []string{
 	poolSymbol: "jdk.types.Symbol", poolThread: "java.lang.Thread", poolState: "jdk.types.ThreadState", poolFrameType: "jdk.types.FrameType",
 }
 
-// readMetadata reads the metadata of the chunk, and finds the types that samples need.
-func (d *decoder) readMetadata() error {
-	changed, err := d.ReadMetadata()
-	if err != nil || !changed {
-		return err
-	}
-	if err := d.bind(); err != nil {
-		d.Meta = jfr.Metadata{} // so that the next chunk with the same is bound
-		return d.At("metadata", err)
-	}
-	return nil
-}
-
+// bind finds the types that samples need in the metadata.
 func (d *decoder) bind() error {
-	d.pools, d.values = d.pools[:0], d.values[:0]
+	d.pools = d.pools[:0]
 	for _, name := range poolTypes {
-		if err := d.addPool(d.Meta.Find(name)); err != nil {
-			return err
-		}
+		d.addPool(d.Meta.Find(name))
 	}
-	d.frameSteps, d.frameVarints = nil, longFrame
+	d.frameSteps, d.frameVarints = nil, 0
 	if stack := d.Meta.Find(poolTypes[poolStack]); stack >= 0 {
-		for _, f := range d.Meta.FieldsOf(stack) {
-			if slotOf(&f) == slotFrames {
-				var err error
-				if d.frameSteps, d.frameVarints, err = d.compileFrame(f.Class); err != nil {
-					return err
+		fields := d.Meta.FieldsOf(stack)
+		for i := range fields {
+			if slotOf(&fields[i]) == slotFrames {
+				d.frameSteps = d.Compile(fields[i].Class, slotOf)
+				if varints, only := jfr.Varints(d.frameSteps); only && i == len(fields)-1 {
+					d.frameVarints = varints
 				}
 			}
 		}
 	}
-	if err := d.bindEvents(); err != nil {
-		return err
+	if d.Err != nil {
+		return d.Err
 	}
+	err := d.bindEvents()
 	d.SetPools(len(d.pools))
-	return nil
-}
-
-// longFrame is a number of integers that no key has.
-const longFrame = 16
-
-// compileFrame returns the steps that read a frame.
-func (d *decoder) compileFrame(class int32) (steps []jfr.Step, varints int, err error) {
-	steps, err = d.Compile(class, slotOf)
-	for i := range steps {
-		if s := &steps[i]; s.Kind != jfr.KindVarint || s.Array {
-			return steps, longFrame, err
-		}
-		varints += int(steps[i].N)
-	}
-	return steps, max(varints, 1), err
+	return err
 }
 
 // addPool makes the next pool, for a class which may be -1. Of a constant that consists of a string,
 // that is slotText.
-func (d *decoder) addPool(class int32) (err error) {
+func (d *decoder) addPool(class int32) {
 	var steps []jfr.Step
 	if class >= 0 {
 		text := false
 		d.Meta.Classes[class].Pool = int32(len(d.pools))
-		steps, err = d.Compile(class, func(f *jfr.Field) jfr.Slot {
+		steps = d.Compile(class, func(f *jfr.Field) jfr.Slot {
 			s := slotOf(f)
 			if f.Kind == jfr.KindText && !f.Array && !text && s != slotOSName && s != slotJavaName {
 				s, text = slotText, true
@@ -278,30 +279,23 @@ func (d *decoder) addPool(class int32) (err error) {
 		})
 	}
 	d.pools = append(d.pools, jfr.Trim(steps))
-	return err
-}
-
-// position returns where a constant is, or 0.
-func (d *decoder) position(pool int32, id uint64) int32 {
-	if constant := d.Constant(pool, id); constant != nil {
-		return constant.At
-	}
-	return 0
 }
 
 // symbol returns the string of a constant, such as a symbol, valid until the next call. It returns nil if
 // the pool does not have it.
-func (d *decoder) symbol(pool int32, id uint64) []byte { return d.text(pool, d.position(pool, id)) }
+func (d *decoder) symbol(pool int32, id uint64) []byte {
+	if constant := d.Constant(pool, id); constant != nil {
+		return d.text(pool, constant.At)
+	}
+	return nil
+}
 
-// text is symbol for the constant at a position, unless that is 0.
+// text is symbol for the constant at a position.
 func (d *decoder) text(pool, at int32) []byte {
-	if at == 0 {
-		return nil
+	if steps := d.pools[pool]; len(steps) == 0 || steps[0].Slot != slotText { // it usually comes first
+		at = int32(d.readConstant(pool, at)[slotText])
 	}
-	if steps := d.pools[pool]; len(steps) > 0 && steps[0].Slot == slotText { // it usually comes first
-		return d.Text(int(at), poolString)
-	}
-	return d.Text(int(d.readConstant(pool, at)[slotText]), poolString)
+	return d.Text(at)
 }
 
 // readConstant reads the fields of the constant at a position. They are valid until the next call.

@@ -5,7 +5,6 @@ package jfrtranslator
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -137,40 +136,42 @@ type attribute struct {
 }
 
 // bindEvents finds the events that are read.
-func (d *decoder) bindEvents() (err error) {
+func (d *decoder) bindEvents() error {
 	m := &d.Meta
 	d.datadog = m.Find("datadog.ExecutionSample") >= 0 || m.Find("datadog.MethodSample") >= 0
 	d.async = !d.datadog && slices.ContainsFunc(m.Classes, func(c jfr.Class) bool { return bytes.HasPrefix(c.Name, []byte("profiler.")) })
-	if d.events, err = jfr.Zeroed(&d.Memory, d.events[:0], len(m.Classes)); err != nil {
-		return err
-	}
-	number := 0
+	d.events = d.events[:0]
+	number, attributes := 0, 0
 	for class := range m.Classes {
 		name := string(m.Classes[class].Name)
 		of, reads := eventTypes[name]
-		switch {
-		case !reads || !d.async && name == "jdk.ActiveSetting": // the settings of the JDK have other names
+		if !reads || !d.async && name == "jdk.ActiveSetting" { // the settings of the JDK have other names
+			d.events = jfr.Append(&d.Memory, d.events, nil)
 			continue
-		case d.async && name == "jdk.ExecutionSample":
+		}
+		if d.async && name == "jdk.ExecutionSample" {
 			of.family = familyAsync
 		}
 		if number == math.MaxUint8 {
 			return &LimitError{What: "types of samples", Limit: math.MaxUint8}
 		}
 		e := &event{eventType: of, number: uint8(number), class: int32(class), datadog: strings.HasPrefix(name, "datadog.")}
-		if err := d.bindEvent(e); err != nil {
-			return fmt.Errorf("type %s: %w", name, err)
+		if d.bindEvent(e); d.Err != nil {
+			return fmt.Errorf("type %s: %w", name, d.Err)
 		}
-		d.events[class] = e
+		d.events = jfr.Append(&d.Memory, d.events, e)
 		number++
+		attributes = max(attributes, len(e.attributes))
 	}
-	return nil
+	d.values = jfr.Grow(&d.Memory, d.values[:0], int(slots)+attributes)
+	if d.Err == nil {
+		d.values = d.values[:int(slots)+attributes]
+	}
+	return d.Err
 }
 
-func (d *decoder) bindEvent(e *event) (err error) {
-	if e.read, err = d.Compile(e.class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) }); err != nil {
-		return err
-	}
+func (d *decoder) bindEvent(e *event) {
+	e.read = d.Compile(e.class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) })
 	last := len(e.read)
 	e.read = jfr.Trim(e.read)
 	for _, s := range e.read {
@@ -182,10 +183,6 @@ func (d *decoder) bindEvent(e *event) (err error) {
 	if n := len(e.scan); n > 0 && len(e.read) == last && e.scan[n-1].Slot == jfr.SlotKey {
 		e.scan, e.keyLast = e.scan[:n-1], true
 	}
-	if n := int(slots) + len(e.attributes); n > len(d.values) {
-		d.values, err = jfr.Zeroed(&d.Memory, d.values[:0], n)
-	}
-	return err
 }
 
 // eventSlot returns the slot of a field of an event.
@@ -230,8 +227,8 @@ func (d *decoder) textPool(f *jfr.Field) (pool int32, isText bool) {
 	if len(fields) != 1 || fields[0].Kind != jfr.KindText || fields[0].Array {
 		return 0, false
 	}
-	if of.Pool == 0 && d.addPool(f.Class) != nil {
-		return 0, false
+	if of.Pool == 0 {
+		d.addPool(f.Class)
 	}
 	return of.Pool, true
 }
@@ -248,7 +245,7 @@ func (d *decoder) readEvents() error {
 	var c jfr.Cursor
 	var e *event
 	last := uint64(jfr.TypeMetadata)
-	for {
+	for d.Err == nil {
 		typeID, more, err := d.NextEvent(&c)
 		switch {
 		case err != nil || !more:
@@ -265,29 +262,28 @@ func (d *decoder) readEvents() error {
 			e, last = d.eventOf(typeID), typeID
 		}
 		switch {
-		case e == nil || e.family == familySettings:
+		case e == nil:
 			d.report.OtherEvents++
-			if e == nil {
-				continue
-			}
-			d.settingsAt, err = jfr.Append(&d.Memory, d.settingsAt, int32(d.Event))
+		case e.family == familySettings:
+			d.report.OtherEvents++
+			d.settingsAt = jfr.Append(&d.Memory, d.settingsAt, int32(d.Event))
 		case d.replaced&e.replacedBy != 0:
 			d.report.ReplacedSamples++
 		default:
-			err = d.readSample(&c, e)
-		}
-		if err != nil {
-			return err
+			if err := d.readSample(&c, e); err != nil {
+				return err
+			}
 		}
 	}
+	return d.Err
 }
 
 // readSample adds the values of a sample to its row.
 func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 	start := c.At
-	if n := len(c.Data) - c.At + 2*keySize; n > cap(d.key) {
-		if d.key, err = jfr.Room(&d.Memory, d.key[:0], n); err != nil {
-			return err
+	if n := len(c.Data) - c.At + jfr.KeySize; n > cap(d.key) {
+		if d.key = jfr.Grow(&d.Memory, d.key[:0], n); d.Err != nil {
+			return d.Err
 		}
 	}
 	var v [scanSlots]uint64
@@ -296,7 +292,7 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 	case e.keyLast && len(key) == 0: // a copy of it would take 5 % of the time
 		key = c.Data[c.At:]
 	case e.keyLast:
-		key = c.AppendRest(key)
+		key = append(key, c.Data[c.At:]...)
 	}
 	if c.Err != nil {
 		return d.readError(c, start, e)
@@ -307,16 +303,13 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 			return d.At(string(d.Meta.Classes[e.class].Name), err)
 		}
 	}
-	number, err := d.row(e, key)
-	if err != nil {
-		return err
-	}
+	number := d.row(e, key)
 	if d.options.Timestamps || d.Header.Unfinished {
 		time := d.Header.Time(int64(v[slotStart]))
 		d.last = max(d.last, time)
 		if d.options.Timestamps && e.family != familyLive {
-			d.timedValues, err = jfr.Append(&d.Memory, d.timedValues, timedValue{number, time, [2]int64{first, second}})
-			return err
+			d.timedValues = jfr.Append(&d.Memory, d.timedValues, timedValue{number, time, [2]int64{first, second}})
+			return nil
 		}
 	}
 	if err := add(&d.rows[number].values, first, second); err != nil {
@@ -390,33 +383,22 @@ func (d *decoder) resolve() error {
 		if err != nil {
 			return err
 		}
-		stack, err := d.stack(d.values[slotStack])
-		if err != nil {
-			return err
-		}
-		set, link, err := d.attributesOf(e)
-		if err != nil {
-			return err
-		}
+		stack := d.stackOf(d.values[slotStack])
+		set, link := d.attributesOf(e)
 		if r.family = e.family; r.family == familyAsync {
 			r.family = d.settings.asyncFamily(d.symbol(poolState, d.values[slotState]))
 		}
 		f := &d.families[r.family]
 		r.number = f.samples.Number(stack, set, link)
 		if int(r.number) == len(f.values) {
-			if f.values, err = jfr.Append(&d.Memory, f.values, [2]int64{}); err != nil {
-				return err
-			}
+			f.values = jfr.Append(&d.Memory, f.values, [2]int64{})
 			d.sampleBytes += 2 * (sampleSize + rowSize)
-		}
-		if err := add(&f.values[r.number], r.values[0], r.values[1]); err != nil {
-			return fmt.Errorf("chunk %d: %w", d.Chunk, err)
-		}
-		if err := cmp.Or(d.Err, d.tables.Err()); err != nil {
-			return err
 		}
 		if err := d.checkSize(); err != nil {
 			return err
+		}
+		if err := add(&f.values[r.number], r.values[0], r.values[1]); err != nil {
+			return fmt.Errorf("chunk %d: %w", d.Chunk, err)
 		}
 	}
 	d.sampleBytes += eventSize * len(d.timedValues)

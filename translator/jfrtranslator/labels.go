@@ -31,8 +31,8 @@ func (d *decoder) readLabels(data []byte) error {
 			continue
 		}
 		isString, start := c.Field == 2, c.Start
-		if err := d.Memory.Take(mapSize + c.Stop - c.Start); err != nil {
-			return err
+		if !d.Take(mapSize + c.Stop - c.Start) {
+			return d.Err
 		}
 		entry := c.Message()
 		key, _, value, err := readEntry(&entry)
@@ -44,8 +44,8 @@ func (d *decoder) readLabels(data []byte) error {
 			if value.Field != 1 || value.Type != wire.BytesType {
 				continue
 			}
-			if err := d.Memory.Take(mapSize); err != nil {
-				return err
+			if !d.Take(mapSize) {
+				return d.Err
 			}
 			var l label
 			pair := value.Message()

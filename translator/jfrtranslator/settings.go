@@ -46,8 +46,8 @@ func (d *decoder) readSettings() error {
 			s.datadogWall = d.Header.In(unit, int64(d.values[slotWallInterval]))
 			continue
 		}
-		name := string(d.Text(int(d.values[slotText]), poolString))
-		value := d.Text(int(d.values[slotValue]), poolString)
+		name := string(d.Text(int32(d.values[slotText])))
+		value := d.Text(int32(d.values[slotValue]))
 		switch name {
 		case "event":
 			s.event = string(value)

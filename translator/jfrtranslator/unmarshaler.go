@@ -105,50 +105,31 @@ func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
 // those of buf, before it takes them. An error of reserve ends the translation.
 func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
 	d := decoders.Get().(*decoder)
-	d.start(u, reserve)
+	d.start(u)
+	d.Begin(reserve, false)
 	d.Open(buf)
-	pd, err := d.translate()
+	pd, err := d.translate(false)
 	report := d.report
 	d.release() // not after a panic, which may leave it in any state
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return pprofile.Profiles{}, Report{}, errEmpty
+	case err != nil:
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("jfr: %w", err)
 	}
 	return pd, report, nil
 }
 
-// translate translates all chunks into one dictionary.
-func (d *decoder) translate() (pprofile.Profiles, error) {
-	pd, scopes := d.newProfiles()
-	if !d.More() {
-		return pd, errEmpty
-	}
-	if err := d.readLabels(d.options.Labels); err != nil {
-		return pd, err
-	}
-	if err := d.findReplaced(); err != nil {
-		return pd, err
-	}
-	for d.More() {
-		if err := d.translateChunk(scopes); err != nil {
-			return pd, err
-		}
-	}
-	return pd, d.finish()
-}
-
-var errEmpty = errors.New("the recording is empty")
+var errEmpty = errors.New("jfr: the recording is empty")
 
 // Reader translates a recording in a file chunk by chunk, so that it takes the memory of one
 // chunk at a time. It is not safe for concurrent use.
-type Reader struct {
-	d        *decoder
-	prepared bool // findReplaced has read the chunks
-}
+type Reader struct{ d *decoder }
 
 // NewReader returns a Reader of a recording of the given size, which has no labels.
 func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 	d := newDecoder()
-	d.start(u, nil)
+	d.start(u)
 	d.OpenFile(from, size)
 	return &Reader{d: d}
 }
@@ -157,34 +138,16 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 // the last one. After an error, it goes on with the following chunk, if the header says where that is;
 // after ErrLater the caller calls Back.
 func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
-	r.d.Memory.Restart(reserve)
+	r.d.Begin(reserve, true)
 	r.d.report = Report{}
-	pd, err := r.translateChunk()
-	if err != nil {
-		if !errors.Is(err, io.EOF) {
-			err = fmt.Errorf("jfr: %w", err)
-		}
-		return pprofile.NewProfiles(), Report{}, err
+	pd, err := r.d.translate(true)
+	switch {
+	case errors.Is(err, io.EOF):
+		return pprofile.NewProfiles(), Report{}, io.EOF
+	case err != nil:
+		return pprofile.NewProfiles(), Report{}, fmt.Errorf("jfr: %w", err)
 	}
 	return pd, r.d.report, nil
-}
-
-func (r *Reader) translateChunk() (pprofile.Profiles, error) {
-	d := r.d
-	pd, scopes := d.newProfiles()
-	if !r.prepared {
-		if err := d.findReplaced(); err != nil {
-			return pd, err
-		}
-		r.prepared = true
-	}
-	if !d.More() {
-		return pd, io.EOF
-	}
-	if err := d.translateChunk(scopes); err != nil {
-		return pd, err
-	}
-	return pd, d.finish()
 }
 
 // Unfinished reports whether a chunk is unfinished: its program may still write it.

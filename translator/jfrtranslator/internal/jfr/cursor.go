@@ -76,34 +76,31 @@ const highBits = 0x8080808080808080
 // word returns the eight bytes at a position of the chunk, which may go beyond c.Data. It needs them.
 func (c *Cursor) word(at int) uint64 { return binary.LittleEndian.Uint64(c.Data[at : at+8]) }
 
-// skipVarints skips n integers, eight bytes at a time.
-func (c *Cursor) skipVarints(n int) {
-	const step = 8
-	at, open := c.At, 0 // open bytes of an integer have been read
-	for n > 0 && at < len(c.Data) && at+step <= cap(c.Data) {
+// SkipVarints skips n integers, those in eight bytes at a time.
+func (c *Cursor) SkipVarints(n int) {
+	at := c.At
+	for limit := min(len(c.Data), cap(c.Data)-7); n > 0 && at < limit; {
 		ends := ^c.word(at) & highBits
-		if open+bits.TrailingZeros64(ends)/8 >= lastByte { // one of nine bytes
-			c.At = at - open
-			c.Varint()
-			at, open = c.At, 0
-			n--
-			continue
-		}
-		if found := bits.OnesCount64(ends); found < n {
+		switch found := bits.OnesCount64(ends); {
+		case found >= n:
+			for ; n > 1; n-- {
+				ends &= ends - 1
+			}
+			at += bits.TrailingZeros64(ends)/8 + 1
+			n = 0
+		case found > 0:
+			at += 8 - bits.LeadingZeros64(ends)/8
 			n -= found
-			open = bits.LeadingZeros64(ends) / 8
-			at += step
-			continue
+		default: // one of nine bytes
+			c.At = at
+			c.Varint()
+			at = c.At
+			n--
 		}
-		for ; n > 1; n-- {
-			ends &= ends - 1
-		}
-		if c.At = at + bits.TrailingZeros64(ends)/8 + 1; c.At > len(c.Data) {
-			c.fail(errTruncated)
-		}
-		return
 	}
-	c.At = min(at-open, len(c.Data))
+	if c.At = at; at > len(c.Data) {
+		c.fail(errTruncated)
+	}
 	for ; n > 0 && c.Err == nil; n-- {
 		c.Varint()
 	}
@@ -117,46 +114,6 @@ func (c *Cursor) SharedBefore(at, other, limit int) (n int) {
 		}
 	}
 	return n
-}
-
-// ShortVarints reads n integers, at least one, if they have fifteen bytes or fewer, and returns these.
-func (c *Cursor) ShortVarints(n int) (k Key, ok bool) {
-	if c.At+16 > cap(c.Data) {
-		return k, false
-	}
-	k.Low = c.word(c.At)
-	ends := nthEnd(k.Low, n)
-	if ends != 0 {
-		size := uint(bits.TrailingZeros64(ends))/8 + 1
-		k.Low &= 1<<(8*size) - 1
-		c.At += int(size)
-		return k, c.At <= len(c.Data)
-	}
-	return c.mediumVarints(n)
-}
-
-// nthEnd returns the bits of the last bytes of integers, from that of integer n on.
-func nthEnd(word uint64, n int) uint64 {
-	ends := ^word & highBits
-	for ; n > 1; n-- {
-		ends &= ends - 1
-	}
-	return ends
-}
-
-// mediumVarints is ShortVarints for nine to fifteen bytes.
-func (c *Cursor) mediumVarints(n int) (k Key, ok bool) {
-	k = Key{c.word(c.At), c.word(c.At + 8)}
-	first := ^k.Low & highBits
-	open := bits.LeadingZeros64(first) / 8
-	ends := nthEnd(k.High, n-bits.OnesCount64(first))
-	size := bits.TrailingZeros64(ends)/8 + 1
-	if ends == 0 || size > 7 || open+size > lastByte || c.At+8+size > len(c.Data) {
-		return k, false
-	}
-	k.High &= 1<<(8*size) - 1
-	c.At += 8 + size
-	return k, true
 }
 
 // count reads the number of elements that follow, each of which takes a byte or more.
@@ -208,7 +165,7 @@ func (c *Cursor) text() (encoding byte, content []byte) {
 			n = c.count()
 		}
 		from := c.At
-		c.skipVarints(n)
+		c.SkipVarints(n)
 		if encoding == textUTF16 && c.At-from == n { // all are ASCII
 			encoding = textUTF8
 		}

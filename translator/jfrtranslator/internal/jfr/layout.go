@@ -5,7 +5,6 @@ package jfr
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 )
 
@@ -36,40 +35,41 @@ const (
 // sizes of values of fixed size, in bytes.
 var sizes = [...]int{KindByte: 1, KindFloat: 4, KindDouble: 8}
 
-// Compile returns the steps that read a value of a class. slot returns the slot of a field.
-func (r *Recording) Compile(class int32, slot func(f *Field) Slot) ([]Step, error) {
+// Compile returns the steps that read a value of a class. slot returns the slot of a field. The steps are of no use if
+// r.Err is set.
+func (r *Recording) Compile(class int32, slot func(f *Field) Slot) []Step {
 	return r.compile(class, slot, 0)
 }
 
-func (r *Recording) compile(class int32, slot func(f *Field) Slot, depth int) (steps []Step, err error) {
-	m := &r.Meta
-	name, size := m.Classes[class].Name, 0
+func (r *Recording) compile(class int32, slot func(f *Field) Slot, depth int) (steps []Step) {
+	c := &r.Meta.Classes[class]
 	if depth > maxValueDepth {
-		return nil, &LimitError{What: fmt.Sprintf("levels of values in values of type %s", name), Limit: maxValueDepth}
+		r.Fail("levels of values in values of type "+string(c.Name), maxValueDepth)
+		return nil
 	}
-	fields := m.FieldsOf(class)
-	if len(fields) == 0 && m.kindOf(class) != KindClass {
-		fields = []Field{{Kind: m.kindOf(class)}}
+	fields := r.Meta.FieldsOf(class)
+	if len(fields) == 0 && c.kind != KindClass {
+		fields = []Field{{Kind: c.kind}}
 	}
+	size := 0
 	for i := range fields {
 		f := &fields[i]
 		all := []Step{{Kind: f.Kind, Array: f.Array, Slot: slot(f), N: 1, class: f.Class}}
 		if f.Kind == KindClass && !f.Array {
-			if all, err = r.layout(f.Class, depth+1); err != nil {
-				return nil, err
-			}
+			all = r.layout(f.Class, depth+1)
 		}
 		for _, s := range all {
-			if steps, err = Room(&r.Memory, steps, 1); err != nil {
-				return nil, err
-			}
-			steps = AppendStep(steps, s)
-			if size += int(s.N); size > maxSteps {
-				return nil, &LimitError{What: fmt.Sprintf("values in a value of type %s", name), Limit: maxSteps}
-			}
+			steps = AppendStep(Grow(&r.Memory, steps, 1), s)
+			size += int(s.N)
+		}
+		if size > maxSteps {
+			r.Fail("values in a value of type "+string(c.Name), maxSteps)
+		}
+		if r.Err != nil {
+			return nil
 		}
 	}
-	return steps, nil
+	return steps
 }
 
 // Trim returns steps without the last ones that only skip.
@@ -93,16 +93,27 @@ func AppendStep(steps []Step, s Step) []Step {
 }
 
 // layout returns the steps that skip a value of a class.
-func (r *Recording) layout(class int32, depth int) ([]Step, error) {
+func (r *Recording) layout(class int32, depth int) []Step {
 	c := &r.Meta.Classes[class]
 	if c.layout == nil {
-		steps, err := r.compile(class, func(*Field) Slot { return SlotNone }, depth)
-		if err != nil {
-			return nil, err
+		steps := r.compile(class, func(*Field) Slot { return SlotNone }, depth)
+		if r.Err != nil {
+			return nil
 		}
 		c.layout = append([]Step{}, steps...) // not nil
 	}
-	return c.layout, nil
+	return c.layout
+}
+
+// Varints returns the number of integers that a value consists of, if it consists of nothing else.
+func Varints(steps []Step) (n int, only bool) {
+	for _, s := range steps {
+		if s.Kind != KindVarint || s.Array {
+			return 0, false
+		}
+		n += int(s.N)
+	}
+	return n, n > 0
 }
 
 // Read reads a value. It sets the elements of values that steps have the slots of: to a number, the bits
@@ -117,7 +128,7 @@ func (r *Recording) Read(c *Cursor, steps []Step, values []uint64, key []byte) [
 			values[s.Slot] = c.Varint()
 			continue
 		case s.Kind == KindVarint && !s.Array:
-			c.skipVarints(int(s.N))
+			c.SkipVarints(int(s.N))
 		case s.Slot < FirstSlot:
 			r.skip(c, s, 0)
 		case s.Array || s.Kind == KindText:
@@ -133,13 +144,6 @@ func (r *Recording) Read(c *Cursor, steps []Step, values []uint64, key []byte) [
 		}
 	}
 	return key
-}
-
-// AppendRest appends all that c has not read, which it then has.
-func (c *Cursor) AppendRest(dst []byte) []byte {
-	rest := c.Data[c.At:]
-	c.At = len(c.Data)
-	return append(dst, rest...)
 }
 
 // fixed reads a byte, or a floating-point number as the bits of a float64.
@@ -163,7 +167,7 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 	}
 	switch {
 	case s.Kind == KindVarint:
-		c.skipVarints(n)
+		c.SkipVarints(n)
 	case s.Kind == KindText:
 		for ; n > 0 && c.Err == nil; n-- {
 			c.text()
@@ -180,15 +184,16 @@ func (r *Recording) skip(c *Cursor, s *Step, depth int) {
 
 // skipValues skips n values of a class.
 func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
-	steps, err := r.layout(class, 0)
+	steps := r.layout(class, 0)
+	varints, only := Varints(steps)
 	switch {
-	case err != nil:
-		c.fail(err)
 	case depth > maxElementDepth:
 		c.fail(errTooDeep)
+	case r.Err != nil:
+		c.fail(r.Err)
 	case len(steps) == 0: // whose values take no bytes
-	case len(steps) == 1 && steps[0].Kind == KindVarint && !steps[0].Array:
-		c.skipVarints(n * int(steps[0].N))
+	case only:
+		c.SkipVarints(n * varints)
 	default:
 		for ; n > 0 && c.Err == nil; n-- {
 			r.skipSteps(c, steps, depth)

@@ -3,82 +3,76 @@
 
 package jfr
 
-import (
-	"reflect"
-	"slices"
-)
+import "unsafe"
 
-// Memory accounts for the memory of a translation: its own as it grows, and the result.
+// Memory accounts for the memory of a translation, which it reserves before it is taken: that of its slices, which
+// Append and Grow enlarge, and what the caller of Count counts. Loops end at the first error, so that the functions
+// that take memory need not return it.
 type Memory struct {
-	Reserve  func(bytes int64) error // may be nil
-	Used     int                     // bytes taken for this recording, beyond Kept
-	Kept     int                     // bytes kept from earlier recordings
-	Tables   int                     // bytes of the tables of the dictionary
-	Result   int                     // bytes of the result so far
-	Refused  error                   // of Reserve
-	reserved int
+	Err error // of the reservation, or the *LimitError of another limit
+
+	reserve func(bytes int64) error // may be nil
+	// Bytes of the slices, of these before Begin, what Count was called with, and what is reserved.
+	held, kept, counted, reserved int
 }
 
-// Restart makes all bytes count for another reservation.
-func (m *Memory) Restart(reserve func(bytes int64) error) {
-	m.Reserve, m.Refused, m.reserved, m.Result = reserve, nil, 0, 0
-}
-
-// Take accounts for bytes that are taken next.
-func (m *Memory) Take(bytes int) error {
-	m.Used += bytes
-	err := m.Update()
-	if err != nil {
-		m.Used -= bytes
+// Begin starts a reservation. Memory that is held already counts only if that is asked for.
+func (m *Memory) Begin(reserve func(bytes int64) error, countHeld bool) {
+	*m = Memory{reserve: reserve, held: m.held, kept: m.held}
+	if countHeld {
+		m.kept = 0
 	}
-	return err
 }
 
-// Update reserves more if that is necessary.
-func (m *Memory) Update() error {
-	total := m.Used + m.Tables + m.Result
-	if m.Reserve == nil || total <= m.reserved {
-		return nil
+// Held returns the bytes that slices hold.
+func (m *Memory) Held() int { return m.held }
+
+// Take accounts for bytes of a slice that is made next, or fewer than 0 for one that is given up. It reports whether they
+// are reserved.
+func (m *Memory) Take(bytes int) bool {
+	m.held += bytes
+	if m.update(); m.Err != nil {
+		m.held -= bytes
+	}
+	return m.Err == nil
+}
+
+// Count accounts for the bytes of all that is not in slices.
+func (m *Memory) Count(bytes int) {
+	m.counted = bytes
+	m.update()
+}
+
+func (m *Memory) update() {
+	total := m.held - m.kept + m.counted
+	if m.reserve == nil || total <= m.reserved || m.Err != nil {
+		return
 	}
 	const minStep = 64 << 10
 	total += max(minStep, total/8)
-	if m.Refused = m.Reserve(int64(total)); m.Refused == nil {
+	if m.Err = m.reserve(int64(total)); m.Err == nil {
 		m.reserved = total
 	}
-	return m.Refused
 }
 
-// Room returns s with capacity for n more elements. If it must grow, it at least doubles.
-func Room[E any](m *Memory, s []E, n int) ([]E, error) {
-	if cap(s)-len(s) >= n {
-		return s, nil
+// Grow returns s with room for n more elements, or s if m.Err says why there is none. It at least doubles s.
+func Grow[E any](m *Memory, s []E, n int) []E {
+	if cap(s)-len(s) >= n || m.Err != nil {
+		return s
 	}
-	size := int(reflect.TypeFor[E]().Size())
 	n = max(n, len(s), 16)
-	if err := m.Take(size * (len(s) + n)); err != nil {
-		return s, err
+	size := int(unsafe.Sizeof(*new(E)))
+	if !m.Take(size * (len(s) + n)) {
+		return s
 	}
-	m.Used -= size * cap(s)
-	return slices.Grow(s, n), nil
+	m.Take(-size * cap(s))
+	return append(make([]E, 0, len(s)+n), s...)
 }
 
-// Append appends e to s.
-func Append[E any](m *Memory, s []E, e E) ([]E, error) {
-	s, err := Room(m, s, 1)
-	if err != nil {
-		return s, err
+// Append appends e to s. Without memory for that, e replaces the last element: the caller is about to end.
+func Append[E any](m *Memory, s []E, e E) []E {
+	if s = Grow(m, s, 1); len(s) == cap(s) && len(s) > 0 {
+		s = s[:len(s)-1]
 	}
-	return append(s, e), nil
-}
-
-// Zeroed returns s with n more elements, which are zero.
-func Zeroed[E any](m *Memory, s []E, n int) ([]E, error) {
-	s, err := Room(m, s, n)
-	if err != nil {
-		return s, err
-	}
-	old := len(s)
-	s = s[:old+n]
-	clear(s[old:])
-	return s, nil
+	return append(s, e)
 }

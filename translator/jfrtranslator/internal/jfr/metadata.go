@@ -5,37 +5,40 @@ package jfr
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 )
 
 // Metadata describes the types of a chunk: those of events, constants and their fields.
 type Metadata struct {
-	Classes     []Class
-	fields      []Field  // of all classes, one after the other
-	byID        Table    // the numbers of the classes
-	event       []byte   // the fields of the metadata event, which names are part of
-	words       [][]byte // its strings
-	annotations []annotation
+	Classes []Class
+	fields  []Field  // of all classes, one after the other
+	byID    Table    // the numbers of the classes
+	event   []byte   // the fields of the metadata event, which names are part of; empty if they are malformed
+	words   [][]byte // its strings
 }
 
 // Class is a type.
 type Class struct {
 	Name        []byte
-	Pool        int32 // its constants are kept if this is above 0
+	Pool        int32 // the number of the pool of its constants, if that is above 0
+	kind        Kind
 	first, stop int32 // its fields in Metadata.fields
 	layout      []Step
 }
 
 // Field is a field of a class.
 type Field struct {
-	Name     []byte
-	Kind     Kind
-	Array    bool
-	Constant bool  // an id, of a constant of its class
-	Class    int32 // its type, in Metadata.Classes, or -1
-	Unit     Unit
-	typeID   uint64
+	Name         []byte
+	Kind         Kind
+	Array        bool
+	Constant     bool  // an id, of a constant of its class
+	Class        int32 // its type, in Metadata.Classes, or -1
+	Unit         Unit
+	typeID, unit uint64 // the ids of its type, and of the type of the annotation with its unit
 }
 
 // Kind is how a value is encoded.
@@ -76,105 +79,105 @@ var units = map[string]Unit{
 	"NANOSECONDS_SINCE_EPOCH": unitNanoseconds, "MILLISECONDS_SINCE_EPOCH": UnitMilliseconds, "SECONDS_SINCE_EPOCH": unitSeconds,
 }
 
-// annotation is one of a field.
-type annotation struct {
-	field  int32
-	value  []byte
-	typeID uint64
-}
-
 const maxElementDepth = 32 // of the metadata
 
 // ReadMetadata reads the metadata event that counts: the one that the header names. That of
 // an unfinished chunk may be out of date, so the last complete one counts there. Without one,
-// r.Header.Metadata is 0. It reports whether the metadata are not those of the chunk before.
-func (r *Recording) ReadMetadata() (changed bool, err error) {
-	var c Cursor
+// r.Header.Metadata is 0. If the metadata are not those of the chunk before, it calls bind.
+func (r *Recording) ReadMetadata(bind func() error) error {
 	if r.Header.Unfinished {
-		r.Header.Metadata = 0
-		for {
-			typeID, more, err := r.NextEvent(&c)
-			if err != nil {
-				return false, err
-			}
-			if !more {
-				break
-			}
-			if typeID == TypeMetadata {
-				r.Header.Metadata = int64(r.Event)
-			}
-		}
-		if r.Header.Metadata == 0 {
-			return false, nil
+		if err := r.findMetadata(); err != nil || r.Header.Metadata == 0 {
+			return err
 		}
 	}
 	r.Event = 0
 	at := r.Header.Metadata
 	if at < headerSize || at >= int64(r.Stop) {
-		return false, r.At("", fmt.Errorf("the metadata are at byte %d: must be inside the chunk, %d to %d", at, headerSize, r.Stop-1))
+		return r.At("", fmt.Errorf("the metadata are at byte %d: must be inside the chunk, %d to %d", at, headerSize, r.Stop-1))
 	}
+	var c Cursor
 	typeID, ok := r.EventAt(&c, int(at))
 	switch {
 	case !ok:
-		return false, r.At("metadata", errIncomplete)
+		return r.At("metadata", errIncomplete)
 	case typeID != TypeMetadata:
-		return false, r.At("metadata", fmt.Errorf("the event has the type %d: must be %d", typeID, TypeMetadata))
+		return r.At("metadata", fmt.Errorf("the event has the type %d: must be %d", typeID, TypeMetadata))
 	}
-	c.skipVarints(3) // start, duration, id
+	c.SkipVarints(3) // start, duration, id
 	m := &r.Meta
 	event := c.Data[c.At:]
 	if len(m.event) > 0 && bytes.Equal(event, m.event) {
-		return false, nil
+		return nil
 	}
-	if m.event, err = Room(&r.Memory, m.event[:0], len(event)); err == nil {
-		m.event = append(m.event, event...)
-		if err = r.parseMetadata(); err != nil {
-			m.event = m.event[:0]
-			err = r.At("metadata", err)
-		}
+	m.event = Grow(&r.Memory, m.event[:0], len(event))
+	if r.Err != nil {
+		return r.Err
 	}
-	return true, err
-}
-
-func (r *Recording) parseMetadata() error {
-	m := &r.Meta
-	m.Classes, m.fields, m.annotations, m.words = m.Classes[:0], m.fields[:0], m.annotations[:0], m.words[:0]
-	m.byID.Reset()
-	c := Cursor{Data: m.event}
-	if err := r.readWords(&c); err != nil {
-		return err
+	event = append(m.event, event...)
+	err := r.parseMetadata(event)
+	if err == nil {
+		err = bind()
 	}
-	if err := r.readElement(&c, -1, -1, 0); err != nil {
-		return err
+	if err != nil {
+		return r.At("metadata", err)
 	}
-	if c.Err != nil {
-		return c.Err
-	}
-	for _, a := range m.annotations {
-		if i := m.ClassOf(a.typeID); i >= 0 {
-			if name := string(m.Classes[i].Name); name == "jdk.jfr.Timespan" || name == "jdk.jfr.Timestamp" {
-				m.fields[a.field].Unit = units[string(a.value)]
-			}
-		}
-	}
+	m.event = event
 	return nil
 }
 
-func (r *Recording) readWords(c *Cursor) (err error) {
-	m := &r.Meta
-	for n := c.count(); n > 0 && c.Err == nil; n-- {
-		encoding, text := c.text()
-		if encoding == textUTF16 || encoding == textLatin1 {
-			if err := r.Memory.Take(2 * len(text)); err != nil {
-				return err
-			}
-			text = appendText(nil, encoding, text)
-		}
-		if m.words, err = Append(&r.Memory, m.words, text); err != nil {
+// findMetadata finds the last metadata event.
+func (r *Recording) findMetadata() error {
+	r.Header.Metadata = 0
+	var c Cursor
+	for {
+		typeID, more, err := r.NextEvent(&c)
+		if err != nil || !more {
 			return err
 		}
+		if typeID == TypeMetadata {
+			r.Header.Metadata = int64(r.Event)
+		}
 	}
-	return nil
+}
+
+func (r *Recording) parseMetadata(event []byte) error {
+	m, c := &r.Meta, Cursor{Data: event}
+	m.Classes, m.fields, m.words = m.Classes[:0], m.fields[:0], m.words[:0]
+	m.byID.Reset()
+	r.readWords(&c)
+	r.readElement(&c, -1, -1, 0)
+	for i := range m.Classes {
+		of := &m.Classes[i]
+		of.kind = KindClass
+		if primitive, known := primitives[string(of.Name)]; known && of.first == of.stop {
+			of.kind = primitive
+		}
+	}
+	for i := range m.fields {
+		f := &m.fields[i]
+		switch f.Class = m.ClassOf(f.typeID); {
+		case f.Constant:
+			f.Kind = KindVarint
+		case f.Class >= 0:
+			f.Kind = m.Classes[f.Class].kind
+		}
+		if of := m.ClassOf(f.unit); of < 0 || !isTime[string(m.Classes[of].Name)] {
+			f.Unit = UnitNone
+		}
+	}
+	return cmp.Or(c.Err, r.Err)
+}
+
+var isTime = map[string]bool{"jdk.jfr.Timespan": true, "jdk.jfr.Timestamp": true}
+
+func (r *Recording) readWords(c *Cursor) {
+	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
+		encoding, text := c.text()
+		if (encoding == textUTF16 || encoding == textLatin1) && r.Take(2*len(text)) {
+			text = appendText(nil, encoding, text)
+		}
+		r.Meta.words = Append(&r.Memory, r.Meta.words, text)
+	}
 }
 
 // word reads the index of a string of the metadata, and returns the string.
@@ -216,57 +219,46 @@ func (m *Metadata) element(c *Cursor) (e element) {
 
 // readElement reads an element with all that it contains. class and field are those that
 // contain it, or -1.
-func (r *Recording) readElement(c *Cursor, class, field int32, depth int) (err error) {
+func (r *Recording) readElement(c *Cursor, class, field, depth int) {
 	if depth > maxElementDepth {
-		return &LimitError{What: "levels of elements in the metadata", Limit: maxElementDepth}
+		r.Fail("levels of elements in the metadata", maxElementDepth)
+		return
 	}
 	m := &r.Meta
 	e := m.element(c)
+	isClass := string(e.kind) == "class"
 	switch {
-	case string(e.kind) == "class":
-		class = int32(len(m.Classes))
-		if m.Classes, err = Append(&r.Memory, m.Classes, Class{Name: e.name, first: int32(len(m.fields))}); err != nil {
-			return err
-		}
-		known, err := m.byID.Put(&r.Memory, Key{Low: decimal(e.id)})
-		if err != nil {
-			return err
-		}
+	case isClass:
+		m.Classes = Append(&r.Memory, m.Classes, Class{Name: e.name, first: int32(len(m.fields))})
+		class = len(m.Classes) - 1
+		known := m.byID.Put(&r.Memory, Key{Low: parseID(e.id)})
 		if _, numbered := known.Number(); !numbered { // the first one counts
-			known.SetNumber(class)
+			known.SetNumber(int32(class))
 		}
-		defer func() { m.Classes[class].stop = int32(len(m.fields)) }()
 	case string(e.kind) == "field" && class >= 0 && field < 0:
-		field = int32(len(m.fields))
-		f := Field{Name: e.name, typeID: decimal(e.class), Array: string(e.dimension) == "1", Constant: string(e.constantPool) == "true"}
-		if m.fields, err = Append(&r.Memory, m.fields, f); err != nil {
-			return err
-		}
-	case string(e.kind) == "annotation" && field >= 0 && e.value != nil:
-		if m.annotations, err = Append(&r.Memory, m.annotations, annotation{field, e.value, decimal(e.class)}); err != nil {
-			return err
+		f := Field{Name: e.name, typeID: parseID(e.class), Array: string(e.dimension) == "1", Constant: string(e.constantPool) == "true"}
+		m.fields = Append(&r.Memory, m.fields, f)
+		field = len(m.fields) - 1
+	case string(e.kind) == "annotation" && field >= 0:
+		if unit, known := units[string(e.value)]; known {
+			m.fields[field].Unit, m.fields[field].unit = unit, parseID(e.class)
 		}
 	}
-	for n := c.count(); n > 0 && c.Err == nil; n-- {
-		if err := r.readElement(c, class, field, depth+1); err != nil {
-			return err
-		}
+	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
+		r.readElement(c, class, field, depth+1)
 	}
-	return nil
+	if isClass {
+		m.Classes[class].stop = int32(len(m.fields))
+	}
 }
 
-// decimal returns the number that text is, or one that no type has.
-func decimal(text []byte) (n uint64) {
-	if len(text) == 0 || len(text) > 19 {
-		return 1<<64 - 1
+// parseID returns the id that text is, or one that no type has.
+func parseID(text []byte) uint64 {
+	id, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return math.MaxUint64
 	}
-	for _, digit := range text {
-		if digit < '0' || digit > '9' {
-			return 1<<64 - 1
-		}
-		n = 10*n + uint64(digit-'0')
-	}
-	return n
+	return id
 }
 
 // Find returns the number of the class with the given name, the last one if there are several, or -1.
@@ -291,24 +283,5 @@ func (m *Metadata) ClassOf(id uint64) int32 {
 // FieldsOf returns the fields of a class.
 func (m *Metadata) FieldsOf(class int32) []Field {
 	c := &m.Classes[class]
-	fields := m.fields[c.first:c.stop]
-	for i := range fields {
-		f := &fields[i]
-		f.Class = m.ClassOf(f.typeID)
-		switch {
-		case f.Constant:
-			f.Kind = KindVarint
-		case f.Class >= 0:
-			f.Kind = m.kindOf(f.Class)
-		}
-	}
-	return fields
-}
-
-func (m *Metadata) kindOf(class int32) Kind {
-	c := &m.Classes[class]
-	if k, primitive := primitives[string(c.Name)]; primitive && c.first == c.stop {
-		return k
-	}
-	return KindClass
+	return m.fields[c.first:c.stop]
 }

@@ -17,9 +17,9 @@ import (
 // Recording reads the chunks of a recording, one at a time. Its data of the chunk are
 // valid until the next call of LoadChunk.
 type Recording struct {
+	Memory
 	source
-	ChunkSize int // the limit, in bytes
-	Memory    Memory
+	ChunkSize int   // the limit, in bytes
 	next      int64 // where the next chunk starts
 
 	// Of the chunk.
@@ -29,8 +29,7 @@ type Recording struct {
 	Data   []byte
 	Stop   int // where the last complete event ends
 	Meta   Metadata
-	Event  int   // where the last event that was read starts
-	Err    error // of Text
+	Event  int // where the last event that was read starts
 
 	pools []pool // by number; the first one is of no class
 
@@ -66,15 +65,22 @@ func (r *Recording) Back() { r.next, r.Chunk = r.Start, r.Chunk-1 }
 func (r *Recording) More() bool { return r.next < r.size }
 
 // Release drops all references to the recording, and keeps the memory for the next one.
-func (r *Recording) Release() { r.source, r.Data, r.Memory.Reserve = source{}, nil, nil }
+func (r *Recording) Release() { r.source, r.Data, r.reserve = source{}, nil, nil }
+
+// Fail sets r.Err to a LimitError, if it is the first error.
+func (r *Recording) Fail(what string, limit int64) {
+	if r.Err == nil {
+		r.Err = &LimitError{What: what, Limit: limit}
+	}
+}
 
 // read returns n bytes at a position, in memory of the recording or of buffer.
 func (r *Recording) read(buffer *[]byte, at int64, n int) (_ []byte, err error) {
 	if r.file == nil {
 		return r.content[at:][:n:n], nil
 	}
-	if *buffer, err = Room(&r.Memory, (*buffer)[:0], n); err != nil {
-		return nil, err
+	if *buffer = Grow(&r.Memory, (*buffer)[:0], n); r.Err != nil {
+		return nil, r.Err
 	}
 	*buffer = (*buffer)[:n]
 	if _, err := r.file.ReadAt(*buffer, at); err != nil && !errors.Is(err, io.EOF) {

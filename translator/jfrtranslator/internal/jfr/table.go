@@ -4,6 +4,7 @@
 package jfr
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"math/rand/v2"
 	"unsafe"
@@ -11,6 +12,25 @@ import (
 
 // Key identifies an entry of a Table. An array would not be passed in registers, which took a quarter more time.
 type Key struct{ Low, High uint64 }
+
+// KeySize is the size of a key in bytes. The last one is the caller's, the one before is the length.
+const KeySize = 16
+
+// KeyOf returns a key that is these bytes, with 0 as its last byte, if they are at most 14. It reads the bytes behind
+// them: there is no key where the chunk ends.
+func KeyOf(content []byte) (k Key, ok bool) {
+	n := len(content)
+	if n > KeySize-2 || cap(content) < KeySize {
+		return k, false
+	}
+	content = content[:KeySize]
+	k = Key{binary.LittleEndian.Uint64(content), binary.LittleEndian.Uint64(content[8:])}
+	if n < 8 {
+		k.Low &= 1<<(8*n) - 1
+	}
+	k.High = k.High&(1<<(8*max(n, 8)-64)-1) | uint64(n)<<48
+	return k, true
+}
 
 // Value is what a Table has: a constant of the chunk, a number, or both.
 type Value struct {
@@ -66,35 +86,34 @@ func (t *Table) Find(k Key) *Value {
 	return nil
 }
 
-// Put is Find, but adds a value if there is none, which the caller sets.
-func (t *Table) Put(m *Memory, k Key) (*Value, error) {
-	if 2*t.used >= len(t.entries) {
-		if err := t.grow(m); err != nil {
-			return nil, err
-		}
+// Put is Find, but adds a value if there is none, which the caller sets. If m.Err says that there is no memory for it, it
+// is lost.
+func (t *Table) Put(m *Memory, k Key) *Value {
+	if 2*t.used >= len(t.entries) && !t.grow(m) {
+		return new(Value)
 	}
 	e := t.find(k)
 	if e.Value == (Value{}) {
 		e.key = k
 		t.used++
 	}
-	return &e.Value, nil
+	return &e.Value
 }
 
-func (t *Table) grow(m *Memory) error {
-	size := max(minEntries, 2*len(t.entries))
-	if err := m.Take(entrySize * size); err != nil {
-		return err
-	}
-	m.Used -= entrySize * cap(t.entries)
+func (t *Table) grow(m *Memory) bool {
 	old := t.entries
+	size := max(minEntries, 2*len(old))
+	if !m.Take(entrySize * size) {
+		return false
+	}
+	m.Take(-entrySize * cap(old))
 	t.entries = make([]entry, size)
 	for i := range old {
 		if e := &old[i]; e.Value != (Value{}) {
 			*t.find(e.key) = *e
 		}
 	}
-	return nil
+	return true
 }
 
 // Reset removes all entries. It keeps the memory, of which it clears little more than was used: the
