@@ -33,10 +33,8 @@ type context struct {
 // other languages have.
 func (d *decoder) attributesOf(e *event) (set, link int32) {
 	v := d.values
-	t := &thread{}
-	if constant := d.Constant(poolThread, v[slotThread]); constant != nil {
-		t = d.thread(constant)
-	}
+	number := d.number(poolThread, v[slotThread], (*decoder).newThread)
+	t := &d.threads[number]
 	current := context{[len(t.context.values)]uint64(v[slotState:]), e.datadog, len(e.attributes) == 0}
 	if current.known && current == t.context {
 		return t.set, t.link
@@ -85,34 +83,29 @@ func (d *decoder) stringAttribute(key int32, value []byte) int32 {
 	return d.tables.Attribute(key, 0, d.value)
 }
 
-// thread returns the attributes of a thread: the name and the id of Java or, if it is none of
-// Java, of the operating system.
-func (d *decoder) thread(constant *jfr.Value) *thread {
-	i, translated := constant.Number()
-	if !translated {
-		v := *d.readConstant(poolThread, constant.At)
-		var t thread
-		name := d.Text(int32(v[slotJavaName]))
-		if len(name) == 0 {
-			name = d.Text(int32(v[slotOSName]))
-		}
-		if len(name) > 0 {
-			t.nameKey = d.tables.String("thread.name")
-			t.name = d.stringAttribute(t.nameKey, name)
-		}
-		id := int64(v[slotJavaID])
-		if id <= 0 {
-			id = int64(v[slotOSID])
-		}
-		if id > 0 {
-			t.idKey = d.tables.String("thread.id")
-			t.id = d.tables.Attribute(t.idKey, 0, d.value[:0].AppendInt(id))
-		}
-		d.threads = jfr.Append(&d.Memory, d.threads, t)
-		i = int32(len(d.threads) - 1)
-		constant.SetNumber(i)
+// newThread translates a thread, and returns its index in d.threads. Its name and id are those of Java or, if it is none
+// of Java, of the operating system.
+func (d *decoder) newThread(constant *jfr.Value) int32 {
+	v := *d.readConstant(poolThread, constant.At)
+	var t thread
+	name := d.Text(int32(v[slotJavaName]))
+	if len(name) == 0 {
+		name = d.Text(int32(v[slotOSName]))
 	}
-	return &d.threads[i]
+	if len(name) > 0 {
+		t.nameKey = d.tables.String("thread.name")
+		t.name = d.stringAttribute(t.nameKey, name)
+	}
+	id := int64(v[slotJavaID])
+	if id <= 0 {
+		id = int64(v[slotOSID])
+	}
+	if id > 0 {
+		t.idKey = d.tables.String("thread.id")
+		t.id = d.tables.Attribute(t.idKey, 0, d.value[:0].AppendInt(id))
+	}
+	d.threads = jfr.Append(&d.Memory, d.threads, t)
+	return int32(len(d.threads) - 1)
 }
 
 // addSpan returns the link of a sample. It needs the ids of a trace and of a span; without

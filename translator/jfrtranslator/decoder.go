@@ -50,9 +50,9 @@ type decoder struct {
 	rowNumbers         jfr.Table // by the fields of the row, or their hash
 	longKeys           []byte    // the fields of long ones
 	timedValues        []timedValue
-	settingsAt         []int32 // where events with settings are
-	methods            []method
-	threads            []thread
+	settingsAt         []int32   // where events with settings are
+	methods            []method  // the first one is unknown
+	threads            []thread  // the first one is unknown
 	stack, stackBefore []int32   // the locations of the stack that was read last, and of the one before
 	stackEnd           int       // where it ends, or 0
 	locationOf         jfr.Table // by method, frame type and line
@@ -180,7 +180,7 @@ func (d *decoder) resetChunk() {
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
 	d.stackEnd = 0
-	d.methods, d.threads, d.last = d.methods[:0], d.threads[:0], 0
+	d.methods, d.threads, d.last = append(d.methods[:0], method{}), append(d.threads[:0], thread{}), 0
 	for i := range d.families {
 		d.families[i].samples.Reset()
 		d.families[i].values = d.families[i].values[:0]
@@ -279,6 +279,20 @@ func (d *decoder) addPool(class int32) {
 		})
 	}
 	d.pools = append(d.pools, jfr.Trim(steps))
+}
+
+// number returns the number of a constant, which translate makes of it once in a chunk. It is 0 if there is no such constant.
+func (d *decoder) number(pool int32, id uint64, translate func(d *decoder, constant *jfr.Value) int32) int32 {
+	constant := d.Constant(pool, id)
+	if constant == nil {
+		return 0
+	}
+	number, translated := constant.Number()
+	if !translated {
+		number = translate(d, constant)
+		constant.SetNumber(number)
+	}
+	return number
 }
 
 // symbol returns the string of a constant, such as a symbol, valid until the next call. It returns nil if

@@ -383,7 +383,7 @@ func (d *decoder) resolve() error {
 		if err != nil {
 			return err
 		}
-		stack := d.stackOf(d.values[slotStack])
+		stack := d.number(poolStack, d.values[slotStack], (*decoder).newStack)
 		set, link := d.attributesOf(e)
 		if r.family = e.family; r.family == familyAsync {
 			r.family = d.settings.asyncFamily(d.symbol(poolState, d.values[slotState]))

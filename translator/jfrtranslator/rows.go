@@ -26,48 +26,43 @@ const (
 	longKey     = 15
 )
 
-// row returns the number of the row of the sample with these fields.
-func (d *decoder) row(e *event, fields []byte) (number int32) {
-	key, short := jfr.KeyOf(fields)
-	if !short {
-		return d.longRow(e, fields, maphash.Bytes(seed, fields))
-	}
-	key.High |= uint64(e.number) << eventShift
-	known := d.rowNumbers.Put(&d.Memory, key)
-	number, isKnown := known.Number()
-	if !isKnown {
-		return d.addRow(known, row{})
-	}
-	return number
-}
-
-// addRow adds a row whose first sample is the current event.
-func (d *decoder) addRow(known *jfr.Value, r row) (number int32) {
-	r.at = int32(d.Event)
-	d.rows = jfr.Append(&d.Memory, d.rows, r)
-	number = int32(len(d.rows) - 1)
-	known.SetNumber(number)
-	return number
-}
-
 // seed keys the hashes of long keys.
 var seed = maphash.MakeSeed()
 
-// longRow is row for fields that are not in a key. Keys of rows with equal hashes count up.
-func (d *decoder) longRow(e *event, fields []byte, hash uint64) (number int32) {
-	key := jfr.Key{Low: hash, High: longKey<<lengthShift | uint64(e.number)<<eventShift}
-	for ; ; key.High++ {
+// hashOf returns the hash of the fields of a row. A test replaces it.
+var hashOf = func(fields []byte) uint64 { return maphash.Bytes(seed, fields) }
+
+// row returns the number of the row of the sample with these fields, which is a new one if the current event is the first
+// with them. Long keys of equal hashes count up.
+func (d *decoder) row(e *event, fields []byte) (number int32) {
+	key, short := jfr.KeyOf(fields)
+	if !short {
+		key = jfr.Key{Low: hashOf(fields), High: longKey << lengthShift}
+	}
+	for key.High |= uint64(e.number) << eventShift; ; key.High++ {
 		known := d.rowNumbers.Put(&d.Memory, key)
 		number, isKnown := known.Number()
 		if !isKnown {
-			start := int32(len(d.longKeys))
-			if d.longKeys = jfr.Grow(&d.Memory, d.longKeys, len(fields)); d.Err == nil {
-				d.longKeys = append(d.longKeys, fields...)
-			}
-			return d.addRow(known, row{key: [2]int32{start, int32(len(d.longKeys))}})
+			number = d.addRow(fields, short)
+			known.SetNumber(number)
+			return number
 		}
-		if r := &d.rows[number]; bytes.Equal(d.longKeys[r.key[0]:r.key[1]], fields) {
+		if short || bytes.Equal(d.longKeys[d.rows[number].key[0]:d.rows[number].key[1]], fields) {
 			return number
 		}
 	}
+}
+
+// addRow adds a row whose first sample is the current event.
+func (d *decoder) addRow(fields []byte, short bool) (number int32) {
+	r := row{at: int32(d.Event)}
+	if !short {
+		r.key[0] = int32(len(d.longKeys))
+		if d.longKeys = jfr.Grow(&d.Memory, d.longKeys, len(fields)); d.Err == nil {
+			d.longKeys = append(d.longKeys, fields...)
+		}
+		r.key[1] = int32(len(d.longKeys))
+	}
+	d.rows = jfr.Append(&d.Memory, d.rows, r)
+	return int32(len(d.rows) - 1)
 }

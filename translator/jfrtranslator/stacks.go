@@ -41,22 +41,13 @@ type method struct {
 // maxDepth is how many frames a stack may have.
 const maxDepth = 64 << 10
 
-// stackOf returns the index of a stack. Id 0 means no stack.
-func (d *decoder) stackOf(id uint64) int32 {
-	constant := d.Constant(poolStack, id)
-	if constant == nil {
-		return 0
+// newStack translates a stack.
+func (d *decoder) newStack(constant *jfr.Value) int32 {
+	var locations []int32
+	if at := d.readConstant(poolStack, constant.At)[slotFrames]; at != 0 {
+		locations = d.readFrames(int32(at), constant.End())
 	}
-	i, translated := constant.Number()
-	if !translated {
-		var locations []int32
-		if at := d.readConstant(poolStack, constant.At)[slotFrames]; at != 0 {
-			locations = d.readFrames(int32(at), constant.End())
-		}
-		i = d.tables.Stack(locations)
-		constant.SetNumber(i)
-	}
-	return i
+	return d.tables.Stack(locations)
 }
 
 // readFrames returns the locations of the stack whose frames are at a position, and which has this end. The stack that was
@@ -113,8 +104,12 @@ func (d *decoder) frame(c *jfr.Cursor) (location int32) {
 
 // location returns the index of a location.
 func (d *decoder) location(methodID uint64, line int64, frameType uint64) int32 {
-	m := d.method(methodID)
-	kind := d.frameKind(frameType)
+	number := d.number(poolMethod, methodID, (*decoder).newMethod)
+	m := d.methods[number]
+	if number == 0 {
+		m = d.unknownMethod()
+	}
+	kind := frameKind(d.number(poolFrameType, frameType, (*decoder).newFrameKind))
 	if m.isJava && kind == frameNative { // a method that is declared native
 		kind = frameJVM
 	}
@@ -130,42 +125,25 @@ func (d *decoder) location(methodID uint64, line int64, frameType uint64) int32 
 	return d.tables.Location(l)
 }
 
-func (d *decoder) frameKind(id uint64) frameKind {
-	constant := d.Constant(poolFrameType, id)
-	if constant == nil {
-		return frameUnknown
-	}
-	kind, translated := constant.Number()
-	if !translated {
-		kind = int32(frameTypes[string(d.text(poolFrameType, constant.At))])
-		constant.SetNumber(kind)
-	}
-	return frameKind(kind)
+// newFrameKind translates a frame type.
+func (d *decoder) newFrameKind(constant *jfr.Value) int32 {
+	return int32(frameTypes[string(d.text(poolFrameType, constant.At))])
 }
 
-// method translates a method once.
-func (d *decoder) method(id uint64) method {
-	constant := d.Constant(poolMethod, id)
-	if constant == nil {
-		return d.unknownMethod()
-	}
-	i, translated := constant.Number()
-	if !translated {
-		v := d.readConstant(poolMethod, constant.At)
-		d.methods = jfr.Append(&d.Memory, d.methods, d.newMethod(v[slotType], v[slotName], v[slotDescriptor]))
-		i = int32(len(d.methods) - 1)
-		constant.SetNumber(i)
-	}
-	return d.methods[i]
-}
-
-// unknownMethod is that of frames whose method the recording lacks.
+// unknownMethod is that of frames whose method the recording lacks, or has no name for.
 func (d *decoder) unknownMethod() method {
 	return method{function: d.tables.Function(dictionary.Function{Name: d.tables.String("[unknown]")})}
 }
 
-// newMethod returns a method by its class, name and descriptor: java/lang/Thread.run()V.
-func (d *decoder) newMethod(classID, nameID, descriptorID uint64) (m method) {
+// newMethod translates a method, and returns its index in d.methods.
+func (d *decoder) newMethod(constant *jfr.Value) int32 {
+	v := d.readConstant(poolMethod, constant.At)
+	d.methods = jfr.Append(&d.Memory, d.methods, d.methodOf(v[slotType], v[slotName], v[slotDescriptor]))
+	return int32(len(d.methods) - 1)
+}
+
+// methodOf returns a method by its class, name and descriptor: java/lang/Thread.run()V.
+func (d *decoder) methodOf(classID, nameID, descriptorID uint64) (m method) {
 	name := d.name[:0]
 	if class := d.Constant(poolClass, classID); class != nil {
 		name = append(name, d.symbol(poolSymbol, d.readConstant(poolClass, class.At)[slotName])...)
