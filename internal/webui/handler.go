@@ -85,7 +85,7 @@ func Protect(next http.Handler, hosts ...string) http.Handler {
 			return
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "read-only", http.StatusMethodNotAllowed)
+			http.Error(w, "this page only shows profiles; push them to the pprof receiver, by default at port 4040", http.StatusMethodNotAllowed)
 			return
 		}
 		w.Header().Set("Content-Security-Policy", Policy)

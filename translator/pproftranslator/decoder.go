@@ -184,7 +184,7 @@ func (d *decoder) bytes(i uint64) []byte {
 func (d *decoder) checkStrings(indices ...uint64) error {
 	for _, i := range indices {
 		if i >= uint64(len(d.strings)) {
-			return fmt.Errorf("string index %d is not in string_table, which has %d entries", int64(i), len(d.strings))
+			return fmt.Errorf("string index %d is not in string_table, which has %d entries: the profile is malformed, or its end is missing", int64(i), len(d.strings))
 		}
 	}
 	return nil

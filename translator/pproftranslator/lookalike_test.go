@@ -31,7 +31,7 @@ func TestErrorsSayWhatIsNoPprof(t *testing.T) {
 		"form of a query":  {"service=checkout&profile=x", "looks like text; want"},
 		"text":             {"hello, world\n", "looks like text; want"},
 		"not quite ASCII":  {strings.Repeat("é", 512), "looks like text; want"},
-		"folded stacks":    {"main;work 10\n", "looks like text; want"},
+		"folded stacks":    {"main;work 10\nmain 1\n", "looks like folded stacks; push them to /ingest"},
 		"gperftools heap":  {"heap profile:    144:  8498176 [   144:  8498176] @ heapprofile\n", "format from before protobuf"},
 		"jemalloc":         {"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "format from before protobuf"},
 		"gperftools CPU":   {"\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00", "format from before protobuf"},

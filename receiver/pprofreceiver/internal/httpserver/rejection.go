@@ -83,7 +83,11 @@ func rejectionOf(err error) *Rejection {
 	case errors.As(err, &bodySize):
 		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes, the least of max_request_body_size and max_decompressed_size"}
 	case errors.As(err, &limit):
-		return &Rejection{http.StatusRequestEntityTooLarge, "limit", err.Error()}
+		message := err.Error()
+		if strings.HasPrefix(limit.What, "decompressed size") {
+			message += "; set by max_decompressed_size"
+		}
+		return &Rejection{http.StatusRequestEntityTooLarge, "limit", message}
 	case errors.Is(err, ingest.ErrJFR):
 		return &Rejection{http.StatusUnsupportedMediaType, "unsupported", err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):

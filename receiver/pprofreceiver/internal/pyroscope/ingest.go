@@ -92,7 +92,7 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 		folded.Lines = format == "lines"
 		body, err = r.Profile()
 	default:
-		return push, httpserver.Unsupported("format: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported")
+		return push, httpserver.Unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
 	}
 	if err != nil {
 		return push, err

@@ -37,6 +37,7 @@ var lookalikes = []struct {
 	{regexp.MustCompile(`(?i)^\s*<(!doctype|html|head|body|\?xml)`), errors.New("looks like a page in HTML; want a pprof profile, such as that of /debug/pprof/heap")},
 	{regexp.MustCompile(`(?i)^--.+\r?\ncontent-`), errors.New("looks like a form, as `curl -F` sends it; want the profile itself, as `curl --data-binary @FILE` sends it")},
 	{regexp.MustCompile(`^\s*\{\s*"(resource[A-Z][a-z]+|dictionary)"`), errOTLP},
+	{regexp.MustCompile(`^[\w.$/:<>()\[\] -]+;[^\x00-\x1f]* \d+\r?(\n|$)`), errors.New("looks like folded stacks; push them to /ingest with format=folded, or convert them with `otelprof convert --to pprof`")},
 	{regexp.MustCompile(`^\s*(\{\s*["}]|\[)`), errors.New("looks like JSON; want a pprof profile, which is protobuf")},
 }
 
