@@ -181,7 +181,7 @@ func TestExitCodes(t *testing.T) {
 		{"ls", exitUsage, "no PATH: name files or directories, or - for standard input"},
 		{"list " + cpu, exitUsage, `unknown command "list"`},
 		{"ls --nothing " + cpu, exitUsage, "unknown flag: --nothing\notelprof: run 'otelprof ls --help' for usage\n"},
-		{"ls --from yesterday " + cpu, exitUsage, `--from is "yesterday": must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m`},
+		{"ls --from yesterday " + cpu, exitUsage, `--from is "yesterday": must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m or -7d`},
 		{"ls --from -1h --to -2h " + cpu, exitUsage, `--to is "-2h": must be a range: --from before --to`},
 		{"ls --trace-id 12 " + cpu, exitUsage, `--trace-id is "12": must be 32 hex digits`},
 		{"ls --attribute a " + cpu, exitUsage, `--attribute is "a": must be KEY=VALUE`},

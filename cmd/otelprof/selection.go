@@ -36,7 +36,7 @@ func (a *app) addRange(flags *pflag.FlagSet, prefix, of string, from, to *time.T
 			return err
 		}
 	}
-	flags.Func(prefix+"from", "start of the time range"+of+": a `TIME` in RFC 3339, or relative to now, such as -15m", parse(from))
+	flags.Func(prefix+"from", "start of the time range"+of+": a `TIME` in RFC 3339, or relative to now, such as -15m or -7d", parse(from))
 	flags.Func(prefix+"to", "end of the time range"+of+", a `TIME` that it does not include", parse(to))
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,17 +15,23 @@ import (
 // Errors of the functions below say what a text must be. The caller adds the name of the flag or
 // parameter.
 
-// ParseTime parses a time in RFC 3339, or relative to now, such as -15m, or now itself.
+// ParseTime parses a time in RFC 3339, or relative to now, such as -15m or -7d, or now itself.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	if text == "now" {
 		return now, nil
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago <= 0 {
+	relative := text
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		if n, err := strconv.Atoi(days); err == nil && n > -1e5 {
+			relative = strconv.Itoa(24*n) + "h"
+		}
+	}
+	if ago, err := time.ParseDuration(relative); err == nil && ago <= 0 {
 		return now.Add(ago), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Before(time.Unix(0, 0)) || t.Year() > 2200 {
-		return time.Time{}, errors.New("must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m")
+		return time.Time{}, errors.New("must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m or -7d")
 	}
 	return t, nil
 }
