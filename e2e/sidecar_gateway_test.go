@@ -215,8 +215,8 @@ func TestSidecarCountsWhatRetentionRemoves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("retention runs every 10 s")
 	}
-	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", freeAddress(t), "--set=exporters.profiles_file.retention.max_files=4")
-	const n, locked = 24, requestsInHand + 1 // those being sent, and one that is read
+	s := sidecar(t, t.TempDir(), "checkout", "checkout-0", freeAddress(t), "--set=exporters.profiles_file.retention.max_files=4", "--set=receivers.profiles_file.concurrency=4")
+	const n, locked = 12, 5 // those being sent, and one that is read
 	const removed = n - 4 - locked
 	for i := range n {
 		s.push(t, "checkout", numbered(t, 1))
