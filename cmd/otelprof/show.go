@@ -37,6 +37,9 @@ types, select one with --type.`,
 	c.Flags().BoolVar(&options.Cumulative, "cum", false, "sort by cumulative value")
 	c.Flags().IntVarP(&options.Nodes, "nodes", "n", 0, "`NUMBER` of functions to print (default: all that matter)")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if options.Nodes < 0 {
+			return fmt.Errorf("--nodes is %d: must be 0 or more", options.Nodes)
+		}
 		result, err := a.pprof(c.Context(), args, compared)
 		if err != nil {
 			return err

@@ -68,7 +68,8 @@ type row struct {
 	Base     string
 	Change   string
 	Rising   bool
-	Coverage string
+	Coverage string // of the range
+	Before   string // coverage of the base
 	Newest   string
 	Chart    template.HTML
 	// Query selects the profiles, and Difference compares them with the base.
@@ -266,7 +267,7 @@ func newRow(params *params, t, base *total) *row {
 	}
 	if base != nil {
 		was = base.perSecond(params.base)
-		r.Base = t.value(was)
+		r.Base, r.Before = t.value(was), base.coverage(params.base)
 	}
 	if base == nil || t.Profiles == 0 {
 		return r
@@ -279,12 +280,17 @@ func newRow(params *params, t, base *total) *row {
 	return r
 }
 
-// coverage says which profiles of the range the value is of.
+// coverage says which profiles of the range the value is of, and the rate in the time that they cover if that is a part.
 func (t *total) coverage(sel *query.Selection) string {
 	if t.Snapshot {
 		return "last of each process"
 	}
-	return fmt.Sprintf("%.0f %% covered", min(100, 100*float64(t.Covered)/float64(sel.To.Sub(sel.From))))
+	covered := float64(t.Covered) / float64(sel.To.Sub(sel.From))
+	text := fmt.Sprintf("%.0f %% covered", min(100, 100*covered))
+	if 0 < covered && covered < 0.995 {
+		text += ", with " + t.value(t.perSecond(sel)/covered)
+	}
+	return text
 }
 
 // selector selects the profile type, or without one the sample type.

@@ -379,7 +379,7 @@ func TestOverviewComparesRanges(t *testing.T) {
 	assert.Contains(t, page, "&#43;100 %")
 
 	page = s.page("/?from=-10m&to=-5m&base_from=-30m&base_to=-15m")
-	assert.Regexp(t, `>–</td>\s*<td class="number base">0\.50 cores</td><td class="number down"><`, page, "nothing was measured")
+	assert.Regexp(t, `>–</td>\s*<td class="number base">0\.50 cores<br><span class="small">1 % covered, with 45\.0 cores</span></td><td class="number down"><`, page, "nothing was measured")
 	assert.NotContains(t, page, "Flame graph", "there is nothing to show")
 }
 
