@@ -86,8 +86,10 @@ func (c *Cursor) SkipVarints(n int) {
 			for ; n > 1; n-- {
 				ends &= ends - 1
 			}
-			at += bits.TrailingZeros64(ends)/8 + 1
-			n = 0
+			if c.At = at + bits.TrailingZeros64(ends)/8 + 1; c.At > len(c.Data) {
+				c.fail(errTruncated)
+			}
+			return
 		case found > 0:
 			at += 8 - bits.LeadingZeros64(ends)/8
 			n -= found
@@ -98,10 +100,7 @@ func (c *Cursor) SkipVarints(n int) {
 			n--
 		}
 	}
-	if c.At = at; at > len(c.Data) {
-		c.fail(errTruncated)
-	}
-	for ; n > 0 && c.Err == nil; n-- {
+	for c.At = min(at, len(c.Data)); n > 0 && c.Err == nil; n-- {
 		c.Varint()
 	}
 }
