@@ -116,6 +116,12 @@ func Varints(steps []Step) (n int, only bool) {
 	return n, n > 0
 }
 
+// IsText reports whether a value of a class consists of a string.
+func (r *Recording) IsText(class int32) bool {
+	steps := r.layout(class, 0)
+	return len(steps) == 1 && steps[0].Kind == KindText && !steps[0].Array && steps[0].N == 1
+}
+
 // Read reads a value. It sets the elements of values that steps have the slots of: to a number, the bits
 // of a float64, or the position of a text or an array. It appends the bytes of fields with
 // SlotKey to key.
