@@ -75,13 +75,21 @@ func cpu() *jfrwriter.Chunk {
 	return c
 }
 
+// recording returns chunks one after the other.
+func recording(chunks ...*jfrwriter.Chunk) (data []byte) {
+	for _, c := range chunks {
+		data = append(data, c.Bytes()...)
+	}
+	return data
+}
+
+func newReader(data []byte) *jfrtranslator.Reader {
+	return (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(data), int64(len(data)))
+}
+
 func unmarshal(t testing.TB, u jfrtranslator.Unmarshaler, chunks ...*jfrwriter.Chunk) (pprofile.Profiles, jfrtranslator.Report) {
 	t.Helper()
-	var recording []byte
-	for _, c := range chunks {
-		recording = append(recording, c.Bytes()...)
-	}
-	pd, report, err := u.UnmarshalReport(recording, nil)
+	pd, report, err := u.UnmarshalReport(recording(chunks...), nil)
 	require.NoError(t, err)
 	profiletest.RequireConforms(t, pd)
 	return pd, report
@@ -124,6 +132,22 @@ func show(t testing.TB, pd pprofile.Profiles) string {
 		b.WriteString(strings.Join(lines, "\n") + "\n")
 	}
 	return b.String()
+}
+
+// totals returns the sum of the values of each Profile.
+func totals(t testing.TB, pd pprofile.Profiles) string {
+	t.Helper()
+	expanded, err := expand.Profiles(pd)
+	require.NoError(t, err)
+	var all []string
+	for _, p := range expanded {
+		sum := int64(0)
+		for _, s := range p.Samples {
+			sum += s.Sum.Int64()
+		}
+		all = append(all, fmt.Sprintf("%s %s/%s %d", profileType(p), p.Type, p.Unit, sum))
+	}
+	return strings.Join(all, ", ")
 }
 
 func profileType(p expand.Profile) any {
@@ -203,90 +227,70 @@ live live_bytes/bytes
   `+javaStack+" 32"+mainThread+"\n", show(t, pd))
 }
 
-// Each event of the table of the design, on its own.
 func TestUnmarshalReadsEachEvent_J4(t *testing.T) {
-	start, thread, stack, duration := jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Stack, jfrwriter.Duration
-	size := func(name string) jfrwriter.Field { return jfrwriter.Long(name) }
-	float := jfrwriter.Field{Name: "weight", Kind: "float"}
+	start, thread, sampled, stack, state, duration := jfrwriter.StartTime, jfrwriter.Thread, jfrwriter.Sampled, jfrwriter.Stack, jfrwriter.State, jfrwriter.Duration
+	size, weight := jfrwriter.Long("size"), jfrwriter.Field{Name: "weight", Kind: "float"}
+	type fields []jfrwriter.Field
+	type values []any
 	for _, test := range []struct {
-		name   string
-		make   func(c *jfrwriter.Chunk)
-		sample string // of both types, if there are two
-		types  []string
-		values []string
+		event  string
+		fields fields
+		values values
+		want   string
 	}{
-		{"jdk.ExecutionSample", func(c *jfrwriter.Chunk) {
-			executionSample(c)
-			c.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
-		}, mainThread + onCPU, []string{"cpu samples/count"}, []string{"1"}},
-		{"jdk.NativeMethodSample", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.NativeMethodSample", start, jfrwriter.Sampled, stack, jfrwriter.State)
-			c.Event("jdk.NativeMethodSample", 1000, 1, 1, 2)
-		}, mainThread + sleeping, []string{"cpu samples/count"}, []string{"1"}},
-		{"jdk.CPUTimeSample", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.CPUTimeSample", start, stack, thread, jfrwriter.Field{Name: "failed", Kind: "boolean"},
-				jfrwriter.Field{Name: "samplingPeriod", Kind: "long", Unit: "NANOSECONDS"})
-			c.Event("jdk.CPUTimeSample", 1000, 1, 1, false, 11_000_000)
-			c.Event("jdk.CPUTimeSample", 1000, 1, 1, false, 12_000_000)
-		}, mainThread, []string{"cpu samples/count", "cpu cpu/nanoseconds"}, []string{"2", "23000000"}},
-		{"profiler.WallClockSample", func(c *jfrwriter.Chunk) {
-			async(c, "event", "wall", "interval", "0")
-			c.Class("profiler.WallClockSample", start, jfrwriter.Sampled, stack, jfrwriter.State, jfrwriter.Field{Name: "samples", Kind: "int"})
-			c.Event("profiler.WallClockSample", 1000, 1, 1, 2, 7)
-		}, mainThread + sleeping, []string{"wall samples/count period 50000000 wall/nanoseconds", "wall wall/nanoseconds period 50000000 wall/nanoseconds"}, []string{"7", "350000000"}},
-		{"jdk.ObjectAllocationInNewTLAB", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.ObjectAllocationInNewTLAB", start, thread, stack, size("allocationSize"), size("tlabSize"))
-			c.Event("jdk.ObjectAllocationInNewTLAB", 1000, 1, 1, 16, 4096)
-		}, mainThread, []string{"alloc alloc_in_new_tlab_objects/count", "alloc alloc_in_new_tlab_bytes/bytes"}, []string{"1", "4096"}},
-		{"jdk.ObjectAllocationOutsideTLAB", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.ObjectAllocationOutsideTLAB", start, thread, stack, size("allocationSize"))
-			c.Event("jdk.ObjectAllocationOutsideTLAB", 1000, 1, 1, 1<<20)
-		}, mainThread, []string{"alloc alloc_outside_tlab_objects/count", "alloc alloc_outside_tlab_bytes/bytes"}, []string{"1", "1048576"}},
-		{"jdk.ObjectAllocationSample", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.ObjectAllocationSample", start, thread, stack, jfrwriter.Long("weight"))
-			c.Event("jdk.ObjectAllocationSample", 1000, 1, 1, 12345)
-		}, mainThread, []string{"alloc alloc_sample_objects/count", "alloc alloc_sample_bytes/bytes"}, []string{"1", "12345"}},
-		{"datadog.ObjectSample", func(c *jfrwriter.Chunk) {
-			c.Class("datadog.ObjectSample", start, thread, stack, size("size"), float)
-			c.Event("datadog.ObjectSample", 1000, 1, 1, 24, float32(2.5))
-		}, mainThread, []string{"alloc alloc_sample_objects/count", "alloc alloc_sample_bytes/bytes"}, []string{"3", "60"}},
-		{"profiler.LiveObject", func(c *jfrwriter.Chunk) {
-			c.Class("profiler.LiveObject", start, thread, stack, size("allocationSize"))
-			c.Event("profiler.LiveObject", 1000, 1, 1, 24)
-		}, mainThread, []string{"live live_objects/count", "live live_bytes/bytes"}, []string{"1", "24"}},
-		{"datadog.HeapLiveObject", func(c *jfrwriter.Chunk) {
-			c.Class("datadog.HeapLiveObject", start, thread, stack, size("age"), size("size"), float)
-			c.Event("datadog.HeapLiveObject", 1000, 1, 1, 3, 100, float32(4))
-		}, mainThread, []string{"live live_objects/count", "live live_bytes/bytes"}, []string{"4", "400"}},
-		{"jdk.JavaMonitorEnter", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.JavaMonitorEnter", start, duration, thread, stack)
-			c.Event("jdk.JavaMonitorEnter", 1000, 500, 1, 1)
-		}, mainThread, []string{"mutex contentions/count", "mutex delay/nanoseconds"}, []string{"1", "500"}},
-		{"jdk.JavaMonitorWait", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.JavaMonitorWait", start, duration, thread, stack)
-			c.Event("jdk.JavaMonitorWait", 1000, 600, 1, 1)
-		}, mainThread, []string{"block contentions/count", "block delay/nanoseconds"}, []string{"1", "600"}},
-		{"jdk.ThreadPark", func(c *jfrwriter.Chunk) {
-			c.Class("jdk.ThreadPark", start, duration, thread, stack)
-			c.Event("jdk.ThreadPark", 1000, 700, 1, 1)
-		}, mainThread, []string{"block contentions/count", "block delay/nanoseconds"}, []string{"1", "700"}},
-		{"profiler.Malloc", func(c *jfrwriter.Chunk) {
-			c.Class("profiler.Malloc", start, thread, stack, jfrwriter.Long("address"), size("size"))
-			c.Event("profiler.Malloc", 1000, 1, 1, 1<<62, 64)
-		}, mainThread, []string{"native malloc_objects/count", "native malloc_bytes/bytes"}, []string{"1", "64"}},
+		{"jdk.ExecutionSample", fields{start, sampled, stack, state}, values{1000, 1, 1, 1}, "cpu samples/count 1"},
+		{"jdk.NativeMethodSample", fields{start, sampled, stack, state}, values{1000, 1, 1, 1}, "cpu samples/count 1"},
+		{
+			"jdk.CPUTimeSample", fields{start, stack, thread, {Name: "failed", Kind: "boolean"}, {Name: "samplingPeriod", Kind: "long", Unit: "NANOSECONDS"}},
+			values{1000, 1, 1, false, 11_000_000}, "cpu samples/count 1, cpu cpu/nanoseconds 11000000",
+		},
+		{
+			"profiler.WallClockSample", fields{start, sampled, stack, state, {Name: "samples", Kind: "int"}},
+			values{1000, 1, 1, 1, 7}, "wall samples/count 7, wall wall/nanoseconds 350000000",
+		},
+		{
+			"jdk.ObjectAllocationInNewTLAB", fields{start, thread, stack, jfrwriter.Long("allocationSize"), jfrwriter.Long("tlabSize")},
+			values{1000, 1, 1, 16, 4096}, "alloc alloc_in_new_tlab_objects/count 1, alloc alloc_in_new_tlab_bytes/bytes 4096",
+		},
+		{
+			"jdk.ObjectAllocationOutsideTLAB", fields{start, thread, stack, jfrwriter.Long("allocationSize")},
+			values{1000, 1, 1, 1 << 20}, "alloc alloc_outside_tlab_objects/count 1, alloc alloc_outside_tlab_bytes/bytes 1048576",
+		},
+		{
+			"jdk.ObjectAllocationSample", fields{start, thread, stack, jfrwriter.Long("weight")},
+			values{1000, 1, 1, 12345}, "alloc alloc_sample_objects/count 1, alloc alloc_sample_bytes/bytes 12345",
+		},
+		{
+			"datadog.ObjectSample", fields{start, thread, stack, size, weight},
+			values{1000, 1, 1, 24, float32(2.5)}, "alloc alloc_sample_objects/count 3, alloc alloc_sample_bytes/bytes 60",
+		},
+		{
+			"profiler.LiveObject", fields{start, thread, stack, jfrwriter.Long("allocationSize")},
+			values{1000, 1, 1, 24}, "live live_objects/count 1, live live_bytes/bytes 24",
+		},
+		{
+			"datadog.HeapLiveObject", fields{start, thread, stack, jfrwriter.Long("age"), size, weight},
+			values{1000, 1, 1, 3, 100, float32(4)}, "live live_objects/count 4, live live_bytes/bytes 400",
+		},
+		{"jdk.JavaMonitorEnter", fields{start, duration, thread, stack}, values{1000, 500, 1, 1}, "mutex contentions/count 1, mutex delay/nanoseconds 500"},
+		{"jdk.JavaMonitorWait", fields{start, duration, thread, stack}, values{1000, 600, 1, 1}, "block contentions/count 1, block delay/nanoseconds 600"},
+		{"jdk.ThreadPark", fields{start, duration, thread, stack}, values{1000, 700, 1, 1}, "block contentions/count 1, block delay/nanoseconds 700"},
+		{
+			"profiler.Malloc", fields{start, thread, stack, jfrwriter.Long("address"), size},
+			values{1000, 1, 1, 1 << 62, 64}, "native malloc_objects/count 1, native malloc_bytes/bytes 64",
+		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.event, func(t *testing.T) {
 			c := java()
-			test.make(c)
-			c.Class("vendor.Unknown", jfrwriter.StartTime, jfrwriter.Field{Name: "text", Kind: "java.lang.String"})
+			c.Class(test.event, test.fields...)
+			c.Event(test.event, test.values...)
+			c.Class("vendor.Unknown", start, jfrwriter.Field{Name: "text", Kind: "java.lang.String"})
 			c.Event("vendor.Unknown", 1000, "something")
-			pd, report := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
-			want := ""
-			for i, of := range test.types {
-				want += of + "\n  " + javaStack + " " + test.values[i] + test.sample + "\n"
-			}
-			assert.Equal(t, want, show(t, pd))
-			assert.Positive(t, report.OtherEvents)
+			pd, report := unmarshal(t, jfrtranslator.Unmarshaler{SampleRate: 20}, c)
+			assert.Equal(t, test.want, totals(t, pd))
+			assert.Equal(t, pd.SampleCount(), strings.Count(show(t, pd), "  "+javaStack+" "))
+			assert.Equal(t, pd.SampleCount(), strings.Count(show(t, pd), mainThread))
+			assert.Equal(t, 1, report.OtherEvents)
 		})
 	}
 }
@@ -368,17 +372,7 @@ func TestUnmarshalTellsWallFromCPU(t *testing.T) {
 			c.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
 			c.Event("jdk.ExecutionSample", 1000, 1, 1, 2)
 			pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{SampleRate: test.rate}, c)
-			expanded, err := expand.Profiles(pd)
-			require.NoError(t, err)
-			var got []string
-			for _, p := range expanded {
-				sum := int64(0)
-				for _, s := range p.Samples {
-					sum += s.Sum.Int64()
-				}
-				got = append(got, fmt.Sprintf("%s %s/%s %d", profileType(p), p.Type, p.Unit, sum))
-			}
-			assert.Equal(t, test.want, strings.Join(got, ", "))
+			assert.Equal(t, test.want, totals(t, pd))
 		})
 	}
 }
@@ -513,8 +507,7 @@ func TestReaderReadsChunkByChunk_J3(t *testing.T) {
 	second.Start += 10e9
 	damaged := cpu()
 	damaged.Raw([]byte{0})
-	recording := append(append(first.Bytes(), damaged.Bytes()...), second.Bytes()...)
-	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	r := newReader(recording(first, damaged, second))
 	var times []uint64
 	for {
 		pd, _, err := r.Next(nil)
@@ -538,8 +531,7 @@ func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
 	executionSample(second)
 	second.Event("jdk.ExecutionSample", 1000, 1, 1, 1)
 	first := cpu().Bytes()
-	recording := append(bytes.Clone(first), second.Bytes()...)
-	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	r := newReader(append(bytes.Clone(first), second.Bytes()...))
 	refuse := func(int64) error { return jfrtranslator.ErrLater }
 	for range 2 {
 		_, _, err := r.Next(refuse)
@@ -564,6 +556,36 @@ func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 }
 
+// Wherever in a chunk memory is refused, the next translation of the chunk is that of all of it.
+func TestReaderTranslatesTheSameAfterAnyRefusal_J2(t *testing.T) {
+	c := cpu()
+	for i := range 500 {
+		name := fmt.Sprint("vendor.Type", i)
+		c.Class(name, jfrwriter.Long("x"), jfrwriter.Field{Name: "text", Kind: "java.lang.String"}, jfrwriter.Long("y"))
+		c.Constant(name, 1, 5, "text", 300)
+	}
+	data := c.Bytes()
+	want, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
+	for i := range 100 {
+		r := newReader(padded(data, len(data)+100+500*i)) // so that memory is refused at other places each time
+		calls := 0
+		_, _, err := r.Next(func(int64) error {
+			if calls++; calls == 2+i%8 {
+				return jfrtranslator.ErrLater
+			}
+			return nil
+		})
+		if err == nil {
+			continue // with fewer calls
+		}
+		require.ErrorIs(t, err, jfrtranslator.ErrLater)
+		r.Back()
+		got, _, err := r.Next(nil)
+		require.NoError(t, err)
+		require.Equal(t, show(t, want), show(t, got))
+	}
+}
+
 // A chunk that needs more memory than there ever is does not keep the others from being read.
 func TestReaderLeavesOutAChunkThatIsTooLarge_J2(t *testing.T) {
 	first, large, last := cpu(), cpu(), cpu()
@@ -571,8 +593,7 @@ func TestReaderLeavesOutAChunkThatIsTooLarge_J2(t *testing.T) {
 		large.Event("jdk.ExecutionSample", 1000+i, 1, 1, 1)
 	}
 	last.Start += 10e9
-	recording := append(append(first.Bytes(), large.Bytes()...), last.Bytes()...)
-	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	r := newReader(recording(first, large, last))
 	tooLarge := errors.New("too large")
 	reserve := func(bytes int64) error {
 		if bytes > 300<<10 {
@@ -603,9 +624,7 @@ func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 	for i := range 2000 {
 		c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 1, int64(1)<<62+int64(i), int64(1)<<61+int64(i), 5)
 	}
-	chunk := c.Bytes()
-	recording := bytes.Repeat(append(chunk, other.Bytes()...), 50)
-	r := (&jfrtranslator.Unmarshaler{}).NewReader(bytes.NewReader(recording), int64(len(recording)))
+	r := newReader(bytes.Repeat(recording(c, other), 50))
 	var first, last int64
 	for {
 		last = 0
@@ -618,21 +637,6 @@ func TestReaderTakesTheMemoryOfOneChunk_J2(t *testing.T) {
 			first = last
 		}
 		require.Less(t, last, 2*first)
-	}
-}
-
-// A decoder keeps the types of the chunk before, which it may have read without times: see Timestamps.
-func TestUnmarshalReadsTheSameTypesWithAndWithoutTimes_J4(t *testing.T) {
-	for range 3 {
-		for _, timestamps := range []bool{false, true} {
-			for _, state := range []byte{0, 1} {
-				c := ddprof()
-				c.State = state
-				c.Event("datadog.ExecutionSample", 1000, 1, 1, 1, 1, 2, 0, 0, 5)
-				pd, _ := unmarshal(t, jfrtranslator.Unmarshaler{Timestamps: timestamps}, c)
-				assert.Contains(t, show(t, pd), " 2 http.route=GET /cart")
-			}
-		}
 	}
 }
 
