@@ -83,28 +83,27 @@ func (d *decoder) start(u *Unmarshaler) {
 // translate translates the next chunk, or all that are left, into one dictionary. It returns io.EOF if there is none.
 func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	pd := pprofile.NewProfiles()
-	scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
 	d.tables.WriteTo(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
 	d.sampleBytes, d.limit, d.texts = 0, 1<<20, 0
-	if err := d.prepare(); err != nil {
-		return pd, err
-	}
-	if !d.More() {
+	err := d.prepare()
+	if err == nil && !d.More() {
 		return pd, io.EOF
 	}
-	for more := true; more; more = !one && d.More() {
-		if err := d.translateChunk(scopes); err != nil {
-			return pd, err
-		}
+	scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
+	for more := true; more && err == nil; more = !one && d.More() {
+		err = d.translateChunk(scopes)
 	}
-	if err := d.checkSize(); err != nil {
-		return pd, err
+	if err == nil {
+		err = d.checkSize()
+	}
+	if err != nil {
+		return pd, fmt.Errorf("jfr: %w", err)
 	}
 	d.tables.WriteStrings()
 	d.report.InvalidStrings += d.tables.Repaired()
 	d.report.Bytes = d.resultSize()
-	return pd, d.tables.Err()
+	return pd, nil
 }
 
 // prepare reads what translations of chunks need of the whole recording.

@@ -17,7 +17,6 @@ package jfrtranslator
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -115,7 +114,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) erro
 	case errors.Is(err, io.EOF):
 		return pprofile.Profiles{}, Report{}, errEmpty
 	case err != nil:
-		return pprofile.Profiles{}, Report{}, fmt.Errorf("jfr: %w", err)
+		return pprofile.Profiles{}, Report{}, err
 	}
 	return pd, report, nil
 }
@@ -141,11 +140,8 @@ func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Repor
 	r.d.Begin(reserve, true)
 	r.d.report = Report{}
 	pd, err := r.d.translate(true)
-	switch {
-	case errors.Is(err, io.EOF):
-		return pprofile.NewProfiles(), Report{}, io.EOF
-	case err != nil:
-		return pprofile.NewProfiles(), Report{}, fmt.Errorf("jfr: %w", err)
+	if err != nil {
+		return pprofile.Profiles{}, Report{}, err
 	}
 	return pd, r.d.report, nil
 }
