@@ -19,11 +19,7 @@ type Metadata struct {
 	byID    Table    // the numbers of the classes
 	event   []byte   // the fields of the metadata event, which names are part of; empty if they are malformed
 	words   [][]byte // its strings
-
-	attributes []attribute // of the element that is read
 }
-
-type attribute struct{ key, value []byte }
 
 // Class is a type.
 type Class struct {
@@ -196,14 +192,29 @@ func (m *Metadata) word(c *Cursor) []byte {
 	return nil
 }
 
-// attribute returns the value of an attribute of the current element, or nil.
-func (m *Metadata) attribute(key string) []byte {
-	for _, a := range slices.Backward(m.attributes) {
-		if string(a.key) == key {
-			return a.value
+// element is an element of the metadata, without those that it contains.
+type element struct{ kind, id, name, class, dimension, constantPool, value []byte }
+
+// element reads an element up to those that it contains.
+func (m *Metadata) element(c *Cursor) (e element) {
+	e.kind = m.word(c)
+	for n := c.count(); n > 0 && c.Err == nil; n-- {
+		switch key, text := m.word(c), m.word(c); string(key) {
+		case "id":
+			e.id = text
+		case "name":
+			e.name = text
+		case "class":
+			e.class = text
+		case "dimension":
+			e.dimension = text
+		case "constantPool":
+			e.constantPool = text
+		case "value":
+			e.value = text
 		}
 	}
-	return nil
+	return e
 }
 
 // readElement reads an element with all that it contains. class and field are those that
@@ -214,36 +225,29 @@ func (r *Recording) readElement(c *Cursor, class, field, depth int) {
 		return
 	}
 	m := &r.Meta
-	kind := string(m.word(c))
-	m.attributes = m.attributes[:0]
-	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
-		m.attributes = Append(&r.Memory, m.attributes, attribute{key: m.word(c), value: m.word(c)})
-	}
+	e := m.element(c)
+	isClass := string(e.kind) == "class"
 	switch {
-	case kind == "class":
-		m.Classes = Append(&r.Memory, m.Classes, Class{Name: m.attribute("name"), first: int32(len(m.fields))})
+	case isClass:
+		m.Classes = Append(&r.Memory, m.Classes, Class{Name: e.name, first: int32(len(m.fields))})
 		class = len(m.Classes) - 1
-		known := m.byID.Put(&r.Memory, Key{Low: parseID(m.attribute("id"))})
+		known := m.byID.Put(&r.Memory, Key{Low: parseID(e.id)})
 		if _, numbered := known.Number(); !numbered { // the first one counts
 			known.SetNumber(int32(class))
 		}
-	case kind == "field" && class >= 0 && field < 0:
-		m.fields = Append(&r.Memory, m.fields, Field{
-			Name:     m.attribute("name"),
-			Array:    string(m.attribute("dimension")) == "1",
-			Constant: string(m.attribute("constantPool")) == "true",
-			typeID:   parseID(m.attribute("class")),
-		})
+	case string(e.kind) == "field" && class >= 0 && field < 0:
+		f := Field{Name: e.name, typeID: parseID(e.class), Array: string(e.dimension) == "1", Constant: string(e.constantPool) == "true"}
+		m.fields = Append(&r.Memory, m.fields, f)
 		field = len(m.fields) - 1
-	case kind == "annotation" && field >= 0:
-		if unit, known := units[string(m.attribute("value"))]; known {
-			m.fields[field].Unit, m.fields[field].unit = unit, parseID(m.attribute("class"))
+	case string(e.kind) == "annotation" && field >= 0:
+		if unit, known := units[string(e.value)]; known {
+			m.fields[field].Unit, m.fields[field].unit = unit, parseID(e.class)
 		}
 	}
 	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
 		r.readElement(c, class, field, depth+1)
 	}
-	if kind == "class" {
+	if isClass {
 		m.Classes[class].stop = int32(len(m.fields))
 	}
 }
