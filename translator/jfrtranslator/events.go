@@ -120,8 +120,7 @@ type event struct {
 	number     uint8
 	class      int32
 	scan, read []jfr.Step // of each event, and of the first one of each row
-	counted    bool       // has the field count
-	isFloat    bool       // which is a float64
+	isFloat    bool       // the count is a float64
 	keyLast    bool       // all fields after those of scan are part of the key
 	datadog    bool
 	unit       jfr.Unit // of the amount
@@ -190,7 +189,7 @@ func (d *decoder) eventSlot(e *event, f *jfr.Field) jfr.Slot {
 	float := f.Kind == jfr.KindFloat || f.Kind == jfr.KindDouble
 	switch {
 	case name == e.count && !f.Array && (f.Kind == jfr.KindVarint || float):
-		e.counted, e.isFloat = true, float
+		e.isFloat = float
 		return slotCount
 	case name == e.amount && !f.Array && f.Kind == jfr.KindVarint:
 		e.unit = f.Unit

@@ -75,7 +75,7 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 			return d.Err
 		}
 	}
-	var v [scanSlots]uint64
+	v := [scanSlots]uint64{slotCount: 1}
 	key := d.Read(c, e.scan, v[:], d.key[:0])
 	switch { // readRow finds out whether the rest is malformed
 	case e.keyLast && len(key) == 0: // a copy of it would take 5 % of the time
@@ -87,7 +87,7 @@ func (d *decoder) readSample(c *jfr.Cursor, e *event) (err error) {
 		return d.readError(c, start, e)
 	}
 	first, second := int64(1), int64(0)
-	if e.counted || v[slotAmount] != 0 {
+	if v[slotCount] != 1 || v[slotAmount] != 0 || e.isFloat {
 		if first, second, err = d.measure(e, &v); err != nil {
 			return d.At(string(d.Meta.Classes[e.class].Name), err)
 		}
@@ -161,10 +161,7 @@ var errWeight = errors.New("the weight is not a number, or its product with the 
 // period, the second is 0.
 func (d *decoder) measure(e *event, v *[scanSlots]uint64) (first, second int64, err error) {
 	amount := d.Header.In(e.unit, d.positive(int64(v[slotAmount])))
-	switch {
-	case !e.counted:
-		return 1, amount, nil
-	case !e.isFloat:
+	if !e.isFloat {
 		first = d.positive(int64(v[slotCount]))
 		if second = jfr.Scale(first, amount, 1); first > 1 && second == math.MaxInt64 {
 			return 0, 0, errWeight

@@ -4,7 +4,6 @@
 package jfr
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -207,18 +206,15 @@ const surrogateLead = 0xed
 func appendJoined(dst, text []byte) []byte {
 	const size = 3 // bytes of a half
 	half := func(at int) rune { return 0xd000 | rune(text[at+1]&0x3f)<<6 | rune(text[at+2]&0x3f) }
-	for {
-		i := bytes.IndexByte(text, surrogateLead)
-		if i < 0 {
-			return append(dst, text...)
-		}
-		dst, text = append(dst, text[:i]...), text[i:]
-		if len(text) >= 2*size && text[size] == surrogateLead {
-			if pair := utf16.DecodeRune(half(0), half(size)); pair != utf8.RuneError {
-				dst, text = utf8.AppendRune(dst, pair), text[2*size:]
+	for i := 0; i < len(text); i++ {
+		if text[i] == surrogateLead && i+2*size <= len(text) && text[i+size] == surrogateLead {
+			if pair := utf16.DecodeRune(half(i), half(i+size)); pair != utf8.RuneError {
+				dst = utf8.AppendRune(dst, pair)
+				i += 2*size - 1
 				continue
 			}
 		}
-		dst, text = append(dst, text[0]), text[1:]
+		dst = append(dst, text[i])
 	}
+	return dst
 }
