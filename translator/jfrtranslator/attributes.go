@@ -83,8 +83,8 @@ func (d *decoder) stringAttribute(key int32, value []byte) int32 {
 	return d.tables.Attribute(key, 0, d.value)
 }
 
-// newThread translates a thread, and returns its index in d.threads. Its name and id are those of Java or, if it is none
-// of Java, of the operating system.
+// newThread translates a thread, and returns its index in d.threads. Its name and id are those of Java or, if it is
+// none of Java, of the operating system.
 func (d *decoder) newThread(constant *jfr.Value) int32 {
 	v := *d.readConstant(poolThread, constant.At)
 	var t thread

@@ -33,6 +33,7 @@ type decoder struct {
 	tables      *dictionary.Tables
 	sampleBytes int // of the result
 	limit       int // of the result, in bytes
+	nextCount   int // the size of the result from which on it is counted again
 	texts       int // bytes of text that were read for attributes and methods
 
 	// Of the metadata.
@@ -85,7 +86,7 @@ func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	pd := pprofile.NewProfiles()
 	d.tables.WriteTo(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
-	d.sampleBytes, d.limit, d.texts = 0, 1<<20, 0
+	d.sampleBytes, d.nextCount, d.limit, d.texts = 0, 0, 1<<20, 0
 	err := d.prepare()
 	if err == nil && !d.More() {
 		return pd, io.EOF
@@ -195,8 +196,8 @@ func (d *decoder) release() {
 	}
 }
 
-// checkSize rejects a recording that takes too much memory as OTLP, and reserves this memory. It returns the first error
-// of what ends a translation at any place.
+// checkSize rejects a recording that takes too much memory as OTLP. It reserves this memory, for a few KB at once, as it
+// is called for each row. It returns the first error that ends a translation.
 func (d *decoder) checkSize() error {
 	if d.sampleBytes+d.tables.OutputSize() > d.limit {
 		d.Fail(fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), int64(d.limit))
@@ -204,7 +205,10 @@ func (d *decoder) checkSize() error {
 	if limit := maxRereads * d.limit; d.texts > limit {
 		d.Fail(fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), int64(limit))
 	}
-	d.Count(d.tables.Retained() + d.resultSize())
+	if size := d.resultSize(); size >= d.nextCount {
+		d.Count(d.tables.Retained() + size)
+		d.nextCount = size + 8<<10
+	}
 	return cmp.Or(d.Err, d.tables.Err())
 }
 
@@ -280,7 +284,8 @@ func (d *decoder) addPool(class int32) {
 	d.pools = append(d.pools, jfr.Trim(steps))
 }
 
-// number returns the number of a constant, which translate makes of it once in a chunk. It is 0 if there is no such constant.
+// number returns the number of a constant, which translate makes of it once in a chunk. It is 0 if there is no such
+// constant.
 func (d *decoder) number(pool int32, id uint64, translate func(d *decoder, constant *jfr.Value) int32) int32 {
 	constant := d.Constant(pool, id)
 	if constant == nil {

@@ -120,8 +120,8 @@ var seed = maphash.MakeSeed()
 // hashOf returns the hash of the fields of a row. A test replaces it.
 var hashOf = func(fields []byte) uint64 { return maphash.Bytes(seed, fields) }
 
-// row returns the number of the row of the sample with these fields, which is a new one if the current event is the first
-// with them. Long keys of equal hashes count up.
+// row returns the number of the row of the sample with these fields. It is a new one if the current event is the first
+// with them. Long keys with equal hashes count up.
 func (d *decoder) row(e *event, fields []byte) (number int32) {
 	key, short := jfr.KeyOf(fields)
 	if !short {

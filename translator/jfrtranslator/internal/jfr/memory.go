@@ -5,15 +5,16 @@ package jfr
 
 import "unsafe"
 
-// Memory accounts for the memory of a translation, which it reserves before it is taken: that of its slices, which
-// Append and Grow enlarge, and what the caller of Count counts. Loops end at the first error, so that the functions
-// that take memory need not return it.
+// Memory reserves the memory of a translation before it is taken: that of slices, which Append and Grow enlarge, and
+// what the caller of Count counts. Functions that take memory return no error. They set Err, which ends each loop.
 type Memory struct {
 	Err error // of the reservation, or the *LimitError of another limit
 
 	reserve func(bytes int64) error // may be nil
-	// Bytes of the slices, of these before Begin, what Count was called with, and what is reserved.
-	held, kept, counted, reserved int
+	held     int // bytes of slices
+	kept     int // bytes of these that do not count: they were there before
+	counted  int // bytes that Count was called with
+	reserved int
 }
 
 // Begin starts a reservation. Memory that is held already counts only if that is asked for.
@@ -27,8 +28,8 @@ func (m *Memory) Begin(reserve func(bytes int64) error, countHeld bool) {
 // Held returns the bytes that slices hold.
 func (m *Memory) Held() int { return m.held }
 
-// Take accounts for bytes of a slice that is made next, or fewer than 0 for one that is given up. It reports whether they
-// are reserved.
+// Take accounts for the bytes of a slice before it is made; for one that is given up, bytes is negative. It reports
+// whether they are reserved.
 func (m *Memory) Take(bytes int) bool {
 	m.held += bytes
 	if m.update(); m.Err != nil {
@@ -69,7 +70,8 @@ func Grow[E any](m *Memory, s []E, n int) []E {
 	return append(make([]E, 0, len(s)+n), s...)
 }
 
-// Append appends e to s. Without memory for that, e replaces the last element: the caller is about to end.
+// Append appends e to s. If there is no memory for that, m.Err is set, and e replaces the last element: the caller ends
+// soon, and what s has no longer matters.
 func Append[E any](m *Memory, s []E, e E) []E {
 	if s = Grow(m, s, 1); len(s) == cap(s) && len(s) > 0 {
 		s = s[:len(s)-1]

@@ -16,8 +16,8 @@ type Key struct{ Low, High uint64 }
 // KeySize is the size of a key in bytes. The last one is the caller's, the one before is the length.
 const KeySize = 16
 
-// KeyOf returns a key that is these bytes, with 0 as its last byte, if they are at most 14. It reads the bytes behind
-// them: there is no key where the chunk ends.
+// KeyOf returns a key that is these bytes, with 0 as its last byte, if they are at most 14. It reads the bytes that
+// follow them, so that there is no key at the end of the chunk.
 func KeyOf(content []byte) (k Key, ok bool) {
 	n := len(content)
 	if n > KeySize-2 || cap(content) < KeySize {
@@ -86,8 +86,8 @@ func (t *Table) Find(k Key) *Value {
 	return nil
 }
 
-// Put is Find, but adds a value if there is none, which the caller sets. If m.Err says that there is no memory for it, it
-// is lost.
+// Put is Find, but adds a value if there is none, which the caller sets. If there is no memory for it, m.Err is set and
+// the value is not in the table.
 func (t *Table) Put(m *Memory, k Key) *Value {
 	if 2*t.used >= len(t.entries) && !t.grow(m) {
 		return new(Value)
