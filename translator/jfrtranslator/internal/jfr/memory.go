@@ -10,10 +10,10 @@ import "unsafe"
 type Memory struct {
 	Err error // of the reservation, or the *LimitError of another limit
 
-	reserve func(bytes int64) error // may be nil
-	held     int // bytes of slices
-	kept     int // bytes of these that do not count: they were there before
-	counted  int // bytes that Count was called with
+	reserve  func(bytes int64) error // may be nil
+	held     int                     // bytes of slices
+	kept     int                     // bytes of these that do not count: they were there before
+	counted  int                     // bytes that Count was called with
 	reserved int
 }
 
