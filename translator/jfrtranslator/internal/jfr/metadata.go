@@ -72,11 +72,21 @@ const (
 	unitSeconds      Unit = 1e9
 )
 
-// units are the values of the annotations Timespan and Timestamp.
-var units = map[string]Unit{
-	"TICKS": UnitTicks, "NANOSECONDS": unitNanoseconds, "MICROSECONDS": unitMicroseconds,
-	"MILLISECONDS": UnitMilliseconds, "SECONDS": unitSeconds,
-	"NANOSECONDS_SINCE_EPOCH": unitNanoseconds, "MILLISECONDS_SINCE_EPOCH": UnitMilliseconds, "SECONDS_SINCE_EPOCH": unitSeconds,
+// unitOf returns the unit that is the value of an annotation Timespan or Timestamp.
+func unitOf(value []byte) Unit {
+	switch string(value) {
+	case "TICKS":
+		return UnitTicks
+	case "NANOSECONDS", "NANOSECONDS_SINCE_EPOCH":
+		return unitNanoseconds
+	case "MICROSECONDS":
+		return unitMicroseconds
+	case "MILLISECONDS", "MILLISECONDS_SINCE_EPOCH":
+		return UnitMilliseconds
+	case "SECONDS", "SECONDS_SINCE_EPOCH":
+		return unitSeconds
+	}
+	return UnitNone
 }
 
 const maxElementDepth = 32 // of the metadata
@@ -240,7 +250,7 @@ func (r *Recording) readElement(c *Cursor, class, field, depth int) {
 		m.fields = Append(&r.Memory, m.fields, f)
 		field = len(m.fields) - 1
 	case string(e.kind) == "annotation" && field >= 0:
-		if unit, known := units[string(e.value)]; known {
+		if unit := unitOf(e.value); unit != UnitNone {
 			m.fields[field].Unit, m.fields[field].unit = unit, parseID(e.class)
 		}
 	}
