@@ -69,7 +69,7 @@ func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error)
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	matches, err := g.list(root)
+	matches, err := g.list()
 	for _, relative := range matches {
 		path := filepath.Join(g.base, filepath.FromSlash(relative))
 		if seen[path] || hasSkippedName(path) || f.excluded(path) {
@@ -96,13 +96,15 @@ func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error)
 // list returns the matches below root, and the first error. After an error it runs the glob
 // again: doublestar either stops at the first error, or lists the rest and returns no error.
 // Links to directories are not followed, since they may form cycles.
-func (g glob) list(root *os.Root) ([]string, error) {
+func (g glob) list() ([]string, error) {
+	// Not with root.FS(), which holds the state of each entry.
+	entries := os.DirFS(g.base)
 	options := []doublestar.GlobOption{doublestar.WithNoFollow(), doublestar.WithNoHidden()}
-	matches, err := doublestar.Glob(root.FS(), g.pattern, append(options, doublestar.WithFailOnIOErrors())...)
+	matches, err := doublestar.Glob(entries, g.pattern, append(options, doublestar.WithFailOnIOErrors())...)
 	if err == nil {
 		return matches, nil
 	}
-	matches, globErr := doublestar.Glob(root.FS(), g.pattern, options...)
+	matches, globErr := doublestar.Glob(entries, g.pattern, options...)
 	return matches, cmp.Or(globErr, err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
@@ -35,8 +36,8 @@ type Dir interface {
 	Rename(from, to string) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
-	// List returns all entries, sorted by name.
-	List() ([]fs.DirEntry, error)
+	// Names returns those of all entries, sorted. There may be 100,000, of which it needs little memory.
+	Names() ([]string, error)
 	// OpenChild opens an existing subdirectory. It follows no link.
 	OpenChild(name string) (Dir, error)
 	// Sync puts created, renamed and removed entries on the disk.
@@ -205,7 +206,15 @@ func (d *osDir) sameFile(a, b string) bool {
 
 func (d *osDir) Remove(name string) error { return d.root.Remove(name) }
 
-func (d *osDir) List() ([]fs.DirEntry, error) { return fs.ReadDir(d.root.FS(), ".") }
+func (d *osDir) Names() ([]string, error) {
+	listed, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	names, err := listed.Readdirnames(-1)
+	slices.Sort(names)
+	return names, errors.Join(err, listed.Close())
+}
 
 func (d *osDir) Sync() error {
 	err := d.self.Sync()

@@ -232,8 +232,8 @@ func (d *faultyDir) Remove(name string) error {
 	return d.faults.do(d.call("Remove", name), func() error { return d.Dir.Remove(name) })
 }
 
-func (d *faultyDir) List() ([]fs.DirEntry, error) {
-	return get(d.faults, d.call("List", ""), d.Dir.List)
+func (d *faultyDir) Names() ([]string, error) {
+	return get(d.faults, d.call("Names", ""), d.Dir.Names)
 }
 
 func (d *faultyDir) OpenChild(name string) (Dir, error) {

@@ -63,26 +63,29 @@ func (w *Writer) walk(dir Dir, group []string, found map[string]struct{}, visit 
 	complete = true
 	var errs []error
 	if len(group) < w.options.Levels {
-		entries, err := dir.List()
+		names, err := dir.Names()
 		complete = err == nil
 		errs = append(errs, w.pathError("list", err, group...))
-		for _, entry := range entries {
-			if !entry.IsDir() || !segment.IsGroupName(entry.Name()) {
+		for _, name := range names {
+			if !segment.IsGroupName(name) {
 				continue
 			}
-			below := append(slices.Clone(group), entry.Name())
+			child, err := dir.OpenChild(name)
+			if errors.Is(err, ErrNotDirectory) || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			below := append(slices.Clone(group), name)
 			isGroup := len(below) == w.options.Levels
 			if isGroup && below[0] != segment.Other {
 				found[strings.Join(below, "/")] = struct{}{}
 			}
-			child, err := dir.OpenChild(entry.Name())
 			if err == nil {
 				var all bool
 				all, err = w.walk(child, below, found, visit)
 				complete = complete && all
 				errs = append(errs, err)
 				_ = child.Close() // everything in it was synced
-			} else if !errors.Is(err, fs.ErrNotExist) { // it may have been removed
+			} else {
 				complete = complete && isGroup
 				errs = append(errs, w.pathError("open", err, below...))
 			}

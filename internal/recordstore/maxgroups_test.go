@@ -136,7 +136,7 @@ func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
 // be opened or listed, are no reason to admit more groups after a restart.
 func TestGroupsCountDespiteOtherErrors(t *testing.T) {
 	const size = 20
-	for _, op := range []string{"Open", "List", "OpenChild"} {
+	for _, op := range []string{"Open", "Names", "OpenChild"} {
 		t.Run(op, func(t *testing.T) {
 			dir, retention := t.TempDir(), Retention{MaxFiles: 100}
 			w := openTestWriter(t, dir, Options{Format: segmenttest.Formats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention})

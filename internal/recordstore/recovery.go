@@ -26,15 +26,22 @@ type RecoveredFile struct {
 
 // recoverFiles closes the incomplete files in a directory of processes that no longer run.
 func (w *Writer) recoverFiles(dir Dir, group []string) error {
-	entries, err := dir.List()
+	names, err := dir.Names()
 	errs := []error{w.pathError("list", err, group...)}
-	for _, entry := range entries {
-		name, ours := segment.ParseName(entry.Name())
-		if !ours || !name.Partial || !entry.Type().IsRegular() {
+	for _, of := range names {
+		name, ours := segment.ParseName(of)
+		if !ours || !name.Partial {
 			continue
 		}
-		recovered, err := recoverFile(dir, w.pathOf(group...), name)
-		errs = append(errs, w.pathError("recover", err, append(slices.Clone(group), entry.Name())...))
+		info, err := dir.Lstat(of)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		var recovered *RecoveredFile
+		if err == nil {
+			recovered, err = recoverFile(dir, w.pathOf(group...), name)
+		}
+		errs = append(errs, w.pathError("recover", err, append(slices.Clone(group), of)...))
 		if recovered != nil {
 			w.options.FileRecovered(*recovered)
 		}

@@ -100,27 +100,24 @@ func removeFile(dir Dir, path string) error {
 // storedFiles returns the closed files in a directory. It removes indexes without a
 // file, which remain if the file was removed by another process or before its index was written.
 func storedFiles(dir Dir, group string) (files []storedFile, err error) {
-	entries, err := dir.List()
-	places := map[string]int{}
-	for _, entry := range entries { // sorted: an index follows its file
-		of, isIndex := strings.CutSuffix(entry.Name(), fileindex.Suffix)
+	names, err := dir.Names()
+	last := ""                     // name of the last one of files
+	for _, listed := range names { // sorted: an index follows its file
+		of, isIndex := strings.CutSuffix(listed, fileindex.Suffix)
 		name, ours := segment.ParseName(of)
-		if !ours || name.Partial || !entry.Type().IsRegular() {
+		if !ours || name.Partial {
 			continue
 		}
-		place, found := places[of]
-		if isIndex && !found {
-			_ = dir.Remove(entry.Name())
-			continue
-		}
-		info, err := dir.Lstat(entry.Name())
+		info, err := dir.Lstat(listed)
 		switch {
-		case err != nil:
-		case isIndex:
-			files[place].size += info.Size()
-		default:
-			places[of] = len(files)
+		case err != nil || !info.Mode().IsRegular():
+		case !isIndex:
+			last = of
 			files = append(files, storedFile{group: group, name: name, size: info.Size()})
+		case of == last:
+			files[len(files)-1].size += info.Size()
+		default:
+			_ = dir.Remove(listed)
 		}
 	}
 	return files, err
