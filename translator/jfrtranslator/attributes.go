@@ -46,7 +46,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 	if t.id != 0 {
 		d.keys, d.attributes = append(d.keys, t.idKey), append(d.attributes, t.id)
 	}
-	d.addString("thread.state", d.symbol(poolState, v[slotState]))
+	addString(d, "thread.state", d.symbol(poolState, v[slotState]))
 	link = d.addSpan(e)
 	for i, a := range e.attributes {
 		var value []byte
@@ -55,30 +55,32 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 		} else {
 			value = d.symbol(a.pool, at)
 		}
-		d.addString(a.name, value)
+		addString(d, a.name, value)
 	}
 	for _, label := range d.labels.contexts[int64(v[slotContext])] {
-		d.addString(d.labels.strings[label.key], []byte(d.labels.strings[label.value]))
+		addString(d, d.labels.strings[label.key], []byte(d.labels.strings[label.value]))
 	}
 	if v[slotSpanName] != 0 {
-		d.addString("span_name", []byte(d.labels.strings[int64(v[slotSpanName])]))
+		addString(d, "span_name", []byte(d.labels.strings[int64(v[slotSpanName])]))
 	}
 	t.context, t.set, t.link = current, d.tables.AttributeSet(d.attributes), link
 	return t.set, t.link
 }
 
 // addString adds an attribute, unless it is empty or the sample has one of that key.
-func (d *decoder) addString(key string, value []byte) {
-	if key == "" || len(value) == 0 {
+func addString[K string | []byte](d *decoder, key K, value []byte) {
+	if len(key) == 0 || len(value) == 0 || !d.takeText(len(key)) {
 		return
 	}
-	if index := d.tables.String(key); !slices.Contains(d.keys, index) {
+	if index := d.tables.StringBytes([]byte(key)); !slices.Contains(d.keys, index) {
 		d.keys, d.attributes = append(d.keys, index), append(d.attributes, d.stringAttribute(index, value))
 	}
 }
 
 func (d *decoder) stringAttribute(key int32, value []byte) int32 {
-	d.texts += len(value)
+	if !d.takeText(len(value)) {
+		return 0
+	}
 	d.value = d.value[:0].AppendString(d.tables.Valid(value))
 	return d.tables.Attribute(key, 0, d.value)
 }
@@ -120,14 +122,14 @@ func (d *decoder) addSpan(e *event) (link int32) {
 	case hasTrace && hasSpan:
 		link = d.tables.Link(trace, span)
 	case hasTrace:
-		d.addString("trace_id", hex.AppendEncode(nil, trace[:]))
+		addString(d, "trace_id", hex.AppendEncode(nil, trace[:]))
 	case hasSpan && e.datadog:
-		d.addString("span id", strconv.AppendUint(nil, d.values[slotSpan], 10))
+		addString(d, "span id", strconv.AppendUint(nil, d.values[slotSpan], 10))
 	case hasSpan:
-		d.addString("profile_id", hex.AppendEncode(nil, span[:]))
+		addString(d, "profile_id", hex.AppendEncode(nil, span[:]))
 	}
 	if root := d.values[slotRootSpan]; root != 0 {
-		d.addString("local root span id", strconv.AppendUint(nil, root, 10))
+		addString(d, "local root span id", strconv.AppendUint(nil, root, 10))
 	}
 	return link
 }

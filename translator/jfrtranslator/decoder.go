@@ -35,6 +35,7 @@ type decoder struct {
 	limit       int // of the result, in bytes
 	nextCount   int // the size of the result from which on it is counted again
 	texts       int // bytes of text that were read for attributes and methods
+	unchecked   int // of these, since the result was checked
 
 	// Of the metadata.
 	pools      [][]jfr.Step // which read a constant
@@ -86,7 +87,7 @@ func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	pd := pprofile.NewProfiles()
 	d.tables.WriteTo(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
-	d.sampleBytes, d.nextCount, d.limit, d.texts = 0, 0, 1<<20, 0
+	d.sampleBytes, d.nextCount, d.limit, d.texts, d.unchecked = 0, 0, 1<<20, 0, 0
 	err := d.prepare()
 	if err == nil && !d.More() {
 		return pd, io.EOF
@@ -198,18 +199,40 @@ func (d *decoder) release() {
 
 // checkSize rejects a recording that takes too much memory as OTLP. It reserves this memory, for a few KB at once, as it
 // is called for each row. It returns the first error that ends a translation.
-func (d *decoder) checkSize() error {
-	if d.sampleBytes+d.tables.OutputSize() > d.limit {
+func (d *decoder) checkSize() error { return d.checkSizeWith(0) }
+
+// checkSizeWith is checkSize before so many more bytes.
+func (d *decoder) checkSizeWith(more int) error {
+	d.unchecked = 0
+	if d.sampleBytes+d.tables.OutputSize()+d.tables.StringsOutputSize() > d.limit {
 		d.Fail(fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), int64(d.limit))
 	}
 	if limit := maxRereads * d.limit; d.texts > limit {
 		d.Fail(fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), int64(limit))
 	}
-	if size := d.resultSize(); size >= d.nextCount {
+	if size := d.resultSize() + more; size >= d.nextCount {
 		d.Count(d.tables.Retained() + size)
 		d.nextCount = size + 8<<10
 	}
 	return cmp.Or(d.Err, d.tables.Err())
+}
+
+// takeText accounts for a text before it goes into the result, and reports whether the translation goes on. One row may
+// have many texts, and few bytes of a recording may be many long texts.
+func (d *decoder) takeText(bytes int) bool {
+	const (
+		most   = 64 << 10 // bytes of text without a check
+		copies = 4        // in the tables, which grow, and in the result
+	)
+	d.texts += bytes
+	if d.unchecked += bytes; d.unchecked > most {
+		more := copies * bytes
+		if bytes > most {
+			more += d.tables.Retained() // they may grow to twice their size
+		}
+		_ = d.checkSizeWith(more) // the caller of the row checks again
+	}
+	return d.Err == nil
 }
 
 // resultSize is about the memory of the result so far, in bytes.

@@ -107,9 +107,9 @@ func slotOf(f *jfr.Field) jfr.Slot {
 	case f.Array:
 		return jfr.SlotNone
 	case f.Kind == jfr.KindText:
-		return textSlots[string(f.Name)]
+		return jfr.LookUp(textSlots, f.Name)
 	case f.Kind == jfr.KindVarint || f.Kind == jfr.KindByte:
-		return numberSlots[string(f.Name)]
+		return jfr.LookUp(numberSlots, f.Name)
 	}
 	return jfr.SlotNone
 }
@@ -129,7 +129,7 @@ type event struct {
 
 // attribute is a field of Datadog's context. pool is that of its constants, or 0.
 type attribute struct {
-	name string
+	name []byte
 	pool int32
 }
 
@@ -141,7 +141,8 @@ func (d *decoder) bindEvents() error {
 	d.events = d.events[:0]
 	number, attributes := 0, 0
 	for class := range m.Classes {
-		name := string(m.Classes[class].Name)
+		const most = 64 // bytes; longer names are none of eventTypes, and may be those of many classes
+		name := string(m.Classes[class].Name[:min(len(m.Classes[class].Name), most)])
 		of, reads := eventTypes[name]
 		if !reads || !d.async && name == "jdk.ActiveSetting" { // the settings of the JDK have other names
 			d.events = jfr.Append(&d.Memory, d.events, nil)
@@ -185,13 +186,12 @@ func (d *decoder) bindEvent(e *event) {
 
 // eventSlot returns the slot of a field of an event.
 func (d *decoder) eventSlot(e *event, f *jfr.Field) jfr.Slot {
-	name := string(f.Name)
 	float := f.Kind == jfr.KindFloat || f.Kind == jfr.KindDouble
 	switch {
-	case name == e.count && !f.Array && (f.Kind == jfr.KindVarint || float):
+	case string(f.Name) == e.count && !f.Array && (f.Kind == jfr.KindVarint || float):
 		e.isFloat = float
 		return slotCount
-	case name == e.amount && !f.Array && f.Kind == jfr.KindVarint:
+	case string(f.Name) == e.amount && !f.Array && f.Kind == jfr.KindVarint:
 		e.unit = f.Unit
 		return slotAmount
 	}
@@ -199,9 +199,9 @@ func (d *decoder) eventSlot(e *event, f *jfr.Field) jfr.Slot {
 	switch {
 	case s == slotCPUInterval || s == slotWallInterval:
 		e.unit = f.Unit
-	case s == jfr.SlotNone && e.datadog && e.family != familySettings && name != "mode":
+	case s == jfr.SlotNone && e.datadog && e.family != familySettings && string(f.Name) != "mode":
 		if pool, isText := d.textPool(f); isText {
-			e.attributes = append(e.attributes, attribute{name, pool})
+			e.attributes = append(e.attributes, attribute{f.Name, pool})
 			return slots + jfr.Slot(len(e.attributes)-1)
 		}
 	}

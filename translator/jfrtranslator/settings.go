@@ -46,8 +46,15 @@ func (d *decoder) readSettings() error {
 			s.datadogWall = d.Header.In(unit, int64(d.values[slotWallInterval]))
 			continue
 		}
-		name := string(d.Text(int32(d.values[slotText])))
+		text := d.Text(int32(d.values[slotText]))
+		if !d.takeText(len(text)) {
+			break
+		}
+		name := string(text[:min(len(text), len("interval")+1)])
 		value := d.Text(int32(d.values[slotValue]))
+		if !d.takeText(len(value)) {
+			break
+		}
 		switch name {
 		case "event":
 			s.event = string(value)

@@ -66,13 +66,17 @@ func (d *decoder) readFrames(at int32, end int) []int32 {
 	}
 	d.stack, d.stackBefore = jfr.Grow(&d.Memory, d.stackBefore[:0], n), d.stack
 	d.stackEnd = end
-	for ; n > 0 && c.Err == nil; n-- {
+	for ; n > 0 && c.Err == nil && d.Err == nil; n-- {
 		const lastOfInteger = 0x80 // and above are not
 		if end-c.At < shared && n <= len(d.stackBefore) && d.Data[c.At-1] < lastOfInteger {
 			d.stack = append(d.stack, d.stackBefore[len(d.stackBefore)-n:]...)
 			break
 		}
+		before := c.At
 		d.stack = append(d.stack, d.frame(&c))
+		if c.At == before {
+			break // its frames have no bytes, so that there may be any number
+		}
 	}
 	if c.Err != nil {
 		d.stackEnd = 0
@@ -127,7 +131,11 @@ func (d *decoder) location(methodID uint64, line int64, frameType uint64) int32 
 
 // newFrameKind translates a frame type.
 func (d *decoder) newFrameKind(constant *jfr.Value) int32 {
-	return int32(frameTypes[string(d.text(poolFrameType, constant.At))])
+	text := d.text(poolFrameType, constant.At)
+	if !d.takeText(len(text)) {
+		return 0
+	}
+	return int32(jfr.LookUp(frameTypes, text))
 }
 
 // unknownMethod is that of frames whose method the recording lacks, or has no name for.
@@ -157,7 +165,9 @@ func (d *decoder) methodOf(classID, nameID, descriptorID uint64) (m method) {
 	to := len(name)
 	name = append(name, d.symbol(poolSymbol, descriptorID)...)
 	d.name = name
-	d.texts += len(name)
+	if !d.takeText(len(name)) {
+		return m
+	}
 	m.isJava = class > 0 && !bytes.Equal(name[to:], nativeDescriptor)
 	switch {
 	case len(name) == 0:

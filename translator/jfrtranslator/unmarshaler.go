@@ -138,6 +138,7 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 // after ErrLater the caller calls Back.
 func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
 	r.d.Begin(reserve, true)
+	r.d.Count(r.d.tables.Retained())
 	r.d.report = Report{}
 	pd, err := r.d.translate(true)
 	if err != nil {

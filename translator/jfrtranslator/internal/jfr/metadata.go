@@ -159,7 +159,7 @@ func (r *Recording) parseMetadata(event []byte) error {
 	for i := range m.Classes {
 		of := &m.Classes[i]
 		of.kind = KindClass
-		if primitive, known := primitives[string(of.Name)]; known && of.first == of.stop {
+		if primitive := LookUp(primitives, of.Name); primitive != KindUnknown && of.first == of.stop {
 			of.kind = primitive
 		}
 	}
@@ -171,11 +171,20 @@ func (r *Recording) parseMetadata(event []byte) error {
 		case f.Class >= 0:
 			f.Kind = m.Classes[f.Class].kind
 		}
-		if of := m.ClassOf(f.unit); of < 0 || !isTime[string(m.Classes[of].Name)] {
+		if of := m.ClassOf(f.unit); of < 0 || !LookUp(isTime, m.Classes[of].Name) {
 			f.Unit = UnitNone
 		}
 	}
 	return cmp.Or(c.Err, r.Err)
+}
+
+// LookUp returns the value of a name in a map whose names are short. A long name may be that of many types, each of
+// which would take the time of hashing it.
+func LookUp[V any](in map[string]V, name []byte) (value V) {
+	if len(name) <= 64 {
+		value = in[string(name)]
+	}
+	return value
 }
 
 var isTime = map[string]bool{"jdk.jfr.Timespan": true, "jdk.jfr.Timestamp": true}
@@ -264,7 +273,8 @@ func (r *Recording) readElement(c *Cursor, class, field, depth int) {
 
 // parseID returns the id that text is, or one that no type has.
 func parseID(text []byte) uint64 {
-	id, err := strconv.ParseUint(string(text), 10, 64)
+	const most = 20 // digits
+	id, err := strconv.ParseUint(string(text[:min(len(text), most+1)]), 10, 64)
 	if err != nil {
 		return math.MaxUint64
 	}
