@@ -18,7 +18,7 @@ import (
 
 // requestsInHand is how many requests a sidecar or agent sends at a time: concurrency of its
 // profiles_file receiver.
-const requestsInHand = 16
+const requestsInHand = 8
 
 // chain is a sidecar or agent that stores and forwards to a gateway. Either can be killed.
 type chain struct {

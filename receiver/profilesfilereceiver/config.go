@@ -98,7 +98,7 @@ func createDefaultConfig() component.Config {
 		StartAt:        startAtBeginning,
 		AfterRead:      afterReadKeep,
 		Rejected:       RejectedConfig{MaxTotalSize: 256 * bytesize.MiB},
-		Concurrency:    16,
+		Concurrency:    8,
 		MaxInFlight:    max(bytesize.MemoryLimit()/4, minInFlight),
 		RetryOnFailure: RetryConfig{InitialInterval: time.Second, MaxInterval: 30 * time.Second},
 	}
