@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -37,7 +38,10 @@ type apiRow struct {
 
 // apiParams reads the parameters of a request of a program.
 func (p *Page) apiParams(r *http.Request) (*params, error) {
-	values := r.URL.Query()
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("%wthe query is malformed: %w", errUsage, err)
+	}
 	if err := checkKnown(values); err != nil {
 		return nil, err
 	}

@@ -247,6 +247,7 @@ func TestProfileRejectsWhatItCannotSum(t *testing.T) {
 		"from=yesterday":         {400, `from is "yesterday": must be a time such as`},
 		"from=-1m&to=-2m":        {400, `from is "-1m": must be before to`},
 		"servce=checkout":        {400, `unknown parameter "servce": must be one of service, type, from, to`},
+		"service=%zz":            {400, `the query is malformed: invalid URL escape "%zz"`},
 		"trace_id=12":            {400, `trace_id is "12": must be 32 hex digits`},
 		"attribute=x":            {400, `attribute is "x": must be KEY=VALUE`},
 		"type=cpu&base_from=-2h": {404, "the base: no profiles match the selection"},
