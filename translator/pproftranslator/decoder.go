@@ -41,13 +41,14 @@ type decoder struct {
 	stackEnds     []uint32               // where each ends
 	frameTypes    [frametype.Count]int32 // by type: the index of its attribute plus one
 
-	tables   *dictionary.Tables
-	matrices []valueMatrix // of samples without a timestamp
-	events   eventList     // of samples with one
-	negative int           // times and durations below 0
-	invalid  int           // texts of labels that are not UTF-8
-	texts    int           // bytes of text that were read for attribute values
-	memory   memory
+	tables    *dictionary.Tables
+	matrices  []valueMatrix // of samples without a timestamp
+	events    eventList     // of samples with one
+	negative  int           // times and durations below 0
+	invalid   int           // texts of labels that are not UTF-8
+	texts     int           // bytes of text that were read for attribute values
+	unchecked int           // bytes of these in the current sample, since the result was checked
+	memory    memory
 
 	values    []uint64 // of the current sample
 	ids       []uint64 // of its locations
@@ -73,7 +74,7 @@ func (d *decoder) reset(data []byte) {
 	d.events.reset()
 	d.labels.keyNumbers, d.labels.keys = d.labels.keyNumbers[:0], d.labels.keys[:0]
 	clear(d.frameTypes[:])
-	d.negative, d.invalid, d.texts = 0, 0, 0
+	d.negative, d.invalid, d.texts, d.unchecked = 0, 0, 0, 0
 }
 
 // retained is the memory that d keeps for the next payload, in bytes, except for parts

@@ -203,7 +203,11 @@ func (d *decoder) interpretLabels(s *sample) error {
 			d.attribute = append(d.attribute, d.severalValues(all[:n]))
 		case l.role == semconv.Timestamp && s.timed, replaces && (l.role == semconv.TraceID || l.role == semconv.SpanID):
 		default:
-			d.attribute = append(d.attribute, d.singleValue(&l.labelValue))
+			attribute, err := d.singleValue(&l.labelValue)
+			if err != nil {
+				return err
+			}
+			d.attribute = append(d.attribute, attribute)
 		}
 		all = all[n:]
 	}
@@ -257,14 +261,17 @@ func (d *decoder) isTimestamp(l *label) bool {
 }
 
 // singleValue returns the attribute of a label.
-func (d *decoder) singleValue(l *labelValue) int32 {
+func (d *decoder) singleValue(l *labelValue) (int32, error) {
 	hash := (l.key<<24 ^ l.unit<<16 ^ l.text<<8 ^ l.number) * 0x9E3779B97F4A7C15
 	known := &d.labels.attributes[hash>>(64-8)]
 	if known.index == 0 || known.labelValue != *l {
+		if err := d.takeText(len(d.bytes(l.text))); err != nil {
+			return 0, err
+		}
 		d.value = d.appendValue(d.value[:0], l)
 		*known = labelAttribute{*l, d.tables.Attribute(d.stringIndex(l.key), d.stringIndex(l.unit), d.value) + 1}
 	}
-	return known.index - 1
+	return known.index - 1, nil
 }
 
 func (d *decoder) appendValue(v dictionary.Value, l *labelValue) dictionary.Value {

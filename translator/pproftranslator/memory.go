@@ -136,6 +136,7 @@ func (d *decoder) checkSize() error {
 		values += len(d.matrices[i].values)
 	}
 	size := d.size(kept)
+	d.unchecked = 0
 	if err := d.checkExpansion(size + valueSize*values); err != nil {
 		return err
 	}
@@ -155,6 +156,22 @@ func (d *decoder) checkValue(size int) error {
 		return err
 	}
 	return d.reserve(d.resultSize(d.size(0)) + 2*size) // in the decoder and in the result
+}
+
+// takeText is checkValue for a text of a sample that may have many: small ones are checked together.
+func (d *decoder) takeText(size int) error {
+	if d.unchecked += size; d.unchecked < minStep {
+		return nil
+	}
+	d.unchecked = 0
+	if err := d.checkExpansion(d.size(0) + size); err != nil {
+		return err
+	}
+	more := 2 * size // in the decoder and in the result
+	if size >= minStep {
+		more += d.tables.Retained() // they may grow to twice their size
+	}
+	return d.reserve(d.resultSize(d.size(0)) + more)
 }
 
 // maxRereads is how often the result at its limit could be written before a payload is rejected for the

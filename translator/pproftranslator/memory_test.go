@@ -134,6 +134,57 @@ func TestLargeDecoderReservesNoMoreForSmallPayload_M1(t *testing.T) {
 	}
 }
 
+// repeated are small profiles in which a sample, or all of them, refer to one long text many times.
+func repeated() map[string]message {
+	const n = 1000
+	strs := []string{"", "cpu", "nanoseconds", strings.Repeat("a", 1<<20)}
+	for i := range n {
+		strs = append(strs, fmt.Sprint("k", i))
+	}
+	head := message(nil).strings(strs...).bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2)).
+		bytes(profileLocation, message(nil).varint(1, 1).varint(3, 0x1000))
+	const long, first = 3, 4 // strings
+	text := func(key uint64) message { return message(nil).varint(labelKey, key).varint(labelString, long) }
+	ofSample := func(label func(i uint64) message) message {
+		sample := message(nil).packed(1, 1).packed(2, 5)
+		for i := range uint64(n) {
+			sample = sample.bytes(sampleLabel, label(i))
+		}
+		return slices.Concat(head, message(nil).bytes(profileSample, sample))
+	}
+	samples := slices.Clone(head)
+	for i := range uint64(n) {
+		samples = samples.bytes(profileSample, message(nil).packed(1, 1).packed(2, 5).bytes(sampleLabel, text(first+i)))
+	}
+	return map[string]message{
+		"labels of a sample": ofSample(func(i uint64) message { return text(first + i) }),
+		"values of a label":  ofSample(func(uint64) message { return text(first) }),
+		"units": ofSample(func(i uint64) message {
+			return message(nil).varint(labelKey, first+i).varint(labelNumber, 7).varint(labelNumUnit, long)
+		}),
+		"keys":    ofSample(func(i uint64) message { return message(nil).varint(labelKey, long).varint(labelNumber, i) }),
+		"samples": samples,
+	}
+}
+
+// Few bytes, compressed, may be many long texts. They take no more than is reserved for them.
+func TestRepeatedTextsReserveWhatTheyTake_M1(t *testing.T) {
+	for name, data := range repeated() {
+		reserved := int64(0)
+		var before, after runtime.MemStats
+		heap() // without decoders of before
+		runtime.ReadMemStats(&before)
+		_, _, err := (&Unmarshaler{}).UnmarshalReport(data, func(bytes int64) error {
+			reserved = bytes
+			return nil
+		})
+		runtime.ReadMemStats(&after)
+		allocated := int64(after.TotalAlloc - before.TotalAlloc)
+		t.Logf("%s: %d bytes, reserved %d, allocated %d, %v", name, len(data), reserved, allocated, err)
+		assert.LessOrEqual(t, allocated, 4*reserved+1<<20, name)
+	}
+}
+
 // A translation ends where it gets no more memory, and holds no more by then.
 func TestTranslationEndsWithoutMemory_M3(t *testing.T) {
 	for name, data := range map[string][]byte{
