@@ -41,7 +41,10 @@ const additions = `<style>
 @media (max-width: 799px) { .header > div:has(#search) { flex: 1 1 100% } .header input { display: block !important; box-sizing: border-box; width: 100% } }
 </style>
 <script>addEventListener('DOMContentLoaded', () => {
-for (const menu of document.querySelectorAll('.submenu')) menu.previousElementSibling.tabIndex = 0;
+for (const menu of document.querySelectorAll('.submenu')) {
+  menu.previousElementSibling.tabIndex = 0;
+  menu.addEventListener('click', () => document.activeElement.blur());
+}
 });</script>`
 
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
