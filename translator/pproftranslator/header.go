@@ -136,7 +136,7 @@ func (d *decoder) checkHeader() error {
 		}
 		comments += len(d.bytes(c))
 	}
-	if err := d.checkValue(comments); err != nil {
+	if err := d.takeText(comments); err != nil {
 		return fmt.Errorf("comment: %w", err)
 	}
 	for _, field := range []int{profileDropFrames, profileKeepFrames, profileDefaultSampleType, profileDocURL} {

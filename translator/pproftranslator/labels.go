@@ -290,7 +290,7 @@ func (d *decoder) checkValues(labels []label) error {
 		size += len(d.bytes(labels[i].text)) + len(d.bytes(labels[i].unit))
 	}
 	d.texts += size // units are compared
-	return d.checkValue(size)
+	return d.takeText(size)
 }
 
 // severalValues makes one attribute of the labels of one key: an array, texts first. If

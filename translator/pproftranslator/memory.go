@@ -146,19 +146,8 @@ func (d *decoder) checkSize() error {
 	return d.reserveSamples(size)
 }
 
-// checkValue rejects an attribute value with so many bytes of text if the result may not be so large, and
-// reserves the memory of a large one.
-func (d *decoder) checkValue(size int) error {
-	if size < minStep {
-		return nil
-	}
-	if err := d.checkExpansion(size); err != nil {
-		return err
-	}
-	return d.reserve(d.resultSize(d.size(0)) + 2*size) // in the decoder and in the result
-}
-
-// takeText is checkValue for a text of a sample that may have many: small ones are checked together.
+// takeText accounts for so many bytes of text before they go into the result, small ones together: it rejects them if
+// the result may not be so large, and reserves their memory.
 func (d *decoder) takeText(size int) error {
 	if d.unchecked += size; d.unchecked < minStep {
 		return nil

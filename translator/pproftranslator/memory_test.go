@@ -159,6 +159,7 @@ func repeated() map[string]message {
 	return map[string]message{
 		"labels of a sample": ofSample(func(i uint64) message { return text(first + i) }),
 		"values of a label":  ofSample(func(uint64) message { return text(first) }),
+		"pairs of values":    ofSample(func(i uint64) message { return text(first + i/2) }),
 		"units": ofSample(func(i uint64) message {
 			return message(nil).varint(labelKey, first+i).varint(labelNumber, 7).varint(labelNumUnit, long)
 		}),
