@@ -86,6 +86,9 @@ func ReadAll(ctx context.Context, body io.Reader, expected int64, r *Reservation
 	}
 }
 
+// DecompressedSize starts what a *pproftranslator.LimitError says was counted, if that was the size after decompression.
+const DecompressedSize = "decompressed size in bytes"
+
 // compression is a format that a payload may have, recognized by its first bytes. No
 // pprof message starts with them.
 type compression struct {
@@ -213,7 +216,7 @@ func decompressZstd(buf []byte, limit int) ([]byte, error) {
 	plain, err := decoder.DecodeAll(buf, make([]byte, 0, limit+blockSlack))
 	switch {
 	case errors.Is(err, zstd.ErrDecoderSizeExceeded) || len(plain) > limit:
-		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+		return nil, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
 		return nil, &pproftranslator.LimitError{What: "zstd window in bytes", Limit: maxZstdWindow}
 	case err != nil:
@@ -225,7 +228,7 @@ func decompressZstd(buf []byte, limit int) ([]byte, error) {
 func decompressGzip(buf []byte, limit int, reserve func(bytes int64) error) ([]byte, error) {
 	plain, err := gunzip.Decompress(buf, limit, reserve)
 	if errors.Is(err, gunzip.ErrLimit) {
-		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+		return nil, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
 	}
 	return plain, err
 }
@@ -238,7 +241,7 @@ func decompressLZ4(buf []byte, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("lz4: after %d decompressed bytes: %s", n, strings.TrimPrefix(err.Error(), "lz4: "))
 	}
 	if n > int64(limit) {
-		return nil, &pproftranslator.LimitError{What: "decompressed size in bytes", Limit: int64(limit)}
+		return nil, &pproftranslator.LimitError{What: DecompressedSize, Limit: int64(limit)}
 	}
 	return plain.Bytes(), nil
 }

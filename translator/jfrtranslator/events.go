@@ -101,17 +101,17 @@ var textSlots = map[string]jfr.Slot{"name": slotText, "value": slotValue, "osNam
 
 // slotOf returns the slot of a field of a constant, or of an event beyond its values.
 func slotOf(f *jfr.Field) jfr.Slot {
+	slot := jfr.SlotNone
 	switch {
 	case f.Array && f.Kind == jfr.KindClass && string(f.Name) == "frames":
-		return slotFrames
+		slot = slotFrames
 	case f.Array:
-		return jfr.SlotNone
 	case f.Kind == jfr.KindText:
-		return jfr.LookUp(textSlots, f.Name)
+		slot, _ = jfr.LookUp(textSlots, f.Name)
 	case f.Kind == jfr.KindVarint || f.Kind == jfr.KindByte:
-		return jfr.LookUp(numberSlots, f.Name)
+		slot, _ = jfr.LookUp(numberSlots, f.Name)
 	}
-	return jfr.SlotNone
+	return slot
 }
 
 // event is how the samples of a class are read.
@@ -141,13 +141,12 @@ func (d *decoder) bindEvents() error {
 	d.events = d.events[:0]
 	number, attributes := 0, 0
 	for class := range m.Classes {
-		const most = 64 // bytes; longer names are none of eventTypes, and may be those of many classes
-		name := string(m.Classes[class].Name[:min(len(m.Classes[class].Name), most)])
-		of, reads := eventTypes[name]
-		if !reads || !d.async && name == "jdk.ActiveSetting" { // the settings of the JDK have other names
+		of, reads := jfr.LookUp(eventTypes, m.Classes[class].Name)
+		if !reads || !d.async && string(m.Classes[class].Name) == "jdk.ActiveSetting" { // the settings of the JDK have other names
 			d.events = jfr.Append(&d.Memory, d.events, nil)
 			continue
 		}
+		name := string(m.Classes[class].Name)
 		if d.async && name == "jdk.ExecutionSample" {
 			of.family = familyAsync
 		}

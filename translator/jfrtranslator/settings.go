@@ -50,7 +50,7 @@ func (d *decoder) readSettings() error {
 		if !d.takeText(len(text)) {
 			break
 		}
-		name := string(text[:min(len(text), len("interval")+1)])
+		name := string(text[:min(len(text), len("interval")+1)]) // a longer one is none of these
 		value := d.Text(int32(d.values[slotValue]))
 		if !d.takeText(len(value)) {
 			break

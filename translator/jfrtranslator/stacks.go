@@ -135,7 +135,8 @@ func (d *decoder) newFrameKind(constant *jfr.Value) int32 {
 	if !d.takeText(len(text)) {
 		return 0
 	}
-	return int32(jfr.LookUp(frameTypes, text))
+	kind, _ := jfr.LookUp(frameTypes, text)
+	return int32(kind)
 }
 
 // unknownMethod is that of frames whose method the recording lacks, or has no name for.

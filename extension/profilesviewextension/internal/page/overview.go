@@ -251,19 +251,15 @@ func (s *service) order() (standing []*row) {
 }
 
 func newRow(params *params, t, base *total) *row {
-	sel := params.selected
+	const none = "–"
 	r := &row{
 		total: t, Query: params.with(withoutView, withoutBase, set("service", t.Service), set("type", t.selector())),
+		Value: none, Base: none,
 	}
-	if t.Profiles > 0 {
-		r.Newest, r.Coverage = ago(params.now.Sub(query.TimeOf(t.Last))), t.coverage(sel)
-	}
-	const none = "–"
-	r.Value, r.Base = none, none
 	v, was := 0.0, 0.0
 	if t.Profiles > 0 {
-		v = t.perSecond(sel)
-		r.Value = t.value(v)
+		v = t.perSecond(params.selected)
+		r.Value, r.Coverage, r.Newest = t.value(v), t.coverage(params.selected), ago(params.now.Sub(query.TimeOf(t.Last)))
 	}
 	if base != nil {
 		was = base.perSecond(params.base)

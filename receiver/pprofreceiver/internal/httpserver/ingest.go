@@ -89,7 +89,7 @@ func (s *Server) prepare(r *Request, description int64, profiles []Profile) (all
 		p.Sender = sender
 		if wasted > r.limit {
 			all.failures = append(all.failures, fmt.Errorf("%s: %w", p.Name, &pproftranslator.LimitError{
-				What: "decompressed size in bytes of the rejected profiles before it", Limit: r.limit,
+				What: ingest.DecompressedSize + " of the rejected profiles before it", Limit: r.limit,
 			}))
 			continue
 		}
@@ -119,7 +119,7 @@ func (r *Request) prepareOne(batch *ingest.Batch, p *Profile, limit int64) (size
 	size, err = batch.Prepare(r.Context(), p.Payload, int(limit), r.reservation)
 	switch _, tooLarge := err.(*pproftranslator.LimitError); { //nolint:errorlint // those of max_in_flight are wrapped
 	case tooLarge && limit < r.limit:
-		err = &pproftranslator.LimitError{What: "decompressed size in bytes of all profiles of the request", Limit: r.limit}
+		err = &pproftranslator.LimitError{What: ingest.DecompressedSize + " of all profiles of the request", Limit: r.limit}
 	case err != nil && r.stripped:
 		err = fmt.Errorf("%w; curl -d removes line feeds and NULs: use curl --data-binary", err)
 	}

@@ -84,7 +84,7 @@ func rejectionOf(err error) *Rejection {
 		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes, the least of max_request_body_size and max_decompressed_size"}
 	case errors.As(err, &limit):
 		message := err.Error()
-		if strings.HasPrefix(limit.What, "decompressed size") {
+		if strings.HasPrefix(limit.What, ingest.DecompressedSize) {
 			message += "; set by max_decompressed_size"
 		}
 		return &Rejection{http.StatusRequestEntityTooLarge, "limit", message}

@@ -159,7 +159,7 @@ func (r *Recording) parseMetadata(event []byte) error {
 	for i := range m.Classes {
 		of := &m.Classes[i]
 		of.kind = KindClass
-		if primitive := LookUp(primitives, of.Name); primitive != KindUnknown && of.first == of.stop {
+		if primitive, known := LookUp(primitives, of.Name); known && of.first == of.stop {
 			of.kind = primitive
 		}
 	}
@@ -171,7 +171,7 @@ func (r *Recording) parseMetadata(event []byte) error {
 		case f.Class >= 0:
 			f.Kind = m.Classes[f.Class].kind
 		}
-		if of := m.ClassOf(f.unit); of < 0 || !LookUp(isTime, m.Classes[of].Name) {
+		if of := m.ClassOf(f.unit); of < 0 || !m.Classes[of].isTime() {
 			f.Unit = UnitNone
 		}
 	}
@@ -180,14 +180,16 @@ func (r *Recording) parseMetadata(event []byte) error {
 
 // LookUp returns the value of a name in a map whose names are short. A long name may be that of many types, each of
 // which would take the time of hashing it.
-func LookUp[V any](in map[string]V, name []byte) (value V) {
+func LookUp[V any](in map[string]V, name []byte) (value V, found bool) {
 	if len(name) <= 64 {
-		value = in[string(name)]
+		value, found = in[string(name)]
 	}
-	return value
+	return value, found
 }
 
-var isTime = map[string]bool{"jdk.jfr.Timespan": true, "jdk.jfr.Timestamp": true}
+func (c *Class) isTime() bool {
+	return string(c.Name) == "jdk.jfr.Timespan" || string(c.Name) == "jdk.jfr.Timestamp"
+}
 
 func (r *Recording) readWords(c *Cursor) {
 	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
