@@ -345,7 +345,7 @@ func padded(data []byte, size int) []byte {
 
 // adversarial are recordings that are small for what they could take.
 func adversarial() map[string][]byte {
-	const n = 200_000
+	const n = 50_000
 	threads := java()
 	executionSample(threads)
 	for i := range n {
@@ -378,7 +378,7 @@ func adversarial() map[string][]byte {
 // A string may be that of many threads or methods, and a recording of a long one compresses to a few bytes.
 func TestUnmarshalRejectsOneLongTextOfManyConstants_J2(t *testing.T) {
 	const n = 1000
-	long := strings.Repeat("a", 1<<20)
+	long := strings.Repeat("a", 256<<10)
 	threads := java()
 	executionSample(threads)
 	threads.Constant("java.lang.String", 1, long)

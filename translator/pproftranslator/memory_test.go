@@ -249,7 +249,7 @@ func TestMappingsOfOneLongNameAreNotCopied(t *testing.T) {
 func TestOneLongTextOfManyEntriesIsRejected_R2(t *testing.T) {
 	const long, short, entries = 3, 1, 1000
 	start := func() message {
-		return message(nil).strings("", "cpu", "nanoseconds", strings.Repeat("a", 1<<20), "key", strings.Repeat("a", 1<<20-1)).
+		return message(nil).strings("", "cpu", "nanoseconds", strings.Repeat("a", 256<<10), "key", strings.Repeat("a", 256<<10-1)).
 			bytes(profileSampleType, message(nil).varint(1, 1).varint(2, 2))
 	}
 	label := func(key, text uint64) message { return message(nil).varint(labelKey, key).varint(labelString, text) }

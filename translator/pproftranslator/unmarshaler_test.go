@@ -549,7 +549,7 @@ func TestUnmarshalConcurrently(t *testing.T) {
 // Payloads of tiny entries are refused before they take much more memory than
 // they have bytes.
 func TestTinyEntriesStayInMemoryBound_R3(t *testing.T) {
-	const size = 4 << 20
+	const size = 1 << 20
 	repeated := func(start message, add func(m message, i int) message) message {
 		for i := 0; len(start) < size; i++ {
 			start = add(start, i)
