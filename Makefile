@@ -5,8 +5,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Builds must work without git, and in a repository of another owner.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# The race detector needs cgo, which go enables if it finds a C compiler.
+RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# A collector has about 2,000 packages. All commands use the same flags, so that they are compiled
+# once, and a second time for the race detector. Builds must work without git, and in a repository of
+# another owner.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(GOFLAGS) -buildvcs=false -trimpath
 
 ROOT     := $(CURDIR)
 BIN      := bin/otelcol-profiles
@@ -17,16 +23,9 @@ OTELPROF := bin/otelprof
 FIRST    := bin/otelcol-profiles-first
 LINT     := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod packaging/go.mod))
-# The race detector needs cgo, which go enables if it finds a C compiler.
-RACE     := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # What --version prints: the version of the distribution and, if git knows it, the commit.
 VERSION  ?= $(shell awk '$$1 == "version:" {print $$2}' builder-config.yaml)$(addprefix +,$(shell git rev-parse --short=12 HEAD 2>/dev/null))
-
-# A collector has about 2,000 packages. Every command that compiles the program uses the
-# same flags, so that they are compiled once.
-AS_PROGRAM := export CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
-IN_MODULE   = cd $$module && { [ $$module != cmd/otelcol-profiles ] || $(AS_PROGRAM); }
 
 # Options for the program and for the tests:
 #   make run ARGS=--set=exporters.profiles_file.directory=/tmp/profiles
@@ -54,7 +53,7 @@ run: build ## Build and run the default config in the foreground (ARGS=... for o
 	exec $(BIN) $(ARGS)
 
 # $(call go-build,DIRECTORY,PROGRAM)
-go-build = @$(AS_PROGRAM) && cd $(1) && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(ROOT)/$(2) .
+go-build = @cd $(1) && go build -ldflags='-s -w -X main.version=$(VERSION)' -o $(ROOT)/$(2) .
 
 .PHONY: build
 build: build-otelprof ## Build bin/otelcol-profiles and bin/otelprof
@@ -100,9 +99,9 @@ FORMAT   = $(if $(filter -v,$(TESTFLAGS)),standard-verbose,pkgname)
 suite    = (cd $(2) && $(ROOT)/bin/gotestsum --format=$(FORMAT) --format-hide-empty-pkg --hide-summary=skipped \
 	--jsonfile=$(ROOT)/bin/events/$(1).json -- $(3) $(TESTFLAGS) ./...) || failed=1
 SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
-UNIT     = $(call suite,unit,.,-timeout=20m $(RACE))
-PROGRAM  = ($(AS_PROGRAM); failed=0; $(call suite,program,cmd/otelcol-profiles); exit $$failed) || failed=1
-E2E      = $(AS_PROGRAM); export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) OTELCOL_PROFILES_NODE_BIN=$(ROOT)/$(NODE) OTELPROF_BIN=$(ROOT)/$(OTELPROF); \
+UNIT     = export CGO_ENABLED=$(if $(RACE),1,0); $(call suite,unit,.,-timeout=20m $(RACE)); export CGO_ENABLED=0
+PROGRAM  = $(call suite,program,cmd/otelcol-profiles)
+E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) OTELCOL_PROFILES_NODE_BIN=$(ROOT)/$(NODE) OTELPROF_BIN=$(ROOT)/$(OTELPROF); \
 	$(call suite,e2e,e2e,-timeout=30m -count=1 -parallel=4); $(call suite,deploy,deploy,-timeout=30m -count=1)
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
@@ -156,7 +155,7 @@ $(FIRST): ## Build the first release, which make bench compares this one with (n
 	@rm -f $@; source=$$(mktemp -d); trap 'rm -rf "$$source"' EXIT; \
 	for commit in $(FIRST_COMMITS); do git archive "$$commit" 2>/dev/null | tar -xf - -C "$$source" 2>/dev/null && break; done; \
 	test -e "$$source/go.mod" || { echo 'note: no first release to compare with: git has neither of $(FIRST_COMMITS); a shallow clone needs git fetch --unshallow --tags' >&2; exit 0; }; \
-	($(AS_PROGRAM) && cd "$$source/cmd/otelcol-profiles" && go build -ldflags='-s -w' -o $(ROOT)/$@ .) || echo 'note: the first release does not build here; make bench does not compare with it' >&2
+	(cd "$$source/cmd/otelcol-profiles" && go build -ldflags='-s -w' -o $(ROOT)/$@ .) || echo 'note: the first release does not build here; make bench does not compare with it' >&2
 
 .PHONY: profile
 profile: build ## Write bin/profile.pb.gz, the CPU profile of the program under load, taken by its own self section, and print it
@@ -190,11 +189,11 @@ check-fmt: ## Check that all Go files are formatted, apart from generated ones
 
 .PHONY: check-vet
 check-vet: ## Run go vet
-	@for module in $(MODULES); do ($(IN_MODULE) && echo "go vet $$module" && go vet ./...); done
+	@for module in $(MODULES); do (cd $$module && echo "go vet $$module" && go vet ./...); done
 
 .PHONY: check-lint
 check-lint: bin/golangci-lint ## Run golangci-lint
-	@for module in $(MODULES); do ($(IN_MODULE) && echo "golangci-lint $$module" && $(LINT) ./...); done
+	@for module in $(MODULES); do (cd $$module && echo "golangci-lint $$module" && $(LINT) ./...); done
 
 .PHONY: check-license
 check-license: ## Check that every Go file starts with the licence header
@@ -273,7 +272,7 @@ bin/goreleaser: TOOL = github.com/goreleaser/goreleaser/v2
 bin/cyclonedx-gomod: TOOL = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 bin/actionlint: TOOL = github.com/rhysd/actionlint/cmd/actionlint
 bin/goreleaser bin/cyclonedx-gomod bin/actionlint: packaging/go.mod
-	cd packaging && $(AS_PROGRAM) && go build -ldflags='-s -w' -o $(ROOT)/$@ $(TOOL)
+	cd packaging && go build -ldflags='-s -w' -o $(ROOT)/$@ $(TOOL)
 
 ##@ Maintaining
 
@@ -287,7 +286,7 @@ generate: ## Write generated files: metadata and config tables of the components
 .PHONY: fix
 fix: bin/golangci-lint ## Format all Go files, and apply the fixes of golangci-lint
 	grep -rL --include='*.go' '^// Code generated .* DO NOT EDIT\.$$' . | xargs gofmt -w
-	@for module in $(MODULES); do ($(IN_MODULE) && $(LINT) --fix ./... || true); done
+	@for module in $(MODULES); do (cd $$module && $(LINT) --fix ./... || true); done
 
 bin/golangci-lint: TOOL = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 bin/gotestsum: TOOL = gotest.tools/gotestsum
