@@ -326,6 +326,14 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	}
 }
 
+func TestSelectionBySpanMatchesNothingWithoutLinksAndAttributes(t *testing.T) {
+	pd := payload(t, cpu(0, 1))
+	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).AttributeIndices().FromRaw(nil)
+	pd.Dictionary().LinkTable().RemoveIf(func(pprofile.Link) bool { return true })
+	pd.Dictionary().AttributeTable().RemoveIf(func(pprofile.KeyValueAndUnit) bool { return true })
+	assert.Nil(t, sums(t, source(t, pd), query.Selection{SpanID: pcommon.SpanID{1}}))
+}
+
 func TestSelectionByAttribute(t *testing.T) {
 	worker, other := cpu(0, 1), cpu(0, 2)
 	worker.label, other.label = "worker", "other"

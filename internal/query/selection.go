@@ -190,7 +190,7 @@ func (f *filter) writeTypes(scope pcommon.Map, ofScope string, all []sampletypes
 
 // filterProfile removes the samples that are not selected, and reports whether p is.
 func (f *filter) filterProfile(p pprofile.Profile) bool {
-	if len(f.byID) > 0 || f.links != nil || f.attributes != nil {
+	if f.selectsSamples() {
 		p.Samples().RemoveIf(func(s pprofile.Sample) bool { return !f.matchesSample(p, s) })
 		if p.Samples().Len() == 0 {
 			return false
