@@ -36,20 +36,20 @@ type apiRow struct {
 	Covered float64 `json:"covered_seconds"`
 }
 
-// apiParams reads the parameters of a request of a program.
-func (p *Page) apiParams(r *http.Request) (*params, error) {
+// apiParams reads the parameters of a request of a program, which may have those in known.
+func (p *Page) apiParams(r *http.Request, known []string) (*params, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, fmt.Errorf("%wthe query is malformed: %w", errUsage, err)
 	}
-	if err := checkKnown(values); err != nil {
+	if err := checkKnown(values, known); err != nil {
 		return nil, err
 	}
 	return parseParams(values, defaultRange, p.now())
 }
 
 func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
-	params, err := p.apiParams(r)
+	params, err := p.apiParams(r, selectingTotals)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
-	params, err := p.apiParams(r)
+	params, err := p.apiParams(r, selecting)
 	if err != nil {
 		return err
 	}

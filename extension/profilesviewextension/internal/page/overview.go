@@ -78,6 +78,9 @@ type row struct {
 
 func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
+	if err := checkTotals(values); err != nil {
+		return err
+	}
 	params, err := parseParams(values, defaultRange, p.now())
 	if err != nil {
 		return err

@@ -262,6 +262,21 @@ func TestProfileRejectsWhatItCannotSum(t *testing.T) {
 	}
 }
 
+func TestTotalsRejectParametersThatSelectPartsOfThem(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 2e9)))
+	for _, parameter := range []string{"trace_id=" + exampleTrace, "span_id=00f067aa0ba902b7", "attribute=thread=none", "resource=service.name=cart"} {
+		key, _, _ := strings.Cut(parameter, "=")
+		w := s.get("/api/services?" + parameter)
+		assert.Equal(t, http.StatusBadRequest, w.Code, parameter)
+		assert.Contains(t, w.Body.String(), fmt.Sprintf("unknown parameter %q: must be one of service, type, from, to\n", key))
+		w = s.get("/?" + parameter)
+		assert.Equal(t, http.StatusBadRequest, w.Code, parameter)
+		assert.Contains(t, w.Body.String(), key+" does not select totals")
+	}
+	assert.Equal(t, http.StatusBadRequest, s.get("/api/services?base_from=-1h").Code)
+}
+
 func TestSumsThatOverflowAreRejected(t *testing.T) {
 	s := newSite(t)
 	minute := s.now.Add(-time.Minute)

@@ -35,14 +35,32 @@ type params struct {
 // errUsage marks errors in the parameters of a URL.
 var errUsage = errors.New("")
 
-var selecting = []string{"service", "type", "from", "to", "base_from", "base_to", "trace_id", "span_id", "attribute", "resource"}
+// The parameters that select profiles. Totals, which are known without reading the profiles, are selected by the
+// first ones only.
+var (
+	selectingTotals  = []string{"service", "type", "from", "to"}
+	selectingBase    = []string{"base_from", "base_to"}
+	selectingSamples = []string{"trace_id", "span_id", "attribute", "resource"}
 
-// checkKnown returns an error if a name is that of no selecting parameter: without it a script would get more
+	selecting = slices.Concat(selectingTotals, selectingBase, selectingSamples)
+)
+
+// checkKnown returns an error if a name is that of none of these parameters: without it a script would get more
 // than it has asked for.
-func checkKnown(values url.Values) error {
+func checkKnown(values url.Values, known []string) error {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(selecting, key) {
-			return fmt.Errorf("%wunknown parameter %q: must be one of %s", errUsage, key, strings.Join(selecting, ", "))
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("%wunknown parameter %q: must be one of %s", errUsage, key, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// checkTotals returns an error if a parameter selects parts of a total: the page would show more than it says.
+func checkTotals(values url.Values) error {
+	for _, key := range selectingSamples {
+		if values.Get(key) != "" {
+			return fmt.Errorf("%w%s does not select totals: use it with /flamegraph or /api/profile", errUsage, key)
 		}
 	}
 	return nil
@@ -88,7 +106,7 @@ func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*pa
 
 // selectsAll reports whether nothing but the range restricts the profiles.
 func (p *params) selectsAll() bool {
-	return !slices.ContainsFunc([]string{"service", "type", "trace_id", "span_id", "attribute", "resource", "q"}, p.values.Has)
+	return !slices.ContainsFunc([]string{"service", "type", "q"}, p.values.Has)
 }
 
 // wrong is the error of a parameter. err states the valid values.
@@ -153,7 +171,7 @@ var (
 
 // overview returns the query of the overview of the same range.
 func (p *params) overview() template.URL {
-	return p.with(without("service", "type", "trace_id", "span_id", "attribute", "resource"))
+	return p.with(without("service", "type"), without(selectingSamples...))
 }
 
 // with returns the query of a URL with changed parameters.
