@@ -10,8 +10,8 @@ type Key struct {
 	SampleType string `json:"sample_type,omitempty"`
 	Unit       string `json:"unit,omitempty"`
 	// Snapshot is 0 for Profiles of intervals, which are summed over time. Otherwise it identifies
-	// snapshots (or cumulative Profiles) of the same thing, of which the latest counts: it is a hash
-	// of the resource, the scope and all fields of the Profile but time, duration and ID.
+	// snapshots (or cumulative Profiles) of the same thing, of which the latest counts: it is a hash of
+	// the resource, the scope without its version and all fields of the Profile but time, duration and ID.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
 

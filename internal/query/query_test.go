@@ -190,6 +190,16 @@ func TestTheLastSnapshotOfEachResourceCounts(t *testing.T) {
 	assert.False(t, result.Intervals())
 }
 
+func TestTheLastSnapshotCountsAcrossVersionsOfTheScope(t *testing.T) {
+	before, after := payload(t, heap("a", 0, 100)), payload(t, heap("a", 60, 110))
+	for version, pd := range map[string]pprofile.Profiles{"1.0.0": before, "1.1.0": after} {
+		scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
+		scope.SetName("example.com/receiver")
+		scope.SetVersion(version)
+	}
+	assert.Equal(t, map[string]int64{"inuse_space": 110}, sums(t, source(t, before, after), query.Selection{}))
+}
+
 func TestOfCumulativeProfilesTheLastOneCounts(t *testing.T) {
 	allocations := func(start int, value int64) profileOf {
 		return profileOf{pod: "a", typ: "heap", sampleType: "alloc_space", unit: "bytes", start: start, duration: 5, value: value, temporality: "cumulative"}

@@ -106,7 +106,7 @@ const windowShare = 4
 
 // Merge returns the sum of the selected Profiles, with a ResourceProfiles for each resource or, if total is
 // set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
-// selected.
+// selected. Scopes of snapshots lose their version.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: temporality.SnapshotSampleTypes}
 	window := merge.NewWindow(options)
@@ -120,6 +120,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	group.Go(func() error {
 		defer close(payloads)
 		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+			dropVersions(pd)
 			if total {
 				dropResources(pd)
 			}
@@ -180,5 +181,20 @@ func dropResources(pd pprofile.Profiles) {
 		rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return !slices.Contains(keptAttributes, key) })
 		rp.Resource().SetDroppedAttributesCount(0)
 		rp.SetSchemaUrl("")
+	}
+}
+
+// dropVersions removes the versions of scopes with snapshots: after an upgrade of the Collector, the next snapshot
+// still replaces the one before.
+func dropVersions(pd pprofile.Profiles) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			for _, p := range sp.Profiles().All() {
+				if temporality.IsSnapshotProfile(pd.Dictionary(), p, temporality.SnapshotSampleTypes) {
+					sp.Scope().SetVersion("")
+					break
+				}
+			}
+		}
 	}
 }

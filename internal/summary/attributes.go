@@ -21,9 +21,9 @@ import (
 
 // attributes are those of a resource or scope.
 type attributes struct {
-	pairs                 []pair
-	schema, name, version string
-	hash                  uint64 // 0 until it is needed
+	pairs        []pair
+	schema, name string // not the version of a scope, which an upgrade of the Collector changes
+	hash         uint64 // 0 until it is needed
 }
 
 func (a *attributes) reset(schema string) { *a = attributes{pairs: a.pairs[:0], schema: schema} }
@@ -180,7 +180,7 @@ func (s *Summarizer) hashOf(a *attributes) uint64 {
 	if a.hash != 0 {
 		return a.hash
 	}
-	a.hash = mix(mix(hashText(a.schema), hashText(a.name)), hashText(a.version))
+	a.hash = mix(hashText(a.schema), hashText(a.name))
 	for i := range a.pairs {
 		switch p := &a.pairs[i]; p.key {
 		case sampletypes.ProfileTypeAttribute, sampletypes.OrderAttribute, sampletypes.ListAttribute:

@@ -152,7 +152,7 @@ func (s *Summarizer) addResource(rp pprofile.ResourceProfiles, start, stop int) 
 		}
 		sp := scopes.At(i)
 		s.scope.reset(sp.SchemaUrl())
-		s.scope.name, s.scope.version = sp.Scope().Name(), sp.Scope().Version()
+		s.scope.name = sp.Scope().Name()
 		s.readAttributes(&s.scope, sp.Scope().Attributes().Len(), fields.Start, fields.Stop, scopeAttributes)
 		profiles := sp.Profiles()
 		s.profileType = s.typeOf(profiles)
