@@ -191,6 +191,8 @@ func TestExitCodes(t *testing.T) {
 		{"convert --to svg " + cpu, exitUsage, `--to is "svg": must be one of pprof, otlp, json, folded, or the end of the time range, which must be a time such as`},
 		{"convert --to folded " + cpu, exitUsage, "folded stacks hold one sample type, these profiles have cpu/nanoseconds, samples/count"},
 		{"top " + profiles, exitUsage, "the selection has several profile types: cpu (cpu, samples); heap (inuse_space"},
+		{"top --base - -", exitUsage, "standard input can be read only once: name a file to compare it with itself"},
+		{"convert --to pprof --base-from -1h -", exitUsage, "standard input can be read only once"},
 		{"view --http 8080 " + cpu, exitUsage, `--http is "8080": must be HOST:PORT`},
 		{"ls --service other " + profiles, exitWrong, "no profiles match the selection\n"},
 		{"top --service other " + profiles, exitWrong, "no profiles match the selection\notelprof: otelprof ls lists"},

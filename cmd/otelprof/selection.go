@@ -5,11 +5,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
 
@@ -77,10 +80,16 @@ func (a *app) merge(ctx context.Context, paths []string, sel *query.Selection, t
 
 // pprof returns the selected profiles as one pprof, minus those of the base.
 func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*query.Comparison, error) {
-	base := c.ofBase()
+	base, pathsOfBase := c.ofBase(), c.base
+	if len(pathsOfBase) == 0 {
+		pathsOfBase = paths
+	}
+	if base != nil && slices.Contains(paths, archive.Stdin) && slices.Contains(pathsOfBase, archive.Stdin) {
+		return nil, errors.New("standard input can be read only once: name a file to compare it with itself")
+	}
 	compared, err := query.Compare(c.Selection, base, a.now, func(sel *query.Selection) (*query.Result, error) {
-		if sel == base && len(c.base) > 0 {
-			return a.merge(ctx, c.base, sel, true)
+		if sel == base {
+			return a.merge(ctx, pathsOfBase, sel, true)
 		}
 		return a.merge(ctx, paths, sel, true)
 	})
