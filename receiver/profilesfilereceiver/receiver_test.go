@@ -27,6 +27,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -215,6 +217,28 @@ func TestRejectedDirectoryIsBounded(t *testing.T) {
 	removed := r.logs.FilterMessage("Removed rejected file: max_total_size is reached").Len()
 	assert.Positive(t, removed)
 	assert.Len(t, filesIn(t, rejected), 4-removed)
+}
+
+// Listing the rejected directory for each record would take longer the more records it has.
+func TestRejectedDirectoryIsNotListedForEachRecord(t *testing.T) {
+	set := receivertest.NewNopSettings(metadata.Type)
+	queue := newQueue()
+	telemetry, err := newTelemetry(set, &queue)
+	require.NoError(t, err)
+	data := profiletest.Proto(t, payload(t, 1))
+	dir := t.TempDir()
+	k := rejected{config: RejectedConfig{Directory: dir, MaxTotalSize: bytesize.Size(3 * sharePerList * len(data))}, logger: set.Logger, telemetry: telemetry}
+	keep := func() { require.NoError(t, k.keep(&archive.Record{Data: data, Encoding: archive.OTLPProto})) }
+	keep()
+	old := filepath.Join(dir, "profiles-20200101T000000.000Z-000001.otlp.pb")
+	write(t, old, make([]byte, k.config.MaxTotalSize))
+	keep()
+	keep()
+	assert.FileExists(t, old)
+	keep()
+	assert.NoFileExists(t, old)
+	require.NoError(t, k.close())
+	assert.Len(t, filesIn(t, dir), 4)
 }
 
 // After a partial error only what was not accepted is sent again, or rejected.

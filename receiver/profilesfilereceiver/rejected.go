@@ -20,9 +20,14 @@ type rejected struct {
 	logger    *zap.Logger
 	telemetry *telemetry
 
-	mu     sync.Mutex
-	writer *recordstore.Writer // nil before the first record
+	mu       sync.Mutex
+	writer   *recordstore.Writer // nil before the first record
+	unlisted int64               // bytes written since max_total_size was applied
 }
+
+// sharePerList is the part of max_total_size that may be written before it is applied again: that lists the whole
+// directory, which may have 100,000 files.
+const sharePerList = 64
 
 // keep returns nil when the record is on the disk, or if there is no directory.
 func (k *rejected) keep(record *archive.Record) error {
@@ -36,7 +41,7 @@ func (k *rejected) keep(record *archive.Record) error {
 		if err != nil {
 			return err
 		}
-		k.writer = writer
+		k.writer, k.unlisted = writer, int64(k.config.MaxTotalSize)
 	}
 	message := record.Data
 	if record.Encoding != archive.OTLPProto {
@@ -50,7 +55,11 @@ func (k *rejected) keep(record *archive.Record) error {
 	}
 	err := k.writer.Append(recordstore.Record{Data: message})
 	k.writer.Tick() // retries writes that a full disk prevented
-	k.writer.Maintain()
+	k.unlisted += int64(len(message))
+	if err != nil || k.unlisted >= int64(k.config.MaxTotalSize)/sharePerList {
+		k.writer.Maintain()
+		k.unlisted = 0
+	}
 	return err
 }
 
