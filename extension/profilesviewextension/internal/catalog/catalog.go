@@ -80,7 +80,7 @@ func (c *Catalog) closed(found archive.File) *file {
 	}
 	if before := c.files[found.Path+".partial"]; before != nil && before.continues(&found) && before.readEnd == found.Size {
 		*f = *before
-		f.File, f.partial = found, false
+		f.File, f.partial, f.grown = found, false, false
 		before.details = nil
 	}
 	return f

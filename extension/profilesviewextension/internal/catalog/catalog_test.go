@@ -127,6 +127,32 @@ func TestOnlyWhatWasAddedToAFileIsRead_V5(t *testing.T) {
 	assert.Zero(t, read, "it was renamed")
 }
 
+// A file may change without a further record: a write that failed was undone, or records were added after the
+// file was listed and before it was read.
+func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
+	s, now := newStore(t, 1<<20), time.Now()
+	from, to := now.Add(-time.Hour), now.Add(time.Hour)
+	w := s.writer()
+	indexed := record(t, "checkout", now.Add(-time.Minute), 1)
+	indexed.Summaries = []fileindex.Summary{{
+		Key:   fileindex.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+		Start: uint64(now.Add(-time.Minute).UnixNano()), Latest: uint64(now.Add(-time.Minute).UnixNano()),
+		End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: fileindex.SumOf(1),
+	}}
+	require.NoError(t, w.Append(indexed))
+	sums, _ := s.sum(from, to)
+	require.Equal(t, map[string]int64{"checkout": 1}, sums)
+
+	files, err := filepath.Glob(filepath.Join(s.dir, "checkout", "*.partial"))
+	require.NoError(t, err)
+	require.NoError(t, os.Chtimes(files[0], now, now.Add(time.Second)))
+	s.listed = time.Time{}
+	s.Refresh() // for a request that reads no file
+	require.NoError(t, w.Close())
+	sums, _ = s.sum(from, to)
+	assert.Equal(t, map[string]int64{"checkout": 1}, sums)
+}
+
 func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	s, now := newStore(t, 1<<20), time.Now()
 	from, to := now.Add(-time.Hour), now.Add(time.Hour)
