@@ -15,6 +15,9 @@ import (
 // Errors of the functions below say what a text must be. The caller adds the name of the flag or
 // parameter.
 
+// MaxTime is the latest time that ParseTime accepts. Those of profiles reach further: see TimeOf.
+var MaxTime = time.Date(2200, time.December, 31, 23, 59, 59, 999_999_999, time.UTC)
+
 // ParseTime parses a time in RFC 3339, or relative to now, such as -15m or -7d, or now itself.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	if text == "now" {
@@ -30,7 +33,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 		return now.Add(ago), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil || t.Before(time.Unix(0, 0)) || t.Year() > 2200 {
+	if err != nil || t.Before(time.Unix(0, 0)) || t.After(MaxTime) {
 		return time.Time{}, errors.New("must be a time such as 2026-11-22T10:00:00Z, or relative to now, such as -15m or -7d")
 	}
 	return t, nil

@@ -155,9 +155,16 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 	return o
 }
 
-// showing returns the query that selects the range of some profiles.
+// showing returns the query that selects the range of some profiles, or "" if they are later than a range may be.
 func (p *params) showing(outside *catalog.Outside) template.URL {
-	return p.with(withoutBase, between("", query.TimeOf(outside.First), query.TimeOf(outside.Last+1)))
+	from, to := query.TimeOf(outside.First), query.TimeOf(outside.Last).Add(1)
+	if to.After(query.MaxTime) {
+		to = query.MaxTime
+	}
+	if !from.Before(to) {
+		return ""
+	}
+	return p.with(withoutBase, between("", from, to))
 }
 
 // preferred are the sample types that stand for their profile type.

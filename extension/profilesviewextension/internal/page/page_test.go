@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"math"
 	"math/big"
@@ -336,6 +337,22 @@ func TestOverviewLeadsToProfilesOutsideOfTheRange(t *testing.T) {
 	page = s.page("/?from=2019-05-04T03%3a02%3a01.123456789Z&to=2019-05-04T03%3a03%3a01.12345679Z")
 	assert.Contains(t, page, "1 service, 2 profiles")
 	assert.NotContains(t, page, "other times")
+}
+
+// Times of profiles reach to the year 2554, those of a range to 2200.
+func TestOverviewOfLateProfilesHasNoLinkThatFails(t *testing.T) {
+	for _, late := range []time.Time{time.Unix(0, -1), time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		s := newSite(t)
+		s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)), payload(t, cpu("cart", late, 1e9)))
+		page := s.page("/")
+		assert.Contains(t, page, "have times far from it.</p>")
+		link := regexp.MustCompile(`There are profiles of other times: <a href="(/[^"]*)">`).FindStringSubmatch(page)
+		require.NotNil(t, link)
+		assert.Contains(t, s.page(html.UnescapeString(link[1])), "1 service, 1 profile,")
+	}
+	s := newSite(t)
+	s.write(payload(t, cpu("cart", time.Unix(0, -1), 1e9)))
+	assert.Contains(t, s.page("/"), "There are profiles of other times. ")
 }
 
 func TestOverviewOfAServiceCountsNoProfilesOfOthers(t *testing.T) {
