@@ -243,8 +243,14 @@ func (w *Watcher) nextDelay(delay time.Duration) time.Duration {
 }
 
 // due returns the files to handle at this poll, without those that are pending: those that were never tried, oldest first,
-// then those whose retry is due.
+// then those whose retry is due. Of several links to one file it returns one: the next poll finds its checkpoint.
 func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
+	inProgress := map[identity]bool{}
+	for _, file := range files {
+		if w.states.lookup(file.Path).pending {
+			inProgress[file.version.identity()] = true
+		}
+	}
 	for _, file := range files {
 		known := w.states.lookup(file.Path)
 		if known.found != file.version {
@@ -259,7 +265,11 @@ func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 		complete := now.Sub(known.since) >= quiet || now.Sub(time.Unix(0, file.version.ModTime)) >= quiet
 		file.Resent = known.retry.rejected
 		if complete && !known.pending && known.removed != file.version && !w.skips(file) && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
-			due = append(due, file)
+			id := file.version.identity()
+			if id.inode == 0 || !inProgress[id] {
+				due = append(due, file)
+			}
+			inProgress[id] = true
 		}
 	}
 	slices.SortFunc(due, func(a, b *File) int {

@@ -223,6 +223,29 @@ func TestRenamedFileThatAListingMisses(t *testing.T) {
 	}
 }
 
+func TestLinksToOneFileAreHandledOnce_R17(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "first"), "a")
+	require.NoError(t, os.Link(filepath.Join(dir, "first"), filepath.Join(dir, "hard")))
+	require.NoError(t, os.Symlink("first", filepath.Join(dir, "symbolic")))
+	handled, unhandled := 0, 0
+	answer := error(&RetryError{Err: errors.New("later")})
+	w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: time.Minute}, func(context.Context, *File) error {
+		handled++
+		return answer
+	}, zap.NewNop())
+	require.NoError(t, err)
+	w.MaxRetryDelay = 0
+	w.Polled = func(n int, _ []string) { unhandled = n }
+	w.Poll(t.Context())
+	answer = nil
+	for range 3 {
+		w.Poll(t.Context())
+	}
+	assert.Equal(t, 2, handled, "once with an error")
+	assert.Zero(t, unhandled)
+}
+
 func TestWatcherStopsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a"), "a")
