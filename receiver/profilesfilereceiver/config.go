@@ -74,8 +74,9 @@ type RejectedConfig struct {
 	// after_read delete.
 	Directory string `mapstructure:"directory"`
 
-	// MaxTotalSize is the most that the files in the directory may take. The oldest are removed, logged and
-	// counted. 0 is no limit.
+	// MaxTotalSize is the most that rejected records may take. The oldest are removed, logged and counted. Damaged
+	// files do not count and stay, unless they are directly in the directory and named as the exporter names
+	// files. 0 is no limit.
 	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
 }
 
