@@ -57,6 +57,8 @@ type Watcher struct {
 	states *states
 	pause  time.Duration // until the next poll, after maxRejected
 
+	listing time.Duration // that the last poll took to list files
+
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -86,20 +88,19 @@ func (w *Watcher) Start(ctx context.Context, host component.Host, receiver compo
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.running.Go(func() {
 		for {
-			start := time.Now()
 			w.Poll(ctx)
 			select {
 			case <-ctx.Done():
 				return
-			// A poll that lists many files does not come often.
-			case <-time.After(max(w.untilNextPoll(time.Now()), minPause*time.Since(start))):
+			case <-time.After(max(w.untilNextPoll(time.Now()), minPause*w.listing)):
 			}
 		}
 	})
 	return nil
 }
 
-// minPause is the shortest time between two polls, as a multiple of the first one's.
+// minPause is the shortest time between two polls, as a multiple of the time that the first one took to list files:
+// a poll that lists many files does not come often. The time of the Handler does not count.
 const minPause = 10
 
 func (w *Watcher) storageClient(ctx context.Context, host component.Host, receiver component.ID) (storage.Client, error) {
@@ -139,6 +140,7 @@ const maxRejected = 10
 func (w *Watcher) Poll(ctx context.Context) {
 	now := time.Now()
 	files, complete := w.finder.find()
+	w.listing = time.Since(now)
 	rejected := 0
 	for _, file := range w.found(ctx, files, now) {
 		w.begin(file)

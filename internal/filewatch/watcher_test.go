@@ -263,6 +263,28 @@ func TestWatcherStopsAtOnce(t *testing.T) {
 	assert.Zero(t, w.states.lookup(filepath.Join(dir, "a")).checkpoint)
 }
 
+// Otherwise a receiver of many files would rest for most of the time.
+func TestSlowHandlerDoesNotDelayTheNextPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		handled := make(chan string, 10)
+		w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: 10 * time.Second}, func(_ context.Context, f *File) error {
+			time.Sleep(time.Minute)
+			handled <- filepath.Base(f.Path)
+			return nil
+		}, zap.NewNop())
+		require.NoError(t, err)
+		write(t, filepath.Join(dir, "a"), "a")
+		require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
+		assert.Equal(t, "a", <-handled)
+		start := time.Now()
+		write(t, filepath.Join(dir, "b"), "b")
+		assert.Equal(t, "b", <-handled)
+		assert.Equal(t, 70*time.Second, time.Since(start))
+		require.NoError(t, w.Shutdown(t.Context()))
+	})
+}
+
 // The next poll comes after the poll interval, or when a retry is due. If the pipeline
 // rejects everything, polls have a backoff.
 func TestTimeOfTheNextPoll(t *testing.T) {
