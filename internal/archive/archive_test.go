@@ -419,6 +419,21 @@ func TestFindListsFilesOnce(t *testing.T) {
 	assert.ErrorIs(t, failed[0], os.ErrNotExist)
 }
 
+func TestFindListsAFileOnceHoweverItIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"a.pb", "-"} {
+		require.NoError(t, os.WriteFile(name, []byte("x"), 0o600))
+	}
+	files, failed := archive.Find([]string{"a.pb", "./a.pb", filepath.Join(dir, "a.pb"), dir, ".", archive.Stdin, "./-"})
+	require.Empty(t, failed)
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	assert.Equal(t, []string{"a.pb", filepath.Join(dir, "-"), archive.Stdin}, paths)
+}
+
 func TestRecordsReadsAPipe(t *testing.T) {
 	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	for name, content := range map[string][]byte{

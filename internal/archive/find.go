@@ -56,7 +56,21 @@ func Find(paths []string) (files []File, failed []error) {
 			files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
 		}
 	}
-	return withoutRenamed(files), failed
+	if len(paths) == 1 {
+		return withoutRenamed(files, func(path string) string { return path }), failed
+	}
+	return withoutRenamed(files, absolute()), failed
+}
+
+// absolute returns a function that returns the absolute form of a path. Paths may name a file in several ways.
+func absolute() func(path string) string {
+	directory, _ := os.Getwd() // without it, relative paths stay relative
+	return func(path string) string {
+		if path == Stdin || filepath.IsAbs(path) {
+			return filepath.Clean(path)
+		}
+		return filepath.Join(directory, path)
+	}
 }
 
 // concurrentReaders is how many directories are read at a time: a disk takes little longer for several requests.
@@ -136,16 +150,17 @@ func hasIndex(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// withoutRenamed drops repeated files, and incomplete files that were closed, and so got
-// their final name, while the directory was listed.
-func withoutRenamed(files []File) []File {
+// withoutRenamed drops repeated files, whose paths are equal in the form that nameOf returns, and incomplete files
+// that were closed, and so got their final name, while the directory was listed.
+func withoutRenamed(files []File, nameOf func(path string) string) []File {
 	seen := make(map[string]bool, len(files))
 	files = slices.DeleteFunc(files, func(f File) bool {
-		repeated := seen[f.Path]
-		seen[f.Path] = true
+		name := nameOf(f.Path)
+		repeated := seen[name]
+		seen[name] = true
 		return repeated
 	})
-	return slices.DeleteFunc(files, func(f File) bool { return isPartial(f.Path) && seen[closedPath(f.Path)] })
+	return slices.DeleteFunc(files, func(f File) bool { return isPartial(f.Path) && seen[closedPath(nameOf(f.Path))] })
 }
 
 const partialSuffix = ".partial"
