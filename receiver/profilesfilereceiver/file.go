@@ -126,16 +126,22 @@ func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {
 	return f, nil
 }
 
+// maxLoggedDamages is how many damaged parts of a file are logged as errors: each line of another program's log is one.
+const maxLoggedDamages = 10
+
 // damaged notes a part of the file that cannot be read.
 func (r *fileReceiver) damaged(f *fileInHand, err error) {
-	text := err.Error()
-	if place, ok := errors.AsType[*archive.Error](err); ok {
-		text = place.InFile() // the path is a field
-	}
-	r.logger.Error("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.String("error", text))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.damages++
+	log, text := r.logger.Error, err.Error()
+	if f.damages > maxLoggedDamages {
+		log = r.logger.Debug
+	}
+	if place, ok := errors.AsType[*archive.Error](err); ok {
+		text = place.InFile() // the path is a field
+	}
+	log("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.String("error", text))
 }
 
 func (f *fileInHand) fail(err error) {

@@ -241,6 +241,18 @@ func TestRejectedDirectoryIsNotListedForEachRecord(t *testing.T) {
 	assert.Len(t, filesIn(t, dir), 4)
 }
 
+// Each line of another program's log is a part that cannot be read.
+func TestOfManyDamagesAFewAreLoggedAsErrors(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "service.jsonl"), bytes.Repeat([]byte("{\"level\":\"info\"}\n"), 100))
+	var next next
+	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*"), &next, nil)
+	r.awaitLog("Read all files")
+	logged := r.logs.FilterMessage("Skipped an unreadable part of the file")
+	assert.Equal(t, maxLoggedDamages, logged.FilterLevelExact(zap.ErrorLevel).Len())
+	assert.Equal(t, 100-maxLoggedDamages, logged.FilterLevelExact(zap.DebugLevel).Len())
+}
+
 // After a partial error only what was not accepted is sent again, or rejected.
 func TestPartialErrors(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
