@@ -91,8 +91,9 @@ func (r *Record) fits(multiple int64) error {
 }
 
 func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
-	limits := pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord())}
-	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
+	u := pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord())}}
+	pd, _, err := u.UnmarshalReport(data, r.options.reserve)
+	return pd, err
 }
 
 // reserve ends a translation before it takes too much memory.
