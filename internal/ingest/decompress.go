@@ -151,7 +151,7 @@ func Decompress(buf []byte, limit int, reserve func(bytes int64) error) ([]byte,
 		if layer > maxLayers {
 			return nil, fmt.Errorf("more than %d layers of compression", maxLayers)
 		}
-		plain, err := c.decompress(buf, limit, func(bytes int64) error { return reserve(before + bytes) })
+		plain, err := c.decompress(buf, limit, beyond(before, reserve))
 		if err != nil {
 			return nil, err
 		}

@@ -48,35 +48,36 @@ func (in *Ingester) unmarshaler(limit int) jfrtranslator.Unmarshaler {
 	return jfrtranslator.Unmarshaler{ChunkSize: limit, Timestamps: in.settings.JFR.Timestamps}
 }
 
-// translateJFR translates the recording p.Data. The reservation holds reserved bytes already.
-// It replaces p.Data by its hash, which profile IDs are made of: a recording has many scopes.
-func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved int64, reserve func(bytes int64) error) (err error) {
+// translateJFR translates the recording p.Data, or the next chunk of p.Recording.Chunks. It replaces p.Data by its
+// hash, which profile IDs are made of: a recording has many scopes.
+func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserve func(bytes int64) error) (err error) {
 	settings := in.settings.JFR
 	if settings == nil || p.Transform != nil {
 		return ErrJFR
 	}
-	labels, err := Decompress(p.Recording.Labels, limit, func(bytes int64) error { return reserve(reserved + bytes) })
+	labels, err := Decompress(p.Recording.Labels, limit, reserve)
 	if err != nil {
 		return fmt.Errorf("labels: %w", err)
 	}
-	if len(p.Recording.Labels) > 0 && &labels[:1][0] != &p.Recording.Labels[0] {
-		reserved += int64(cap(labels))
+	if Compression(p.Recording.Labels) != "" {
+		reserve = beyond(int64(cap(labels)), reserve)
 	}
 	u := in.unmarshaler(limit)
 	u.Labels, u.SampleRate = labels, p.Recording.SampleRate
 	translate := func(reserve func(bytes int64) error) (pprofile.Profiles, jfrtranslator.Report, error) {
 		return u.UnmarshalReport(p.Data, reserve)
 	}
-	if p.Recording.Chunks != nil {
-		translate = p.Recording.Chunks.Next
+	chunks := p.Recording.Chunks
+	if chunks != nil {
+		translate = chunks.Next
+		defer func() {
+			if errors.Is(err, errTaken) {
+				chunks.Back() // the work is done again with more memory
+			}
+		}()
 	}
-	defer func() {
-		if errors.Is(err, errTaken) && p.Recording.Chunks != nil {
-			p.Recording.Chunks.Back() // the work is done again with more memory
-		}
-	}()
 	profiles, report, err := translate(func(bytes int64) error {
-		err := reserve(reserved + bytes)
+		err := reserve(bytes)
 		if errors.Is(err, errTaken) {
 			return fmt.Errorf("%w: %w", jfrtranslator.ErrLater, err)
 		}
@@ -88,23 +89,28 @@ func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserved in
 	if err != nil {
 		return err
 	}
-	if p.Recording.Chunks != nil {
-		p.Data, _ = p.Recording.Chunks.Chunk()
+	if chunks != nil {
+		p.Data, _ = chunks.Chunk()
 		t.size = len(p.Data)
 	}
 	t.profiles = profiles
 	t.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}
 	if settings.OriginalPayload && profiles.ProfileCount() > 0 {
 		t.report.Bytes += len(p.Data)
-		if err := reserve(reserved + int64(t.report.Bytes)); err != nil {
+		if err := reserve(int64(t.report.Bytes)); err != nil {
 			return err
 		}
-		first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-		first.SetOriginalPayloadFormat(originalFormat)
-		first.OriginalPayload().FromRaw(p.Data)
+		attachRecording(profiles, p.Data)
 	}
 	hash := sha256.Sum256(p.Data)
 	p.Data = hash[:]
 	p.ProfileType, p.ProfileTypeOf, p.Temporality, p.ProfileAttributes = "", nil, nil, nil
 	return nil
+}
+
+// attachRecording attaches a recording to the first of its Profiles.
+func attachRecording(profiles pprofile.Profiles, recording []byte) {
+	first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	first.SetOriginalPayloadFormat(originalFormat)
+	first.OriginalPayload().FromRaw(recording)
 }

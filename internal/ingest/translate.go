@@ -30,19 +30,20 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 		return reserve(bytes)
 	})
 	t.size = len(p.Data)
+	more := beyond(decompressed, reserve)
 	switch {
 	case err != nil:
 		return t, err
 	case p.Recording.Chunks != nil:
-		err = in.translateJFR(t, &p, limit, 0, reserve)
+		err = in.translateJFR(t, &p, limit, more)
 	case len(p.Data) == 0:
 		return t, errors.New("empty, want a profile")
 	case p.Folded != nil:
-		err = translateFolded(t, &p, decompressed, reserve)
+		err = translateFolded(t, &p, more)
 	case jfrtranslator.IsRecording(p.Data):
-		err = in.translateJFR(t, &p, limit, decompressed, reserve)
+		err = in.translateJFR(t, &p, limit, more)
 	default:
-		err = in.translatePprof(t, p.Data, decompressed, reserve)
+		err = in.translatePprof(t, p.Data, more)
 		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); err != nil && p.Recording.Expected && !tooLarge && !MustRestart(err) {
 			err = fmt.Errorf("starts with %.20q; want a JFR recording", p.Data)
 		}
@@ -62,25 +63,27 @@ func (in *Ingester) translate(p Payload, limit int, reserve func(bytes int64) er
 	return t, reserve(int64(t.report.Bytes))
 }
 
-// translatePprof translates a pprof. The reservation holds reserved bytes already.
-func (in *Ingester) translatePprof(t *Prepared, data []byte, reserved int64, reserve func(bytes int64) error) (err error) {
-	more := func(bytes int64) error { return reserve(reserved + bytes) }
-	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(data, more)
+// beyond returns reserve for work that takes its bytes in addition to held ones.
+func beyond(held int64, reserve func(bytes int64) error) func(bytes int64) error {
+	return func(bytes int64) error { return reserve(held + bytes) }
+}
+
+func (in *Ingester) translatePprof(t *Prepared, data []byte, reserve func(bytes int64) error) (err error) {
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(data, reserve)
 	if err == nil || !in.settings.Legacy || !pproftranslator.IsLegacy(data) {
 		return err
 	}
-	message, err := pproftranslator.ConvertLegacy(data, more)
+	message, err := pproftranslator.ConvertLegacy(data, reserve)
 	if err != nil {
 		return err
 	}
-	reserved += int64(cap(message))
-	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(message, more)
+	t.profiles, t.report, err = in.settings.Unmarshaler.UnmarshalReport(message, beyond(int64(cap(message)), reserve))
 	return err
 }
 
-// translateFolded translates the folded stacks p.Data. The reservation holds reserved bytes already.
-func translateFolded(t *Prepared, p *Payload, reserved int64, reserve func(bytes int64) error) error {
-	profiles, size, err := p.Folded.UnmarshalSize(p.Data, func(bytes int64) error { return reserve(reserved + bytes) })
+// translateFolded translates the folded stacks p.Data.
+func translateFolded(t *Prepared, p *Payload, reserve func(bytes int64) error) error {
+	profiles, size, err := p.Folded.UnmarshalSize(p.Data, reserve)
 	if err != nil {
 		return err
 	}
