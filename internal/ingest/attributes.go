@@ -167,14 +167,10 @@ func visitStringsExceptKeys(pd pprofile.Profiles, visit func(index int32)) {
 	for _, m := range dictionary.MappingTable().All() {
 		visit(m.FilenameStrindex())
 	}
-	for _, resourceProfiles := range pd.ResourceProfiles().All() {
-		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			for _, p := range scopeProfiles.Profiles().All() {
-				for _, v := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
-					visit(v.TypeStrindex())
-					visit(v.UnitStrindex())
-				}
-			}
+	for p := range ProfilesOf(pd) {
+		for _, v := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+			visit(v.TypeStrindex())
+			visit(v.UnitStrindex())
 		}
 	}
 }

@@ -155,22 +155,10 @@ func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reserv
 	start := time.Now()
 	t, err := in.translate(p, limit, r.Resize)
 	if err == nil {
-		if t.profiles.ProfileCount() == 0 {
-			t.empty = 1 // a pprof without sample types
-		}
-		if p.Transform != nil {
-			t.profiles, t.empty, err = p.Transform(t.take(), t.report.Bytes)
-		}
-	}
-	if err == nil {
-		err = t.leaveOutEmpty(r)
+		err = t.transform(p, r)
 	}
 	if errors.Is(err, errTaken) {
 		return t, err
-	}
-	if err == nil {
-		_ = r.Resize(int64(t.report.Bytes)) // shrinking never fails
-		r.Keep()
 	}
 	if metrics := in.settings.Metrics; t.size > 0 && !p.Resent {
 		metrics.PayloadSize.Add(ctx, int64(t.size), metrics.Attributes)
@@ -179,8 +167,24 @@ func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reserv
 	if err != nil {
 		_, end := in.observe(ctx)
 		end(0, err)
+		return t, err
 	}
-	return t, err
+	_ = r.Resize(int64(t.report.Bytes)) // shrinking never fails
+	r.Keep()
+	return t, nil
+}
+
+// transform applies the Transform of a payload, and leaves out Profiles without samples.
+func (t *Prepared) transform(p Payload, r *Reservation) (err error) {
+	if t.profiles.ProfileCount() == 0 {
+		t.empty = 1 // a pprof without sample types
+	}
+	if p.Transform != nil {
+		if t.profiles, t.empty, err = p.Transform(t.take(), t.report.Bytes); err != nil {
+			return err
+		}
+	}
+	return t.leaveOutEmpty(r)
 }
 
 // take returns the profiles, which t then does not retain.

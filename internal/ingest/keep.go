@@ -4,10 +4,27 @@
 package ingest
 
 import (
+	"iter"
+
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
+
+// ProfilesOf iterates over all Profiles of pd.
+func ProfilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
+	return func(yield func(pprofile.Profile) bool) {
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					if !yield(p) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
 
 // The functions below call reserve with the bytes that they hold in total, before they
 // allocate them. bytes is the memory of pd, which they release if their caller does.
@@ -33,13 +50,9 @@ func Merge(pd pprofile.Profiles, bytes int, options *merge.Options, keep func(p 
 	}
 	defer payload.Release()
 	n := 0
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				payload.Profiles[n].Skip = !keep(p)
-				n++
-			}
-		}
+	for p := range ProfilesOf(pd) {
+		payload.Profiles[n].Skip = !keep(p)
+		n++
 	}
 	window := merge.NewWindow(options)
 	return window, window.Add(payload)

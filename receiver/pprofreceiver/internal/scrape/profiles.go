@@ -15,13 +15,9 @@ import (
 // profilesOf are the Profiles of a translated pprof, with their sample types.
 func profilesOf(pd pprofile.Profiles) iter.Seq2[string, pprofile.Profile] {
 	return func(yield func(string, pprofile.Profile) bool) {
-		for _, resource := range pd.ResourceProfiles().All() {
-			for _, scope := range resource.ScopeProfiles().All() {
-				for _, p := range scope.Profiles().All() {
-					if !yield(sampleTypeOf(pd, p), p) {
-						return
-					}
-				}
+		for p := range ingest.ProfilesOf(pd) {
+			if !yield(sampleTypeOf(pd, p), p) {
+				return
 			}
 		}
 	}
