@@ -151,22 +151,21 @@ func (c *splunkConnector) reject(ctx context.Context, r rejection) {
 }
 
 func outcomeOf(err error) string {
-	if err == nil {
+	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
+	_, panicked := errors.AsType[*ingest.PanicError](err)
+	_, rejected := errors.AsType[*ingest.PipelineError](err)
+	switch {
+	case err == nil:
 		return outcomeAccepted
-	}
-	if _, ok := errors.AsType[*pproftranslator.LimitError](err); ok {
+	case tooLarge:
 		return outcomeTooLarge
-	}
-	if _, ok := errors.AsType[*ingest.PanicError](err); ok {
+	case panicked:
 		return outcomePanic
-	}
-	if _, ok := errors.AsType[*ingest.PipelineError](err); ok {
-		if consumererror.IsPermanent(err) {
-			return outcomeRejected
-		}
+	case ingest.IsRetryable(err):
 		return outcomeRetryable
-	}
-	if errors.Is(err, errUnsupported) || errors.Is(err, ingest.ErrJFR) {
+	case rejected:
+		return outcomeRejected
+	case errors.Is(err, errUnsupported), errors.Is(err, ingest.ErrJFR):
 		return outcomeUnsupported
 	}
 	return outcomeMalformed

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -66,6 +67,12 @@ type PipelineError struct{ Err error }
 
 func (e *PipelineError) Error() string { return e.Err.Error() }
 func (e *PipelineError) Unwrap() error { return e.Err }
+
+// IsRetryable reports whether err is that of a next consumer that rejected the profile temporarily.
+func IsRetryable(err error) bool {
+	rejected, pipeline := errors.AsType[*PipelineError](err)
+	return pipeline && !consumererror.IsPermanent(rejected)
+}
 
 // ErrJFR means that a payload is a recording of a JVM where only pprof is expected.
 var ErrJFR = errors.New("a JFR recording, want a pprof profile")
@@ -231,13 +238,9 @@ func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
 // least one sample in each.
 func (t *Prepared) leaveOutEmpty(r *Reservation) (err error) {
 	empty := 0
-	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
-		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
-			for _, profile := range scopeProfiles.Profiles().All() {
-				if profile.Samples().Len() == 0 {
-					empty++
-				}
-			}
+	for profile := range ProfilesOf(t.profiles) {
+		if profile.Samples().Len() == 0 {
+			empty++
 		}
 	}
 	t.empty += empty

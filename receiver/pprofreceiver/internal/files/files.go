@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
@@ -127,11 +126,10 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 func (r *Reader) handle(ctx context.Context, file *filewatch.File) error {
 	attributes, matches := r.attributes(file.Path)
 	err := r.ingest(ctx, file, attributes)
-	rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
 	switch {
 	case err != nil && ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged):
 		return err
-	case pipeline && !consumererror.IsPermanent(rejected):
+	case ingest.IsRetryable(err):
 		return &filewatch.RetryError{Err: err, Rejected: true}
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -183,15 +181,8 @@ func outcomeOf(err error) string {
 	return outcomeMalformed
 }
 
-// ingest passes a file to the pipeline. A panic of the pipeline is retried; one at the content of
-// the file would be the same each time.
+// ingest passes a file to the pipeline.
 func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes map[string]string) (err error) {
-	passing := false
-	defer func() {
-		if _, panicked := errors.AsType[*ingest.PanicError](err); panicked && passing {
-			err = &filewatch.RetryError{Err: err}
-		}
-	}()
 	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
 	held := r.InFlight.Reserve(-1) // a file waits as long as it must
 	defer held.Release()
@@ -210,7 +201,7 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 		return err
 	}
 	if isRecording(opened) {
-		return r.ingestChunks(ctx, file, opened, payload, held, &passing)
+		return r.ingestChunks(ctx, file, opened, payload, held)
 	}
 	if payload.Data, err = r.readAll(ctx, file, opened, held); err != nil {
 		return err
@@ -220,7 +211,18 @@ func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes ma
 		return err
 	}
 	held.FreeBody()
-	passing = true
+	return r.pass(ctx, file, prepared)
+}
+
+// pass passes a prepared payload of a file to the next consumer. A panic there is retried; one at the content of the
+// file would be the same each time.
+func (r *Reader) pass(ctx context.Context, file *filewatch.File, prepared *ingest.Prepared) (err error) {
+	defer func() {
+		if _, panicked := errors.AsType[*ingest.PanicError](err); panicked {
+			err = &filewatch.RetryError{Err: err}
+		}
+	}()
+	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
 	return r.ingester.Pass(ctx, prepared)
 }
 
@@ -256,7 +258,7 @@ const unfinishedTime = time.Minute
 
 // ingestChunks passes a recording to the pipeline chunk by chunk, and stores how many were accepted. It
 // returns the first error of a chunk after the others. It closes the file.
-func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation, passing *bool) (first error) {
+func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recording *os.File, payload ingest.Payload, held *ingest.Reservation) (first error) {
 	defer func() { _ = recording.Close() }()
 	payload.Recording.Chunks = r.ingester.Chunks(recording, file.Size)
 	if time.Since(file.Modified).Abs() < unfinishedTime && payload.Recording.Chunks.Unfinished() {
@@ -264,23 +266,22 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 	}
 	accepted, _ := strconv.Atoi(string(r.Progress(file)))
 	for n := 1; ; n++ {
-		*passing, payload.Resent = false, n <= accepted || n == accepted+1 && file.Resent
+		payload.Resent = n <= accepted || n == accepted+1 && file.Resent
 		prepared, err := r.ingester.Prepare(ctx, payload, held)
 		if errors.Is(err, io.EOF) {
 			return first
 		}
 		if err == nil && n > accepted {
 			if err = file.Unchanged(recording); err == nil {
-				*passing = true
-				err = r.ingester.Pass(ctx, prepared)
+				err = r.pass(ctx, file, prepared)
 			}
 		}
-		rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
 		_, unreadable := errors.AsType[*fs.PathError](err)
+		_, retry := errors.AsType[*filewatch.RetryError](err)
 		switch {
 		case unreadable:
 			return &filewatch.RetryError{Err: err}
-		case ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), pipeline && !consumererror.IsPermanent(rejected):
+		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), ingest.IsRetryable(err):
 			return err
 		case first == nil:
 			first = err

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -71,11 +70,10 @@ func rejectionOf(err error) *Rejection {
 	switch {
 	case errors.As(err, &rejection):
 		return &Rejection{status: rejection.status, reason: rejection.reason, message: err.Error()} // with its context
-	case errors.As(err, &pipeline):
-		if consumererror.IsPermanent(pipeline) {
-			return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
-		}
+	case ingest.IsRetryable(err):
 		return &Rejection{http.StatusServiceUnavailable, "pipeline_retryable", "pipeline temporarily unavailable, retry: " + err.Error()}
+	case errors.As(err, &pipeline):
+		return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
 	case errors.As(err, &panicked):
 		return rejectionOfPanic()
 	case errors.Is(err, ingest.ErrInFlightLimit):

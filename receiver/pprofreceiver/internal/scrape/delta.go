@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
@@ -69,11 +68,11 @@ func (d *deltaScrape) ingest(ctx context.Context) error {
 	if err == nil {
 		err = d.ingester.Pass(ctx, prepared)
 	}
-	rejected, pipeline := errors.AsType[*ingest.PipelineError](err)
+	_, rejected := errors.AsType[*ingest.PipelineError](err)
 	switch {
-	case err != nil && !pipeline:
+	case err != nil && !rejected:
 		d.job.lost(d.at)
-	case d.job.cumulative && d.isDelta && pipeline && !consumererror.IsPermanent(rejected):
+	case d.job.cumulative && d.isDelta && ingest.IsRetryable(err):
 	case d.next != nil:
 		d.held.FreeWork()
 		return errors.Join(err, d.advance(ctx))
