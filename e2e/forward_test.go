@@ -16,9 +16,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// requestsInHand is how many requests a sidecar or agent sends at a time: concurrency of its
+// requestsInFlight is how many requests a sidecar or agent sends at a time: concurrency of its
 // profiles_file receiver.
-const requestsInHand = 8
+const requestsInFlight = 8
 
 // chain is a sidecar or agent that stores and forwards to a gateway. Either can be killed.
 type chain struct {
@@ -80,7 +80,7 @@ func (c *chain) fills(n int, random *rand.Rand) {
 }
 
 // away stops the gateway for a while. It gets what waits before it is stopped: its response to requests
-// in hand could be lost.
+// in flight could be lost.
 func (c *chain) away(d time.Duration) {
 	c.gateway.kill()
 	c.gatewayKills++
@@ -155,7 +155,7 @@ func TestStoreAndForwardLosesNothing_P10_E14(t *testing.T) {
 	wait()
 	c.finish()
 	// Each client has one push in a window, and each request has one window.
-	l.verifyDoubled(t, c.gateway.files, c.injected, c.gatewayKills*requestsInHand*clients)
+	l.verifyDoubled(t, c.gateway.files, c.injected, c.gatewayKills*requestsInFlight*clients)
 }
 
 // TestAgentForwardsItsFiles_R17 is the same for the files that an agent reads.
@@ -196,7 +196,7 @@ func TestAgentForwardsItsFiles_R17(t *testing.T) {
 			t.Logf("%s is there %d times", service, sum)
 		}
 	}
-	if most := c.gatewayKills * requestsInHand; doubled > most {
+	if most := c.gatewayKills * requestsInFlight; doubled > most {
 		t.Errorf("%d files are there more than once, may be %d", doubled, most)
 	}
 	if readable != n {

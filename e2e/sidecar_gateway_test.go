@@ -227,7 +227,7 @@ func TestSidecarCountsWhatRetentionRemoves(t *testing.T) {
 	if got := s.metric(t, "otelcol_exporter_profiles_file_removed_files"); got != removed {
 		t.Errorf("the exporter counts %d removed files, want %d", got, removed)
 	}
-	// A shutdown would remove the files that are not in hand any more.
+	// A shutdown would remove the files that are no longer in progress.
 	if logs := s.kill(); !strings.Contains(logs, "File was removed before it was read") {
 		t.Errorf("the log does not say that files were removed:\n%s", logs)
 	}

@@ -46,8 +46,8 @@ func (p *progress) add(number int) {
 	}
 }
 
-// fileInHand is a file that is read, or that has records in progress.
-type fileInHand struct {
+// openFile is a file that is read, or that has records in progress.
+type openFile struct {
 	*filewatch.File
 	opened *os.File // holds the shared lock
 
@@ -98,7 +98,7 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 var errEmpty = errors.New("the file is empty, which the exporter never leaves; its records are lost")
 
 // open opens and locks a file.
-func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {
+func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 	opened, err := file.Open()
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {
 		_ = opened.Close()
 		return nil, err
 	}
-	f := &fileInHand{File: file, opened: opened, users: 1}
+	f := &openFile{File: file, opened: opened, users: 1}
 	if stored := r.watcher.Progress(file); stored != nil {
 		if err := json.Unmarshal(stored, &f.progress); err != nil {
 			r.logger.Warn("Cannot load file checkpoints; re-reading files without one", zap.String("path", f.Path), zap.Error(err))
@@ -130,7 +130,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*fileInHand, error) {
 const maxLoggedDamages = 10
 
 // damaged notes a part of the file that cannot be read.
-func (r *fileReceiver) damaged(f *fileInHand, err error) {
+func (r *fileReceiver) damaged(f *openFile, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.damages++
@@ -144,15 +144,15 @@ func (r *fileReceiver) damaged(f *fileInHand, err error) {
 	log("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.String("error", text))
 }
 
-func (f *fileInHand) fail(err error) {
+func (f *openFile) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed = err
 }
 
-// settle notes that a record need not be sent again, and stores that unless release follows, which
+// complete notes that a record need not be sent again, and stores that unless release follows, which
 // ends the file.
-func (r *fileReceiver) settle(ctx context.Context, f *fileInHand, number int) {
+func (r *fileReceiver) complete(ctx context.Context, f *openFile, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress.add(number)
@@ -161,7 +161,7 @@ func (r *fileReceiver) settle(ctx context.Context, f *fileInHand, number int) {
 	}
 }
 
-func (r *fileReceiver) saveProgress(ctx context.Context, f *fileInHand) {
+func (r *fileReceiver) saveProgress(ctx context.Context, f *openFile) {
 	stored, err := json.Marshal(f.progress)
 	if err != nil {
 		panic(err) // it has numbers only
@@ -169,21 +169,21 @@ func (r *fileReceiver) saveProgress(ctx context.Context, f *fileInHand) {
 	r.watcher.SaveProgress(ctx, f.File, stored)
 }
 
-func (f *fileInHand) hold() {
+func (f *openFile) hold() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.users++
 }
 
-func (f *fileInHand) interrupt() {
+func (f *openFile) interrupt() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.interrupted = true
 }
 
-// release ends one use of the file. After the last one, each record was settled, unless there was an
+// release ends one use of the file. After the last one, each record was completed, unless there was an
 // error or Shutdown.
-func (r *fileReceiver) release(ctx context.Context, f *fileInHand) {
+func (r *fileReceiver) release(ctx context.Context, f *openFile) {
 	f.mu.Lock()
 	f.users--
 	last := f.users == 0
@@ -213,7 +213,7 @@ func (r *fileReceiver) release(ctx context.Context, f *fileInHand) {
 // afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it is gone. A damaged
 // file is never deleted. Nor is one that another program has replaced or added to: the error is
 // ErrChanged, and the new content is read.
-func (r *fileReceiver) afterRead(f *fileInHand) error {
+func (r *fileReceiver) afterRead(f *openFile) error {
 	if r.config.AfterRead == afterReadKeep {
 		return nil
 	}
@@ -223,24 +223,24 @@ func (r *fileReceiver) afterRead(f *fileInHand) error {
 	switch {
 	case f.damages > 0 && r.config.Rejected.Directory != "":
 		to, err := move(f.File, r.config.Rejected.Directory)
-		if errors.Is(err, filewatch.ErrRemoved) {
-			r.logger.Error("Moved damaged file", zap.String("path", f.Path), zap.String("to", to), zap.Int("damaged_places", f.damages))
+		if err != nil {
+			return err
 		}
-		return err
+		r.logger.Error("Moved damaged file", zap.String("path", f.Path), zap.String("to", to), zap.Int("damaged_places", f.damages))
 	case r.config.AfterRead == afterReadDelete:
 		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		_ = os.Remove(f.Path + fileindex.Suffix) // it may have none
-		return filewatch.ErrRemoved
 	default:
-		_, err := move(f.File, r.config.MoveTo)
-		return err
+		if _, err := move(f.File, r.config.MoveTo); err != nil {
+			return err
+		}
 	}
+	return filewatch.ErrRemoved
 }
 
-// move moves a file and its index below a directory, never over another file. The error is
-// ErrRemoved if it succeeds.
+// move moves a file and its index below a directory, never over another file.
 func move(file *filewatch.File, directory string) (to string, err error) {
 	path := filepath.Join(directory, file.Relative())
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -259,5 +259,5 @@ func move(file *filewatch.File, directory string) (to string, err error) {
 		return "", err
 	}
 	_ = os.Rename(file.Path+fileindex.Suffix, to+fileindex.Suffix) // it may have none
-	return to, filewatch.ErrRemoved
+	return to, nil
 }

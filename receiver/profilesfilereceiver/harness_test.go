@@ -93,25 +93,25 @@ func write(t *testing.T, path string, content []byte) {
 type next struct {
 	answer func(ctx context.Context, pd pprofile.Profiles) error // nil accepts
 
-	mu       sync.Mutex
-	accepted map[int]int // times, by number
-	order    []int       // accepted
-	inHand   int
-	most     int // in hand at a time
+	mu         sync.Mutex
+	accepted   map[int]int // times, by number
+	order      []int       // accepted
+	concurrent int
+	most       int // calls at a time
 }
 
 func (n *next) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
 
 func (n *next) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) (err error) {
 	n.mu.Lock()
-	n.inHand++
-	n.most = max(n.most, n.inHand)
+	n.concurrent++
+	n.most = max(n.most, n.concurrent)
 	n.mu.Unlock()
 	which, answered := numberOf(pd), false
 	defer func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.inHand--
+		n.concurrent--
 		if answered && err == nil {
 			if n.accepted == nil {
 				n.accepted = map[int]int{}

@@ -16,14 +16,14 @@ import (
 
 // queue holds the files that wait, oldest first, and those in progress. It is safe for concurrent use.
 type queue struct {
-	mu     sync.Mutex
-	files  []*filewatch.File
-	inHand map[*filewatch.File]struct{}
-	added  chan struct{} // has an element if next may find more than before
+	mu         sync.Mutex
+	files      []*filewatch.File
+	inProgress map[*filewatch.File]struct{}
+	added      chan struct{} // has an element if next may find more than before
 }
 
 func newQueue() queue {
-	return queue{inHand: map[*filewatch.File]struct{}{}, added: make(chan struct{}, 1)}
+	return queue{inProgress: map[*filewatch.File]struct{}{}, added: make(chan struct{}, 1)}
 }
 
 func (q *queue) add(file *filewatch.File) {
@@ -61,14 +61,14 @@ func (q *queue) take() *filewatch.File {
 	}
 	file := q.files[0]
 	q.files = slices.Delete(q.files, 0, 1)
-	q.inHand[file] = struct{}{}
+	q.inProgress[file] = struct{}{}
 	return file
 }
 
 func (q *queue) done(file *filewatch.File) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.inHand, file)
+	delete(q.inProgress, file)
 }
 
 // remove removes a file that waits, and returns it, or nil.
@@ -104,7 +104,7 @@ func (q *queue) waiting() (b backlog) {
 	for _, file := range q.files {
 		add(file)
 	}
-	for file := range q.inHand {
+	for file := range q.inProgress {
 		add(file)
 	}
 	return b

@@ -121,7 +121,7 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 	profiletest.Injected(t, "1 record that is retried beside 19 others")
 }
 
-// While the next consumer is away, no more than concurrency records are in hand, and the backlog is
+// While the next consumer is away, no more than concurrency records are in progress, and the backlog is
 // measured.
 func TestBacklogWhileTheNextConsumerIsAway(t *testing.T) {
 	dir := t.TempDir()
@@ -193,7 +193,7 @@ func TestRejectedRecordsAreKept(t *testing.T) {
 
 type acceptAll struct{ next }
 
-// A record is not settled before it is on the disk.
+// A record is not completed before it is on the disk.
 func TestRejectedRecordWaitsForSpace(t *testing.T) {
 	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	writeRecords(t, dir, zstd, 1)

@@ -19,18 +19,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
-// recordInHand is a record that is sent. Its bytes are its own: each attempt decodes them, since
+// pendingRecord is a record that is sent. Its bytes are its own: each attempt decodes them, since
 // the next consumer may change its payload.
-type recordInHand struct {
+type pendingRecord struct {
 	archive.Record
-	file   *fileInHand
-	memory int64 // bytes reserved for it
-	failed int   // attempts
+	file   *openFile
+	failed int // attempts
 }
 
 // startSend waits until the record may be in progress, and starts to send it. It returns false after
 // Shutdown.
-func (r *fileReceiver) startSend(ctx context.Context, f *fileInHand, from *archive.Record) bool {
+func (r *fileReceiver) startSend(ctx context.Context, f *openFile, from *archive.Record) bool {
 	size, err := sizeOf(from)
 	if err == nil && size > r.capacity {
 		err = fmt.Errorf("the record takes about %d bytes of memory, more than %d, three quarters of max_in_flight: raise it", size, r.capacity)
@@ -49,7 +48,7 @@ func (r *fileReceiver) startSend(ctx context.Context, f *fileInHand, from *archi
 		return false
 	}
 	f.hold()
-	record := &recordInHand{Record: *from, file: f, memory: size}
+	record := &pendingRecord{Record: *from, file: f}
 	record.Data = bytes.Clone(from.Data)
 	r.running.Go(func() {
 		r.send(ctx, record)
@@ -73,7 +72,7 @@ func sizeOf(record *archive.Record) (int64, error) {
 }
 
 // send sends a record until it is accepted or kept as rejected, or until Shutdown.
-func (r *fileReceiver) send(ctx context.Context, record *recordInHand) {
+func (r *fileReceiver) send(ctx context.Context, record *pendingRecord) {
 	for wait := r.config.RetryOnFailure.InitialInterval; ; wait = min(2*wait, r.config.RetryOnFailure.MaxInterval) {
 		pd, err := record.Profiles()
 		if err != nil {
@@ -91,7 +90,7 @@ func (r *fileReceiver) send(ctx context.Context, record *recordInHand) {
 			err = r.failed(record, err)
 		}
 		if err == nil {
-			r.settle(ctx, record.file, record.Number)
+			r.complete(ctx, record.file, record.Number)
 			return
 		}
 		record.failed++
@@ -124,7 +123,7 @@ func (r *fileReceiver) consume(ctx context.Context, pd pprofile.Profiles) (err e
 
 // failed leaves in the record the Profiles that the next consumer did not accept. It returns nil if that is kept
 // as rejected, and otherwise the error to retry after.
-func (r *fileReceiver) failed(record *recordInHand, err error) error {
+func (r *fileReceiver) failed(record *pendingRecord, err error) error {
 	if rest, partial := partialerror.Profiles(err); partial {
 		message, marshalErr := (&pprofile.ProtoMarshaler{}).MarshalProfiles(rest)
 		if marshalErr == nil {
@@ -146,7 +145,7 @@ func (r *fileReceiver) failed(record *recordInHand, err error) error {
 }
 
 // logRetry logs the first failure of a record as a warning.
-func (r *fileReceiver) logRetry(record *recordInHand, err error) {
+func (r *fileReceiver) logRetry(record *pendingRecord, err error) {
 	log := r.logger.Debug
 	if record.failed == 1 {
 		log = r.logger.Warn
