@@ -110,11 +110,6 @@ const windowShare = 4
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: temporality.SnapshotSampleTypes}
 	window := merge.NewWindow(options)
-	type prepared struct {
-		payload *merge.Payload
-		// place is the error of its record without a reason.
-		place archive.Error
-	}
 	payloads := make(chan prepared) // a payload is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -138,19 +133,8 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	})
 	group.Go(func() error {
 		for p := range payloads {
-			err := window.Add(p.payload)
-			p.payload.Release()
-			if err != nil {
-				if _, full := errors.AsType[*dictionary.OverflowError](err); full {
-					return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
-				}
-				p.place.Err = err
-				if err := s.Failed(&p.place); err != nil {
-					return err
-				}
-			}
-			if limit := s.Options.MaxMemory / windowShare; int64(window.Size()) > limit {
-				return fmt.Errorf("the selection takes more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
+			if err := s.addTo(window, p); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -162,6 +146,32 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 		return nil, ErrEmpty
 	}
 	return &Result{Profiles: window.Emit(""), Superseded: window.Counts().Superseded}, nil
+}
+
+// prepared is a payload for a window.
+type prepared struct {
+	payload *merge.Payload
+	// place is the error of its record without a reason.
+	place archive.Error
+}
+
+// addTo merges a payload into window, and releases it.
+func (s *Source) addTo(window *merge.Window, p prepared) error {
+	err := window.Add(p.payload)
+	p.payload.Release()
+	if _, full := errors.AsType[*dictionary.OverflowError](err); full {
+		return fmt.Errorf("the selection does not fit into one profile: %w; %s", err, narrow)
+	}
+	if err != nil {
+		p.place.Err = err
+		if err := s.Failed(&p.place); err != nil {
+			return err
+		}
+	}
+	if limit := s.Options.MaxMemory / windowShare; int64(window.Size()) > limit {
+		return fmt.Errorf("the selection takes more than %d MiB of memory, a quarter of the memory limit; %s", limit>>20, narrow)
+	}
+	return nil
 }
 
 const narrow = "select less, by service, type or time"

@@ -188,47 +188,55 @@ func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to t
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		d := c.use(options, f)
-		if d == nil {
-			continue
-		}
-		bySeries, selected := make([][]Profiles, len(d.series)), make([]bool, len(d.series))
-		for i := range d.series {
-			selected[i] = selects(&d.series[i])
-		}
-		written := f.writtenIn(start, end)
-		for i := range d.profiles {
-			p := &d.profiles[i]
-			if !selected[d.of[i]] {
-				continue
-			}
-			if in, ok := p.in(uint64(max(0, start)), uint64(max(0, end))); ok {
-				bySeries[d.of[i]] = append(bySeries[d.of[i]], in)
-			} else if written && f.isOdd(p) {
-				found.Odd.add(p.Count, p.Start, p.Start)
-			}
-		}
-		for i, profiles := range bySeries {
-			if len(profiles) > 0 {
-				visit(&d.series[i], profiles)
-			}
+		if d := c.use(options, f); d != nil {
+			found.scan(f, d, start, end, selects, visit)
 		}
 	}
 	for _, f := range c.files {
-		found.Files++
-		if !f.read {
-			found.Unread++
-			continue
-		}
-		if f.count > 0 {
-			found.All.add(f.count, f.start, f.end)
-		}
-		if f.writtenIn(start, end) {
-			found.Errors = append(found.Errors, f.errs...)
-		}
+		found.count(f, start, end)
 	}
 	slices.SortFunc(found.Errors, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return found, nil
+}
+
+// scan visits the selected Profiles of a file with these details, and counts the odd ones.
+func (r *Found) scan(f *file, d *details, start, end int64, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []Profiles)) {
+	bySeries, selected := make([][]Profiles, len(d.series)), make([]bool, len(d.series))
+	for i := range d.series {
+		selected[i] = selects(&d.series[i])
+	}
+	written := f.writtenIn(start, end)
+	for i := range d.profiles {
+		p := &d.profiles[i]
+		if !selected[d.of[i]] {
+			continue
+		}
+		if in, ok := p.in(uint64(max(0, start)), uint64(max(0, end))); ok {
+			bySeries[d.of[i]] = append(bySeries[d.of[i]], in)
+		} else if written && f.isOdd(p) {
+			r.Odd.add(p.Count, p.Start, p.Start)
+		}
+	}
+	for i, profiles := range bySeries {
+		if len(profiles) > 0 {
+			visit(&d.series[i], profiles)
+		}
+	}
+}
+
+// count adds a file to the numbers of files and of all Profiles, and its errors.
+func (r *Found) count(f *file, start, end int64) {
+	r.Files++
+	if !f.read {
+		r.Unread++
+		return
+	}
+	if f.count > 0 {
+		r.All.add(f.count, f.start, f.end)
+	}
+	if f.writtenIn(start, end) {
+		r.Errors = append(r.Errors, f.errs...)
+	}
 }
 
 // Files returns the files that may have selected Profiles in [from, to), by path.
