@@ -40,7 +40,7 @@ type apiRow struct {
 func (p *Page) apiParams(r *http.Request, known []string) (*params, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("%wthe query is malformed: %w", errUsage, err)
+		return nil, usageError{fmt.Errorf("the query is malformed: %w", err)}
 	}
 	if err := checkKnown(values, known); err != nil {
 		return nil, err

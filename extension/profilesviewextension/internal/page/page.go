@@ -169,8 +169,9 @@ var (
 // statusOf returns the status of an error.
 func statusOf(err error) int {
 	_, isTypes := errors.AsType[*query.TypesError](err)
+	_, isUsage := errors.AsType[usageError](err)
 	switch {
-	case errors.Is(err, errUsage), isTypes:
+	case isUsage, isTypes:
 		return http.StatusBadRequest
 	case errors.Is(err, query.ErrEmpty), errors.Is(err, errNotFound):
 		return http.StatusNotFound

@@ -4,7 +4,6 @@
 package page
 
 import (
-	"errors"
 	"fmt"
 	"html/template"
 	"maps"
@@ -32,8 +31,10 @@ type params struct {
 	now            time.Time
 }
 
-// errUsage marks errors in the parameters of a URL.
-var errUsage = errors.New("")
+// usageError is an error in the parameters of a URL.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 // The parameters that select profiles. Totals, which are known without reading the profiles, are selected by the
 // first ones only.
@@ -50,7 +51,7 @@ var (
 func checkKnown(values url.Values, known []string) error {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			return fmt.Errorf("%wunknown parameter %q: must be one of %s", errUsage, key, strings.Join(known, ", "))
+			return usageError{fmt.Errorf("unknown parameter %q: must be one of %s", key, strings.Join(known, ", "))}
 		}
 	}
 	return nil
@@ -60,7 +61,7 @@ func checkKnown(values url.Values, known []string) error {
 func checkTotals(values url.Values) error {
 	for _, key := range selectingSamples {
 		if values.Get(key) != "" {
-			return fmt.Errorf("%w%s does not select totals: use it with /flamegraph or /api/profile", errUsage, key)
+			return usageError{fmt.Errorf("%s does not select totals: use it with /flamegraph or /api/profile", key)}
 		}
 	}
 	return nil
@@ -111,7 +112,7 @@ func (p *params) selectsAll() bool {
 
 // wrong is the error of a parameter. err states the valid values.
 func wrong(key, text string, err error) error {
-	return fmt.Errorf("%w%s is %q: %w", errUsage, key, text, err)
+	return usageError{fmt.Errorf("%s is %q: %w", key, text, err)}
 }
 
 func (p *params) timeRange(prefix string, length time.Duration) (from, to time.Time, err error) {
