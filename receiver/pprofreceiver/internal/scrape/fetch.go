@@ -102,13 +102,14 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 		return nil, unlessKnown(withoutURL(err), outcomeUnreachable, "%w")
 	}
 	defer response.Body.Close()
+	limit := int64(s.settings.Config.MaxDecompressedSize)
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return nil, failed(outcomeStatus, "status %d, want 200", response.StatusCode)
-	case response.ContentLength > int64(s.limit):
-		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: int64(s.limit), Got: response.ContentLength}
+	case response.ContentLength > limit:
+		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: limit, Got: response.ContentLength}
 	}
-	body, err := ingest.ReadAll(ctx, io.LimitReader(response.Body, int64(s.limit)+1), response.ContentLength, held)
+	body, err := ingest.ReadAll(ctx, io.LimitReader(response.Body, limit+1), response.ContentLength, held)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("the body did not end in time: %w", ctx.Err())
@@ -116,8 +117,8 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 		return nil, unlessKnown(err, outcomeBody, "the body ended early: %w")
 	case len(body) == 0:
 		return nil, errors.New("empty, want a pprof profile")
-	case len(body) > s.limit:
-		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: int64(s.limit)}
+	case int64(len(body)) > limit:
+		return nil, &pproftranslator.LimitError{What: "body in bytes", Limit: limit}
 	}
 	return body, nil
 }

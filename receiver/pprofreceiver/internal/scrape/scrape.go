@@ -47,12 +47,10 @@ type Scraper struct {
 	NewClient func(ctx context.Context, host component.Host) (*http.Client, error)
 
 	settings Settings
-	config   Config
 	ingester *ingest.Ingester
 	jobs     []*job
 
 	client *http.Client
-	limit  int // bytes of a body, and of a payload
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -78,10 +76,10 @@ const healthUnknown = -1
 
 // New returns a Scraper that passes profiles to the ingester.
 func New(set Settings, ingester *ingest.Ingester) (*Scraper, error) {
-	s := &Scraper{settings: set, config: set.Config, ingester: ingester}
+	s := &Scraper{settings: set, ingester: ingester}
 	s.NewClient = s.newClient
 	var checks strictconfig.Checks
-	for _, from := range s.config.sources(&checks) {
+	for _, from := range s.settings.Config.sources(&checks) {
 		s.jobs = append(s.jobs, s.newJob(from))
 	}
 	return s, checks.Err()
@@ -91,7 +89,7 @@ func (s *Scraper) newJob(from source) *job {
 	at, name := *from.url, targetName(from.target)
 	if from.needsSeconds() {
 		query := at.Query()
-		query.Set(secondsParameter, strconv.Itoa(int(s.config.cpuDuration()/time.Second)))
+		query.Set(secondsParameter, strconv.Itoa(int(s.settings.Config.cpuDuration()/time.Second)))
 		at.RawQuery = query.Encode()
 	}
 	j := &job{
@@ -99,7 +97,7 @@ func (s *Scraper) newJob(from source) *job {
 		resource:   ingest.NewResource(map[string]string{ingest.AttributeServiceInstanceID: from.instance}, s.settings.ResourceAttributes, from.attributes),
 		target:     name,
 		of:         from.of,
-		cumulative: s.config.Delta && !from.of.sinceLast && from.of.isCumulative(),
+		cumulative: s.settings.Config.Delta && !from.of.sinceLast && from.of.isCumulative(),
 		logger:     s.settings.Telemetry.Logger.With(zap.String("target", name), zap.String("profile", from.of.profileType)),
 		attributes: []attribute.KeyValue{attribute.String("target", name), attribute.String("profile.type", from.of.profileType)},
 	}
@@ -108,7 +106,7 @@ func (s *Scraper) newJob(from source) *job {
 }
 
 func (s *Scraper) newClient(ctx context.Context, host component.Host) (*http.Client, error) {
-	config := s.config.HTTP
+	config := s.settings.Config.HTTP
 	config.Timeout = 0 // each scrape has a context with it
 	settings := s.settings.Telemetry
 	settings.TracerProvider = noop.NewTracerProvider() // spans would hold the query
@@ -121,7 +119,6 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) (err error) {
 		return err
 	}
 	s.client.CheckRedirect = stayOnHost
-	s.limit = int(s.config.MaxDecompressedSize)
 	if err := s.settings.Metrics.RegisterReceiverPprofTargetUpCallback(s.observeHealth); err != nil {
 		return err
 	}
@@ -139,7 +136,7 @@ func (s *Scraper) logStart() {
 		targets[job.target], profiles[job.of.profileType] = true, true
 	}
 	s.settings.Telemetry.Logger.Info("Started scraping", zap.Int("targets", len(targets)), zap.Strings("profiles", slices.Sorted(maps.Keys(profiles))),
-		zap.Stringer("collection_interval", s.config.CollectionInterval))
+		zap.Stringer("collection_interval", s.settings.Config.CollectionInterval))
 }
 
 // Shutdown cancels running scrapes and discards their unfinished profiles.
@@ -176,9 +173,9 @@ func (s *Scraper) run(ctx context.Context, job *job) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(offset(job.url, s.config.CollectionInterval)):
+	case <-time.After(offset(job.url, s.settings.Config.CollectionInterval)):
 	}
-	ticker := time.NewTicker(s.config.CollectionInterval)
+	ticker := time.NewTicker(s.settings.Config.CollectionInterval)
 	defer ticker.Stop()
 	for {
 		s.scrapeAndReport(ctx, job)
@@ -229,7 +226,7 @@ func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err 
 	defer ingest.Recover(job.logger, &err)
 	held := s.settings.InFlight.Reserve(-1) // within timeout
 	defer held.Release()
-	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
+	within, cancel := context.WithTimeout(ctx, s.settings.Config.HTTP.Timeout)
 	defer cancel()
 	body, err := s.fetch(within, job.url, held)
 	fetched = time.Now()
