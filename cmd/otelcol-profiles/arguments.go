@@ -23,23 +23,22 @@ func init() {
 	}
 }
 
-// withDefaultConfig returns args, the program's name first, with the default
-// config added where they run something that takes a --config and name none.
-// Arguments that the collector would refuse, or answer with its help or its
-// version, come back as they are.
+// withDefaultConfig returns args, which start with the program's name. If their
+// command takes --config and they state none, it adds the default config. It does
+// not change arguments that the collector rejects, or that ask for its help or version.
 func withDefaultConfig(args []string) []string {
 	if len(args) == 0 {
 		return args
 	}
-	// This command only lends its flags and subcommands; the generated main
+	// This command is for its flags and subcommands only. The generated main
 	// makes the one that runs.
 	command, rest, err := otelcol.NewCommand(otelcol.CollectorSettings{}).Find(args[1:])
 	if err != nil || command.Flags().Lookup(configFlag) == nil {
 		return args
 	}
 	named := false
-	// ParseAll reads flags without setting them: feature gates stay untouched.
-	// It knows no --help and no --version, so these are errors here.
+	// ParseAll does not set flags, which would change feature gates. For it, --help
+	// and --version are unknown flags.
 	err = command.Flags().ParseAll(rest, func(flag *pflag.Flag, _ string) error {
 		named = named || flag.Name == configFlag
 		return nil
@@ -47,6 +46,6 @@ func withDefaultConfig(args []string) []string {
 	if err != nil || named {
 		return args
 	}
-	// Directly after the name: behind a "--" it would not be a flag.
+	// Directly after the name, since after "--" it would be an argument.
 	return slices.Insert(slices.Clone(args), 1, "--"+configFlag+"=yaml:"+defaultConfig)
 }

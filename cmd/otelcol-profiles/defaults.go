@@ -12,8 +12,7 @@ import (
 	"go.opentelemetry.io/collector/featuregate"
 )
 
-// profilesGate guards pipelines of the profiles signal in the collector, where
-// it is off by default.
+// profilesGate enables pipelines of profiles. The Collector has it off by default.
 const profilesGate = "service.profilesSupport"
 
 // memoryRatio is the share of a container's memory limit that becomes GOMEMLIMIT. The rest
@@ -25,8 +24,8 @@ const memoryRatio = 0.8
 // takes 10 % less CPU time (make bench BENCH=FirstRelease, with GOGC=100 and without). 400 takes no less.
 const gcPercent = 200
 
-// The generated main offers no place for defaults, so they are set before it
-// runs. Flags are parsed later: a --feature-gates of the user wins.
+// The generated main has no place for defaults, so they are set before it runs. It parses the
+// flags later: --feature-gates overrides them.
 func init() {
 	if err := featuregate.GlobalRegistry().Set(profilesGate, true); err != nil {
 		panic("feature gate " + profilesGate + ": " + err.Error())
