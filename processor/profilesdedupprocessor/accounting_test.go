@@ -23,7 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// unreliable is a next component that takes its time, and until end often says no.
+// unreliable is a next consumer that is slow, and until end returns many errors.
 type unreliable struct {
 	mu        sync.Mutex
 	r         *rand.Rand
@@ -53,8 +53,8 @@ func (u *unreliable) consume(ctx context.Context, pd pprofile.Profiles) error {
 	return nil
 }
 
-// ofNumbers is a payload with a Profile of one sample for each of numbers, of one of three
-// services. No two numbers merge.
+// ofNumbers is a payload with a Profile of one sample for each number, of one of three
+// services. Profiles of different numbers do not merge.
 func ofNumbers(numbers []int) pprofile.Profiles {
 	pd := pprofile.NewProfiles()
 	pd.Dictionary().StringTable().Append("", "cpu", "nanoseconds")
@@ -68,9 +68,9 @@ func ofNumbers(numbers []int) pprofile.Profiles {
 	return pd
 }
 
-// What came in is what went out, was a repeat, or was dropped: with senders that give up
-// and send again, and a next component that takes one payload of a window and refuses
-// another. Nothing is acknowledged and lost, nothing doubled.
+// Each incoming Profile is sent, a duplicate or dropped, although clients give up and retry, and
+// the next consumer accepts one payload of a window and rejects another. No acknowledged Profile
+// is lost, and none is sent twice.
 func TestEverythingIsCountedOnce_P13(t *testing.T) {
 	seed := profiletest.Seed(t)
 	for round := range uint64(profiletest.Rounds(t, 3, 300)) {
@@ -90,7 +90,7 @@ func TestEverythingIsCountedOnce_P13(t *testing.T) {
 							c.SplitBy, c.DuplicateTTL = []string{"service.name"}, time.Hour
 							change(c)
 						})
-						p.(*dedupProcessor).next = nextFunc(next.consume)
+						p.next = nextFunc(next.consume)
 						var wg sync.WaitGroup
 						var mu sync.Mutex
 						acknowledged := map[int]bool{}
@@ -122,9 +122,9 @@ func TestEverythingIsCountedOnce_P13(t *testing.T) {
 							lost += 1 - times
 						}
 						dropped := metric("dropped_profiles", "")
-						profiletest.Account(t, fmt.Sprintf("%d repeats", metric("duplicate_profiles", "")), int(metric("incoming_profiles", "")-metric("duplicate_profiles", "")), int(metric("outgoing_profiles", "")), int(dropped))
+						profiletest.Account(t, fmt.Sprintf("%d duplicates", metric("duplicate_profiles", "")), int(metric("incoming_profiles", "")-metric("duplicate_profiles", "")), int(metric("outgoing_profiles", "")), int(dropped))
 						if name == "on_receive" {
-							assert.LessOrEqual(t, int64(lost), dropped, "what was dropped may have come again")
+							assert.LessOrEqual(t, int64(lost), dropped, "a dropped Profile may have been retried")
 						} else {
 							assert.Zero(t, lost)
 						}
@@ -139,17 +139,16 @@ func TestEverythingIsCountedOnce_P13(t *testing.T) {
 	}
 }
 
-// A reading that gave way is counted once, whatever becomes of the window, and however
+// A superseded snapshot is counted once, whether or not its window is accepted, and however
 // many shapes its samples have.
 func TestSupersededIsCountedOnce_P14(t *testing.T) {
-	permanent := func(int) error { return consumererror.NewPermanent(errors.New("never")) }
 	for name, test := range map[string]struct {
 		window                    time.Duration
 		answer                    func(int) error
 		superseded, permanent, in int64
 	}{
 		"accepted":                {time.Hour, nil, 9, 0, 10},
-		"dropped":                 {time.Hour, permanent, 9, 1, 10},
+		"dropped":                 {time.Hour, permanently, 9, 1, 10},
 		"no window":               {0, nil, 9, 0, 10},
 		"no window, not accepted": {0, unavailable, 0, 0, 0},
 	} {
@@ -172,7 +171,7 @@ func TestSupersededIsCountedOnce_P14(t *testing.T) {
 				pd.ResourceProfiles().At(0).CopyTo(all.ResourceProfiles().AppendEmpty())
 			}
 			if test.window == 0 {
-				for range 3 { // as its sender does
+				for range 3 { // as a client does
 					if err := p.ConsumeProfiles(t.Context(), all); test.answer == nil {
 						require.NoError(t, err)
 						break
@@ -184,7 +183,7 @@ func TestSupersededIsCountedOnce_P14(t *testing.T) {
 			require.Equal(t, test.superseded, metric("dropped_profiles", string(reasonSuperseded)))
 			require.Equal(t, test.permanent, metric("dropped_profiles", string(reasonPermanent)))
 			require.Equal(t, 3*test.permanent, metric("dropped_samples", ""))
-			profiletest.Injected(t, "10 readings")
+			profiletest.Injected(t, "10 snapshots")
 		})
 	}
 }

@@ -22,38 +22,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-func (d *downstream) answers(answer func(attempt int) error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.answer = answer
-}
-
-func unavailable(int) error { return errors.New("unavailable") }
-
-func permanently(int) error { return consumererror.NewPermanent(errors.New("never")) }
-
-func onFlush(c *Config) {
-	c.Window = time.Second
-	c.Acknowledge = acknowledgeOnFlush
-}
-
-// identified is a payload of one sample that a repeat can be told of.
-func identified(id byte, value int64) pprofile.Profiles {
-	pd := payloadtest.Interval(1, 1, value)
-	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetProfileID(pprofile.ProfileID{id})
-	return pd
-}
-
-// With on_flush a window that is not accepted is offered again as long as somebody
-// waits for it.
+// With on_flush, a rejected window is retried as long as a caller waits for it.
 func TestOnFlushRetriesWhileCallersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(attempt int) error {
-			if attempt < 3 {
-				return errors.New("unavailable")
-			}
-			return nil
-		}}
+		next := downstream{answer: availableFrom(3)}
 		p := newTestProcessor(t, &next, onFlush)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		require.Equal(t, 3, next.attempts)
@@ -65,7 +37,7 @@ func TestOnFlushRetriesWhileCallersWait(t *testing.T) {
 		synctest.Wait()
 		attempts := next.attempts
 		time.Sleep(time.Hour)
-		require.Equal(t, attempts, next.attempts, "its callers have gone away and send again")
+		require.Equal(t, attempts, next.attempts, "its callers have given up, and retry")
 
 		next.answers(nil)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
@@ -74,7 +46,7 @@ func TestOnFlushRetriesWhileCallersWait(t *testing.T) {
 	})
 }
 
-// The same profile sent again: at once, after a flush, after the horizon.
+// A client sends a profile again: at once, after a flush, and after duplicate_ttl.
 func TestDuplicatesOnReceive_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
@@ -93,15 +65,15 @@ func TestDuplicatesOnReceive_P13(t *testing.T) {
 		time.Sleep(4*time.Minute + time.Second)
 		synctest.Wait()
 		require.EqualValues(t, 110, next.total())
-		consume(identified(1, 10)) // beyond the horizon
+		consume(identified(1, 10)) // after duplicate_ttl
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 120, next.total())
 		profiletest.Injected(t, fmt.Sprintf("%d payloads of 2 ids", sent))
 	})
 }
 
-// What makes a Profile another one: resource, scope, sample type, and being in the
-// same payload. One without an id is never a repeat.
+// Profiles are not duplicates if resource, scope or sample type differ, or if they are in one
+// payload. A Profile without an ID is never a duplicate.
 func TestDistinctProfilesAreNoDuplicates_P13(t *testing.T) {
 	var next downstream
 	p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
@@ -143,12 +115,12 @@ func TestDistinctProfilesAreNoDuplicates_P13(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d payloads that differ, each twice", len(change)))
 }
 
-// A failure forgets: what was dropped may be sent again.
+// After a failure, the IDs of dropped Profiles are removed, so that a retry is accepted.
 func TestFailureForgetsDuplicates_P13(t *testing.T) {
 	for _, window := range []time.Duration{0, time.Second} {
 		for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 			synctest.Test(t, func(t *testing.T) {
-				next := downstream{answer: func(int) error { return consumererror.NewPermanent(errors.New("never")) }}
+				next := downstream{answer: permanently}
 				p := newTestProcessor(t, &next, func(c *Config) {
 					c.Window, c.Acknowledge = window, acknowledge
 				})
@@ -162,20 +134,19 @@ func TestFailureForgetsDuplicates_P13(t *testing.T) {
 				}
 				require.NoError(t, p.Shutdown(t.Context()))
 				require.EqualValues(t, 5, next.total())
-				profiletest.Injected(t, "1 permanent errors, 2 repeats after them")
+				profiletest.Injected(t, "1 permanent errors, 2 duplicates after them")
 			})
 		}
 	}
 }
 
-// A repeat of what is pending waits for its outcome; the first sender's going away
-// takes nobody with it.
+// A duplicate of a pending Profile waits for its outcome, also if the first client gives up.
 func TestDuplicateOfPendingProfile_P13(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var next downstream
 			if fails {
-				next.answer = func(int) error { return consumererror.NewPermanent(errors.New("never")) }
+				next.answer = permanently
 			}
 			p := newTestProcessor(t, &next, onFlush)
 			var wg sync.WaitGroup
@@ -197,13 +168,13 @@ func TestDuplicateOfPendingProfile_P13(t *testing.T) {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.EqualValues(t, 5, next.total())
-			profiletest.Injected(t, "1 senders that go away, 3 repeats of what is pending")
+			profiletest.Injected(t, "1 callers that give up, 3 pending duplicates")
 		})
 	}
 }
 
-// Without a window: the repeat of a payload that is on its way waits, and goes itself
-// if that fails. What of it has been accepted does not go again, id or not.
+// Without a window, a duplicate of a payload in flight waits, and is sent if that payload fails.
+// Its accepted Profiles are not sent again, with or without an ID.
 func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(attempt int) error {
@@ -225,7 +196,7 @@ func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 		wg.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 105, next.total())
-		profiletest.Injected(t, fmt.Sprintf("4 repeats of what is pending, %d times the next component was asked", next.attempts))
+		profiletest.Injected(t, fmt.Sprintf("4 pending duplicates, %d calls of the next consumer", next.attempts))
 	})
 }
 
@@ -266,7 +237,7 @@ func TestRemovedDuplicatesAreBounded(t *testing.T) {
 	require.Contains(t, d.acknowledged, merge.Key{1})
 }
 
-// A window that is dropped does not forget what a later one has acknowledged.
+// A dropped window does not remove IDs that a later one has acknowledged.
 func TestFailureForgetsOnlyItsOwnDuplicates_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -287,14 +258,14 @@ func TestFailureForgetsOnlyItsOwnDuplicates_P13(t *testing.T) {
 		})
 		send := func() { require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 1))) }
 		send()
-		time.Sleep(85 * time.Second) // beyond duplicate_ttl
+		time.Sleep(85 * time.Second) // longer than duplicate_ttl
 		send()
 		time.Sleep(50 * time.Second) // the first gets a permanent error, the second is accepted
 		synctest.Wait()
 		require.EqualValues(t, 1, next.total())
-		send() // within the horizon of the second
+		send() // within duplicate_ttl of the second
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, next.total())
-		profiletest.Injected(t, "1 permanent errors, 2 repeats")
+		profiletest.Injected(t, "1 permanent errors, 2 duplicates")
 	})
 }

@@ -17,13 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/processor/processortest"
-	"go.opentelemetry.io/collector/processor/xprocessor"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -31,11 +26,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
-	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
-// Each index field of a payload, set to what leads nowhere, has that payload refused
-// alone: by the window, which stays as it was, and by the processor.
+// A payload with an index out of range, in any field, is rejected alone: by the window, which does
+// not change, and by the processor.
 func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	payload := func() pprofile.Profiles { return profiletest.GenerateProfiles(profiletest.NewRand(11)) }
 	var next downstream
@@ -74,42 +68,8 @@ func TestInvalidIndexIsRejected_P1(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d payloads with an index to nowhere", faulty))
 }
 
-// newCounted returns a processor, and a function that returns the sum of a metric.
-func newCounted(t *testing.T, next xconsumer.Profiles, change func(*Config)) (xprocessor.Profiles, func(name, reason string) int64) {
-	tel := componenttest.NewTelemetry()
-	cfg := createDefaultConfig().(*Config)
-	cfg.RetryOnFailure.RandomizationFactor = 0
-	change(cfg)
-	require.NoError(t, cfg.Validate())
-	set := processortest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = tel.NewTelemetrySettings()
-	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), set, cfg, next)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
-	return p, func(name, reason string) (sum int64) {
-		m, err := tel.GetMetric("otelcol_processor_profiles_dedup_" + name)
-		if err != nil {
-			return 0
-		}
-		if data, ok := m.Data.(metricdata.Histogram[float64]); ok { // how often it was recorded
-			for _, point := range data.DataPoints {
-				sum += int64(point.Count)
-			}
-			return sum
-		}
-		data, ok := m.Data.(metricdata.Sum[int64])
-		require.True(t, ok)
-		for _, point := range data.DataPoints {
-			if v, _ := point.Attributes.Value("reason"); reason == "" || v.AsString() == reason {
-				sum += point.Value
-			}
-		}
-		return sum
-	}
-}
-
-// The next component fails half the time for five minutes, is away for one, and at
-// times refuses for good: what was acknowledged is passed on once, or counted.
+// The next consumer fails half the time for five minutes, is unavailable for one, and returns some
+// permanent errors. Each acknowledged payload is sent once, or counted.
 func TestRetriesAreAccountedFor_P8(t *testing.T) {
 	const payloads = 130 // one every three seconds
 	seed := profiletest.Seed(t)
@@ -139,7 +99,7 @@ func TestRetriesAreAccountedFor_P8(t *testing.T) {
 					defer cancel()
 					pd := large(n)
 					payloadtest.Only(t, pd).SetProfileID(pprofile.ProfileID{byte(n), byte(n >> 8), 1})
-					for { // as a client does, until it is taken
+					for { // as a client does, until it is accepted
 						err := p.ConsumeProfiles(ctx, pd)
 						switch {
 						case err == nil:
@@ -174,16 +134,16 @@ func TestRetriesAreAccountedFor_P8(t *testing.T) {
 			require.Positive(t, metric("outgoing_samples", ""))
 			require.Positive(t, metric("flushes", ""))
 			if acknowledge == acknowledgeOnFlush {
-				dropped = 0 // its senders were told
+				dropped = 0 // its clients got an error
 			}
-			profiletest.Account(t, fmt.Sprintf("%d errors of the next component, %d payloads told to come later", next.attempts-len(next.windows()), refused.Load()),
+			profiletest.Account(t, fmt.Sprintf("%d errors of the next consumer, %d payloads rejected temporarily", next.attempts-len(next.windows()), refused.Load()),
 				int(acknowledged.Load()*2001), int(next.total()), int(dropped))
 		})
 	}
 }
 
-// Clocks of senders that step by an hour change neither the period of flushes, which
-// is not that of any clock on the wall, nor make a duration negative.
+// If clocks of clients step by an hour, the interval of flushes, which is monotonic, does not change,
+// and no duration becomes negative.
 func TestSteppingClocks_P11(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
@@ -216,9 +176,8 @@ func TestSteppingClocks_P11(t *testing.T) {
 	})
 }
 
-// The collector's VerifyShutdown, for profiles: all that was acknowledged has been
-// passed on when Shutdown returns, and nothing comes after it. Here senders do not
-// stop before the processor.
+// As the Collector's VerifyShutdown, for profiles: when Shutdown returns, all acknowledged payloads
+// have been sent, and none is sent later. Here, clients do not stop before the processor.
 func TestVerifyShutdown_P9(t *testing.T) {
 	for range profiletest.Rounds(t, 20, 200) {
 		var next downstream
@@ -247,7 +206,7 @@ func TestVerifyShutdown_P9(t *testing.T) {
 	}
 }
 
-// The counts of a small run, by hand.
+// The metrics of a small run are as calculated by hand.
 func TestTelemetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
@@ -261,7 +220,7 @@ func TestTelemetry(t *testing.T) {
 		bad := payloadtest.Interval(1, 1, 1)
 		payloadtest.Only(t, bad).Samples().At(0).SetLinkIndex(4)
 		require.Error(t, p.ConsumeProfiles(t.Context(), bad))
-		require.Positive(t, p.(*dedupProcessor).telemetry.retained.Load())
+		require.Positive(t, p.telemetry.retained.Load())
 		time.Sleep(time.Minute)
 		require.NoError(t, p.Shutdown(t.Context()))
 		for _, want := range []struct {

@@ -12,11 +12,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// Without a window a panic of the next component is the caller's; what comes again does
-// not wait for an outcome that never comes (P13).
+// Without a window, a panic of the next consumer reaches the caller. A retry does not wait for an
+// outcome that never comes.
 func TestPanicWithoutWindow_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := &downstream{answer: func(int) error { panic("next component") }}
+		next := &downstream{answer: func(int) error { panic("next consumer") }}
 		p := newTestProcessor(t, next, func(c *Config) { c.Window = 0 })
 		require.Panics(t, func() { _ = p.ConsumeProfiles(t.Context(), identified(1, 5)) })
 		next.answers(nil)
@@ -24,5 +24,5 @@ func TestPanicWithoutWindow_P13(t *testing.T) {
 		require.EqualValues(t, 5, next.total())
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
-	profiletest.Injected(t, "1 panics of the next component")
+	profiletest.Injected(t, "1 panics of the next consumer")
 }

@@ -30,8 +30,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// What tells the test binary to be the process that is killed: the directory that it
-// writes to, and how it acknowledges.
+// Environment variables that make the test binary the process to kill: the directory that it
+// writes to, and the value of acknowledge.
 const (
 	envKilledDir         = "PROFILES_DEDUP_TEST_DIR"
 	envKilledAcknowledge = "PROFILES_DEDUP_TEST_ACKNOWLEDGE"
@@ -81,7 +81,7 @@ const killedProducers = 4
 func TestKilledProcessHelper(t *testing.T) {
 	dir := os.Getenv(envKilledDir)
 	if dir == "" {
-		t.Skip("it is run by other tests, in a process of its own")
+		t.Skip("other tests run it, in a process of its own")
 	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
@@ -105,7 +105,7 @@ func TestKilledProcessHelper(t *testing.T) {
 		producers.Go(func() {
 			for {
 				id := next.Add(1)
-				for { // a client that times out at times, and sends again
+				for { // a client with short timeouts, which retries
 					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+rand.IntN(40))*time.Millisecond)
 					err := p.ConsumeProfiles(ctx, numbered(id))
 					cancel()
@@ -127,9 +127,8 @@ func TestKilledProcessHelper(t *testing.T) {
 	producers.Wait()
 }
 
-// runAndKill runs the process for a random while, ends it with sig, and returns the ids
-// that were acknowledged, in order, and the sums that were accepted, by id. order is
-// which payload each id was accepted with.
+// runAndKill runs the process for a random time and ends it with sig. It returns the acknowledged
+// IDs, in order, and the accepted sums, by ID.
 func runAndKill(t *testing.T, acknowledge string, sig syscall.Signal) (acknowledged []uint64, sums map[uint64]int64) {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessHelper$", "-test.timeout=1m")
@@ -138,7 +137,7 @@ func runAndKill(t *testing.T, acknowledge string, sig syscall.Signal) (acknowled
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "ready" { // what the testing package says before
+	for lines.Scan() && lines.Text() != "ready" { // lines of the testing package
 	}
 	time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(sig))
@@ -190,38 +189,32 @@ func missing(acknowledged []uint64, sums map[uint64]int64) (at []int) {
 	return at
 }
 
-// SIGTERM at a random time under load: all that was acknowledged has arrived, once.
-func TestTerminatedProcessLosesNothing_P9(t *testing.T) {
-	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
-		total, terms, lost := 0, 0, 0
-		for range profiletest.Rounds(t, 3, 200) {
-			acknowledged, sums := runAndKill(t, acknowledge, syscall.SIGTERM)
-			at := missing(acknowledged, sums)
-			require.Empty(t, at)
-			total, terms, lost = total+len(acknowledged), terms+1, lost+len(at)
-		}
-		profiletest.Account(t, fmt.Sprintf("%d SIGTERM", terms), total, total-lost, 0)
-		require.Positive(t, total)
-		t.Logf("%s: %d acknowledged, none lost", acknowledge, total)
+// requireNothingLost runs the process several times, and requires that each acknowledged payload was sent.
+func requireNothingLost(t *testing.T, acknowledge string, sig syscall.Signal, name string) {
+	t.Helper()
+	total, rounds := 0, profiletest.Rounds(t, 3, 200)
+	for range rounds {
+		acknowledged, sums := runAndKill(t, acknowledge, sig)
+		require.Empty(t, missing(acknowledged, sums))
+		total += len(acknowledged)
 	}
+	profiletest.Account(t, fmt.Sprintf("%d %s with %s", rounds, name, acknowledge), total, total, 0)
+	require.Positive(t, total)
+	t.Logf("%s: %d acknowledged, none lost", acknowledge, total)
 }
 
-// SIGKILL: with on_flush nothing that was acknowledged is missing; with on_receive
-// the windows that were not accepted yet, which are the last ones.
-func TestKilledProcess_P10(t *testing.T) {
-	total, kills, missed := 0, 0, 0
-	for range profiletest.Rounds(t, 3, 200) {
-		acknowledged, sums := runAndKill(t, acknowledgeOnFlush, syscall.SIGKILL)
-		at := missing(acknowledged, sums)
-		require.Empty(t, at)
-		total, kills, missed = total+len(acknowledged), kills+1, missed+len(at)
-	}
-	profiletest.Account(t, fmt.Sprintf("%d SIGKILL with on_flush", kills), total, total-missed, 0)
-	require.Positive(t, total)
-	t.Logf("on_flush: %d acknowledged, none lost", total)
+// After SIGTERM at a random time under load, each acknowledged payload has been sent once.
+func TestTerminatedProcessLosesNothing_P9(t *testing.T) {
+	requireNothingLost(t, acknowledgeOnReceive, syscall.SIGTERM, "SIGTERM")
+	requireNothingLost(t, acknowledgeOnFlush, syscall.SIGTERM, "SIGTERM")
+}
 
-	total, kills = 0, 0
-	lost := 0
+// After SIGKILL, no acknowledged payload is lost with on_flush. With on_receive, those of the last
+// windows are lost, which were not accepted yet.
+func TestKilledProcess_P10(t *testing.T) {
+	requireNothingLost(t, acknowledgeOnFlush, syscall.SIGKILL, "SIGKILL")
+
+	total, kills, lost := 0, 0, 0
 	for range profiletest.Rounds(t, 3, 200) {
 		acknowledged, sums := runAndKill(t, acknowledgeOnReceive, syscall.SIGKILL)
 		kills++
@@ -230,14 +223,14 @@ func TestKilledProcess_P10(t *testing.T) {
 		if len(at) == 0 {
 			continue
 		}
-		// Each producer may have been about to write down one that went in before.
+		// Each producer may have been about to record one that was acknowledged before.
 		late := 0
 		for _, id := range acknowledged[at[0]:] {
 			if _, accepted := sums[id]; accepted {
 				late++
 			}
 		}
-		require.LessOrEqualf(t, late, killedProducers, "behind the first that is missing (%d of %d) were accepted", at[0], len(acknowledged))
+		require.LessOrEqualf(t, late, killedProducers, "accepted after the first that is missing (%d of %d)", at[0], len(acknowledged))
 	}
 	require.Positive(t, total)
 	t.Logf("on_receive: %d acknowledged, %d of the last windows lost", total, lost)

@@ -56,7 +56,7 @@ func consumeFunctions(ctx context.Context, p xconsumer.Profiles) error {
 	return p.ConsumeProfiles(ctx, functions(1, 5000))
 }
 
-// With on_flush a payload is not kept while its caller waits: many equal ones take the
+// With on_flush, a payload is not retained while its caller waits: many equal ones take the
 // memory of one.
 func TestOnFlushKeepsNoPayload_P5(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -91,11 +91,11 @@ func TestOnFlushKeepsNoPayload_P5(t *testing.T) {
 	})
 }
 
-// TestManyStringsProcess is the process that the test below measures.
+// TestManyStringsProcess is the process that the next test measures.
 func TestManyStringsProcess(t *testing.T) {
 	total, err := strconv.Atoi(os.Getenv(envStrings))
 	if err != nil {
-		t.Skip("it is run by another test, in a process of its own")
+		t.Skip("another test runs it, in a process of its own")
 	}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Window, cfg.MemoryLimit, cfg.ShutdownTimeout = time.Hour, 64*bytesize.MiB, time.Hour
@@ -111,7 +111,7 @@ func TestManyStringsProcess(t *testing.T) {
 	for seed := range total / each {
 		pd := functions(seed, each)
 		for p.ConsumeProfiles(t.Context(), pd) != nil {
-			time.Sleep(time.Millisecond) // it is to be sent again later
+			time.Sleep(time.Millisecond) // and retry
 		}
 	}
 	require.NoError(t, p.Shutdown(t.Context()))
@@ -122,15 +122,15 @@ func TestManyStringsProcess(t *testing.T) {
 	fmt.Printf("%s\npayloads %d\n", regexp.MustCompile(`VmHWM:\s+\d+ kB`).Find(status), payloads)
 }
 
-// Distinct strings without end against a limit of 64 MiB: early flushes, no drop, and
-// the process stays under 192 MiB.
+// With a limit of 64 MiB, any number of distinct strings flushes windows early and drops none, and
+// the process takes less than 192 MiB.
 func TestDistinctStringsStayWithinMemory_P5(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc to read the memory of a process from")
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestManyStringsProcess$", "-test.timeout=20m")
 	total, memory := profiletest.Rounds(t, 400_000, 10_000_000), "GOMEMLIMIT=128MiB"
-	if profiletest.RaceEnabled { // its memory is not what counts, and a limit only makes it slow
+	if profiletest.RaceEnabled { // it takes more memory, and a limit makes it slow
 		total, memory = 200_000, "GOMEMLIMIT=off"
 	}
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", envStrings, total), memory)

@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// routed is a downstream that notes the client metadata of what it accepts.
+// routed is a next consumer that records the client metadata of payloads.
 type routed struct {
 	refuse   func(value string) error
 	accepted map[string]int64 // by metadata
@@ -58,8 +58,8 @@ func newRouted() *routed {
 	}
 }
 
-// One self-contained payload for each value, with client metadata; what one of them
-// meets does not touch the others.
+// Each value is sent as a payload of its own, with client metadata. The outcome of one does not
+// affect the others.
 func TestSplitBy(t *testing.T) {
 	payload := func() pprofile.Profiles {
 		pd := pprofile.NewProfiles()

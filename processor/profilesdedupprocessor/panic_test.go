@@ -19,23 +19,22 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// changed is a payload that has been changed after its check, so that merging it panics.
+// changed is a payload that was changed after its check, so that merging it panics.
 func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
 	t.Helper()
-	pd := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "other"), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "checkout"))
+	pd := payloadtest.InOne(t, ofService("other", 1), ofService("checkout", 1))
 	payload, err := merge.Prepare(pd, p.options, nil)
 	require.NoError(t, err)
 	pd.Dictionary().StackTable().RemoveIf(func(pprofile.Stack) bool { return true })
 	return payload
 }
 
-// A panic in the check of a payload rejects it alone; one in the merge drops the window, which may
-// be half-changed, with all that was acknowledged in it. The processor goes on.
+// A panic in the check of a payload rejects that payload alone. A panic in the merge drops the window,
+// which may be half-changed, with its acknowledged payloads. The processor continues.
 func TestPanicInMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
-		processor, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
-		p := processor.(*dedupProcessor)
+		p, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
 		consume := func(id byte) {
 			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(identified(id, 10), "service.name", "checkout")))
 		}
@@ -46,7 +45,7 @@ func TestPanicInMerge(t *testing.T) {
 		require.ErrorIs(t, err, errMergePanicked)
 		require.True(t, consumererror.IsPermanent(err))
 		time.Sleep(time.Minute)
-		require.EqualValues(t, 10, next.total(), "the window is untouched")
+		require.EqualValues(t, 10, next.total(), "the window has not changed")
 
 		_, _, err = p.add(changed(t, p), 1)
 		require.ErrorIs(t, err, errMergePanicked)
@@ -59,7 +58,7 @@ func TestPanicInMerge(t *testing.T) {
 		require.ErrorIs(t, err, errMergePanicked)
 		require.EqualValues(t, 2, metric("dropped_samples", string(reasonPanic)))
 		require.EqualValues(t, 2, metric("dropped_profiles", string(reasonPanic)))
-		consume(3) // it is not known any more
+		consume(3) // no longer a duplicate
 		consume(4)
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 30, next.total())
@@ -68,11 +67,11 @@ func TestPanicInMerge(t *testing.T) {
 	})
 }
 
-// With on_flush, callers in the window that a panic dropped are to send again.
+// With on_flush, callers of a window that a panic dropped get a retryable error.
 func TestPanicInMergeAnswersCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
-		p := newTestProcessor(t, &next, onFlush).(*dedupProcessor)
+		p := newTestProcessor(t, &next, onFlush)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			err := p.ConsumeProfiles(t.Context(), identified(1, 1))
@@ -89,7 +88,7 @@ func TestPanicInMergeAnswersCallers(t *testing.T) {
 	})
 }
 
-// A panic of the next component costs the payload that it had, and no other.
+// A panic of the next consumer drops its payload, and no other.
 func TestPanicOfNextConsumer(t *testing.T) {
 	for _, retried := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,7 +98,7 @@ func TestPanicOfNextConsumer(t *testing.T) {
 				if retried && attempt == 1 {
 					return unavailable(1)
 				}
-				panic("next component")
+				panic("next consumer")
 			})
 			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 			time.Sleep(time.Minute)
@@ -108,19 +107,18 @@ func TestPanicOfNextConsumer(t *testing.T) {
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.EqualValues(t, 10, next.total())
 			require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))
-			profiletest.Account(t, "1 panics of the next component", 2, 1, 1)
+			profiletest.Account(t, "1 panics of the next consumer", 2, 1, 1)
 		})
 	}
 }
 
-// A window that cannot be written is dropped, and the next one is sent.
+// A window that cannot be emitted is dropped, and the next one is sent.
 func TestPanicInEmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
-		processor, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
-		p := processor.(*dedupProcessor)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a")))
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b")))
+		p, metric := newCounted(t, &next, func(c *Config) { c.SplitBy = []string{"service.name"} })
+		require.NoError(t, p.ConsumeProfiles(t.Context(), ofService("a", 1)))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), ofService("b", 10)))
 		next.answers(func(int) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -129,7 +127,7 @@ func TestPanicInEmit(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		next.answers(nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 100), "service.name", "b")))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), ofService("b", 100)))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 101, next.total())
 		require.EqualValues(t, 1, metric("dropped_samples", string(reasonPanic)))

@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// half is a next component that accepts the first half of the resources, at most all but one, and
-// returns the rest with what asks for a retry or permanently rejects.
+// half is a next consumer that accepts the first half of the resources, at most all but one, and
+// returns the rest in a retryable or permanent error.
 type half struct {
 	accepted downstream
 	fail     func(error) error
@@ -50,7 +50,7 @@ func (h *half) consume(ctx context.Context, pd pprofile.Profiles) error {
 
 func same(err error) error { return err }
 
-// What the next component accepted of a payload is not sent again.
+// The part of a payload that the next consumer accepted is not sent again.
 func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 	const services = 8
 	for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
@@ -72,8 +72,8 @@ func TestRetrySendsOnlyTheFailedPart_P8(t *testing.T) {
 			require.EqualValues(t, 1<<services-1, next.accepted.total())
 			require.EqualValues(t, services, metric("outgoing_samples", ""))
 			require.Zero(t, metric("dropped_samples", ""))
-			require.Zero(t, p.(*dedupProcessor).retrySize)
-			profiletest.Account(t, "3 errors of the next component, with a part", 1<<services-1, int(next.accepted.total()), 0)
+			require.Zero(t, p.retrySize)
+			profiletest.Account(t, "3 errors of the next consumer, with a part", 1<<services-1, int(next.accepted.total()), 0)
 		})
 	}
 }
@@ -83,7 +83,7 @@ func TestPermanentErrorDropsOnlyTheFailedPart_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := half{fail: consumererror.NewPermanent}
 		p, metric := newCounted(t, nextFunc(next.consume), func(c *Config) { c.Window = time.Second })
-		payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
+		payload := ofTwoServices(t)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, next.accepted.total())
@@ -98,28 +98,27 @@ func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
 		failed := 0
 		next := half{fail: func(err error) error {
 			if failed++; failed == 1 {
-				return errors.Join(err, errors.New("the other is away"))
+				return errors.Join(err, errors.New("the other is unavailable"))
 			}
 			return nil
 		}}
 		p := newTestProcessor(t, nextFunc(next.consume), nil)
-		payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
+		payload := ofTwoServices(t)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payload))
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 2, next.accepted.total(), "all of it came again, of which this one accepts half")
+		require.EqualValues(t, 2, next.accepted.total(), "all of it was retried, and this consumer accepts half")
 	})
 }
 
-// With on_flush the rest of a payload is not abandoned with its callers: their retry would add to
-// what was accepted.
+// With on_flush, the rest of a payload is not dropped when its callers give up: their retry would
+// duplicate the accepted part.
 func TestPartOfPayloadIsNotAbandoned_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := half{fail: same}
 		p := newTestProcessor(t, nextFunc(next.consume), onFlush)
 		payload := func() pprofile.Profiles {
-			pd := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
-			id := byte(0)
-			eachProfile(pd, func(p pprofile.Profile) { id++; p.SetProfileID(pprofile.ProfileID{id}) })
+			pd := ofTwoServices(t)
+			numberProfiles(pd)
 			return pd
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -131,13 +130,13 @@ func TestPartOfPayloadIsNotAbandoned_P13(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(t, p.ConsumeProfiles(ctx, payload()), context.DeadlineExceeded)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payload()), "the client sends again")
+		require.NoError(t, p.ConsumeProfiles(t.Context(), payload()), "the client retries")
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 11, next.accepted.total())
 	})
 }
 
-// Without a window, the failed part of one of several payloads is not that of the caller's.
+// Without a window, the failed part of one of several partitions is not that of the caller's payload.
 func TestErrorOfSeveralPartitionsHasNoPart(t *testing.T) {
 	for _, split := range []bool{false, true} {
 		next := half{fail: same}
@@ -169,7 +168,7 @@ func TestErrorOfWindowHasNoPart(t *testing.T) {
 				onFlush(c)
 				c.RetryOnFailure.Enabled = false
 			})
-			payload := payloadtest.InOne(t, payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", "a"), payloadtest.With(payloadtest.Interval(1, 1, 10), "service.name", "b"))
+			payload := ofTwoServices(t)
 			err := p.ConsumeProfiles(t.Context(), payload)
 			require.NoError(t, p.Shutdown(t.Context()))
 			require.ErrorContains(t, err, "unavailable")

@@ -15,98 +15,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
-	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/processor/processortest"
-	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.uber.org/multierr"
-	"go.uber.org/zap/zaptest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
-	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
-
-// downstream takes windows; answer decides what it says to each.
-type downstream struct {
-	mu       sync.Mutex
-	answer   func(attempt int) error
-	attempts int
-	accepted []pprofile.Profiles
-	bytes    int // of accepted, as they were received
-}
-
-func (d *downstream) Capabilities() consumer.Capabilities {
-	return consumer.Capabilities{MutatesData: true}
-}
-
-func (d *downstream) ConsumeProfiles(_ context.Context, pd pprofile.Profiles) error {
-	d.mu.Lock()
-	d.attempts++
-	attempt, answer := d.attempts, d.answer
-	d.mu.Unlock()
-	bytes := sizeOf(pd)
-	// As an exporter does: what it is given is not the same afterwards.
-	if _, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
-		return err
-	}
-	if answer != nil {
-		if err := answer(attempt); err != nil {
-			return err
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.accepted = append(d.accepted, pd)
-	d.bytes += bytes
-	return nil
-}
-
-// nextFunc is a next consumer.
-type nextFunc func(ctx context.Context, pd pprofile.Profiles) error
-
-func (nextFunc) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
-
-func (f nextFunc) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error { return f(ctx, pd) }
-
-func (d *downstream) windows() []pprofile.Profiles {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]pprofile.Profiles(nil), d.accepted...)
-}
-
-// total is the sum of all values that were accepted.
-func (d *downstream) total() (sum int64) {
-	for _, pd := range d.windows() {
-		eachProfile(pd, func(p pprofile.Profile) {
-			for _, s := range p.Samples().All() {
-				for _, v := range s.Values().All() {
-					sum += v
-				}
-			}
-		})
-	}
-	return sum
-}
-
-func newTestProcessor(t testing.TB, next xconsumer.Profiles, change func(*Config)) xprocessor.Profiles {
-	t.Helper()
-	cfg := createDefaultConfig().(*Config)
-	cfg.RetryOnFailure.RandomizationFactor = 0
-	if change != nil {
-		change(cfg)
-	}
-	require.NoError(t, cfg.Validate())
-	set := processortest.NewNopSettings(metadata.Type)
-	set.Logger = zaptest.NewLogger(t)
-	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), set, cfg, next)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
-	return p
-}
 
 func TestFlushByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +38,7 @@ func TestFlushByTime(t *testing.T) {
 		require.EqualValues(t, 10, next.total())
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Len(t, next.windows(), 1, "nothing in, nothing out")
+		require.Len(t, next.windows(), 1, "without payloads, there are no windows")
 
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 5)))
 		require.NoError(t, p.Shutdown(t.Context()))
@@ -149,8 +63,7 @@ func TestNoWindow(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 }
 
-// Windows that are not accepted are offered again, without loss and
-// without doubling, while the next ones fill (P8).
+// Rejected windows are retried, without loss or duplicates, while the next ones are open.
 func TestFlushRetriesAfterRetryableError_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(attempt int) error {
@@ -170,7 +83,7 @@ func TestFlushRetriesAfterRetryableError_P8(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, want, next.total())
 		require.NoError(t, p.Shutdown(t.Context()))
-		profiletest.Account(t, fmt.Sprintf("%d errors of the next component", next.attempts-len(next.windows())), int(want), int(next.total()), 0)
+		profiletest.Account(t, fmt.Sprintf("%d errors of the next consumer", next.attempts-len(next.windows())), int(want), int(next.total()), 0)
 		for _, pd := range next.windows() {
 			profiletest.RequireConforms(t, pd)
 		}
@@ -198,7 +111,7 @@ func TestPermanentErrorDropsOneWindow(t *testing.T) {
 
 func TestRetryEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, func(c *Config) {
 			c.Window = time.Second
 			c.RetryOnFailure.MaxElapsedTime = time.Minute
@@ -206,9 +119,7 @@ func TestRetryEnds(t *testing.T) {
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		next.mu.Lock()
-		next.answer = nil
-		next.mu.Unlock()
+		next.answers(nil)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 2)))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 2, next.total())
@@ -217,7 +128,7 @@ func TestRetryEnds(t *testing.T) {
 
 func TestShutdownTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, nil)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		start := time.Now()
@@ -226,8 +137,8 @@ func TestShutdownTimeout(t *testing.T) {
 	})
 }
 
-// The error of Shutdown tells of what was dropped for want of time: not of what the next
-// component refused for good, which the log says. It names what bounded the time.
+// The error of Shutdown counts payloads that were dropped for lack of time, and names the limit. It does not
+// count permanent errors, which are in the log.
 func TestShutdownErrorIsTrue(t *testing.T) {
 	shutdown := func(given time.Duration, answer func(int) error) (err error) {
 		synctest.Test(t, func(t *testing.T) {
@@ -243,19 +154,16 @@ func TestShutdownErrorIsTrue(t *testing.T) {
 	require.ErrorContains(t, shutdown(time.Second, unavailable), "1 payloads that the next consumer did not accept within the Collector's shutdown deadline")
 }
 
-// A window that waits for its next attempt is offered at once when shutdown
-// begins, and so is the one behind it.
+// At shutdown, a window that waits for its next attempt is sent at once, and so is the next one.
 func TestShutdownDoesNotSitOutTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 		time.Sleep(5 * time.Minute)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 2)))
 		synctest.Wait()
-		next.mu.Lock()
-		next.answer = nil
-		next.mu.Unlock()
+		next.answers(nil)
 		start := time.Now()
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Less(t, time.Since(start), time.Second)
@@ -263,36 +171,34 @@ func TestShutdownDoesNotSitOutTheBackoff(t *testing.T) {
 	})
 }
 
-// While the next component is away one window waits and one fills, up to the limit.
+// While the next consumer is unavailable, one window is pending and one open, up to the limit.
 func TestOneWindowWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, func(c *Config) {
 			c.Window = time.Second
 			c.MemoryLimit = 1 << 20
 		})
-		accepted, refused := int64(0), 0
+		accepted, rejected := int64(0), 0
 		for n := range 200 {
 			if err := p.ConsumeProfiles(t.Context(), large(n)); err == nil {
 				accepted += 2001
 			} else {
 				require.ErrorIs(t, err, errMemoryLimit)
-				refused++
+				rejected++
 			}
 			time.Sleep(3 * time.Second)
 		}
-		require.Positive(t, refused)
-		require.LessOrEqual(t, len(p.(*dedupProcessor).pending), 1)
-		next.mu.Lock()
-		next.answer = nil
-		next.mu.Unlock()
+		require.Positive(t, rejected)
+		require.LessOrEqual(t, len(p.pending), 1)
+		next.answers(nil)
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Equal(t, accepted, next.total())
 	})
 }
 
-// Shutdown does not return while the next component works, which is shut down next, unless the
-// Collector sets a deadline.
+// Shutdown does not return before the next consumer, which the Collector stops after it, unless the
+// Collector's deadline has passed.
 func TestShutdownOfAHangingNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released := make(chan struct{})
@@ -330,12 +236,7 @@ func TestJoinedErrors(t *testing.T) {
 
 func TestShutdownRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(attempt int) error {
-			if attempt < 3 {
-				return errors.New("unavailable")
-			}
-			return nil
-		}}
+		next := downstream{answer: availableFrom(3)}
 		p := newTestProcessor(t, &next, nil)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 7)))
 		require.NoError(t, p.Shutdown(t.Context()))
@@ -343,8 +244,7 @@ func TestShutdownRetries(t *testing.T) {
 	})
 }
 
-// With on_flush the callers of a window get its outcome, all the same one, and
-// one that goes away does not take the others with it.
+// With on_flush, all callers of a window get its outcome, also if one of them gives up.
 func TestAcknowledgeOnFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
@@ -371,34 +271,15 @@ func TestAcknowledgeOnFlush(t *testing.T) {
 		wg.Wait()
 		require.EqualValues(t, 5, next.total())
 
-		next.mu.Lock()
-		next.answer = func(int) error { return consumererror.NewPermanent(errors.New("never")) }
-		next.mu.Unlock()
+		next.answers(permanently)
 		require.ErrorContains(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)), "never")
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
 }
 
-// large is a payload that takes some memory, with a value that tells it apart.
-func large(n int) pprofile.Profiles {
-	pd := payloadtest.Interval(1, 1, 1)
-	d := pd.Dictionary()
-	d.StackTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	samples := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples()
-	for i := range 2000 {
-		d.LocationTable().AppendEmpty().SetAddress(uint64(n)<<32 | uint64(i))
-		d.StackTable().AppendEmpty().LocationIndices().Append(int32(d.LocationTable().Len() - 1))
-		s := samples.AppendEmpty()
-		s.SetStackIndex(int32(d.StackTable().Len() - 1))
-		s.Values().Append(1)
-	}
-	return pd
-}
-
 func TestMemoryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: func(int) error { return errors.New("unavailable") }}
+		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 4 << 20 })
 		accepted := int64(0)
 		var err error
@@ -409,19 +290,17 @@ func TestMemoryLimit(t *testing.T) {
 			accepted += 2001
 		}
 		require.ErrorIs(t, err, errMemoryLimit)
-		require.False(t, consumererror.IsPermanent(err), "the caller is to send again")
+		require.False(t, consumererror.IsPermanent(err), "the caller retries")
 		require.Positive(t, accepted)
 		synctest.Wait()
 		require.Positive(t, next.attempts, "a third of the limit flushes early")
 
-		next.mu.Lock()
-		next.answer = nil
-		next.mu.Unlock()
+		next.answers(nil)
 		time.Sleep(time.Minute)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), large(5000)))
 		accepted += 2001
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.Equal(t, accepted, next.total(), "what was acknowledged arrives, what was refused does not")
+		require.Equal(t, accepted, next.total(), "acknowledged payloads are sent, rejected ones are not")
 	})
 }
 
@@ -437,13 +316,12 @@ func TestOnlyASinglePayloadExceedsAThirdOfMemoryLimit(t *testing.T) {
 			return nil
 		}}
 		p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 4 << 20 })
-		dp := p.(*dedupProcessor)
 		requireSmallWindow := func() {
 			t.Helper()
-			dp.mu.Lock()
-			defer dp.mu.Unlock()
-			require.NotNil(t, dp.open, "the payload is in the window that it is too large for")
-			require.LessOrEqual(t, dp.open.size, dp.maxWindow())
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			require.NotNil(t, p.open, "the payload is in a window that it is too large for")
+			require.LessOrEqual(t, p.open.size, p.maxWindow())
 		}
 		accepted := int64(0)
 		for n := range 50 {
@@ -503,7 +381,7 @@ func TestConcurrentProducers_P12(t *testing.T) {
 				pd := payloadtest.Interval(uint64(i+1), 1, 1)
 				pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("producer", fmt.Sprint(producer))
 				assert.NoError(t, p.ConsumeProfiles(context.Background(), pd))
-				time.Sleep(time.Millisecond) // several to a window
+				time.Sleep(time.Millisecond) // several for each window
 			}
 		})
 	}
@@ -511,7 +389,7 @@ func TestConcurrentProducers_P12(t *testing.T) {
 	require.NoError(t, p.Shutdown(context.Background()))
 	require.Positive(t, failures)
 	require.EqualValues(t, producers*each, next.total())
-	profiletest.Account(t, fmt.Sprintf("%d producers, %d flushes, %d errors of the next component", producers, next.attempts, failures), producers*each, int(next.total()), 0)
+	profiletest.Account(t, fmt.Sprintf("%d producers, %d flushes, %d errors of the next consumer", producers, next.attempts, failures), producers*each, int(next.total()), 0)
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
@@ -530,15 +408,10 @@ func TestDuplicatesTakeFewAllocations(t *testing.T) {
 	payloadtest.With(pd, "service.name", "checkout", "service.instance.id", "1", "host.name", "h", "container.id", "c", "k8s.pod.name", "p")
 	for _, identified := range []bool{false, true} {
 		if identified {
-			id := byte(0)
-			eachProfile(pd, func(p pprofile.Profile) { id++; p.SetProfileID(pprofile.ProfileID{id}) })
+			numberProfiles(pd)
 		}
 		var next downstream
-		cfg := createDefaultConfig().(*Config)
-		cfg.Window = time.Hour
-		p, err := newDedupProcessor(nopSettings(), cfg, &next)
-		require.NoError(t, err)
-		require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Hour })
 		allocations := testing.AllocsPerRun(20, func() { require.NoError(t, p.ConsumeProfiles(t.Context(), pd)) })
 		require.NoError(t, p.Shutdown(t.Context()))
 		t.Logf("identified %t: %.0f allocations", identified, allocations)

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// services is a next component that accepts what is of some services only.
+// services is a next consumer that is unavailable for some services.
 type services struct {
 	mu       sync.Mutex
 	away     map[string]bool
@@ -47,7 +47,7 @@ func (s *services) consume(ctx context.Context, pd pprofile.Profiles) error {
 	s.attempts[v.Str()]++
 	if s.away[v.Str()] {
 		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
-		return errors.New("this service is away")
+		return errors.New("this service is unavailable")
 	}
 	s.accepted[v.Str()] = append(s.accepted[v.Str()], pd)
 	return nil
@@ -70,8 +70,8 @@ func splitByService(c *Config) {
 	c.SplitBy, c.Window = []string{"service.name"}, time.Second
 }
 
-// What is of one service and is not accepted stops no other, keeps its order, and
-// arrives once it can.
+// A rejected partition of one service does not delay other services, and is sent when the next
+// consumer accepts it.
 func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
@@ -87,11 +87,11 @@ func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 		require.Len(t, next.accepted["good"], 300)
 		require.Less(t, next.attempts["bad"], 5*27, "each of the five payloads with its own backoff")
 		require.Greater(t, next.attempts["bad"], 15)
-		require.Positive(t, p.(*dedupProcessor).retrySize)
+		require.Positive(t, p.retrySize)
 		next.back("bad")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Zero(t, p.(*dedupProcessor).retrySize)
+		require.Zero(t, p.retrySize)
 		require.EqualValues(t, 5, next.total("bad"))
 		var times []uint64
 		for _, pd := range next.accepted["bad"] {
@@ -100,76 +100,69 @@ func TestUnavailablePartitionDoesNotBlockOthers_P8(t *testing.T) {
 		require.ElementsMatch(t, []uint64{1, 61, 121, 181, 241}, times, "each once, in any order")
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Len(t, next.accepted["bad"], 5)
-		profiletest.Account(t, fmt.Sprintf("%d refusals of one service", next.attempts["bad"]-5), 305, len(next.accepted["good"])+len(next.accepted["bad"]), 0)
+		profiletest.Account(t, fmt.Sprintf("%d rejections of one service", next.attempts["bad"]-5), 305, len(next.accepted["good"])+len(next.accepted["bad"]), 0)
 	})
 }
 
-// What is held counts into memory_limit: when too much is, senders are told. What was
-// acknowledged arrives.
+// The retry queue counts towards memory_limit. At the limit, payloads are rejected. All acknowledged
+// payloads are sent.
 func TestRetryQueueIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
 		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { splitByService(c); c.MemoryLimit = 1 << 20 })
-		accepted, refused := int64(0), 0
+		accepted, rejected := int64(0), 0
 		for i := range 100 {
 			if err := p.ConsumeProfiles(t.Context(), payloadtest.With(large(i), "service.name", "bad")); err == nil {
 				accepted += 2001
 			} else {
 				require.ErrorIs(t, err, errMemoryLimit)
-				refused++
+				rejected++
 			}
-			require.Less(t, p.(*dedupProcessor).telemetry.retained.Load(), int64(1<<20))
+			require.Less(t, p.telemetry.retained.Load(), int64(1<<20))
 			time.Sleep(3 * time.Second)
 		}
-		require.Positive(t, refused)
+		require.Positive(t, rejected)
 		require.Positive(t, accepted)
 		next.back("bad")
 		time.Sleep(time.Minute)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(large(1000), "service.name", "bad")))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.Equal(t, accepted+2001, next.total("bad"))
-		profiletest.Account(t, fmt.Sprintf("%d payloads told to come later", refused), int(accepted+2001), int(next.total("bad")), 0)
+		profiletest.Account(t, fmt.Sprintf("%d payloads rejected temporarily", rejected), int(accepted+2001), int(next.total("bad")), 0)
 	})
 }
 
-// What is left of a window counts as the window, and not with a dictionary for each
-// partition: many of them over one dictionary stay within the limit, and all arrive.
+// Many partitions with one dictionary, which are all retried, stay within the limit, and all are
+// sent.
 func TestRetryQueueOfManyPartitionsIsBounded_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, partitions = 4 << 20, 80
-		pd := payloadtest.With(large(1), "service.name", "0")
-		for i := 1; i < partitions; i++ {
-			to := pd.ResourceProfiles().AppendEmpty()
-			pd.ResourceProfiles().At(0).CopyTo(to)
-			to.Resource().Attributes().PutStr("service.name", fmt.Sprint(i))
-		}
 		next := downstream{answer: unavailable}
 		p := newTestProcessor(t, &next, func(c *Config) { splitByService(c); c.MemoryLimit = limit })
-		dp := p.(*dedupProcessor)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+		require.NoError(t, p.ConsumeProfiles(t.Context(), ofServices(large(1), partitions)))
 		for range 100 {
 			time.Sleep(time.Second)
 			synctest.Wait()
-			dp.mu.Lock()
-			held := dp.retrySize
-			dp.mu.Unlock()
+			p.mu.Lock()
+			held := p.retrySize
+			p.mu.Unlock()
 			require.Positive(t, held)
 			require.Less(t, held, limit/3)
 		}
-		refused := next.attempts
+		rejected := next.attempts
 		next.answers(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Zero(t, dp.retrySize)
-		require.Empty(t, dp.pending)
+		require.Zero(t, p.retrySize)
+		require.Empty(t, p.pending)
 		require.Len(t, next.windows(), partitions)
 		require.NoError(t, p.Shutdown(t.Context()))
-		profiletest.Account(t, fmt.Sprintf("%d refusals", refused), 2001*partitions, int(next.total()), 0)
+		profiletest.Account(t, fmt.Sprintf("%d rejections", rejected), 2001*partitions, int(next.total()), 0)
 	})
 }
 
-// A window that could not be flushed in its time, as known ids took the room, goes when
-// they are beyond the horizon: as something comes in, and without that.
+// A window that could not be flushed in time, because duplicate IDs took the memory, is sent when
+// they have expired, with or without further payloads.
 func TestOverdueWindowIsSent_P8(t *testing.T) {
 	for _, more := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -178,23 +171,22 @@ func TestOverdueWindowIsSent_P8(t *testing.T) {
 				splitByService(c)
 				c.MemoryLimit, c.DuplicateTTL, c.RetryOnFailure.InitialInterval = 1<<20, 10*time.Second, 30*time.Second
 			})
-			dp := p.(*dedupProcessor)
 			send := func(name string) {
-				require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", name)))
+				require.NoError(t, p.ConsumeProfiles(t.Context(), ofService(name, 1)))
 			}
 			send("bad")
 			time.Sleep(2 * time.Second)
 			send("good")
-			dp.mu.Lock()
-			dp.seen.acknowledge([]merge.Key{{1}})
-			dp.seen.peak = 1 << 20 / acknowledgedSize // as of many, of which one is left
-			dp.mu.Unlock()
+			p.mu.Lock()
+			p.seen.acknowledge([]merge.Key{{1}})
+			p.seen.peak = 1 << 20 / acknowledgedSize // as of many, of which one is left
+			p.mu.Unlock()
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			require.Zero(t, next.total("good"))
-			dp.mu.Lock()
-			overdue := dp.open.overdue != ""
-			dp.mu.Unlock()
+			p.mu.Lock()
+			overdue := p.open.overdue != ""
+			p.mu.Unlock()
 			require.True(t, overdue)
 			time.Sleep(10 * time.Second)
 			if more {
@@ -211,7 +203,7 @@ func TestOverdueWindowIsSent_P8(t *testing.T) {
 	profiletest.Injected(t, "2 windows overdue")
 }
 
-// What piled up of a value that comes back does not keep the others waiting.
+// The retries of a value that is available again do not delay other values.
 func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := time.Now().Add(5 * time.Minute)
@@ -220,7 +212,7 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 		next := nextFunc(func(_ context.Context, pd pprofile.Profiles) error {
 			v, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 			if v.Str() == "bad" && time.Now().Before(until) {
-				return errors.New("this service is away")
+				return errors.New("this service is unavailable")
 			}
 			time.Sleep(500 * time.Millisecond)
 			if v.Str() == "bad" {
@@ -234,7 +226,7 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 		const windows = 250
 		for range windows {
 			for _, name := range []string{"good", "bad"} {
-				require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.With(payloadtest.Interval(1, 1, 1), "service.name", name)))
+				require.NoError(t, p.ConsumeProfiles(t.Context(), ofService(name, 1)))
 			}
 			time.Sleep(2100 * time.Millisecond)
 		}
@@ -244,12 +236,12 @@ func TestBacklogDoesNotDelayOthers_P8(t *testing.T) {
 		for i := 1; i < windows; i++ {
 			require.Less(t, good[i].Sub(good[i-1]), 4*time.Second)
 		}
-		profiletest.Account(t, "5 minutes of one service away", 2*windows, len(good)+bad, 0)
+		profiletest.Account(t, "5 minutes without one service", 2*windows, len(good)+bad, 0)
 	})
 }
 
-// What is held is offered once more at shutdown, at once, and what is not accepted then is
-// said to be dropped.
+// At shutdown, the retry queue is sent once more at once. The error counts the payloads that are then
+// dropped.
 func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -278,12 +270,12 @@ func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 			}
 			require.EqualValues(t, 100, next.total("good"))
 			require.EqualValues(t, 100, next.total("bad"))
-			profiletest.Injected(t, fmt.Sprintf("%d times services that may be away were asked", next.attempts["bad"]+next.attempts["worse"]))
+			profiletest.Injected(t, fmt.Sprintf("%d calls for services that may be unavailable", next.attempts["bad"]+next.attempts["worse"]))
 		})
 	}
 }
 
-// With on_flush what nobody waits for any more is dropped; the others are not.
+// With on_flush, retries that no caller waits for are dropped, and the others are not.
 func TestOnFlushDropsAbandonedRetries_P8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newServices("bad")
@@ -295,24 +287,24 @@ func TestOnFlushDropsAbandonedRetries_P8(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = send(5*time.Second, "bad") })
-		wg.Go(func() { _ = send(time.Minute, "bad") }) // a repeat, which waits too
+		wg.Go(func() { _ = send(time.Minute, "bad") }) // a duplicate, which waits, too
 		require.NoError(t, send(2*time.Second, "good"))
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		require.Positive(t, p.(*dedupProcessor).retrySize)
+		require.Positive(t, p.retrySize)
 		wg.Wait()
 		synctest.Wait()
-		require.Zero(t, p.(*dedupProcessor).retrySize)
+		require.Zero(t, p.retrySize)
 		next.back("bad")
 		require.NoError(t, send(time.Minute, "bad"))
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 5, next.total("bad"))
 		require.EqualValues(t, 5, next.total("good"))
-		profiletest.Injected(t, "2 senders that give up")
+		profiletest.Injected(t, "2 callers that give up")
 	})
 }
 
-// What is offered again is what was offered.
+// A retry sends the same payload.
 func TestRetrySendsTheSamePayload(t *testing.T) {
 	var first, second downstream
 	for _, next := range []*downstream{&first, &second} {
@@ -321,12 +313,7 @@ func TestRetrySendsTheSamePayload(t *testing.T) {
 			pd := payloadtest.With(large(1), "service.name", "checkout", "a", "b")
 			require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
 			if next == &second {
-				next.answers(func(attempt int) error {
-					if attempt < 4 {
-						return errors.New("unavailable")
-					}
-					return nil
-				})
+				next.answers(availableFrom(4))
 			}
 			require.NoError(t, p.Shutdown(t.Context()))
 		})

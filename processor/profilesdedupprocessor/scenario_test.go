@@ -28,11 +28,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
-var update = flag.Bool("update", false, "write what comes out into the scenarios")
+var update = flag.Bool("update", false, "write the results into the scenarios")
 
-// A scenario is sections, each a line "-- name --" and what follows: config (keys of
-// the processor), in (a payload), error (what a payload before it is refused with), and
-// flush (what the window gives, which is compared). A payload is lines:
+// A scenario has sections, each a line "-- name --" and text: config (keys of the
+// processor), in (a payload), error (that of the payload before it), later (a time to
+// wait), and flush (the payloads of the window). A payload has lines:
 //
 //	resource key=value ...
 //	scope name version
@@ -308,7 +308,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// runScenario puts what comes out into the sections.
+// runScenario writes the results into the sections.
 func runScenario(t *testing.T, sections []section) {
 	cfg := createDefaultConfig().(*Config)
 	for _, s := range sections {
@@ -325,20 +325,20 @@ func runScenario(t *testing.T, sections []section) {
 	p, err := newDedupProcessor(nopSettings(), cfg, nextFunc(sink.consume))
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
-	refusal := ""
+	rejection := ""
 	for i := range sections {
 		s := &sections[i]
 		switch s.name {
 		case "in":
-			refusal = ""
+			rejection = ""
 			if err := p.ConsumeProfiles(t.Context(), parsePayload(t, s.text)); err != nil {
-				refusal = err.Error() + "\n"
+				rejection = err.Error() + "\n"
 			}
-			if refusal != "" && (i+1 == len(sections) || sections[i+1].name != "error") {
-				t.Errorf("a payload is refused: %s", refusal)
+			if rejection != "" && (i+1 == len(sections) || sections[i+1].name != "error") {
+				t.Errorf("a payload is rejected: %s", rejection)
 			}
 		case "error":
-			s.text = refusal
+			s.text = rejection
 		case "flush":
 			time.Sleep(cfg.Window)
 			synctest.Wait()

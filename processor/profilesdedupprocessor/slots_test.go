@@ -11,30 +11,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// second is a CPU profile of the n-th second of an hour.
-func second(n int, value int64) pprofile.Profiles {
-	return payloadtest.Interval(uint64(time.Hour)+uint64(n)*uint64(time.Second), uint64(time.Second)-1, value)
-}
-
-// times are the starts and sums of the Profiles that were accepted.
-func (d *downstream) times() map[time.Duration]int64 {
-	sums := map[time.Duration]int64{}
-	for _, pd := range d.windows() {
-		eachProfile(pd, func(p pprofile.Profile) {
-			sums[time.Duration(p.Time())-time.Hour] += p.Samples().At(0).Values().At(0)
-		})
-	}
-	return sums
-}
-
-// A collector that catches up receives old profiles at once, restarts amid them, and receives
-// the last ones late: each interval stays what it was.
+// A collector that catches up receives old profiles at once, restarts meanwhile, and receives
+// the last ones late. Intervals are not merged with others.
 func TestCatchingUpKeepsIntervals_P15(t *testing.T) {
 	const seconds, each = 24, 5
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +90,7 @@ func TestNoSlotsWithoutWindow(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 }
 
-// Profiles without samples are not sent, and a payload of none other is not either.
+// Profiles without samples are not sent, nor are payloads of only such Profiles.
 func TestEmptyProfilesAreCounted(t *testing.T) {
 	for _, window := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,7 +113,7 @@ func TestEmptyProfilesAreCounted(t *testing.T) {
 	}
 }
 
-// With on_flush the caller of a payload without samples is answered as others are.
+// With on_flush, the caller of a payload without samples gets a response as others do.
 func TestEmptyProfilesAreAcknowledgedOnFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: unavailable}
@@ -141,19 +124,18 @@ func TestEmptyProfilesAreAcknowledgedOnFlush(t *testing.T) {
 	})
 }
 
-// The mark of a timer that fired belongs to the window that it was set for.
+// A timer closes only the window that it was set for.
 func TestTimerOfClosedWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var next downstream
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
-		dp := p.(*dedupProcessor)
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		dp.mu.Lock()
-		closed := dp.open
-		dp.closeWindow(reasonMemory)
-		dp.mu.Unlock()
+		p.mu.Lock()
+		closed := p.open
+		p.closeWindow(reasonMemory)
+		p.mu.Unlock()
 		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		dp.expire(closed) // its timer had fired, and waited for mu
+		p.expire(closed) // its timer had fired, and waited for mu
 		synctest.Wait()
 		require.Len(t, next.windows(), 1)
 		time.Sleep(999 * time.Millisecond)

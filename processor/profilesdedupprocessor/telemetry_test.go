@@ -13,18 +13,14 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/processor"
-	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/profilesdedupprocessor/internal/metadata"
 )
 
-func nopSettings() processor.Settings { return processortest.NewNopSettings(metadata.Type) }
-
-// Processors of one meter are counted by their ids. The two of one id, as a processor of
-// two pipelines is, are counted together, also what is observed of them.
+// Metrics are by the ID of the processor. A processor in two pipelines is two with one ID, whose
+// metrics are added, also the observed ones.
 func TestMetricsTellProcessorsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel := componenttest.NewTelemetry()
@@ -32,10 +28,7 @@ func TestMetricsTellProcessorsApart(t *testing.T) {
 		start := func(id component.ID, next *downstream) *dedupProcessor {
 			set := nopSettings()
 			set.ID, set.TelemetrySettings = id, tel.NewTelemetrySettings()
-			p, err := newDedupProcessor(set, createDefaultConfig().(*Config), next)
-			require.NoError(t, err)
-			require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
-			return p
+			return startProcessor(t, set, next, nil)
 		}
 		ids := []component.ID{component.NewID(metadata.Type), component.NewID(metadata.Type), component.NewIDWithName(metadata.Type, "files")}
 		var nexts [3]downstream
@@ -52,7 +45,7 @@ func TestMetricsTellProcessorsApart(t *testing.T) {
 			for n := range i + 1 {
 				require.NoError(t, p.ConsumeProfiles(t.Context(), identified(byte(n+1), 5)))
 			}
-			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) // a repeat
+			require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) // a duplicate
 			all = append(all, p)
 			retained = append(retained, p.telemetry.retained.Load())
 		}
@@ -66,7 +59,7 @@ func TestMetricsTellProcessorsApart(t *testing.T) {
 		by := func(plain, files int64) map[string]int64 {
 			return map[string]int64{"profiles_dedup": plain, "profiles_dedup/files": files}
 		}
-		for range 2 { // what is observed is observed anew
+		for range 2 { // each collection observes again
 			require.Equal(t, by(retained[0]+retained[1], retained[2]), read()["retained_bytes"])
 		}
 		time.Sleep(time.Minute)
