@@ -25,35 +25,30 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
-// What a request says of its profiles is bounded in length, not only in number: a
-// small compressed request must not become a large attribute.
+// Attributes of a request are bounded in length, not only in number: a small compressed request must
+// not become a large attribute.
 func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	within, over := strings.Repeat("x", httpserver.MaxAttributeLength), strings.Repeat("x", httpserver.MaxAttributeLength+1)
 	body := plain(t, samplePprof("/bin/app", 1))
 	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	withLabel := func(name, value string) string {
+	withLabel := func(name, value string) []byte {
 		message, err := json.Marshal(map[string]any{"series": []any{map[string]any{
 			"labels":  []any{map[string]any{"name": name, "value": value}},
 			"samples": []any{map[string]any{"rawProfile": body}},
 		}}})
 		require.NoError(t, err)
-		return string(message)
-	}
-	sendTo := func(path, body string, headers ...string) answer {
-		got, err := b.send("POST", path, strings.NewReader(body), headers...)
-		require.NoError(t, err)
-		return got
+		return message
 	}
 	for name, send := range map[string]func(name, value string) answer{
 		"query": func(name, value string) answer { return b.push("?"+url.Values{name: {value}}.Encode(), body) },
 		"ingest": func(name, value string) answer {
-			return sendTo(pyroscope.IngestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), string(body))
+			return b.post(pyroscope.IngestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), body)
 		},
 		"Connect": func(name, value string) answer {
 			return b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(body, name, value))), "Content-Encoding", "gzip")
 		},
 		"Connect JSON": func(name, value string) answer {
-			return sendTo(pyroscope.PushPath, withLabel(name, value), "Content-Type", "application/json")
+			return b.post(pyroscope.PushPath, withLabel(name, value), "Content-Type", "application/json")
 		},
 		"tags": func(name, value string) answer {
 			return b.sendForm(datadog.Path, attached("cpu.pprof", body), event(`{"tags_profiler":"`+name+":"+value+`"}`))
@@ -76,7 +71,7 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	assert.Zero(t, b.inFlight.InUse())
 }
 
-// What a request says once and is put on each of its profiles counts for each.
+// An attribute that a request states once counts for each profile that gets it.
 func TestAttributesCountForEachProfile_R8(t *testing.T) {
 	raw := plain(t, samplePprof("/bin/app", 3))
 	sample := profiletest.RawSample(raw)
@@ -107,8 +102,8 @@ func TestAttributesCountForEachProfile_R8(t *testing.T) {
 	profiletest.Injected(t, "4 requests of long labels for many profiles")
 }
 
-// What the rejected ones cost
-// is bounded as what is accepted is, and given back. Good ones before are kept.
+// The memory of rejected profiles is bounded as that of accepted ones, and released. Valid profiles
+// before them are accepted.
 func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 	for name, bomb := range bombs(t) {
 		next := newSink(t)
@@ -122,13 +117,13 @@ func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 		allocated := allocatedBy(func() {
 			assert.Equal(t, 413, b.sendForm(datadog.Path, parts...).status, name)
 		})
-		// Twice the limit, each with its first tries, what stands beside it and, of
-		// lz4, blocks of 8 MiB; and the form, which is read as it grows.
+		// Twice the limit, each with its first attempts, other memory and, of lz4, blocks of
+		// 8 MiB; and the form, which is read as it grows.
 		assert.Less(t, allocated, uint64(120<<20)+8*uint64(many*len(bomb)), name)
 		assert.Len(t, next.AllProfiles(), 1, name)
 		assert.Equal(t, map[string]int64{"limit": int64(many)}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"), name)
 		assert.Zero(t, b.inFlight.InUse(), name)
-		profiletest.Account(t, fmt.Sprintf("%d bombs beside a good profile", many), 1, len(next.AllProfiles()), 0)
+		profiletest.Account(t, fmt.Sprintf("%d bombs with a good profile", many), 1, len(next.AllProfiles()), 0)
 	}
 }
 
@@ -166,8 +161,8 @@ func smallPprof(t *testing.T) []byte {
 	return plain(t, p)
 }
 
-// What takes much more as OTLP
-// than as pprof is in the budget while the pipeline has it.
+// A profile that takes much more memory as OTLP than as pprof counts towards max_in_flight until the
+// pipeline has answered.
 func TestExpansionIsReserved_R8(t *testing.T) {
 	parts := profiletest.Rounds(t, 64, httpserver.MaxEntries)
 	raw := smallPprof(t)
@@ -214,5 +209,5 @@ func TestSmallProfilesOverTheInFlightLimit_R8(t *testing.T) {
 	assert.Less(t, len(next.AllProfiles()), 16)
 	assert.NotEmpty(t, next.AllProfiles())
 	assert.Zero(t, b.inFlight.InUse())
-	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types for a small budget, %d taken", len(all), len(next.AllProfiles())))
+	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types for a small limit, %d accepted", len(all), len(next.AllProfiles())))
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,9 +26,7 @@ import (
 
 func (b *testReceiver) connect(body []byte, headers ...string) answer {
 	b.t.Helper()
-	a, err := b.send(http.MethodPost, pyroscope.PushPath, bytes.NewReader(body), append([]string{"Content-Type", "application/proto"}, headers...)...)
-	assert.NoError(b.t, err)
-	return a
+	return b.post(pyroscope.PushPath, body, append([]string{"Content-Type", "application/proto"}, headers...)...)
 }
 
 func TestConnect(t *testing.T) {
@@ -91,7 +90,7 @@ func TestConnectTemporality(t *testing.T) {
 	}
 }
 
-// Its codes, in its form.
+// Errors have Connect's codes and form.
 func TestConnectCodes_R10(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
@@ -148,10 +147,7 @@ func TestConnectCodes_R10(t *testing.T) {
 func statusTexts(counts map[string]int64) map[string]int64 {
 	texts := map[string]int64{}
 	for status, n := range counts {
-		var code int
-		for _, digit := range status {
-			code = 10*code + int(digit-'0')
-		}
+		code, _ := strconv.Atoi(status)
 		texts[http.StatusText(code)] = n
 	}
 	return texts

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +28,7 @@ import (
 func (b *testReceiver) sendForm(path string, parts ...formPart) answer {
 	b.t.Helper()
 	body, headers := form(b.t, parts...)
-	got, err := b.send(http.MethodPost, path, bytes.NewReader(body), headers...)
-	assert.NoError(b.t, err)
-	return got
+	return b.post(path, body, headers...)
 }
 
 func attached(file string, body []byte) formPart {
@@ -49,7 +46,7 @@ const goEvent = `{
 	"endpoint_counts":{"GET /":3}
 }`
 
-// What dd-trace-go sends: each attachment in its own compression, on one resource.
+// The attachments of dd-trace-go, each with its own compression, share one resource.
 func TestDatadog(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML+"resource_attributes: {deployment.environment.name: other, cloud.region: eu}", next)
@@ -152,7 +149,7 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 	}
 }
 
-// The labels of Datadog's libraries, as OpenTelemetry names them.
+// The labels of Datadog's libraries get OpenTelemetry's names.
 func TestDatadogLabels(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	p.Sample[0].Label = map[string][]string{"thread name": {"worker"}, "trace id": {"0102030405060708090a0b0c0d0e0f10"}, "trace endpoint": {"GET /"}}
@@ -178,8 +175,7 @@ func TestDatadogLabels(t *testing.T) {
 	}, got)
 }
 
-// A label keeps its name where the new one, or another use of its string, would be
-// touched by the change.
+// A label keeps its name if the new name exists, or if something else uses its string.
 func TestRenamedAttributesDoNotCollide(t *testing.T) {
 	both, elsewhere := samplePprof("/bin/app", 3), samplePprof("/bin/app", 3)
 	both.Sample[0].Label = map[string][]string{"thread name": {"a"}, "thread.name": {"b"}}
@@ -227,8 +223,7 @@ func TestDatadogRejections(t *testing.T) {
 		b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 		body, headers := form(t, good, event("{}"))
 		for n := range len(body) - 4 {
-			got, err := b.send(http.MethodPost, datadog.Path, bytes.NewReader(body[:n]), headers...)
-			require.NoError(t, err)
+			got := b.post(datadog.Path, body[:n], headers...)
 			require.Equal(t, 400, got.status, "%d bytes: %s", n, got.body)
 		}
 	})
@@ -236,15 +231,13 @@ func TestDatadogRejections(t *testing.T) {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
 		body, headers := form(t, good, event("{}"))
-		got, err := b.send(http.MethodPost, datadog.Path, bytes.NewReader(profiletest.Gzip(t, body)), append(headers, "Content-Encoding", "gzip")...)
-		require.NoError(t, err)
+		got := b.post(datadog.Path, profiletest.Gzip(t, body), append(headers, "Content-Encoding", "gzip")...)
 		require.Equal(t, 202, got.status, got.body)
 		next.only()
 	})
 }
 
-// What is wrong with one profile does not lose another of the
-// same request, and the answer names it.
+// An invalid profile does not affect the others of its request, and the response names it.
 func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	for name, bad := range map[string]struct {
@@ -284,7 +277,7 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 	}
 }
 
-// What all profiles of a request become together is bounded as one is.
+// All profiles of a request share one limit of decompressed bytes.
 func TestProfilesOfOneRequestShareTheLimit_R2(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	p.Comments = []string{strings.Repeat("x", 900<<10)}
@@ -299,7 +292,7 @@ func TestProfilesOfOneRequestShareTheLimit_R2(t *testing.T) {
 	profiletest.Injected(t, "1 requests over the limit together")
 }
 
-// The answer is what the client has to do: to send all again is the most.
+// If one profile is to be retried, the response says so, whatever the outcome of the others.
 func TestRetryPrecedesOtherRejections(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	for name, row := range map[string]struct {

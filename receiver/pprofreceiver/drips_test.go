@@ -29,7 +29,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
-// drip is a client that takes its time, in one of these ways.
+// drip is a kind of slow client.
 type drip int
 
 const (
@@ -37,15 +37,15 @@ const (
 	dripsBody
 	stopsInHeaders
 	stopsInBody
-	neverReads // pushes again and again, and leaves the answers lying
+	neverReads // pushes repeatedly, and does not read responses
 	dripKinds
 )
 
-// run plays the client until the server has had enough of it, and returns the status
-// that it was told, or 0. profile is whole.
+// run runs the client until the server closes the connection. It returns the status of the response,
+// or 0.
 func (kind drip) run(t *testing.T, b *testReceiver, w protocol, profile []byte, dial dialer) int {
 	const pause = time.Second
-	time.Sleep(rand.N(pause)) // so that they do not all come at once
+	time.Sleep(rand.N(pause)) // so that they do not all start at once
 	conn, err := dial(t.Context(), "tcp", b.server.Addr().String())
 	if !assert.NoError(t, err) {
 		return 0
@@ -59,7 +59,7 @@ func (kind drip) run(t *testing.T, b *testReceiver, w protocol, profile []byte, 
 	}
 	if kind == neverReads {
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(1) // as little as there is
+			_ = tcp.SetReadBuffer(1) // the least
 		}
 		for request := head.String() + "\r\n" + string(body); ; {
 			if _, err := io.WriteString(conn, request); err != nil {
@@ -107,8 +107,8 @@ func (kind drip) run(t *testing.T, b *testReceiver, w protocol, profile []byte, 
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Clients that drip are cut off, and other clients do not notice. The full form is of a
-// real network and its time, the other of one in memory.
+// Slow clients are disconnected, and do not delay others. In a soak test the network is a real one,
+// otherwise one in memory.
 func TestDrippingClients_R11(t *testing.T) {
 	full, limit := profiletest.Soak(t)
 	if full {
@@ -125,8 +125,8 @@ func TestDrippingClients_R11(t *testing.T) {
 	})
 }
 
-// beDrippedAt starts b, and pushes to it for this time while clients drip at it. connections counts
-// those that are open, or all open files.
+// beDrippedAt starts b, and pushes to it for this time, while slow clients are connected. connections
+// counts those that are open, or all open files.
 func (b *testReceiver) beDrippedAt(t *testing.T, clients int, duration time.Duration, dial dialer, connections func() int) {
 	b.start()
 	profile := plain(t, samplePprof("/bin/app", 1))
@@ -168,8 +168,8 @@ func (b *testReceiver) beDrippedAt(t *testing.T, clients int, duration time.Dura
 	profiletest.Injected(t, fmt.Sprintf("%d clients that drip, stop or never read", clients))
 }
 
-// pushFor pushes 50 times a second by all ways in turn, all of which must be
-// accepted, and returns the 99th percentile of the time it took.
+// pushFor pushes 50 times a second, in all protocols in turn. All pushes must be accepted. It returns
+// the 99th percentile of their duration.
 func (b *testReceiver) pushFor(t *testing.T, duration time.Duration, profile []byte) time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -186,7 +186,7 @@ func (b *testReceiver) pushFor(t *testing.T, duration time.Duration, profile []b
 	return took[len(took)*99/100]
 }
 
-// openFiles is how many descriptors this process has open, where that can be told.
+// openFiles is the number of open file descriptors, or 0 if it is unknown.
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -121,7 +121,7 @@ func (e exchange) test(t *testing.T) {
 	assert.Equal(t, int32(statusCodes[e.status]), status.Code)
 	e.checkMessage(t, status.Message)
 
-	// The same in protobuf, for those who speak it.
+	// A client that accepts protobuf gets the same in protobuf.
 	got, err = b.send(e.method, path, bytes.NewReader(body), append(headers, "Accept", "text/html, application/x-protobuf;q=0.9")...)
 	require.NoError(t, err)
 	require.Equal(t, e.status, got.status)

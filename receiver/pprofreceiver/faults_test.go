@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,8 +66,7 @@ func arrivedValues(t *testing.T, s *sink) map[int64]int64 {
 	return values
 }
 
-// Whatever the bytes, an answer, and what is accepted
-// conforms (which the sink checks).
+// Any bytes get a response, and accepted payloads conform, which the sink checks.
 func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 	full, _ := profiletest.Soak(t)
 	data := plain(t, numbered(3))
@@ -100,13 +98,12 @@ func TestEveryPrefixAndFlippedBits_R1(t *testing.T) {
 				}
 			}
 			sent += len(zipped)
-			// Of what is around the profile too.
+			// Also of the body around the profile.
 			body, headers := w.wrap(t, data)
 			for i := range body {
 				flipped := slices.Clone(body)
 				flipped[i] ^= 1 << (i % 8)
-				got, err := b.send(http.MethodPost, w.path, strings.NewReader(string(flipped)), headers...)
-				require.NoError(t, err)
+				got := b.post(w.path, flipped, headers...)
 				// A flipped name may make another format, a flipped length a limit.
 				assert.Contains(t, []int{w.success, 400, 413, 415, 429, 501}, got.status, "byte %d: %s", i, got.body)
 			}
@@ -148,22 +145,20 @@ func newBombs(t *testing.T) map[string][]byte {
 	}
 }
 
-// Rejected, at the cost of the limit and not of the bomb.
+// Bombs are rejected with the memory of the limit, not of the bomb.
 func TestBombsAreRejected_R2(t *testing.T) {
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 32MiB", newSink(t))
 	all := bombs(t)
 	for _, w := range protocols {
 		for name, bomb := range all {
 			t.Run(w.name+", "+name, func(t *testing.T) {
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				got := b.sendBy(w, bomb)
+				var got answer
+				allocated := allocatedBy(func() { got = b.sendBy(w, bomb) })
 				profiletest.Injected(t, "1 bombs")
-				runtime.ReadMemStats(&after)
 				assert.Contains(t, []int{w.tooLarge(), http.StatusTooManyRequests}, got.status, got.body)
 				assert.Contains(t, got.body, "limit of 4194304")
 				// lz4 makes blocks of up to 8 MiB, once for several bombs.
-				assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(48<<20), "bytes allocated for a limit of 4 MiB")
+				assert.Less(t, allocated, uint64(48<<20), "bytes allocated for a limit of 4 MiB")
 			})
 		}
 	}
@@ -180,8 +175,7 @@ func TestBombsAreRejected_R2(t *testing.T) {
 	}
 }
 
-// The other half of row R2: bombs do not keep good pushes out. What this takes of
-// memory is measured where the program runs by itself, in e2e.
+// Bombs do not block good pushes. The tests in e2e measure the memory that this takes.
 func TestGoodPushesAmongBombs_R2(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 24MiB", next)
@@ -224,10 +218,9 @@ func TestGoodPushesAmongBombs_R2(t *testing.T) {
 	assert.Zero(t, b.inFlight.InUse())
 }
 
-// The collector's contract of receivers (CheckConsumeContract
-// of receivertest, which has no profiles) for each endpoint. The consumer refuses at
-// random, for now or for good; the client sends again what is to be sent again. What
-// was acknowledged has arrived once, and what was permanently rejected has not.
+// The Collector's contract for receivers (CheckConsumeContract of receivertest, which has no profiles),
+// in each protocol. The consumer returns errors at random, and the client retries after retryable ones.
+// Each acknowledged profile arrives once, and permanently rejected ones do not.
 func TestConsumeContract_R10(t *testing.T) {
 	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 15, 1000)
 	var (
@@ -235,14 +228,14 @@ func TestConsumeContract_R10(t *testing.T) {
 		errNever = consumererror.NewPermanent(errors.New("permanently rejected"))
 	)
 	for _, w := range protocols {
-		for name, refuses := range map[string]func(*rand.Rand) error{
+		for name, reject := range map[string]func(*rand.Rand) error{
 			"always succeeds":   func(*rand.Rand) error { return nil },
-			"refuses for now":   func(r *rand.Rand) error { return oneOf(r, nil, errNow) },
-			"refuses for good":  func(r *rand.Rand) error { return oneOf(r, nil, errNever) },
-			"refuses either":    func(r *rand.Rand) error { return oneOf(r, nil, errNow, errNever) },
-			"always for good":   func(*rand.Rand) error { return errNever },
-			"mostly for now":    func(r *rand.Rand) error { return oneOf(r, nil, errNow, errNow, errNow) },
-			"wrapped for good":  func(r *rand.Rand) error { return oneOf(r, nil, fmt.Errorf("wrapped: %w", errNever)) },
+			"retryable errors":  func(r *rand.Rand) error { return oneOf(r, nil, errNow) },
+			"permanent errors":  func(r *rand.Rand) error { return oneOf(r, nil, errNever) },
+			"either error":      func(r *rand.Rand) error { return oneOf(r, nil, errNow, errNever) },
+			"always permanent":  func(*rand.Rand) error { return errNever },
+			"mostly retryable":  func(r *rand.Rand) error { return oneOf(r, nil, errNow, errNow, errNow) },
+			"wrapped permanent": func(r *rand.Rand) error { return oneOf(r, nil, fmt.Errorf("wrapped: %w", errNever)) },
 			"joined with other": func(r *rand.Rand) error { return oneOf(r, nil, errors.Join(errNow, errNow)) },
 		} {
 			t.Run(w.name+", "+name, func(t *testing.T) {
@@ -253,7 +246,7 @@ func TestConsumeContract_R10(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 0))
 				b := startTestReceiver(t, serverYAML, consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 					mu.Lock()
-					err := refuses(random)
+					err := reject(random)
 					if err != nil {
 						rejected++
 					}
@@ -301,7 +294,7 @@ func TestConsumeContract_R10(t *testing.T) {
 
 func oneOf(r *rand.Rand, errs ...error) error { return errs[r.IntN(len(errs))] }
 
-// Many clients by all ways at once; the sum is exact.
+// With many clients in all protocols, the sum is exact.
 func TestSumIsExactWithManyClients_R12(t *testing.T) {
 	const clients = 64
 	pushes := profiletest.Rounds(t, 12, 157) // of each: more than 10,000 together
@@ -357,8 +350,8 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 	assert.Zero(t, b.inFlight.InUse())
 }
 
-// A panic is answered, and is the end of nothing else, in
-// requests of several profiles too, which are handed on by goroutines of their own.
+// A panic gets a response and affects no other request, also if several goroutines pass the profiles of
+// a request.
 func TestPanicIsAnswered_R13(t *testing.T) {
 	pushes := profiletest.Rounds(t, 200, 1000)
 	several := protocol{"datadog, several", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
@@ -396,8 +389,7 @@ func TestPanicIsAnswered_R13(t *testing.T) {
 	}
 }
 
-// Secrets are in no log, response or metric, in any protocol
-// and whatever becomes of the request.
+// Secrets are in no log, response or metric, in any protocol and for any outcome.
 func TestSecretsAreNotShown_R16(t *testing.T) {
 	const secret = "s3cret"
 	good := plain(t, samplePprof("/bin/app", 1))
@@ -415,8 +407,7 @@ func TestSecretsAreNotShown_R16(t *testing.T) {
 					}
 					body, wireHeaders := w.wrap(t, profile)
 					for _, query := range []string{"password=" + password, "password=" + password + "&token=" + secret + "&from=" + secret + "&name=%7B" + secret, "password=" + password + "&a.b=" + secret + "&a.b=" + secret + "&until=" + secret, "password=" + password + "&a.b=" + secret + "%zz"} {
-						got, err := b.send(http.MethodPost, w.path+join+query, strings.NewReader(string(body)), append(wireHeaders, headers...)...)
-						require.NoError(t, err)
+						got := b.post(w.path+join+query, body, append(wireHeaders, headers...)...)
 						answers = append(answers, got)
 					}
 				}
@@ -444,8 +435,7 @@ func TestSecretsAreNotShown_R16(t *testing.T) {
 	}
 }
 
-// What is in a profile is bounded as it is by
-// the translator, and the answer says which limit it was.
+// The translator's limits apply to profiles in each protocol, and the response names the limit.
 func TestLimitsOfAProfile_R8(t *testing.T) {
 	deep := samplePprof("/bin/app", 1)
 	deep.Sample[0].Location = slices.Repeat(deep.Sample[0].Location, 65_536)
@@ -472,7 +462,7 @@ func TestLimitsOfAProfile_R8(t *testing.T) {
 	}
 }
 
-// What is mended is counted.
+// Repairs are counted.
 func TestRepairsAreCounted_R7_R9(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	start := time.Now()
@@ -483,7 +473,7 @@ func TestRepairsAreCounted_R7_R9(t *testing.T) {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
 		require.Equal(t, w.success, b.sendBy(w, plain(t, p)).status)
-		profiletest.Injected(t, "1 profiles to be mended")
+		profiletest.Injected(t, "1 profiles to repair")
 		assert.Equal(t, map[string]int64{"invalid_utf8": 1, "negative_time": 2}, b.counts("otelcol_receiver_pprof_repairs", "repair"), w.name)
 		v := views(t, next, 0)[0]
 		assert.WithinRange(t, time.Unix(0, int64(v.time)), start, time.Now(), "a time below 0 is a missing one")
@@ -491,7 +481,7 @@ func TestRepairsAreCounted_R7_R9(t *testing.T) {
 	}
 }
 
-// Labels of every kind come through.
+// Profiles with labels of every kind are passed on completely.
 func TestGeneratedProfilesComeThrough_R6(t *testing.T) {
 	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 20, 10_000/len(protocols))
 	sent := 0

@@ -67,7 +67,7 @@ file:
 	assert.Equal(t, []string{"/tmp/pprof/{a,b}/*"}, cfg.File.Get().Watch.Include, "one glob needs no list")
 	assert.Equal(t, []string{"{c,d}"}, cfg.File.Get().Watch.Exclude)
 
-	for yaml, want := range map[string]string{
+	assertInvalid(t, map[string]string{
 		"file: {}":                                          "file: include is []: must be a glob",
 		"file: {include: [a], bogus: 1}":                    "unknown key file::bogus",
 		"file: {include: ['']}":                             "include is \"\": must be a glob",
@@ -82,10 +82,7 @@ file:
 		"file: {include: [a], poll_interval: 1ns}":          "poll_interval is 1ns: must be at least 1ms",
 		"file: {include: [a], max_decompressed_size: 0}":    "max_decompressed_size is 0B",
 		"file: {include: [a], max_decompressed_size: 8GiB}": "at most",
-	} {
-		_, err := loadConfig(yaml)
-		assert.ErrorContains(t, err, want, yaml)
-	}
+	})
 }
 
 // writeProfile writes a profile that differs by value, as gzip, with this time of
@@ -106,7 +103,7 @@ func fileYAML(dir, keys string) string {
 	return "file: {include: ['" + filepath.ToSlash(dir) + "/**/*.gz'], poll_interval: 5ms" + keys + "}\n"
 }
 
-// values are the first values of what arrived, in order.
+// values are the first values of payloads, in order.
 func values(payloads []pprofile.Profiles) (all []int64) {
 	for _, pd := range payloads {
 		p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1) // samples
@@ -115,19 +112,14 @@ func values(payloads []pprofile.Profiles) (all []int64) {
 	return all
 }
 
-func (b *testReceiver) fileOutcomes() map[string]int {
-	counts := map[string]int{}
-	for _, point := range points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_files").DataPoints {
-		outcome, _ := point.Attributes.Value("outcome")
-		counts[outcome.AsString()] += int(point.Value)
-	}
-	return counts
+func (b *testReceiver) fileOutcomes() map[string]int64 {
+	return b.counts("otelcol_receiver_pprof_files", "outcome")
 }
 
-// polled waits until b has looked at the files twice more.
+// polled waits for some polls of the files.
 func (b *testReceiver) polled() {
 	b.t.Helper()
-	time.Sleep(30 * time.Millisecond) // what is not there cannot be waited for
+	time.Sleep(30 * time.Millisecond) // longer than several intervals
 }
 
 func TestFilesInOrderOfModification(t *testing.T) {
@@ -149,12 +141,12 @@ func TestFilesInOrderOfModification(t *testing.T) {
 	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] >= 20 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Equal(t, want, values(next.AllProfiles()), "once each")
-	assert.Equal(t, map[string]int{"success": 20}, b.fileOutcomes())
+	assert.Equal(t, map[string]int64{"success": 20}, b.fileOutcomes())
 	name, _ := next.AllProfiles()[0].ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 	assert.Equal(t, "shop", name.Str())
 }
 
-// A path without any pattern is a pattern, too.
+// A path without wildcards is a glob, too.
 func TestOneFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.pb", "b.pb", ".hidden.pb"} {
@@ -189,7 +181,7 @@ func TestFileAttributesFromPaths(t *testing.T) {
 	assert.Equal(t, "heap", kind.Str())
 }
 
-// R17 of the faults, what is no file to read: nothing blocks, nothing escapes.
+// Files that cannot be read do not block others, and links do not lead out of the directory.
 func TestOddFiles_R17(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	old := time.Now().Add(-time.Hour)
@@ -222,21 +214,21 @@ func TestOddFiles_R17(t *testing.T) {
 	writeProfile(t, filepath.Join(dir, "good.pb.gz"), 1, old)
 	next := newSink(t)
 	b := startTestReceiver(t, fileYAML(dir, ", max_decompressed_size: 1MiB"), next)
-	want := map[string]int{"success": 2, "malformed": 2, "too_large": 2}
+	want := map[string]int64{"success": 2, "malformed": 2, "too_large": 2}
 	require.Eventually(t, func() bool { return maps.Equal(want, b.fileOutcomes()) }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.ElementsMatch(t, []int64{1, 2}, values(next.AllProfiles()))
 	assert.Equal(t, want, b.fileOutcomes(), "each once")
-	assert.Zero(t, b.logs.FilterMessage("Cannot list directory; will retry").Len(), "they are no trouble")
+	assert.Zero(t, b.logs.FilterMessage("Cannot list directory; will retry").Len(), "the directory can be listed")
 
-	// What was left out is read when it changes.
+	// A skipped file is read when it changes.
 	writeProfile(t, filepath.Join(dir, "half.pb.gz"), 9, old.Add(time.Minute))
 	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] == 3 }, time.Minute, time.Millisecond)
 	assert.Contains(t, values(next.AllProfiles()), int64(9))
 	profiletest.Account(t, "15 odd files, links and directories", 3, len(next.AllProfiles()), 0)
 }
 
-// A file is not read while it grows; one that is replaced is read again.
+// A growing file is not read. A replaced file is read again.
 func TestGrowingAndReplacedFiles_R17(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -269,14 +261,13 @@ func TestGrowingAndReplacedFiles_R17(t *testing.T) {
 		require.NoError(t, os.Truncate(path, 20))
 		poll()
 		poll()
-		assert.Equal(t, map[string]int{"success": 2, "malformed": 1}, b.fileOutcomes())
+		assert.Equal(t, map[string]int64{"success": 2, "malformed": 1}, b.fileOutcomes())
 		profiletest.Injected(t, fmt.Sprintf("%d states of a growing file, 1 replaced, 1 truncated", len(content)/10))
 	})
 }
 
-// Row R17 of the faults: a file that takes the place of another is read, whatever
-// size and time of modification it has. Links, permissions and a file system that
-// counts its inodes anew make no other file.
+// A file that replaces another is read, also if size and modification time are equal. New links and
+// permissions do not make it another file.
 func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.gz")
@@ -292,7 +283,7 @@ func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
 		t.Skip("this system does not tell")
 	}
 
-	time.Sleep(20 * time.Millisecond) // the clock of file systems is a coarse one
+	time.Sleep(20 * time.Millisecond) // clocks of file systems are coarse
 	require.NoError(t, os.Chmod(path, 0o640))
 	require.NoError(t, os.Link(path, path+".link"))
 	b.files.Poll(t.Context())
@@ -307,27 +298,26 @@ func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
 	profiletest.Injected(t, "1 files replaced by one of equal size and time")
 }
 
-// A directory that is not there yet, or cannot be read, is warned of once, and costs
-// nothing of what else there is.
-func TestDirectoriesInTrouble(t *testing.T) {
+// A directory that does not exist yet, or cannot be read, is logged once. Other files are read.
+func TestUnreadableDirectories(t *testing.T) {
 	dir := t.TempDir()
 	late := filepath.Join(dir, "late")
 	next := newSink(t)
 	b := startTestReceiver(t, fileYAML(late, ""), next)
-	troubles := func() int { return b.logs.FilterMessage("Cannot list directory; will retry").Len() }
-	require.Eventually(t, func() bool { return troubles() == 1 }, time.Minute, time.Millisecond)
+	warnings := func() int { return b.logs.FilterMessage("Cannot list directory; will retry").Len() }
+	require.Eventually(t, func() bool { return warnings() == 1 }, time.Minute, time.Millisecond)
 	b.polled()
-	assert.Equal(t, 1, troubles())
+	assert.Equal(t, 1, warnings())
 	writeProfile(t, filepath.Join(late, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
 
 	if os.Geteuid() == 0 {
-		return // who may read everything
+		return // root can read everything
 	}
 	locked := filepath.Join(late, "locked")
 	require.NoError(t, os.Mkdir(locked, 0))
 	writeProfile(t, filepath.Join(late, "b.pb.gz"), 2, time.Now().Add(-time.Hour))
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 && troubles() == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 && warnings() == 2 }, time.Minute, time.Millisecond)
 }
 
 // A file that the pipeline rejects temporarily is retried while others are read. A file that
@@ -340,13 +330,13 @@ func TestFilesAndTheirPipeline_R17(t *testing.T) {
 		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
 	}
 	next := newSink(t)
-	var refuse bool
-	offered := map[int64]int{}
+	var rejecting bool
+	attempts := map[int64]int{}
 	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
 		value := values([]pprofile.Profiles{pd})[0]
-		offered[value]++
+		attempts[value]++
 		switch {
-		case value == poison && refuse:
+		case value == poison && rejecting:
 			return errors.New("not now")
 		case value == rejected:
 			return consumererror.NewPermanent(errors.New("never"))
@@ -354,27 +344,27 @@ func TestFilesAndTheirPipeline_R17(t *testing.T) {
 		return next.ConsumeProfiles(ctx, pd)
 	}))
 	b.files.MaxRetryDelay = 0
-	refuse = true
+	rejecting = true
 	for range 5 {
 		b.files.Poll(t.Context())
 	}
 	assert.Equal(t, []int64{3, 4, 5, 6}, values(next.AllProfiles()))
-	assert.Equal(t, map[int64]int{poison: 5, rejected: 1, 3: 1, 4: 1, 5: 1, 6: 1}, offered)
+	assert.Equal(t, map[int64]int{poison: 5, rejected: 1, 3: 1, 4: 1, 5: 1, 6: 1}, attempts)
 	assert.Equal(t, 1, b.logs.FilterMessage("Cannot process file; will retry").Len())
 
 	// With a delay, it waits for its turn.
 	b.files.MaxRetryDelay = time.Hour
 	b.files.Poll(t.Context())
 	b.files.Poll(t.Context())
-	assert.Equal(t, 6, offered[poison])
-	refuse = false
+	assert.Equal(t, 6, attempts[poison])
+	rejecting = false
 	b.files.Poll(t.Context())
-	assert.Equal(t, 6, offered[poison])
-	assert.Equal(t, map[string]int{"success": 4, "rejected": 1}, b.fileOutcomes())
+	assert.Equal(t, 6, attempts[poison])
+	assert.Equal(t, map[string]int64{"success": 4, "rejected": 1}, b.fileOutcomes())
 	profiletest.Injected(t, "1 files that the pipeline keeps rejecting")
 }
 
-// While the pipeline rejects all files, a poll offers a few of them. Each gets its turn.
+// While the pipeline rejects all files, a poll passes on only a few of them. Each gets its turn.
 func TestPipelineThatIsAway_R17(t *testing.T) {
 	const n = 35
 	dir := t.TempDir()
@@ -383,20 +373,20 @@ func TestPipelineThatIsAway_R17(t *testing.T) {
 		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
 	}
 	kept := &profiletest.Storage{}
-	offered := map[int64]int{}
+	attempts := map[int64]int{}
 	away := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
-		offered[values([]pprofile.Profiles{pd})[0]]++
+		attempts[values([]pprofile.Profiles{pd})[0]]++
 		return errors.New("not now")
 	}))
 	away.files.MaxRetryDelay = 0
 	for poll := range 4 {
 		away.files.Poll(t.Context())
-		assert.Len(t, offered, min(10*(poll+1), n))
+		assert.Len(t, attempts, min(10*(poll+1), n))
 	}
 	for range 3 {
 		away.files.Poll(t.Context())
 	}
-	for value, times := range offered {
+	for value, times := range attempts {
 		assert.LessOrEqual(t, times, 2, "file %d", value)
 	}
 	assert.Empty(t, away.fileOutcomes())
@@ -408,7 +398,7 @@ func TestPipelineThatIsAway_R17(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= n }, time.Minute, time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Len(t, next.AllProfiles(), n)
-	profiletest.Account(t, "7 polls of a pipeline that is away, 1 restart", n, len(next.AllProfiles()), 0)
+	profiletest.Account(t, "7 polls of a pipeline that is unavailable, 1 restart", n, len(next.AllProfiles()), 0)
 }
 
 // A file is the same after a rename, also if the receiver was stopped meanwhile and another
@@ -470,7 +460,7 @@ func TestRenamedFiles_R17(t *testing.T) {
 	}
 }
 
-// The time of modification is that of a profile without one, so that a file that is read
+// A profile without a time gets the modification time of its file, so that a file that is read
 // again has the same profile IDs.
 func TestFileWithoutATime_R17(t *testing.T) {
 	dir := t.TempDir()
@@ -515,26 +505,26 @@ func TestPathAttributesDoNotMatch(t *testing.T) {
 	assert.EqualValues(t, 2, points[metricdata.Sum[int64]](b, "otelcol_receiver_pprof_unmatched_files").DataPoints[0].Value)
 }
 
-// Row R17 of the faults: a pipeline that refuses a file for good may do so with an
-// error of a file system. It has not to do with the file.
+// A permanent error of the pipeline does not concern the file, also if it wraps an error of a file
+// system.
 func TestPipelineWithAnErrorOfFiles_R17(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "1.pb.gz"), 1, time.Now().Add(-time.Hour))
-	offered := 0
+	attempts := 0
 	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(context.Context, pprofile.Profiles) error {
-		offered++
+		attempts++
 		return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "/x", Err: syscall.EROFS})
 	}))
 	for range 3 {
 		b.files.Poll(t.Context())
 	}
-	assert.Equal(t, 1, offered)
-	assert.Equal(t, map[string]int{"rejected": 1}, b.fileOutcomes())
-	profiletest.Injected(t, fmt.Sprintf("%d permanent errors", offered))
+	assert.Equal(t, 1, attempts)
+	assert.Equal(t, map[string]int64{"rejected": 1}, b.fileOutcomes())
+	profiletest.Injected(t, fmt.Sprintf("%d permanent errors", attempts))
 }
 
-// Row R17 of the faults: what cannot be read, and what the pipeline panics at, is
-// tried again, is warned of once, and keeps nothing else back.
+// Files that cannot be read, or at which the pipeline panics, are retried and logged once. They do not
+// delay others.
 func TestTriedAgain_R17(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
@@ -564,18 +554,18 @@ func TestTriedAgain_R17(t *testing.T) {
 		b.files.Poll(t.Context())
 	}
 	assert.Equal(t, []int64{1, 3, 2}, values(next.AllProfiles()))
-	assert.Equal(t, map[string]int{"success": 3, "panic": 3}, b.fileOutcomes())
+	assert.Equal(t, map[string]int64{"success": 3, "panic": 3}, b.fileOutcomes())
 	assert.Equal(t, 1, warnings())
 	b.assertPanicLogged(3)
 
-	// A file that is gone between find and read.
+	// A file that is removed after it was found.
 	for i := range 3 {
 		writeProfile(t, gone, 4, old)
 		writeProfile(t, filepath.Join(dir, fmt.Sprintf("before-%d.pb.gz", i)), int64(removesGone+i), old.Add(-time.Minute))
 		b.files.Poll(t.Context())
 		require.NoFileExists(t, gone)
 	}
-	assert.Equal(t, map[string]int{"success": 6, "panic": 3, "unreadable": 3}, b.fileOutcomes())
+	assert.Equal(t, map[string]int64{"success": 6, "panic": 3, "unreadable": 3}, b.fileOutcomes())
 	assert.Equal(t, 2, warnings())
 	writeProfile(t, gone, 4, old)
 	b.files.Poll(t.Context())
@@ -583,8 +573,8 @@ func TestTriedAgain_R17(t *testing.T) {
 	profiletest.Injected(t, "3 panics, 3 failures to read")
 }
 
-// A file that is offered several times is translated anew each time, since who has
-// it may change it, and is measured once.
+// A file that is retried is translated again, since the next consumer may change the payload, but
+// measured once.
 func TestFilesAreMeasuredOnce(t *testing.T) {
 	dir := t.TempDir()
 	p := samplePprof("/bin/app", 1)
@@ -592,9 +582,9 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 	payload := plain(t, p)
 	writeFile(t, filepath.Join(dir, "1.pb.gz"), profiletest.Gzip(t, payload), time.Now().Add(-time.Hour))
 	next := newSink(t)
-	offered := 0
+	attempts := 0
 	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		if offered++; offered < 20 {
+		if attempts++; attempts < 20 {
 			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("left", "behind")
 			return errors.New("not now")
 		}
@@ -613,7 +603,7 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 	assert.EqualValues(t, 1, durations[0].Count)
 }
 
-// Shutdown does not wait for a pipeline that takes nothing, and nothing is lost.
+// Shutdown does not wait for a pipeline that rejects files, and no file is lost.
 func TestFilesStopAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
@@ -659,10 +649,9 @@ func TestCheckpointIsKept(t *testing.T) {
 	assert.Empty(t, again.fileOutcomes(), "neither the good nor the bad one is read again")
 	writeProfile(t, filepath.Join(dir, "new.pb.gz"), 2, old)
 	run(1)
-
 }
 
-// A storage that fails costs nothing but repeats; what it holds may be damaged.
+// If the storage fails or is damaged, files are at worst read again.
 func TestStorageFails(t *testing.T) {
 	dir := t.TempDir()
 	var full atomic.Bool
@@ -690,7 +679,7 @@ func TestStorageFails(t *testing.T) {
 	assert.ErrorContains(t, b.Start(t.Context(), hostWith{profiletest.StorageID: doorman{}}), "extension \"file_storage\" is not a storage extension")
 }
 
-// R17 of the faults: 10,000 files, each once, in few and small writes.
+// 10,000 files are each read once, with few and small writes to the storage.
 func TestManyFiles_R17(t *testing.T) {
 	n := profiletest.Rounds(t, 1000, 10_000)
 	dir := t.TempDir()
@@ -778,8 +767,8 @@ func TestReaderToBeKilled(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // ends with the process that would kill this one
 }
 
-// R17 of the faults: each complete file at least once, whenever the process is
-// killed, and exactly once by profile_id.
+// Each complete file is read at least once, whenever the process is killed, and counts once by its
+// profile IDs.
 func TestKilled_R17(t *testing.T) {
 	const perRound = 60
 	rounds := profiletest.Rounds(t, 5, 50)

@@ -34,8 +34,7 @@ func TestIngestFoldedStacks(t *testing.T) {
 	} {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
-		got, err := b.send(http.MethodPost, foldedQuery+query, strings.NewReader(body))
-		require.NoError(t, err)
+		got := b.post(foldedQuery+query, []byte(body))
 		require.Equal(t, http.StatusOK, got.status, got.body)
 		expanded, err := expand.Profiles(next.only())
 		require.NoError(t, err)
@@ -45,7 +44,7 @@ func TestIngestFoldedStacks(t *testing.T) {
 		assert.Zero(t, b.inFlight.InUse())
 		profile := next.only().ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		assert.EqualValues(t, uint64(1700000000e9), profile.Time())
-		if want[:5] != "inuse" && want[:5] != "gorou" { // a moment has none
+		if want[:5] != "inuse" && want[:5] != "gorou" { // snapshots have none
 			assert.Equal(t, uint64(10e9), profile.DurationNano())
 		}
 		assert.False(t, profile.ProfileID().IsEmpty())
@@ -55,8 +54,7 @@ func TestIngestFoldedStacks(t *testing.T) {
 func TestIngestCountsLines(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
-	got, err := b.send(http.MethodPost, foldedQuery+"&format=lines&sampleRate=1000", strings.NewReader("main;work 7\nmain;idle\nmain;work 7\n"))
-	require.NoError(t, err)
+	got := b.post(foldedQuery+"&format=lines&sampleRate=1000", []byte("main;work 7\nmain;idle\nmain;work 7\n"))
 	require.Equal(t, http.StatusOK, got.status, got.body)
 	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
 	require.NoError(t, err)
@@ -70,8 +68,7 @@ func TestIngestFoldedStacksRoundTrip(t *testing.T) {
 	}
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
-	got, err := b.send(http.MethodPost, foldedQuery+"&format=groups&units=bytes", strings.NewReader(body.String()))
-	require.NoError(t, err)
+	got := b.post(foldedQuery+"&format=groups&units=bytes", []byte(body.String()))
 	require.Equal(t, http.StatusOK, got.status, got.body)
 	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
 	require.NoError(t, err)
@@ -84,8 +81,7 @@ func TestIngestFoldedStacksReservesMemory(t *testing.T) {
 	for i := range 20_000 {
 		fmt.Fprintf(&body, "a%d 1\n", i)
 	}
-	got, err := b.send(http.MethodPost, foldedQuery, strings.NewReader(body.String()))
-	require.NoError(t, err)
+	got := b.post(foldedQuery, []byte(body.String()))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, got.status, got.body)
 	assert.Zero(t, b.inFlight.InUse())
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
-// FuzzRequests sends requests to every endpoint: each has an answer that is the
-// client's fault or success, what is accepted conforms, and nothing is held after it.
+// FuzzRequests sends requests to every endpoint: each is accepted or an error of the client, accepted
+// payloads conform, and no memory stays reserved.
 func FuzzRequests(f *testing.F) {
 	t := &testing.T{} // of the helpers, which do not fail
 	profile := plain(t, numbered(3))

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
@@ -43,6 +44,15 @@ const serverYAML = "server: {endpoint: 127.0.0.1:0}\n"
 func loadConfig(yaml string) (*Config, error) {
 	cfg := createDefaultConfig().(*Config)
 	return cfg, profiletest.LoadConfig(yaml, cfg)
+}
+
+// assertInvalid checks that each configuration is rejected with an error that contains a text.
+func assertInvalid(t *testing.T, configs map[string]string) {
+	t.Helper()
+	for yaml, want := range configs {
+		_, err := loadConfig(yaml)
+		assert.ErrorContains(t, err, want, yaml)
+	}
 }
 
 // testReceiver is a receiver under test with its telemetry and logs.
@@ -115,6 +125,14 @@ func (b *testReceiver) start() {
 	})
 }
 
+// runFor runs the receiver for a time.
+func (b *testReceiver) runFor(d time.Duration) {
+	b.t.Helper()
+	require.NoError(b.t, b.Start(b.t.Context(), componenttest.NewNopHost()))
+	time.Sleep(d)
+	require.NoError(b.t, b.Shutdown(b.t.Context()))
+}
+
 func (b *testReceiver) url(path string) string {
 	return "http://" + b.server.Addr().String() + path
 }
@@ -143,13 +161,19 @@ func (b *testReceiver) send(method, path string, body io.Reader, headers ...stri
 	return answer{status: response.StatusCode, header: response.Header, body: string(text)}, errors.Join(err, response.Body.Close())
 }
 
-// push sends a body to /v1/pprof with this query. It may be called from any
-// goroutine; where there is no answer, the test fails and the status is 0.
-func (b *testReceiver) push(query string, body []byte, headers ...string) answer {
+// post is send for POST. It may be called from any goroutine. Without a response, the test fails and the
+// status is 0.
+func (b *testReceiver) post(path string, body []byte, headers ...string) answer {
 	b.t.Helper()
-	a, err := b.send(http.MethodPost, "/v1/pprof"+query, bytes.NewReader(body), headers...)
+	a, err := b.send(http.MethodPost, path, bytes.NewReader(body), headers...)
 	assert.NoError(b.t, err)
 	return a
+}
+
+// push posts a body to /v1/pprof with this query.
+func (b *testReceiver) push(query string, body []byte, headers ...string) answer {
+	b.t.Helper()
+	return b.post("/v1/pprof"+query, body, headers...)
 }
 
 // sink keeps what it consumes, after checking that it conforms.
@@ -208,15 +232,23 @@ func plain(t *testing.T, p *profile.Profile) []byte {
 func (b *testReceiver) counts(metric, by string) map[string]int64 {
 	b.t.Helper()
 	counts := map[string]int64{}
-	got, err := b.telemetry.GetMetric(metric)
-	if err != nil { // nothing was counted
-		return counts
-	}
-	for _, point := range got.Data.(metricdata.Sum[int64]).DataPoints {
+	for _, point := range points[metricdata.Sum[int64]](b, metric).DataPoints {
 		value, _ := point.Attributes.Value(attribute.Key(by))
 		counts[value.String()] += point.Value
 	}
 	return counts
+}
+
+// points is the data of a metric, the zero value when there is none.
+func points[T any](b *testReceiver, name string) (data T) {
+	b.t.Helper()
+	found, err := b.telemetry.GetMetric(name)
+	if err != nil {
+		return data
+	}
+	data, ok := found.Data.(T)
+	require.True(b.t, ok, "%s is %T", name, found.Data)
+	return data
 }
 
 // explode is the function that panics in tests.

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"net/url"
@@ -34,7 +33,7 @@ func withTypes(types ...string) *profile.Profile {
 	return p
 }
 
-// What pyroscope-go sends: all of the payload, on the resource that the name names.
+// A profile of pyroscope-go is passed on completely, with the resource that the parameter name states.
 func TestIngest(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	next := newSink(t)
@@ -44,9 +43,7 @@ func TestIngest(t *testing.T) {
 		"name": {name}, "from": {"1700000000000000000"}, "until": {"1700000010000000000"}, "spyName": {"gospy"},
 		"sampleRate": {"100"}, "units": {"samples"}, "aggregationType": {"sum"},
 	}
-	body, headers := form(t, formPart{"profile", "profile.pprof", profiletest.Gzip(t, plain(t, p))})
-	got, err := b.send(http.MethodPost, "/ingest?"+query.Encode(), bytes.NewReader(body), headers...)
-	require.NoError(t, err)
+	got := b.sendForm("/ingest?"+query.Encode(), formPart{"profile", "profile.pprof", profiletest.Gzip(t, plain(t, p))})
 	require.Equal(t, http.StatusOK, got.status, got.body)
 
 	assertHolds(t, p, next.only())
@@ -68,13 +65,13 @@ func TestIngest(t *testing.T) {
 	}, scope)
 	for _, v := range views(t, next, 0) {
 		assert.Equal(t, map[string]string{"profile.temporality": "delta"}, v.attributes)
-		assert.EqualValues(t, p.TimeNanos, v.time, "a time that the payload has is not touched")
+		assert.EqualValues(t, p.TimeNanos, v.time, "the time of the payload does not change")
 		assert.EqualValues(t, p.DurationNanos, v.duration)
 	}
 }
 
-// What the configuration of sample types says, as pyroscope-go has it, and what the
-// request says where there is none.
+// Temporality and display names come from the configuration of sample types, as pyroscope-go sends it,
+// and without one from the request.
 func TestIngestTemporality(t *testing.T) {
 	const from, until = 1_700_000_000_000_000_000, 1_700_000_015_000_000_000
 	for _, row := range []struct {
@@ -123,9 +120,7 @@ func TestIngestTemporality(t *testing.T) {
 			if row.config != "" {
 				parts = append(parts, formPart{"sample_type_config", "c.json", []byte(row.config)})
 			}
-			body, headers := form(t, parts...)
-			got, err := b.send(http.MethodPost, "/ingest?name=app&from=1700000000&until=1700000015000&aggregationType="+row.aggregation, bytes.NewReader(body), headers...)
-			require.NoError(t, err)
+			got := b.sendForm("/ingest?name=app&from=1700000000&until=1700000015000&aggregationType="+row.aggregation, parts...)
 			require.Equal(t, http.StatusOK, got.status, got.body)
 
 			_, scope := next.attributesOf()
@@ -154,8 +149,8 @@ func TestIngestTemporality(t *testing.T) {
 	}
 }
 
-// Parts that were left out count for requests that were accepted.
-func TestIngestCountsSkippedPartsOfWhatIsAccepted(t *testing.T) {
+// Skipped parts are counted only for accepted requests.
+func TestIngestCountsSkippedPartsOfAcceptedRequests(t *testing.T) {
 	parts := []formPart{{"profile", "p", plain(t, samplePprof("/bin/app", 1))}, {"prev_profile", "p", []byte("x")}, {"notes", "", []byte("x")}}
 	for _, row := range []struct {
 		next error
@@ -231,8 +226,7 @@ func TestIngestNames(t *testing.T) {
 	} {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
-		got, err := b.send(http.MethodPost, "/ingest?format=pprof&name="+url.QueryEscape(name), bytes.NewReader(plain(t, samplePprof("/bin/app", 1))))
-		require.NoError(t, err)
+		got := b.post("/ingest?format=pprof&name="+url.QueryEscape(name), plain(t, samplePprof("/bin/app", 1)))
 		require.Equal(t, http.StatusOK, got.status, "%s: %s", name, got.body)
 		resource, _ := next.attributesOf()
 		delete(resource, "process.executable.name")

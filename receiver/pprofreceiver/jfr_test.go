@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func jfrRecording() []byte {
 // jfrLabels is LabelsSnapshot{contexts: {7: {labels: {1: 2}}}, strings: {1: "region", 2: "eu"}}.
 const jfrLabels = "\x0a\x0a\x08\x07\x12\x06\x0a\x04\x08\x01\x10\x02" + "\x12\x0a\x08\x01\x12\x06region" + "\x12\x06\x08\x02\x12\x02eu"
 
-// summary is by profile type and sample type the sum of values and the labels.
+// summary returns the sum of values and the labels, by profile type and sample type.
 func summary(t *testing.T, pd pprofile.Profiles) map[string]string {
 	t.Helper()
 	profiletest.RequireConforms(t, pd)
@@ -113,9 +114,7 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 			if test.parts != nil {
 				got = b.sendForm(test.path, test.parts...)
 			} else {
-				var err error
-				got, err = b.send(http.MethodPost, test.path, bytes.NewReader(test.body))
-				require.NoError(t, err)
+				got = b.post(test.path, test.body)
 			}
 			require.Equal(t, test.status, got.status, got.body)
 			assert.Equal(t, test.want, summary(t, next.only()))
@@ -145,7 +144,7 @@ func TestRecordingsOfJVMsInFiles(t *testing.T) {
 	assert.Equal(t, map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}, summary(t, next.only()))
 }
 
-// A chunk that its JVM still writes is read when it is finished, and then once; or if the JVM was killed long ago.
+// A chunk is read once, when its JVM has finished it, or long after the JVM was killed.
 func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	directory := t.TempDir()
 	finished := jfrRecording()
@@ -156,7 +155,7 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 		writeFile(t, filepath.Join(directory, name), content, time.Now().Add(-time.Second))
 	}
 	writeFile(t, filepath.Join(directory, "killed.jfr"), unfinished, time.Now().Add(-time.Hour))
-	writeFile(t, filepath.Join(directory, "set-back.jfr"), append(bytes.Clone(unfinished), 0), time.Now().Add(time.Hour)) // the clock was
+	writeFile(t, filepath.Join(directory, "set-back.jfr"), append(bytes.Clone(unfinished), 0), time.Now().Add(time.Hour)) // as if the clock was set back
 	next := newSink(t)
 	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 }, time.Minute, 10*time.Millisecond)
@@ -169,11 +168,11 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2+1+1+2+2 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Len(t, next.AllProfiles(), 8)
-	assert.Equal(t, map[string]int64{"success": 6}, b.counts("otelcol_receiver_pprof_files", "outcome"))
+	assert.Equal(t, map[string]int64{"success": 6}, b.fileOutcomes())
 }
 
-// Each chunk of a file is a payload of its own. One that the pipeline rejects for a while is retried without
-// those before it, and a damaged one does not concern the others.
+// Each chunk of a file is a payload. If the pipeline rejects one temporarily, it is retried without
+// those before it. A damaged chunk does not affect the others.
 func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	t.Parallel()
 	chunk := func(start int64) *jfrwriter.Chunk {
@@ -216,18 +215,15 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	assert.Zero(t, rejections)
 }
 
-// Of a recording that is sent again, each Profile has the same ID.
+// The Profiles of a recording have the same IDs when it is sent again.
 func TestRecordingsOfJVMsKeepTheirIDs(t *testing.T) {
-	ids := map[pprofile.ProfileID]bool{}
+	ids := map[pprofile.ProfileID]int{}
 	for range 2 {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
 		require.Equal(t, http.StatusNoContent, b.push("?service.name=cart", jfrRecording()).status)
-		for _, sp := range next.only().ResourceProfiles().At(0).ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				ids[p.ProfileID()] = true
-			}
-		}
+		next.only()
+		maps.Copy(ids, next.idsOf())
 	}
 	assert.Len(t, ids, 3)
 }

@@ -51,8 +51,8 @@ func TestFilesFromBeforeProtobufHaveALimitOfTheirOwn(t *testing.T) {
 	large := legacyHeap + strings.Repeat("#", pproftranslator.MaxLegacySize)
 	writeFile(t, filepath.Join(directory, "a.prof"), []byte(large), time.Now().Add(-time.Hour))
 	b := startTestReceiver(t, "file: {include: ['"+directory+"/*.prof'], poll_interval: 10ms}", consumertest.NewNop())
-	require.Eventually(t, func() bool { return len(b.counts("otelcol_receiver_pprof_files", "outcome")) > 0 }, time.Minute, 10*time.Millisecond)
-	assert.Equal(t, map[string]int64{"too_large": 1}, b.counts("otelcol_receiver_pprof_files", "outcome"))
+	require.Eventually(t, func() bool { return len(b.fileOutcomes()) > 0 }, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, map[string]int64{"too_large": 1}, b.fileOutcomes())
 	assert.Zero(t, b.inFlight.InUse())
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// What a push takes is measured, by every way to push.
+// Size and duration of a translation are measured, in each protocol.
 func TestTranslationIsMeasured(t *testing.T) {
 	profile := plain(t, samplePprof("/bin/app", 1))
 	for _, w := range protocols {

@@ -4,7 +4,6 @@
 package pprofreceiver
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -32,7 +31,7 @@ type protocol struct {
 	wrap    func(t *testing.T, profile []byte) (body []byte, headers []string)
 }
 
-// protocols are all ways to push, as the clients of each go them.
+// protocols are all ways to push, as their clients use them.
 var protocols = []protocol{
 	{"pprof", http.StatusNoContent, "/v1/pprof?service.name=checkout", func(_ *testing.T, profile []byte) ([]byte, []string) {
 		return profile, nil
@@ -68,9 +67,7 @@ var protocols = []protocol{
 func (b *testReceiver) sendBy(w protocol, profile []byte) answer {
 	b.t.Helper()
 	body, headers := w.wrap(b.t, profile)
-	a, err := b.send(http.MethodPost, w.path, bytes.NewReader(body), headers...)
-	assert.NoError(b.t, err)
-	return a
+	return b.post(w.path, body, headers...)
 }
 
 // formPart is profiletest.FormPart, here so that literals need no field names.
@@ -125,8 +122,8 @@ func views(t *testing.T, s *sink, payload int) []profileView {
 	return all
 }
 
-// assertHolds compares what came with a pprof, but for the attributes and the missing times and
-// periods that the receiver gives Profiles of its own.
+// assertHolds compares a payload with a pprof, apart from the attributes and the missing times and
+// periods that the receiver adds.
 func assertHolds(t *testing.T, want *profile.Profile, got pprofile.Profiles) {
 	t.Helper()
 	bare := pprofile.NewProfiles()

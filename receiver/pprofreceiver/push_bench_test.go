@@ -32,12 +32,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// BenchmarkPush pushes each file of the corpus over loopback into a receiver whose
-// next component takes all, and compares the whole with what gunzip and translation
-// take of it by themselves. The three take turns, and the medians are compared.
-// What is left is all that the receiver, HTTP, loopback and the client take. Own is
-// what is left without the network, of the handler that the HTTP server calls, over
-// gunzip and translation.
+// BenchmarkPush pushes each file of the corpus over loopback into a receiver whose next consumer accepts
+// all. It compares the medians with those of gunzip and of translation alone, which run in turns. The
+// rest is the time of receiver, HTTP, loopback and client. Own is the time of the handler that the HTTP
+// server calls, without gunzip and translation.
 func BenchmarkPush(b *testing.B) {
 	for _, file := range profiletest.Corpus(b) {
 		plain, err := pproftranslator.Decompress(file.Data, 1<<30)
@@ -93,14 +91,14 @@ func handle(s *httpserver.Server, body []byte) error {
 	return nil
 }
 
-// BenchmarkInFlight measures the memory of requests that wait for the next
-// component, for each byte that the budget counts of them.
+// BenchmarkInFlight measures the memory of requests that wait for the next consumer, for each of their
+// bytes in flight.
 func BenchmarkInFlight(b *testing.B) {
 	for _, file := range profiletest.Corpus(b) {
 		plain, err := pproftranslator.Decompress(file.Data, 1<<30)
 		require.NoError(b, err)
 		if len(plain) < 100<<10 {
-			continue // what a connection takes would be most of it
+			continue // connections would take most of it
 		}
 		body := profiletest.Gzip(b, plain)
 		b.Run(file.Name, func(b *testing.B) {
@@ -160,8 +158,7 @@ func benchServer(b *testing.B, next xconsumer.Profiles) (*httpserver.Server, *in
 	return sectionOf[*httpserver.Server](r), r.inFlight
 }
 
-// benchClient is the least of an HTTP client: one connection, one request written
-// beforehand.
+// benchClient is a minimal HTTP client: one connection, and one request that was written before.
 type benchClient struct {
 	conn    net.Conn
 	answers *bufio.Reader

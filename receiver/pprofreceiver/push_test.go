@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
@@ -145,7 +146,7 @@ func TestBodyLimit(t *testing.T) {
 	assert.Contains(t, chunked.body, "1000 bytes")
 }
 
-// What a push makes: all of the payload, on the resource that the query names.
+// A pushed profile is passed on completely, with the resource that the query states.
 func TestPush(t *testing.T) {
 	p := samplePprof("/bin/app", 3)
 	next := newSink(t)
@@ -218,7 +219,7 @@ func TestServiceName(t *testing.T) {
 	}
 }
 
-// A profile without samples is no error, and is counted.
+// A profile without samples is accepted and counted.
 func TestEmptyProfileIsCounted_R5(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
 	p.Sample = nil
@@ -255,7 +256,7 @@ func TestConfiguredLabels(t *testing.T) {
 	assert.Equal(t, []uint64{uint64(p.TimeNanos + 5)}, sample.TimestampsUnixNano().AsRaw())
 }
 
-// The labels of known libraries make links and stay. A pair that is not valid makes none.
+// The labels of known libraries become links and remain attributes. An invalid pair becomes none.
 func TestLinksOfKnownLabels(t *testing.T) {
 	const trace, span = "0102030405060708090a0b0c0d0e0f10", "0102030405060708"
 	for _, row := range []struct {
@@ -294,18 +295,14 @@ func TestLinksOfKnownLabels(t *testing.T) {
 	}
 }
 
-// profileIDs returns the ids of all Profiles, and requires them to be set.
+// profileIDs returns the IDs of all Profiles, and requires them to be set.
 func profileIDs(t *testing.T, payloads ...pprofile.Profiles) []pprofile.ProfileID {
 	t.Helper()
 	var ids []pprofile.ProfileID
 	for _, pd := range payloads {
-		for _, rp := range pd.ResourceProfiles().All() {
-			for _, sp := range rp.ScopeProfiles().All() {
-				for _, p := range sp.Profiles().All() {
-					require.False(t, p.ProfileID().IsEmpty())
-					ids = append(ids, p.ProfileID())
-				}
-			}
+		for p := range ingest.ProfilesOf(pd) {
+			require.False(t, p.ProfileID().IsEmpty())
+			ids = append(ids, p.ProfileID())
 		}
 	}
 	return ids
@@ -355,16 +352,11 @@ func TestProfileIDsOfOneSampleType(t *testing.T) {
 	b := startTestReceiver(t, serverYAML, next)
 	got := b.push("", plain(t, p))
 	require.Equal(t, 204, got.status, got.body)
-	ids := profileIDs(t, next.only())
-	require.Len(t, ids, 4)
-	seen := map[pprofile.ProfileID]bool{}
-	for _, id := range ids {
-		assert.False(t, seen[id], "%s is there twice", id)
-		seen[id] = true
-	}
+	require.Len(t, profileIDs(t, next.only()), 4)
+	assert.Len(t, next.idsOf(), 4, "all differ")
 }
 
-// A length that a gzip trailer or a zstd header makes up costs nothing.
+// A wrong length in a gzip trailer or a zstd header reserves no memory.
 func TestLyingSizes(t *testing.T) {
 	data := plain(t, samplePprof("/bin/app", 3))
 	b := startTestReceiver(t, serverYAML, newSink(t))
@@ -426,7 +418,7 @@ func TestPushedAgain_P13(t *testing.T) {
 	}
 }
 
-// Equal profiles of one request are profiles of their own. Those of a retry are duplicates.
+// Equal profiles of one request have different IDs. Those of a retry have the same.
 func TestEqualProfilesInOneRequest_P13(t *testing.T) {
 	data := plain(t, samplePprof("/bin/app", 3))
 	series := profiletest.RawSeries(data, "service_name", "checkout")

@@ -14,15 +14,15 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// expressions are what the receiver creator fills in.
+// expressions replaces the expressions that the receiver creator evaluates.
 var expressions = strings.NewReplacer(
 	"`endpoint`", "10.1.2.3:6060",
 	"`pod.labels[\"app.kubernetes.io/name\"]`", "checkout",
 	"`pod.uid`", "8b1d3c62",
 )
 
-// Each configuration of this receiver in the README is valid, and so is what the
-// receiver creator makes of the one in it.
+// Each configuration of this receiver in the README is valid, also that for the receiver creator, after
+// its expressions were evaluated.
 func TestReadmeConfigurations(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -54,8 +54,7 @@ func TestReadmeConfigurations(t *testing.T) {
 	assert.Greater(t, len(sections), 4)
 }
 
-// The receiver creator finds out by trying that a receiver has no endpoint of its
-// own at the top.
+// The receiver creator tries whether a receiver accepts the key endpoint at the top level.
 func TestEndpointAtTheTopIsRejected(t *testing.T) {
 	conf := confmap.NewFromStringMap(map[string]any{"endpoint": "10.1.2.3:6060"})
 	assert.Error(t, conf.Unmarshal(createDefaultConfig()))

@@ -12,21 +12,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// A target that tells what happened since it was last asked tells it once: an answer
-// that does not arrive is in no later one, and no later interval has its time. One
-// that was not reached has told nothing.
+// A target that computes deltas sends each of them once. A lost response is in no later delta, and no
+// later interval has its time. If a request does not reach the target, nothing is lost.
 func TestTargetsThatTellOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		next := newSink(t)
-		offered := 0
+		attempts := 0
 		b := newTestReceiver(t, targetsYAML("profiles: [delta_mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-			if offered++; offered == 5 {
+			if attempts++; attempts == 5 {
 				return errors.New("not now")
 			}
 			return next.ConsumeProfiles(ctx, pd)
@@ -42,23 +39,21 @@ func TestTargetsThatTellOnce(t *testing.T) {
 				target.ServeHTTP(w, r)
 			}
 		}))()
-		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-		time.Sleep(9 * time.Minute)
-		require.NoError(t, b.Shutdown(t.Context()))
+		b.runFor(9 * time.Minute)
 		var durations []time.Duration
 		for _, a := range arrivals(t, next.AllProfiles()) {
 			if a.sampleType == "alloc_objects" {
 				durations = append(durations, a.duration)
 			}
 		}
-		// Of the scrapes 2, 4, 5, 7 and 9; 8 is refused.
+		// Of the scrapes 2, 4, 5, 7 and 9; 8 is rejected.
 		assert.Equal(t, []time.Duration{time.Minute, time.Minute, time.Minute, 2 * time.Minute, time.Minute}, durations)
 		assert.Equal(t, map[string]int{"success": 6, "status": 1, "unreachable": 1, "rejected": 1}, b.outcomes(""))
 	})
 }
 
-// An answer that is no profile, or one of nothing that counts, was told all the same:
-// no later interval has its time.
+// A response that is not a profile, or has no sample types, is lost, too: no later interval has its
+// time.
 func TestUnusableAnswersOfTargetsThatTellOnce(t *testing.T) {
 	for name, answer := range map[string]string{
 		"malformed":       "\x0a\xff garbage",
@@ -76,17 +71,15 @@ func TestUnusableAnswersOfTargetsThatTellOnce(t *testing.T) {
 					}
 					target.ServeHTTP(w, r)
 				}))()
-				require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-				time.Sleep(5 * time.Minute)
-				require.NoError(t, b.Shutdown(t.Context()))
-				differences := 0
+				b.runFor(5 * time.Minute)
+				deltas := 0
 				for _, a := range arrivals(t, next.AllProfiles()) {
 					if a.duration > 0 {
 						assert.Equal(t, time.Minute, a.duration, a.sampleType)
-						differences++
+						deltas++
 					}
 				}
-				assert.Positive(t, differences)
+				assert.Positive(t, deltas)
 			})
 		})
 	}

@@ -34,8 +34,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// pipes is a network in memory, so that the time of its users is that of a test's
-// bubble: what dials any address reaches the one server.
+// pipes is a network in memory, for tests in a bubble of synctest. All addresses lead to one
+// server.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -71,7 +71,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
-// serverPipe is a connection that tells when the server closes it.
+// serverPipe is a connection that calls closed when the server closes it.
 type serverPipe struct {
 	net.Conn
 	closed func()
@@ -82,8 +82,8 @@ func (c *serverPipe) Close() error {
 	return c.Conn.Close()
 }
 
-// serveOver serves what the scraper of b asks for, whatever the host. What it
-// returns ends the server, and has to be called in the same bubble.
+// serveOver serves the requests of b's scraper, for any host. The caller calls stop, in the same
+// bubble.
 func serveOver(t *testing.T, b *testReceiver, handler http.Handler) (stop func()) {
 	t.Helper()
 	network := newPipes()
@@ -139,18 +139,6 @@ func (b *testReceiver) up() map[string]int {
 	return health
 }
 
-// points is the data of a metric, the zero value when there is none.
-func points[T any](b *testReceiver, name string) (data T) {
-	b.t.Helper()
-	found, err := b.telemetry.GetMetric(name)
-	if err != nil {
-		return data
-	}
-	data, ok := found.Data.(T)
-	require.True(b.t, ok, "%s is %T", name, found.Data)
-	return data
-}
-
 func respond(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(body)
@@ -168,7 +156,7 @@ func hijack(w http.ResponseWriter, text string) {
 	_ = conn.Close()
 }
 
-// badTargets are ways not to serve a profile, and the outcome of each.
+// badTargets are targets that serve no valid profile, with the outcome of each.
 func badTargets(profile []byte) map[string]struct {
 	outcome string
 	serve   http.HandlerFunc
@@ -240,8 +228,8 @@ func badTargets(profile []byte) map[string]struct {
 	}
 }
 
-// R14 of the faults: 100 targets, some of them bad in every way there is, for ten
-// cycles. No good one misses a cycle, and each scrape ends by its timeout.
+// Of 100 targets, some are bad, in all known ways. In ten cycles, no good one misses a scrape, and each
+// scrape ends by its timeout.
 func TestBadTargets_R14(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (
@@ -315,12 +303,12 @@ func TestBadTargets_R14(t *testing.T) {
 		}
 		assert.Len(t, perInstance, 70)
 		profiletest.Injected(t, fmt.Sprintf("%d targets of which %d are bad, %d profiles of the good ones", targets, targets-len(perInstance), len(next.AllProfiles())))
-		// Each is warned of once, not on each cycle.
+		// Each is logged once, not in each cycle.
 		assert.Equal(t, 30, b.logs.FilterMessageSnippet("Scrape failed; further").Len())
 	})
 }
 
-// A scrape that hangs does not end Shutdown later, whatever it waits for.
+// A scrape that hangs does not delay Shutdown.
 func TestScrapeStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestReceiver(t, targetsYAML("profiles: [cpu, heap]", "a", "b"), newSink(t))
@@ -334,7 +322,7 @@ func TestScrapeStopsAtOnce(t *testing.T) {
 		begin := time.Now()
 		require.NoError(t, b.Shutdown(t.Context()))
 		assert.LessOrEqual(t, time.Since(begin), time.Second)
-		assert.Empty(t, b.outcomes(""), "what was not over is no outcome")
+		assert.Empty(t, b.outcomes(""), "an unfinished scrape has no outcome")
 	})
 }
 
@@ -372,7 +360,7 @@ func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond(w, "application/octet-stream", profiletest.Gzip(c.t, plain(c.t, p)))
 }
 
-// arrived is a Profile of the output, in few words.
+// arrived is a short form of a Profile.
 type arrived struct {
 	kind, sampleType, temporality string
 	value                         int64
@@ -421,9 +409,7 @@ remote:
   targets: [{endpoint: 'http://a:6060/?token=1', resource_attributes: {service.name: own}}]`, next)
 		target := &counters{t: t}
 		defer serveOver(t, b, target)()
-		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-		time.Sleep(2 * time.Minute)
-		require.NoError(t, b.Shutdown(t.Context()))
+		b.runFor(2 * time.Minute)
 
 		assert.ElementsMatch(t, []string{
 			"/debug/pprof/profile?seconds=7&token=1", "/debug/pprof/heap?token=1", "/debug/pprof/mutex?token=1",
@@ -448,15 +434,11 @@ remote:
 			}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 		}
 		ids := profileIDs(t, next.AllProfiles()...)
-		seen := map[pprofile.ProfileID]bool{}
-		for _, id := range ids {
-			seen[id] = true
-		}
-		assert.GreaterOrEqual(t, len(seen), len(ids)-2, "only the CPU profiles are equal")
+		assert.GreaterOrEqual(t, len(next.idsOf()), len(ids)-2, "only the CPU profiles are equal")
 	})
 }
 
-// One whole URL is asked for as it is.
+// endpoint is requested as it is.
 func TestScrapeOfOneURL(t *testing.T) {
 	for query, want := range map[string]struct{ asked, kind, temporality string }{
 		"/debug/pprof/heap":           {"/debug/pprof/heap", "heap", "instant"},
@@ -469,9 +451,7 @@ func TestScrapeOfOneURL(t *testing.T) {
 			b := newTestReceiver(t, "remote: {endpoint: 'http://a"+query+"'}", next)
 			target := &counters{t: t}
 			defer serveOver(t, b, target)()
-			require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-			time.Sleep(time.Minute)
-			require.NoError(t, b.Shutdown(t.Context()))
+			b.runFor(time.Minute)
 			assert.Equal(t, []string{want.asked}, target.asked)
 			for _, a := range arrivals(t, next.AllProfiles()) {
 				assert.Equal(t, want.kind, a.kind)
@@ -481,8 +461,8 @@ func TestScrapeOfOneURL(t *testing.T) {
 	}
 }
 
-// What the pipeline cannot take now is in the next difference; what it refuses for
-// good is lost. Either way the sum tells.
+// After a retryable error, the next delta includes the rejected one. After a permanent error, it is
+// lost.
 func TestRejectedDeltas(t *testing.T) {
 	for permanent, want := range map[bool]int64{false: 30, true: 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -499,16 +479,14 @@ func TestRejectedDeltas(t *testing.T) {
 				return errors.New("not now")
 			}))
 			defer serveOver(t, b, &counters{t: t})()
-			require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-			time.Sleep(4 * time.Minute)
-			require.NoError(t, b.Shutdown(t.Context()))
+			b.runFor(4 * time.Minute)
 			sum := int64(0)
 			for _, a := range arrivals(t, next.AllProfiles()) {
 				if a.sampleType == "contentions" {
 					sum += a.value
 				}
 			}
-			assert.Equal(t, want, sum, "of three differences of 10")
+			assert.Equal(t, want, sum, "of three deltas of 10")
 			assert.Equal(t, map[string]int{"success": 3, "rejected": 1}, b.outcomes(""))
 		})
 	}
@@ -547,9 +525,7 @@ func TestScrapeCarriesOn(t *testing.T) {
 			return next.ConsumeProfiles(ctx, pd)
 		}))
 		defer serveOver(t, b, &counters{t: t})()
-		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-		time.Sleep(2 * time.Minute)
-		require.NoError(t, b.Shutdown(t.Context()))
+		b.runFor(2 * time.Minute)
 		assert.Len(t, next.AllProfiles(), 1)
 		assert.Equal(t, map[string]int{"success": 1, "panic": 1}, b.outcomes(""))
 		assert.Equal(t, 1, b.logs.FilterMessage("Scrape succeeded again").Len())
@@ -557,7 +533,7 @@ func TestScrapeCarriesOn(t *testing.T) {
 	})
 }
 
-// A target that answers all but the end of large bodies does not keep others out.
+// Targets that never finish large bodies do not block others.
 func TestLargeBodiesDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := newSink(t)
@@ -577,16 +553,13 @@ func TestLargeBodiesDoNotBlockOthers(t *testing.T) {
 			}
 			<-r.Context().Done()
 		}))()
-		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-		time.Sleep(5 * time.Minute)
-		require.NoError(t, b.Shutdown(t.Context()))
+		b.runFor(5 * time.Minute)
 		assert.Equal(t, map[string]int{"success": 5}, b.outcomes("http://good/debug/pprof"))
 		assert.Len(t, b.outcomes("http://large-0/debug/pprof"), 1)
 	})
 }
 
-// R15 of the faults: what is configured to prove who we are goes to the target, and
-// nowhere that it sends us.
+// Credentials are sent to the target only, and not to hosts that it redirects to.
 func TestCredentialsStay_R15(t *testing.T) {
 	var mu sync.Mutex
 	stolen := http.Header{}
@@ -628,7 +601,7 @@ remote:
 	profiletest.Injected(t, fmt.Sprintf("%d redirects to another host", b.outcomes("")["redirect"]))
 }
 
-// R16 of the faults: none in logs or metrics, whatever goes wrong.
+// Secrets are in no log and no metric, whatever the error is.
 func TestSecretsOfTargetsAreNotShown_R16(t *testing.T) {
 	profile := plain(t, samplePprof("/bin/app", 1))
 	handlers := http.NewServeMux()
@@ -657,7 +630,7 @@ func TestSecretsOfTargetsAreNotShown_R16(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d bad targets with secrets", len(names)+2))
 }
 
-// requireNoSecrets looks for a secret in all that b has logged and measured.
+// requireNoSecrets looks for a secret in all logs and metrics of b.
 func (b *testReceiver) requireNoSecrets(secret string) {
 	b.t.Helper()
 	for _, entry := range b.logs.All() {

@@ -23,8 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// temporalities returns profile.temporality of each sample type that arrived, by
-// kind of profile.
+// temporalities returns profile.temporality of each sample type, by profile type.
 func temporalities(t *testing.T, payloads []pprofile.Profiles) map[string]map[string]string {
 	t.Helper()
 	found := map[string]map[string]string{}
@@ -53,7 +52,7 @@ func TestSelf(t *testing.T) {
 	b := startTestReceiver(t, "self: {collection_interval: 200ms, cpu_duration: 100ms}\nresource_attributes: {host.name: here}", next)
 	var stop atomic.Bool
 	defer stop.Store(true)
-	go func() { // CPU time, without which there is no profile of it
+	go func() { // there is no CPU profile without CPU time
 		for !stop.Load() {
 		}
 	}()
@@ -71,7 +70,7 @@ func TestSelf(t *testing.T) {
 	assert.Equal(t, want, temporalities(t, next.AllProfiles()))
 	for _, pd := range next.AllProfiles() {
 		resource := pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
-		delete(resource, "process.executable.name") // the test binary, where the platform tells
+		delete(resource, "process.executable.name") // the test binary, on some platforms
 		assert.Equal(t, map[string]any{
 			"service.name":        "the-collector",
 			"service.instance.id": "instance-1",
@@ -79,19 +78,14 @@ func TestSelf(t *testing.T) {
 			"host.name":           "here",
 		}, resource)
 	}
-	ids := profileIDs(t, next.AllProfiles()...)
-	seen := map[pprofile.ProfileID]bool{}
-	for _, id := range ids {
-		seen[id] = true
-	}
-	assert.Len(t, seen, len(ids), "each collection has ids of its own")
+	assert.Len(t, next.idsOf(), len(profileIDs(t, next.AllProfiles()...)), "each collection has IDs of its own")
 	assert.Zero(t, b.logs.FilterMessage("Dropped a self profile").Len())
 
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}), "the profiler is free again")
 	pprof.StopCPUProfile()
 }
 
-func TestSelfTakesWhatIsAskedFor(t *testing.T) {
+func TestSelfCollectsConfiguredProfiles(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, "self: {collection_interval: 50ms, profiles: [goroutine]}", next)
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 3 }, time.Minute, time.Millisecond)
@@ -99,8 +93,7 @@ func TestSelfTakesWhatIsAskedFor(t *testing.T) {
 	assert.Equal(t, map[string]map[string]string{"goroutine": {"goroutine": "instant"}}, temporalities(t, next.AllProfiles()))
 }
 
-// Row R18 of the faults: another owner of the CPU profiler costs that kind, with
-// a warning, and nothing else.
+// If other code uses the CPU profiler, only CPU profiles are dropped, with a warning.
 func TestCPUProfilerIsTaken_R18(t *testing.T) {
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))
 	defer pprof.StopCPUProfile()
@@ -121,11 +114,11 @@ func TestCPUProfilerIsTaken_R18(t *testing.T) {
 func TestReceiversShareTheCPUProfiler(t *testing.T) {
 	const yaml = "self: {collection_interval: 60ms, cpu_duration: 20ms, profiles: [cpu]}"
 	var sinks []*sink
-	var benches []*testReceiver
+	var receivers []*testReceiver
 	for range 3 {
 		next := newSink(t)
 		sinks = append(sinks, next)
-		benches = append(benches, startTestReceiver(t, yaml, next))
+		receivers = append(receivers, startTestReceiver(t, yaml, next))
 	}
 	require.Eventually(t, func() bool {
 		for _, s := range sinks {
@@ -135,7 +128,7 @@ func TestReceiversShareTheCPUProfiler(t *testing.T) {
 		}
 		return true
 	}, time.Minute, time.Millisecond)
-	for _, b := range benches {
+	for _, b := range receivers {
 		require.NoError(t, b.Shutdown(t.Context()))
 		assert.Zero(t, b.logs.FilterMessage("Dropped a self profile").Len())
 	}
@@ -169,7 +162,7 @@ func TestSelfStopsAtOnce(t *testing.T) {
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
-// What the pipeline refuses, or breaks on, does not end the collection.
+// An error or a panic of the pipeline does not end the collection.
 func TestSelfCarriesOn(t *testing.T) {
 	next := newSink(t)
 	calls := 0
@@ -189,8 +182,8 @@ func TestSelfCarriesOn(t *testing.T) {
 	b.assertPanicLogged(1)
 }
 
-// R18 of the faults: the runtime's rates are touched on request only, the smallest
-// request counts, and at Shutdown they are what they were.
+// The runtime's rates change only if they are configured, to the smallest value, and Shutdown restores
+// them.
 func TestRatesAreRestored_R18(t *testing.T) {
 	const outside = 77
 	before := runtime.SetMutexProfileFraction(outside)
@@ -198,7 +191,7 @@ func TestRatesAreRestored_R18(t *testing.T) {
 	rate := func() int { return runtime.SetMutexProfileFraction(-1) }
 
 	untouched := startTestReceiver(t, "self: {profiles: [mutex, block]}", newSink(t))
-	assert.Equal(t, outside, rate(), "nobody asked")
+	assert.Equal(t, outside, rate(), "none is configured")
 
 	ten := newTestReceiver(t, "self: {profiles: [mutex], mutex_profile_fraction: 10, block_profile_fraction: 1000}", newSink(t))
 	require.NoError(t, ten.Start(t.Context(), componenttest.NewNopHost()))
@@ -222,7 +215,7 @@ func TestSelfMutexBlockAndAllocs(t *testing.T) {
 		var mu sync.Mutex
 		var done sync.WaitGroup
 		mu.Lock()
-		done.Go(func() { mu.Lock(); mu.Unlock() }) //nolint:staticcheck // that it waits is all
+		done.Go(func() { mu.Lock(); mu.Unlock() }) //nolint:staticcheck // only the wait matters
 		time.Sleep(5 * time.Millisecond)
 		mu.Unlock()
 		done.Wait()

@@ -38,10 +38,10 @@ func consumer(t *testing.T, consume xconsumer.ConsumeProfilesFunc) xconsumer.Pro
 	return next
 }
 
-// gate is a consumer that holds everything back until it is opened.
+// gate is a consumer that blocks until it is opened.
 type gate struct {
 	xconsumer.Profiles
-	entered chan struct{} // one for each payload that is held back
+	entered chan struct{} // one for each payload that is blocked
 	open    chan struct{}
 }
 
@@ -63,7 +63,7 @@ func newGate(t *testing.T, next xconsumer.Profiles, heedsContext bool) *gate {
 	return g
 }
 
-// A consumer that is slow fills the budget; then clients are told to wait.
+// A slow consumer fills max_in_flight. Then requests are rejected with 429.
 func TestInFlightLimit(t *testing.T) {
 	t.Parallel()
 	next := newSink(t)
@@ -166,7 +166,7 @@ type hostWith map[component.ID]component.Component
 
 func (h hostWith) GetExtensions() map[component.ID]component.Component { return h }
 
-// What confighttp refuses has the same kind of answer.
+// Rejections by confighttp have the same form.
 func TestUnauthenticated(t *testing.T) {
 	next := newSink(t)
 	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", next)
@@ -196,7 +196,7 @@ var (
 	attributeEncoder = attribute.DefaultEncoder()
 )
 
-// receiver_creator makes a receiver for each target: together they have one limit.
+// The receivers that receiver_creator starts, one for each target, share one limit.
 func TestReceiversShareMaxInFlight(t *testing.T) {
 	create := func(yaml string) *ingest.InFlight {
 		cfg, err := loadConfig(yaml)

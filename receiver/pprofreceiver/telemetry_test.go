@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
-// Receivers of one meter are counted by their ids, all their sections.
+// Metrics are by the ID of the receiver, in all sections.
 func TestMetricsTellReceiversApart(t *testing.T) {
 	served := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

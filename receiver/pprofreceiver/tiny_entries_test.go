@@ -110,8 +110,8 @@ func (b *testReceiver) peaks(do func()) (heap, inFlight int64) {
 	return heap, inFlight
 }
 
-// wayIn is a way in for profiles: what it needs of the configuration, and how all of them
-// arrive by it and are checked.
+// wayIn is a way to receive profiles: its configuration, and a function that sends all of them and
+// checks the outcomes.
 type wayIn struct {
 	yaml string
 	all  func(t *testing.T, b *testReceiver)
@@ -184,13 +184,13 @@ func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
 	}
 	ways["file"] = wayIn{fileYAML(dir, ", "+sizes), func(t *testing.T, b *testReceiver) {
 		t.Helper()
-		ended := func() (n int) {
+		ended := func() (n int64) {
 			for _, files := range b.fileOutcomes() {
 				n += files
 			}
 			return n
 		}
-		require.Eventually(t, func() bool { return ended() >= len(bombs) }, 5*time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return ended() >= int64(len(bombs)) }, 5*time.Minute, time.Millisecond)
 		assert.Subset(t, []string{"success", "too_large"}, sortedKeys(b.fileOutcomes()), "%v", b.fileOutcomes())
 	}}
 

@@ -23,8 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The server's tls section is confighttp's: with client_ca_file only those get in
-// who show a certificate, by each way to push.
+// With client_ca_file, the server accepts only clients with a certificate, in each protocol.
 func TestTLS(t *testing.T) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -82,7 +81,7 @@ func TestTLS(t *testing.T) {
 
 	response, err := clientOf().Post(url+"/v1/pprof", "", bytes.NewReader(profile))
 	if err == nil {
-		_ = response.Body.Close() // it must not have come to this
+		_ = response.Body.Close() // the test fails
 	}
 	require.Error(t, err, "without a certificate")
 	response, err = http.Post("http://"+b.server.Addr().String()+"/v1/pprof", "", bytes.NewReader(profile))
