@@ -15,25 +15,25 @@ import (
 )
 
 // read yields the records of a file. An error concerns the rest of it.
-func (r *recordReader) read(from *countedFile, size int64) error {
-	if name, ours := segment.ParseName(filepath.Base(r.path)); ours && size >= 0 {
-		return r.readFormat(from, size, name.Format)
+func (r *recordReader) read() error {
+	if name, ours := segment.ParseName(filepath.Base(r.path)); ours && r.isRegular() {
+		return r.readFormat(name.Format)
 	}
-	err := r.readContent(from, size)
+	err := r.readContent()
 	if err == nil || r.number > r.part.Before {
 		return err
 	}
 	for _, format := range separable {
-		if size >= 0 && r.startsIn(from, size)[format.Compression] && r.hasRecord(from, size, format) {
-			return r.readFormat(from, size, format)
+		if r.isRegular() && r.starts()[format.Compression] && r.hasRecord(format) {
+			return r.readFormat(format)
 		}
 	}
 	return err
 }
 
 // readContent reads a file whose first bytes tell the format.
-func (r *recordReader) readContent(from *countedFile, size int64) error {
-	content, compression, err := decompress(bufio.NewReaderSize(from, headSize), r.options.maxRecord())
+func (r *recordReader) readContent() error {
+	content, compression, err := decompress(bufio.NewReaderSize(r.file, headSize), r.options.maxRecord())
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (r *recordReader) readContent(from *countedFile, size int64) error {
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return err
 	}
-	plain, contentSize := compression == segment.None, size
+	plain, contentSize := compression == segment.None, r.size
 	if !plain {
 		contentSize, r.line = 0, -1
 	}
@@ -53,23 +53,23 @@ func (r *recordReader) readContent(from *countedFile, size int64) error {
 	switch {
 	case err != nil:
 		return err
-	case found == single && jfrtranslator.IsRecording(head) && plain && size >= 0:
-		return r.readChunks(from, size)
+	case found == single && jfrtranslator.IsRecording(head) && plain && r.isRegular():
+		return r.readChunks(r.file, r.size)
 	case found == single:
-		if plain && isTextPart(head) && r.hasRecord(from, size, format) { // after a damaged line
-			return r.readFormat(from, size, format)
+		if plain && isTextPart(head) && r.hasRecord(format) { // after a damaged line
+			return r.readFormat(format)
 		}
 		return r.readSingle(content)
 	}
 	// A pipe, a file that is compressed as a whole, or contrib's, which compresses what follows the length.
-	stream := size < 0 || !plain && !r.hasRecord(from, size, format) || plain && bytes.HasPrefix(head[min(len(head), prefixSize):], zstdMagic)
+	stream := !r.isRegular() || !plain && !r.hasRecord(format) || plain && bytes.HasPrefix(head[min(len(head), prefixSize):], zstdMagic)
 	switch {
 	case stream && found == lines:
 		return r.readLines(content)
 	case stream:
 		return r.readPrefixed(content)
 	default:
-		return r.readFormat(from, size, format)
+		return r.readFormat(format)
 	}
 }
 
@@ -84,18 +84,18 @@ var separable = []segment.Format{
 
 // hasRecord reports whether a file has a record as the exporter writes it in this format. It does not look into a
 // pipe, which could not be read again.
-func (r *recordReader) hasRecord(from *countedFile, size int64, format segment.Format) (found bool) {
-	if size < 0 {
+func (r *recordReader) hasRecord(format segment.Format) (found bool) {
+	if !r.isRegular() {
 		return false
 	}
 	if format == (segment.Format{Content: segment.OTLPJSON}) {
-		return r.startsIn(from, size)[segment.None]
+		return r.starts()[segment.None]
 	}
-	search := recordReader{options: r.options, path: r.path, yield: func(_ *Record, err error) bool {
+	search := recordReader{options: r.options, size: r.size, path: r.path, yield: func(_ *Record, err error) bool {
 		found = err == nil
 		return !found
 	}}
-	_ = search.readSegment(from.File, size, format) // the file is read again, and the error reported
+	_ = search.readSegment(r.file.File, format) // the file is read again, and the error reported
 	return found
 }
 
@@ -109,12 +109,12 @@ var startsOf = map[segment.Compression][]string{
 	segment.Zstd: {string(zstdMagic)},
 }
 
-// startsIn returns the compressions of which the file has the start of a record somewhere. It reads the file once.
-func (r *recordReader) startsIn(from *countedFile, size int64) map[segment.Compression]bool {
-	if r.starts != nil {
-		return r.starts
+// starts returns the compressions of which the file has the start of a record somewhere. It reads the file once.
+func (r *recordReader) starts() map[segment.Compression]bool {
+	if r.foundStarts != nil {
+		return r.foundStarts
 	}
-	found, content := map[segment.Compression]bool{}, bufio.NewReaderSize(r.part.of(from.File, size), 64<<10)
+	found, content := map[segment.Compression]bool{}, bufio.NewReaderSize(r.part.of(r.file.File, r.size), 64<<10)
 	for {
 		buffered, err := content.Peek(content.Size())
 		for compression, starts := range startsOf {
@@ -123,7 +123,7 @@ func (r *recordReader) startsIn(from *countedFile, size int64) map[segment.Compr
 			}
 		}
 		if err != nil {
-			r.starts = found
+			r.foundStarts = found
 			return found
 		}
 		_, _ = content.Discard(len(buffered) - len(lineStart) + 1) // never fails: the bytes are there

@@ -17,19 +17,19 @@ import (
 )
 
 // readFormat reads a file of the exporter.
-func (r *recordReader) readFormat(from io.ReaderAt, size int64, format segment.Format) error {
+func (r *recordReader) readFormat(format segment.Format) error {
 	if format == (segment.Format{Content: segment.OTLPJSON}) {
 		r.line = r.part.Start
-		return r.readLines(bufio.NewReaderSize(r.part.of(from, size), headSize))
+		return r.readLines(bufio.NewReaderSize(r.part.of(r.file, r.size), headSize))
 	}
-	return r.readSegment(from, size, format)
+	return r.readSegment(r.file, format)
 }
 
 // readSegment reads records with the reader of the exporter's files, which finds the next record after a
-// damaged one.
-func (r *recordReader) readSegment(from io.ReaderAt, size int64, format segment.Format) error {
-	start, section := r.part.Start, r.part.of(from, size)
-	size = section.Size()
+// damaged one. from is the file.
+func (r *recordReader) readSegment(from io.ReaderAt, format segment.Format) error {
+	start, section := r.part.Start, r.part.of(from, r.size)
+	size := section.Size()
 	reader, err := segment.NewReader(section, size, format, int(r.options.maxRecord()))
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (o *Options) RecordsIn(file File, part Part) iter.Seq2[*Record, error] {
 			return
 		}
 		defer func() { _ = from.Close() }()
-		o.readAll(from, size, &recordReader{options: o, path: file.Path, part: part, number: part.Before, yield: yield})
+		(&recordReader{options: o, file: from, size: size, path: file.Path, part: part, number: part.Before, yield: yield}).readAll()
 	}
 }
 
@@ -70,28 +70,34 @@ func (o *Options) RecordsOf(file *os.File, path string) iter.Seq2[*Record, error
 			yield(nil, &Error{File: path, Err: withoutPath(err)})
 			return
 		}
-		o.readAll(o.counted(file), info.Size(), &recordReader{options: o, path: path, yield: yield})
-	}
-}
-
-func (o *Options) readAll(from *countedFile, size int64, r *recordReader) {
-	if err := r.read(from, size); err != nil {
-		r.fail(err)
+		(&recordReader{options: o, file: o.counted(file), size: info.Size(), path: path, yield: yield}).readAll()
 	}
 }
 
 // recordReader reads one file.
 type recordReader struct {
 	options *Options
+	file    *countedFile
+	size    int64 // of file; negative for anything but a regular file, such as a pipe
 	path    string
 	yield   func(*Record, error) bool
 	part    Part
 	number  int // of the records read
 	ended   bool
 	// streaming: errors of the file concern its next record.
-	streaming bool
-	line      int64                        // where the next line starts, or -1
-	starts    map[segment.Compression]bool // of startsIn; nil before the first call
+	streaming   bool
+	line        int64                        // where the next line starts, or -1
+	foundStarts map[segment.Compression]bool // by starts; nil before its first call
+}
+
+// isRegular reports whether the file can be read again, and from any place.
+func (r *recordReader) isRegular() bool { return r.size >= 0 }
+
+// readAll yields the records of the file, and an error for the rest that cannot be read.
+func (r *recordReader) readAll() {
+	if err := r.read(); err != nil {
+		r.fail(err)
+	}
 }
 
 // emit yields a record.
