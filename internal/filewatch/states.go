@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -145,6 +146,19 @@ func (s *states) lookup(path string) *state {
 	return files[path]
 }
 
+// all iterates over the states of all files, with their paths.
+func (s *states) all() iter.Seq2[string, *state] {
+	return func(yield func(string, *state) bool) {
+		for i := range s.parts {
+			for path, file := range s.parts[i].files {
+				if !yield(path, file) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // adoptRenamed gives each file without a checkpoint that of a file of the same identity,
 // which it was before it was renamed. It returns how many it found.
 func (s *states) adoptRenamed(files []*File, poll time.Time) (renamed int) {
@@ -169,11 +183,9 @@ func (s *states) adoptRenamed(files []*File, poll time.Time) (renamed int) {
 // identities are those of all checkpoints.
 func (s *states) identities() map[identity]bool {
 	all := map[identity]bool{}
-	for i := range s.parts {
-		for _, file := range s.parts[i].files {
-			if file.checkpoint.Inode != 0 {
-				all[file.checkpoint.identity()] = true
-			}
+	for _, file := range s.all() {
+		if file.checkpoint.Inode != 0 {
+			all[file.checkpoint.identity()] = true
 		}
 	}
 	return all
@@ -187,11 +199,9 @@ func (s *states) count(files []*File, poll time.Time) (unhandled int, gone []str
 			unhandled++
 		}
 	}
-	for i := range s.parts {
-		for path, file := range s.parts[i].files {
-			if file.pending && poll.After(file.foundAt) {
-				gone = append(gone, path)
-			}
+	for path, file := range s.all() {
+		if file.pending && poll.After(file.foundAt) {
+			gone = append(gone, path)
 		}
 	}
 	return unhandled, gone
@@ -199,11 +209,9 @@ func (s *states) count(files []*File, poll time.Time) (unhandled int, gone []str
 
 // nextRetry is the time of the first retry, if files wait for one.
 func (s *states) nextRetry() (at time.Time, waiting bool) {
-	for i := range s.parts {
-		for _, file := range s.parts[i].files {
-			if next := file.retry.at; !next.IsZero() && (!waiting || next.Before(at)) {
-				at, waiting = next, true
-			}
+	for _, file := range s.all() {
+		if next := file.retry.at; !next.IsZero() && (!waiting || next.Before(at)) {
+			at, waiting = next, true
 		}
 	}
 	return at, waiting

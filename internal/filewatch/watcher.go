@@ -141,36 +141,18 @@ func (w *Watcher) Poll(ctx context.Context) {
 	now := time.Now()
 	files, complete := w.finder.find()
 	w.listing = time.Since(now)
-	rejected := 0
-	for _, file := range w.found(ctx, files, now) {
-		w.begin(file)
-		err := w.handle(ctx, file)
-		if err != nil && ctx.Err() != nil {
-			return
-		}
-		if !errors.Is(err, ErrPending) {
-			w.Done(ctx, file, err)
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		if again, ok := errors.AsType[*RetryError](err); ok && again.Rejected {
-			rejected++
-		} else {
-			rejected = 0
-		}
-		if rejected == maxRejected {
-			break
-		}
+	rejecting, err := w.handleAll(ctx, w.found(ctx, files, now))
+	if err != nil {
+		return
 	}
-	if rejected == maxRejected {
+	if rejecting {
 		w.pause = w.nextDelay(w.pause)
 	} else {
 		w.pause = 0
 	}
 	w.mu.Lock()
 	unhandled, gone := w.states.count(slices.DeleteFunc(files, w.skips), now)
-	err := w.states.forget(ctx, now)
+	err = w.states.forget(ctx, now)
 	w.mu.Unlock()
 	if ctx.Err() == nil {
 		w.report(err)
@@ -178,6 +160,33 @@ func (w *Watcher) Poll(ctx context.Context) {
 	if complete && w.Polled != nil {
 		w.Polled(unhandled, gone)
 	}
+}
+
+// handleAll handles files, until the pipeline has rejected maxRejected in a row. The error is that of ctx.
+func (w *Watcher) handleAll(ctx context.Context, files []*File) (rejecting bool, err error) {
+	rejected := 0
+	for _, file := range files {
+		w.begin(file)
+		err := w.handle(ctx, file)
+		if err != nil && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if !errors.Is(err, ErrPending) {
+			w.Done(ctx, file, err)
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if again, ok := errors.AsType[*RetryError](err); ok && again.Rejected {
+			rejected++
+		} else {
+			rejected = 0
+		}
+		if rejected == maxRejected {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // found returns the files that are due.
