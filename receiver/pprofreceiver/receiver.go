@@ -91,7 +91,13 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		add("file", reader, err)
 	}
 	if config := cfg.Self.Get(); config != nil {
-		add("self", self.New(*config, set.Resource, cfg.ResourceAttributes, ingester("self", self.MaxProfile), inFlight, set.Logger), nil)
+		add("self", self.New(self.Settings{
+			Config:             *config,
+			InFlight:           inFlight,
+			Collector:          set.Resource,
+			ResourceAttributes: cfg.ResourceAttributes,
+			Logger:             set.Logger,
+		}, ingester("self", self.MaxProfile)), nil)
 	}
 	return r, errors.Join(errs...)
 }

@@ -28,6 +28,16 @@ var profileTypes = []string{ingest.ProfileTypeAllocs, ingest.ProfileTypeBlock, i
 // MaxProfile bounds a profile of the process itself, in bytes.
 const MaxProfile = 256 * bytesize.MiB
 
+// Settings are those of a Profiler.
+type Settings struct {
+	Config   Config
+	InFlight *ingest.InFlight
+	// Collector is the resource of the Collector. ResourceAttributes override its attributes.
+	Collector          pcommon.Resource
+	ResourceAttributes map[string]string
+	Logger             *zap.Logger
+}
+
 // Profiler profiles the process at an interval, from Start to Shutdown.
 type Profiler struct {
 	config   Config
@@ -41,18 +51,18 @@ type Profiler struct {
 	releaseRates func()
 }
 
-// New returns a Profiler whose profiles have the collector's own resource, overridden by
-// resourceAttributes.
-func New(config Config, collector pcommon.Resource, resourceAttributes map[string]string, ingester *ingest.Ingester, inFlight *ingest.InFlight, logger *zap.Logger) *Profiler {
+// New returns a Profiler that passes profiles to the ingester.
+func New(set Settings, ingester *ingest.Ingester) *Profiler {
 	resource := pcommon.NewMap()
-	collector.Attributes().CopyTo(resource)
-	ingest.PutStrings(resource, resourceAttributes)
+	set.Collector.Attributes().CopyTo(resource)
+	ingest.PutStrings(resource, set.ResourceAttributes)
+	config := set.Config
 	// The CPU profile takes time and comes last.
 	config.Profiles = slices.Clone(config.Profiles)
 	if i := slices.Index(config.Profiles, ingest.ProfileTypeCPU); i >= 0 {
 		config.Profiles = append(slices.Delete(config.Profiles, i, i+1), ingest.ProfileTypeCPU)
 	}
-	return &Profiler{config: config, resource: resource, ingester: ingester, inFlight: inFlight, logger: logger}
+	return &Profiler{config: config, resource: resource, ingester: ingester, inFlight: set.InFlight, logger: set.Logger}
 }
 
 // Start starts the first collection immediately.
