@@ -79,35 +79,9 @@ func setServiceName(resource pcommon.Map) (name string, missing bool) {
 // searches the dictionary once, however many Profiles and attributes there are, and
 // appends the entries that it lacks.
 func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, p Payload) error {
-	const missing = -1
-	indices := map[Attribute]int32{} // of the attributes in the dictionary
-	attributes := make([][]Attribute, profiles.Len())
-	for i := range attributes {
-		if p.Temporality != nil {
-			if value := p.Temporality(types[i]); value != "" {
-				attributes[i] = append(attributes[i], Attribute{temporality.Attribute, value})
-			}
-		}
-		if p.ProfileAttributes != nil {
-			attributes[i] = append(attributes[i], p.ProfileAttributes(types[i])...)
-		}
-		for _, a := range attributes[i] {
-			indices[a] = missing
-		}
-	}
-	if len(indices) == 0 {
-		return nil
-	}
+	attributes := p.attributesOf(types)
+	indices := findAttributes(dictionary, attributes)
 	names, table := dictionary.StringTable(), dictionary.AttributeTable()
-	for i, entry := range table.All() {
-		if entry.UnitStrindex() != 0 || entry.Value().Type() != pcommon.ValueTypeStr {
-			continue
-		}
-		a := Attribute{names.At(int(entry.KeyStrindex())), entry.Value().Str()}
-		if at, wanted := indices[a]; wanted && at == missing {
-			indices[a] = int32(i)
-		}
-	}
 	keys := map[string]int32{} // string indices
 	for i, profile := range profiles.All() {
 		for _, a := range attributes[i] {
@@ -119,16 +93,60 @@ func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprof
 				}
 				keys[a.Key] = key
 			}
-			if indices[a] == missing {
-				indices[a] = int32(table.Len())
+			index, found := indices[a]
+			if !found {
+				index = int32(table.Len())
+				indices[a] = index
 				entry := table.AppendEmpty()
 				entry.SetKeyStrindex(key)
 				entry.Value().SetStr(a.Value)
 			}
-			profile.AttributeIndices().Append(indices[a])
+			profile.AttributeIndices().Append(index)
 		}
 	}
 	return nil
+}
+
+// attributesOf returns the attributes for the Profile of each sample type.
+func (p *Payload) attributesOf(types []string) [][]Attribute {
+	attributes := make([][]Attribute, len(types))
+	for i, sampleType := range types {
+		if p.Temporality != nil {
+			if value := p.Temporality(sampleType); value != "" {
+				attributes[i] = append(attributes[i], Attribute{temporality.Attribute, value})
+			}
+		}
+		if p.ProfileAttributes != nil {
+			attributes[i] = append(attributes[i], p.ProfileAttributes(sampleType)...)
+		}
+	}
+	return attributes
+}
+
+// findAttributes returns the indices of those attributes that the dictionary has.
+func findAttributes(dictionary pprofile.ProfilesDictionary, attributes [][]Attribute) map[Attribute]int32 {
+	wanted := map[Attribute]bool{}
+	for _, ofProfile := range attributes {
+		for _, a := range ofProfile {
+			wanted[a] = true
+		}
+	}
+	indices := map[Attribute]int32{}
+	if len(wanted) == 0 {
+		return indices
+	}
+	names := dictionary.StringTable()
+	for i, entry := range dictionary.AttributeTable().All() {
+		if entry.UnitStrindex() != 0 || entry.Value().Type() != pcommon.ValueTypeStr {
+			continue
+		}
+		a := Attribute{names.At(int(entry.KeyStrindex())), entry.Value().Str()}
+		if wanted[a] {
+			delete(wanted, a) // the first one counts
+			indices[a] = int32(i)
+		}
+	}
+	return indices
 }
 
 // renameAttributes renames attributes of samples, by changing the string of their key
