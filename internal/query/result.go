@@ -66,18 +66,7 @@ func (e *TypesError) Error() string {
 // *TypesError if the result has several profile types, or profiles with different period types. A total
 // that overflows int64 is an error, too, unless the result is one pprof as it is: see CheckTotals.
 func (r *Result) Pprof() (*profile.Profile, error) {
-	groups := map[string][]string{} // sample types by profile type
-	text := func(i int32) string { return validutf8.At(r.Profiles.Dictionary().StringTable(), i) }
-	for _, rp := range r.Profiles.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			typ := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
-			for _, t := range sampletypes.Of(sp, text) {
-				if !slices.Contains(groups[typ], t.Type) {
-					groups[typ] = append(groups[typ], t.Type)
-				}
-			}
-		}
-	}
+	groups := r.sampleTypes()
 	if len(groups) > 1 {
 		return nil, typesError(groups)
 	}
@@ -90,16 +79,9 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 	case len(pprofs) == 1:
 		return pprofs[0], nil
 	}
-	for _, p := range pprofs[1:] {
-		if samePeriodType(p, pprofs[0]) {
-			continue
-		}
-		for _, samples := range groups {
-			if len(samples) > 1 {
-				return nil, &TypesError{Types: samples}
-			}
-			return nil, fmt.Errorf("the profiles of %s have several period types, such as %s and %s; %s",
-				samples[0], periodType(pprofs[0]), periodType(p), narrow)
+	for _, sampleTypes := range groups {
+		if err := checkPeriodTypes(pprofs, sampleTypes); err != nil {
+			return nil, err
 		}
 	}
 	start, end := span(pprofs)
@@ -108,6 +90,39 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 		merged.TimeNanos, merged.DurationNanos = start, end-start // Merge adds durations
 	}
 	return merged, err
+}
+
+// sampleTypes returns the sample types of each profile type.
+func (r *Result) sampleTypes() map[string][]string {
+	groups := map[string][]string{}
+	text := func(i int32) string { return validutf8.At(r.Profiles.Dictionary().StringTable(), i) }
+	for _, rp := range r.Profiles.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			typ := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)
+			for _, t := range sampletypes.Of(sp, text) {
+				if !slices.Contains(groups[typ], t.Type) {
+					groups[typ] = append(groups[typ], t.Type)
+				}
+			}
+		}
+	}
+	return groups
+}
+
+// checkPeriodTypes returns an error unless the pprofs, of one profile type with these sample types, have the same
+// period type.
+func checkPeriodTypes(pprofs []*profile.Profile, sampleTypes []string) error {
+	for _, p := range pprofs[1:] {
+		switch {
+		case samePeriodType(p, pprofs[0]):
+		case len(sampleTypes) > 1:
+			return &TypesError{Types: sampleTypes}
+		default:
+			return fmt.Errorf("the profiles of %s have several period types, such as %s and %s; %s",
+				sampleTypes[0], periodType(pprofs[0]), periodType(p), narrow)
+		}
+	}
+	return nil
 }
 
 // span returns the range that the pprofs cover: the earliest start and the latest end.
