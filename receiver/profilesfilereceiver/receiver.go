@@ -61,39 +61,49 @@ func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles)
 	r.memory = semaphore.NewWeighted(r.capacity)
 	// A reader takes up to three times the size of a record. Records in progress are counted in memory.
 	r.archive = archive.Options{MaxMemory: 4 * r.capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"}
-	watch := config.Watch
+	obsreport, reportErr := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
+	telemetry, telemetryErr := newTelemetry(set, &r.queue)
+	watcher, watcherErr := r.newWatcher()
+	if err := errors.Join(reportErr, telemetryErr, watcherErr); err != nil {
+		return nil, err
+	}
+	r.obsreport, r.telemetry, r.watcher = obsreport, telemetry, watcher
+	r.rejected = rejected{config: config.Rejected, logger: set.Logger, telemetry: telemetry}
+	return r, nil
+}
+
+// newWatcher returns the Watcher of the receiver, which skips the directories that it writes to.
+func (r *fileReceiver) newWatcher() (*filewatch.Watcher, error) {
+	watch := r.config.Watch
 	watch.Exclude = slices.Clone(watch.Exclude)
-	for _, directory := range []string{config.MoveTo, config.Rejected.Directory} {
+	for _, directory := range []string{r.config.MoveTo, r.config.Rejected.Directory} {
 		if directory != "" {
 			watch.Exclude = append(watch.Exclude, escapeGlob.Replace(filepath.Clean(directory))+"/**")
 		}
 	}
-	var errs [3]error
-	r.obsreport, errs[0] = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
-	r.telemetry, errs[1] = newTelemetry(set, &r.queue)
-	r.watcher, errs[2] = filewatch.New(watch, r.enqueue, set.Logger)
-	if err := errors.Join(errs[:]...); err != nil {
+	w, err := filewatch.New(watch, r.enqueue, r.logger)
+	if err != nil {
 		return nil, err
 	}
-	r.rejected = rejected{config: config.Rejected, logger: set.Logger, telemetry: r.telemetry}
-	r.watcher.StartAtEnd = config.StartAt == startAtEnd
-	// The exporter renames a file when it is closed, which then is not empty.
-	closed := func(path string) bool {
-		_, ok := segment.ParseName(filepath.Base(path))
-		return ok
-	}
-	r.watcher.NeverEmpty = closed
-	r.watcher.QuietTime = func(file *filewatch.File) time.Duration {
-		if file.Size > 0 && closed(file.Path) {
+	w.StartAtEnd = r.config.StartAt == startAtEnd
+	w.NeverEmpty = isClosed
+	w.QuietTime = func(file *filewatch.File) time.Duration {
+		if file.Size > 0 && isClosed(file.Path) {
 			return 0
 		}
 		return quietTime // of an empty file, too: a program may copy it
 	}
-	r.watcher.Polled = r.polled
-	return r, nil
+	w.Polled = r.polled
+	return w, nil
 }
 
 var escapeGlob = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "{", "\\{", "\\", "/")
+
+// isClosed reports whether the exporter has closed, and so renamed, the file of this path. Such a file is not empty.
+func isClosed(path string) bool {
+	_, ok := segment.ParseName(filepath.Base(path))
+	return ok
+}
 
 // Start starts to read.
 func (r *fileReceiver) Start(ctx context.Context, host component.Host) error {
