@@ -241,13 +241,13 @@ func TestRemovedDuplicatesAreBounded(t *testing.T) {
 func TestFailureForgetsOnlyItsOwnDuplicates_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		refused := false
+		rejected := false
 		next := downstream{answer: func(int) error {
 			switch {
 			case time.Since(begin) < 90*time.Second:
 				return errors.New("away")
-			case !refused:
-				refused = true
+			case !rejected:
+				rejected = true
 				return consumererror.NewPermanent(errors.New("never"))
 			}
 			return nil

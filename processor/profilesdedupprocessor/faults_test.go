@@ -91,7 +91,7 @@ func TestRetriesAreAccountedFor_P8(t *testing.T) {
 			p, metric := newCounted(t, &next, func(c *Config) {
 				c.Window, c.Acknowledge, c.MemoryLimit = time.Second, acknowledge, 1<<20
 			})
-			var acknowledged, refused, permanent atomic.Int64
+			var acknowledged, rejected, permanent atomic.Int64
 			var wg sync.WaitGroup
 			for n := range payloads {
 				wg.Go(func() {
@@ -109,7 +109,7 @@ func TestRetriesAreAccountedFor_P8(t *testing.T) {
 							permanent.Add(1)
 							return
 						}
-						refused.Add(1)
+						rejected.Add(1)
 						time.Sleep(time.Duration(1+n%7) * time.Second)
 						ctx, cancel = context.WithTimeout(t.Context(), 8*time.Second)
 						defer cancel()
@@ -136,7 +136,7 @@ func TestRetriesAreAccountedFor_P8(t *testing.T) {
 			if acknowledge == acknowledgeOnFlush {
 				dropped = 0 // its clients got an error
 			}
-			profiletest.Account(t, fmt.Sprintf("%d errors of the next consumer, %d payloads rejected temporarily", next.attempts-len(next.windows()), refused.Load()),
+			profiletest.Account(t, fmt.Sprintf("%d errors of the next consumer, %d payloads rejected temporarily", next.attempts-len(next.windows()), rejected.Load()),
 				int(acknowledged.Load()*2001), int(next.total()), int(dropped))
 		})
 	}

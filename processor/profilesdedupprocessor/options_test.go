@@ -24,7 +24,7 @@ import (
 
 // routed is a next consumer that records the client metadata of payloads.
 type routed struct {
-	refuse   func(value string) error
+	reject   func(value string) error
 	accepted map[string]int64 // by metadata
 	others   map[string]string
 	attempts map[string]int
@@ -34,7 +34,7 @@ func (d *routed) consume(ctx context.Context, pd pprofile.Profiles) error {
 	metadata := client.FromContext(ctx).Metadata
 	values := strings.Join(metadata.Get("service.name"), ",")
 	d.attempts[values]++
-	if err := d.refuse(values); err != nil {
+	if err := d.reject(values); err != nil {
 		return err
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -53,7 +53,7 @@ func (d *routed) consume(ctx context.Context, pd pprofile.Profiles) error {
 
 func newRouted() *routed {
 	return &routed{
-		refuse: func(string) error { return nil }, accepted: map[string]int64{},
+		reject: func(string) error { return nil }, accepted: map[string]int64{},
 		others: map[string]string{}, attempts: map[string]int{},
 	}
 }
@@ -80,7 +80,7 @@ func TestSplitBy(t *testing.T) {
 		for _, acknowledge := range []string{acknowledgeOnReceive, acknowledgeOnFlush} {
 			synctest.Test(t, func(t *testing.T) {
 				next := newRouted()
-				next.refuse = func(value string) error {
+				next.reject = func(value string) error {
 					switch {
 					case value == "b":
 						return consumererror.NewPermanent(errors.New("never"))

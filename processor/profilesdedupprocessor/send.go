@@ -97,8 +97,7 @@ func (p *dedupProcessor) dropAbandoned(part *partition, err error) bool {
 	return abandoned
 }
 
-// reportDropped logs and counts a dropped partition. With on_flush no sender has been told that
-// it is safe.
+// reportDropped logs and counts a dropped partition. With on_flush, no caller has got a success.
 func (p *dedupProcessor) reportDropped(part *partition, why reason, err error) {
 	log := p.logger.Error
 	if p.cfg.Acknowledge == acknowledgeOnFlush {
