@@ -166,7 +166,6 @@ func (o *Outside) add(profiles int, first, last uint64) {
 
 // Found has the results of Scan besides the Profiles that it visited.
 type Found struct {
-	Files int
 	// Unread is the number of files that were not read yet: they were written out of the range.
 	Unread int
 	// All are the Profiles of all files that were read, selected or not.
@@ -224,9 +223,8 @@ func (r *Found) scan(f *file, d *details, start, end int64, selects func(*filein
 	}
 }
 
-// count adds a file to the numbers of files and of all Profiles, and its errors.
+// count adds a file to the unread ones, or its Profiles and its errors.
 func (r *Found) count(f *file, start, end int64) {
-	r.Files++
 	if !f.read {
 		r.Unread++
 		return
