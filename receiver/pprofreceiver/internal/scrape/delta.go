@@ -31,7 +31,6 @@ type baseline struct {
 type deltaScrape struct {
 	*Scraper
 	job  *job
-	ctx  context.Context //nolint:containedctx // of the scrape, within its timeout
 	held *ingest.Reservation
 	body []byte
 	at   time.Time
@@ -54,8 +53,9 @@ func (j *job) payload(data []byte, at time.Time) ingest.Payload {
 }
 
 // ingest passes a scrape on. If the next consumer rejects a delta temporarily, the next
-// delta includes it; everything else is lost with an error.
-func (d *deltaScrape) ingest(ctx context.Context) error {
+// delta includes it; everything else is lost with an error. within is ctx with the timeout of the
+// scrape, which does not limit the next consumer.
+func (d *deltaScrape) ingest(ctx, within context.Context) error {
 	payload := d.job.payload(d.body, d.at)
 	switch {
 	case d.job.cumulative:
@@ -64,7 +64,7 @@ func (d *deltaScrape) ingest(ctx context.Context) error {
 	case d.job.of.sinceLast:
 		payload.Transform = d.setInterval
 	}
-	prepared, err := d.ingester.Prepare(d.ctx, payload, d.held)
+	prepared, err := d.ingester.Prepare(within, payload, d.held)
 	if err == nil {
 		err = d.ingester.Pass(ctx, prepared)
 	}
@@ -167,7 +167,7 @@ func (d *deltaScrape) reportRestart(err error) {
 	}
 	d.restarted = true
 	d.job.logger.Debug("Target restarted; delta baseline reset", zap.Error(err))
-	d.settings.Metrics.ReceiverPprofBaselineResets.Add(d.ctx, 1, d.settings.Metrics.Attributes(d.job.attributes...))
+	d.settings.Metrics.ReceiverPprofBaselineResets.Add(context.Background(), 1, d.settings.Metrics.Attributes(d.job.attributes...))
 }
 
 // translate translates a cumulative scrape.

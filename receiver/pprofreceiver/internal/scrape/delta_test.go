@@ -99,8 +99,8 @@ func (s *series) try(payload []byte, at time.Time) error {
 	s.received = nil
 	held := s.scraper.settings.InFlight.Reserve(-1)
 	defer held.Release()
-	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], ctx: s.t.Context(), held: held, body: payload, at: at}
-	return d.ingest(s.t.Context())
+	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], held: held, body: payload, at: at}
+	return d.ingest(s.t.Context(), s.t.Context())
 }
 
 func (s *series) scrape(payload []byte, at time.Time) []received {
@@ -640,7 +640,7 @@ func TestRestartIsReportedOnce(t *testing.T) {
 	s.scrape(plain(t, profiletest.HeapPprof(20, 2000, 2, 200)), time.Now())
 	held := s.scraper.settings.InFlight.Reserve(-1)
 	defer held.Release()
-	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], ctx: t.Context(), held: held, body: plain(t, profiletest.HeapPprof(1, 100, 2, 200)), at: time.Now()}
+	d := deltaScrape{Scraper: s.scraper, job: s.scraper.jobs[0], held: held, body: plain(t, profiletest.HeapPprof(1, 100, 2, 200)), at: time.Now()}
 	for range 2 {
 		require.NoError(t, held.Work(t.Context(), 1<<20, func() error {
 			pd, bytes, err := d.translate(&baseline{body: d.body, at: d.at}, held.Resize)

@@ -237,6 +237,6 @@ func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err 
 		job.lost(fetched)
 		return fetched, err
 	}
-	d := deltaScrape{Scraper: s, job: job, ctx: within, held: held, body: body, at: fetched}
-	return fetched, d.ingest(ctx)
+	d := deltaScrape{Scraper: s, job: job, held: held, body: body, at: fetched}
+	return fetched, d.ingest(ctx, within)
 }
