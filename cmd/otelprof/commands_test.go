@@ -67,8 +67,7 @@ func exampleDirectory(t testing.TB) string {
 		typed(t, profiletest.HeapPprof(1, 2, 3, 4096), "heap", 20*time.Minute),
 	}
 	dir := filepath.Dir(written(t, "", payloads))
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payloads[0])
-	require.NoError(t, err)
+	message := profiletest.Proto(t, payloads[0])
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "payload.otlp.pb"), message, 0o600))
 	var cpu bytes.Buffer
 	require.NoError(t, cpuPprof(1e9).Write(&cpu))
@@ -375,8 +374,7 @@ func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {
 	pd := profiletest.Small(t)
 	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).Samples().At(0).SetStackIndex(99)
 	pd.Dictionary().StringTable().Append("nobody refers to it")
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	message := profiletest.Proto(t, pd)
 	path := filepath.Join(t.TempDir(), "payload.otlp.pb")
 	require.NoError(t, os.WriteFile(path, message, 0o600))
 
@@ -404,8 +402,7 @@ func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {
 func TestWarningsAloneAreNoError(t *testing.T) {
 	pd := profiletest.Small(t)
 	pd.Dictionary().StringTable().Append("nobody refers to it")
-	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	message := profiletest.Proto(t, pd)
 	path := filepath.Join(t.TempDir(), "payload.otlp.pb")
 	require.NoError(t, os.WriteFile(path, message, 0o600))
 	assert.Contains(t, succeed(t, "check", path), "0 violations, 1 warning\n")

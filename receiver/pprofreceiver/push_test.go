@@ -42,8 +42,7 @@ func TestStatuses_R10(t *testing.T) {
 	badStack.Sample[0].Value = []int64{1, 2, 3}
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(good)
 	require.NoError(t, err)
-	otlp, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	otlp := profiletest.Proto(t, pd)
 	away := consumertest.NewErr(errors.New("backend is away"))
 	never := consumertest.NewErr(consumererror.NewPermanent(errors.New("backend says no")))
 

@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -60,8 +60,7 @@ func record(t *testing.T, service string, at time.Time, value int64) recordstore
 		Samples: []*expand.Sample{{Stack: []*expand.Frame{{Lines: []expand.Line{{Function: "main"}}}}, Sum: big.NewInt(value)}},
 	}})
 	require.NoError(t, err)
-	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	require.NoError(t, err)
+	data := profiletest.Proto(t, pd)
 	return recordstore.Record{Data: data, Group: []string{service}}
 }
 

@@ -30,6 +30,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -122,8 +123,7 @@ func (s *site) open(payloads ...pprofile.Profiles) (closed func()) {
 	})
 	require.NoError(s.t, err)
 	for _, pd := range payloads {
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-		require.NoError(s.t, err)
+		data := profiletest.Proto(s.t, pd)
 		require.NoError(s.t, w.Append(recordstore.Record{Data: data}))
 	}
 	return func() { require.NoError(s.t, w.Close()) }
