@@ -5,6 +5,7 @@ package profilesfilereceiver
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -89,8 +91,8 @@ func write(t *testing.T, path string, content []byte) {
 	require.NoError(t, os.Chtimes(path, old, old))
 }
 
-// next is a consumer that answers as a test wants.
-type next struct {
+// testConsumer is a next consumer whose responses a test decides.
+type testConsumer struct {
 	answer func(ctx context.Context, pd pprofile.Profiles) error // nil accepts
 
 	mu         sync.Mutex
@@ -100,9 +102,11 @@ type next struct {
 	most       int // calls at a time
 }
 
-func (n *next) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+func (n *testConsumer) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
 
-func (n *next) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) (err error) {
+func (n *testConsumer) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) (err error) {
 	n.mu.Lock()
 	n.concurrent++
 	n.most = max(n.most, n.concurrent)
@@ -127,7 +131,12 @@ func (n *next) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) (err e
 	return err
 }
 
-func (n *next) got() map[int]int {
+// rejectAll is an answer.
+func rejectAll(context.Context, pprofile.Profiles) error {
+	return consumererror.NewPermanent(errors.New("no"))
+}
+
+func (n *testConsumer) got() map[int]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return maps.Clone(n.accepted)
@@ -159,7 +168,7 @@ func loadConfig(yaml string) (*Config, error) {
 const fast = "\npoll_interval: 10ms\nretry_on_failure: {initial_interval: 1ms, max_interval: 5ms}\nmax_in_flight: 64MiB\n"
 
 // start starts a receiver with short waits, and shuts it down when the test ends.
-func start(t *testing.T, yaml string, n *next, host component.Host) *testReceiver {
+func start(t *testing.T, yaml string, n *testConsumer, host component.Host) *testReceiver {
 	t.Helper()
 	if host == nil {
 		host = componenttest.NewNopHost()
@@ -167,7 +176,7 @@ func start(t *testing.T, yaml string, n *next, host component.Host) *testReceive
 	return startConfig(t, yaml+fast, n, host)
 }
 
-func startConfig(t *testing.T, yaml string, n *next, host component.Host) *testReceiver {
+func startConfig(t *testing.T, yaml string, n *testConsumer, host component.Host) *testReceiver {
 	t.Helper()
 	cfg, err := loadConfig(yaml)
 	require.NoError(t, err)
@@ -184,7 +193,7 @@ func startConfig(t *testing.T, yaml string, n *next, host component.Host) *testR
 }
 
 // await waits until the consumer has accepted each of these once, and nothing waits any more.
-func (r *testReceiver) await(n *next, numbers ...int) {
+func (r *testReceiver) await(n *testConsumer, numbers ...int) {
 	r.t.Helper()
 	require.EventuallyWithT(r.t, func(c *assert.CollectT) {
 		assert.Equal(c, once(numbers...), n.got())

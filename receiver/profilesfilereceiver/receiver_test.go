@@ -64,7 +64,7 @@ func TestReadsFilesOfAllFormats(t *testing.T) {
 	for i := range n + 7 {
 		all = append(all, i+1)
 	}
-	var next next
+	var next testConsumer
 	r := start(t, fmt.Sprintf("include: [%q]\nexclude: [%q]", dir+"/**", dir+"/excluded/**"), &next, nil)
 	r.await(&next, all...)
 	assert.LessOrEqual(t, next.most, 4)
@@ -80,7 +80,7 @@ func TestFilesAreReadInTheOrderOfTime(t *testing.T) {
 		at := time.Now().Add(time.Duration(i-10) * time.Hour)
 		require.NoError(t, os.Chtimes(path, at, at))
 	}
-	var next next
+	var next testConsumer
 	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1", dir+"/*"), &next, nil)
 	r.await(&next, 1, 2, 3, 4, 5, 6)
 	assert.Equal(t, []int{1, 2, 3, 4, 5, 6}, next.order)
@@ -95,7 +95,7 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 		writeRecords(t, dir, zstd, i+1)
 	}
 	others := make(chan struct{})
-	var next next
+	var next testConsumer
 	next.answer = func(_ context.Context, pd pprofile.Profiles) error {
 		which, resources := numberOf(pd), pd.ResourceProfiles().Len()
 		pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true }) // as a processor may
@@ -121,9 +121,9 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 	profiletest.Injected(t, "1 record that is retried beside 19 others")
 }
 
-// While the next consumer is away, no more than concurrency records are in progress, and the backlog is
+// While the next consumer is unavailable, no more than concurrency records are in progress, and the backlog is
 // measured.
-func TestBacklogWhileTheNextConsumerIsAway(t *testing.T) {
+func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 	dir := t.TempDir()
 	var numbers []int
 	for i := range 30 {
@@ -132,7 +132,7 @@ func TestBacklogWhileTheNextConsumerIsAway(t *testing.T) {
 	}
 	away := true
 	attempts := 0
-	var next next
+	var next testConsumer
 	next.answer = func(_ context.Context, _ pprofile.Profiles) error {
 		next.mu.Lock()
 		defer next.mu.Unlock()
@@ -152,7 +152,7 @@ func TestBacklogWhileTheNextConsumerIsAway(t *testing.T) {
 	assert.Greater(t, waiting.bytes, int64(30*100))
 	assert.False(t, waiting.oldest.IsZero())
 
-	// What retention removes meanwhile is counted.
+	// Files that retention removes meanwhile are counted.
 	names := filesIn(t, dir)
 	require.NoError(t, os.Remove(filepath.Join(dir, names[29])))
 	r.awaitLog("File was removed before it was read")
@@ -165,12 +165,12 @@ func TestBacklogWhileTheNextConsumerIsAway(t *testing.T) {
 	assert.Empty(t, filesIn(t, dir))
 }
 
-// What the next consumer rejects permanently is kept, and can be sent again from there.
+// Permanently rejected records are kept, and can be sent again from the rejected directory.
 func TestRejectedRecordsAreKept(t *testing.T) {
 	dir, rejected := t.TempDir(), filepath.Join(t.TempDir(), "rejected")
 	path := writeRecords(t, dir, zstd, 1, 2, 3)
 	writeRecords(t, dir, segment.Format{Content: segment.OTLPJSON}, 4, 5)
-	next := next{answer: func(_ context.Context, pd pprofile.Profiles) error {
+	next := testConsumer{answer: func(_ context.Context, pd pprofile.Profiles) error {
 		switch numberOf(pd) {
 		case 2, 4:
 			return consumererror.NewPermanent(errors.New("unknown service"))
@@ -187,18 +187,16 @@ func TestRejectedRecordsAreKept(t *testing.T) {
 	assert.Equal(t, 1, r.logs.FilterField(zap.String("path", path)).FilterField(zap.Int("record", 2)).Len())
 	assert.Equal(t, map[string]int64{"accepted": 2, "rejected": 3}, r.counts("records"))
 
-	accepting := new(acceptAll)
-	start(t, fmt.Sprintf("include: [%q]", rejected+"/*"), &accepting.next, nil).await(&accepting.next, 2, 4, 5)
+	var accepting testConsumer
+	start(t, fmt.Sprintf("include: [%q]", rejected+"/*"), &accepting, nil).await(&accepting, 2, 4, 5)
 }
-
-type acceptAll struct{ next }
 
 // A record is not completed before it is on the disk.
 func TestRejectedRecordWaitsForSpace(t *testing.T) {
 	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	writeRecords(t, dir, zstd, 1)
 	write(t, blocked, []byte("not a directory"))
-	next := next{answer: func(context.Context, pprofile.Profiles) error { return consumererror.NewPermanent(errors.New("no")) }}
+	next := testConsumer{answer: rejectAll}
 	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*.zst", blocked), &next, nil)
 	r.awaitLog("Record was not accepted; will retry")
 	assert.Len(t, filesIn(t, dir), 1)
@@ -211,7 +209,7 @@ func TestRejectedRecordWaitsForSpace(t *testing.T) {
 func TestRejectedDirectoryIsBounded(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
 	writeRecords(t, dir, zstd, 1, 2, 3, 4)
-	next := next{answer: func(context.Context, pprofile.Profiles) error { return consumererror.NewPermanent(errors.New("no")) }}
+	next := testConsumer{answer: rejectAll}
 	r := start(t, fmt.Sprintf("include: [%q]\nconcurrency: 1\nafter_read: delete\nrejected: {directory: %q, max_total_size: 1KB}", dir+"/*.zst", rejected), &next, nil)
 	require.Eventually(t, func() bool { return len(filesIn(t, dir)) == 0 }, patience, time.Millisecond)
 	removed := r.logs.FilterMessage("Removed rejected file: max_total_size is reached").Len()
@@ -245,7 +243,7 @@ func TestRejectedDirectoryIsNotListedForEachRecord(t *testing.T) {
 func TestOfManyDamagesAFewAreLoggedAsErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "service.jsonl"), bytes.Repeat([]byte("{\"level\":\"info\"}\n"), 100))
-	var next next
+	var next testConsumer
 	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*"), &next, nil)
 	r.awaitLog("Read all files")
 	logged := r.logs.FilterMessage("Skipped an unreadable part of the file")
@@ -253,7 +251,7 @@ func TestOfManyDamagesAFewAreLoggedAsErrors(t *testing.T) {
 	assert.Equal(t, 100-maxLoggedDamages, logged.FilterLevelExact(zap.DebugLevel).Len())
 }
 
-// After a partial error only what was not accepted is sent again, or rejected.
+// After a partial error, only the failed part is sent again, or rejected.
 func TestPartialErrors(t *testing.T) {
 	dir, rejected := t.TempDir(), t.TempDir()
 	both := payload(t, 1)
@@ -261,7 +259,7 @@ func TestPartialErrors(t *testing.T) {
 	data := profiletest.Proto(t, both)
 	write(t, filepath.Join(dir, "a"), data)
 	write(t, filepath.Join(dir, "b"), data)
-	var next next
+	var next testConsumer
 	next.answer = func(_ context.Context, pd pprofile.Profiles) error {
 		if pd.ResourceProfiles().Len() != 2 {
 			if len(next.order) > 0 { // of the second file
@@ -295,7 +293,7 @@ func TestDamagedFilesAreKept(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, whole, 0o600))
 		write(t, filepath.Join(dir, "cpu.pb.gz"), profiletest.Gzip(t, []byte("no profile\x01")))
 
-		var next next
+		var next testConsumer
 		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*[bt]*", strings.NewReplacer("{", "", "}", "", ", ", "\n").Replace(afterRead), rejected), &next, nil)
 		r.await(&next, 1, 3)
 		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 2 }, patience, time.Millisecond)
@@ -326,7 +324,7 @@ func TestEmptyFilesOfTheExporterAreDamaged(t *testing.T) {
 		for _, path := range append(others, withIndex, without) {
 			write(t, path, nil)
 		}
-		var next next
+		var next testConsumer
 		r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/**/*.otlp.*", afterRead, rejected), &next, nil)
 		require.Eventually(t, func() bool { return r.counts("files")["damaged"] == 2 }, patience, time.Millisecond)
 		var paths []any
@@ -361,7 +359,7 @@ func TestRecordLargerThanTheMemory(t *testing.T) {
 	data := profiletest.Proto(t, huge)
 	for name, limit := range map[string]string{"bytes": "4MiB", "memory": "16MiB"} {
 		write(t, filepath.Join(dir, name), segmenttest.Prefixed(data, message(t, 2)))
-		var next next
+		var next testConsumer
 		cfg := fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected)
 		if limit == "4MiB" {
 			cfg += "\nconcurrency: 1"
@@ -388,7 +386,7 @@ func TestAfterRead(t *testing.T) {
 			test.yaml = fmt.Sprintf(test.yaml, dir+"/done") // within the globs
 			to = dir + "/done"
 		}
-		var next next
+		var next testConsumer
 		r := start(t, fmt.Sprintf("include: [%q]\n%s\nrejected: {directory: %q}", dir+"/**/*.zst", test.yaml, t.TempDir()), &next, nil)
 		r.await(&next, 1, 2)
 		require.NoError(t, r.Shutdown(t.Context()))
@@ -408,7 +406,7 @@ func TestFileThatCannotBeMoved(t *testing.T) {
 	dir, blocked := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	path := writeRecords(t, dir, zstd, 1, 2)
 	write(t, blocked, []byte("not a directory"))
-	var next next
+	var next testConsumer
 	r := start(t, fmt.Sprintf("include: [%q]\nafter_read: move\nmove_to: %q", dir+"/*.zst", blocked), &next, nil)
 	r.awaitLog("Cannot process file")
 	assert.FileExists(t, path)
@@ -423,7 +421,7 @@ func TestRestartSendsTheRest(t *testing.T) {
 	dir, h := t.TempDir(), &profiletest.Storage{}
 	writeRecords(t, dir, zstd, 1, 2, 3, 4, 5, 6)
 	writeRecords(t, dir, zstd, 7)
-	var first, second next
+	var first, second testConsumer
 	first.answer = func(ctx context.Context, pd pprofile.Profiles) error {
 		switch numberOf(pd) {
 		case 2, 5:
@@ -443,7 +441,7 @@ func TestRestartSendsTheRest(t *testing.T) {
 	r.await(&second, 2, 5, 6)
 	require.NoError(t, r.Shutdown(t.Context()))
 
-	var third next
+	var third testConsumer
 	r = start(t, yaml, &third, h.Host())
 	require.Eventually(t, func() bool { return r.logs.FilterMessage("Read all files").Len() > 0 }, patience, time.Millisecond)
 	assert.Empty(t, third.got())
@@ -464,7 +462,7 @@ func TestLockedFileIsReadLater(t *testing.T) {
 	if again, err := filelock.Try(other); err != nil || again {
 		t.Skip("no locks here")
 	}
-	var next next
+	var next testConsumer
 	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
 	writeRecords(t, dir, zstd, 2)
 	require.Eventually(t, func() bool { return len(next.got()) == 1 }, patience, time.Millisecond)
@@ -475,7 +473,7 @@ func TestLockedFileIsReadLater(t *testing.T) {
 func TestStartAtEndSkipsExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	writeRecords(t, dir, zstd, 1)
-	var next next
+	var next testConsumer
 	r := start(t, fmt.Sprintf("include: [%q]\nstart_at: end", dir+"/*.zst"), &next, nil)
 	r.awaitLog("Read all files")
 	writeRecords(t, dir, zstd, 2)
@@ -492,7 +490,7 @@ func TestOnceStopsTheCollector(t *testing.T) {
 	defer signal.Stop(terminated)
 	dir := t.TempDir()
 	writeRecords(t, dir, zstd, 1, 2, 3)
-	var next next
+	var next testConsumer
 	r := start(t, fmt.Sprintf("include: [%q]\nonce: true", dir+"/*.zst"), &next, nil)
 	<-terminated
 	r.await(&next, 1, 2, 3)
@@ -503,7 +501,7 @@ func TestOnceStopsTheCollector(t *testing.T) {
 func TestShutdownBeforeStart(t *testing.T) {
 	cfg, err := loadConfig("include: [/x/*]" + fast)
 	require.NoError(t, err)
-	r, err := newReceiver(receivertest.NewNopSettings(metadata.Type), cfg, &next{})
+	r, err := newReceiver(receivertest.NewNopSettings(metadata.Type), cfg, &testConsumer{})
 	require.NoError(t, err)
 	require.NoError(t, r.Shutdown(t.Context()))
 }
@@ -526,7 +524,7 @@ func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 				after = fmt.Sprintf(after, done)
 			}
 			reached, changed := make(chan struct{}, 10), make(chan struct{})
-			var next next
+			var next testConsumer
 			next.answer = func(context.Context, pprofile.Profiles) error {
 				reached <- struct{}{}
 				<-changed
@@ -544,7 +542,7 @@ func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 	}
 }
 
-// What is stored of a large file stays small while one of its records waits, or cannot be read.
+// The stored progress of a large file stays small while one of its records waits, or cannot be read.
 func TestProgressStaysSmall(t *testing.T) {
 	p := progress{}
 	for n := range 100_000 {
