@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -172,7 +174,7 @@ func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 }
 
 // Each chunk of a file is a payload. If the pipeline rejects one temporarily, it is retried without
-// those before it. A damaged chunk does not affect the others.
+// those before it. A chunk that is damaged or rejected permanently does not affect the others.
 func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	t.Parallel()
 	chunk := func(start int64) *jfrwriter.Chunk {
@@ -185,7 +187,7 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	damaged := chunk(2)
 	damaged.Raw([]byte{0})
 	var recording []byte
-	for _, c := range []*jfrwriter.Chunk{chunk(1), damaged, chunk(3), chunk(4)} {
+	for _, c := range []*jfrwriter.Chunk{chunk(1), damaged, chunk(3), chunk(4), chunk(5)} {
 		recording = append(recording, c.Bytes()...)
 	}
 	directory := t.TempDir()
@@ -203,15 +205,20 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 			return errors.New("later")
 		}
 		times = append(times, at)
+		if at == 4 {
+			return consumererror.NewPermanent(&fs.PathError{Op: "write", Path: "output", Err: fs.ErrPermission}) // not of the recording
+		}
 		return next.ConsumeProfiles(ctx, pd)
 	})
 	require.NoError(t, err)
-	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms, max_decompressed_size: "+
+	b := startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms, max_decompressed_size: "+
 		strconv.Itoa(len(damaged.Bytes()))+"}", consumer)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 3 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.fileOutcomes()) > 0 }, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, map[string]int64{"malformed": 1}, b.fileOutcomes())
+	assert.Len(t, next.AllProfiles(), 3)
 	mu.Lock()
 	defer mu.Unlock()
-	assert.Equal(t, []uint64{1, 3, 4}, times)
+	assert.Equal(t, []uint64{1, 3, 4, 5}, times)
 	assert.Zero(t, rejections)
 }
 

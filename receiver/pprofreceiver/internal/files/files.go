@@ -271,16 +271,16 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 		if errors.Is(err, io.EOF) {
 			return first
 		}
+		if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+			return &filewatch.RetryError{Err: err}
+		}
 		if err == nil && n > accepted {
 			if err = file.Unchanged(recording); err == nil {
 				err = r.pass(ctx, file, prepared)
 			}
 		}
-		_, unreadable := errors.AsType[*fs.PathError](err)
 		_, retry := errors.AsType[*filewatch.RetryError](err)
 		switch {
-		case unreadable:
-			return &filewatch.RetryError{Err: err}
 		case retry, ctx.Err() != nil, errors.Is(err, filewatch.ErrChanged), ingest.IsRetryable(err):
 			return err
 		case first == nil:
