@@ -19,7 +19,7 @@ type finder struct {
 	include []glob
 	exclude []string // absolute, with slashes
 	logger  *zap.Logger
-	failing map[string]bool // directories that cannot be listed
+	failing map[glob]bool // those of which a directory cannot be listed
 }
 
 // glob is a glob in two parts.
@@ -29,7 +29,7 @@ type glob struct {
 }
 
 func newFinder(config Config, logger *zap.Logger) (*finder, error) {
-	f := &finder{logger: logger, failing: map[string]bool{}}
+	f := &finder{logger: logger, failing: map[glob]bool{}}
 	for _, text := range config.Include {
 		path, err := filepath.Abs(filepath.FromSlash(text))
 		if err != nil {
@@ -56,7 +56,7 @@ func (f *finder) find() (files []*File, complete bool) {
 	for _, g := range f.include {
 		found, err := f.findIn(g, seen)
 		files = append(files, found...)
-		f.report(g.base, err)
+		f.report(g, err)
 		complete = complete && err == nil
 	}
 	return files, complete
@@ -109,11 +109,11 @@ func (g glob) list() ([]string, error) {
 }
 
 // report logs that a directory cannot be listed, once until it can.
-func (f *finder) report(base string, err error) {
-	if err != nil && !f.failing[base] {
-		f.logger.Warn("Cannot list directory; will retry", zap.String("path", base), zap.Error(err))
+func (f *finder) report(g glob, err error) {
+	if err != nil && !f.failing[g] {
+		f.logger.Warn("Cannot list directory; will retry", zap.String("path", g.base), zap.Error(err))
 	}
-	f.failing[base] = err != nil
+	f.failing[g] = err != nil
 }
 
 func (f *finder) excluded(path string) bool {

@@ -223,6 +223,19 @@ func TestRenamedFileThatAListingMisses(t *testing.T) {
 	}
 }
 
+// Of two globs below one directory, one may reach a directory that the other does not.
+func TestGlobThatFailsIsReportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	core, logs := observer.New(zap.WarnLevel)
+	f, err := newFinder(Config{Include: []string{filepath.Join(dir, "**", "*.pb"), filepath.Join(dir, "*.jfr")}}, zap.New(core))
+	require.NoError(t, err)
+	for range 3 {
+		f.report(f.include[0], os.ErrPermission)
+		f.report(f.include[1], nil)
+	}
+	assert.Equal(t, 1, logs.Len())
+}
+
 func TestLinksToOneFileAreHandledOnce_R17(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "first"), "a")
