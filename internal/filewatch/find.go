@@ -5,7 +5,9 @@ package filewatch
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,8 +78,11 @@ func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error)
 			continue
 		}
 		// Through root, so that no link leads out of it.
-		info, err := root.Stat(filepath.FromSlash(relative))
-		if err != nil || !info.Mode().IsRegular() {
+		info, statErr := root.Stat(filepath.FromSlash(relative))
+		if errors.Is(statErr, fs.ErrPermission) {
+			err = cmp.Or(err, statErr) // the directory may be listed, but not searched
+		}
+		if statErr != nil || !info.Mode().IsRegular() {
 			continue
 		}
 		seen[path] = true

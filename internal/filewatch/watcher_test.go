@@ -236,6 +236,23 @@ func TestGlobThatFailsIsReportedOnce(t *testing.T) {
 	assert.Equal(t, 1, logs.Len())
 }
 
+func TestDirectoryThatCannotBeSearchedIsReported(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may search every directory")
+	}
+	dir := filepath.Join(t.TempDir(), "listed")
+	write(t, filepath.Join(dir, "a"), "a")
+	require.NoError(t, os.Chmod(dir, 0o600))
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	core, logs := observer.New(zap.WarnLevel)
+	f, err := newFinder(Config{Include: []string{filepath.Join(filepath.Dir(dir), "*", "*")}}, zap.New(core))
+	require.NoError(t, err)
+	files, complete := f.find()
+	assert.Empty(t, files)
+	assert.False(t, complete)
+	assert.Equal(t, 1, logs.FilterMessage("Cannot list directory; will retry").Len())
+}
+
 func TestLinksToOneFileAreHandledOnce_R17(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "first"), "a")
