@@ -420,6 +420,21 @@ func TestFindListsFilesOnce(t *testing.T) {
 	assert.ErrorIs(t, failed[0], os.ErrNotExist)
 }
 
+func TestFindReportsADirectoryThatCannotBeSearched(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may search every directory")
+	}
+	dir := filepath.Join(t.TempDir(), "listed")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.pb"), []byte("x"), 0o600))
+	require.NoError(t, os.Chmod(dir, 0o600))
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	files, failed := archive.Find([]string{dir})
+	assert.Empty(t, files)
+	require.Len(t, failed, 1)
+	assert.ErrorIs(t, failed[0], os.ErrPermission)
+}
+
 func TestFindListsAFileOnceHoweverItIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -4,6 +4,9 @@
 package archive
 
 import (
+	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,8 +119,12 @@ func (f *finder) read(d *directory, path string) {
 				d.files[n-1].Index = true
 			}
 		default:
-			if info, err := entry.Info(); err == nil { // else it has just been removed
+			info, err := entry.Info()
+			switch {
+			case err == nil:
 				d.files = append(d.files, File{Path: prefix + name, Size: info.Size(), Modified: info.ModTime().UnixNano()})
+			case !errors.Is(err, fs.ErrNotExist): // else it has just been removed
+				d.err = cmp.Or(d.err, err) // as for all files of a directory that may be listed, but not searched
 			}
 		}
 	}
