@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
@@ -571,31 +570,6 @@ func TestRecordsInYieldsWhatWasAdded(t *testing.T) {
 	assert.Equal(t, []int{3}, numbers(2*int64(len(record)), 2))
 	assert.Empty(t, numbers(3*int64(len(record)), 3))
 	assert.Empty(t, numbers(4*int64(len(record)), 3), "the file has become smaller")
-}
-
-// A pprof of tiny entries takes several times its size as OTLP.
-func TestPprofTakesAtMostTheLimitDecoded_V2(t *testing.T) {
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}}
-	for id := range uint64(5_000) {
-		l := &profile.Location{ID: id + 1, Address: id + 1}
-		p.Location = append(p.Location, l)
-		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{l}, Value: []int64{1}})
-	}
-	var message bytes.Buffer
-	require.NoError(t, p.WriteUncompressed(&message))
-	path := filepath.Join(t.TempDir(), "tiny.pb")
-	require.NoError(t, os.WriteFile(path, message.Bytes(), 0o600))
-	for limit, fits := range map[int64]bool{4 << 20: false, 64 << 20: true} {
-		for record, err := range (&archive.Options{MaxMemory: limit, Setting: "max_memory"}).Records(archive.File{Path: path}) {
-			require.NoError(t, err)
-			_, err = record.Profiles()
-			if fits {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, "or more, the limit is 1.0 MiB: raise max_memory")
-			}
-		}
-	}
 }
 
 // A record that does not fit says its size, if that is known, and what to raise.

@@ -91,9 +91,8 @@ func (r *Record) fits(multiple int64) error {
 }
 
 func (r *Record) decodePprof(data []byte) (pprofile.Profiles, error) {
-	u := pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord())}}
-	pd, _, err := u.UnmarshalReport(data, r.options.reserve)
-	return pd, err
+	limits := pproftranslator.Limits{DecompressedSize: int(r.options.maxRecord())}
+	return (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(data)
 }
 
 // reserve ends a translation before it takes too much memory.
