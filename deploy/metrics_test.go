@@ -239,11 +239,11 @@ service:
 			text, _ := os.ReadFile(logs.Name())
 			t.Fatalf("no %v after a minute\n%s", awaited, text)
 		}
-		refused, err := http.Post(fmt.Sprintf("http://localhost:%d/v1/pprof", push), "", strings.NewReader("no profile"))
+		rejected, err := http.Post(fmt.Sprintf("http://localhost:%d/v1/pprof", push), "", strings.NewReader("no profile"))
 		if err != nil {
 			continue // not there yet
 		}
-		_ = refused.Body.Close()
+		_ = rejected.Body.Close()
 		response, err := http.Get(fmt.Sprintf("http://localhost:%d/metrics", scrape))
 		if err != nil {
 			continue

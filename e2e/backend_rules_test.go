@@ -40,8 +40,8 @@ type backend struct {
 	pprofileotlp.UnimplementedGRPCServer
 	address string
 	rules   []conformance.Rule // besides everyBackend
-	// refuses returns why the backend would reject a Profile, or "".
-	refuses func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, p pprofile.Profile) string
+	// rejects returns why the backend would reject a Profile, or "".
+	rejects func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, p pprofile.Profile) string
 
 	mu       sync.Mutex
 	received []pprofile.Profiles
@@ -88,10 +88,10 @@ func (b *backend) check(t *testing.T) map[string][]string {
 			}
 			for _, sp := range rp.ScopeProfiles().All() {
 				for _, p := range sp.Profiles().All() {
-					if b.refuses == nil {
+					if b.rejects == nil {
 						continue
 					}
-					if why := b.refuses(pd, sp, p); why != "" {
+					if why := b.rejects(pd, sp, p); why != "" {
 						found[service] = append(found[service], why)
 					}
 				}
@@ -106,9 +106,9 @@ func (b *backend) check(t *testing.T) map[string][]string {
 	return found
 }
 
-// refusedByPyroscope: Pyroscope makes the name of a metric from the period type, wants one
+// rejectedByPyroscope: Pyroscope makes the name of a metric from the period type, wants one
 // value for each sample, and makes a series of each integer attribute.
-func refusedByPyroscope(pd pprofile.Profiles, _ pprofile.ScopeProfiles, p pprofile.Profile) string {
+func rejectedByPyroscope(pd pprofile.Profiles, _ pprofile.ScopeProfiles, p pprofile.Profile) string {
 	names := pd.Dictionary().StringTable()
 	if p.Period() == 0 || names.At(int(p.PeriodType().TypeStrindex())) == "" {
 		return "invalid metric name: no period"
@@ -126,9 +126,9 @@ func refusedByPyroscope(pd pprofile.Profiles, _ pprofile.ScopeProfiles, p pprofi
 	return ""
 }
 
-// refusedByPosition: the translator of the Contrib repository joins the Profiles of a scope by
+// rejectedByPosition: the translator of the Contrib repository joins the Profiles of a scope by
 // the positions of their samples.
-func refusedByPosition(_ pprofile.Profiles, sp pprofile.ScopeProfiles, p pprofile.Profile) string {
+func rejectedByPosition(_ pprofile.Profiles, sp pprofile.ScopeProfiles, p pprofile.Profile) string {
 	first := sp.Profiles().At(0).Samples()
 	if p.Samples().Len() != first.Len() {
 		return fmt.Sprintf("profiles hold varying number of samples: %d and %d", p.Samples().Len(), first.Len())

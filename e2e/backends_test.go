@@ -56,10 +56,10 @@ func TestBackendConfigurations(t *testing.T) {
 		t.Fatal(err)
 	}
 	backends := map[string]*backend{
-		"pyroscope.yaml": {refuses: refusedByPyroscope},
+		"pyroscope.yaml": {rejects: rejectedByPyroscope},
 		"parca.yaml":     {rules: []conformance.Rule{conformance.TimeRange}},
 		"devfiler.yaml":  {},
-		"otlp.yaml":      {refuses: refusedByPosition},
+		"otlp.yaml":      {rejects: rejectedByPosition},
 	}
 	if len(files) != len(backends) {
 		t.Errorf("config/backends has the files %q, want %d", files, len(backends))
@@ -94,9 +94,9 @@ func TestBackendConfigurations(t *testing.T) {
 					t.Errorf("%s: %q", service, faults[:min(len(faults), 3)])
 				}
 			}
-			for service, refused := range expected {
-				if refused != (len(found[service]) > 0) {
-					t.Errorf("%s: faults %q, want some: %t", service, found[service], refused)
+			for service, rejected := range expected {
+				if rejected != (len(found[service]) > 0) {
+					t.Errorf("%s: faults %q, want some: %t", service, found[service], rejected)
 				}
 			}
 			if len(b.received) == 0 {

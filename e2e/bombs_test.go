@@ -62,7 +62,7 @@ service:
 	})
 	good, bombs := compressed(t, large), bombs(t)
 	ways := waysToPush(t)
-	var next, accepted, refused, postponed atomic.Int64
+	var next, accepted, rejected, postponed atomic.Int64
 	var clients sync.WaitGroup
 	for range parallel {
 		clients.Go(func() {
@@ -73,7 +73,7 @@ service:
 					if status != way.tooLarge && status != http.StatusTooManyRequests {
 						t.Errorf("a bomb by %s was answered with %d", way.path, status)
 					}
-					refused.Add(1)
+					rejected.Add(1)
 					continue
 				}
 				for {
@@ -94,7 +94,7 @@ service:
 	}
 	clients.Wait()
 	peak := memory(t, c.command.Process.Pid, "VmHWM:")
-	profiletest.Account(t, fmt.Sprintf("%d bombs, %d times 429 before a good push was accepted, peak of memory %d MiB", refused.Load(), postponed.Load(), peak>>20), count, int(accepted.Load()), 0)
+	profiletest.Account(t, fmt.Sprintf("%d bombs, %d times 429 before a good push was accepted, peak of memory %d MiB", rejected.Load(), postponed.Load(), peak>>20), count, int(accepted.Load()), 0)
 	if accepted.Load() != int64(count) {
 		t.Errorf("%d of %d good pushes were accepted", accepted.Load(), count)
 	}

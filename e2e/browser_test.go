@@ -277,9 +277,9 @@ func browsedProfile(t *testing.T, start time.Time, seconds int64, functions ...s
 	return out.Bytes()
 }
 
-// TestNewcomersWalkInABrowser_V3 goes from the first push to the flame graph, to what ran in a trace and to
+// TestQuickstartInABrowser_V3 goes from the first push to the flame graph, to what ran in a trace and to
 // what changed since yesterday. Names that are markup are text on each page.
-func TestNewcomersWalkInABrowser_V3(t *testing.T) {
+func TestQuickstartInABrowser_V3(t *testing.T) {
 	parallel(t)
 	b := startBrowser(t)
 	c, addresses := runDefaultConfig(t)

@@ -80,7 +80,7 @@ service:
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := l.clients(ctx, t, 8, c.url, 2*time.Millisecond)
 	ways, bad, filler := waysToPush(t), badInput(t, random), filepath.Join(disk, "filler")
-	kills, fills, refused := 0, 0, 0
+	kills, fills, rejected := 0, 0, 0
 	for range steps {
 		time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
 		switch random.IntN(6) {
@@ -102,13 +102,13 @@ service:
 			if status := way.send(t, c.url, bad[random.IntN(len(bad))]); status < 400 || status >= 500 {
 				t.Errorf("bad input by %s was answered with %d", way.path, status)
 			}
-			refused++
+			rejected++
 		}
 	}
 	cancel()
 	wait()
 	c.stop(t)
-	l.verify(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 3 bad targets", kills, fills, refused))
+	l.verify(t, files, fmt.Sprintf("%d SIGKILL, %d times a full disk, %d bad pushes, 3 bad targets", kills, fills, rejected))
 }
 
 // smallDisk returns a tmpfs of 32 MiB, if one can be mounted.

@@ -304,13 +304,13 @@ func TestKafkaMessageTooLarge(t *testing.T) {
 			address := broker.ListenAddrs()[0]
 			writer := toKafka(t, address, env{"WINDOW": "1s"}, test.args...)
 			message := asOTLP(t, random(t), "large", "1")
-			refused := make(chan string, 1)
+			rejected := make(chan string, 1)
 			go func() {
 				status, said, err := postOTLP(writer.url, message)
-				refused <- fmt.Sprintf("%d %s %v", status, said, err)
+				rejected <- fmt.Sprintf("%d %s %v", status, said, err)
 			}()
 			writer.sendOTLP(t, numbered(t, 7), "small", "1")
-			if got := <-refused; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, "MESSAGE_TOO_LARGE") {
+			if got := <-rejected; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, "MESSAGE_TOO_LARGE") {
 				t.Errorf("the answer is %q, want 500 (which is not sent again) with MESSAGE_TOO_LARGE", got)
 			}
 			if got := writer.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="permanent"`); got != 1 {
@@ -525,7 +525,7 @@ func TestKafkaReaderRetriesWhileBackendIsAway(t *testing.T) {
 		produce(t, broker, service, asOTLP(t, numbered(t, 1), service, "1"))
 		want[service+" cpu"] = 1
 	}
-	reader.await(t, "refusals", func() bool {
+	reader.await(t, "rejections", func() bool {
 		return reader.metric(t, "otelcol_receiver_failed_profile_samples")+reader.metric(t, "otelcol_receiver_refused_profile_samples") > 5
 	})
 	backend := gateway(t, back, nil)

@@ -96,7 +96,7 @@ func addValues(sums map[string]int64, pd pprofile.Profiles) {
 }
 
 // TestSidecarOutlastsAnAwayGateway_M2 pushes at the rated load while the gateway is away. Nothing is
-// refused, memory stays flat, and the windows wait on disk. The gateway then gets each of them once.
+// rejected, memory stays flat, and the windows wait on disk. The gateway then gets each of them once.
 func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 	parallel(t)
 	// Short windows and intervals: 15 windows wait.

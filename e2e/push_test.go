@@ -81,7 +81,7 @@ func TestRejectedRequests(t *testing.T) {
 		{"gzip in gzip, too large", http.MethodPost, compressed(t, compressed(t, make([]byte, 4*maxDecompressed))), http.StatusRequestEntityTooLarge, 8, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := c.do(t, test.method, url.Values{"service.name": {"refused"}}, test.body)
+			got := c.do(t, test.method, url.Values{"service.name": {"rejected"}}, test.body)
 			if got.status != test.status {
 				t.Fatalf("status is %d (%s), want %d", got.status, got.body, test.status)
 			}

@@ -120,7 +120,7 @@ func TestWrongConfigsAreRejected_D3(t *testing.T) {
 			out, err := command.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() <= 0 {
-				t.Fatalf("it ended with %v, want a refusal\n%s", err, out)
+				t.Fatalf("it ended with %v, want a rejection\n%s", err, out)
 			}
 			for want := range strings.SplitSeq(wrong.says, "|") {
 				if !strings.Contains(string(out), want) {

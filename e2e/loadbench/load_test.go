@@ -118,7 +118,7 @@ func report(b *testing.B, c *collector, result *load.Result, used time.Duration,
 	b.ReportMetric(milliseconds(result.Percentile(99)), "p99-ms")
 	b.ReportMetric(float64(used.Microseconds())/1000/float64(accepted), "cpu-ms")
 	b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
-	b.ReportMetric(float64(len(result.Latencies)-accepted), "refused")
+	b.ReportMetric(float64(len(result.Latencies)-accepted), "rejected")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -210,7 +210,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 }
 
 // TestNoNumberIsCut: a fraction of a whole number, and a duration without its unit, are
-// refused, with their key.
+// rejected, with their key.
 func TestNoNumberIsCut(t *testing.T) {
 	for key, value := range map[string]any{
 		"rotation::max_records":              0.5,
@@ -237,7 +237,7 @@ func TestNoNumberIsCut(t *testing.T) {
 	}
 }
 
-// TestRetentionThatKeepsNothing is refused, with both keys.
+// TestRetentionThatKeepsNothing is rejected, with both keys.
 func TestRetentionThatKeepsNothing(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Directory = "d"

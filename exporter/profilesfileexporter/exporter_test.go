@@ -77,7 +77,7 @@ func newConfig(t testing.TB, groupBy ...string) *Config {
 	return cfg
 }
 
-// observed returns an exporter whose groups block refuses, what it counts, and what it logs.
+// observed returns an exporter whose groups block makes fail, what it counts, and what it logs.
 func observed(t testing.TB, cfg *Config) (*fileExporter, *componenttest.Telemetry, *observer.ObservedLogs) {
 	require.NoError(t, cfg.Validate())
 	telemetry := componenttest.NewTelemetry()
@@ -270,7 +270,7 @@ func TestRetryAfterFileSystemError(t *testing.T) {
 		for range 2 {
 			err = e.ConsumeProfiles(t.Context(), pd)
 			require.ErrorContains(t, err, cfg.Directory)
-			require.False(t, consumererror.IsPermanent(err), "what the disk refuses may be tried again")
+			require.False(t, consumererror.IsPermanent(err), "an error of the disk is retryable")
 		}
 		require.NoError(t, os.Remove(cfg.Directory))
 		require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
@@ -337,7 +337,7 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-func TestOtherSignalsAreRefused(t *testing.T) {
+func TestOtherSignalsAreRejected(t *testing.T) {
 	factory := NewFactory()
 	set := exportertest.NewNopSettings(metadata.Type)
 	_, err := factory.CreateTraces(t.Context(), set, createDefaultConfig())

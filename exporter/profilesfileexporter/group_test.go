@@ -346,7 +346,7 @@ func TestPprofWithoutSamplesIsNotWritten(t *testing.T) {
 }
 
 // TestPprofFilesAreNamedByProfileType: pprof merges the files of one name, and mutex and block profiles,
-// which have the same sample types, can be told apart.
+// which have the same sample types, can be distinguished.
 func TestPprofFilesAreNamedByProfileType(t *testing.T) {
 	cfg := pprofConfig(t)
 	e, logs := startExporter(t, cfg)

@@ -29,8 +29,8 @@ func TestMetricsTellExportersApart(t *testing.T) {
 		set.ID, set.TelemetrySettings = id, telemetry.NewTelemetrySettings()
 		cfg := createDefaultConfig().(*Config)
 		cfg.Directory, cfg.Compression, cfg.Rotation.MaxRecords, cfg.Retention.MaxFiles = t.TempDir(), compressionNone, 1, 1
-		leftover := segment.Name{Sequence: 9, Format: segment.Format{Content: segment.OTLPProto}, Partial: true}.String()
-		require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, leftover), []byte("torn"), 0o600))
+		incomplete := segment.Name{Sequence: 9, Format: segment.Format{Content: segment.OTLPProto}, Partial: true}.String()
+		require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, incomplete), []byte("torn"), 0o600))
 		e, err := newFileExporter(cfg, set)
 		require.NoError(t, err)
 		require.NoError(t, e.start(t.Context(), nil))

@@ -90,7 +90,7 @@ func queueConfig(change func(q *exporterhelper.QueueBatchConfig)) configoptional
 	return configoptional.Some(queue)
 }
 
-// openUnblocked is recordstore.OpenDir, but for groups that block says the disk refuses.
+// openUnblocked is recordstore.OpenDir, but fails for the groups that block names.
 func openUnblocked(path string, group ...string) (recordstore.Dir, error) {
 	place := filepath.Join(append([]string{path}, group...)...)
 	if _, err := os.Stat(place + blocked); err == nil {

@@ -69,8 +69,8 @@ func TestTelemetry(t *testing.T) {
 	cfg.Retention.MaxFiles = 1
 	cfg.RetryOnFailure.Enabled = false
 	require.NoError(t, os.Mkdir(cfg.Directory, 0o700))
-	leftover := segment.Name{Sequence: 9, Format: segment.Format{Content: segment.OTLPProto}, Partial: true}.String()
-	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, leftover), []byte("torn"), 0o600))
+	incomplete := segment.Name{Sequence: 9, Format: segment.Format{Content: segment.OTLPProto}, Partial: true}.String()
+	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, incomplete), []byte("torn"), 0o600))
 
 	create := func(set exporter.Settings) xexporter.Profiles {
 		e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, cfg)

@@ -383,15 +383,15 @@ func TestGeneratedProfilesConform(t *testing.T) {
 // table: all are found, by the check and by Expand, and nothing panics.
 func TestIndicesOutsideTheirTablesAreFound(t *testing.T) {
 	for name, set := range profiletest.IndexFields() {
-		for _, hostile := range []int32{-1, math.MinInt32, math.MaxInt32} {
+		for _, invalid := range []int32{-1, math.MinInt32, math.MaxInt32} {
 			pd := profiletest.OneOfEach()
-			set(pd, hostile)
+			set(pd, invalid)
 			violations := conformance.Check(pd).Violations()
 			if !slices.ContainsFunc(violations, func(f conformance.Finding) bool { return f.Rule == conformance.IndexRange }) {
-				t.Errorf("%s = %d is not reported: %v", name, hostile, violations)
+				t.Errorf("%s = %d is not reported: %v", name, invalid, violations)
 			}
-			if _, err := expand.Profiles(pd); err == nil || !strings.Contains(err.Error(), fmt.Sprint(hostile)) {
-				t.Errorf("%s = %d: Expand says %v", name, hostile, err)
+			if _, err := expand.Profiles(pd); err == nil || !strings.Contains(err.Error(), fmt.Sprint(invalid)) {
+				t.Errorf("%s = %d: Expand says %v", name, invalid, err)
 			}
 		}
 	}

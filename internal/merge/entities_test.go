@@ -57,7 +57,7 @@ func TestEntitiesMerge_P15(t *testing.T) {
 	profiletest.Injected(t, fmt.Sprintf("%d payloads in two orders", len(payloads)))
 }
 
-// Two attributes of one key on a resource or scope are refused, alone.
+// Two attributes of one key on a resource or scope are rejected, alone.
 func TestPrepareRejectsDuplicateAttributes_P1(t *testing.T) {
 	payload := func(resource, scope string) pprofile.Profiles {
 		pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(`{"resourceProfiles":[{"resource":{"attributes":[` +

@@ -43,7 +43,7 @@ type Options struct {
 	DropZeroSamples bool
 	// DropEmptyProfiles drops merged Profiles without samples, except those with an original payload.
 	DropEmptyProfiles bool
-	// Coarsening is how finely locations are told apart.
+	// Coarsening is how finely locations are distinguished.
 	Coarsening dictionary.Coarsening
 	// Keys of the attributes to drop. Samples and resources that become equal merge.
 	DropSampleAttributes, DropResourceAttributes []string

@@ -141,7 +141,7 @@ func TestWindowMergesCorpus(t *testing.T) {
 	expand.RequireSameSums(t, all, merged(t, options, all...))
 }
 
-func TestWindowKeepsReadingsApart(t *testing.T) {
+func TestWindowKeepsSnapshotsApart(t *testing.T) {
 	var series []pprofile.Profiles
 	for _, file := range profiletest.Corpus(t) {
 		if len(file.Name) > 14 && file.Name[:14] == "go-heap-series" {
@@ -354,7 +354,7 @@ func TestWindowRetained(t *testing.T) {
 	}
 }
 
-// A payload that is refused leaves the window as it was, and the next one is
+// A payload that is rejected leaves the window as it was, and the next one is
 // taken (P1).
 func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
 	w := NewWindow(defaultOptions())
@@ -384,10 +384,10 @@ func TestRejectedPayloadLeavesWindowUnchanged_P1(t *testing.T) {
 	require.ErrorContains(t, add(w, twice), "two attributes with the key")
 	require.Equal(t, want, marshal(t, w.Emit("")))
 	require.NoError(t, add(w, good))
-	profiletest.Injected(t, "3 refused payloads")
+	profiletest.Injected(t, "3 rejected payloads")
 }
 
-// Two attributes of one key are refused with the place of the Profile.
+// Two attributes of one key are rejected with the place of the Profile.
 func TestErrorNamesProfile_P1(t *testing.T) {
 	pd := payloadtest.InOne(t, payloadtest.Interval(1, 1, 1), payloadtest.Interval(1, 1, 1))
 	d := pd.Dictionary()

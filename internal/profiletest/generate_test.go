@@ -137,7 +137,7 @@ func TestBreakUTF8(t *testing.T) {
 	}
 }
 
-// oneShape drops profiles that Build refuses: sums beyond int64.
+// oneShape drops profiles that Build rejects: sums beyond int64.
 func oneShape(profiles []expand.Profile) []expand.Profile {
 	var out []expand.Profile
 	for _, e := range profiles {

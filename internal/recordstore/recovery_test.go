@@ -181,7 +181,7 @@ func TestRecoveryLeavesLiveFiles(t *testing.T) {
 	})
 }
 
-func TestBareLeftoversAreRemoved(t *testing.T) {
+func TestIncompleteBareFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	format := segmenttest.Formats[6]
 	name := segment.Name{Sequence: 1, Format: format, Partial: true}
@@ -216,10 +216,10 @@ func TestMaintainDoesNothingInVain(t *testing.T) {
 	assert.Equal(t, calls, f.calls)
 }
 
-// TestFlippedBytesInLeftovers_E9 changes each byte of a file that a crash has left,
+// TestFlippedBytesInIncompleteFiles_E9 changes each byte of a file that a crash has left,
 // with a torn record behind the last one. A compressed file loses at most one record, as do lines unless the byte
 // was a line feed; a plain one keeps all records before the damage.
-func TestFlippedBytesInLeftovers_E9(t *testing.T) {
+func TestFlippedBytesInIncompleteFiles_E9(t *testing.T) {
 	const n = 4
 	size := profiletest.Rounds(t, 240, 10_000) / n
 	for _, format := range segmenttest.Framed {

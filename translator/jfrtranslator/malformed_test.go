@@ -482,19 +482,19 @@ func TestUnmarshalReservesWhatItTakes_J2(t *testing.T) {
 			assert.LessOrEqual(t, reserved, int64(80*len(data)))
 
 			// With less memory it ends, and takes no more than that.
-			refused := errors.New("no memory")
+			rejected := errors.New("no memory")
 			limit := reserved / 2
 			runtime.GC()
 			runtime.GC() // the second one drops the decoder that is kept for the next recording
 			runtime.ReadMemStats(&before)
 			_, _, err = u.UnmarshalReport(data, func(bytes int64) error {
 				if bytes > limit {
-					return refused
+					return rejected
 				}
 				return nil
 			})
 			runtime.ReadMemStats(&after)
-			require.ErrorIs(t, err, refused)
+			require.ErrorIs(t, err, rejected)
 			assert.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), 4*limit+1<<20)
 		})
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
-// TestRowsWithDifferentFieldsAreToldApart: by their length, if one ends as the other with zeros, and if their
+// TestRowsWithDifferentFieldsStayApart: by their length, if one ends as the other with zeros, and if their
 // hashes are equal.
-func TestRowsWithDifferentFieldsAreToldApart(t *testing.T) {
+func TestRowsWithDifferentFieldsStayApart(t *testing.T) {
 	var d decoder
 	var fields []byte
 	d.Event = 1

@@ -556,7 +556,7 @@ func TestReaderGoesBackToAChunkWithoutMemory_J2(t *testing.T) {
 	assert.Equal(t, io.EOF, err)
 }
 
-// Wherever in a chunk memory is refused, the next translation of the chunk is that of all of it.
+// Wherever in a chunk a reservation is rejected, the next translation of the chunk is that of all of it.
 func TestReaderTranslatesTheSameAfterAnyRefusal_J2(t *testing.T) {
 	c := cpu()
 	for i := range 500 {
@@ -567,7 +567,7 @@ func TestReaderTranslatesTheSameAfterAnyRefusal_J2(t *testing.T) {
 	data := c.Bytes()
 	want, _ := unmarshal(t, jfrtranslator.Unmarshaler{}, c)
 	for i := range 100 {
-		r := newReader(padded(data, len(data)+100+500*i)) // so that memory is refused at other places each time
+		r := newReader(padded(data, len(data)+100+500*i)) // so that reservations are rejected at other places each time
 		calls := 0
 		_, _, err := r.Next(func(int64) error {
 			if calls++; calls == 2+i%8 {

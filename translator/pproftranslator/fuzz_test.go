@@ -32,7 +32,7 @@ func addPprofSeeds(f *testing.F) {
 	}
 }
 
-// Whatever comes is refused or translated as google/pprof does.
+// Whatever comes is rejected or translated as google/pprof does.
 func FuzzUnmarshal(f *testing.F) {
 	addPprofSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -42,7 +42,7 @@ func requireAsOracle(t testing.TB, u *Unmarshaler, data []byte) pprofile.Profile
 	want, wantErr := oracle(data)
 	pd, err := u.UnmarshalProfiles(data)
 	if wantErr != nil {
-		require.Errorf(t, err, "google/pprof refuses: %v", wantErr)
+		require.Errorf(t, err, "google/pprof rejects: %v", wantErr)
 		return pd
 	}
 	require.NoError(t, err)
@@ -305,13 +305,13 @@ func TestMalformedProfilesAreRejected_R4(t *testing.T) {
 			if test.want == "" {
 				profiletest.Injected(t, "1 oddities taken")
 			} else {
-				profiletest.Injected(t, "1 faults refused")
+				profiletest.Injected(t, "1 faults rejected")
 			}
 		})
 	}
 }
 
-// Every prefix and every bit flip of a small profile is refused or translated as
+// Every prefix and every bit flip of a small profile is rejected or translated as
 // google/pprof does, and never panics.
 func TestDamagedProfilesDoNotPanic_R1(t *testing.T) {
 	profiles := [][]byte{base()}
@@ -483,7 +483,7 @@ func TestMissingPartsHaveExactOutcomes_R5(t *testing.T) {
 	table := message(nil).strings("", "cpu", "wall")
 	for name, test := range map[string]struct {
 		data              message
-		refused           string // part of the error
+		rejected          string // part of the error
 		profiles, samples int
 	}{
 		"a value too few":             {slices.Concat(types(2), sample(1), table), "sample[0]", 0, 0},
@@ -499,8 +499,8 @@ func TestMissingPartsHaveExactOutcomes_R5(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			profiletest.Injected(t, "1 profiles")
 			pd, err := (&Unmarshaler{}).UnmarshalProfiles(test.data)
-			if test.refused != "" {
-				require.ErrorContains(t, err, test.refused)
+			if test.rejected != "" {
+				require.ErrorContains(t, err, test.rejected)
 				requireAsOracle(t, &Unmarshaler{}, test.data)
 				return
 			}
@@ -546,7 +546,7 @@ func TestUnmarshalConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// Payloads of tiny entries are refused before they take much more memory than
+// Payloads of tiny entries are rejected before they take much more memory than
 // they have bytes.
 func TestTinyEntriesStayInMemoryBound_R3(t *testing.T) {
 	const size = 1 << 20

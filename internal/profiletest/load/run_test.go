@@ -39,7 +39,7 @@ func bodies(t *testing.T) []Body {
 	return all
 }
 
-// Each push is a whole profile, of another time; what was refused is not counted as
+// Each push is a whole profile, of another time; what was rejected is not counted as
 // accepted; services take turns.
 func TestRun(t *testing.T) {
 	var mu sync.Mutex

@@ -146,13 +146,13 @@ func TestTraceShowsWhatRanAcrossServices(t *testing.T) {
 
 func TestPprofPagesShowNamesAsText_V3(t *testing.T) {
 	s := newSite(t)
-	for _, name := range hostile {
+	for _, name := range adversarial {
 		p := cpu(name, s.now.Add(-time.Minute), 1e9)
 		p.function, p.label, p.trace = name, name, exampleTrace
 		s.write(payload(t, p))
 	}
 	var pages []string
-	for _, name := range hostile {
+	for _, name := range adversarial {
 		mount := s.mount("service=" + url.QueryEscape(name))
 		for _, path := range []string{"/flamegraph", "/top", "/peek?f=.", "/graph"} {
 			if w := s.get(mount + path); w.Code != http.StatusNotImplemented {

@@ -470,22 +470,22 @@ func TestOverviewFindsOneOfAThousandServices(t *testing.T) {
 	assert.Less(t, len(page), 100_000)
 }
 
-// hostile are names that a page must show as text.
-var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'; alert(1); '`, "a\x00b", "{{.}}", strings.Repeat("long ", 1000), "javascript:alert(1)",
+// adversarial are names that a page must show as text.
+var adversarial = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'; alert(1); '`, "a\x00b", "{{.}}", strings.Repeat("long ", 1000), "javascript:alert(1)",
 	`x" URL="javascript:alert(1)" image="/etc/passwd" y="`, "</title></style><b>"}
 
 func TestNamesAreText_V3(t *testing.T) {
 	s := newSite(t)
 	var profiles []sent
-	for _, name := range hostile {
+	for _, name := range adversarial {
 		p := cpu(name, s.now.Add(-time.Minute), 1e9)
 		p.function, p.label, p.typ, p.sampleType = name, name, name, name
 		profiles = append(profiles, p)
 	}
 	s.write(payload(t, profiles...))
-	pages := []string{s.page("/"), s.page("/?service=" + url.QueryEscape(hostile[0]))}
-	assert.Contains(t, s.get("/?service="+url.QueryEscape(hostile[len(hostile)-1])).Body.String(), "<title>Profiles of &lt;/title&gt;&lt;/style&gt;&lt;b&gt;</title>")
-	for _, name := range hostile {
+	pages := []string{s.page("/"), s.page("/?service=" + url.QueryEscape(adversarial[0]))}
+	assert.Contains(t, s.get("/?service="+url.QueryEscape(adversarial[len(adversarial)-1])).Body.String(), "<title>Profiles of &lt;/title&gt;&lt;/style&gt;&lt;b&gt;</title>")
+	for _, name := range adversarial {
 		w := s.get("/?q=" + url.QueryEscape(name) + "&from=" + url.QueryEscape(name))
 		assert.Equal(t, http.StatusBadRequest, w.Code)
 		pages = append(pages, w.Body.String(), s.page("/?q="+url.QueryEscape(name)))

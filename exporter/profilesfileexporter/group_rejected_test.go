@@ -17,7 +17,7 @@ import (
 )
 
 // TestGroupWithoutDirectory: where something else stands in the place of the directory
-// of a group, its records are refused for good, and the other groups are written once.
+// of a group, its records are rejected permanently, and the other groups are written once.
 func TestGroupWithoutDirectory(t *testing.T) {
 	for name, stand := range map[string]func(string) error{
 		"file": func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -58,9 +58,9 @@ func TestGroupWithoutDirectoryParksNoConsumer(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestRefusalsAreToldOnce: what is refused of a payload is counted and logged once, though
+// TestRejectionsAreReportedOnce: what is rejected of a payload is counted and logged once, though
 // the rest is sent again because the disk did not take it.
-func TestRefusalsAreToldOnce(t *testing.T) {
+func TestRejectionsAreReportedOnce(t *testing.T) {
 	cfg := pprofConfig(t)
 	cfg.GroupBy = []string{"service.name"}
 	e, telemetry, logs := observed(t, cfg)
@@ -68,7 +68,7 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	addScope(pd, "a", 1)
 	addScope(pd, "b", 1<<62, 1<<62)
-	const refused = "otelcol_exporter_profiles_file_errors convert"
+	const rejected = "otelcol_exporter_profiles_file_errors convert"
 	unblock := block(t, cfg, "a")
 	for range 3 {
 		var err error
@@ -78,7 +78,7 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	}
 	unblock()
 	require.NoError(t, e.consume(t.Context(), pd))
-	assert.EqualValues(t, 1, sums(t, telemetry)[refused])
+	assert.EqualValues(t, 1, sums(t, telemetry)[rejected])
 	assert.Equal(t, 1, logs.FilterMessage("Rejected profiles permanently").Len())
 	require.NoError(t, e.shutdown(t.Context()))
 }

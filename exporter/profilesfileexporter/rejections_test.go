@@ -60,7 +60,7 @@ func pprofValues(t testing.TB, dir string) []int64 {
 	return sums
 }
 
-// TestOneBadProfileTakesNoOther: what cannot be pprof is refused for good, after the
+// TestOneBadProfileTakesNoOther: what cannot be pprof is rejected permanently, after the
 // rest was written, in its scope, in other scopes, and in other groups.
 func TestOneBadProfileTakesNoOther(t *testing.T) {
 	for _, keys := range [][]string{nil, {"service.name"}} {
@@ -92,8 +92,8 @@ func TestOneBadProfileTakesNoOther(t *testing.T) {
 	}
 }
 
-// TestAllBadProfilesAreRefusedAtOnce, though there is a queue.
-func TestAllBadProfilesAreRefusedAtOnce(t *testing.T) {
+// TestAllBadProfilesAreRejectedAtOnce, though there is a queue.
+func TestAllBadProfilesAreRejectedAtOnce(t *testing.T) {
 	cfg := pprofConfig(t)
 	cfg.SendingQueue = queueConfig(func(*exporterhelper.QueueBatchConfig) {})
 	e, _ := startExporter(t, cfg)
