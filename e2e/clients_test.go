@@ -370,7 +370,7 @@ func TestWindowSumsDeltasAndKeepsSnapshots(t *testing.T) {
 		isReading := strings.HasPrefix(name, "inuse_") || name == "goroutine"
 		switch {
 		case isReading && !slices.Equal(g.profiles, w.profiles):
-			t.Errorf("the readings of %s are %d, want %d", name, g.profiles, w.profiles)
+			t.Errorf("the snapshots of %s are %d, want %d", name, g.profiles, w.profiles)
 		case name == "alloc_space" && len(g.profiles) != 1:
 			t.Errorf("%s is in %d profiles, want one sum", name, len(g.profiles))
 		}

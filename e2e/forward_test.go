@@ -79,8 +79,7 @@ func (c *chain) fills(n int, random *rand.Rand) {
 	c.log("%d times a full disk", n)
 }
 
-// away stops the gateway for a while. It gets what waits before it is stopped: its response to requests
-// in flight could be lost.
+// away kills the gateway, and starts it again after a while.
 func (c *chain) away(d time.Duration) {
 	c.gateway.kill()
 	c.gatewayKills++

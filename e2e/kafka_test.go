@@ -314,7 +314,7 @@ func TestKafkaMessageTooLarge(t *testing.T) {
 				t.Errorf("the answer is %q, want 500 (which is not sent again) with MESSAGE_TOO_LARGE", got)
 			}
 			if got := writer.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="permanent"`); got != 1 {
-				t.Errorf("%d profiles are counted as dropped for good, want 1", got)
+				t.Errorf("%d profiles are counted as dropped, want 1", got)
 			}
 			reader := fromKafka(t, address, nil)
 			reader.awaitSums(t, map[string]int64{"small cpu": 7})

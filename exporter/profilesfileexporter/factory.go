@@ -44,7 +44,7 @@ func (e *fileExporter) withHelper(ctx context.Context, set exporter.Settings) (x
 		// a receiver of two pipelines would make a copy of each payload for this exporter,
 		// even if a processor in between makes profiles of its own.
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
-		// A write to a disk cannot be given up half way.
+		// A write to a disk cannot be cancelled.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),

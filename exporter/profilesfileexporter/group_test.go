@@ -269,7 +269,7 @@ func TestPermissions_E11(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, info.Mode().Perm(), path)
 	}
-	profiletest.Injected(t, "1 directories of groups made anew")
+	profiletest.Injected(t, "1 directories of groups recreated")
 }
 
 // TestPprof: each set of sample types is a file that google/pprof reads.

@@ -397,7 +397,7 @@ func TestQueueIsBounded(t *testing.T) {
 	assert.Len(t, numbersIn(t, cfg.Directory)["a"], accepted+1)
 }
 
-// TestTooLargeForTheQueue: to come again would be of no use, whatever the queue.
+// TestTooLargeForTheQueue: the error is permanent, as a retry cannot succeed.
 func TestTooLargeForTheQueue(t *testing.T) {
 	stored, id := &profiletest.Storage{}, profiletest.StorageID
 	one, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(numbered(1, "a"))

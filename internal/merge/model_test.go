@@ -121,8 +121,8 @@ func (m *model) flush() []expand.Profile {
 	return m.normalize(out)
 }
 
-// view is what is left of e once everything is left out that the options say. Of what
-// has come out it leaves all but load addresses and the times of readings.
+// view returns e without what the options leave out. Of an output, it leaves out only load addresses and the times
+// of snapshots.
 func (m *model) view(e expand.Profile, out bool) expand.Profile {
 	s := *m.options
 	if out {
@@ -316,7 +316,7 @@ func TestWindowEqualsModel_P2(t *testing.T) {
 		payload := 0
 		for range 2 + r.IntN(4) {
 			if r.IntN(4) > 0 {
-				// Few seeds, so that the same things come again.
+				// Few seeds, so that entries repeat.
 				expanded := moved(profiletest.GenerateExpanded(profiletest.NewRand(seed+round*3+r.Uint64N(3))), r.Uint64N(3)<<12, round%3 == 0)
 				if round%2 == 0 {
 					expanded = alike(expanded)

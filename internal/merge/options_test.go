@@ -50,12 +50,12 @@ func TestSnapshots_P14(t *testing.T) {
 		options.Snapshots, options.DropResourceAttributes = test.snapshots, test.dropped
 		options.DropZeroSamples = false
 		out := merged(t, options, test.payloads...)
-		profiletest.Injected(t, fmt.Sprintf("%d readings", len(test.payloads)))
+		profiletest.Injected(t, fmt.Sprintf("%d snapshots", len(test.payloads)))
 		require.Equal(t, test.want, values(out), "%s %v", test.snapshots, test.dropped)
 		if test.snapshots == SnapshotsLatest {
 			eachProfile(out, func(p pprofile.Profile) {
 				require.EqualValues(t, 19, p.Time())
-				require.Zero(t, p.DurationNano(), "a reading still")
+				require.Zero(t, p.DurationNano(), "still a snapshot")
 			})
 		}
 	}
@@ -73,7 +73,7 @@ func TestLatestSnapshotOfCorpus_P14(t *testing.T) {
 	out := merged(t, options, series...)
 	require.Equal(t, 4, out.ProfileCount())
 	expand.RequireSameSums(t, series[len(series)-1:], out)
-	profiletest.Injected(t, fmt.Sprintf("%d readings", len(series)))
+	profiletest.Injected(t, fmt.Sprintf("%d snapshots", len(series)))
 }
 
 func TestDropAttributes(t *testing.T) {

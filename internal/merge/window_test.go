@@ -75,7 +75,7 @@ func TestAddLeavesInputUnchanged_P1(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var payloads []pprofile.Profiles
 		for range 1 + r.IntN(4) {
-			// Few seeds, so that the same things come again.
+			// Few seeds, so that entries repeat.
 			payloads = append(payloads, profiletest.GenerateProfiles(profiletest.NewRand(seed*3+uint64(r.IntN(3)))))
 		}
 		options := defaultOptions()

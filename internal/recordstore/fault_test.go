@@ -140,8 +140,8 @@ func TestFailingRepair_E1(t *testing.T) {
 				dir := t.TempDir()
 				require.NoError(t, os.WriteFile(dir+"/"+name.String(), torn, 0o600))
 				f := faults{from: n, to: n + 1, noSync: true}
-				troubles := 0
-				options := Options{Format: format, OpenDir: f.openDir, Failed: func(error) { troubles++ }}
+				failures := 0
+				options := Options{Format: format, OpenDir: f.openDir, Failed: func(error) { failures++ }}
 				w, err := openWriter(dir, options)
 				if err == nil {
 					// The close of a descriptor matters to nobody.
@@ -157,7 +157,7 @@ func TestFailingRepair_E1(t *testing.T) {
 				failing, readable = failing+f.failed, readable+len(read)
 				if f.failed == 0 {
 					require.Greater(t, n, 8, strconv.Itoa(n))
-					require.Zero(t, troubles)
+					require.Zero(t, failures)
 					profiletest.Account(t, fmt.Sprintf("%d failing calls of repairs", failing), 2*n, readable, 0)
 					break
 				}

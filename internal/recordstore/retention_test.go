@@ -170,20 +170,20 @@ func TestRetentionPassesOverWhatIsStuck(t *testing.T) {
 				}
 				return nil
 			}}
-			var troubles []error
+			var failures []error
 			s := openTestWriter(t, dir, Options{
-				Format: segmenttest.Formats[2], Failed: func(err error) { troubles = append(troubles, err) }, OpenDir: f.openDir,
+				Format: segmenttest.Formats[2], Failed: func(err error) { failures = append(failures, err) }, OpenDir: f.openDir,
 				Levels: 2, MaxOpen: 1, Retention: Retention{MaxTotalSize: 1},
 			})
 			s.Maintain()
-			require.Len(t, troubles, 1)
-			require.ErrorIs(t, troubles[0], syscall.EPERM)
+			require.Len(t, failures, 1)
+			require.ErrorIs(t, failures[0], syscall.EPERM)
 			assert.Equal(t, map[string][]int{of: {1}}, readTree(t, dir, size))
 			assert.NoDirExists(t, filepath.Join(dir, "g1"))
 			clear(stuck)
 			s.Maintain()
 			assert.Empty(t, list(t, dir))
-			require.Len(t, troubles, 1)
+			require.Len(t, failures, 1)
 		})
 	}
 }

@@ -348,8 +348,8 @@ func TestChangedByOthers_E6(t *testing.T) {
 			t.Run(name+" "+segmenttest.TestName(format), func(t *testing.T) {
 				above := t.TempDir()
 				dir := filepath.Join(above, "dir")
-				troubles, open := 0, descriptors(t)
-				w := openTestWriter(t, dir, Options{Format: format, Failed: func(error) { troubles++ }})
+				failures, open := 0, descriptors(t)
+				w := openTestWriter(t, dir, Options{Format: format, Failed: func(error) { failures++ }})
 				for id := 1; id <= 2; id++ {
 					require.NoError(t, w.Append(plainRecord(format.Content, id, size)))
 				}
@@ -369,7 +369,7 @@ func TestChangedByOthers_E6(t *testing.T) {
 				assert.Equal(t, tt.readable, readable)
 				after := slices.DeleteFunc(readable, func(id int) bool { return id < 3 })
 				profiletest.Account(t, "1 changes by others", 2, len(after), 0)
-				assert.Equal(t, name != "file chmod", troubles > 0)
+				assert.Equal(t, name != "file chmod", failures > 0)
 				if name == "directory moved" || name == "directory replaced" {
 					assert.Equal(t, []int{1, 2}, readAll(t, dir+"-moved", size), "finished where it is")
 				}
@@ -503,9 +503,9 @@ func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
 		}
 		return nil
 	}}
-	troubles := 0
+	failures := 0
 	w := openTestWriter(t, dir, Options{
-		Format: segmenttest.Formats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { troubles++ }, OpenDir: f.openDir,
+		Format: segmenttest.Formats[2], Rotation: Rotation{MaxRecords: 1}, Failed: func(error) { failures++ }, OpenDir: f.openDir,
 	})
 	require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 1, size)))
 	for id := range 10 {
@@ -513,7 +513,7 @@ func TestFileThatCannotBeClosedIsNotFollowedByOthers(t *testing.T) {
 		require.ErrorContains(t, w.Append(plainRecord(segment.OTLPProto, 10+id, size)), "broken")
 	}
 	assert.Len(t, list(t, dir), 1)
-	assert.Equal(t, 11, troubles, "those of the first Append and of each Tick")
+	assert.Equal(t, 11, failures, "those of the first Append and of each Tick")
 	broken = nil
 	require.NoError(t, w.Append(plainRecord(segment.OTLPProto, 100, size)))
 	require.NoError(t, w.Close())

@@ -28,7 +28,7 @@ func (m *Memory) Begin(reserve func(bytes int64) error, countHeld bool) {
 // Held returns the bytes that slices hold.
 func (m *Memory) Held() int { return m.held }
 
-// Take accounts for the bytes of a slice before it is made; for one that is given up, bytes is negative. It reports
+// Take accounts for the bytes of a slice before it is made; for one that is released, bytes is negative. It reports
 // whether they are reserved.
 func (m *Memory) Take(bytes int) bool {
 	m.held += bytes
