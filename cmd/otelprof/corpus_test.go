@@ -31,11 +31,7 @@ import (
 // TestCorpusRoundTrip reads back each corpus file that went through translator, processor and exporter.
 func TestCorpusRoundTrip(t *testing.T) {
 	files, payloads := pushed(t)
-	full, _ := profiletest.Soak(t)
 	for i, file := range files {
-		if profiletest.RaceEnabled && !full && len(file.Data) > 1<<20 {
-			continue // it takes a minute
-		}
 		t.Run(file.Name, func(t *testing.T) {
 			original := parse(t, file.Data)
 			dir := written(t, "format: proto", windowed(t, "window: 1h", payloads[i:i+1]))
