@@ -32,8 +32,10 @@ type apiRow struct {
 	Sum      int64     `json:"sum"`
 	// Saturated: Sum is the largest or least int64, and the sum is above or below that.
 	Saturated bool `json:"saturated,omitempty"`
-	// Covered is for how many seconds of the range there are profiles.
-	Covered float64 `json:"covered_seconds"`
+	// Covered is for how many seconds of the range there are profiles. The last ones of Sum may be longer: Measured is
+	// for how many seconds they are in total.
+	Covered  float64 `json:"covered_seconds"`
+	Measured float64 `json:"measured_seconds"`
 }
 
 // apiParams reads the parameters of a request of a program, which may have those in known.
@@ -62,7 +64,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 		sum, saturated := t.Sum.Int64()
 		rows[i] = apiRow{
 			t.Service, t.Type, t.SampleType, t.Unit, t.Snapshot, query.TimeOf(t.First), query.TimeOf(t.Last),
-			t.Profiles, t.Samples, sum, saturated, t.Covered.Seconds(),
+			t.Profiles, t.Samples, sum, saturated, t.Covered.Seconds(), t.Measured.Seconds(),
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

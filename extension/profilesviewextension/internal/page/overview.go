@@ -286,17 +286,20 @@ func newRow(params *params, t, base *total) *row {
 	return r
 }
 
-// coverage says which profiles of the range the value is of, and the rate in the time that they cover if that is a part.
+// coverage says which profiles of the range the value is of, and their own rate if they cover only a part of the range.
 func (t *total) coverage(sel *query.Selection) string {
 	if t.Snapshot {
 		return "last of each process"
 	}
-	covered := float64(t.Covered) / float64(sel.To.Sub(sel.From))
-	text := fmt.Sprintf("%.0f %% covered", min(100, 100*covered))
-	if 0 < covered && covered < 0.995 {
-		text += ", with " + t.value(t.perSecond(sel)/covered)
+	covered := 100 * float64(t.Covered) / float64(sel.To.Sub(sel.From))
+	if covered == 0 || covered >= 99.5 {
+		return fmt.Sprintf("%.0f %% covered", min(100, covered))
 	}
-	return text
+	percent := fmt.Sprintf("%.0f", covered)
+	if covered < 1 {
+		percent = fmt.Sprintf("%.1g", covered)
+	}
+	return percent + " % covered, with " + t.value(t.Sum.Float64()/t.Measured.Seconds())
 }
 
 // selector selects the profile type, or without one the sample type.

@@ -416,6 +416,15 @@ func TestOverviewComparesRanges(t *testing.T) {
 	assert.NotContains(t, page, "Flame graph", "there is nothing to show")
 }
 
+// All of the last profile is in the sum, also the part after the range.
+func TestOwnRateIsThatOfWholeProfiles(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 5e9))) // 10 s
+	assert.Contains(t, s.page("/?to=-58s&from=-158s"), "<br>2 % covered, with 0.50 cores<")
+	assert.Contains(t, s.page("/?to=-58s&from=-1058s"), "0.2 % covered, with 0.50 cores<")
+	assert.Contains(t, s.get("/api/services?to=-58s&from=-158s").Body.String(), `"covered_seconds":2,"measured_seconds":10`)
+}
+
 func TestOverviewDistinguishesSmallValues(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 14e9), cpu("cart", s.now.Add(-time.Minute), 22e9)))

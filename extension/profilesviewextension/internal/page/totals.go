@@ -36,8 +36,9 @@ type total struct {
 	Sum fileindex.Sum
 	// First is the earliest start, and Last the latest end, in nanoseconds since the epoch.
 	First, Last uint64
-	// Covered is the time of the range in which a Profile was taken, of intervals only.
-	Covered time.Duration
+	// Covered is the time of the range in which a Profile was taken, of intervals only. Measured is all of the time in
+	// which one was taken that is in Sum: the last ones may end after the range.
+	Covered, Measured time.Duration
 
 	spans     []span
 	distinct  int                         // length of spans when the overlapping ones were united last
@@ -107,6 +108,7 @@ func (t *total) finish(to time.Time) {
 		t.Sum.Add(snapshot.Sum)
 	}
 	for _, s := range union(t.spans) {
+		t.Measured += time.Duration(s.end - s.start)
 		if end := min(s.end, uint64(to.UnixNano())); end > s.start {
 			t.Covered += time.Duration(end - s.start)
 		}
