@@ -23,6 +23,8 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 		"processor/profilesdedupprocessor":   3,
 		"exporter/profilesfileexporter":      1,
 		"extension/filestorageextension":     1,
+		"extension/otlplimitextension":       1,
+		"extension/profilesviewextension":    1,
 		"connector/splunkprofilingconnector": 1,
 	} {
 		readme, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(component), "README.md"))
