@@ -258,12 +258,10 @@ func (w *Watcher) nextDelay(delay time.Duration) time.Duration {
 func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 	inProgress := map[identity]bool{}
 	for _, file := range files {
-		if w.states.lookup(file.Path).pending {
+		known := w.states.lookup(file.Path)
+		if known.pending {
 			inProgress[file.version.identity()] = true
 		}
-	}
-	for _, file := range files {
-		known := w.states.lookup(file.Path)
 		if known.found != file.version {
 			known.found, known.since, known.retry = file.version, now, retry{failures: known.retry.failures}
 		}
@@ -276,13 +274,15 @@ func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 		complete := now.Sub(known.since) >= quiet || now.Sub(time.Unix(0, file.version.ModTime)) >= quiet
 		file.Resent = known.retry.rejected
 		if complete && !known.pending && known.removed != file.version && !w.skips(file) && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
-			id := file.version.identity()
-			if id.inode == 0 || !inProgress[id] {
-				due = append(due, file)
-			}
-			inProgress[id] = true
+			due = append(due, file)
 		}
 	}
+	due = slices.DeleteFunc(due, func(file *File) bool {
+		id := file.version.identity()
+		repeated := id.inode != 0 && inProgress[id]
+		inProgress[id] = true
+		return repeated
+	})
 	slices.SortFunc(due, func(a, b *File) int {
 		return cmp.Or(
 			w.states.lookup(a.Path).retry.at.Compare(w.states.lookup(b.Path).retry.at), // zero if never tried
