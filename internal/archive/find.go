@@ -59,10 +59,11 @@ func Find(paths []string) (files []File, failed []error) {
 			files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
 		}
 	}
-	if len(paths) == 1 {
-		return withoutRenamed(files, func(path string) string { return path }), failed
+	nameOf := func(path string) string { return path } // enough below one path, which may have 100,000 files
+	if len(paths) > 1 {
+		nameOf = absolute()
 	}
-	return withoutRenamed(files, absolute()), failed
+	return withoutRenamed(files, nameOf), failed
 }
 
 // absolute returns a function that returns the absolute form of a path. Paths may name a file in several ways.
