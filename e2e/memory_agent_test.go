@@ -72,15 +72,17 @@ func fakeTargets(t *testing.T, bodies map[string][]byte) *httptest.Server {
 // awaitScrapes waits until each target was scraped n times, whatever the outcome.
 func awaitScrapes(t *testing.T, box *container, a *member, names []string, n int) {
 	t.Helper()
-	a.await(t, "scrapes", func() bool {
-		box.requireAlive(t, a.collector)
-		for _, name := range names {
-			if a.metric(t, "otelcol_receiver_pprof_scrapes", "/"+name+`"`) < n {
-				return false
+	for round := range n {
+		a.await(t, fmt.Sprintf("scrapes of round %d", round+1), func() bool {
+			box.requireAlive(t, a.collector)
+			for _, name := range names {
+				if a.metric(t, "otelcol_receiver_pprof_scrapes", "/"+name+`"`) <= round {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 }
 
 // TestAgentSurvivesBombsAndEndlessBodies_M3 scrapes and reads bombs of tiny entries. Others are
