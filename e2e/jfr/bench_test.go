@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/grafana/jfr-parser/parser"
+	"github.com/grafana/jfr-parser/pprof"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -20,8 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
-// BenchmarkJFR compares, on each recording, the translation with jfr-parser's parse alone and
-// with pdata's unmarshal of the result, and the sizes of both, gzipped. They take turns, and medians are
+// BenchmarkJFR compares, on each recording, the translation with jfr-parser's parse alone, with its conversion to
+// pprof, and with pdata's unmarshal of the result, and the sizes of both, gzipped. They take turns, and medians are
 // compared. Translations reuse the metadata of the recording before if these are the same. The one that is
 // called cold follows a recording with other metadata.
 func BenchmarkJFR(b *testing.B) {
@@ -44,6 +45,10 @@ func BenchmarkJFR(b *testing.B) {
 				{name: "cold", run: func() error { return translate(r.data) }},
 				{name: "ours", run: func() error { return translate(r.data) }},
 				{name: "jfr-parser", run: func() error { return parse(r.data) }},
+				{name: "jfr-parser-pprof", run: func() error {
+					_, err := pprof.ParseJFR(r.data, &pprof.ParseInput{SampleRate: 100}, nil)
+					return err
+				}},
 				{name: "pdata", run: func() error {
 					_, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(otlp)
 					return err
@@ -70,6 +75,7 @@ func BenchmarkJFR(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(float64(len(r.data)), "jfr-B")
 			b.ReportMetric(medians["ours"]/medians["jfr-parser"], "ours/jfr-parser")
+			b.ReportMetric(medians["ours"]/medians["jfr-parser-pprof"], "ours/jfr-parser-pprof")
 			b.ReportMetric(medians["cold"]/medians["jfr-parser"], "cold/jfr-parser")
 			b.ReportMetric(medians["ours"]/medians["pdata"], "ours/pdata")
 			b.ReportMetric(float64(gzipped(b, otlp))/float64(gzipped(b, r.data)), "otlp-gz/jfr-gz")

@@ -41,8 +41,8 @@ var tables = map[string]struct{ title, metrics string }{
 		"plain-B gzip-B zstd-B gz/pprof gz/file zstd/pprof retained-objects label-sets allocated-B allocs",
 	},
 	"JFR": {
-		"JFR to pdata, compared with jfr-parser's parse alone and pdata's unmarshal of the result",
-		"jfr-B ours-µs jfr-parser-µs pdata-µs ours/jfr-parser ours/pdata ours-allocs jfr-parser-allocs pdata-allocs otlp-gz/jfr-gz",
+		"JFR to pdata, compared with jfr-parser's parse alone, its conversion to pprof, and pdata's unmarshal of the result",
+		"jfr-B ours-µs jfr-parser-µs jfr-parser-pprof-µs pdata-µs ours/jfr-parser ours/jfr-parser-pprof ours/pdata ours-allocs jfr-parser-allocs pdata-allocs otlp-gz/jfr-gz",
 	},
 	"Merge": {
 		"Add one profile to a window that holds it (held), that and ten others (ten), or ten others (new), compared with google/pprof's and pdata's merge",
