@@ -121,6 +121,15 @@ func (r *Remap) Want(s pprofile.Sample, drop []bool) {
 	r.wantAttributes(s.AttributeIndices(), drop)
 }
 
+// WantProfile marks the entries that the header of a Profile refers to.
+func (r *Remap) WantProfile(p pprofile.Profile) {
+	for _, t := range [...]pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+		r.strings.want(t.TypeStrindex())
+		r.strings.want(t.UnitStrindex())
+	}
+	r.wantAttributes(p.AttributeIndices(), nil)
+}
+
 func (r *Remap) wantAttributes(indices pcommon.Int32Slice, drop []bool) {
 	for i := range indices.Len() {
 		if a := indices.At(i); !isDropped(drop, a) {

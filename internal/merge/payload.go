@@ -167,6 +167,9 @@ func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window
 				p.remap.Want(p.sources[n], p.dropped)
 			}
 		}
+		for i := range p.profiles {
+			p.remap.WantProfile(p.profiles[i].from)
+		}
 		p.remap.WantParts()
 	}
 	return p.describe(options)
