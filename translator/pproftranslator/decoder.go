@@ -122,8 +122,12 @@ func (d *decoder) decode(dst pprofile.ProfilesDictionary) error {
 // grow makes room for the entries that samples reach, and for as many samples as an
 // ordinary payload of this size holds, but not for as many as fit if each takes two bytes.
 func (d *decoder) grow() error {
-	const minSample = 24 // bytes
+	const (
+		minSample     = 24 // bytes
+		headerStrings = 32 // about: without room for those of sample types and attributes, the table doubles
+	)
 	room := d.markFunctions()
+	room.Strings += headerStrings
 	output := min(room.OutputSize(), d.expansionLimit()) // it is less if entries are equal
 	samples := min(d.header.entries[profileSample].Count, len(d.data)/minSample)
 	room.Stacks = samples
