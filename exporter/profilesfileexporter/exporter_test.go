@@ -346,6 +346,21 @@ func TestOtherSignalsAreRejected(t *testing.T) {
 	var _ exporter.Factory = factory
 }
 
+// Marshalling hides the strings of resources and scopes, so that a retried payload does not show them.
+func TestSummariesOfARetriedPayloadAreThoseOfTheFirstAttempt(t *testing.T) {
+	for _, format := range []string{formatProto, formatJSON} {
+		random := profiletest.NewRand(3)
+		for range 50 {
+			pd := profiletest.GenerateProfiles(random)
+			want, err := summary.Of(pd)
+			require.NoError(t, err)
+			for range 3 {
+				require.NoError(t, marshalerOf(format)(pd, func(r record) { assert.Equal(t, want, r.summaries) }))
+			}
+		}
+	}
+}
+
 // TestFileIsClosedByAge: without another record, and its log line.
 func TestFileIsClosedByAge(t *testing.T) {
 	cfg := newConfig(t)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -40,40 +39,50 @@ func marshalerOf(format string) marshalFunc {
 	case formatPprof:
 		return marshalPprof
 	case formatJSON:
-		return marshalOTLP(&pprofile.JSONMarshaler{})
+		return marshalOTLP(&pprofile.JSONMarshaler{}, &pprofile.JSONUnmarshaler{})
 	default:
-		return marshalOTLP(&pprofile.ProtoMarshaler{})
+		return marshalOTLP(&pprofile.ProtoMarshaler{}, &pprofile.ProtoUnmarshaler{})
 	}
 }
 
 // marshalOTLP makes one record of all profiles.
-func marshalOTLP(m pprofile.Marshaler) marshalFunc {
+func marshalOTLP(m pprofile.Marshaler, u pprofile.Unmarshaler) marshalFunc {
 	return func(pd pprofile.Profiles, add func(record)) error {
 		pd = marshalable(pd)
+		var summaries []fileindex.Summary
+		retried := wasMarshaled(pd)
+		if !retried {
+			summaries, _ = summary.Of(pd) // nil after an error
+		}
 		data, err := m.MarshalProfiles(pd)
 		if err != nil {
 			return err
 		}
-		summarizer := summarizers.Get().(*summary.Summarizer)
-		defer summarizers.Put(summarizer)
-		defer summarizer.Release()
-		message := data
-		if _, isProto := m.(*pprofile.ProtoMarshaler); !isProto {
-			if message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
-				return err
+		if retried {
+			if read, err := u.UnmarshalProfiles(data); err == nil {
+				summaries, _ = summary.Of(read)
 			}
-		}
-		summaries, err := summarizer.Summarize(pd, message)
-		if err != nil {
-			summaries = nil
 		}
 		add(record{data: data, samples: pd.SampleCount(), summaries: summaries})
 		return nil
 	}
 }
 
-// summarizers keeps the memory of a payload for the next one.
-var summarizers = sync.Pool{New: func() any { return new(summary.Summarizer) }}
+// wasMarshaled reports whether a payload is retried: marshalling has turned its strings into references, which pdata
+// shows as empty until it unmarshals them.
+func wasMarshaled(pd pprofile.Profiles) bool {
+	for _, rp := range pd.ResourceProfiles().All() {
+		if _, found := rp.Resource().Attributes().Get(""); found {
+			return true
+		}
+		for _, sp := range rp.ScopeProfiles().All() {
+			if _, found := sp.Scope().Attributes().Get(""); found {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // marshalable returns pd itself or, if it is read-only, a copy: marshalling turns the strings of resources and
 // scopes into references. Its string table starts with the zero value, because a reference to index 0 would be

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is that of the format of indexes.
-const Version = 1
+const Version = 2
 
 // Memory bounds the memory of several Builders together. It is safe for concurrent use.
 type Memory struct {

@@ -6,7 +6,7 @@
 //
 // An index is text. Each line is a JSON object:
 //
-//	{"version":1,"size":2468,"checksum":2596996162}
+//	{"version":2,"size":2468,"checksum":2596996162}
 //	{"series":[{"service":"checkout","type":"cpu","sample_type":"samples","unit":"count",
 //	  "start":1700000000000000000,"latest":1700000010000000000,"end":1700000020000000000,
 //	  "profiles":2,"samples":1200,"sum":48211}]}

@@ -116,7 +116,7 @@ func TestForeignIndexIsRejected_V1(t *testing.T) {
 		size int64
 		want string
 	}{
-		"another version":  {bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1), fileSize, "version is 2: must be 1"},
+		"another version":  {bytes.Replace(data, []byte(`"version":2`), []byte(`"version":1`), 1), fileSize, "version is 1: must be 2"},
 		"a grown file":     {data, fileSize + 1, "size is 300: must be that of the file, 301"},
 		"empty":            {nil, fileSize, "first line"},
 		"another language": {[]byte("offset,length\n0,1\n"), fileSize, "first line"},
@@ -130,7 +130,7 @@ func TestForeignIndexIsRejected_V1(t *testing.T) {
 // withHead adds a first line with the right checksum.
 func withHead(lines ...string) []byte {
 	rest := strings.Join(lines, "\n")
-	return fmt.Appendf(nil, "{\"version\":1,\"size\":%d,\"checksum\":%d}\n%s", fileSize, checksum([]byte(rest)), rest)
+	return fmt.Appendf(nil, "{\"version\":2,\"size\":%d,\"checksum\":%d}\n%s", fileSize, checksum([]byte(rest)), rest)
 }
 
 func TestMalformedIndexIsRejected_V1(t *testing.T) {

@@ -47,8 +47,11 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		}
 		ok, err := s.addIndex(all, file, sel)
 		if err == nil && !ok {
-			err = s.eachIn(ctx, file, &rest, func(_ *archive.Record, pd pprofile.Profiles) error {
-				summaries, _ := summary.Of(pd) // references were resolved
+			err = s.eachIn(ctx, file, &rest, func(record *archive.Record, pd pprofile.Profiles) error {
+				summaries, err := summary.Of(pd)
+				if err != nil {
+					return record.Fail(err)
+				}
 				return all.add(summaries, sel)
 			})
 		}

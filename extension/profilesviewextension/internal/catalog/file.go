@@ -175,9 +175,8 @@ func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
 		if err == nil {
 			f.readEnd, f.records = record.End, record.Number
 			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
-			pd, decodeErr := record.Profiles()
-			if err = decodeErr; err == nil {
-				summaries, _ := summary.Of(pd) // references were resolved
+			var summaries []fileindex.Summary
+			if summaries, err = summariesOf(record); err == nil {
 				b.add(summaries)
 				continue
 			}
@@ -190,6 +189,18 @@ func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
 		}
 	}
 	return false
+}
+
+func summariesOf(record *archive.Record) ([]fileindex.Summary, error) {
+	pd, err := record.Profiles()
+	if err != nil {
+		return nil, err
+	}
+	summaries, err := summary.Of(pd)
+	if err != nil {
+		err = record.Fail(err)
+	}
+	return summaries, err
 }
 
 // lateness is how long before the creation of its file a Profile usually starts, at most: profiles wait in

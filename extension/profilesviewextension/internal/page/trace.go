@@ -82,8 +82,11 @@ func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string
 		return nil, err
 	}
 	byKind := totals{}
-	err = source.Each(r.Context(), sel, func(_ *archive.Record, pd pprofile.Profiles) error {
-		summaries, _ := summary.Of(pd) // references were resolved
+	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		summaries, err := summary.Of(pd)
+		if err != nil {
+			return record.Fail(err)
+		}
 		for _, s := range summaries {
 			byKind.add(&s.Key, []catalog.Profiles{catalog.ProfilesOf(&s)})
 		}
