@@ -5,8 +5,8 @@ package fileindex
 
 import (
 	"encoding/json"
-	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -50,6 +50,18 @@ type Builder struct {
 	records []recordPlace
 	entries []entry // of all records
 }
+
+// head is the first line of an index, and totals the second one.
+type (
+	head struct {
+		Version  int    `json:"version"`
+		Size     int64  `json:"size"`
+		Checksum uint32 `json:"checksum"`
+	}
+	totals struct {
+		Series []Summary `json:"series"`
+	}
+)
 
 // recordPlace says where a record and its entries are.
 type recordPlace struct {
@@ -162,7 +174,7 @@ func (b *Builder) Encode(size int64) ([]byte, error) {
 	if b.none || len(b.totals) == 0 {
 		return nil, nil
 	}
-	rest, err := json.Marshal(map[string][]Summary{"series": b.totals})
+	rest, err := json.Marshal(totals{b.totals})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +193,8 @@ func (b *Builder) Encode(size int64) ([]byte, error) {
 		at += r.entries
 		rest = append(rest, "]}\n"...)
 	}
-	return append(fmt.Appendf(nil, `{"version":%d,"size":%d,"checksum":%d}`+"\n", Version, size, checksum(rest)), rest...), nil
+	first, err := json.Marshal(head{Version, size, checksum(rest)})
+	return slices.Concat(first, lineFeed, rest), err
 }
 
 func (e *entry) append(line []byte) []byte {

@@ -61,17 +61,15 @@ func TestIndexRoundTrip(t *testing.T) {
 	assert.Equal(t, 5, bytes.Count(data, lineFeed))
 	x, err := Parse(data, fileSize, limit)
 	require.NoError(t, err)
-	for _, x := range []*Index{x, b.Index()} {
-		require.Len(t, x.Totals, 2)
-		ofCPU, ofHeap := x.Totals[0], x.Totals[1]
-		assert.Equal(t, Summary{Key: cpu(0, 0).Key, Start: 0, Latest: 110, End: 120, Profiles: 3, Samples: 6, Sum: SumOf(math.MinInt64 + 6)}, ofCPU)
-		assert.Equal(t, Summary{
-			Key: heap(0, 0).Key, Timestamps: true, Start: 100, Latest: math.MaxUint64, End: math.MaxUint64, Profiles: 2, Samples: 3, Sum: SumOf(-7),
-		}, ofHeap)
-		got, err := x.Records()
-		require.NoError(t, err)
-		assert.Equal(t, want, got)
-	}
+	require.Len(t, x.Totals, 2)
+	ofCPU, ofHeap := x.Totals[0], x.Totals[1]
+	assert.Equal(t, Summary{Key: cpu(0, 0).Key, Start: 0, Latest: 110, End: 120, Profiles: 3, Samples: 6, Sum: SumOf(math.MinInt64 + 6)}, ofCPU)
+	assert.Equal(t, Summary{
+		Key: heap(0, 0).Key, Timestamps: true, Start: 100, Latest: math.MaxUint64, End: math.MaxUint64, Profiles: 2, Samples: 3, Sum: SumOf(-7),
+	}, ofHeap)
+	got, err := x.Records()
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
 }
 
 func TestLatestSnapshotCounts(t *testing.T) {
@@ -176,16 +174,12 @@ func TestBuilderMemoryIsBounded(t *testing.T) {
 		b.Add(int64(i), 1, []Summary{cpu(1, 1)})
 		require.LessOrEqual(t, memory.Used(), memory.limit)
 	}
-	x := b.Index()
-	assert.Equal(t, SumOf(1000), x.Totals[0].Sum)
-	records, err := x.Records()
-	require.NoError(t, err)
-	assert.Equal(t, []Record{{Summaries: x.Totals}}, records)
 	data, err := b.Encode(1000)
 	require.NoError(t, err)
-	x, err = Parse(data, 1000, limit)
+	x, err := Parse(data, 1000, limit)
 	require.NoError(t, err)
-	records, err = x.Records()
+	assert.Equal(t, SumOf(1000), x.Totals[0].Sum)
+	records, err := x.Records()
 	require.NoError(t, err)
 	assert.Equal(t, []Record{{Length: 1000, Summaries: x.Totals}}, records)
 
@@ -195,7 +189,6 @@ func TestBuilderMemoryIsBounded(t *testing.T) {
 		other.Add(int64(i), 1, []Summary{s})
 		require.LessOrEqual(t, memory.Used(), memory.limit)
 	}
-	assert.Nil(t, other.Index())
 	data, err = other.Encode(100)
 	require.NoError(t, err)
 	assert.Nil(t, data)
@@ -208,7 +201,9 @@ func TestRecordWithoutSummariesLeavesNoIndex(t *testing.T) {
 	b, _ := built(t)
 	b.Add(300, 1, nil)
 	b.Add(301, 1, []Summary{cpu(1, 1)})
-	assert.Nil(t, b.Index())
+	data, err := b.Encode(301)
+	require.NoError(t, err)
+	assert.Nil(t, data)
 	assert.Zero(t, b.memory.Used())
 }
 
@@ -241,8 +236,7 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportMetric(float64(len(data)), "bytes")
 }
 
-// The totals are read by hand, but for strings with escape sequences.
-func TestTotalsAreReadAsJSONSays(t *testing.T) {
+func TestTotalsAreReadAsTheyWereWritten(t *testing.T) {
 	full := heap(5, -3)
 	full.Key = Key{Service: "Größe {[,]}", Type: "heap", SampleType: "inuse_space", Unit: "bytes", Snapshot: math.MaxUint64}
 	for _, want := range [][]Summary{
@@ -250,30 +244,10 @@ func TestTotalsAreReadAsJSONSays(t *testing.T) {
 		{heap(5, -3), {Key: Key{Service: `a\`, Type: `\"`, Unit: "\u2028</"}, Profiles: 1}},
 		{full, cpu(0, math.MinInt64), cpu(math.MaxUint64-10, math.MaxInt64), {Key: Key{Unit: "x"}, Latest: 1, End: 2, Profiles: 1, Samples: 2}},
 	} {
-		line, err := json.Marshal(map[string][]Summary{"series": want})
+		line, err := json.Marshal(totals{want})
 		require.NoError(t, err)
-		got, err := parseTotals(line)
+		x, err := Parse(withHead(string(line)), fileSize, limit)
 		require.NoError(t, err)
-		assert.Equal(t, want, got)
-		for n := range line {
-			_, err := parseTotals(line[:n])
-			require.Error(t, err, "%d bytes", n)
-		}
-		_, err = parseTotals(append(line, 'x'))
-		require.Error(t, err)
+		assert.Equal(t, want, x.Totals)
 	}
-}
-
-// Index returns what was added, or nil if there is no index.
-func (b *Builder) Index() *Index {
-	if b.none {
-		return nil
-	}
-	x := &Index{Totals: b.totals}
-	at := 0
-	for _, r := range b.records {
-		x.records = append(x.records, x.record(r, b.entries[at:at+r.entries]))
-		at += r.entries
-	}
-	return x
 }

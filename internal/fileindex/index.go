@@ -8,9 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"strings"
+	"strconv"
 	"unsafe"
 )
 
@@ -22,9 +21,8 @@ type Index struct {
 	// Totals are those of the file.
 	Totals []Summary
 
-	size    int64 // of the file
-	lines   []byte
-	records []Record // nil until they are decoded
+	size  int64 // of the file
+	lines []byte
 }
 
 // Record describes a record of a file.
@@ -37,22 +35,15 @@ type Record struct {
 // bytes more, as does that of Records.
 func Parse(data []byte, size, limit int64) (*Index, error) {
 	first, rest, _ := bytes.Cut(data, lineFeed)
-	head := lineReader{rest: first}
-	head.text(`{"version":`)
-	version := head.integer()
-	head.text(`,"size":`)
-	ofSize := head.integer()
-	head.text(`,"checksum":`)
-	ofRest := head.natural()
-	head.text("}")
-	switch {
-	case head.failed || len(head.rest) > 0:
-		return nil, errors.New("malformed first line")
-	case version != Version:
-		return nil, fmt.Errorf("version is %d: must be %d", version, Version)
-	case ofSize != size:
-		return nil, fmt.Errorf("size is %d: must be that of the file, %d", ofSize, size)
-	case ofRest != uint64(checksum(rest)):
+	var h head
+	switch err := json.Unmarshal(first, &h); {
+	case err != nil:
+		return nil, fmt.Errorf("first line: %w", err)
+	case h.Version != Version:
+		return nil, fmt.Errorf("version is %d: must be %d", h.Version, Version)
+	case h.Size != size:
+		return nil, fmt.Errorf("size is %d: must be that of the file, %d", h.Size, size)
+	case h.Checksum != checksum(rest):
 		return nil, errors.New("wrong checksum")
 	}
 	// Each Summary has a bracket of its own.
@@ -60,33 +51,19 @@ func Parse(data []byte, size, limit int64) (*Index, error) {
 		return nil, fmt.Errorf("%d summaries take more memory than the limit of %d bytes", n, limit)
 	}
 	second, lines, _ := bytes.Cut(rest, lineFeed)
-	series, err := parseTotals(second)
-	if err != nil {
+	var t totals
+	if err := json.Unmarshal(second, &t); err != nil {
 		return nil, fmt.Errorf("second line: %w", err)
 	}
-	if len(series) == 0 {
+	if len(t.Series) == 0 {
 		return nil, errors.New("second line: no series")
 	}
-	for i := range series {
-		if !series[i].valid() {
+	for i := range t.Series {
+		if !t.Series[i].valid() {
 			return nil, fmt.Errorf("series[%d] is not possible", i)
 		}
 	}
-	return &Index{Totals: series, size: size, lines: lines}, nil
-}
-
-// parseTotals reads the second line.
-func parseTotals(line []byte) ([]Summary, error) {
-	l := lineReader{rest: line}
-	l.text(`{"series":[`)
-	series := make([]Summary, 0, bytes.Count(line, []byte("{")))
-	for l.more() {
-		series = append(series, l.total())
-	}
-	if l.failed || len(l.rest) > 0 {
-		return nil, errors.New("malformed")
-	}
-	return series, nil
+	return &Index{Totals: t.Series, size: size, lines: lines}, nil
 }
 
 var lineFeed = []byte("\n")
@@ -94,9 +71,6 @@ var lineFeed = []byte("\n")
 // Records returns the records of the file, in order. If the index has only totals, it returns one record with
 // these.
 func (x *Index) Records() ([]Record, error) {
-	if x.records != nil {
-		return x.records, nil
-	}
 	if len(x.lines) == 0 {
 		return []Record{{Length: x.size, Summaries: x.Totals}}, nil
 	}
@@ -133,7 +107,6 @@ func (x *Index) Records() ([]Record, error) {
 	if end != x.size {
 		return nil, fmt.Errorf("records end at byte %d: must be %d", end, x.size)
 	}
-	x.records, x.lines = records, nil
 	return records, nil
 }
 
@@ -149,7 +122,7 @@ func (x *Index) record(place recordPlace, entries []entry) Record {
 	return r
 }
 
-// lineReader reads a line as Encode writes it: encoding/json takes ten times as long.
+// lineReader reads the line of a record as Encode writes it: encoding/json takes ten times as long.
 type lineReader struct {
 	rest    []byte
 	entries int
@@ -192,116 +165,39 @@ func (l *lineReader) entry() entry {
 	return e
 }
 
-// total reads a Summary, whose names are in the order of its fields. Those of zero values may be absent.
-func (l *lineReader) total() Summary {
-	var s Summary
-	l.text("{")
-	for _, field := range []struct {
-		name string
-		to   *string
-	}{{`"service":"`, &s.Service}, {`"type":"`, &s.Type}, {`"sample_type":"`, &s.SampleType}, {`"unit":"`, &s.Unit}} {
-		if l.optional(field.name) {
-			*field.to = l.quoted()
-			l.text(",")
-		}
-	}
-	if l.optional(`"snapshot":`) {
-		s.Snapshot = l.natural()
-		l.text(",")
-	}
-	s.Timestamps = l.optional(`"timestamps":true,`)
-	for _, field := range []struct {
-		name string
-		to   *uint64
-	}{{`"start":`, &s.Start}, {`"latest":`, &s.Latest}, {`"end":`, &s.End}} {
-		if l.optional(field.name) {
-			*field.to = l.natural()
-			l.text(",")
-		}
-	}
-	l.text(`"profiles":`)
-	s.Profiles = int(l.integer())
-	l.text(`,"samples":`)
-	s.Samples = int(l.integer())
-	l.text(`,"sum":`)
-	s.Sum = l.sum()
-	l.text("}")
-	return s
-}
-
-// quoted reads the rest of a string.
-func (l *lineReader) quoted() string {
-	end := bytes.IndexByte(l.rest, '"')
-	if end < 0 {
-		l.failed = true
-		return ""
-	}
-	if bytes.IndexByte(l.rest[:end], '\\') >= 0 {
-		return l.escaped()
-	}
-	text := string(l.rest[:end])
-	l.rest = l.rest[end+1:]
-	return text
-}
-
-// escaped is quoted for a string with escape sequences.
-func (l *lineReader) escaped() (text string) {
-	const quote = `"`
-	value := json.NewDecoder(io.MultiReader(strings.NewReader(quote), bytes.NewReader(l.rest)))
-	if value.Decode(&text) != nil {
-		l.failed = true
-		return ""
-	}
-	l.rest = l.rest[value.InputOffset()-int64(len(quote)):]
-	return text
-}
-
-// optional reads text if it is next.
-func (l *lineReader) optional(text string) bool {
-	if len(l.rest) < len(text) || string(l.rest[:len(text)]) != text {
-		return false
-	}
-	l.rest = l.rest[len(text):]
-	return true
-}
-
 func (l *lineReader) text(want string) {
-	if !l.optional(want) {
-		l.failed = true
-	}
+	rest, found := bytes.CutPrefix(l.rest, []byte(want))
+	l.rest, l.failed = rest, l.failed || !found
 }
 
-// natural reads a number without sign.
-func (l *lineReader) natural() uint64 {
-	n := uint64(0)
-	for i, c := range l.rest {
-		if c < '0' || c > '9' {
-			l.failed = l.failed || i == 0
-			l.rest = l.rest[i:]
-			return n
-		}
-		digit := uint64(c - '0')
-		if n > (math.MaxUint64-digit)/10 {
-			break
-		}
-		n = 10*n + digit
+// number returns the digits that come next, with a sign.
+func (l *lineReader) number() string {
+	end := 0
+	for end < len(l.rest) && (l.rest[end] == '-' || l.rest[end] >= '0' && l.rest[end] <= '9') {
+		end++
 	}
-	l.failed = true
-	return 0
+	digits := string(l.rest[:end])
+	l.rest = l.rest[end:]
+	return digits
+}
+
+func (l *lineReader) natural() uint64 {
+	n, err := strconv.ParseUint(l.number(), 10, 64)
+	l.failed = l.failed || err != nil
+	return n
 }
 
 func (l *lineReader) integer() int64 {
-	negative := bytes.HasPrefix(l.rest, []byte("-"))
-	if negative {
-		l.rest = l.rest[1:]
+	n, err := strconv.ParseInt(l.number(), 10, 64)
+	l.failed = l.failed || err != nil
+	return n
+}
+
+func (l *lineReader) sum() (s Sum) {
+	digits := l.number()
+	if v, err := strconv.ParseInt(digits, 10, 64); err == nil {
+		return SumOf(v)
 	}
-	n := l.natural()
-	switch {
-	case negative && n <= -math.MinInt64:
-		return -int64(n)
-	case !negative && n <= math.MaxInt64:
-		return int64(n)
-	}
-	l.failed = true
-	return 0
+	l.failed = s.UnmarshalJSON([]byte(digits)) != nil || l.failed
+	return s
 }

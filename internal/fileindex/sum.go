@@ -4,6 +4,7 @@
 package fileindex
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -71,26 +72,17 @@ func (s Sum) append(line []byte) []byte {
 	return n.Add(n, big.NewInt(s.rest)).Append(line, 10)
 }
 
-// sum reads a Sum.
-func (l *lineReader) sum() Sum {
-	before := *l
-	if v := l.integer(); !l.failed || before.failed {
-		return SumOf(v)
-	}
-	*l = before
-	digits := 0
-	for digits < len(l.rest) && (l.rest[digits] == '-' || l.rest[digits] >= '0' && l.rest[digits] <= '9') {
-		digits++
-	}
+// UnmarshalJSON reads an integer.
+func (s *Sum) UnmarshalJSON(text []byte) error {
 	const longest = 40 // of 128 bits
-	n, ok := new(big.Int).SetString(string(l.rest[:min(digits, longest)]), 10)
-	if !ok || digits > longest {
-		l.failed = true
-		return Sum{}
+	n, ok := new(big.Int).SetString(string(text[:min(len(text), longest)]), 10)
+	if !ok || len(text) > longest {
+		return fmt.Errorf("sum is %.50s: must be an integer of 128 bits", text)
 	}
-	rest := int64(new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64())
-	carry := n.Rsh(n.Sub(n, big.NewInt(rest)), 64)
-	l.failed = !carry.IsInt64()
-	l.rest = l.rest[digits:]
-	return Sum{carry.Int64(), rest}
+	s.rest = int64(new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64())
+	carry := n.Rsh(n.Sub(n, big.NewInt(s.rest)), 64)
+	if s.carry = carry.Int64(); !carry.IsInt64() {
+		return fmt.Errorf("sum is %.50s: must be an integer of 128 bits", text)
+	}
+	return nil
 }
