@@ -5,6 +5,7 @@ package page
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -13,47 +14,36 @@ type mounts struct {
 	maxMemory int64
 
 	mu     sync.Mutex
-	held   map[string]*mount
+	held   []mount // the one that was used last comes last
 	memory int64
-	clock  int64
 }
 
 type mount struct {
+	key     string
 	handler http.Handler
 	size    int64
-	used    int64
 }
 
 func (m *mounts) get(key string) http.Handler {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	held := m.held[key]
-	if held == nil {
+	i := slices.IndexFunc(m.held, func(held mount) bool { return held.key == key })
+	if i < 0 {
 		return nil
 	}
-	m.clock++
-	held.used = m.clock
-	return held.handler
+	found := m.held[i]
+	m.held = append(slices.Delete(m.held, i, i+1), found)
+	return found.handler
 }
 
 // put keeps a handler, and drops those that were used least if all take too much memory.
 func (m *mounts) put(key string, handler http.Handler, size int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.held == nil {
-		m.held = map[string]*mount{}
-	}
 	for len(m.held) > 0 && m.memory+size > m.maxMemory {
-		var oldest string
-		for key, held := range m.held {
-			if oldest == "" || held.used < m.held[oldest].used {
-				oldest = key
-			}
-		}
-		m.memory -= m.held[oldest].size
-		delete(m.held, oldest)
+		m.memory -= m.held[0].size
+		m.held = slices.Delete(m.held, 0, 1)
 	}
-	m.clock++
-	m.held[key] = &mount{handler, size, m.clock}
+	m.held = append(m.held, mount{key, handler, size})
 	m.memory += size
 }
