@@ -149,19 +149,19 @@ func (c *Catalog) between(from, to time.Time, written bool) []*file {
 	return selected
 }
 
-// Outside are Profiles that a range does not show.
-type Outside struct {
+// Extent is how many Profiles there are, and when.
+type Extent struct {
 	Profiles int
 	// First and Last are the earliest and the latest start, in nanoseconds since the epoch.
 	First, Last uint64
 }
 
-func (o *Outside) add(profiles int, first, last uint64) {
-	if o.Profiles == 0 || first < o.First {
-		o.First = first
+func (e *Extent) add(profiles int, first, last uint64) {
+	if e.Profiles == 0 || first < e.First {
+		e.First = first
 	}
-	o.Last = max(o.Last, last)
-	o.Profiles += profiles
+	e.Last = max(e.Last, last)
+	e.Profiles += profiles
 }
 
 // Found has the results of Scan besides the Profiles that it visited.
@@ -169,9 +169,9 @@ type Found struct {
 	// Unread is the number of files that were not read yet: they were written out of the range.
 	Unread int
 	// All are the Profiles of all files that were read, selected or not.
-	All Outside
+	All Extent
 	// Odd are selected Profiles in files that were written in the range, but start long before or after that.
-	Odd Outside
+	Odd Extent
 	// Errors are those of reading the files that were written in the range.
 	Errors []error
 }
@@ -200,25 +200,22 @@ func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to t
 
 // scan visits the selected Profiles of a file with these details, and counts the odd ones.
 func (r *Found) scan(f *file, d *details, start, end int64, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []Profiles)) {
-	bySeries, selected := make([][]Profiles, len(d.series)), make([]bool, len(d.series))
-	for i := range d.series {
-		selected[i] = selects(&d.series[i])
-	}
 	written := f.writtenIn(start, end)
-	for i := range d.profiles {
-		p := &d.profiles[i]
-		if !selected[d.of[i]] {
+	for i := range d.series {
+		of := &d.series[i]
+		if !selects(&of.key) {
 			continue
 		}
-		if in, ok := p.in(uint64(max(0, start)), uint64(max(0, end))); ok {
-			bySeries[d.of[i]] = append(bySeries[d.of[i]], in)
-		} else if written && f.isOdd(p) {
-			r.Odd.add(p.Count, p.Start, p.Start)
+		var profiles []Profiles
+		for _, p := range of.profiles {
+			if in, ok := p.in(uint64(max(0, start)), uint64(max(0, end))); ok {
+				profiles = append(profiles, in)
+			} else if written && f.isOdd(&p) {
+				r.Odd.add(p.Count, p.Start, p.Start)
+			}
 		}
-	}
-	for i, profiles := range bySeries {
 		if len(profiles) > 0 {
-			visit(&d.series[i], profiles)
+			visit(&of.key, profiles)
 		}
 	}
 }
@@ -229,8 +226,8 @@ func (r *Found) count(f *file, start, end int64) {
 		r.Unread++
 		return
 	}
-	if f.count > 0 {
-		r.All.add(f.count, f.start, f.end)
+	if f.profiles.Profiles > 0 {
+		r.All.add(f.profiles.Profiles, f.profiles.First, f.profiles.Last)
 	}
 	if f.writtenIn(start, end) {
 		r.Errors = append(r.Errors, f.errs...)
@@ -248,7 +245,7 @@ func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to 
 		}
 		d := c.use(options, f)
 		if d != nil && f.mayStartIn(from.UnixNano(), to.UnixNano()) &&
-			slices.ContainsFunc(d.series, func(s fileindex.Key) bool { return selects(&s) }) {
+			slices.ContainsFunc(d.series, func(s series) bool { return selects(&s.key) }) {
 			selected = append(selected, f.File)
 		}
 	}

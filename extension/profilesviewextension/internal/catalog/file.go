@@ -52,18 +52,21 @@ func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 	return part, true
 }
 
-// details are the Profiles of a file.
-type details struct {
-	series   []fileindex.Key
+// series are the Profiles of a file with one Key.
+type series struct {
+	key      fileindex.Key
 	profiles []Profiles
-	of       []int32 // index of the series, for each of profiles
 }
 
+// details are the Profiles of a file.
+type details struct{ series []series }
+
 func (d *details) size() int64 {
-	size := unsafe.Sizeof(*d) + uintptr(len(d.profiles))*(unsafe.Sizeof(Profiles{})+unsafe.Sizeof(int32(0)))
+	size := unsafe.Sizeof(*d)
 	for i := range d.series {
 		s := &d.series[i]
-		size += unsafe.Sizeof(*s) + uintptr(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit))
+		size += unsafe.Sizeof(*s) + uintptr(len(s.key.Service)+len(s.key.Type)+len(s.key.SampleType)+len(s.key.Unit)) +
+			uintptr(cap(s.profiles))*unsafe.Sizeof(Profiles{})
 	}
 	return int64(size)
 }
@@ -71,13 +74,13 @@ func (d *details) size() int64 {
 // builder adds to the details of a file.
 type builder struct {
 	*details
-	places map[fileindex.Key]int32
+	places map[fileindex.Key]int
 }
 
 func newBuilder(d *details) *builder {
-	b := &builder{d, map[fileindex.Key]int32{}}
-	for i, s := range d.series {
-		b.places[s] = int32(i)
+	b := &builder{d, map[fileindex.Key]int{}}
+	for i := range d.series {
+		b.places[d.series[i].key] = i
 	}
 	return b
 }
@@ -87,12 +90,11 @@ func (b *builder) add(summaries []fileindex.Summary) {
 		s := &summaries[i]
 		place, known := b.places[s.Key]
 		if !known {
-			place = int32(len(b.series))
+			place = len(b.series)
 			b.places[s.Key] = place
-			b.series = append(b.series, s.Key)
+			b.series = append(b.series, series{key: s.Key})
 		}
-		b.profiles = append(b.profiles, ProfilesOf(s))
-		b.of = append(b.of, place)
+		b.series[place].profiles = append(b.series[place].profiles, ProfilesOf(s))
 	}
 }
 
@@ -102,13 +104,12 @@ type file struct {
 	created int64 // when the exporter created it, by its name, in nanoseconds since the epoch; 0 of another file
 	partial bool  // the exporter is writing it: it only grows
 
-	read       bool   // start, end and the following are known
-	grown      bool   // there is more in the file
-	start, end uint64 // the range of the starts and timestamps of all Profiles
-	count      int    // of Profiles
-	errs       []error
-	details    *details // nil if it was dropped
-	used       int64    // when the details were last used
+	read     bool   // the following are known
+	grown    bool   // there is more in the file
+	profiles Extent // all Profiles
+	errs     []error
+	details  *details // nil if it was dropped
+	used     int64    // when the details were last used
 	// readEnd is the offset after the records that were read, and records is their number.
 	readEnd int64
 	records int
@@ -148,13 +149,11 @@ func (f *file) load(options *archive.Options) (gone bool) {
 	} else if gone := f.readRecords(options, b); gone {
 		return true
 	}
-	f.read, f.grown, f.start, f.end, f.count = true, false, 0, 0, 0
-	for i, p := range f.details.profiles {
-		if i == 0 || p.Start < f.start {
-			f.start = p.Start
+	f.read, f.grown, f.profiles = true, false, Extent{}
+	for i := range f.details.series {
+		for _, p := range f.details.series[i].profiles {
+			f.profiles.add(p.Count, p.Start, p.Latest)
 		}
-		f.end = max(f.end, p.Latest)
-		f.count += p.Count
 	}
 	return false
 }
@@ -221,7 +220,7 @@ func (f *file) writtenIn(from, to int64) bool { return f.Modified >= from && f.c
 
 // mayStartIn reports whether a Profile of the file may start in [from, to), in nanoseconds since the epoch.
 func (f *file) mayStartIn(from, to int64) bool {
-	if f.read && f.count > 0 && f.start < uint64(max(0, to)) && f.end >= uint64(max(0, from)) {
+	if f.read && f.profiles.Profiles > 0 && f.profiles.First < uint64(max(0, to)) && f.profiles.Last >= uint64(max(0, from)) {
 		return true
 	}
 	return (!f.read || f.grown) && f.Modified >= from && f.created-lateness < to

@@ -156,8 +156,8 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 }
 
 // showing returns the query that selects the range of some profiles, or "" if they are later than a range may be.
-func (p *params) showing(outside *catalog.Outside) template.URL {
-	from, to := query.TimeOf(outside.First), query.TimeOf(outside.Last).Add(1)
+func (p *params) showing(of *catalog.Extent) template.URL {
+	from, to := query.TimeOf(of.First), query.TimeOf(of.Last).Add(1)
 	if to.After(query.MaxTime) {
 		to = query.MaxTime
 	}
