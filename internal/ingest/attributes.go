@@ -6,7 +6,6 @@ package ingest
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -46,22 +45,6 @@ func PutStrings(to pcommon.Map, from map[string]string) {
 	}
 }
 
-// putAll is PutStrings for values of any type. Of attributes with one key the last counts.
-func putAll(to, from pcommon.Map) {
-	type entry struct {
-		key   string
-		value pcommon.Value
-	}
-	entries := make([]entry, 0, from.Len())
-	for key, value := range from.All() {
-		entries = append(entries, entry{key, value})
-	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
-	for _, e := range entries {
-		e.value.CopyTo(to.PutEmpty(e.key))
-	}
-}
-
 // setServiceName adds a missing service.name, as OpenTelemetry's SDKs do. It returns the name.
 func setServiceName(resource pcommon.Map) (name string, missing bool) {
 	if name, ok := resource.Get(AttributeServiceName); ok && name.AsString() != "" {
@@ -81,27 +64,25 @@ func setServiceName(resource pcommon.Map) (name string, missing bool) {
 func setProfileAttributes(dictionary pprofile.ProfilesDictionary, profiles pprofile.ProfilesSlice, types []string, p Payload) error {
 	attributes := p.attributesOf(types)
 	indices := findAttributes(dictionary, attributes)
-	names, table := dictionary.StringTable(), dictionary.AttributeTable()
+	table := dictionary.AttributeTable()
 	keys := map[string]int32{} // string indices
 	for i, profile := range profiles.All() {
 		for _, a := range attributes[i] {
 			key, known := keys[a.Key]
 			if !known {
 				var err error
-				if key, err = pprofile.SetString(names, a.Key); err != nil {
+				if key, err = pprofile.SetString(dictionary.StringTable(), a.Key); err != nil {
 					return err
 				}
 				keys[a.Key] = key
 			}
-			index, found := indices[a]
-			if !found {
-				index = int32(table.Len())
-				indices[a] = index
+			if indices[a] == 0 {
+				indices[a] = int32(table.Len())
 				entry := table.AppendEmpty()
 				entry.SetKeyStrindex(key)
 				entry.Value().SetStr(a.Value)
 			}
-			profile.AttributeIndices().Append(index)
+			profile.AttributeIndices().Append(indices[a])
 		}
 	}
 	return nil
@@ -123,16 +104,13 @@ func (p *Payload) attributesOf(types []string) [][]Attribute {
 	return attributes
 }
 
-// findAttributes returns the indices of those attributes that the dictionary has.
+// findAttributes returns the index of each attribute in the dictionary, 0 if it is not there.
 func findAttributes(dictionary pprofile.ProfilesDictionary, attributes [][]Attribute) map[Attribute]int32 {
-	wanted := map[Attribute]bool{}
-	for _, ofProfile := range attributes {
-		for _, a := range ofProfile {
-			wanted[a] = true
-		}
-	}
 	indices := map[Attribute]int32{}
-	if len(wanted) == 0 {
+	for _, a := range slices.Concat(attributes...) {
+		indices[a] = 0
+	}
+	if len(indices) == 0 {
 		return indices
 	}
 	names := dictionary.StringTable()
@@ -141,8 +119,7 @@ func findAttributes(dictionary pprofile.ProfilesDictionary, attributes [][]Attri
 			continue
 		}
 		a := Attribute{names.At(int(entry.KeyStrindex())), entry.Value().Str()}
-		if wanted[a] {
-			delete(wanted, a) // the first one counts
+		if found, wanted := indices[a]; wanted && found == 0 { // the first one counts
 			indices[a] = int32(i)
 		}
 	}

@@ -18,7 +18,9 @@ func (in *Ingester) describe(t *Prepared, p Payload) error {
 	renameAttributes(t.profiles, p.AttributeNames)
 	for _, resourceProfiles := range t.profiles.ResourceProfiles().All() {
 		resource := resourceProfiles.Resource().Attributes()
-		putAll(resource, p.Resource)
+		for key, value := range p.Resource.All() {
+			value.CopyTo(resource.PutEmpty(key))
+		}
 		t.service, t.unnamed = setServiceName(resource)
 		for _, scopeProfiles := range resourceProfiles.ScopeProfiles().All() {
 			n, err := in.describeScope(dictionary, resource, scopeProfiles, p)
