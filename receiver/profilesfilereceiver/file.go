@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"go.uber.org/zap"
@@ -51,12 +52,13 @@ type openFile struct {
 	*filewatch.File
 	opened *os.File // holds the shared lock
 
-	mu          sync.Mutex
-	progress    progress
-	users       int   // records in progress, and 1 while the file is read
-	damages     int   // parts that cannot be read
-	failed      error // the file must be read again
-	interrupted bool  // by Shutdown
+	users       atomic.Int32 // records in progress, and 1 while the file is read
+	interrupted atomic.Bool  // by Shutdown
+	failed      error        // of read: the file must be read again
+
+	mu       sync.Mutex
+	progress progress
+	damages  int // parts that cannot be read
 }
 
 // read reads a file and starts to send its records.
@@ -79,7 +81,7 @@ func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 	}
 	for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
 		if _, system := errors.AsType[syscall.Errno](err); system {
-			f.fail(err)
+			f.failed = err
 			return
 		}
 		if err != nil {
@@ -116,7 +118,8 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 		_ = opened.Close()
 		return nil, err
 	}
-	f := &openFile{File: file, opened: opened, users: 1}
+	f := &openFile{File: file, opened: opened}
+	f.users.Add(1)
 	if stored := r.watcher.Progress(file); stored != nil {
 		if err := json.Unmarshal(stored, &f.progress); err != nil {
 			r.logger.Warn("Cannot load file checkpoints; re-reading files without one", zap.String("path", f.Path), zap.Error(err))
@@ -144,19 +147,13 @@ func (r *fileReceiver) damaged(f *openFile, err error) {
 	log("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.String("error", text))
 }
 
-func (f *openFile) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failed = err
-}
-
 // complete notes that a record need not be sent again, and stores that unless release follows, which
 // ends the file.
 func (r *fileReceiver) complete(ctx context.Context, f *openFile, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress.add(number)
-	if f.users > 1 || f.interrupted {
+	if f.users.Load() > 1 || f.interrupted.Load() {
 		r.saveProgress(ctx, f)
 	}
 }
@@ -169,30 +166,14 @@ func (r *fileReceiver) saveProgress(ctx context.Context, f *openFile) {
 	r.watcher.SaveProgress(ctx, f.File, stored)
 }
 
-func (f *openFile) hold() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.users++
-}
-
-func (f *openFile) interrupt() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.interrupted = true
-}
-
 // release ends one use of the file. After the last one, each record was completed, unless there was an
 // error or Shutdown.
 func (r *fileReceiver) release(ctx context.Context, f *openFile) {
-	f.mu.Lock()
-	f.users--
-	last := f.users == 0
-	f.mu.Unlock()
-	if !last {
+	if f.users.Add(-1) > 0 {
 		return
 	}
 	defer func() { _ = f.opened.Close() }() // only now: retention would count it as not sent
-	if f.interrupted {
+	if f.interrupted.Load() {
 		return
 	}
 	outcome, err := fileSuccess, f.failed

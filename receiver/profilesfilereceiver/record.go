@@ -39,15 +39,15 @@ func (r *fileReceiver) startSend(ctx context.Context, f *openFile, from *archive
 		return true
 	}
 	if r.slots.Acquire(ctx, 1) != nil {
-		f.interrupt()
+		f.interrupted.Store(true)
 		return false
 	}
 	if r.memory.Acquire(ctx, size) != nil {
 		r.slots.Release(1)
-		f.interrupt()
+		f.interrupted.Store(true)
 		return false
 	}
-	f.hold()
+	f.users.Add(1)
 	record := &pendingRecord{Record: *from, file: f}
 	record.Data = bytes.Clone(from.Data)
 	r.running.Go(func() {
@@ -84,7 +84,7 @@ func (r *fileReceiver) send(ctx context.Context, record *pendingRecord) {
 		case err == nil:
 			r.telemetry.countRecord(recordAccepted)
 		case ctx.Err() != nil:
-			record.file.interrupt()
+			record.file.interrupted.Store(true)
 			return
 		default:
 			err = r.failed(record, err)
@@ -97,7 +97,7 @@ func (r *fileReceiver) send(ctx context.Context, record *pendingRecord) {
 		r.logRetry(record, err)
 		select {
 		case <-ctx.Done():
-			record.file.interrupt()
+			record.file.interrupted.Store(true)
 			return
 		case <-time.After(wait/2 + rand.N(wait)): // many sidecars do not retry at once
 		}
