@@ -37,7 +37,7 @@ type Row struct {
 // List returns the totals of the selected Profiles by service, profile type and sample type, in this
 // order. It takes them from the index of a file if that answers the same as the file.
 func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
-	all := &totals{limit: s.Options.MaxMemory / windowShare}
+	all := &totals{summaries: map[fileindex.Key]*fileindex.Summary{}, limit: s.Options.MaxMemory / windowShare}
 	// Summaries are selected by service and type, so that those of an index and of a file are equal.
 	rest := *sel
 	rest.Services, rest.Types = nil, nil
@@ -64,8 +64,7 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 
 // totals adds up summaries.
 type totals struct {
-	places      map[fileindex.Key]int
-	summaries   []fileindex.Summary
+	summaries   map[fileindex.Key]*fileindex.Summary
 	size, limit int64 // in bytes
 }
 
@@ -76,24 +75,21 @@ func (t *totals) add(summaries []fileindex.Summary, sel *Selection) error {
 		if !sel.matchesSummary(s) {
 			continue
 		}
-		if place, known := t.places[s.Key]; known {
-			t.summaries[place].Add(s)
+		if known := t.summaries[s.Key]; known != nil {
+			known.Add(s)
 			continue
 		}
-		const summarySize = 400 // with its place, and the growth of slices
+		const summarySize = 400 // with its place in the map, which grows
 		if t.size += summarySize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit)); t.size > t.limit {
 			return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
 		}
-		if t.places == nil {
-			t.places = map[fileindex.Key]int{}
-		}
-		t.places[s.Key] = len(t.summaries)
-		t.summaries = append(t.summaries, *s)
+		own := *s
+		t.summaries[s.Key] = &own
 	}
 	return nil
 }
 
-func rowsOf(totals []fileindex.Summary) []Row {
+func rowsOf(totals map[fileindex.Key]*fileindex.Summary) []Row {
 	type key struct {
 		service, typ, sampleType, unit string
 		snapshot                       bool
@@ -103,9 +99,9 @@ func rowsOf(totals []fileindex.Summary) []Row {
 		k := key{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot != 0}
 		s.Snapshot = 0 // the snapshots of several resources are added
 		if row := rows[k]; row != nil {
-			row.Add(&s)
+			row.Add(s)
 		} else {
-			rows[k] = &s
+			rows[k] = s
 		}
 	}
 	sorted := make([]Row, 0, len(rows))
