@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pprofhttp"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -47,6 +48,9 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		return nil, err
 	}
 	r := &pprofReceiver{telemetry: telemetry, inFlight: inFlight}
+	shared := sections.Settings{
+		ID: set.ID, InFlight: inFlight, ResourceAttributes: cfg.ResourceAttributes, Telemetry: set.TelemetrySettings, Metrics: telemetry,
+	}
 	var errs []error
 	add := func(key string, c component.Component, err error) {
 		r.sections = append(r.sections, section{key, c})
@@ -60,44 +64,19 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		return in
 	}
 	if config := cfg.Server.Get(); config != nil {
-		add("server", httpserver.New(httpserver.Settings{
-			HTTP:                config.HTTP,
-			MaxDecompressedSize: int64(config.MaxDecompressedSize),
-			InFlight:            inFlight,
-			ResourceAttributes:  cfg.ResourceAttributes,
-			Telemetry:           set.TelemetrySettings,
-			Metrics:             telemetry,
-		}, ingester("http", config.MaxDecompressedSize), pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol), nil)
+		add("server", httpserver.New(httpserver.Config{HTTP: config.HTTP, MaxDecompressedSize: int64(config.MaxDecompressedSize)}, shared,
+			ingester("http", config.MaxDecompressedSize), pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol), nil)
 	}
 	if config := cfg.Remote.Get(); config != nil {
-		scraper, err := scrape.New(scrape.Settings{
-			Config:             *config,
-			InFlight:           inFlight,
-			ResourceAttributes: cfg.ResourceAttributes,
-			Telemetry:          set.TelemetrySettings,
-			Metrics:            telemetry,
-		}, ingester("scrape", config.MaxDecompressedSize))
+		scraper, err := scrape.New(*config, shared, ingester("scrape", config.MaxDecompressedSize))
 		add("remote", scraper, err)
 	}
 	if config := cfg.File.Get(); config != nil {
-		reader, err := files.New(files.Settings{
-			ID:                 set.ID,
-			Config:             *config,
-			InFlight:           inFlight,
-			ResourceAttributes: cfg.ResourceAttributes,
-			Logger:             set.Logger,
-			Metrics:            telemetry,
-		}, ingester("file", config.MaxDecompressedSize))
+		reader, err := files.New(*config, shared, ingester("file", config.MaxDecompressedSize))
 		add("file", reader, err)
 	}
 	if config := cfg.Self.Get(); config != nil {
-		add("self", self.New(self.Settings{
-			Config:             *config,
-			InFlight:           inFlight,
-			Collector:          set.Resource,
-			ResourceAttributes: cfg.ResourceAttributes,
-			Logger:             set.Logger,
-		}, ingester("self", self.MaxProfile)), nil)
+		add("self", self.New(*config, shared, ingester("self", self.MaxProfile)), nil)
 	}
 	return r, errors.Join(errs...)
 }

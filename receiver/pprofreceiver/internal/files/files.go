@@ -28,7 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -78,37 +78,26 @@ const (
 	outcomeMalformed  = "malformed"
 )
 
-// Settings are those of a Reader.
-type Settings struct {
-	ID                 component.ID
-	Config             Config
-	InFlight           *ingest.InFlight
-	ResourceAttributes map[string]string
-	Logger             *zap.Logger
-	Metrics            *metadata.Telemetry
-}
-
 // Reader reads files from Start to Shutdown.
 type Reader struct {
 	*filewatch.Watcher
-	Settings
+	sections.Settings
 
+	config         Config
+	logger         *zap.Logger
 	ingester       *ingest.Ingester
 	pathAttributes *regexp.Regexp
 	warned         bool // that it does not match
 }
 
 // New returns a Reader that passes profiles to the ingester.
-func New(set Settings, ingester *ingest.Ingester) (*Reader, error) {
-	r := &Reader{
-		Settings: set,
-		ingester: ingester,
-	}
+func New(config Config, set sections.Settings, ingester *ingest.Ingester) (*Reader, error) {
+	r := &Reader{Settings: set, config: config, logger: set.Telemetry.Logger, ingester: ingester}
 	var err error
-	if r.pathAttributes, err = regexp.Compile(set.Config.PathAttributes); err != nil {
+	if r.pathAttributes, err = regexp.Compile(config.PathAttributes); err != nil {
 		return nil, err
 	}
-	r.Watcher, err = filewatch.New(set.Config.Watch, r.handle, set.Logger)
+	r.Watcher, err = filewatch.New(config.Watch, r.handle, r.logger)
 	return r, err
 }
 
@@ -117,7 +106,7 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 	if err := r.Watcher.Start(ctx, host, r.ID); err != nil {
 		return err
 	}
-	r.Logger.Info("Started reading files", zap.Strings("include", r.Config.Watch.Include), zap.Stringer("poll_interval", r.Config.Watch.PollInterval))
+	r.logger.Info("Started reading files", zap.Strings("include", r.config.Watch.Include), zap.Stringer("poll_interval", r.config.Watch.PollInterval))
 	return nil
 }
 
@@ -152,7 +141,7 @@ func (r *Reader) attributes(path string) (attributes map[string]string, matches 
 	}
 	if groups == nil && !r.warned {
 		r.warned = true
-		r.Logger.Warn("File path does not match path_attributes; reading it without these attributes",
+		r.logger.Warn("File path does not match path_attributes; reading it without these attributes",
 			zap.String("path", path), zap.Stringer("path_attributes", r.pathAttributes))
 	}
 	return attributes, groups != nil
@@ -183,7 +172,7 @@ func outcomeOf(err error) string {
 
 // ingest passes a file to the pipeline.
 func (r *Reader) ingest(ctx context.Context, file *filewatch.File, attributes map[string]string) (err error) {
-	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
+	defer ingest.Recover(r.logger, &err, zap.String("path", file.Path))
 	held := r.InFlight.Reserve(-1) // a file waits as long as it must
 	defer held.Release()
 	profileType := attributes[profileTypeGroup]
@@ -222,7 +211,7 @@ func (r *Reader) pass(ctx context.Context, file *filewatch.File, prepared *inges
 			err = &filewatch.RetryError{Err: err}
 		}
 	}()
-	defer ingest.Recover(r.Logger, &err, zap.String("path", file.Path))
+	defer ingest.Recover(r.logger, &err, zap.String("path", file.Path))
 	return r.ingester.Pass(ctx, prepared)
 }
 
@@ -236,7 +225,7 @@ func isRecording(file io.ReaderAt) bool {
 // readAll returns the content of the file, and closes it.
 func (r *Reader) readAll(ctx context.Context, file *filewatch.File, opened *os.File, held *ingest.Reservation) ([]byte, error) {
 	defer func() { _ = opened.Close() }()
-	if limit := int64(r.Config.MaxDecompressedSize); file.Size > limit {
+	if limit := int64(r.config.MaxDecompressedSize); file.Size > limit {
 		return nil, &pproftranslator.LimitError{What: "size in bytes", Limit: limit, Got: file.Size}
 	}
 	content, err := ingest.ReadAll(ctx, opened, file.Size, held)

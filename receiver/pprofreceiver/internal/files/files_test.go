@@ -29,6 +29,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -64,7 +65,7 @@ func TestPathAttributes(t *testing.T) {
 		{"^/y/(?P<service_name>[^/]+)", "/x/5", map[string]string{}},
 		{"^/x/(?P<service_name>[^/]+)", "/x/a\xff", map[string]string{"service.name": "a\ufffd"}},
 	} {
-		r := &Reader{pathAttributes: regexp.MustCompile(test.expression), Settings: Settings{Logger: zap.NewNop()}}
+		r := &Reader{pathAttributes: regexp.MustCompile(test.expression), logger: zap.NewNop()}
 		got, matches := r.attributes(test.path)
 		assert.Equal(t, test.want, got, test.expression)
 		assert.Equal(t, !strings.HasPrefix(test.expression, "^/y"), matches, test.expression)
@@ -93,7 +94,9 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	config := DefaultConfig()
 	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
-	r, err := New(Settings{Config: config, InFlight: ingest.NewInFlight(64 << 20), Logger: zap.New(core), Metrics: metrics},
+	settings := telemetry.NewTelemetrySettings()
+	settings.Logger = zap.New(core)
+	r, err := New(config, sections.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
 		ingest.New(ingest.Settings{Logger: zap.New(core)}, consumertest.NewNop())) // without an Unmarshaler, it panics
 	require.NoError(t, err)
 	r.MaxRetryDelay = 0

@@ -74,7 +74,7 @@ func (s *Server) newRequest(r *http.Request) *Request {
 		Request:            r,
 		ResourceAttributes: s.settings.ResourceAttributes,
 		encoding:           strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))),
-		limit:              s.settings.MaxDecompressedSize,
+		limit:              s.config.MaxDecompressedSize,
 		reservation:        s.settings.InFlight.Reserve(inFlightWait),
 	}
 	if mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {
@@ -83,7 +83,7 @@ func (s *Server) newRequest(r *http.Request) *Request {
 	if request.encoding == "identity" {
 		request.encoding = ""
 	}
-	if auth := s.settings.HTTP.Auth.Get(); auth != nil {
+	if auth := s.config.HTTP.Auth.Get(); auth != nil {
 		request.AuthParameters = auth.RequestParameters
 	}
 	return request

@@ -23,7 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 )
 
 const (
@@ -72,14 +72,10 @@ type Profile struct {
 	ingest.Payload
 }
 
-// Settings are those of a Server.
-type Settings struct {
+// Config is the server section.
+type Config struct {
 	HTTP                confighttp.ServerConfig
 	MaxDecompressedSize int64 // bytes of all profiles of a request
-	InFlight            *ingest.InFlight
-	ResourceAttributes  map[string]string
-	Telemetry           component.TelemetrySettings
-	Metrics             *metadata.Telemetry
 }
 
 // Server serves protocols from Start to Shutdown.
@@ -87,7 +83,8 @@ type Server struct {
 	// Listen opens the endpoint. Tests replace it before Start, to serve a network in memory.
 	Listen func(context.Context) (net.Listener, error)
 
-	settings  Settings
+	config    Config
+	settings  sections.Settings
 	protocols []Protocol
 	ingester  *ingest.Ingester
 	logger    *zap.Logger
@@ -103,15 +100,16 @@ type Server struct {
 }
 
 // New returns a server that passes profiles to the ingester.
-func New(set Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server {
+func New(config Config, set sections.Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server {
 	// A body is not larger than its content, except that compression makes random bytes a
 	// little larger.
-	set.HTTP.MaxRequestBodySize = min(set.HTTP.MaxRequestBodySize, set.MaxDecompressedSize+set.MaxDecompressedSize/1024+1024)
-	if len(set.HTTP.CompressionAlgorithms) == 0 {
-		set.HTTP.CompressionAlgorithms = ContentEncodings
+	config.HTTP.MaxRequestBodySize = min(config.HTTP.MaxRequestBodySize, config.MaxDecompressedSize+config.MaxDecompressedSize/1024+1024)
+	if len(config.HTTP.CompressionAlgorithms) == 0 {
+		config.HTTP.CompressionAlgorithms = ContentEncodings
 	}
 	return &Server{
-		Listen:       set.HTTP.ToListener,
+		Listen:       config.HTTP.ToListener,
+		config:       config,
 		settings:     set,
 		protocols:    protocols,
 		ingester:     ingester,
@@ -130,7 +128,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	}
 	mux.Handle("/", s.handler(Protocol{Path: otherPath}))
 
-	config := s.settings.HTTP
+	config := s.config.HTTP
 	config.CompressionAlgorithms = []string{} // decompression happens here, within max_in_flight
 	var err error
 	s.http, err = config.ToServer(ctx, host.GetExtensions(), s.settings.Telemetry, mux, confighttp.WithErrorHandler(s.rejectEarly))
@@ -226,14 +224,14 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error
 		w.Header().Set("Allow", http.MethodPost)
 		return &Rejection{status: http.StatusMethodNotAllowed, reason: "method", message: fmt.Sprintf("method is %s: must be POST", r.Method)}
 	}
-	if limit := s.settings.HTTP.MaxRequestBodySize; r.ContentLength > limit {
+	if limit := s.config.HTTP.MaxRequestBodySize; r.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
 	}
 	if err := s.settings.InFlight.CheckBody(r.ContentLength); err != nil {
 		return err
 	}
 	request := s.newRequest(r)
-	if encodings := s.settings.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {
+	if encodings := s.config.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {
 		return Unsupported("Content-Encoding is %q: must be one of %q", request.encoding, encodings)
 	}
 	defer request.reservation.Release()

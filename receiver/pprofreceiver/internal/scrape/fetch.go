@@ -102,7 +102,7 @@ func (s *Scraper) fetch(ctx context.Context, from *url.URL, held *ingest.Reserva
 		return nil, unlessKnown(withoutURL(err), outcomeUnreachable, "%w")
 	}
 	defer response.Body.Close()
-	limit := int64(s.settings.Config.MaxDecompressedSize)
+	limit := int64(s.config.MaxDecompressedSize)
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return nil, failed(outcomeStatus, "status %d, want 200", response.StatusCode)

@@ -29,24 +29,16 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 )
-
-// Settings are those of a Scraper.
-type Settings struct {
-	Config             Config
-	InFlight           *ingest.InFlight
-	ResourceAttributes map[string]string
-	Telemetry          component.TelemetrySettings
-	Metrics            *metadata.Telemetry
-}
 
 // Scraper scrapes targets from Start to Shutdown.
 type Scraper struct {
 	// NewClient makes the HTTP client that Start uses. Tests replace it.
 	NewClient func(ctx context.Context, host component.Host) (*http.Client, error)
 
-	settings Settings
+	config   Config
+	settings sections.Settings
 	ingester *ingest.Ingester
 	jobs     []*job
 
@@ -75,11 +67,11 @@ type job struct {
 const healthUnknown = -1
 
 // New returns a Scraper that passes profiles to the ingester.
-func New(set Settings, ingester *ingest.Ingester) (*Scraper, error) {
-	s := &Scraper{settings: set, ingester: ingester}
+func New(config Config, set sections.Settings, ingester *ingest.Ingester) (*Scraper, error) {
+	s := &Scraper{config: config, settings: set, ingester: ingester}
 	s.NewClient = s.newClient
 	var checks strictconfig.Checks
-	for _, from := range s.settings.Config.sources(&checks) {
+	for _, from := range s.config.sources(&checks) {
 		s.jobs = append(s.jobs, s.newJob(from))
 	}
 	return s, checks.Err()
@@ -89,7 +81,7 @@ func (s *Scraper) newJob(from source) *job {
 	at, name := *from.url, targetName(from.target)
 	if from.needsSeconds() {
 		query := at.Query()
-		query.Set(secondsParameter, strconv.Itoa(int(s.settings.Config.cpuDuration()/time.Second)))
+		query.Set(secondsParameter, strconv.Itoa(int(s.config.cpuDuration()/time.Second)))
 		at.RawQuery = query.Encode()
 	}
 	j := &job{
@@ -97,7 +89,7 @@ func (s *Scraper) newJob(from source) *job {
 		resource:   ingest.NewResource(map[string]string{ingest.AttributeServiceInstanceID: from.instance}, s.settings.ResourceAttributes, from.attributes),
 		target:     name,
 		of:         from.of,
-		cumulative: s.settings.Config.Delta && !from.of.sinceLast && from.of.isCumulative(),
+		cumulative: s.config.Delta && !from.of.sinceLast && from.of.isCumulative(),
 		logger:     s.settings.Telemetry.Logger.With(zap.String("target", name), zap.String("profile", from.of.profileType)),
 		attributes: []attribute.KeyValue{attribute.String("target", name), attribute.String("profile.type", from.of.profileType)},
 	}
@@ -106,7 +98,7 @@ func (s *Scraper) newJob(from source) *job {
 }
 
 func (s *Scraper) newClient(ctx context.Context, host component.Host) (*http.Client, error) {
-	config := s.settings.Config.HTTP
+	config := s.config.HTTP
 	config.Timeout = 0 // each scrape has a context with it
 	settings := s.settings.Telemetry
 	settings.TracerProvider = noop.NewTracerProvider() // spans would hold the query
@@ -136,7 +128,7 @@ func (s *Scraper) logStart() {
 		targets[job.target], profiles[job.of.profileType] = true, true
 	}
 	s.settings.Telemetry.Logger.Info("Started scraping", zap.Int("targets", len(targets)), zap.Strings("profiles", slices.Sorted(maps.Keys(profiles))),
-		zap.Stringer("collection_interval", s.settings.Config.CollectionInterval))
+		zap.Stringer("collection_interval", s.config.CollectionInterval))
 }
 
 // Shutdown cancels running scrapes and discards their unfinished profiles.
@@ -173,9 +165,9 @@ func (s *Scraper) run(ctx context.Context, job *job) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(offset(job.url, s.settings.Config.CollectionInterval)):
+	case <-time.After(offset(job.url, s.config.CollectionInterval)):
 	}
-	ticker := time.NewTicker(s.settings.Config.CollectionInterval)
+	ticker := time.NewTicker(s.config.CollectionInterval)
 	defer ticker.Stop()
 	for {
 		s.scrapeAndReport(ctx, job)
@@ -226,7 +218,7 @@ func (s *Scraper) scrape(ctx context.Context, job *job) (fetched time.Time, err 
 	defer ingest.Recover(job.logger, &err)
 	held := s.settings.InFlight.Reserve(-1) // within timeout
 	defer held.Release()
-	within, cancel := context.WithTimeout(ctx, s.settings.Config.HTTP.Timeout)
+	within, cancel := context.WithTimeout(ctx, s.config.HTTP.Timeout)
 	defer cancel()
 	body, err := s.fetch(within, job.url, held)
 	fetched = time.Now()

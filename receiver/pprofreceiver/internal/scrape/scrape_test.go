@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 )
 
 // The times of the targets are spread, and the same after a restart.
@@ -62,7 +64,7 @@ func TestInstancesOfTargets(t *testing.T) {
 			config.Targets = append(config.Targets, Target{Endpoint: endpoint})
 		}
 		require.NoError(t, config.Validate())
-		s, err := New(Settings{Config: config, Telemetry: componenttest.NewNopTelemetrySettings()}, nil)
+		s, err := New(config, sections.Settings{Telemetry: componenttest.NewNopTelemetrySettings()}, nil)
 		require.NoError(t, err)
 		var got []string
 		for _, job := range s.jobs {

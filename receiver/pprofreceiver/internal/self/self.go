@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 )
 
 // profileTypes are the profile types that the collector can collect of itself. All but
@@ -27,16 +28,6 @@ var profileTypes = []string{ingest.ProfileTypeAllocs, ingest.ProfileTypeBlock, i
 
 // MaxProfile bounds a profile of the process itself, in bytes.
 const MaxProfile = 256 * bytesize.MiB
-
-// Settings are those of a Profiler.
-type Settings struct {
-	Config   Config
-	InFlight *ingest.InFlight
-	// Collector is the resource of the Collector. ResourceAttributes override its attributes.
-	Collector          pcommon.Resource
-	ResourceAttributes map[string]string
-	Logger             *zap.Logger
-}
 
 // Profiler profiles the process at an interval, from Start to Shutdown.
 type Profiler struct {
@@ -51,18 +42,17 @@ type Profiler struct {
 	releaseRates func()
 }
 
-// New returns a Profiler that passes profiles to the ingester.
-func New(set Settings, ingester *ingest.Ingester) *Profiler {
+// New returns a Profiler that passes profiles to the ingester. ResourceAttributes override those of the Collector.
+func New(config Config, set sections.Settings, ingester *ingest.Ingester) *Profiler {
 	resource := pcommon.NewMap()
-	set.Collector.Attributes().CopyTo(resource)
+	set.Telemetry.Resource.Attributes().CopyTo(resource)
 	ingest.PutStrings(resource, set.ResourceAttributes)
-	config := set.Config
 	// The CPU profile takes time and comes last.
 	config.Profiles = slices.Clone(config.Profiles)
 	if i := slices.Index(config.Profiles, ingest.ProfileTypeCPU); i >= 0 {
 		config.Profiles = append(slices.Delete(config.Profiles, i, i+1), ingest.ProfileTypeCPU)
 	}
-	return &Profiler{config: config, resource: resource, ingester: ingester, inFlight: set.InFlight, logger: set.Logger}
+	return &Profiler{config: config, resource: resource, ingester: ingester, inFlight: set.InFlight, logger: set.Telemetry.Logger}
 }
 
 // Start starts the first collection immediately.
