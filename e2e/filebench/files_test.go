@@ -169,21 +169,20 @@ func payloads(b *testing.B) (all []payload) {
 	return all
 }
 
-// BenchmarkWrite interleaves pdata's marshal, our exporter and contrib's, without syncing. Contrib's
-// exporter responds before it writes: it buffers records in memory.
+// BenchmarkWrite interleaves pdata's marshal, our exporter and contrib's, without syncing. Each gets a copy of the payload:
+// marshalling changes one. Contrib's exporter responds before it writes: it buffers records in memory.
 func BenchmarkWrite(b *testing.B) {
 	for _, payload := range payloads(b) {
 		b.Run("records="+payload.name, func(b *testing.B) {
-			record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payload.pd)
+			record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(copyOf(payload.pd))
 			if err != nil {
 				b.Fatal(err)
 			}
 			large := map[string]any{"max_size": "100GiB", "max_age": "1h"}
-			var runs []func() error
-			runs = append(runs, func() error {
-				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(payload.pd)
+			runs := []func(pd pprofile.Profiles) error{func(pd pprofile.Profiles) error {
+				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 				return err
-			})
+			}}
 			exporters := []started{
 				start(b, true, map[string]any{"compression": "none", "sync": "none", "rotation": large}),
 				start(b, true, map[string]any{"compression": "gzip", "sync": "none", "rotation": large}),
@@ -192,9 +191,9 @@ func BenchmarkWrite(b *testing.B) {
 				start(b, false, map[string]any{"format": "proto", "compression": "zstd"}),
 			}
 			for _, e := range exporters {
-				runs = append(runs, func() error { return e.ConsumeProfiles(b.Context(), payload.pd) })
+				runs = append(runs, func(pd pprofile.Profiles) error { return e.ConsumeProfiles(b.Context(), pd) })
 			}
-			medians, times := interleave(b, runs)
+			medians, times := interleave(b, payload.pd, runs)
 			for i, name := range []string{"none", "gzip", "zstd", "contrib", "contrib-zstd"} {
 				b.ReportMetric(float64(len(record))/medians[i+1], name+"-MB/s")
 				b.ReportMetric(float64(exporters[i].size(b))/float64(times[i+1])/float64(len(record)), name+"-size")
@@ -209,9 +208,15 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
+func copyOf(pd pprofile.Profiles) pprofile.Profiles {
+	to := pprofile.NewProfiles()
+	pd.CopyTo(to)
+	return to
+}
+
 // interleave returns the median time of each run in µs, and the number of rounds. The runs take
 // turns, so that other load on the machine affects all of them.
-func interleave(b *testing.B, runs []func() error) (medians []float64, counts []int) {
+func interleave(b *testing.B, pd pprofile.Profiles, runs []func(pd pprofile.Profiles) error) (medians []float64, counts []int) {
 	const (
 		enough, least, most = 4 * time.Second, 10, 400 // rounds
 		each                = 5
@@ -221,8 +226,9 @@ func interleave(b *testing.B, runs []func() error) (medians []float64, counts []
 	for round := 0; round < least || round < most && time.Since(begin) < enough; round++ {
 		for i, run := range runs {
 			for range each {
+				fresh := copyOf(pd)
 				before := time.Now()
-				if err := run(); err != nil {
+				if err := run(fresh); err != nil {
 					b.Fatal(err)
 				}
 				times[i] = append(times[i], time.Since(before))
