@@ -5,14 +5,11 @@ package pprofreceiver
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
@@ -30,7 +27,7 @@ import (
 // remote, file and self is required. The section {} has all its defaults, and null is off.
 type Config struct {
 	// Server receives profiles over HTTP.
-	Server configoptional.Optional[ServerConfig] `mapstructure:"server"`
+	Server configoptional.Optional[httpserver.Config] `mapstructure:"server"`
 
 	// Remote scrapes profiles over HTTP.
 	Remote configoptional.Optional[scrape.Config] `mapstructure:"remote"`
@@ -71,16 +68,6 @@ type JFRConfig struct {
 	OriginalPayload bool `mapstructure:"original_payload"`
 }
 
-// ServerConfig is confighttp's server configuration with the receiver's own limits in
-// the same section.
-type ServerConfig struct {
-	HTTP confighttp.ServerConfig `mapstructure:",squash"`
-
-	// MaxDecompressedSize limits the size of the profiles of one request, after all
-	// layers of compression are removed. Default: 64MiB.
-	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
-}
-
 // LinksConfig names the pair of labels that a link replaces. Both must be valid IDs: 32
 // and 16 lower-case hexadecimal digits, not all zero. Otherwise the labels stay
 // attributes. The labels of known libraries make links as well, and stay.
@@ -94,34 +81,18 @@ type LinksConfig struct {
 var (
 	_ confmap.Unmarshaler = (*Config)(nil)
 	_ confmap.Validator   = (*Config)(nil)
-	_ confmap.Validator   = (*ServerConfig)(nil)
 	_ confmap.Validator   = (*LinksConfig)(nil)
 )
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Server:         configoptional.Default(defaultServerConfig()),
+		Server:         configoptional.Default(httpserver.DefaultConfig()),
 		Remote:         configoptional.Default(scrape.DefaultConfig()),
 		File:           configoptional.Default(files.DefaultConfig()),
 		Self:           configoptional.Default(self.DefaultConfig()),
 		MaxInFlight:    ingest.DefaultMaxInFlight(),
 		Links:          LinksConfig{TraceID: "trace_id", SpanID: "span_id"},
 		TimestampLabel: "end_timestamp_ns",
-	}
-}
-
-func defaultServerConfig() ServerConfig {
-	server := confighttp.NewDefaultServerConfig()
-	server.NetAddr.Endpoint = "localhost:4040"
-	server.ReadTimeout = 30 * time.Second
-	server.ReadHeaderTimeout = 10 * time.Second
-	// It starts at the end of the headers: the body may take ReadTimeout, and then a
-	// window with acknowledge: on_flush delays the response.
-	server.WriteTimeout = 60 * time.Second
-	server.MaxRequestBodySize = int64(64 * bytesize.MiB)
-	return ServerConfig{
-		HTTP:                server,
-		MaxDecompressedSize: 64 * bytesize.MiB,
 	}
 }
 
@@ -148,26 +119,6 @@ func (c *Config) Validate() error {
 	links := slices.Concat([]string{c.Links.TraceID, c.Links.SpanID}, known.TraceIDs, known.SpanIDs, known.DecimalSpanIDs, known.DecimalRootSpanIDs)
 	checks.That(c.TimestampLabel != "", "timestamp_label", c.TimestampLabel, "the name of a label")
 	checks.That(!slices.Contains(links, c.TimestampLabel), "timestamp_label", c.TimestampLabel, "another label than those of links")
-	return checks.Err()
-}
-
-// Validate makes the checks that confighttp does not.
-func (sc *ServerConfig) Validate() error {
-	const shortest = time.Millisecond // a number without a unit, read as nanoseconds, is shorter
-	var checks strictconfig.Checks
-	checks.That(sc.HTTP.NetAddr.Endpoint != "", "endpoint", sc.HTTP.NetAddr.Endpoint, "an address such as localhost:4040")
-	checks.That(sc.HTTP.MaxRequestBodySize > 0, "max_request_body_size", sc.HTTP.MaxRequestBodySize, "above 0")
-	ingest.CheckMaxDecompressedSize(&checks, sc.MaxDecompressedSize)
-	for i, algorithm := range sc.HTTP.CompressionAlgorithms {
-		checks.That(slices.Contains(httpserver.ContentEncodings, algorithm), fmt.Sprintf("compression_algorithms[%d]", i), algorithm, "one of %q", httpserver.ContentEncodings)
-	}
-	for key, timeout := range map[string]time.Duration{
-		"read_timeout":        sc.HTTP.ReadTimeout,
-		"read_header_timeout": sc.HTTP.ReadHeaderTimeout,
-		"write_timeout":       sc.HTTP.WriteTimeout,
-	} {
-		checks.That(timeout == 0 || timeout >= shortest, key, timeout, "0 (no timeout) or at least %v, with a unit as in 30s", shortest)
-	}
 	return checks.Err()
 }
 

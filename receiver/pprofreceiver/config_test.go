@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 func TestEmptySectionsHaveDefaults(t *testing.T) {
@@ -109,7 +110,7 @@ timestamp_label: at
 }
 
 // idleTimeout is that of the HTTP server which the configuration makes.
-func idleTimeout(t *testing.T, config *ServerConfig) time.Duration {
+func idleTimeout(t *testing.T, config *httpserver.Config) time.Duration {
 	t.Helper()
 	plain := config.HTTP
 	plain.Auth = configoptional.None[confighttp.AuthConfig]()

@@ -64,8 +64,8 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		return in
 	}
 	if config := cfg.Server.Get(); config != nil {
-		add("server", httpserver.New(httpserver.Config{HTTP: config.HTTP, MaxDecompressedSize: int64(config.MaxDecompressedSize)}, shared,
-			ingester("http", config.MaxDecompressedSize), pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol), nil)
+		add("server", httpserver.New(*config, shared, ingester("http", config.MaxDecompressedSize),
+			pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol), nil)
 	}
 	if config := cfg.Remote.Get(); config != nil {
 		scraper, err := scrape.New(*config, shared, ingester("scrape", config.MaxDecompressedSize))

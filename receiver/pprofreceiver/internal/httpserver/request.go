@@ -74,7 +74,7 @@ func (s *Server) newRequest(r *http.Request) *Request {
 		Request:            r,
 		ResourceAttributes: s.settings.ResourceAttributes,
 		encoding:           strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))),
-		limit:              s.config.MaxDecompressedSize,
+		limit:              int64(s.config.MaxDecompressedSize),
 		reservation:        s.settings.InFlight.Reserve(inFlightWait),
 	}
 	if mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil {

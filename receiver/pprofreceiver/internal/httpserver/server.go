@@ -43,9 +43,9 @@ const (
 	reasonUnauthorized = "unauthorized"
 )
 
-// ContentEncodings are the supported values of Content-Encoding, as
+// contentEncodings are the supported values of Content-Encoding, as
 // compression_algorithms names them: "" means no compression.
-var ContentEncodings = []string{"", "gzip", "zstd"}
+var contentEncodings = []string{"", "gzip", "zstd"}
 
 // Protocol is the protocol of one path.
 type Protocol struct {
@@ -70,12 +70,6 @@ type Push struct {
 type Profile struct {
 	Name string // in messages, for example: attachment "cpu.pprof"
 	ingest.Payload
-}
-
-// Config is the server section.
-type Config struct {
-	HTTP                confighttp.ServerConfig
-	MaxDecompressedSize int64 // bytes of all profiles of a request
 }
 
 // Server serves protocols from Start to Shutdown.
@@ -103,9 +97,9 @@ type Server struct {
 func New(config Config, set sections.Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server {
 	// A body is not larger than its content, except that compression makes random bytes a
 	// little larger.
-	config.HTTP.MaxRequestBodySize = min(config.HTTP.MaxRequestBodySize, config.MaxDecompressedSize+config.MaxDecompressedSize/1024+1024)
+	config.HTTP.MaxRequestBodySize = min(config.HTTP.MaxRequestBodySize, int64(config.MaxDecompressedSize+config.MaxDecompressedSize/1024+1024))
 	if len(config.HTTP.CompressionAlgorithms) == 0 {
-		config.HTTP.CompressionAlgorithms = ContentEncodings
+		config.HTTP.CompressionAlgorithms = contentEncodings
 	}
 	return &Server{
 		Listen:       config.HTTP.ToListener,
