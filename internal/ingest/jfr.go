@@ -18,10 +18,10 @@ import (
 // JFR is how recordings of JVMs are translated. They tell profile type and temporality
 // themselves.
 type JFR struct {
-	// Timestamps keeps the time of each event.
-	Timestamps bool
+	// Timestamps keeps the time of each event. Otherwise equal samples of a chunk are summed.
+	Timestamps bool `mapstructure:"timestamps"`
 	// OriginalPayload attaches each recording to the first of its Profiles.
-	OriginalPayload bool
+	OriginalPayload bool `mapstructure:"original_payload"`
 }
 
 // Recording has the client's information about a recording.

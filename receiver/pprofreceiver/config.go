@@ -57,15 +57,7 @@ type Config struct {
 	TimestampLabel string `mapstructure:"timestamp_label"`
 
 	// JFR says how recordings of JVMs are translated.
-	JFR JFRConfig `mapstructure:"jfr"`
-}
-
-// JFRConfig says how recordings of JVMs are translated.
-type JFRConfig struct {
-	// Timestamps keeps the time of each event. Otherwise equal samples of a chunk are summed.
-	Timestamps bool `mapstructure:"timestamps"`
-	// OriginalPayload attaches each recording to the first of its Profiles.
-	OriginalPayload bool `mapstructure:"original_payload"`
+	JFR ingest.JFR `mapstructure:"jfr"`
 }
 
 // LinksConfig names the pair of labels that a link replaces. Both must be valid IDs: 32

@@ -99,7 +99,7 @@ func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemet
 			SpanIDLabel:    cfg.Links.SpanID,
 		},
 		Legacy: transport == "file",
-		JFR:    &ingest.JFR{Timestamps: cfg.JFR.Timestamps, OriginalPayload: cfg.JFR.OriginalPayload},
+		JFR:    &cfg.JFR,
 		Metrics: ingest.Metrics{
 			PayloadSize:         telemetry.ReceiverPprofPayloadSize,
 			TranslationDuration: telemetry.ReceiverPprofTranslationDuration,
