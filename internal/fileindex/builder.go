@@ -46,7 +46,6 @@ type Builder struct {
 
 	places  map[Key]int32 // in totals
 	totals  []Summary
-	order   []int32 // places of the summaries of the last record: those of the next one often are the same
 	records []recordPlace
 	entries []entry // of all records
 }
@@ -106,7 +105,7 @@ func (b *Builder) Add(offset, length int64, summaries []Summary) {
 	}
 	for i := range summaries {
 		s := &summaries[i]
-		place, known := b.find(s, i)
+		place, known := b.places[s.Key]
 		switch {
 		case known:
 			b.totals[place].Add(s)
@@ -121,24 +120,10 @@ func (b *Builder) Add(offset, length int64, summaries []Summary) {
 			b.places[own.Key] = place
 			b.totals = append(b.totals, own)
 		}
-		if i < len(b.order) {
-			b.order[i] = place
-		} else {
-			b.order = append(b.order, place)
-		}
 		if !b.noLines {
 			b.entries = append(b.entries, entry{place, s.Start, s.Latest, s.End, s.Profiles, s.Samples, s.Sum})
 		}
 	}
-}
-
-// find returns the place in totals of summary i of a record.
-func (b *Builder) find(s *Summary, i int) (place int32, known bool) {
-	if i < len(b.order) && b.totals[b.order[i]].Key == s.Key {
-		return b.order[i], true
-	}
-	place, known = b.places[s.Key]
-	return place, known
 }
 
 // reserveSeries makes room for the total of a Key, if necessary that of the lines.
@@ -163,7 +148,7 @@ func (b *Builder) dropLines() {
 func (b *Builder) drop() {
 	b.dropLines()
 	b.memory.used.Add(-b.reserved)
-	b.none, b.reserved, b.places, b.totals, b.order = true, 0, nil, nil, nil
+	b.none, b.reserved, b.places, b.totals = true, 0, nil, nil
 }
 
 // Release releases the memory. The Builder must not be used afterwards.
