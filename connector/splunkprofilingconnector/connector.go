@@ -107,18 +107,16 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 			return errors.Join(append(retryable, err)...)
 		}
 		for _, r := range part.rejections {
-			c.reject(ctx, r)
+			c.report(ctx, r)
 		}
 		for i, err := range part.batch.Pass(ctx) {
-			prepared := part.prepared[i]
-			switch outcome := outcomeOf(err); outcome {
+			r := part.prepared[i]
+			r.err = err
+			switch c.report(ctx, r) {
 			case outcomeAccepted:
-				c.count(ctx, outcome, prepared.records)
 			case outcomeRetryable:
-				c.count(ctx, outcome, prepared.records)
 				retryable = append(retryable, err)
 			default:
-				c.reject(ctx, rejection{prepared.service, prepared.records, err})
 				permanent = append(permanent, err)
 			}
 		}
@@ -134,20 +132,24 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 	return nil
 }
 
-// rejection is the permanent error of so many records of a service.
-type rejection struct {
+// result is the outcome of so many records of a service.
+type result struct {
 	service string
 	records int
 	err     error
 }
 
-func (c *splunkConnector) reject(ctx context.Context, r rejection) {
-	outcome := outcomeOf(r.err)
+// report counts records, and logs those that are rejected.
+func (c *splunkConnector) report(ctx context.Context, r result) (outcome string) {
+	outcome = outcomeOf(r.err)
 	c.count(ctx, outcome, r.records)
-	if outcome != outcomePanic { // logged with its stack
+	switch outcome {
+	case outcomeAccepted, outcomeRetryable, outcomePanic: // a panic was logged with its stack
+	default:
 		c.logger.Warn("Rejected profiling log records", zap.String("service", r.service),
 			zap.Int("records", r.records), zap.String("outcome", outcome), zap.Error(r.err))
 	}
+	return outcome
 }
 
 func outcomeOf(err error) string {

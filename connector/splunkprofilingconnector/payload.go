@@ -47,7 +47,7 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 				}
 				f, err := formOf(record)
 				if err != nil {
-					c.reject(ctx, rejection{service, 1, err})
+					c.report(ctx, result{service, 1, err})
 					continue
 				}
 				p := texts[f]
@@ -82,15 +82,9 @@ func expected(payloads []*payload) (total int64) {
 // may take.
 type part struct {
 	batch      *ingest.Batch
-	prepared   []prepared // in the order of the batch
-	rejections []rejection
+	prepared   []result // in the order of the batch, without the records that are rejected
+	rejections []result
 	taken      int // number of payloads that it deals with
-}
-
-// prepared is a payload that waits for the next consumer.
-type prepared struct {
-	service string
-	records int // without those rejected
 }
 
 // prepare translates the first payloads. The error is retryable and concerns all.
@@ -107,7 +101,7 @@ func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, ba
 				done.taken = i
 				return nil
 			case err != nil:
-				done.rejections = append(done.rejections, rejection{p.service, len(p.records), err})
+				done.rejections = append(done.rejections, result{p.service, len(p.records), err})
 			}
 		}
 		return nil
@@ -119,7 +113,7 @@ func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, ba
 func (c *splunkConnector) add(ctx context.Context, to *part, p *payload, r *ingest.Reservation) (err error) {
 	defer ingest.Recover(c.logger, &err)
 	var message []byte
-	rejections := []rejection(nil)
+	var rejections []result
 	if p.form.text {
 		message, rejections, err = c.callStacks(p, r.Resize)
 	} else {
@@ -135,7 +129,7 @@ func (c *splunkConnector) add(ctx context.Context, to *part, p *payload, r *inge
 		if _, err := to.batch.Prepare(ctx, data, int(ingest.MaxPayload), r); err != nil {
 			return err
 		}
-		to.prepared = append(to.prepared, prepared{p.service, len(p.records) - len(rejections)})
+		to.prepared = append(to.prepared, result{service: p.service, records: len(p.records) - len(rejections)})
 	}
 	to.rejections = append(to.rejections, rejections...)
 	return nil
@@ -146,7 +140,7 @@ const memoryOfLine = 512
 
 // callStacks returns the pprof message of records that are text, and rejects those that
 // cannot be read.
-func (c *splunkConnector) callStacks(p *payload, reserve func(bytes int64) error) (message []byte, rejections []rejection, err error) {
+func (c *splunkConnector) callStacks(p *payload, reserve func(bytes int64) error) (message []byte, rejections []result, err error) {
 	builder := body.NewBuilder(body.Options{Wall: p.form.period, Timestamps: c.config.Timestamps}, p.form.allocation)
 	total := int64(0)
 	for _, record := range p.records {
@@ -157,7 +151,7 @@ func (c *splunkConnector) callStacks(p *payload, reserve func(bytes int64) error
 		}
 		s, err := sample(record)
 		if err != nil {
-			rejections = append(rejections, rejection{p.service, 1, err})
+			rejections = append(rejections, result{p.service, 1, err})
 			continue
 		}
 		builder.Add(s)
