@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -417,6 +418,38 @@ func TestFindListsFilesOnce(t *testing.T) {
 	assert.Equal(t, []string{".hidden", "a.pb", "b/c.otlp", "d.pb", "e.pb.bare.partial", archive.Stdin}, paths)
 	require.Len(t, failed, 1)
 	assert.ErrorIs(t, failed[0], os.ErrNotExist)
+}
+
+// The exporter closes files at any time. Between the names of a directory and the state of its files, each file had
+// neither of its names.
+func TestFindListsFilesThatAreClosedMeanwhile_V1(t *testing.T) {
+	const files, rounds = 50, 20 // few enough to be read at once
+	for range rounds {
+		dir := t.TempDir()
+		var want []string
+		for i := range files {
+			path := filepath.Join(dir, fmt.Sprintf("profiles-20261121T102330.123Z-%06d.otlp.pb", i))
+			require.NoError(t, os.WriteFile(path+".partial", []byte("x"), 0o600))
+			want = append(want, path)
+		}
+		var closing errgroup.Group
+		closing.Go(func() error {
+			for _, path := range want {
+				if err := os.Rename(path+".partial", path); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		found, failed := archive.Find([]string{dir})
+		require.NoError(t, closing.Wait())
+		require.Empty(t, failed)
+		var got []string
+		for _, f := range found {
+			got = append(got, strings.TrimSuffix(f.Path, ".partial"))
+		}
+		require.Equal(t, want, got)
+	}
 }
 
 func TestFindReportsADirectoryThatCannotBeSearched(t *testing.T) {

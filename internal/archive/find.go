@@ -120,10 +120,15 @@ func (f *finder) read(d *directory, path string) {
 				d.files[n-1].Index = true
 			}
 		default:
+			at := prefix + name
 			info, err := entry.Info()
+			if errors.Is(err, fs.ErrNotExist) && isPartial(name) { // it has just been closed
+				at = closedPath(at)
+				info, err = os.Lstat(at)
+			}
 			switch {
 			case err == nil:
-				d.files = append(d.files, File{Path: prefix + name, Size: info.Size(), Modified: info.ModTime().UnixNano()})
+				d.files = append(d.files, File{Path: at, Size: info.Size(), Modified: info.ModTime().UnixNano()})
 			case !errors.Is(err, fs.ErrNotExist): // else it has just been removed
 				d.err = cmp.Or(d.err, err) // as for all files of a directory that may be listed, but not searched
 			}
