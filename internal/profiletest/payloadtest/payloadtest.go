@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
 // Interval is a payload with one Profile of one sample of CPU time, counted from start on, in nanoseconds.
@@ -65,15 +63,13 @@ func With(pd pprofile.Profiles, attributes ...string) pprofile.Profiles {
 	return pd
 }
 
-// InOne is one payload with the Profiles of both.
+// InOne is one payload with the resources and scopes of both, also of those that are equal.
 func InOne(t testing.TB, a, b pprofile.Profiles) pprofile.Profiles {
 	t.Helper()
-	expandedA, err := expand.Profiles(a)
-	require.NoError(t, err)
-	expandedB, err := expand.Profiles(b)
-	require.NoError(t, err)
-	pd, err := expand.Build(append(expandedA, expandedB...))
-	require.NoError(t, err)
+	pd, more := pprofile.NewProfiles(), pprofile.NewProfiles()
+	a.CopyTo(pd)
+	b.CopyTo(more)
+	require.NoError(t, more.MergeTo(pd))
 	return pd
 }
 
