@@ -318,6 +318,11 @@ func TestDamagedProfilesDoNotPanic_R1(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 1, 4)) {
 		small := profiletest.GeneratePprof(profiletest.NewRand(3 + seed))
 		small.Sample = small.Sample[:min(3, len(small.Sample))]
+		for _, s := range small.Sample {
+			if len(s.NumLabel["end_timestamp_ns"]) > 1 { // google/pprof drops one that has lost its value, so that the other is a timestamp
+				delete(s.NumLabel, "end_timestamp_ns")
+			}
+		}
 		profiles = append(profiles, encode(t, small.Compact()))
 	}
 	prefixes, flips := 0, 0
