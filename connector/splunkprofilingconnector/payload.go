@@ -97,7 +97,7 @@ func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, ba
 			switch {
 			case ingest.MustRestart(err) || ctx.Err() != nil:
 				return errors.Join(err, ctx.Err())
-			case tooLarge && done.batch.Len() > 0:
+			case tooLarge && len(done.prepared) > 0:
 				done.taken = i
 				return nil
 			case err != nil:

@@ -55,9 +55,6 @@ func (b *Batch) Next() *Batch {
 	return &Batch{in: b.in, arrived: b.arrived, seen: maps.Clone(b.seen)}
 }
 
-// Len is the number of payloads.
-func (b *Batch) Len() int { return len(b.prepared) }
-
 // Pass passes all payloads to the next consumer. It does so concurrently, so that a client
 // waits only once for a next consumer that collects payloads for a while before it
 // answers. A panic concerns its payload only, whose error is then a *PanicError. The

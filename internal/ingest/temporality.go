@@ -50,26 +50,29 @@ func IsInUse(sampleType string) bool {
 // GoTemporality is that of cpu, wall, goroutine, mutex, block and heap profiles; nil for
 // any other type (allocs: use HeapTemporality). deltas means that the sender turned
 // cumulative values into deltas.
-func GoTemporality(profileType string, deltas bool) TemporalityFunc {
-	counted := temporality.Cumulative
-	if deltas {
-		counted = temporality.Delta
-	}
+func GoTemporality(profileType string, deltas bool) (of TemporalityFunc) {
 	switch profileType {
 	case ProfileTypeCPU, ProfileTypeWall:
 		return Always(temporality.Delta)
 	case ProfileTypeGoroutine:
 		return Always(temporality.Instant)
 	case ProfileTypeMutex, ProfileTypeBlock:
-		return Always(counted)
+		of = Always(temporality.Cumulative)
 	case ProfileTypeHeap:
-		return func(sampleType string) string {
-			t := HeapTemporality(sampleType)
-			if t == temporality.Cumulative {
-				t = counted
-			}
+		of = HeapTemporality
+	}
+	if of != nil && deltas {
+		of = Deltas(of)
+	}
+	return of
+}
+
+// Deltas is the temporality after cumulative values have become deltas.
+func Deltas(of TemporalityFunc) TemporalityFunc {
+	return func(sampleType string) string {
+		if t := of(sampleType); t != temporality.Cumulative {
 			return t
 		}
+		return temporality.Delta
 	}
-	return nil
 }

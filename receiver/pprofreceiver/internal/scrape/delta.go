@@ -59,7 +59,7 @@ func (d *deltaScrape) ingest(ctx, within context.Context) error {
 	payload := d.job.payload(d.body, d.at)
 	switch {
 	case d.job.cumulative:
-		payload.Temporality = deltas(d.job.of.temporality)
+		payload.Temporality = ingest.Deltas(d.job.of.temporality)
 		payload.Transform = d.subtractBaseline
 	case d.job.of.sinceLast:
 		payload.Transform = d.setInterval
@@ -173,7 +173,7 @@ func (d *deltaScrape) reportRestart(err error) {
 // translate translates a cumulative scrape.
 func (d *deltaScrape) translate(of *baseline, reserve func(bytes int64) error) (pprofile.Profiles, int, error) {
 	payload := d.job.payload(of.body, of.at)
-	payload.Temporality = deltas(payload.Temporality)
+	payload.Temporality = ingest.Deltas(payload.Temporality)
 	return d.ingester.Translate(payload, reserve)
 }
 

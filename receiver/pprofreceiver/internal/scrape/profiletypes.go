@@ -31,7 +31,7 @@ var profileTypes = map[string]profileType{
 	"threadcreate": {path: "threadcreate", profileType: ingest.ProfileTypeThreadCreate, temporality: ingest.Always(temporality.Instant)},
 	"mutex":        {path: "mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(temporality.Cumulative)},
 	"block":        {path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(temporality.Cumulative)},
-	"delta_heap":   {path: "delta_heap", profileType: ingest.ProfileTypeHeap, temporality: deltas(ingest.HeapTemporality), sinceLast: true},
+	"delta_heap":   {path: "delta_heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.Deltas(ingest.HeapTemporality), sinceLast: true},
 	"delta_mutex":  {path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(temporality.Delta), sinceLast: true},
 	"delta_block":  {path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(temporality.Delta), sinceLast: true},
 }
@@ -54,14 +54,4 @@ func profileTypeOfPath(urlPath string) profileType {
 // isCumulative reports whether values of this type count from the start of the process.
 func (p profileType) isCumulative() bool {
 	return p.temporality("alloc_space") == temporality.Cumulative // as any type of mutex and block
-}
-
-// deltas is the temporality after cumulative values have become deltas.
-func deltas(of ingest.TemporalityFunc) ingest.TemporalityFunc {
-	return func(sampleType string) string {
-		if t := of(sampleType); t != temporality.Cumulative {
-			return t
-		}
-		return temporality.Delta
-	}
 }
