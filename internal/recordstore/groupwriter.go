@@ -4,6 +4,7 @@
 package recordstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,10 +71,7 @@ func (g *groupWriter) prepare(size int64, now time.Time) error {
 		return err
 	}
 	if f := g.file; f != nil {
-		reason := f.Reason
-		if reason == "" {
-			reason = g.options.Rotation.due(f, size, now)
-		}
+		reason := g.options.Rotation.due(f, size, now)
 		if reason == "" {
 			return f.truncate()
 		}
@@ -161,9 +159,7 @@ func (g *groupWriter) closeFile(reason Reason) error {
 	if f == nil {
 		return nil
 	}
-	if f.Reason == "" {
-		f.Reason = reason
-	}
+	f.Reason = cmp.Or(f.Reason, reason)
 	err := f.finalize(&g.names)
 	if err == nil && f.Records > 0 && f.index != nil {
 		if indexErr := f.writeIndex(); indexErr != nil {
@@ -200,10 +196,7 @@ func (g *groupWriter) tick() {
 		return
 	}
 	now := g.options.Now()
-	reason := f.Reason
-	if reason == "" {
-		reason = g.options.Rotation.due(f, anyRecord, now)
-	}
+	reason := g.options.Rotation.due(f, anyRecord, now)
 	if reason == "" && f.truncate() != nil {
 		reason = ByError
 	}

@@ -21,6 +21,8 @@ const anyRecord = 1
 // due returns why a file must be closed before size more bytes are written to it, or "".
 func (r Rotation) due(f *partialFile, size int64, now time.Time) Reason {
 	switch {
+	case f.Reason != "": // it could not be closed before
+		return f.Reason
 	case f.Records == 0:
 		return ""
 	case r.MaxSize > 0 && f.Size+size > r.MaxSize:
