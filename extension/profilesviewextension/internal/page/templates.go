@@ -21,8 +21,8 @@ func render(w io.Writer, name string, data any) { _ = templates.ExecuteTemplate(
 
 // clipped is a text that may be too long for its place.
 type clipped struct {
-	Short, Full string
-	Long        bool
+	Short string
+	Full  string // "" if Short is all of it
 }
 
 func clip(text string) clipped {
@@ -31,5 +31,5 @@ func clip(text string) clipped {
 	if utf8.RuneCountInString(text) <= most {
 		return clipped{Short: text}
 	}
-	return clipped{Short: string([]rune(text)[:most]) + "…", Full: text, Long: true}
+	return clipped{Short: string([]rune(text)[:most]) + "…", Full: text}
 }
