@@ -25,6 +25,7 @@ const servicesPerPage = 50
 
 // overview is the content of the template of the same name.
 type overview struct {
+	*catalog.Found
 	Title     string
 	Directory string
 	Params    url.Values   // of the form
@@ -44,10 +45,7 @@ type overview struct {
 	Outside   bool         // there are profiles of other times, and nothing else restricts the profiles
 	Elsewhere bool         // there are files with profiles of other times
 	All       template.URL // query for the times of all files
-	Odd       bool
 	OddQuery  template.URL
-	Unread    int
-	Errors    []string
 	Empty     bool // there is no profile at all
 }
 
@@ -127,16 +125,12 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found) *overview {
 	sel := params.selected
 	o := &overview{
-		Title: "Profiles", Directory: p.settings.Directory, Params: params.values,
-		Span: spanText(sel), Unread: found.Unread, Odd: found.Odd.Profiles > 0,
+		Found: found, Title: "Profiles", Directory: p.settings.Directory, Params: params.values, Span: spanText(sel),
 		Empty: found.All.Profiles == 0 && found.Unread == 0,
 	}
 	if len(sel.Services) == 1 {
 		o.One, o.Service = true, sel.Services[0]
 		o.Title += " of " + o.Service
-	}
-	for _, err := range found.Errors {
-		o.Errors = append(o.Errors, err.Error())
 	}
 	if params.selectsAll() {
 		shown := 0

@@ -21,8 +21,7 @@ func render(w io.Writer, name string, data any) { _ = templates.ExecuteTemplate(
 
 // clipped is a text that may be too long for its place.
 type clipped struct {
-	Short string
-	Full  string // "" if Short is all of it
+	Short, Full string // Full is empty if Short is all of it
 }
 
 func clip(text string) clipped {
