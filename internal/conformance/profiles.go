@@ -20,10 +20,10 @@ func (c *checker) checkProfiles(data *profilespb.ProfilesData) {
 		for s, sp := range rp.GetScopeProfiles() {
 			path := fmt.Sprintf("%s.scope_profiles[%d]", path, s)
 			c.keyValues(path+".scope.attributes", sp.GetScope().GetAttributes())
-			var order siblings
+			var siblings []sibling
 			for p, profile := range sp.GetProfiles() {
 				path := fmt.Sprintf("%s.profiles[%d]", path, p)
-				c.checkOrder(path, &order, c.checkProfile(path, profile))
+				siblings = c.checkOrder(path, siblings, c.checkProfile(path, profile))
 			}
 			c.checkSampleTypes(path, sp)
 		}

@@ -5,7 +5,6 @@ package conformance
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,29 +12,29 @@ import (
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
 )
 
-// siblings are the last profiles of a scope, each by its path and the places of its sample
-// identities.
-type siblings struct {
-	paths  []string
-	places []map[string]int
+// sibling is a profile of a scope.
+type sibling struct {
+	path   string
+	places map[string]int // of its sample identities
 }
 
 // maxSiblings is how many profiles each profile of a scope is compared with: those before it.
 const maxSiblings = 16
 
 // checkOrder reports the first sample of a profile that its siblings have in another order.
-func (c *checker) checkOrder(path string, before *siblings, identities []string) {
-	for n, places := range before.places {
+// It returns the siblings of the next profile.
+func (c *checker) checkOrder(path string, siblings []sibling, identities []string) []sibling {
+	for _, before := range siblings {
 		last, lastSample := -1, 0
 		for i, identity := range identities {
-			place, ok := places[identity]
+			place, ok := before.places[identity]
 			if !ok {
 				continue
 			}
 			if place < last {
 				c.report(SampleOrder, fmt.Sprintf("%s.samples[%d]", path, i),
-					fmt.Sprintf("after samples[%d], and in %s samples[%d] and samples[%d]", lastSample, before.paths[n], place, last),
-					"in the same order as in "+before.paths[n])
+					fmt.Sprintf("after samples[%d], and in %s samples[%d] and samples[%d]", lastSample, before.path, place, last),
+					"in the same order as in "+before.path)
 				break
 			}
 			last, lastSample = place, i
@@ -45,10 +44,7 @@ func (c *checker) checkOrder(path string, before *siblings, identities []string)
 	for i, identity := range identities {
 		places[identity] = i
 	}
-	if len(before.places) == maxSiblings {
-		before.paths, before.places = slices.Delete(before.paths, 0, 1), slices.Delete(before.places, 0, 1)
-	}
-	before.paths, before.places = append(before.paths, path), append(before.places, places)
+	return append(siblings[max(0, len(siblings)-maxSiblings+1):], sibling{path, places})
 }
 
 // checkSampleTypes reports a pprof.scope.sample_type_order that is not of the profiles of sp.
