@@ -70,16 +70,11 @@ func (c *splunkConnector) Shutdown(context.Context) error {
 	return nil
 }
 
-// Outcomes of a record, as values of the attribute outcome.
+// Outcomes of a record, as values of the attribute outcome, besides those of ingest.Outcome.
 const (
 	outcomeAccepted     = "accepted"
 	outcomeNotProfiling = "not_profiling"
-	outcomeMalformed    = "malformed"
 	outcomeUnsupported  = "unsupported"
-	outcomeTooLarge     = "too_large"
-	outcomeRejected     = "rejected"
-	outcomeRetryable    = "retryable"
-	outcomePanic        = "panic"
 )
 
 func (c *splunkConnector) count(ctx context.Context, outcome string, records int) {
@@ -102,7 +97,7 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 		part, err := c.prepare(ctx, reservation, batch, payloads)
 		if err != nil {
 			for _, p := range payloads {
-				c.count(ctx, outcomeRetryable, len(p.records))
+				c.count(ctx, ingest.OutcomeRetryable, len(p.records))
 			}
 			return errors.Join(append(retryable, err)...)
 		}
@@ -114,7 +109,7 @@ func (c *splunkConnector) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 			r.err = err
 			switch c.report(ctx, r) {
 			case outcomeAccepted:
-			case outcomeRetryable:
+			case ingest.OutcomeRetryable:
 				retryable = append(retryable, err)
 			default:
 				permanent = append(permanent, err)
@@ -144,7 +139,7 @@ func (c *splunkConnector) report(ctx context.Context, r result) (outcome string)
 	outcome = outcomeOf(r.err)
 	c.count(ctx, outcome, r.records)
 	switch outcome {
-	case outcomeAccepted, outcomeRetryable, outcomePanic: // a panic was logged with its stack
+	case outcomeAccepted, ingest.OutcomeRetryable, ingest.OutcomePanic: // a panic was logged with its stack
 	default:
 		c.logger.Warn("Rejected profiling log records", zap.String("service", r.service),
 			zap.Int("records", r.records), zap.String("outcome", outcome), zap.Error(r.err))
@@ -153,22 +148,11 @@ func (c *splunkConnector) report(ctx context.Context, r result) (outcome string)
 }
 
 func outcomeOf(err error) string {
-	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
-	_, panicked := errors.AsType[*ingest.PanicError](err)
-	_, rejected := errors.AsType[*ingest.PipelineError](err)
 	switch {
 	case err == nil:
 		return outcomeAccepted
-	case tooLarge:
-		return outcomeTooLarge
-	case panicked:
-		return outcomePanic
-	case ingest.IsRetryable(err):
-		return outcomeRetryable
-	case rejected:
-		return outcomeRejected
 	case errors.Is(err, errUnsupported), errors.Is(err, ingest.ErrJFR):
 		return outcomeUnsupported
 	}
-	return outcomeMalformed
+	return ingest.Outcome(err)
 }

@@ -74,6 +74,33 @@ func IsRetryable(err error) bool {
 	return pipeline && !consumererror.IsPermanent(rejected)
 }
 
+// Outcomes of a payload that was not accepted, as values of an attribute of metrics.
+const (
+	OutcomePanic     = "panic"     // a bug of ours, or of a later component
+	OutcomeRetryable = "retryable" // rejected by the next consumer temporarily
+	OutcomeRejected  = "rejected"  // by the next consumer
+	OutcomeTooLarge  = "too_large" // over a limit
+	OutcomeMalformed = "malformed"
+)
+
+// Outcome classifies the error of a payload.
+func Outcome(err error) string {
+	_, panicked := errors.AsType[*PanicError](err)
+	_, pipeline := errors.AsType[*PipelineError](err)
+	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
+	switch {
+	case panicked:
+		return OutcomePanic
+	case IsRetryable(err):
+		return OutcomeRetryable
+	case pipeline:
+		return OutcomeRejected
+	case tooLarge:
+		return OutcomeTooLarge
+	}
+	return OutcomeMalformed
+}
+
 // ErrJFR means that a payload is a recording of a JVM where only pprof is expected.
 var ErrJFR = errors.New("a JFR recording, want a pprof profile")
 

@@ -68,14 +68,10 @@ func (c *Config) Validate() error {
 // no attribute of the resource.
 const profileTypeGroup = "profile.type"
 
-// The values of the attribute outcome of receiver_pprof_files.
+// The values of the attribute outcome of receiver_pprof_files besides those of ingest.Outcome.
 const (
 	outcomeSuccess    = "success"
 	outcomeUnreadable = "unreadable" // retried
-	outcomePanic      = "panic"      // of a later component: retried
-	outcomeTooLarge   = "too_large"
-	outcomeRejected   = "rejected" // by the next consumer
-	outcomeMalformed  = "malformed"
 )
 
 // Reader reads files from Start to Shutdown.
@@ -151,23 +147,15 @@ func (r *Reader) attributes(path string) (attributes map[string]string, matches 
 var attributeName = strings.NewReplacer("__", "_", "_", ".").Replace
 
 func outcomeOf(err error) string {
-	_, panicked := errors.AsType[*ingest.PanicError](err)
+	outcome := ingest.Outcome(err)
 	_, retry := errors.AsType[*filewatch.RetryError](err)
-	_, pipeline := errors.AsType[*ingest.PipelineError](err)
-	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
 	switch {
 	case err == nil:
 		return outcomeSuccess
-	case panicked:
-		return outcomePanic
-	case retry:
+	case retry && outcome != ingest.OutcomePanic: // a panic of a later component is retried, too
 		return outcomeUnreadable
-	case pipeline:
-		return outcomeRejected
-	case tooLarge:
-		return outcomeTooLarge
 	}
-	return outcomeMalformed
+	return outcome
 }
 
 // ingest passes a file to the pipeline.

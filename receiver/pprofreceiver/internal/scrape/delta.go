@@ -88,7 +88,7 @@ func (d *deltaScrape) advance(ctx context.Context) error {
 		size := int64(len(d.body))
 		err := inFlight.Baseline(ctx, size)
 		if errors.Is(err, ingest.ErrInFlightLimit) {
-			return failed(outcomeTooLarge, "no room for a delta baseline of %d bytes: all baselines take at most a quarter of max_in_flight", size)
+			return failed(ingest.OutcomeTooLarge, "no room for a delta baseline of %d bytes: all baselines take at most a quarter of max_in_flight", size)
 		}
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
-// The values of the attribute outcome of scrapes.
+// The values of the attribute outcome of scrapes besides those of ingest.Outcome, of which retryable is rejected.
 const (
 	outcomeSuccess     = "success"
 	outcomeUnreachable = "unreachable" // no answer: refused, reset, TLS, name
@@ -23,10 +23,6 @@ const (
 	outcomeRedirect    = "redirect"    // to another host, or too many
 	outcomeStatus      = "status"      // other than 200
 	outcomeBody        = "body"        // it ended early
-	outcomeTooLarge    = "too_large"   // over a limit
-	outcomeMalformed   = "malformed"   // not a pprof
-	outcomeRejected    = "rejected"    // by the next consumer
-	outcomePanic       = "panic"       // a bug of ours, or of the pipeline
 )
 
 // scrapeError is an error with an outcome of its own.
@@ -44,7 +40,7 @@ func failed(outcome string, format string, arguments ...any) *scrapeError {
 
 // unlessKnown is failed for an error that has no outcome of its own.
 func unlessKnown(err error, outcome, format string) error {
-	if outcomeOf(err) != outcomeMalformed {
+	if outcomeOf(err) != ingest.OutcomeMalformed {
 		return err
 	}
 	return failed(outcome, format, err)
@@ -58,20 +54,14 @@ func outcomeOf(err error) string {
 	if own, ok := errors.AsType[*scrapeError](err); ok {
 		return own.outcome
 	}
-	_, panicked := errors.AsType[*ingest.PanicError](err)
-	_, pipeline := errors.AsType[*ingest.PipelineError](err)
-	_, tooLarge := errors.AsType[*pproftranslator.LimitError](err)
+	outcome := ingest.Outcome(err)
 	switch {
-	case panicked:
-		return outcomePanic
-	case pipeline:
-		return outcomeRejected
-	case tooLarge:
-		return outcomeTooLarge
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ingest.ErrInFlightLimit):
+	case outcome == ingest.OutcomeRetryable:
+		return ingest.OutcomeRejected
+	case outcome == ingest.OutcomeMalformed && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ingest.ErrInFlightLimit)):
 		return outcomeTimeout
 	}
-	return outcomeMalformed
+	return outcome
 }
 
 // maxRedirects is how many redirects a scrape follows, on the same host.

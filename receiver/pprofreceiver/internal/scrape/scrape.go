@@ -194,7 +194,7 @@ func (s *Scraper) scrapeAndReport(ctx context.Context, job *job) {
 	metrics.ReceiverPprofScrapeDuration.Record(ctx, fetched.Sub(start).Seconds(), metrics.Attributes(
 		attribute.String("profile.type", job.of.profileType), attribute.String("outcome", outcome)))
 	up := int64(0)
-	if outcome == outcomeSuccess || outcome == outcomeRejected {
+	if outcome == outcomeSuccess || outcome == ingest.OutcomeRejected {
 		up = 1
 	}
 	job.up.Store(up)
