@@ -139,7 +139,7 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 		}
 		for _, t := range types {
 			r.summaries = append(r.summaries, fileindex.Summary{
-				Key: fileindex.Key{Service: service, Type: profileType, SampleType: t.Type, Unit: t.Unit}, Profiles: 1,
+				Key: fileindex.Key{Service: service, Type: profileType, SampleType: t.Type, Unit: t.Unit}, Total: fileindex.Total{Profiles: 1},
 			})
 		}
 		add(r)

@@ -70,10 +70,8 @@ type recordPlace struct {
 
 // entry is a summary of a record.
 type entry struct {
-	series             int32 // place in totals
-	start, latest, end uint64
-	profiles, samples  int
-	sum                Sum
+	series int32 // place in totals
+	Total
 }
 
 // Memory of an element, with the growth of its slice or map.
@@ -121,7 +119,7 @@ func (b *Builder) Add(offset, length int64, summaries []Summary) {
 			b.totals = append(b.totals, own)
 		}
 		if !b.noLines {
-			b.entries = append(b.entries, entry{place, s.Start, s.Latest, s.End, s.Profiles, s.Samples, s.Sum})
+			b.entries = append(b.entries, entry{place, s.Total})
 		}
 	}
 }
@@ -184,10 +182,10 @@ func (b *Builder) Encode(size int64) ([]byte, error) {
 
 func (e *entry) append(line []byte) []byte {
 	line = strconv.AppendInt(append(line, '['), int64(e.series), 10)
-	for _, n := range [...]uint64{e.start, e.latest - e.start, e.end - e.start, uint64(e.profiles), uint64(e.samples)} {
+	for _, n := range [...]uint64{e.Start, e.Latest - e.Start, e.End - e.Start, uint64(e.Profiles), uint64(e.Samples)} {
 		line = strconv.AppendUint(append(line, ','), n, 10)
 	}
-	return append(e.sum.append(append(line, ',')), ']')
+	return append(e.Sum.append(append(line, ',')), ']')
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

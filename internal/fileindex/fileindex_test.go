@@ -19,15 +19,15 @@ const fileSize, limit = 300, 1 << 20
 
 func cpu(start uint64, sum int64) Summary {
 	return Summary{
-		Key: Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"}, Start: start, Latest: start, End: start + 10,
-		Profiles: 1, Samples: 2, Sum: SumOf(sum),
+		Key:   Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+		Total: Total{Start: start, Latest: start, End: start + 10, Profiles: 1, Samples: 2, Sum: SumOf(sum)},
 	}
 }
 
 func heap(start uint64, sum int64) Summary {
 	return Summary{
-		Key: Key{Service: "<b>\"\n", SampleType: "inuse_space", Snapshot: math.MaxUint64}, Timestamps: true,
-		Start: start, Latest: start, End: start, Profiles: 1, Samples: 3, Sum: SumOf(sum),
+		Key:   Key{Service: "<b>\"\n", SampleType: "inuse_space", Snapshot: math.MaxUint64},
+		Total: Total{Timestamps: true, Start: start, Latest: start, End: start, Profiles: 1, Samples: 3, Sum: SumOf(sum)},
 	}
 }
 
@@ -63,9 +63,9 @@ func TestIndexRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, x.Totals, 2)
 	ofCPU, ofHeap := x.Totals[0], x.Totals[1]
-	assert.Equal(t, Summary{Key: cpu(0, 0).Key, Start: 0, Latest: 110, End: 120, Profiles: 3, Samples: 6, Sum: SumOf(math.MinInt64 + 6)}, ofCPU)
+	assert.Equal(t, Summary{cpu(0, 0).Key, Total{Start: 0, Latest: 110, End: 120, Profiles: 3, Samples: 6, Sum: SumOf(math.MinInt64 + 6)}}, ofCPU)
 	assert.Equal(t, Summary{
-		Key: heap(0, 0).Key, Timestamps: true, Start: 100, Latest: math.MaxUint64, End: math.MaxUint64, Profiles: 2, Samples: 3, Sum: SumOf(-7),
+		heap(0, 0).Key, Total{Timestamps: true, Start: 100, Latest: math.MaxUint64, End: math.MaxUint64, Profiles: 2, Samples: 3, Sum: SumOf(-7)},
 	}, ofHeap)
 	got, err := x.Records()
 	require.NoError(t, err)
@@ -240,9 +240,9 @@ func TestTotalsAreReadAsTheyWereWritten(t *testing.T) {
 	full := heap(5, -3)
 	full.Key = Key{Service: "Größe {[,]}", Type: "heap", SampleType: "inuse_space", Unit: "bytes", Snapshot: math.MaxUint64}
 	for _, want := range [][]Summary{
-		{{Profiles: 1}},
-		{heap(5, -3), {Key: Key{Service: `a\`, Type: `\"`, Unit: "\u2028</"}, Profiles: 1}},
-		{full, cpu(0, math.MinInt64), cpu(math.MaxUint64-10, math.MaxInt64), {Key: Key{Unit: "x"}, Latest: 1, End: 2, Profiles: 1, Samples: 2}},
+		{{Total: Total{Profiles: 1}}},
+		{heap(5, -3), {Key: Key{Service: `a\`, Type: `\"`, Unit: "\u2028</"}, Total: Total{Profiles: 1}}},
+		{full, cpu(0, math.MinInt64), cpu(math.MaxUint64-10, math.MaxInt64), {Key: Key{Unit: "x"}, Total: Total{Latest: 1, End: 2, Profiles: 1, Samples: 2}}},
 	} {
 		line, err := json.Marshal(totals{want})
 		require.NoError(t, err)

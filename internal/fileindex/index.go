@@ -114,10 +114,8 @@ func (x *Index) record(place recordPlace, entries []entry) Record {
 	r := Record{Offset: place.offset, Length: place.length, Summaries: make([]Summary, len(entries))}
 	for i, e := range entries {
 		of := &x.Totals[e.series]
-		r.Summaries[i] = Summary{
-			Key: of.Key, Timestamps: of.Timestamps, Start: e.start, Latest: e.latest, End: e.end,
-			Profiles: e.profiles, Samples: e.samples, Sum: e.sum,
-		}
+		e.Timestamps = of.Timestamps
+		r.Summaries[i] = Summary{of.Key, e.Total}
 	}
 	return r
 }
@@ -159,7 +157,7 @@ func (l *lineReader) entry() entry {
 		n[i] = l.natural()
 	}
 	l.text(",")
-	e := entry{series: int32(series), start: n[0], latest: n[0] + n[1], end: n[0] + n[2], profiles: int(n[3]), samples: int(n[4]), sum: l.sum()}
+	e := entry{int32(series), Total{Start: n[0], Latest: n[0] + n[1], End: n[0] + n[2], Profiles: int(n[3]), Samples: int(n[4]), Sum: l.sum()}}
 	l.text("]")
 	l.failed = l.failed || series > math.MaxInt32
 	return e

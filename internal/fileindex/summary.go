@@ -18,6 +18,11 @@ type Key struct {
 // Summary is a total of the Profiles of one Key.
 type Summary struct {
 	Key
+	Total
+}
+
+// Total sums some Profiles.
+type Total struct {
 	// Timestamps: samples have timestamps.
 	Timestamps bool `json:"timestamps,omitempty"`
 	// Start is the earliest start of a Profile or timestamp of a sample, Latest the latest one, and

@@ -22,7 +22,7 @@ import (
 
 func indexedRecord(content segment.Content, id, size int) Record {
 	return Record{Data: segmenttest.Record(content, id, size), Summaries: []fileindex.Summary{
-		{Key: fileindex.Key{Service: "checkout", SampleType: "cpu"}, Start: 10, Latest: 10, End: 20, Profiles: 1, Samples: id, Sum: fileindex.SumOf(int64(id))},
+		{Key: fileindex.Key{Service: "checkout", SampleType: "cpu"}, Total: fileindex.Total{Start: 10, Latest: 10, End: 20, Profiles: 1, Samples: id, Sum: fileindex.SumOf(int64(id))}},
 	}}
 }
 
@@ -110,7 +110,8 @@ func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
 		r := plainRecord(segment.OTLPProto, id, 100)
 		for i := range services {
 			r.Summaries = append(r.Summaries, fileindex.Summary{
-				Key: fileindex.Key{Service: fmt.Sprintf("%0*d", length, i)}, Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: fileindex.SumOf(int64(id)),
+				Key:   fileindex.Key{Service: fmt.Sprintf("%0*d", length, i)},
+				Total: fileindex.Total{Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: fileindex.SumOf(int64(id))},
 			})
 		}
 		return r

@@ -58,7 +58,7 @@ func TestWriteAndRead(t *testing.T) {
 		for id := 1; id <= 5; id++ {
 			record := segmenttest.Record(format.Content, id, size)
 			raw += int64(len(record))
-			require.NoError(t, w.Append(Record{Data: record, Samples: 10 * id, Summaries: []fileindex.Summary{{Profiles: 2}}}))
+			require.NoError(t, w.Append(Record{Data: record, Samples: 10 * id, Summaries: []fileindex.Summary{{Total: fileindex.Total{Profiles: 2}}}}))
 		}
 		if format.Bare {
 			require.Len(t, finished, 5)
@@ -92,8 +92,8 @@ func TestClosedFileNamesWhatIsInIt(t *testing.T) {
 	})
 	for i := range 30 {
 		require.NoError(t, w.Append(Record{Data: segmenttest.Record(segment.OTLPProto, i, 10), Summaries: []fileindex.Summary{
-			{Key: fileindex.Key{Service: fmt.Sprint("service-", i), Type: "cpu", SampleType: "samples"}, Profiles: 1},
-			{Key: fileindex.Key{Service: fmt.Sprint("service-", i), SampleType: "cpu"}, Profiles: 2},
+			{Key: fileindex.Key{Service: fmt.Sprint("service-", i), Type: "cpu", SampleType: "samples"}, Total: fileindex.Total{Profiles: 1}},
+			{Key: fileindex.Key{Service: fmt.Sprint("service-", i), SampleType: "cpu"}, Total: fileindex.Total{Profiles: 2}},
 		}}))
 	}
 	require.NoError(t, w.Close())

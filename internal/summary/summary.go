@@ -93,7 +93,7 @@ func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles
 		key.Snapshot = s.snapshot(p)
 	}
 	measured := fileindex.Summary{Key: key}
-	measure(&measured, p)
+	measure(&measured.Total, p)
 	s.buffer = s.buffer[:0].AppendKey(key.Service).AppendKey(key.Type).AppendKey(key.SampleType).AppendKey(key.Unit).
 		AppendInt(int64(key.Snapshot)).AppendInt(int64(uint64(p.Time()) / uint64(time.Minute)))
 	hash := xxhash.Sum64(s.buffer)
@@ -145,7 +145,7 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 }
 
 // measure sets times and counts. It takes most of the time of a payload.
-func measure(s *fileindex.Summary, p pprofile.Profile) {
+func measure(s *fileindex.Total, p pprofile.Profile) {
 	samples := p.Samples()
 	start := uint64(p.Time())
 	latest, sum, stamped := start, fileindex.Sum{}, false

@@ -178,7 +178,7 @@ type Found struct {
 
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
 // which a part is in the range it estimates that part.
-func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []Profiles)) (*Found, error) {
+func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []fileindex.Total)) (*Found, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	start, end := from.UnixNano(), to.UnixNano()
@@ -199,19 +199,19 @@ func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to t
 }
 
 // scan visits the selected Profiles of a file with these details, and counts the odd ones.
-func (r *Found) scan(f *file, d *details, start, end int64, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []Profiles)) {
+func (r *Found) scan(f *file, d *details, start, end int64, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []fileindex.Total)) {
 	written := f.writtenIn(start, end)
 	for i := range d.series {
 		of := &d.series[i]
 		if !selects(&of.key) {
 			continue
 		}
-		var profiles []Profiles
+		var profiles []fileindex.Total
 		for _, p := range of.profiles {
-			if in, ok := p.in(uint64(max(0, start)), uint64(max(0, end))); ok {
+			if in, ok := within(&p, uint64(max(0, start)), uint64(max(0, end))); ok {
 				profiles = append(profiles, in)
 			} else if written && f.isOdd(&p) {
-				r.Odd.add(p.Count, p.Start, p.Start)
+				r.Odd.add(p.Profiles, p.Start, p.Start)
 			}
 		}
 		if len(profiles) > 0 {

@@ -70,7 +70,7 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	s.listed, s.read = time.Time{}, 0
 	s.Refresh()
 	sums = map[string]int64{}
-	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *fileindex.Key, profiles []Profiles) {
+	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *fileindex.Key, profiles []fileindex.Total) {
 		for _, p := range profiles {
 			sum, _ := p.Sum.Int64()
 			sums[series.Service] += sum
@@ -134,9 +134,11 @@ func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
 	w := s.writer()
 	indexed := record(t, "checkout", now.Add(-time.Minute), 1)
 	indexed.Summaries = []fileindex.Summary{{
-		Key:   fileindex.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
-		Start: uint64(now.Add(-time.Minute).UnixNano()), Latest: uint64(now.Add(-time.Minute).UnixNano()),
-		End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: fileindex.SumOf(1),
+		Key: fileindex.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+		Total: fileindex.Total{
+			Start: uint64(now.Add(-time.Minute).UnixNano()), Latest: uint64(now.Add(-time.Minute).UnixNano()),
+			End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: fileindex.SumOf(1),
+		},
 	}}
 	require.NoError(t, w.Append(indexed))
 	sums, _ := s.sum(from, to)
@@ -172,7 +174,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
 	s.Refresh()
-	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*fileindex.Key, []Profiles) {})
+	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*fileindex.Key, []fileindex.Total) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])

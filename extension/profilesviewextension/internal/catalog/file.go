@@ -17,27 +17,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 )
 
-// Profiles are those of a series, which is a fileindex.Key, in one record.
-type Profiles struct {
-	// Start and Latest are the earliest and the latest start of a Profile or timestamp of a sample, and End
-	// is the latest end, in nanoseconds since the epoch.
-	Start, Latest, End uint64
-	Count              int
-	Samples            int
-	Sum                fileindex.Sum
-}
-
-// ProfilesOf returns the Profiles of a summary.
-func ProfilesOf(s *fileindex.Summary) Profiles {
-	p := Profiles{Start: s.Start, Latest: s.Latest, End: s.End, Count: s.Profiles, Samples: s.Samples, Sum: s.Sum}
+// TotalOf returns the total of a summary: of snapshots, those before the latest do not count.
+func TotalOf(s *fileindex.Summary) fileindex.Total {
+	t := s.Total
 	if s.Snapshot != 0 {
-		p.Start = p.Latest // the others do not count
+		t.Start = t.Latest
 	}
-	return p
+	return t
 }
 
-// in returns the part of p that starts in [from, to), which is estimated unless it is all or nothing.
-func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
+// within returns the part of p that starts in [from, to), which is estimated unless it is all or nothing.
+func within(p *fileindex.Total, from, to uint64) (part fileindex.Total, ok bool) {
 	part = *p
 	start, latest := max(p.Start, from), min(p.Latest, to-1)
 	if start > latest {
@@ -47,7 +37,7 @@ func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 		share := float64(latest-start) / float64(p.Latest-p.Start)
 		part.Start, part.Latest, part.End = start, latest, min(p.End, to)
 		part.Sum, part.Samples = p.Sum.Times(share), int(float64(p.Samples)*share)
-		part.Count = max(1, int(float64(p.Count)*share))
+		part.Profiles = max(1, int(float64(p.Profiles)*share))
 	}
 	return part, true
 }
@@ -55,7 +45,7 @@ func (p *Profiles) in(from, to uint64) (part Profiles, ok bool) {
 // series are the Profiles of a file with one Key.
 type series struct {
 	key      fileindex.Key
-	profiles []Profiles
+	profiles []fileindex.Total // one of each record
 }
 
 // details are the Profiles of a file.
@@ -66,7 +56,7 @@ func (d *details) size() int64 {
 	for i := range d.series {
 		s := &d.series[i]
 		size += unsafe.Sizeof(*s) + uintptr(len(s.key.Service)+len(s.key.Type)+len(s.key.SampleType)+len(s.key.Unit)) +
-			uintptr(cap(s.profiles))*unsafe.Sizeof(Profiles{})
+			uintptr(cap(s.profiles))*unsafe.Sizeof(fileindex.Total{})
 	}
 	return int64(size)
 }
@@ -94,7 +84,7 @@ func (b *builder) add(summaries []fileindex.Summary) {
 			b.places[s.Key] = place
 			b.series = append(b.series, series{key: s.Key})
 		}
-		b.series[place].profiles = append(b.series[place].profiles, ProfilesOf(s))
+		b.series[place].profiles = append(b.series[place].profiles, TotalOf(s))
 	}
 }
 
@@ -152,7 +142,7 @@ func (f *file) load(options *archive.Options) (gone bool) {
 	f.read, f.grown, f.profiles = true, false, Extent{}
 	for i := range f.details.series {
 		for _, p := range f.details.series[i].profiles {
-			f.profiles.add(p.Count, p.Start, p.Latest)
+			f.profiles.add(p.Profiles, p.Start, p.Latest)
 		}
 	}
 	return false
@@ -211,7 +201,7 @@ const (
 )
 
 // isOdd reports whether p starts far from the time when the file was written.
-func (f *file) isOdd(p *Profiles) bool {
+func (f *file) isOdd(p *fileindex.Total) bool {
 	return int64(p.Start) < cmp.Or(f.created, f.Modified)-lateness || int64(p.Start) > f.Modified+earliness
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 )
@@ -51,7 +50,7 @@ type seriesTimes struct {
 	count       int
 }
 
-func (c *chart) add(s *fileindex.Key, profiles []catalog.Profiles) {
+func (c *chart) add(s *fileindex.Key, profiles []fileindex.Total) {
 	times := c.series[s.Snapshot]
 	if times == nil {
 		times = &seriesTimes{first: math.MaxUint64}

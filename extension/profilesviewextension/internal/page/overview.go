@@ -359,7 +359,7 @@ func (p *Page) addCharts(ctx context.Context, params *params, services []*servic
 	}
 	sel := params.selected
 	shown := func(s *fileindex.Key) bool { return sent[s.Service] != nil }
-	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *fileindex.Key, profiles []catalog.Profiles) {
+	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *fileindex.Key, profiles []fileindex.Total) {
 		starts := sent[s.Service]
 		for i := range profiles {
 			*starts = append(*starts, profiles[i].Start)

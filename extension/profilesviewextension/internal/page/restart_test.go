@@ -54,9 +54,11 @@ func writeIndexed(t *testing.T, dir, service string, from, to time.Time) {
 	b := fileindex.NewBuilder(fileindex.NewMemory(1 << 20))
 	for at := from; at.Before(to); at = at.Add(time.Minute) {
 		summary := fileindex.Summary{
-			Key:   fileindex.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
-			Start: uint64(at.UnixNano()), Latest: uint64(at.UnixNano()), End: uint64(at.Add(10 * time.Second).UnixNano()),
-			Profiles: 1, Samples: 1000, Sum: fileindex.SumOf(30e9),
+			Key: fileindex.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+			Total: fileindex.Total{
+				Start: uint64(at.UnixNano()), Latest: uint64(at.UnixNano()), End: uint64(at.Add(10 * time.Second).UnixNano()),
+				Profiles: 1, Samples: 1000, Sum: fileindex.SumOf(30e9),
+			},
 		}
 		b.Add(int64(at.Sub(from)/time.Minute), 1, []fileindex.Summary{summary})
 	}

@@ -41,20 +41,20 @@ type total struct {
 	Covered, Measured time.Duration
 
 	spans     []span
-	distinct  int                         // length of spans when the overlapping ones were united last
-	snapshots map[uint64]catalog.Profiles // the last one, by series
+	distinct  int                        // length of spans when the overlapping ones were united last
+	snapshots map[uint64]fileindex.Total // the last one, by series
 }
 
 type span struct{ start, end uint64 }
 
-func (t *total) add(s *fileindex.Key, profiles []catalog.Profiles) {
+func (t *total) add(s *fileindex.Key, profiles []fileindex.Total) {
 	for i := range profiles {
 		p := &profiles[i]
 		if t.Profiles == 0 || p.Start < t.First {
 			t.First = p.Start
 		}
 		t.Last = max(t.Last, p.End)
-		t.Profiles += p.Count
+		t.Profiles += p.Profiles
 		if s.Snapshot != 0 {
 			t.addSnapshot(s.Snapshot, p)
 			continue
@@ -65,9 +65,9 @@ func (t *total) add(s *fileindex.Key, profiles []catalog.Profiles) {
 	}
 }
 
-func (t *total) addSnapshot(series uint64, p *catalog.Profiles) {
+func (t *total) addSnapshot(series uint64, p *fileindex.Total) {
 	if t.snapshots == nil {
-		t.snapshots = map[uint64]catalog.Profiles{}
+		t.snapshots = map[uint64]fileindex.Total{}
 	}
 	if held, known := t.snapshots[series]; !known || p.Latest >= held.Latest {
 		t.snapshots[series] = *p
@@ -119,7 +119,7 @@ func (t *total) finish(to time.Time) {
 // totals are those of all kinds.
 type totals map[kind]*total
 
-func (t totals) add(s *fileindex.Key, profiles []catalog.Profiles) {
+func (t totals) add(s *fileindex.Key, profiles []fileindex.Total) {
 	k := kindOf(s)
 	if t[k] == nil {
 		t[k] = &total{kind: k}

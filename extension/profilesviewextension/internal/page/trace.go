@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 )
@@ -88,7 +89,7 @@ func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string
 			return record.Fail(err)
 		}
 		for _, s := range summaries {
-			byKind.add(&s.Key, []catalog.Profiles{catalog.ProfilesOf(&s)})
+			byKind.add(&s.Key, []fileindex.Total{catalog.TotalOf(&s)})
 		}
 		return nil
 	})
