@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"go.uber.org/zap"
@@ -79,8 +80,8 @@ func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error)
 		}
 		// Through root, so that no link leads out of it.
 		info, statErr := root.Stat(filepath.FromSlash(relative))
-		if errors.Is(statErr, fs.ErrPermission) {
-			err = cmp.Or(err, statErr) // the directory may be listed, but not searched
+		if mayExist(statErr) {
+			err = cmp.Or(err, statErr)
 		}
 		if statErr != nil || !info.Mode().IsRegular() {
 			continue
@@ -96,6 +97,13 @@ func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error)
 		})
 	}
 	return files, err
+}
+
+// mayExist reports whether the file of a failed Stat may be there: if its directory cannot be searched, too many
+// files are open, or the disk fails. A link out of the root, in a circle, or below a file leads to none.
+func mayExist(err error) bool {
+	errno, isSystem := errors.AsType[syscall.Errno](err)
+	return isSystem && !errors.Is(err, fs.ErrNotExist) && errno != syscall.ELOOP && errno != syscall.ENOTDIR
 }
 
 // list returns the matches below root, and the first error. After an error it runs the glob
