@@ -57,7 +57,7 @@ func (f *File) Open() (*os.File, error) {
 func (f *File) Relative() string { return f.relative }
 
 // CheckPath returns ErrChanged if the path leads to another file or to other content than the one
-// found. It returns nil if the path leads to no file.
+// found, and fs.ErrNotExist if it leads to no file.
 func (f *File) CheckPath() error {
 	root, err := os.OpenRoot(f.base)
 	if err == nil {
@@ -66,9 +66,6 @@ func (f *File) CheckPath() error {
 		if info, err = root.Stat(f.relative); err == nil && !versionOf(info).sameContent(f.version) {
 			return ErrChanged
 		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return err
 }

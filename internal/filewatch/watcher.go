@@ -257,11 +257,13 @@ func (w *Watcher) nextDelay(delay time.Duration) time.Duration {
 // then those whose retry is due. Of several links to one file it returns one: the next poll finds its checkpoint.
 func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
 	inProgress := map[identity]bool{}
+	for _, known := range w.states.all() {
+		if known.pending { // maybe under a name that it has no longer
+			inProgress[known.found.identity()] = true
+		}
+	}
 	for _, file := range files {
 		known := w.states.lookup(file.Path)
-		if known.pending {
-			inProgress[file.version.identity()] = true
-		}
 		if known.found != file.version {
 			known.found, known.since, known.retry = file.version, now, retry{failures: known.retry.failures}
 		}

@@ -191,14 +191,17 @@ func (r *fileReceiver) release(ctx context.Context, f *openFile) {
 	r.done(f.File, err)
 }
 
-// afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it is gone. A damaged
+// afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it did one of the former. A damaged
 // file is never deleted. Nor is one that another program has replaced or added to: the error is
 // ErrChanged, and the new content is read.
 func (r *fileReceiver) afterRead(f *openFile) error {
 	if r.config.AfterRead == afterReadKeep {
 		return nil
 	}
-	if err := f.CheckPath(); err != nil {
+	switch err := f.CheckPath(); {
+	case errors.Is(err, fs.ErrNotExist): // by its checkpoint, it is not read again under a new name
+		return nil
+	case err != nil:
 		return err
 	}
 	switch {

@@ -542,6 +542,37 @@ func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 	}
 }
 
+// A file that is renamed while its records are sent is sent once. Under its new name it stays.
+func TestFileThatIsRenamedWhileItIsSent_R17(t *testing.T) {
+	for _, after := range []string{"keep", "delete", "move\nmove_to: %q"} {
+		dir := t.TempDir()
+		if strings.Contains(after, "%q") {
+			after = fmt.Sprintf(after, t.TempDir())
+		}
+		write(t, filepath.Join(dir, "file"), segmenttest.Prefixed(message(t, 1), message(t, 2)))
+		reached, renamed := make(chan struct{}, 10), make(chan struct{})
+		var next testConsumer
+		next.answer = func(context.Context, pprofile.Profiles) error {
+			reached <- struct{}{}
+			<-renamed
+			return nil
+		}
+		r := start(t, fmt.Sprintf("include: [%q]\nafter_read: %s\nrejected: {directory: %q}", dir+"/*", after, t.TempDir()), &next, nil)
+		<-reached
+		require.NoError(t, os.Rename(filepath.Join(dir, "file"), filepath.Join(dir, "renamed")))
+		const polls = 50 * time.Millisecond
+		time.Sleep(polls)
+		close(renamed)
+		r.await(&next, 1, 2)
+		time.Sleep(polls)
+		r.await(&next, 1, 2)
+		assert.Equal(t, []string{"renamed"}, filesIn(t, dir))
+		assert.Equal(t, map[string]int64{"success": 1}, r.counts("files"))
+		require.NoError(t, r.Shutdown(t.Context()))
+		profiletest.Injected(t, "1 file renamed")
+	}
+}
+
 // The stored progress of a large file stays small while one of its records waits, or cannot be read.
 func TestProgressStaysSmall(t *testing.T) {
 	p := progress{}
