@@ -30,12 +30,10 @@ type Result struct {
 // Cumulative returns the sample types whose values count since the start of a process.
 func (r *Result) Cumulative() (types []string) {
 	dict := r.Profiles.Dictionary()
-	for _, rp := range r.Profiles.ResourceProfiles().All() {
-		for p := range profilesOf(rp) {
-			typ := validutf8.At(dict.StringTable(), p.SampleType().TypeStrindex())
-			if temporality.Of(dict, p.AttributeIndices()) == temporality.Cumulative && !slices.Contains(types, typ) {
-				types = append(types, typ)
-			}
+	for p := range profilesOf(r.Profiles) {
+		typ := validutf8.At(dict.StringTable(), p.SampleType().TypeStrindex())
+		if temporality.Of(dict, p.AttributeIndices()) == temporality.Cumulative && !slices.Contains(types, typ) {
+			types = append(types, typ)
 		}
 	}
 	return types
@@ -43,11 +41,9 @@ func (r *Result) Cumulative() (types []string) {
 
 // Intervals reports whether no Profile of the result is a snapshot.
 func (r *Result) Intervals() bool {
-	for _, rp := range r.Profiles.ResourceProfiles().All() {
-		for p := range profilesOf(rp) {
-			if temporality.IsSnapshotProfile(r.Profiles.Dictionary(), p, temporality.SnapshotSampleTypes) {
-				return false
-			}
+	for p := range profilesOf(r.Profiles) {
+		if temporality.IsSnapshotProfile(r.Profiles.Dictionary(), p, temporality.SnapshotSampleTypes) {
+			return false
 		}
 	}
 	return true
@@ -213,12 +209,14 @@ func Difference(p, base *profile.Profile, factor float64) (*profile.Profile, err
 	return merged, err
 }
 
-func profilesOf(rp pprofile.ResourceProfiles) iter.Seq[pprofile.Profile] {
+func profilesOf(pd pprofile.Profiles) iter.Seq[pprofile.Profile] {
 	return func(yield func(pprofile.Profile) bool) {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				if !yield(p) {
-					return
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					if !yield(p) {
+						return
+					}
 				}
 			}
 		}

@@ -115,10 +115,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	group.Go(func() error {
 		defer close(payloads)
 		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
-			dropVersions(pd)
-			if total {
-				dropResources(pd)
-			}
+			normalize(pd, total)
 			payload, err := merge.Prepare(pd, options, window)
 			if err != nil {
 				return record.Fail(err)
@@ -180,31 +177,24 @@ const narrow = "select less, by service, type or time"
 // the first in a pprof.
 var keptAttributes = []string{"service.name", "process.executable.name"}
 
-// dropResources removes the other attributes of resources without snapshots.
-func dropResources(pd pprofile.Profiles) {
+// normalize removes the versions of scopes with snapshots: after an upgrade of the Collector, the next snapshot still
+// replaces the one before. For a total it removes the other attributes of resources without snapshots.
+func normalize(pd pprofile.Profiles, total bool) {
 	for _, rp := range pd.ResourceProfiles().All() {
-		if slices.ContainsFunc(slices.Collect(profilesOf(rp)), func(p pprofile.Profile) bool {
-			return temporality.IsSnapshotProfile(pd.Dictionary(), p, temporality.SnapshotSampleTypes)
-		}) {
-			continue
-		}
-		rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return !slices.Contains(keptAttributes, key) })
-		rp.Resource().SetDroppedAttributesCount(0)
-		rp.SetSchemaUrl("")
-	}
-}
-
-// dropVersions removes the versions of scopes with snapshots: after an upgrade of the Collector, the next snapshot
-// still replaces the one before.
-func dropVersions(pd pprofile.Profiles) {
-	for _, rp := range pd.ResourceProfiles().All() {
+		snapshots := false
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
 				if temporality.IsSnapshotProfile(pd.Dictionary(), p, temporality.SnapshotSampleTypes) {
 					sp.Scope().SetVersion("")
+					snapshots = true
 					break
 				}
 			}
+		}
+		if total && !snapshots {
+			rp.Resource().Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return !slices.Contains(keptAttributes, key) })
+			rp.Resource().SetDroppedAttributesCount(0)
+			rp.SetSchemaUrl("")
 		}
 	}
 }
