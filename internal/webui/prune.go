@@ -63,22 +63,21 @@ func Prune(p *profile.Profile, limit int64) (pruned *profile.Profile, lost float
 		return nil, 0, err
 	}
 	value := func(s *profile.Sample) int64 { return max(s.Value[index], -s.Value[index]) }
-	total := 0.0
-	for _, s := range p.Sample {
-		total += float64(value(s))
+	sum := func() (all float64) {
+		for _, s := range p.Sample {
+			all += float64(value(s))
+		}
+		return all
 	}
+	total := sum()
 	slices.SortStableFunc(p.Sample, func(a, b *profile.Sample) int { return cmp.Compare(value(b), value(a)) })
 	for Size(p) > limit && len(p.Sample) > 0 {
 		kept := int64(float64(len(p.Sample)) * float64(limit) / float64(Size(p)))
 		p.Sample = p.Sample[:min(kept, int64(len(p.Sample)-1))]
 		p = p.Compact()
 	}
-	left := 0.0
-	for _, s := range p.Sample {
-		left += float64(value(s))
-	}
 	if total > 0 {
-		lost = 1 - left/total
+		lost = 1 - sum()/total
 	}
 	return p, lost, nil
 }
