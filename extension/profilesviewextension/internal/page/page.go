@@ -141,7 +141,7 @@ func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeError
 		defer cancel()
 		ctx = timed
 	}
-	complete := &response{}
+	complete := &response{header: http.Header{}}
 	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, err := acquire(ctx)
 		if err == nil {

@@ -17,12 +17,7 @@ type response struct {
 }
 
 // Header returns the header of the response.
-func (r *response) Header() http.Header {
-	if r.header == nil {
-		r.header = http.Header{}
-	}
-	return r.header
-}
+func (r *response) Header() http.Header { return r.header }
 
 // WriteHeader sets the status.
 func (r *response) WriteHeader(status int) {
@@ -38,7 +33,7 @@ func (r *response) Write(part []byte) (int, error) {
 
 // send writes the response to a client.
 func (r *response) send(w http.ResponseWriter) {
-	maps.Copy(w.Header(), r.Header())
+	maps.Copy(w.Header(), r.header)
 	r.WriteHeader(http.StatusOK)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body.Bytes()) // an error is that of the client's connection
