@@ -45,10 +45,6 @@ type checkpoint struct {
 	Progress       []byte
 }
 
-func (s *state) stored() checkpoint {
-	return checkpoint{Handled: s.checkpoint, Begun: s.begun, Progress: s.progress}
-}
-
 // isStored reports whether there is anything to store.
 func (s *state) isStored() bool {
 	return s.removed == version{} && (s.checkpoint != version{} || s.progress != nil)
@@ -262,7 +258,7 @@ func (s *states) save(ctx context.Context) error {
 			checkpoints := map[string]checkpoint{}
 			for path, file := range part.files {
 				if file.isStored() {
-					checkpoints[path] = file.stored()
+					checkpoints[path] = checkpoint{Handled: file.checkpoint, Begun: file.begun, Progress: file.progress}
 				}
 			}
 			var data bytes.Buffer
