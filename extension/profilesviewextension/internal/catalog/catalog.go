@@ -54,7 +54,7 @@ func (c *Catalog) Refresh() {
 		switch {
 		case known == nil:
 			known = c.closed(f)
-		case known.is(&f):
+		case known.Size == f.Size && known.Modified == f.Modified:
 			known.Index = f.Index
 		case known.continues(&f):
 			known.File, known.grown = f, true

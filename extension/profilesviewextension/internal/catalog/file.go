@@ -113,11 +113,6 @@ func newFile(found archive.File) *file {
 	return f
 }
 
-// is reports whether found is the file as it was before.
-func (f *file) is(found *archive.File) bool {
-	return f.Size == found.Size && f.Modified == found.Modified
-}
-
 // continues reports whether found is the file with more records.
 func (f *file) continues(found *archive.File) bool {
 	return f.partial && f.details != nil && found.Size >= f.readEnd
