@@ -71,13 +71,6 @@ func (c *splunkConnector) collect(ctx context.Context, ld plog.Logs) []*payload 
 // their bodies, which are compressed.
 const expectedWork = 32
 
-func expected(payloads []*payload) (total int64) {
-	for _, p := range payloads {
-		total += expectedWork * int64(p.size)
-	}
-	return total
-}
-
 // part is the first payloads of a request, as many as fit into the memory that one request
 // may take.
 type part struct {
@@ -89,7 +82,11 @@ type part struct {
 
 // prepare translates the first payloads. The error is retryable and concerns all.
 func (c *splunkConnector) prepare(ctx context.Context, r *ingest.Reservation, batch *ingest.Batch, payloads []*payload) (done part, err error) {
-	err = r.Work(ctx, expected(payloads), func() error {
+	expected := int64(0)
+	for _, p := range payloads {
+		expected += expectedWork * int64(p.size)
+	}
+	err = r.Work(ctx, expected, func() error {
 		done = part{batch: batch.Next(), taken: len(payloads)}
 		for i, p := range payloads {
 			err := c.add(ctx, &done, p, r)
