@@ -82,12 +82,6 @@ func (f *InFlight) InUse() int64 {
 	return f.inUse
 }
 
-func (f *InFlight) bodyOf(r *Reservation) int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.bodies[r]
-}
-
 func (f *InFlight) count(bytes int64) {
 	f.mu.Lock()
 	f.inUse += bytes
@@ -219,7 +213,11 @@ func (r *Reservation) Body(ctx context.Context, bytes int64) error {
 }
 
 // KeepBody retains the bytes of the body until FreeBody. Body then counts from 0 again.
-func (r *Reservation) KeepBody() { r.body = r.limit.bodyOf(r) }
+func (r *Reservation) KeepBody() {
+	r.limit.mu.Lock()
+	defer r.limit.mu.Unlock()
+	r.body = r.limit.bodies[r]
+}
 
 // FreeBody returns the bytes of the body.
 func (r *Reservation) FreeBody() {
