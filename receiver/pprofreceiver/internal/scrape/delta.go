@@ -123,7 +123,8 @@ func (d *deltaScrape) isCumulative(sampleType string) bool {
 // baseline of the same process it drops them. empty is the number of Profiles that are
 // left out because nothing has changed.
 func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
-	for sampleType, p := range profilesOf(pd) {
+	for p := range ingest.ProfilesOf(pd) {
+		sampleType := sampleTypeOf(pd, p)
 		if !d.isCumulative(sampleType) {
 			continue
 		}
@@ -209,7 +210,7 @@ func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, re
 		return err
 	}
 	start, _ := interval(d.job.baseline, d.next)
-	for _, p := range profilesOf(before) {
+	for p := range ingest.ProfilesOf(before) {
 		p.SetTime(start)
 		p.SetDurationNano(0)
 	}
@@ -227,7 +228,7 @@ func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, re
 func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
 	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == temporality.Delta }
 	d.next = &baseline{at: d.at}
-	for _, p := range profilesOf(pd) {
+	for p := range ingest.ProfilesOf(pd) {
 		d.next.target = p.Time()
 	}
 	if d.job.baseline == nil {
@@ -235,8 +236,8 @@ func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprof
 		return result, 0, err
 	}
 	start, duration := interval(d.job.baseline, d.next)
-	for sampleType, p := range profilesOf(pd) {
-		if isDelta(sampleType) {
+	for p := range ingest.ProfilesOf(pd) {
+		if isDelta(sampleTypeOf(pd, p)) {
 			p.SetTime(start)
 			p.SetDurationNano(duration)
 		}

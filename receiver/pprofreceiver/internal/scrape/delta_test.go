@@ -123,7 +123,8 @@ type received struct {
 
 func (s *series) all() (all []received) {
 	for _, pd := range s.received {
-		for sampleType, p := range profilesOf(pd) {
+		for p := range ingest.ProfilesOf(pd) {
+			sampleType := sampleTypeOf(pd, p)
 			r := received{sampleType: sampleType, start: int64(p.Time()), end: int64(p.Time()) + int64(p.DurationNano())}
 			attributes, err := pprofile.FromAttributeIndices(pd.Dictionary().AttributeTable(), p, pd.Dictionary())
 			require.NoError(s.t, err)

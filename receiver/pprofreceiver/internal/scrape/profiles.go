@@ -4,24 +4,11 @@
 package scrape
 
 import (
-	"iter"
-
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
-
-// profilesOf are the Profiles of a translated pprof, with their sample types.
-func profilesOf(pd pprofile.Profiles) iter.Seq2[string, pprofile.Profile] {
-	return func(yield func(string, pprofile.Profile) bool) {
-		for p := range ingest.ProfilesOf(pd) {
-			if !yield(sampleTypeOf(pd, p), p) {
-				return
-			}
-		}
-	}
-}
 
 func sampleTypeOf(pd pprofile.Profiles, p pprofile.Profile) string {
 	return pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
