@@ -90,7 +90,7 @@ func NewBuilder(memory *Memory) *Builder {
 // Without summaries, the file gets no index.
 func (b *Builder) Add(offset, length int64, summaries []Summary) {
 	if len(summaries) == 0 {
-		b.drop()
+		b.Release()
 	}
 	if b.none {
 		return
@@ -108,7 +108,7 @@ func (b *Builder) Add(offset, length int64, summaries []Summary) {
 		case known:
 			b.totals[place].Add(s)
 		case !b.reserveSeries(s):
-			b.drop()
+			b.Release()
 			return
 		default:
 			place = int32(len(b.totals))
@@ -143,14 +143,12 @@ func (b *Builder) dropLines() {
 	b.noLines, b.ofLines, b.records, b.entries = true, 0, nil, nil
 }
 
-func (b *Builder) drop() {
+// Release releases the memory. There is no index then.
+func (b *Builder) Release() {
 	b.dropLines()
 	b.memory.used.Add(-b.reserved)
 	b.none, b.reserved, b.places, b.totals = true, 0, nil, nil
 }
-
-// Release releases the memory. The Builder must not be used afterwards.
-func (b *Builder) Release() { b.drop() }
 
 // Encode returns the index of a file of size bytes, or nil if there is none.
 func (b *Builder) Encode(size int64) ([]byte, error) {
