@@ -120,9 +120,9 @@ type wayIn struct {
 // Profiles that are full of tiny entries are accepted, or rejected permanently. Only while
 // others are at work they may be rejected temporarily. The memory stays within the limit.
 func TestTinyEntriesStayWithinTheLimit_M3(t *testing.T) {
-	const limit = 4 << 20
-	const sizes = "max_decompressed_size: 256KiB"
-	bombs := tinyEntries(t, 256<<10)
+	const limit = 8 << 20
+	const sizes = "max_decompressed_size: 512KiB"
+	bombs := tinyEntries(t, 512<<10)
 	ways := map[string]wayIn{}
 	for _, w := range protocols {
 		ways[w.name] = wayIn{"", func(t *testing.T, b *testReceiver) {
