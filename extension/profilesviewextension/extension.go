@@ -81,7 +81,7 @@ func (v *view) url() string {
 
 // Shutdown lets running requests finish, and cancels those that take longer.
 func (v *view) Shutdown(ctx context.Context) error {
-	if v.cancel == nil { // not started
+	if v.cancel == nil { // not started, or shut down
 		return nil
 	}
 	draining, stop := context.WithTimeout(ctx, drainTimeout)
@@ -93,5 +93,6 @@ func (v *view) Shutdown(ctx context.Context) error {
 	}
 	v.serving.Wait()
 	v.page.Wait()
+	v.cancel = nil
 	return err
 }

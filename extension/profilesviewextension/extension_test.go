@@ -105,7 +105,11 @@ func start(t *testing.T, yaml string, host component.Host) *started {
 	e, err := NewFactory().Create(t.Context(), set, cfg)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), host))
-	t.Cleanup(func() { require.NoError(t, e.Shutdown(t.Context())) })
+	t.Cleanup(func() {
+		for range 2 { // it must be safe after the first time
+			require.NoError(t, e.Shutdown(t.Context()))
+		}
+	})
 	entries := logs.FilterMessage("Started profiles page").All()
 	require.Len(t, entries, 1)
 	return &started{t, entries[0].ContextMap()["url"].(string)}
