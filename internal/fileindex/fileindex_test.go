@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -163,6 +164,26 @@ func TestMalformedIndexIsRejected_V1(t *testing.T) {
 		require.NoError(t, err)
 		_, err = x.Records()
 		assert.Error(t, err, line)
+	}
+}
+
+// A null takes 5 bytes in an index, and would take those of a Summary in memory.
+func TestParseTakesNoMoreMemoryThanItsLimit_V1(t *testing.T) {
+	const totals = `{"series":[{"profiles":1}]}`
+	for _, lines := range [][]string{
+		{`{"series":[` + strings.Repeat("null,", limit) + `null]}`}, {`{"series":[` + strings.Repeat("0,", limit) + `0]}`},
+		{`{"series":[` + strings.Repeat(`"",`, limit) + `""]}`}, {totals, strings.Repeat("\n", limit)},
+	} {
+		data := withHead(lines...)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		x, err := Parse(data, fileSize, limit)
+		if err == nil {
+			_, err = x.Records()
+		}
+		runtime.ReadMemStats(&after)
+		require.Error(t, err)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(data)+limit), "%.30s", lines[0])
 	}
 }
 
