@@ -361,6 +361,27 @@ func TestSummariesOfARetriedPayloadAreThoseOfTheFirstAttempt(t *testing.T) {
 	}
 }
 
+// Marshalling makes references of strings. One to index 0 is none, and the string was lost.
+func TestAStringAtIndex0IsWritten(t *testing.T) {
+	for format, reader := range map[string]pprofile.Unmarshaler{formatProto: &pprofile.ProtoUnmarshaler{}, formatJSON: &pprofile.JSONUnmarshaler{}} {
+		pd := pprofile.NewProfiles()
+		pd.Dictionary().StringTable().Append("service.name")
+		rp := pd.ResourceProfiles().AppendEmpty()
+		rp.Resource().Attributes().PutStr("service.name", "service.name")
+		rp.ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+		for range 2 {
+			require.NoError(t, marshalerOf(format)(pd, func(r record) {
+				read, err := reader.UnmarshalProfiles(r.data)
+				require.NoError(t, err)
+				assert.Equal(t, map[string]any{"service.name": "service.name"}, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+				want, err := summary.Of(read)
+				require.NoError(t, err)
+				assert.Equal(t, want, r.summaries)
+			}))
+		}
+	}
+}
+
 // TestFileIsClosedByAge: without another record, and its log line.
 func TestFileIsClosedByAge(t *testing.T) {
 	cfg := newConfig(t)

@@ -85,16 +85,19 @@ func wasMarshaled(pd pprofile.Profiles) bool {
 }
 
 // marshalable returns pd itself or, if it is read-only, a copy: marshalling turns the strings of resources and
-// scopes into references. Its string table starts with the zero value, because a reference to index 0 would be
-// read as no string.
+// scopes into references. A reference to index 0 would be read as no string: the first string of a table is the zero
+// value or comes again at its end, where marshalling finds it.
 func marshalable(pd pprofile.Profiles) pprofile.Profiles {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
 		pd.CopyTo(own)
 		pd = own
 	}
-	if texts := pd.Dictionary().StringTable(); texts.Len() == 0 {
+	switch texts := pd.Dictionary().StringTable(); {
+	case texts.Len() == 0:
 		texts.Append("")
+	case texts.At(0) != "":
+		texts.Append(texts.At(0))
 	}
 	return pd
 }
