@@ -22,7 +22,9 @@ import (
 // changed is a payload that was changed after its check, so that merging it panics.
 func changed(t *testing.T, p *dedupProcessor) *merge.Payload {
 	t.Helper()
-	ofService := func(name string) pprofile.Profiles { return payloadtest.With(payloadtest.ManyStacks(1, 0), "service.name", name) }
+	ofService := func(name string) pprofile.Profiles {
+		return payloadtest.With(payloadtest.ManyStacks(1, 0), "service.name", name)
+	}
 	pd := payloadtest.InOne(t, ofService("other"), ofService("checkout"))
 	payload, err := merge.Prepare(pd, p.options, nil)
 	require.NoError(t, err)
