@@ -193,6 +193,21 @@ func TestSumsBeyondInt64AreMarked(t *testing.T) {
 	assert.Contains(t, s.page("/"), "16384 PiB", "the page shows the sum, which is no integer")
 }
 
+// The first row of a type has the chart, and its profiles are counted.
+func TestOrderOfIntervalsAndSnapshotsIsStable(t *testing.T) {
+	s := newSite(t)
+	minute := s.now.Add(-time.Minute)
+	interval, snapshot := cpu("checkout", minute, 1), cpu("checkout", minute, 2)
+	interval.sampleType, snapshot.sampleType, snapshot.duration = "samples", "samples", 0
+	s.write(payload(t, interval, snapshot))
+	for range 20 {
+		rows := s.services("")
+		require.Len(t, rows, 2)
+		require.False(t, rows[0].Snapshot)
+		require.True(t, rows[1].Snapshot)
+	}
+}
+
 // TestServicesAreExactForWholeMinutes: Profiles count by their start, also those that end in another minute.
 func TestServicesAreExactForWholeMinutes(t *testing.T) {
 	s := newSite(t)
