@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
-var errDepth = fmt.Errorf("an attribute nests deeper than %d levels", entry.MaxDepth)
+var errAttributes = fmt.Errorf("attributes of a resource or scope nest deeper than %d levels, or a list has over %d keys", entry.MaxDepth, entry.MaxListEntries)
 
 // Of returns the summaries of a payload, each of another Key or minute, in the order of its Profiles. Indices that
 // lead nowhere are taken for 0. The attributes of resources and scopes must show their strings, so that a payload is
@@ -54,8 +54,8 @@ type summarizer struct {
 func (s *summarizer) text(i int32) string { return validutf8.At(s.strings, i) }
 
 func (s *summarizer) addResource(rp pprofile.ResourceProfiles) error {
-	if !bounded(rp.Resource().Attributes()) {
-		return errDepth
+	if !entry.BoundedMap(rp.Resource().Attributes()) {
+		return errAttributes
 	}
 	s.service = ""
 	if name, found := rp.Resource().Attributes().Get("service.name"); found {
@@ -63,8 +63,8 @@ func (s *summarizer) addResource(rp pprofile.ResourceProfiles) error {
 	}
 	for _, sp := range rp.ScopeProfiles().All() {
 		scope := sp.Scope().Attributes()
-		if !bounded(scope) {
-			return errDepth
+		if !entry.BoundedMap(scope) {
+			return errAttributes
 		}
 		types := sampletypes.Of(sp, s.text)
 		s.profileType, s.origin = validutf8.Repair(sampletypes.ProfileType(scope, types)), nil
@@ -73,15 +73,6 @@ func (s *summarizer) addResource(rp pprofile.ResourceProfiles) error {
 		}
 	}
 	return nil
-}
-
-func bounded(attributes pcommon.Map) bool {
-	for _, v := range attributes.All() {
-		if !entry.Bounded(v) {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, t sampletypes.Type) {
