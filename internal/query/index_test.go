@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -131,6 +132,20 @@ func TestListByIndexEqualsListByFile(t *testing.T) {
 		s := indexed(t, indexedFormats[2], profiletest.CorpusOTLP(t)...)
 		requireSameRows(t, s, selectionsOf(t, s)...)
 	})
+}
+
+func TestListHasSnapshotsAfterIntervals(t *testing.T) {
+	snapshot := payloadtest.Snapshot("1", 1e9, 1)
+	interval := payloadtest.Snapshot("1", 1e9, 2)
+	payloadtest.First(interval).SetDurationNano(1)
+	s := indexed(t, segment.Format{Content: segment.OTLPProto}, snapshot, interval)
+	for range 20 {
+		rows, err := s.List(t.Context(), &query.Selection{})
+		require.NoError(t, err)
+		require.Len(t, rows, 2)
+		require.False(t, rows[0].Snapshot)
+		require.True(t, rows[1].Snapshot)
+	}
 }
 
 func TestListByIndexEqualsListByFileInTimeRanges(t *testing.T) {

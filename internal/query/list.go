@@ -114,7 +114,18 @@ func rowsOf(totals map[fileindex.Key]*fileindex.Summary) []Row {
 	}
 	slices.SortFunc(sorted, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType),
-			cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Start, b.Start))
+			cmp.Compare(a.Unit, b.Unit), SnapshotsLast(a.Snapshot, b.Snapshot))
 	})
 	return sorted
+}
+
+// SnapshotsLast compares two totals that are equal but for whether they are of snapshots.
+func SnapshotsLast(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }

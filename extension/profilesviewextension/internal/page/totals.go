@@ -154,12 +154,6 @@ func selects(sel *query.Selection) func(*fileindex.Key) bool {
 
 // compareTotals sorts by service, type and sample type, and then snapshots come last.
 func compareTotals(a, b *total) int {
-	byName := cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType), cmp.Compare(a.Unit, b.Unit))
-	switch {
-	case byName != 0 || a.Snapshot == b.Snapshot:
-		return byName
-	case b.Snapshot:
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType),
+		cmp.Compare(a.Unit, b.Unit), query.SnapshotsLast(a.Snapshot, b.Snapshot))
 }
