@@ -55,16 +55,8 @@ func ProfileType(scope pcommon.Map, types []Type) string {
 	if v, found := scope.Get(ProfileTypeAttribute); found {
 		return v.AsString()
 	}
-	return TypeOf(func(name string) bool {
-		return slices.ContainsFunc(types, func(t Type) bool { return t.Type == name })
-	})
-}
-
-// TypeOf returns the profile type that sample types tell beyond doubt, if any. has reports whether a sample
-// type is one of them.
-func TypeOf(has func(name string) bool) string {
 	for _, known := range knownTypes {
-		if has(known.sampleType) {
+		if slices.ContainsFunc(types, func(t Type) bool { return t.Type == known.sampleType }) {
 			return known.profileType
 		}
 	}

@@ -49,25 +49,19 @@ func stringAt(strings pcommon.StringSlice, i int32) string {
 	return strings.At(int(i))
 }
 
-// IsSnapshotProfile is IsSnapshot for p.
+// IsSnapshotProfile reports whether the values of p are a state at its time, and not events that happened during its
+// duration. Without a known attribute profile.temporality, Profiles of the sample types snapshotTypes are snapshots, and
+// those without a duration unless a type is a time.
 func IsSnapshotProfile(dict pprofile.ProfilesDictionary, p pprofile.Profile, snapshotTypes []string) bool {
-	strings := dict.StringTable()
-	return IsSnapshot(Of(dict, p.AttributeIndices()), stringAt(strings, p.SampleType().TypeStrindex()),
-		stringAt(strings, p.PeriodType().TypeStrindex()), p.DurationNano(), snapshotTypes)
-}
-
-// IsSnapshot reports whether the values of a Profile are a state at its time, and not events that
-// happened during its duration in nanoseconds. temporality is its attribute
-// profile.temporality. Without a known one, Profiles of the sample types snapshotTypes are
-// snapshots, and those without a duration unless a type is a time.
-func IsSnapshot(temporality, sampleType, periodType string, duration uint64, snapshotTypes []string) bool {
-	switch temporality {
+	switch Of(dict, p.AttributeIndices()) {
 	case Delta:
 		return false
 	case Cumulative, Instant:
 		return true
 	}
-	return duration == 0 && !isTime(sampleType) && !isTime(periodType) || slices.Contains(snapshotTypes, sampleType)
+	sampleType := stringAt(dict.StringTable(), p.SampleType().TypeStrindex())
+	periodType := stringAt(dict.StringTable(), p.PeriodType().TypeStrindex())
+	return p.DurationNano() == 0 && !isTime(sampleType) && !isTime(periodType) || slices.Contains(snapshotTypes, sampleType)
 }
 
 // isTime reports whether values of a type add up as time passes, also if no duration is
