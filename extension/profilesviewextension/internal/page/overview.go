@@ -290,8 +290,11 @@ func (t *total) coverage(sel *query.Selection) string {
 		return fmt.Sprintf("%.0f %% covered", min(100, covered))
 	}
 	percent := fmt.Sprintf("%.0f", covered)
-	if covered < 1 {
-		percent = fmt.Sprintf("%.1g", covered)
+	switch {
+	case covered < 0.1:
+		percent = "under 0.1"
+	case covered < 1:
+		percent = fmt.Sprintf("%.1f", covered)
 	}
 	return percent + " % covered, with " + t.value(t.Sum.Float64()/t.Measured.Seconds())
 }

@@ -437,6 +437,7 @@ func TestOwnRateIsThatOfWholeProfiles(t *testing.T) {
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 5e9))) // 10 s
 	assert.Contains(t, s.page("/?to=-58s&from=-158s"), "<br>2 % covered, with 0.50 cores<")
 	assert.Contains(t, s.page("/?to=-58s&from=-1058s"), "0.2 % covered, with 0.50 cores<")
+	assert.Contains(t, s.page("/?to=-58s&from=-100058s"), "under 0.1 % covered, with 0.50 cores<")
 	assert.Contains(t, s.get("/api/services?to=-58s&from=-158s").Body.String(), `"covered_seconds":2,"measured_seconds":10`)
 }
 
