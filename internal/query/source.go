@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -25,7 +26,7 @@ import (
 type Source struct {
 	Files   []archive.File
 	Options archive.Options
-	// Failed gets each *archive.Error. Reading continues after it if it returns nil.
+	// Failed gets each *archive.Error, one at a time. Reading continues after it if it returns nil.
 	Failed func(error) error
 }
 
@@ -110,11 +111,17 @@ const windowShare = 4
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
 	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: temporality.SnapshotSampleTypes}
 	window := merge.NewWindow(options)
+	var failing sync.Mutex
+	one := Source{s.Files, s.Options, func(err error) error {
+		failing.Lock()
+		defer failing.Unlock()
+		return s.Failed(err)
+	}}
 	payloads := make(chan prepared) // a payload is decoded while the one before it is merged
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(payloads)
-		return s.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
+		return one.Each(ctx, sel, func(record *archive.Record, pd pprofile.Profiles) error {
 			normalize(pd, total)
 			payload, err := merge.Prepare(pd, options, window)
 			if err != nil {
@@ -130,7 +137,7 @@ func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result
 	})
 	group.Go(func() error {
 		for p := range payloads {
-			if err := s.addTo(window, p); err != nil {
+			if err := one.addTo(window, p); err != nil {
 				return err
 			}
 		}
