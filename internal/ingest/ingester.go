@@ -8,7 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -18,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -71,7 +71,7 @@ func (e *PipelineError) Unwrap() error { return e.Err }
 // IsRetryable reports whether err is that of a next consumer that rejected the profile temporarily.
 func IsRetryable(err error) bool {
 	rejected, pipeline := errors.AsType[*PipelineError](err)
-	return pipeline && !consumererror.IsPermanent(rejected)
+	return pipeline && !partialerror.IsPermanent(rejected.Err)
 }
 
 // Outcomes of a payload that was not accepted, as values of an attribute of metrics.

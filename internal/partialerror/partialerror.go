@@ -1,12 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package partialerror finds out which Profiles of a payload a consumer did not accept.
+// Package partialerror reads the errors of consumers: which Profiles of a payload they did not accept, and
+// whether a retry may help.
 package partialerror
 
 import (
 	"errors"
 
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
@@ -21,4 +23,19 @@ func Profiles(err error) (pprofile.Profiles, bool) {
 		}
 	}
 	return pprofile.Profiles{}, false
+}
+
+// IsPermanent reports whether err is permanent. An error that joins those of several consumers, as of two pipelines
+// of one receiver, is so only if each of them is: any other consumer has asked for a retry.
+func IsPermanent(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return consumererror.IsPermanent(err)
+	}
+	for _, e := range joined.Unwrap() {
+		if !IsPermanent(e) {
+			return false
+		}
+	}
+	return len(joined.Unwrap()) > 0
 }

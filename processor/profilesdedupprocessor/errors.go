@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 var (
@@ -80,25 +82,10 @@ func (e *clientError) GRPCStatus() *status.Status {
 	return status.New(codes.InvalidArgument, e.Error())
 }
 
-// isPermanent reports whether err is permanent. An error that joins those of several components
-// is so only if each of them is: any other component has asked for a retry.
-func isPermanent(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return consumererror.IsPermanent(err)
-	}
-	for _, e := range joined.Unwrap() {
-		if !isPermanent(e) {
-			return false
-		}
-	}
-	return len(joined.Unwrap()) > 0
-}
-
 // preferRetryable returns one of two results for the same caller: an error before nil, and a
 // retryable error before a permanent one.
 func preferRetryable(a, b error) error {
-	if a == nil || b != nil && isPermanent(a) {
+	if a == nil || b != nil && partialerror.IsPermanent(a) {
 		return b
 	}
 	return a

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // patience is how long a canceled call of the next consumer may take without a warning and, if the
@@ -113,7 +115,7 @@ func (e *exporter) resolve(part *partition, err error) bool {
 	switch {
 	case err == nil:
 		e.p.complete(part, nil)
-	case isPermanent(err):
+	case partialerror.IsPermanent(err):
 		e.drop(part, dropReason(err), err)
 	default:
 		return false

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.uber.org/multierr"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -223,15 +222,6 @@ func TestShutdownOfAHangingNext(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(start))
 		close(released)
 	})
-}
-
-func TestJoinedErrors(t *testing.T) {
-	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
-	require.True(t, isPermanent(permanent))
-	require.True(t, isPermanent(errors.Join(permanent, permanent)))
-	require.False(t, isPermanent(errors.Join(permanent, retryable)))
-	require.False(t, isPermanent(multierr.Append(permanent, retryable)))
-	require.False(t, isPermanent(retryable))
 }
 
 func TestShutdownRetries(t *testing.T) {

@@ -45,6 +45,7 @@ func TestStatuses_R10(t *testing.T) {
 	otlp := profiletest.Proto(t, pd)
 	away := consumertest.NewErr(errors.New("backend is away"))
 	never := consumertest.NewErr(consumererror.NewPermanent(errors.New("backend says no")))
+	both := consumertest.NewErr(errors.Join(consumererror.NewPermanent(errors.New("backend says no")), errors.New("backend is away")))
 
 	parameters := func(n int) string {
 		path := "/v1/pprof?"
@@ -110,6 +111,7 @@ func TestStatuses_R10(t *testing.T) {
 
 		{name: "permanent", body: good, next: never, status: 500, says: "backend says no"},
 		{name: "retryable", body: good, next: away, status: 503, says: "backend is away"},
+		{name: "one of two pipelines unavailable", body: good, next: both, status: 503, says: "backend is away"},
 		{name: "bad before retryable", body: []byte("hello world"), next: away, status: 400},
 	})
 }

@@ -106,8 +106,8 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 		select {
 		case <-others:
 			return nil
-		default:
-			return errors.New("later")
+		default: // of two pipelines
+			return errors.Join(consumererror.NewPermanent(errors.New("never")), errors.New("later"))
 		}
 	}
 	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)

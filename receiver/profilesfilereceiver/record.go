@@ -130,7 +130,7 @@ func (r *fileReceiver) failed(record *pendingRecord, err error) error {
 			record.Data, record.Encoding = message, archive.OTLPProto
 		}
 	}
-	if !consumererror.IsPermanent(err) {
+	if !partialerror.IsPermanent(err) {
 		r.telemetry.countRecord(recordRetried)
 		return err
 	}

@@ -1,0 +1,24 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package partialerror_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.uber.org/multierr"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
+)
+
+func TestJoinedErrorsArePermanentIfEachIs(t *testing.T) {
+	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
+	require.True(t, partialerror.IsPermanent(permanent))
+	require.True(t, partialerror.IsPermanent(errors.Join(permanent, permanent)))
+	require.False(t, partialerror.IsPermanent(errors.Join(permanent, retryable)))
+	require.False(t, partialerror.IsPermanent(multierr.Append(permanent, retryable)))
+	require.False(t, partialerror.IsPermanent(retryable))
+}
