@@ -282,7 +282,7 @@ func TestConfigsAreValid(t *testing.T) {
 					args = append(args, "--config", filepath.Join(configs, base))
 				}
 				command := exec.Command(path, append(args, "--config", filepath.Join(configs, config))...)
-				command.Env = append(os.Environ(), variable)
+				command.Env = append(os.Environ(), variable, "GOMEMLIMIT=100MiB") // that of a container of 128 MiB
 				if out, err := command.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "Valid: ") {
 					t.Errorf("validate says %v\n%s", err, out)
 				}
@@ -294,7 +294,7 @@ func TestConfigsAreValid(t *testing.T) {
 // TestSharesOfMemoryLeaveRoom adds up what a configuration may hold by its shares of the memory limit.
 // A window needs half of its share again while it is exported.
 func TestSharesOfMemoryLeaveRoom(t *testing.T) {
-	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit|max_memory): (.*?)( #.*)?$`)
+	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit): (.*?)( #.*)?$`)
 	for config := range quick {
 		text, err := os.ReadFile(filepath.Join(configs, config))
 		if err != nil {
@@ -308,6 +308,9 @@ func TestSharesOfMemoryLeaveRoom(t *testing.T) {
 			text = append(text, below...)
 		}
 		percent, inFlight := 0.0, map[string]bool{}
+		if strings.Contains(string(text), "profiles_view:") {
+			percent += 10 // the default
+		}
 		for _, match := range share.FindAllStringSubmatch(string(text), -1) {
 			n, err := strconv.ParseFloat(strings.TrimSuffix(match[2], "%"), 64)
 			if err != nil {
