@@ -36,8 +36,8 @@ var independent = []string{"internal/conformance", "internal/profiletest", "inte
 const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{
-	"translator/pproftranslator", "receiver/pprofreceiver", "internal/profiletest",
-	"internal/query", "internal/webui", "extension/profilesviewextension", "cmd/otelprof",
+	"translator/pproftranslator", "internal/profiletest",
+	"internal/query", "internal/webui", "extension/profilesviewextension",
 }
 
 func TestImportsRunOneWay(t *testing.T) {

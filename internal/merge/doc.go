@@ -18,7 +18,8 @@
 // original payload is passed on as it is.
 //
 // A payload that Prepare or Add rejects leaves the window unchanged. The same intervals
-// give the same bytes, in any order and any split into payloads.
+// give the same bytes, in any order and any split into payloads that keeps the Profiles of a scope together: merged
+// Profiles are in the order of their sources in their scopes.
 //
 // For the delta of two snapshots of one process, make a window without a rule for
 // snapshots, add the later snapshot and subtract the earlier one, the baseline:

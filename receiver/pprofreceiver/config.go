@@ -40,7 +40,7 @@ type Config struct {
 
 	// MaxInFlight limits the memory of all profiles in progress, in all sections, from the
 	// first byte of a profile until the next component has answered. One request, scrape or
-	// file may take half of it. A share is that of the memory limit of the process. All
+	// file may take half of it, and its body as sent a sixteenth. A share is that of the memory limit of the process. All
 	// pprof receivers of a process with the same value share it. Default: 25%.
 	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
 

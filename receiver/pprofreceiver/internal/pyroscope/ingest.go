@@ -118,8 +118,8 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	return push, nil
 }
 
-// readIngestQuery reads name, from, until, spyName, aggregationType and sampleRate, which is for
-// recordings of JVMs. It ignores all other parameters: units repeat those of the profile.
+// readIngestQuery reads name, from, until, spyName, aggregationType and sampleRate, which is for recordings of JVMs and
+// for folded stacks. It ignores all other parameters; folded reads units, which repeat those of other profiles.
 func readIngestQuery(query url.Values) (in ingestion, err error) {
 	app, labels, err := parseName(query.Get("name"))
 	if err != nil {
