@@ -179,6 +179,8 @@ type Prepared struct {
 	service     string // its service.name
 	unnamed     bool   // the sender has not stated that
 	start       pcommon.Timestamp
+	duration    time.Duration // of the translation
+	resent      bool          // see Payload
 	profiles    pprofile.Profiles
 	report      pproftranslator.Report
 	outside     int // timestamps outside the Profile
@@ -194,11 +196,9 @@ func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reserv
 	if errors.Is(err, errTaken) {
 		return t, err
 	}
-	if metrics := in.settings.Metrics; t.size > 0 && !p.Resent {
-		metrics.PayloadSize.Add(ctx, int64(t.size), metrics.Attributes)
-		metrics.TranslationDuration.Record(ctx, time.Since(start).Seconds(), metrics.Attributes)
-	}
+	t.duration, t.resent = time.Since(start), p.Resent
 	if err != nil {
+		in.measure(ctx, t)
 		_, end := in.observe(ctx)
 		end(0, err)
 		return t, err
@@ -206,6 +206,14 @@ func (in *Ingester) prepare(ctx context.Context, p Payload, limit int, r *Reserv
 	_ = r.Resize(int64(t.report.Bytes)) // shrinking never fails
 	r.Keep()
 	return t, nil
+}
+
+// measure counts a payload. That is not done when it has been translated: the work on a request may be done again.
+func (in *Ingester) measure(ctx context.Context, t *Prepared) {
+	if metrics := in.settings.Metrics; t.size > 0 && !t.resent {
+		metrics.PayloadSize.Add(ctx, int64(t.size), metrics.Attributes)
+		metrics.TranslationDuration.Record(ctx, t.duration.Seconds(), metrics.Attributes)
+	}
 }
 
 // transform applies the Transform of a payload, and leaves out Profiles without samples.
@@ -230,6 +238,7 @@ func (t *Prepared) take() (pd pprofile.Profiles) {
 // Pass calls the next consumer. If that rejects the payload, the error is a
 // *PipelineError.
 func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
+	in.measure(ctx, t)
 	ctx, end := in.observe(ctx)
 	samples, count := t.profiles.SampleCount(), t.profiles.ProfileCount()
 	var err error
