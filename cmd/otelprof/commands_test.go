@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -368,6 +370,35 @@ func TestConvertReadsBackWhatItWrites(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(folded), 0o600))
 	assert.Equal(t, folded, succeed(t, "convert", "--to", "folded", path))
 	assert.Contains(t, succeed(t, "top", path), "main.encode")
+}
+
+// A number that is 0 without a unit, an empty text, and a text that is longer than the receiver accepts.
+func TestConvertKeepsEmptyLabelsAndLongTexts(t *testing.T) {
+	pd := typed(t, cpuPprof(1), "cpu", time.Minute)
+	dict := pd.Dictionary()
+	long := strings.Repeat("x", 2<<20)
+	dict.StringTable().Append("zero", "none", "long")
+	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
+	for i, set := range []func(pcommon.Value){
+		func(v pcommon.Value) { v.SetInt(0) }, func(v pcommon.Value) { v.SetStr("") }, func(v pcommon.Value) { v.SetStr(long) },
+	} {
+		sample.AttributeIndices().Append(int32(dict.AttributeTable().Len()))
+		a := dict.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(int32(dict.StringTable().Len() - 3 + i))
+		set(a.Value())
+	}
+	path := written(t, "", []pprofile.Profiles{pd})
+	pprof := filepath.Join(t.TempDir(), "converted.pb.gz")
+	succeed(t, "convert", "--to", "pprof", "-o", pprof, path)
+	data, err := os.ReadFile(pprof)
+	require.NoError(t, err)
+	p, err := profile.ParseData(data)
+	require.NoError(t, err)
+	label := p.Sample[slices.IndexFunc(p.Sample, func(s *profile.Sample) bool { return len(s.Label) > 0 })]
+	assert.Equal(t, []string{""}, label.Label["none"])
+	assert.Equal(t, []string{long}, label.Label["long"])
+	assert.Equal(t, map[string][]int64{"zero": {0}}, label.NumLabel)
+	assert.NotEmpty(t, succeed(t, "convert", "--to", "folded", "--type", "cpu:cpu", path))
 }
 
 func TestCheckNamesPlaceRuleAndWhatIsWanted(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (a *app) converted(ctx context.Context, paths []string, c *comparison, form
 		}
 		if format == "pprof" {
 			var data bytes.Buffer
-			err = compared.Pprof.Write(&data)
+			err = query.WritePprof(&data, compared.Pprof)
 			return data.Bytes(), err
 		}
 		if pd, err = toProfiles(compared); err != nil {
@@ -124,10 +125,12 @@ func (a *app) converted(ctx context.Context, paths []string, c *comparison, form
 // toProfiles translates the pprof, which is of the resource of the selection if that has one only.
 func toProfiles(c *query.Comparison) (pprofile.Profiles, error) {
 	var message bytes.Buffer
-	if err := c.Pprof.WriteUncompressed(&message); err != nil {
+	if err := pproftranslator.WritePprof(&message, c.Pprof); err != nil {
 		return pprofile.Profiles{}, err
 	}
-	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(message.Bytes())
+	const all = math.MaxInt32 // --max-memory bounds the selection
+	limits := pproftranslator.Limits{DecompressedSize: math.MaxInt, Samples: all, StackDepth: all, Labels: all, StringLength: all, Expansion: 1000}
+	pd, err := (&pproftranslator.Unmarshaler{Limits: limits}).UnmarshalProfiles(message.Bytes())
 	if from := c.Result.Profiles.ResourceProfiles(); err == nil && from.Len() == 1 {
 		from.At(0).Resource().CopyTo(pd.ResourceProfiles().At(0).Resource())
 	}

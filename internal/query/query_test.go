@@ -4,12 +4,14 @@
 package query_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -322,6 +324,15 @@ func TestSelectionByTraceAndSpan(t *testing.T) {
 	recording.Files = []archive.File{{Path: path, Size: int64(len(c.Bytes()))}}
 	assert.Equal(t, map[string]int64{"contentions": 1, "delay": 5}, sums(t, recording, query.Selection{TraceID: traceID}))
 	assert.Nil(t, sums(t, recording, query.Selection{TraceID: pcommon.TraceID{1}}))
+
+	// OTLP/JSON may have upper-case digits.
+	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(payload(t, linked))
+	require.NoError(t, err)
+	line = bytes.ReplaceAll(line, []byte(trace), []byte(strings.ToUpper(trace)))
+	path = filepath.Join(t.TempDir(), "profiles.json")
+	require.NoError(t, os.WriteFile(path, line, 0o600))
+	recording.Files = []archive.File{{Path: path, Size: int64(len(line))}}
+	assert.Equal(t, map[string]int64{"cpu": 1}, sums(t, recording, query.Selection{TraceID: traceID}))
 
 	// Labels of profilers that know one ID only.
 	for key, value := range map[string]string{"span_id": span, "span id": "67667974448284343", "local root span id": "67667974448284343", "profile_id": span} {

@@ -6,12 +6,14 @@ package query
 import (
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
+	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -25,6 +27,12 @@ type Result struct {
 	Profiles pprofile.Profiles
 	// Superseded is the number of Profiles that a later snapshot replaced.
 	Superseded int
+}
+
+// WritePprof writes p as a gzipped pprof with all labels: see pproftranslator.WritePprof.
+func WritePprof(w io.Writer, p *profile.Profile) error {
+	compressed := gzip.NewWriter(w)
+	return errors.Join(pproftranslator.WritePprof(compressed, p), compressed.Close())
 }
 
 // Cumulative returns the sample types whose values count since the start of a process.

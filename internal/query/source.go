@@ -77,7 +77,8 @@ func (s *Source) progress(n int64) {
 }
 
 func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archive.Record, pprofile.Profiles) error) error {
-	if record.Encoding != archive.JFR && sel.excludes(record.Data) { // recordings have ids as integers
+	// Recordings have ids as integers, and JSON may have upper-case digits.
+	if record.Encoding != archive.JFR && record.Encoding != archive.OTLPJSON && sel.excludes(record.Data) {
 		return nil
 	}
 	pd, err := record.Profiles()

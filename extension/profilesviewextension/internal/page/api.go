@@ -88,7 +88,7 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set(gzhttp.HeaderNoCompression, "true") // it is compressed
 	w.Header().Set("Content-Disposition", `attachment; filename="profile.pb.gz"`)
 	w.Header().Set("Cache-Control", "no-store")
-	return merged.Write(w)
+	return query.WritePprof(w, merged)
 }
 
 // pprof returns the selected profiles as one, minus those of the base, and notes for the reader.
