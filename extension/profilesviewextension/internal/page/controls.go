@@ -31,7 +31,7 @@ func (p *params) ranges(byDefault time.Duration, changes ...change) (links []lin
 	return links
 }
 
-// comparisons are with the range of the same length before, an hour ago and so on.
+// comparisons are with the range before, the range an hour ago and so on.
 func (p *params) comparisons() (links []link) {
 	sel := p.selected
 	length := sel.To.Sub(sel.From)
@@ -39,12 +39,15 @@ func (p *params) comparisons() (links []link) {
 		text string
 		ago  time.Duration
 	}{
-		{shortly(length) + " before", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour},
+		{"previous range", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour},
 	} {
+		if c.ago == length && len(links) > 0 { // the previous range
+			continue
+		}
 		from, to := sel.From.Add(-c.ago), sel.To.Add(-c.ago)
 		base := []change{between("base_", from, to)}
 		if !p.values.Has("to") && to.Before(p.now) { // moves with the range
-			base = []change{set("base_from", "-"+p.now.Sub(from).String()), set("base_to", "-"+p.now.Sub(to).String())}
+			base = []change{set("base_from", "-"+withoutZeros(p.now.Sub(from))), set("base_to", "-"+withoutZeros(p.now.Sub(to)))}
 		}
 		current := p.base != nil && isNear(p.base.From, from) && isNear(p.base.To, to)
 		links = append(links, link{c.text, p.with(base...), current})
@@ -70,12 +73,17 @@ const (
 	sortName   = "name"
 )
 
-// shortly writes a duration without zero parts, and a long one in days.
+// shortly writes a duration to the second, and a long one in days.
 func shortly(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%.0fd", d.Hours()/24)
 	}
-	text := d.Round(time.Second).String()
+	return withoutZeros(d.Round(time.Second))
+}
+
+// withoutZeros writes a duration without the units at its end that are zero.
+func withoutZeros(d time.Duration) string {
+	text := d.String()
 	if before, found := strings.CutSuffix(text, "m0s"); found {
 		text = before + "m"
 	}

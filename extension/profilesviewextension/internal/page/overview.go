@@ -286,8 +286,11 @@ func (t *total) coverage(sel *query.Selection) string {
 		return "last of each process"
 	}
 	covered := 100 * float64(t.Covered) / float64(sel.To.Sub(sel.From))
-	if covered == 0 || covered >= 99.5 {
-		return fmt.Sprintf("%.0f %% covered", min(100, covered))
+	switch {
+	case covered == 0:
+		return "profiles without a duration"
+	case covered >= 99.5:
+		return "100 % profiled"
 	}
 	percent := fmt.Sprintf("%.0f", covered)
 	switch {
@@ -296,7 +299,7 @@ func (t *total) coverage(sel *query.Selection) string {
 	case covered < 1:
 		percent = fmt.Sprintf("%.1f", covered)
 	}
-	return percent + " % covered, with " + t.value(t.Sum.Float64()/t.Measured.Seconds())
+	return percent + " % profiled, at " + t.value(t.Sum.Float64()/t.Measured.Seconds())
 }
 
 // selector selects the profile type, or without one the sample type.

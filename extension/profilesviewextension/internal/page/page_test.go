@@ -427,17 +427,34 @@ func TestOverviewComparesRanges(t *testing.T) {
 	assert.Contains(t, page, "&#43;100 %")
 
 	page = s.page("/?from=-10m&to=-5m&base_from=-30m&base_to=-15m")
-	assert.Regexp(t, `>–</td>\s*<td class="number base">0\.50 cores<br><span class="small">1 % covered, with 45\.0 cores</span></td><td class="number down"><`, page, "nothing was measured")
+	assert.Regexp(t, `>–</td>\s*<td class="number base">0\.50 cores<br><span class="small">1 % profiled, at 45\.0 cores</span></td><td class="number down"><`, page, "nothing was measured")
 	assert.NotContains(t, page, "Flame graph", "there is nothing to show")
+}
+
+func TestComparisonsDifferFromEachOther(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)))
+	page := s.page("/")
+	assert.Contains(t, page, `<a href="?base_from=-30m&amp;base_to=-15m">previous range</a>`)
+	assert.Contains(t, page, `<a href="?base_from=-1h15m&amp;base_to=-1h">1 h ago</a>`)
+	page = s.page("/?from=-1h")
+	assert.Contains(t, page, `base_from=-2h&amp;base_to=-1h&amp;from=-1h">previous range</a>`)
+	assert.NotContains(t, page, "1 h ago</a>")
+}
+
+func TestOverviewOfUnknownServiceLeadsToAll(t *testing.T) {
+	s := newSite(t)
+	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 1e9)))
+	assert.Contains(t, s.page("/?service=cart&from=-5m"), `Nothing matches at any time. <a href="/?from=-5m">Show all services</a>`)
 }
 
 // All of the last profile is in the sum, also the part after the range.
 func TestOwnRateIsThatOfWholeProfiles(t *testing.T) {
 	s := newSite(t)
 	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 5e9))) // 10 s
-	assert.Contains(t, s.page("/?to=-58s&from=-158s"), "<br>2 % covered, with 0.50 cores<")
-	assert.Contains(t, s.page("/?to=-58s&from=-1058s"), "0.2 % covered, with 0.50 cores<")
-	assert.Contains(t, s.page("/?to=-58s&from=-100058s"), "under 0.1 % covered, with 0.50 cores<")
+	assert.Contains(t, s.page("/?to=-58s&from=-158s"), "<br>2 % profiled, at 0.50 cores<")
+	assert.Contains(t, s.page("/?to=-58s&from=-1058s"), "0.2 % profiled, at 0.50 cores<")
+	assert.Contains(t, s.page("/?to=-58s&from=-100058s"), "under 0.1 % profiled, at 0.50 cores<")
 	assert.Contains(t, s.get("/api/services?to=-58s&from=-158s").Body.String(), `"covered_seconds":2,"measured_seconds":10`)
 }
 
