@@ -14,5 +14,5 @@ var (
 )
 
 const (
-	ProfilesStability = component.StabilityLevelAlpha
+	ProfilesStability = component.StabilityLevelDevelopment
 )

@@ -132,37 +132,37 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverProfilesFileFiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_profiles_file_files",
-		metric.WithDescription("Files that were read, and files that were not, by outcome. [Alpha]"),
+		metric.WithDescription("Files that were read, and files that were not, by outcome. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverProfilesFileOldestAge, err = builder.meter.Float64ObservableGauge(
 		"otelcol_receiver_profiles_file_oldest_age",
-		metric.WithDescription("Time since the oldest file that waits was written. 0 if none waits. [Alpha]"),
+		metric.WithDescription("Time since the oldest file that waits was written. 0 if none waits. [Development]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverProfilesFileRecords, err = builder.meter.Int64Counter(
 		"otelcol_receiver_profiles_file_records",
-		metric.WithDescription("Attempts to send a record, by outcome. [Alpha]"),
+		metric.WithDescription("Attempts to send a record, by outcome. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverProfilesFileRemovedRejectedFiles, err = builder.meter.Int64Counter(
 		"otelcol_receiver_profiles_file_removed_rejected_files",
-		metric.WithDescription("Files that were removed from the rejected directory because of max_total_size. [Alpha]"),
+		metric.WithDescription("Files that were removed from the rejected directory because of max_total_size. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverProfilesFileWaitingBytes, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_profiles_file_waiting_bytes",
-		metric.WithDescription("Size of the files that wait or are being read. [Alpha]"),
+		metric.WithDescription("Size of the files that wait or are being read. [Development]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverProfilesFileWaitingFiles, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_profiles_file_waiting_files",
-		metric.WithDescription("Files that wait or are being read. [Alpha]"),
+		metric.WithDescription("Files that wait or are being read. [Development]"),
 		metric.WithUnit("{file}"),
 	)
 	errs = errors.Join(errs, err)

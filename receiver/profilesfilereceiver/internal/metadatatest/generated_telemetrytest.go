@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverProfilesFileFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_files",
-		Description: "Files that were read, and files that were not, by outcome. [Alpha]",
+		Description: "Files that were read, and files that were not, by outcome. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualReceiverProfilesFileFiles(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverProfilesFileOldestAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_oldest_age",
-		Description: "Time since the oldest file that waits was written. 0 if none waits. [Alpha]",
+		Description: "Time since the oldest file that waits was written. 0 if none waits. [Development]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,
@@ -54,7 +54,7 @@ func AssertEqualReceiverProfilesFileOldestAge(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverProfilesFileRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_records",
-		Description: "Attempts to send a record, by outcome. [Alpha]",
+		Description: "Attempts to send a record, by outcome. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -70,7 +70,7 @@ func AssertEqualReceiverProfilesFileRecords(t *testing.T, tt *componenttest.Tele
 func AssertEqualReceiverProfilesFileRemovedRejectedFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_removed_rejected_files",
-		Description: "Files that were removed from the rejected directory because of max_total_size. [Alpha]",
+		Description: "Files that were removed from the rejected directory because of max_total_size. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -86,7 +86,7 @@ func AssertEqualReceiverProfilesFileRemovedRejectedFiles(t *testing.T, tt *compo
 func AssertEqualReceiverProfilesFileWaitingBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_waiting_bytes",
-		Description: "Size of the files that wait or are being read. [Alpha]",
+		Description: "Size of the files that wait or are being read. [Development]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -100,7 +100,7 @@ func AssertEqualReceiverProfilesFileWaitingBytes(t *testing.T, tt *componenttest
 func AssertEqualReceiverProfilesFileWaitingFiles(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_profiles_file_waiting_files",
-		Description: "Files that wait or are being read. [Alpha]",
+		Description: "Files that wait or are being read. [Development]",
 		Unit:        "{file}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
