@@ -264,7 +264,7 @@ func TestSnapshotsThatDoNotCountAreSaid(t *testing.T) {
 	code, stdout, stderr := otelprof(t, "top", "--type", "inuse_space", dir)
 	require.Equal(t, exitOK, code)
 	assert.Contains(t, stdout, "1kB")
-	assert.Contains(t, stderr, "1 Profiles of earlier snapshots are left out: the last one of each resource counts")
+	assert.Contains(t, stderr, "Only the last snapshot of each resource counts; earlier Profiles skipped: 1")
 }
 
 func TestCumulativeProfilesAreLabelled(t *testing.T) {

@@ -34,7 +34,7 @@ func Compare(sel, base *Selection, now time.Time, merge func(*Selection) (*Resul
 		c.Notes = append(c.Notes, fmt.Sprintf("Values of %s count since the start of each process", strings.Join(types, ", ")))
 	}
 	if result.Superseded > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("%d Profiles of earlier snapshots are left out: the last one of each resource counts", result.Superseded))
+		c.Notes = append(c.Notes, fmt.Sprintf("Only the last snapshot of each resource counts; earlier Profiles skipped: %d", result.Superseded))
 	}
 	if c.Pprof, err = result.Pprof(); err != nil || base == nil {
 		return c, err
