@@ -9,7 +9,7 @@ var descriptions = map[string]string{
 	"confignet.AddrConfig.endpoint":  "The address to listen on: host and port, or the path of a socket.",
 	"confignet.AddrConfig.transport": "The network, such as tcp, tcp4, tcp6 or unix.",
 
-	"confighttp.ServerConfig.max_request_body_size": "The largest body of a request as sent. Write it as a number of bytes.",
+	"confighttp.ServerConfig.max_request_body_size": "The largest body of a request as sent.",
 	"confighttp.ServerConfig.read_timeout":          "The maximum time to read a request, from its headers to the end of its body.",
 	"confighttp.ServerConfig.read_header_timeout":   "The maximum time to read the headers of a request.",
 	"confighttp.ServerConfig.write_timeout":         "The maximum time from the end of the headers to the end of the response.",
