@@ -139,7 +139,7 @@ func TestConfigRefuses(t *testing.T) {
 		"{directory: d, sync_interval: -1s, sync: none}":                                     "sync_interval is -1s: must be 1ms or more",
 		"{directory: d, sync_interval: soon}":                                                "sync_interval",
 		"{directory: d, rotation: {max_size: 1.5}}":                                          "'rotation.max_size' is 1.5: must be a whole number of bytes",
-		"{directory: d, rotation: {max_size: -1}}":                                           "'rotation.max_size' is \"-1\": must be a whole number of bytes",
+		"{directory: d, rotation: {max_size: -1}}":                                           "rotation::max_size is \"-1\": must be a whole number of bytes",
 		"{directory: d, rotation: {max_size: 1 mb}}":                                         "is \"1 mb\": must be",
 		"{directory: d, rotation: {max_age: -1s}}":                                           "rotation::max_age is -1s: must be 0 (no limit), or 1ms or more",
 		"{directory: d, rotation: {max_records: -1}}":                                        "rotation::max_records is -1: must be 0 (no limit) or more",

@@ -36,7 +36,6 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmar
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
 	var checks strictconfig.Checks
-	checks.That(c.MaxMessageMemory >= minMemory && c.MaxMessageMemory <= bytesize.TiB, "max_message_memory", c.MaxMessageMemory,
-		"at least %v and at most %v", minMemory, bytesize.TiB)
+	checks.Memory("max_message_memory", c.MaxMessageMemory, minMemory, bytesize.TiB)
 	return checks.Err()
 }

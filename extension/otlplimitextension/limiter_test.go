@@ -179,5 +179,5 @@ func TestConfigIsChecked(t *testing.T) {
 	config := NewFactory().CreateDefaultConfig().(*Config)
 	require.NoError(t, config.Validate())
 	config.MaxMessageMemory = 100 * bytesize.KiB
-	require.EqualError(t, config.Validate(), "max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB")
+	require.ErrorContains(t, config.Validate(), "max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB")
 }

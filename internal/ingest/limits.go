@@ -22,7 +22,7 @@ func DefaultMaxInFlight() bytesize.Size { return max(bytesize.MemoryLimit()/4, m
 
 // CheckMaxInFlight checks the key max_in_flight.
 func CheckMaxInFlight(checks *strictconfig.Checks, size bytesize.Size) {
-	checks.That(size >= minInFlight && size <= bytesize.TiB, "max_in_flight", size, "at least %v and at most %v", minInFlight, bytesize.TiB)
+	checks.Memory("max_in_flight", size, minInFlight, bytesize.TiB)
 }
 
 // CheckMaxDecompressedSize checks the key max_decompressed_size.

@@ -172,8 +172,8 @@ func checkValue(path string, value any, into reflect.Type) string {
 	case into == reflect.TypeFor[time.Duration]():
 		_, err := time.ParseDuration(text)
 		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s"
-	case isText && (isSize(path, into) || into == reflect.TypeFor[bytesize.Size]()):
-		if _, err := bytesize.Parse(text); err != nil {
+	case isText && isSize(path, into), into == reflect.TypeFor[bytesize.Size]() && reflect.TypeOf(value).Kind() != reflect.Float64:
+		if _, err := bytesize.Parse(fmt.Sprint(value)); err != nil {
 			return " " + err.Error()
 		}
 	case readsText(into):
@@ -238,6 +238,13 @@ func (c *Checks) That(ok bool, key string, value any, must string, arguments ...
 		return
 	}
 	c.errs = append(c.errs, wrong(key, value, fmt.Sprintf(must, arguments...)))
+}
+
+// Memory notes, unless the size is between least and most, that the memory of a key is wrong. Its value may have
+// been a share, so the error has the memory limit.
+func (c *Checks) Memory(key string, size, least, most bytesize.Size) {
+	c.That(size >= least && size <= most, key, size, "at least %v and at most %v; a share is of the memory limit, which is %d MiB",
+		least, most, bytesize.MemoryLimit()/bytesize.MiB)
 }
 
 // wrong is the error of a key with a wrong value.

@@ -5,6 +5,7 @@ package strictconfig
 
 import (
 	"errors"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -118,6 +119,8 @@ func TestUnmarshalRejects(t *testing.T) {
 		"targets: [{port: http}]":                    "targets::0::port is \"http\": must be a whole number",
 		"server: {max_request_body_size: 5mib}":      "server::max_request_body_size is \"5mib\": must be a whole number of bytes, a size with a unit",
 		"size: 12QiB":                                "is invalid: size is \"12QiB\": must be a whole number of bytes, a size with a unit",
+		"size: -1":                                   "is invalid: size is \"-1\": must be a whole number of bytes, a size with a unit",
+		"size: [1]":                                  "is invalid: size is \"[1]\": must be a whole number of bytes",
 		"size: 200%":                                 "is invalid: size is \"200%\": must be at most 100%",
 		"server: {include_metadata: 1}":              "server::include_metadata is 1: must be true or false",
 		"server: {read_timeout: 30}":                 "server::read_timeout is 30: must be a duration with a unit",
@@ -136,6 +139,15 @@ func TestUnmarshalRejects(t *testing.T) {
 	}
 }
 
+func TestMemoryErrorsHaveTheLimitOfShares(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(100 << 20))
+	share, err := bytesize.Parse("10%")
+	require.NoError(t, err)
+	var c Checks
+	c.Memory("max_memory", share, 16*bytesize.MiB, bytesize.TiB)
+	require.EqualError(t, c.Err(), "max_memory is 10MiB: must be at least 16MiB and at most 1TiB; a share is of the memory limit, which is 100 MiB")
+}
+
 func TestChecks(t *testing.T) {
 	var c Checks
 	require.NoError(t, c.Err())
@@ -143,8 +155,9 @@ func TestChecks(t *testing.T) {
 	c.Add(nil, nil)
 	require.NoError(t, c.Err())
 	c.That(false, "timeout", time.Second, "at least %v", time.Minute)
-	c.That(false, "name", "a b", "one of %q", []string{"a", "b"})
+	c.That(false, "name", "a b", "one of %s", "a, b")
 	c.That(false, "size", bytesize.MiB, "above 0")
+	c.Memory("memory", bytesize.MiB, bytesize.MiB, bytesize.GiB)
 	c.Add(errors.New("one more"))
-	assert.EqualError(t, c.Err(), "timeout is 1s: must be at least 1m0s\nname is \"a b\": must be one of [\"a\" \"b\"]\nsize is 1MiB: must be above 0\none more")
+	assert.EqualError(t, c.Err(), "timeout is 1s: must be at least 1m0s\nname is \"a b\": must be one of a, b\nsize is 1MiB: must be above 0\none more")
 }

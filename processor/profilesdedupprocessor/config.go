@@ -152,7 +152,7 @@ func (c *Config) Validate() error {
 	duration("window", c.Window, "no window")
 	oneOf("acknowledge", c.Acknowledge, acknowledgeOnReceive, acknowledgeOnFlush)
 	checks.That(c.Acknowledge != acknowledgeOnFlush || c.Window <= maxOnFlushWindow, "window", c.Window,
-		"at most %v with acknowledge on_flush, as callers wait for it", maxOnFlushWindow)
+		"at most %v with acknowledge on_flush, as clients wait for it", maxOnFlushWindow)
 	checks.That(c.MemoryLimit >= minMemoryLimit, "memory_limit", c.MemoryLimit, "at least %v", minMemoryLimit)
 	oneOf("snapshots", c.Snapshots, string(merge.SnapshotsKeep), string(merge.SnapshotsLatest), string(merge.SnapshotsSum))
 	keys("snapshot_sample_types", c.SnapshotSampleTypes, "a sample type, such as inuse_space")

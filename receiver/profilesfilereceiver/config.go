@@ -123,7 +123,7 @@ func (c *Config) Validate() error {
 		"a directory, as after_read is delete: rejected records are kept there")
 	checks.That(c.Rejected.MaxTotalSize >= 0, "rejected::max_total_size", c.Rejected.MaxTotalSize, "0 (no limit) or more")
 	checks.That(c.Concurrency >= 1 && c.Concurrency <= maxConcurrency, "concurrency", c.Concurrency, "between 1 and %d", maxConcurrency)
-	checks.That(c.MaxInFlight >= minInFlight && c.MaxInFlight <= bytesize.TiB, "max_in_flight", c.MaxInFlight, "at least %v and at most %v", minInFlight, bytesize.TiB)
+	checks.Memory("max_in_flight", c.MaxInFlight, minInFlight, bytesize.TiB)
 	retry := c.RetryOnFailure
 	checks.That(retry.InitialInterval >= time.Millisecond, "retry_on_failure::initial_interval", retry.InitialInterval, "at least 1ms")
 	checks.That(retry.MaxInterval >= retry.InitialInterval, "retry_on_failure::max_interval", retry.MaxInterval,

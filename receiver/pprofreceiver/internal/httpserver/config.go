@@ -4,8 +4,10 @@
 package httpserver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -46,7 +48,7 @@ func (c *Config) Validate() error {
 	checks.That(c.HTTP.MaxRequestBodySize > 0, "max_request_body_size", c.HTTP.MaxRequestBodySize, "above 0")
 	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)
 	for i, algorithm := range c.HTTP.CompressionAlgorithms {
-		checks.That(slices.Contains(contentEncodings, algorithm), fmt.Sprintf("compression_algorithms[%d]", i), algorithm, "one of %q", contentEncodings)
+		checks.That(slices.Contains(contentEncodings, algorithm), fmt.Sprintf("compression_algorithms[%d]", i), algorithm, "one of %s", listOf(contentEncodings))
 	}
 	for key, timeout := range map[string]time.Duration{
 		"read_timeout":        c.HTTP.ReadTimeout,
@@ -56,4 +58,13 @@ func (c *Config) Validate() error {
 		checks.That(timeout == 0 || timeout >= shortest, key, timeout, "0 (no timeout) or at least %v, with a unit as in 30s", shortest)
 	}
 	return checks.Err()
+}
+
+// listOf writes values of Content-Encoding for a message.
+func listOf(encodings []string) string {
+	names := slices.Clone(encodings)
+	for i, name := range names {
+		names[i] = cmp.Or(name, `""`)
+	}
+	return strings.Join(names, ", ")
 }

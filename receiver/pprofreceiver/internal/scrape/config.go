@@ -103,11 +103,16 @@ func (c *Config) Validate() error {
 	checks.That(c.HTTP.Timeout >= time.Millisecond, "timeout", c.HTTP.Timeout, "at least 1ms")
 	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)
 	sources := c.sources(&checks)
-	if c.CPUDuration < 0 || c.CPUDuration%time.Second != 0 {
+	recordsCPU := slices.ContainsFunc(sources, source.needsSeconds)
+	switch {
+	case c.CPUDuration < 0 || c.CPUDuration%time.Second != 0:
 		checks.That(false, "cpu_duration", c.CPUDuration, "a whole number of seconds (net/http/pprof accepts no fractions)")
-	} else if slices.ContainsFunc(sources, source.needsSeconds) {
-		duration := c.cpuDuration()
-		checks.That(duration < c.shorter(), "cpu_duration", duration, "shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
+	case recordsCPU && c.CPUDuration == 0:
+		const must = "longer than 1s, the shortest CPU profile"
+		checks.That(c.CollectionInterval < time.Millisecond || c.CollectionInterval > time.Second, "collection_interval", c.CollectionInterval, must)
+		checks.That(c.HTTP.Timeout < time.Millisecond || c.HTTP.Timeout > time.Second, "timeout", c.HTTP.Timeout, must)
+	case recordsCPU:
+		checks.That(c.CPUDuration < c.shorter(), "cpu_duration", c.CPUDuration, "shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
 	}
 	return checks.Err()
 }
@@ -241,7 +246,7 @@ func (c *Config) duplicate(i int, at *url.URL, before []*url.URL) string {
 func checkProfiles(checks *strictconfig.Checks, key string, names []string) {
 	for i, name := range names {
 		of, known := profileTypes[name]
-		checks.That(known, key, name, "one of %q", slices.Sorted(maps.Keys(profileTypes)))
+		checks.That(known, key, name, "one of %s", strings.Join(slices.Sorted(maps.Keys(profileTypes)), ", "))
 		for _, other := range names[:i] {
 			checks.That(other != name, key, name, "listed once")
 			checks.That(other == name || !known || profileTypes[other].profileType != of.profileType, key, name, "listed without %q: it would be counted twice", other)

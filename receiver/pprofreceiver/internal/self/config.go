@@ -5,6 +5,7 @@ package self
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
@@ -54,9 +55,9 @@ func (c *Config) Validate() error {
 		"shorter than collection_interval (%v), or 0 for the smaller of %v and half of it", c.CollectionInterval, maxDefaultCPUDuration)
 	checks.That(c.MutexProfileFraction >= 0, "mutex_profile_fraction", c.MutexProfileFraction, "at least 0")
 	checks.That(c.BlockProfileFraction >= 0, "block_profile_fraction", c.BlockProfileFraction, "at least 0")
-	checks.That(len(c.Profiles) > 0, "profiles", c.Profiles, "some of %q", profileTypes)
+	checks.That(len(c.Profiles) > 0, "profiles", c.Profiles, "some of %s", strings.Join(profileTypes, ", "))
 	for i, name := range c.Profiles {
-		checks.That(slices.Contains(profileTypes, name), "profiles", name, "one of %q", profileTypes)
+		checks.That(slices.Contains(profileTypes, name), "profiles", name, "one of %s", strings.Join(profileTypes, ", "))
 		checks.That(!slices.Contains(c.Profiles[:i], name), "profiles", name, "listed once")
 	}
 	return checks.Err()
