@@ -4,6 +4,8 @@
 package pprofreceiver
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -12,7 +14,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/consumer/xconsumer"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -70,6 +75,23 @@ func TestMissingServiceNameIsWarnedOfOnceForEachSender(t *testing.T) {
 	require.Len(t, warned, 1)
 	assert.Equal(t, zap.WarnLevel, warned[0].Level)
 	assert.Equal(t, map[string]any{"sender": "127.0.0.1", "service": "unknown_service:app"}, warned[0].ContextMap())
+}
+
+func TestDisconnectedClientIsLogged(t *testing.T) {
+	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.NoError(t, err)
+	b := startTestReceiver(t, serverYAML, next)
+	client := http.Client{Timeout: 100 * time.Millisecond}
+	_, err = client.Post(b.url("/v1/pprof?service.name=a"), "application/octet-stream", bytes.NewReader(plain(t, samplePprof("/bin/app", 3)))) //nolint:bodyclose // there is no response
+	require.Error(t, err)
+	warned := func() []observer.LoggedEntry { return b.logs.FilterMessage("Rejected requests").All() }
+	require.Eventually(t, func() bool { return len(warned()) == 1 }, 10*time.Second, 10*time.Millisecond)
+	fields := warned()[0].ContextMap()
+	assert.Equal(t, "pipeline_retryable", fields["reason"])
+	assert.Equal(t, "the client disconnected, or the receiver stopped, before the pipeline accepted the profile", fields["error"])
 }
 
 func TestRejectedRequestsAreWarnedOf(t *testing.T) {

@@ -71,7 +71,7 @@ func rejectionOf(err error) *Rejection {
 	case errors.As(err, &rejection):
 		return &Rejection{status: rejection.status, reason: rejection.reason, message: err.Error()} // with its context
 	case ingest.IsRetryable(err):
-		return &Rejection{http.StatusServiceUnavailable, "pipeline_retryable", "pipeline temporarily unavailable, retry: " + err.Error()}
+		return &Rejection{http.StatusServiceUnavailable, reasonRetryable, "pipeline temporarily unavailable, retry: " + err.Error()}
 	case errors.As(err, &pipeline):
 		return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
 	case errors.As(err, &panicked):

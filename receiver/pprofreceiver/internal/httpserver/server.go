@@ -41,6 +41,7 @@ const (
 	otherPath = "other" // in metrics
 
 	reasonUnauthorized = "unauthorized"
+	reasonRetryable    = "pipeline_retryable"
 )
 
 // contentEncodings are the supported values of Content-Encoding, as
@@ -194,7 +195,11 @@ func (s *Server) handler(p Protocol) http.Handler {
 			}
 		}()
 		if err := s.serve(p, w, r); err != nil {
-			s.reject(w, r, p, rejectionOf(err))
+			rejection := rejectionOf(err)
+			if rejection.reason == reasonRetryable && r.Context().Err() != nil {
+				rejection.message = "the client disconnected, or the receiver stopped, before the pipeline accepted the profile"
+			}
+			s.reject(w, r, p, rejection)
 			return
 		}
 		s.settings.Metrics.ReceiverPprofRequests.Add(r.Context(), 1, succeeded)
