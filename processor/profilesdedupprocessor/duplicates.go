@@ -4,6 +4,7 @@
 package profilesdedupprocessor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
@@ -17,12 +18,10 @@ type seenProfiles struct {
 	max   int           // of acknowledged keys; more evict the oldest
 	start time.Time     // times are counted from here, monotonically
 
-	acknowledged map[merge.Key]time.Duration // since start; all times differ
+	acknowledged map[merge.Key]time.Duration // since start; all times differ, and none is 0
 	last         time.Duration               // the latest of acknowledged ever
-	// order[head:] has the acknowledged keys, oldest first. Removed keys stay in it until
-	// compact.
+	// order has the acknowledged keys, oldest first, and removed ones until compact.
 	order []acknowledgedKey
-	head  int
 	peak  int // of len(acknowledged) since it was empty: a map does not shrink
 
 	pending map[merge.Key]*partition
@@ -109,10 +108,10 @@ func (s *seenProfiles) remove(part *partition) {
 // evict removes the keys that are older than the time to live, and the oldest of too many.
 func (s *seenProfiles) evict() {
 	now := time.Since(s.start)
-	for ; s.head < len(s.order); s.head++ {
-		first := s.order[s.head]
-		if at, ok := s.acknowledged[first.key]; !ok || at != first.at {
-			continue // removed before
+	for ; len(s.order) > 0; s.order = s.order[1:] {
+		first := s.order[0]
+		if s.isRemoved(first) {
+			continue
 		}
 		if now-first.at < s.ttl && len(s.acknowledged) <= s.max {
 			break
@@ -121,23 +120,18 @@ func (s *seenProfiles) evict() {
 	}
 	s.compact()
 	if len(s.acknowledged) == 0 && s.peak > 0 {
-		s.acknowledged, s.order, s.head, s.peak = map[merge.Key]time.Duration{}, nil, 0, 0
+		s.acknowledged, s.order, s.peak = map[merge.Key]time.Duration{}, nil, 0
 	}
 }
 
 // compact bounds the removed keys in order.
 func (s *seenProfiles) compact() {
-	if len(s.order) <= len(s.acknowledged)*3/2+64 {
-		return
+	if len(s.order) > len(s.acknowledged)*3/2+64 {
+		s.order = slices.DeleteFunc(s.order, s.isRemoved)
 	}
-	kept := s.order[:0]
-	for _, a := range s.order[s.head:] {
-		if at, ok := s.acknowledged[a.key]; ok && at == a.at {
-			kept = append(kept, a)
-		}
-	}
-	s.order, s.head = kept, 0
 }
+
+func (s *seenProfiles) isRemoved(a acknowledgedKey) bool { return s.acknowledged[a.key] != a.at }
 
 // size returns an estimate of the retained bytes.
 func (s *seenProfiles) size() int {
