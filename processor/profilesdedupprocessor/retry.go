@@ -49,12 +49,12 @@ func (e *exporter) queueRetry(part *partition, err error) {
 // schedule plans the next attempt of r after err, or drops r if there is none.
 func (e *exporter) schedule(r *retry, err error) bool {
 	cfg := e.p.cfg.RetryOnFailure
-	r.last, r.err = time.Now(), err
-	switch r.wait = r.backoff.NextBackOff(); {
+	r.last, r.wait, r.err = time.Now(), r.backoff.NextBackOff(), err
+	switch {
 	case e.ctx.Err() != nil:
 		e.drop(r.part, reasonShutdown, err)
 		return false
-	case !cfg.Enabled || r.wait == backoff.Stop || cfg.MaxElapsedTime > 0 && r.last.Sub(r.first) >= cfg.MaxElapsedTime:
+	case !cfg.Enabled || cfg.MaxElapsedTime > 0 && r.last.Sub(r.first) >= cfg.MaxElapsedTime:
 		e.drop(r.part, reasonRetriesExhausted, err)
 		return false
 	}

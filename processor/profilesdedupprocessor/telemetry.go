@@ -40,7 +40,7 @@ type telemetry struct {
 	retained atomic.Int64 // bytes
 
 	instance attribute.KeyValue
-	plain    []metric.AddOption // for measurements without other attributes
+	plain    metric.MeasurementOption // for measurements without other attributes
 }
 
 func newTelemetry(set processor.Settings) (*telemetry, error) {
@@ -49,12 +49,11 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 		return nil, err
 	}
 	t := &telemetry{builder: builder, instance: attribute.String("processor", set.ID.String())}
-	t.plain = []metric.AddOption{t.with()}
+	t.plain = t.with()
 	// A processor in two pipelines has two instances with one ID, whose values the SDK adds up:
 	// the instrument is not a gauge.
-	observed := t.with()
 	err = builder.RegisterProcessorProfilesDedupRetainedBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(t.retained.Load(), observed)
+		o.Observe(t.retained.Load(), t.plain)
 		return nil
 	})
 	return t, err
@@ -76,7 +75,7 @@ func (t *telemetry) withReason(r reason) metric.MeasurementOption {
 var background = context.Background()
 
 func (t *telemetry) add(counter metric.Int64Counter, n int) {
-	counter.Add(background, int64(n), t.plain...)
+	counter.Add(background, int64(n), t.plain)
 }
 
 // accepted counts an accepted payload, of which profiles with samples are not duplicates.
