@@ -27,6 +27,8 @@ type baseline struct {
 	at     time.Time         // by the clock of the collector
 }
 
+var mergeOptions = &merge.Options{DropZeroSamples: true}
+
 // deltaScrape is a scrape from its fetch until the pipeline has answered.
 type deltaScrape struct {
 	*Scraper
@@ -115,6 +117,16 @@ func (j *job) lost(at time.Time) {
 	}
 }
 
+func sampleTypeOf(pd pprofile.Profiles, p pprofile.Profile) string {
+	return pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
+}
+
+// without drops the Profiles of some sample types from a translated pprof of this memory in bytes.
+func (d *deltaScrape) without(drop func(sampleType string) bool, pd pprofile.Profiles, bytes int) (pprofile.Profiles, error) {
+	keep := func(p pprofile.Profile) bool { return !drop(sampleTypeOf(pd, p)) }
+	return ingest.Keep(pd, bytes, mergeOptions, keep, d.held.Resize)
+}
+
 func (d *deltaScrape) isCumulative(sampleType string) bool {
 	return d.job.of.temporality(sampleType) == temporality.Cumulative
 }
@@ -156,7 +168,7 @@ func (d *deltaScrape) subtractBaseline(pd pprofile.Profiles, bytes int) (result 
 			return pd, 0, err
 		}
 	}
-	result, err = d.keepProfiles(pd, bytes, func(sampleType string) bool { return !d.isCumulative(sampleType) })
+	result, err = d.without(d.isCumulative, pd, bytes)
 	return result, 0, err
 }
 
@@ -232,7 +244,7 @@ func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprof
 		d.next.target = p.Time()
 	}
 	if d.job.baseline == nil {
-		result, err = d.keepProfiles(pd, bytes, func(sampleType string) bool { return !isDelta(sampleType) })
+		result, err = d.without(isDelta, pd, bytes)
 		return result, 0, err
 	}
 	start, duration := interval(d.job.baseline, d.next)
