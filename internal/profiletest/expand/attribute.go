@@ -82,21 +82,9 @@ func renderValue(v any) string {
 
 // AttributeSet sorts attributes and drops repetitions: they are a set.
 func AttributeSet(attributes []Attribute) []Attribute {
-	type rendered struct {
-		attribute Attribute
-		text      string
-	}
-	all := make([]rendered, len(attributes))
-	for i, a := range attributes {
-		all[i] = rendered{a, a.String()}
-	}
-	slices.SortFunc(all, func(a, b rendered) int { return strings.Compare(a.text, b.text) })
-	all = slices.CompactFunc(all, func(a, b rendered) bool { return a.text == b.text })
-	out := make([]Attribute, len(all))
-	for i, r := range all {
-		out[i] = r.attribute
-	}
-	return out
+	set := slices.Clone(attributes)
+	slices.SortFunc(set, func(a, b Attribute) int { return strings.Compare(a.String(), b.String()) })
+	return slices.CompactFunc(set, func(a, b Attribute) bool { return a.String() == b.String() })
 }
 
 func renderAttributes(attributes []Attribute) string {

@@ -5,6 +5,7 @@ package expand
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -26,17 +27,9 @@ const (
 func Diff(want, got []Profile) string {
 	d := &differ{in: newInterner()}
 	wanted, had := byHeader(want), byHeader(got)
-	headers := make([]string, 0, len(wanted))
-	for header := range wanted {
-		headers = append(headers, header)
-	}
-	for header := range had {
-		if _, ok := wanted[header]; !ok {
-			headers = append(headers, header)
-		}
-	}
+	headers := slices.AppendSeq(slices.Collect(maps.Keys(wanted)), maps.Keys(had))
 	slices.Sort(headers)
-	for _, header := range headers {
+	for _, header := range slices.Compact(headers) {
 		w, g := wanted[header], had[header]
 		for i := range max(len(w), len(g)) {
 			switch {

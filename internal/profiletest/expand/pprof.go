@@ -6,6 +6,7 @@ package expand
 import (
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -50,13 +51,9 @@ var goBuildID = regexp.MustCompile(`^[0-9A-Za-z_-]{20}/[0-9A-Za-z_-]{20}(/[0-9A-
 //     are attributes of the scope. The resource is empty.
 //   - Strings that are not UTF-8 are repaired, bad bytes becoming U+FFFD.
 func Pprof(p *profile.Profile) []Profile {
-	x := &pprofExpander{
-		frames:   map[*profile.Location]*Frame{},
-		in:       newInterner(),
-		profiled: p,
-	}
+	x := &pprofExpander{frames: map[*profile.Location]*Frame{}, in: newInterner()}
 	order := sampleTypeOrder(p)
-	common := x.header(order)
+	common := pprofHeader(p, order)
 	samples := make([]pprofSample, len(p.Sample))
 	for i, s := range p.Sample {
 		samples[i] = x.sample(s)
@@ -77,11 +74,7 @@ func Pprof(p *profile.Profile) []Profile {
 			timed.add(one)
 		}
 		if len(plain.list) > 0 || len(timed.list) == 0 {
-			e.Samples = plain.samples()
-			e.Shape = ShapeNone
-			if len(plain.list) > 0 {
-				e.Shape = ShapeValues
-			}
+			e.Samples, e.Shape = plain.samples(), shapeOfCounts(len(plain.list), 0)
 			out = append(out, e)
 		}
 		if len(timed.list) > 0 {
@@ -97,12 +90,9 @@ func sampleTypeOrder(p *profile.Profile) []int {
 	if len(p.SampleType) == 0 {
 		return nil
 	}
-	first := len(p.SampleType) - 1
-	for i, t := range p.SampleType {
-		if p.DefaultSampleType != "" && t.Type == p.DefaultSampleType {
-			first = i
-			break
-		}
+	first := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return p.DefaultSampleType != "" && t.Type == p.DefaultSampleType })
+	if first < 0 {
+		first = len(p.SampleType) - 1
 	}
 	order := []int{first}
 	for i := range p.SampleType {
@@ -114,9 +104,8 @@ func sampleTypeOrder(p *profile.Profile) []int {
 }
 
 type pprofExpander struct {
-	frames   map[*profile.Location]*Frame
-	in       *interner
-	profiled *profile.Profile
+	frames map[*profile.Location]*Frame
+	in     *interner
 }
 
 // pprofSample has the fields that the samples of all types share.
@@ -127,8 +116,8 @@ type pprofSample struct {
 	timestamp  uint64 // 0 if none
 }
 
-func (x *pprofExpander) header(order []int) Profile {
-	p := x.profiled
+// pprofHeader returns the fields that the Profiles of all sample types share.
+func pprofHeader(p *profile.Profile, order []int) Profile {
 	e := Profile{
 		Period:   p.Period,
 		Time:     uint64(max(p.TimeNanos, 0)),
@@ -226,10 +215,7 @@ func labelAttribute(s *profile.Sample, key string) Attribute {
 	for i := range min(len(units), len(s.NumUnit[key])) {
 		units[i] = valid(s.NumUnit[key][i])
 	}
-	mixed := false
-	for _, unit := range units {
-		mixed = mixed || unit != units[0]
-	}
+	mixed := slices.ContainsFunc(units, func(unit string) bool { return unit != units[0] })
 	if len(units) > 0 && !mixed {
 		a.Unit = units[0]
 	}

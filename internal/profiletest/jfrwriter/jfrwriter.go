@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unicode/utf16"
 )
 
 // Field is a field of a class. Kind is the name of its type.
@@ -336,15 +337,7 @@ func appendText(data []byte, t Text) []byte {
 	case 3:
 		return append(Varint(data, uint64(len(t.Value))), t.Value...)
 	case 4:
-		units := []uint16{}
-		for _, r := range t.Value {
-			if r > 0xffff {
-				r -= 0x10000
-				units = append(units, uint16(0xd800+r>>10), uint16(0xdc00+r&0x3ff))
-			} else {
-				units = append(units, uint16(r))
-			}
-		}
+		units := utf16.Encode([]rune(t.Value))
 		data = Varint(data, uint64(len(units)))
 		for _, unit := range units {
 			data = Varint(data, uint64(unit))

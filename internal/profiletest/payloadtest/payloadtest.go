@@ -39,7 +39,7 @@ func ManyStacks(n int, id byte) pprofile.Profiles {
 	d.MappingTable().AppendEmpty()
 	d.LocationTable().AppendEmpty()
 	d.StackTable().AppendEmpty()
-	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	p := First(pd)
 	p.SetProfileID(pprofile.ProfileID{id})
 	p.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
 	p.Samples().EnsureCapacity(n)
@@ -77,7 +77,7 @@ func InOne(t testing.TB, a, b pprofile.Profiles) pprofile.Profiles {
 func Only(t testing.TB, pd pprofile.Profiles) pprofile.Profile {
 	t.Helper()
 	require.Equal(t, 1, pd.ProfileCount())
-	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	return First(pd)
 }
 
 // First returns the first Profile of pd.
