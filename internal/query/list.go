@@ -90,14 +90,10 @@ func (t *totals) add(summaries []fileindex.Summary, sel *Selection) error {
 }
 
 func rowsOf(totals map[fileindex.Key]*fileindex.Summary) []Row {
-	type key struct {
-		service, typ, sampleType, unit string
-		snapshot                       bool
-	}
-	rows := map[key]*fileindex.Summary{}
+	rows := map[fileindex.Key]*fileindex.Summary{}
 	for _, s := range totals {
-		k := key{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot != 0}
-		s.Snapshot = 0 // the snapshots of several resources are added
+		k := s.Key
+		k.Snapshot, s.Snapshot = min(k.Snapshot, 1), 0 // the snapshots of several resources are added
 		if row := rows[k]; row != nil {
 			row.Add(s)
 		} else {
@@ -108,7 +104,7 @@ func rowsOf(totals map[fileindex.Key]*fileindex.Summary) []Row {
 	for k, row := range rows {
 		sum, saturated := row.Sum.Int64()
 		sorted = append(sorted, Row{
-			Service: row.Service, Type: row.Type, SampleType: row.SampleType, Unit: row.Unit, Snapshot: k.snapshot,
+			Service: row.Service, Type: row.Type, SampleType: row.SampleType, Unit: row.Unit, Snapshot: k.Snapshot != 0,
 			Start: row.Start, End: row.End, Profiles: row.Profiles, Samples: row.Samples, Sum: sum, Saturated: saturated,
 		})
 	}
