@@ -60,36 +60,34 @@ func (w *Writer) maintain(retention Retention) {
 // does not stop it. complete is set if all groups were found: that a file cannot be recovered, or the directory
 // of a group read, does not matter.
 func (w *Writer) walk(dir Dir, group []string, found map[string]struct{}, visit func(dir Dir, group []string) error) (complete bool, err error) {
-	complete = true
-	var errs []error
-	if len(group) < w.options.Levels {
-		names, err := dir.Names()
-		complete = err == nil
-		errs = append(errs, w.pathError("list", err, group...))
-		for _, name := range names {
-			if !segment.IsGroupName(name) {
-				continue
-			}
-			child, err := dir.OpenChild(name)
-			if errors.Is(err, ErrNotDirectory) || errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			below := append(slices.Clone(group), name)
-			isGroup := len(below) == w.options.Levels
-			if isGroup && below[0] != segment.Other {
-				found[strings.Join(below, "/")] = struct{}{}
-			}
-			if err == nil {
-				var all bool
-				all, err = w.walk(child, below, found, visit)
-				complete = complete && all
-				errs = append(errs, err)
-				_ = child.Close() // everything in it was synced
-			} else {
-				complete = complete && isGroup
-				errs = append(errs, w.pathError("open", err, below...))
-			}
+	if len(group) == w.options.Levels {
+		return true, visit(dir, group)
+	}
+	names, err := dir.Names()
+	complete = err == nil
+	errs := []error{w.pathError("list", err, group...)}
+	for _, name := range names {
+		if !segment.IsGroupName(name) {
+			continue
 		}
+		child, err := dir.OpenChild(name)
+		if errors.Is(err, ErrNotDirectory) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		below := append(slices.Clone(group), name)
+		isGroup := len(below) == w.options.Levels
+		if isGroup && below[0] != segment.Other {
+			found[strings.Join(below, "/")] = struct{}{}
+		}
+		if err != nil {
+			complete = complete && isGroup
+			errs = append(errs, w.pathError("open", err, below...))
+			continue
+		}
+		all, err := w.walk(child, below, found, visit)
+		_ = child.Close() // everything in it was synced
+		complete = complete && all
+		errs = append(errs, err)
 	}
 	return complete, errors.Join(append(errs, visit(dir, group))...)
 }
