@@ -83,15 +83,15 @@ func (c *chart) bucket(length time.Duration) time.Duration {
 	return days * 24 * time.Hour //nolint:durationcheck // a number of days
 }
 
-// values returns the bars of [from, to), NaN for a gap, and the length of a bar.
+// values returns the bars of [from, to), in which all Profiles start, NaN for a gap, and the length of a bar.
 func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 	from, length := uint64(sel.From.UnixNano()), sel.To.Sub(sel.From)
 	bucket := c.bucket(length)
 	values := slices.Repeat([]float64{math.NaN()}, int((length+bucket-1)/bucket))
 	at := func(start uint64) int { return int((start - from) / uint64(bucket)) }
-	for _, start := range *c.sent {
-		if i := at(start); start >= from && i < len(values) && !c.kind.Snapshot {
-			values[i] = 0
+	if !c.kind.Snapshot {
+		for _, start := range *c.sent {
+			values[at(start)] = 0
 		}
 	}
 	type place struct {
@@ -101,9 +101,6 @@ func (c *chart) values(sel *query.Selection) ([]float64, time.Duration) {
 	levels := map[place]chartPoint{}
 	for _, p := range c.points {
 		i := at(p.start)
-		if p.start < from || i >= len(values) {
-			continue
-		}
 		if !c.kind.Snapshot {
 			seconds := min(bucket, length-time.Duration(i)*bucket).Seconds()
 			values[i] += p.sum / seconds
