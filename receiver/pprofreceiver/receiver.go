@@ -52,12 +52,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		ID: set.ID, InFlight: inFlight, ResourceAttributes: cfg.ResourceAttributes, Telemetry: set.TelemetrySettings, Metrics: telemetry,
 	}
 	var errs []error
-	add := func(key string, c component.Component, err error) {
-		r.sections = append(r.sections, section{key, c})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", key, err))
-		}
-	}
+	add := func(key string, c component.Component) { r.sections = append(r.sections, section{key, c}) }
 	ingester := func(transport string, maxDecompressed bytesize.Size) *ingest.Ingester {
 		in, err := newIngester(set, cfg, telemetry, transport, maxDecompressed, next)
 		errs = append(errs, err)
@@ -65,18 +60,20 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 	}
 	if config := cfg.Server.Get(); config != nil {
 		add("server", httpserver.New(*config, shared, ingester("http", config.MaxDecompressedSize),
-			pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol), nil)
+			pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol))
 	}
 	if config := cfg.Remote.Get(); config != nil {
-		scraper, err := scrape.New(*config, shared, ingester("scrape", config.MaxDecompressedSize))
-		add("remote", scraper, err)
+		add("remote", scrape.New(*config, shared, ingester("scrape", config.MaxDecompressedSize)))
 	}
 	if config := cfg.File.Get(); config != nil {
 		reader, err := files.New(*config, shared, ingester("file", config.MaxDecompressedSize))
-		add("file", reader, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("file: %w", err))
+		}
+		add("file", reader)
 	}
 	if config := cfg.Self.Get(); config != nil {
-		add("self", self.New(*config, shared, ingester("self", self.MaxProfile)), nil)
+		add("self", self.New(*config, shared, ingester("self", self.MaxProfile)))
 	}
 	return r, errors.Join(errs...)
 }

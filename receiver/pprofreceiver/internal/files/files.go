@@ -86,13 +86,12 @@ type Reader struct {
 	warned         bool // that it does not match
 }
 
-// New returns a Reader that passes profiles to the ingester.
+// New returns a Reader of a valid configuration that passes profiles to the ingester.
 func New(config Config, set sections.Settings, ingester *ingest.Ingester) (*Reader, error) {
-	r := &Reader{Settings: set, config: config, logger: set.Telemetry.Logger, ingester: ingester}
-	var err error
-	if r.pathAttributes, err = regexp.Compile(config.PathAttributes); err != nil {
-		return nil, err
+	r := &Reader{
+		Settings: set, config: config, logger: set.Telemetry.Logger, ingester: ingester, pathAttributes: regexp.MustCompile(config.PathAttributes),
 	}
+	var err error
 	r.Watcher, err = filewatch.New(config.Watch, r.handle, r.logger)
 	return r, err
 }

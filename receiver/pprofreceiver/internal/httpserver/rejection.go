@@ -86,8 +86,6 @@ func rejectionOf(err error) *Rejection {
 			message += "; set by max_decompressed_size"
 		}
 		return &Rejection{http.StatusRequestEntityTooLarge, "limit", message}
-	case errors.Is(err, ingest.ErrJFR):
-		return &Rejection{http.StatusUnsupportedMediaType, "unsupported", err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &Rejection{http.StatusRequestTimeout, "timeout", "the body did not arrive in time"}
 	case errors.Is(err, context.Canceled):

@@ -66,15 +66,15 @@ type job struct {
 
 const healthUnknown = -1
 
-// New returns a Scraper that passes profiles to the ingester.
-func New(config Config, set sections.Settings, ingester *ingest.Ingester) (*Scraper, error) {
+// New returns a Scraper of a valid configuration that passes profiles to the ingester.
+func New(config Config, set sections.Settings, ingester *ingest.Ingester) *Scraper {
 	s := &Scraper{config: config, settings: set, ingester: ingester}
 	s.NewClient = s.newClient
-	var checks strictconfig.Checks
+	var checks strictconfig.Checks // they have no error
 	for _, from := range s.config.sources(&checks) {
 		s.jobs = append(s.jobs, s.newJob(from))
 	}
-	return s, checks.Err()
+	return s
 }
 
 func (s *Scraper) newJob(from source) *job {

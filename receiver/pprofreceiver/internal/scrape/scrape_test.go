@@ -64,8 +64,7 @@ func TestInstancesOfTargets(t *testing.T) {
 			config.Targets = append(config.Targets, Target{Endpoint: endpoint})
 		}
 		require.NoError(t, config.Validate())
-		s, err := New(config, sections.Settings{Telemetry: componenttest.NewNopTelemetrySettings()}, nil)
-		require.NoError(t, err)
+		s := New(config, sections.Settings{Telemetry: componenttest.NewNopTelemetrySettings()}, nil)
 		var got []string
 		for _, job := range s.jobs {
 			id, _ := job.resource.Get("service.instance.id")
