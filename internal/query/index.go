@@ -19,13 +19,10 @@ func (s *Selection) matchesSummary(of *fileindex.Summary) bool {
 
 // timeOf reports whether the time range contains all Profiles and samples of a summary, or none of them.
 func (s *Selection) timeOf(of *fileindex.Summary) (all, none bool) {
-	switch {
-	case s.From.IsZero() && s.To.IsZero():
-		return true, false
-	case of.Timestamps: // a sample without one may be in a Profile without a time
-		return false, !s.From.IsZero() && of.Latest < nanosecondsOf(s.From)
-	}
 	before := !s.From.IsZero() && of.Latest < nanosecondsOf(s.From)
+	if of.Timestamps && !(s.From.IsZero() && s.To.IsZero()) { // a sample without one may be in a Profile without a time
+		return false, before
+	}
 	after := !s.To.IsZero() && of.Start >= nanosecondsOf(s.To)
 	return s.contains(of.Start) && s.contains(of.Latest), before || after
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -126,8 +125,8 @@ func newFilter(s *Selection, pd pprofile.Profiles) *filter {
 	} else if !s.TraceID.IsEmpty() {
 		f.byID = f.attributesWith(traceAttributes, hex.EncodeToString(s.TraceID[:]))
 	}
-	for key := range maps.Keys(s.Attributes) {
-		f.attributes = append(f.attributes, f.attributesWith([]string{key}, s.Attributes[key]))
+	for key, value := range s.Attributes {
+		f.attributes = append(f.attributes, f.attributesWith([]string{key}, value))
 	}
 	return f
 }
