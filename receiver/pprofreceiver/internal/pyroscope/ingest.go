@@ -80,6 +80,7 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	}
 	var body []byte
 	var folded *foldedtranslator.Unmarshaler
+	name := "profile"
 	format := query.Get("format")
 	in.recording.Expected = format == "jfr"
 	switch {
@@ -90,19 +91,16 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != httpserver.MediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
 		folded = in.folded(query)
 		folded.Lines = format == "lines"
+		name = "profile, read as folded stacks"
+		if format == "" {
+			name += " without the parameter \"format\""
+		}
 		body, err = r.Profile()
 	default:
 		return push, httpserver.Unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
 	}
 	if err != nil {
 		return push, err
-	}
-	name := "profile"
-	if folded != nil {
-		name = "profile, read as folded stacks"
-	}
-	if folded != nil && format == "" {
-		name += " without the parameter \"format\""
 	}
 	push.Profiles = []httpserver.Profile{{Name: name, Payload: ingest.Payload{
 		Data:              body,
