@@ -43,12 +43,8 @@ func (p *Page) flamegraph(w http.ResponseWriter, r *http.Request) {
 func (p *Page) mounted(w http.ResponseWriter, r *http.Request) {
 	selection := r.PathValue("selection")
 	decoded, err := base64.RawURLEncoding.DecodeString(selection)
-	if err != nil {
-		notFound(w, r)
-		return
-	}
-	values, err := url.ParseQuery(string(decoded))
-	if err != nil {
+	values, malformed := url.ParseQuery(string(decoded))
+	if err != nil || malformed != nil {
 		notFound(w, r)
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Shares of the memory limit, in eighths: each of the queries that run at once, the catalog of
@@ -29,20 +31,18 @@ var errBusy = errors.New("other queries are running; retry in a few seconds")
 
 // slots bound how many queries run.
 type slots struct {
-	free    chan struct{}
+	free    *semaphore.Weighted
 	maxWait time.Duration
 }
 
-func newSlots(n int) *slots { return &slots{free: make(chan struct{}, n), maxWait: maxWait} }
+func newSlots(n int64) *slots { return &slots{free: semaphore.NewWeighted(n), maxWait: maxWait} }
 
 // acquire waits for a slot. The caller calls release.
 func (s *slots) acquire(ctx context.Context) (release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.maxWait, errBusy)
 	defer cancel()
-	select {
-	case s.free <- struct{}{}:
-		return func() { <-s.free }, nil
-	case <-ctx.Done():
+	if s.free.Acquire(ctx, 1) != nil {
 		return nil, context.Cause(ctx)
 	}
+	return func() { s.free.Release(1) }, nil
 }
