@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -42,27 +43,19 @@ func Corpus(tb testing.TB) []File {
 	var paths []string
 	for _, pattern := range []string{"*.pb", "*.pb.gz", "go-heap-series/*.pb.gz"} {
 		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
-		if err != nil {
-			tb.Fatalf("corpus %s: %v", dir, err)
-		}
+		require.NoError(tb, err)
 		paths = append(paths, found...)
 	}
-	if len(paths) == 0 {
-		tb.Fatalf("corpus %s holds no *.pb or *.pb.gz file", dir)
-	}
+	require.NotEmpty(tb, paths, "corpus %s has no *.pb or *.pb.gz file", dir)
 	files := make([]File, 0, len(paths))
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			tb.Fatalf("corpus: %v", err)
-		}
+		require.NoError(tb, err)
 		if RaceEnabled && len(data) > 1<<20 {
 			continue
 		}
 		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			tb.Fatalf("corpus: %v", err)
-		}
+		require.NoError(tb, err)
 		file := File{Name: filepath.ToSlash(name), Data: data}
 		if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 			if _, err := profile.ParseUncompressed(data); err != nil {
@@ -71,20 +64,16 @@ func Corpus(tb testing.TB) []File {
 		}
 		files = append(files, file)
 	}
-	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files
 }
 
 func convertLegacy(tb testing.TB, path string, data []byte) []byte {
 	tb.Helper()
 	p, err := profile.ParseData(data)
-	if err != nil {
-		tb.Fatalf("corpus: %s: %v", path, err)
-	}
+	require.NoError(tb, err, path)
 	var converted bytes.Buffer
-	if err := p.WriteUncompressed(&converted); err != nil {
-		tb.Fatalf("corpus: %s: %v", path, err)
-	}
+	require.NoError(tb, p.WriteUncompressed(&converted), path)
 	return converted.Bytes()
 }
 
@@ -95,9 +84,7 @@ func CorpusOTLP(tb testing.TB) []pprofile.Profiles {
 	tb.Helper()
 	path := filepath.Join(corpusDir(tb), "ebpf-timestamps.otlp.jsonl")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatalf("corpus: %v", err)
-	}
+	require.NoError(tb, err)
 	var payloads []pprofile.Profiles
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, len(data)+1)
@@ -106,14 +93,10 @@ func CorpusOTLP(tb testing.TB) []pprofile.Profiles {
 			continue
 		}
 		pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(lines.Bytes())
-		if err != nil {
-			tb.Fatalf("corpus: %s: request %d: %v", path, len(payloads), err)
-		}
+		require.NoError(tb, err, "%s: request %d", path, len(payloads))
 		payloads = append(payloads, pd)
 	}
-	if err := lines.Err(); err != nil {
-		tb.Fatalf("corpus: %s: %v", path, err)
-	}
+	require.NoError(tb, lines.Err(), path)
 	return payloads
 }
 
@@ -122,9 +105,7 @@ func corpusDir(tb testing.TB) string {
 	dir := os.Getenv(CorpusEnv)
 	if dir == "" {
 		root, err := moduleRoot()
-		if err != nil {
-			tb.Fatalf("corpus: %v", err)
-		}
+		require.NoError(tb, err)
 		dir = filepath.Join(root, "..", "shared", "corpus")
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

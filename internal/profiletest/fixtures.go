@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -38,9 +39,7 @@ func Small(tb testing.TB) pprofile.Profiles {
 		{Stack: []*expand.Frame{leaf}, Sum: big.NewInt(3), Points: []expand.Point{{Timestamp: 1003, Value: 3}}, Link: "0102030405060708090a0b0c0d0e0f10/0000000000000001"},
 	}
 	pd, err := expand.Build([]expand.Profile{values, timed})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return pd
 }
 

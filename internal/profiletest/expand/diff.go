@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -162,15 +163,11 @@ func RequireSameSums(t testing.TB, in []pprofile.Profiles, out pprofile.Profiles
 	var want []Profile
 	for _, pd := range in {
 		expanded, err := Profiles(pd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want = append(want, expanded...)
 	}
 	got, err := Profiles(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := Diff(Normalize(want, options), Normalize(got, options)); diff != "" {
 		t.Fatal(diff)
 	}
