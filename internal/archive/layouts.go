@@ -40,17 +40,18 @@ func (r *recordReader) readSegment(from io.ReaderAt, format segment.Format) erro
 		offset := start + reader.Offset()
 		data, err := reader.Next()
 		damage, damaged := errors.AsType[*segment.DamageError](err)
+		tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
 		switch {
 		case err == nil:
-			r.emit(encoding, offset, start+reader.Offset(), data)
+			r.emit(Record{Encoding: encoding, Offset: offset, End: start + reader.Offset(), Data: data})
 		case errors.Is(err, io.EOF):
 			return nil
 		case !damaged:
 			return err
 		case isPartial(r.path) && reader.Offset() == size && errors.Is(damage, io.ErrUnexpectedEOF):
 			return nil // the last record is still being written
-		case tooLarge(damage) != nil:
-			r.failAt(offset, r.options.tooLarge("the record", tooLarge(damage).Size))
+		case isTooLarge:
+			r.failAt(offset, r.options.tooLarge("the record", tooLarge.Size))
 		default:
 			r.failAt(offset, fmt.Errorf("%w; skipped %d bytes", damage.Reason, damage.Length))
 		}
@@ -78,7 +79,7 @@ func (r *recordReader) readSingle(content *bufio.Reader) error {
 	if encoding == JFR {
 		return r.readChunks(bytes.NewReader(data), int64(len(data)))
 	}
-	r.emit(encoding, 0, -1, data)
+	r.emit(Record{Encoding: encoding, End: -1, Data: data})
 	return nil
 }
 
@@ -96,17 +97,9 @@ func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
 			r.failAt(offset, err)
 			continue
 		}
-		r.number++
-		r.ended = !r.yield(&Record{
-			File: r.path, Number: r.number, Offset: offset, End: -1, Encoding: JFR, options: r.options, chunk: pd, size: int64(report.Bytes),
-		}, nil)
+		r.emit(Record{Encoding: JFR, Offset: offset, End: -1, chunk: pd, size: int64(report.Bytes)})
 	}
 	return nil
-}
-
-func tooLarge(damage error) *segment.SizeError {
-	size, _ := errors.AsType[*segment.SizeError](damage)
-	return size
 }
 
 // readLines reads one record a line, and continues after a damaged one.
@@ -182,7 +175,7 @@ func (r *recordReader) emitContrib(data []byte) error {
 	if bytes.HasPrefix(data, []byte("{")) {
 		encoding = OTLPJSON
 	}
-	r.emit(encoding, -1, -1, data)
+	r.emit(Record{Encoding: encoding, Offset: -1, End: -1, Data: data})
 	return nil
 }
 
@@ -206,7 +199,7 @@ func (r *recordReader) readLine(content *bufio.Reader) error {
 		}
 		switch record := bytes.TrimSpace(line); {
 		case json.Valid(record):
-			r.emit(OTLPJSON, offset, -1, record)
+			r.emit(Record{Encoding: OTLPJSON, Offset: offset, End: -1, Data: record})
 		case len(record) == 0:
 		case errors.Is(err, io.EOF):
 			if err := r.incomplete(err); err != nil {

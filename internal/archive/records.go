@@ -100,12 +100,11 @@ func (r *recordReader) readAll() {
 	}
 }
 
-// emit yields a record.
-func (r *recordReader) emit(encoding Encoding, offset, end int64, data []byte) {
+// emit yields the next record.
+func (r *recordReader) emit(record Record) {
 	r.number++
-	r.ended = !r.yield(&Record{
-		File: r.path, Number: r.number, Offset: offset, End: end, Encoding: encoding, Data: data, options: r.options,
-	}, nil)
+	record.File, record.Number, record.options = r.path, r.number, r.options
+	r.ended = !r.yield(&record, nil)
 }
 
 // fail yields an error of the next record, or of the file if it has none yet.
