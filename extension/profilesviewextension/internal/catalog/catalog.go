@@ -53,7 +53,7 @@ func (c *Catalog) Refresh() {
 		known := c.files[f.Path]
 		switch {
 		case known == nil:
-			known = c.closed(f)
+			known = c.newFile(f)
 		case known.Size == f.Size && known.Modified == f.Modified:
 			known.Index = f.Index
 		case known.continues(&f):
@@ -71,13 +71,10 @@ func (c *Catalog) Refresh() {
 	c.files, c.listed = seen, time.Now()
 }
 
-// closed returns a file that was not there before. If it has been closed and so renamed, it keeps the details.
+// newFile returns a file that was not there before. If it has been closed and so renamed, it keeps the details.
 // c.mu is held.
-func (c *Catalog) closed(found archive.File) *file {
+func (c *Catalog) newFile(found archive.File) *file {
 	f := newFile(found)
-	if len(c.files) == 0 {
-		return f
-	}
 	if before := c.files[found.Path+".partial"]; before != nil && before.continues(&found) && before.readEnd == found.Size {
 		*f = *before
 		f.File, f.partial, f.grown = found, false, false
