@@ -15,27 +15,3 @@
 // semantic_conventions.md), and of the exporters of splunk-otel-java, -dotnet, -js and
 // -python.
 package body
-
-import "math"
-
-// Labels and attributes that Splunk's agents set.
-const (
-	LabelTime    = "source.event.time"   // milliseconds since 1970
-	LabelPeriod  = "source.event.period" // milliseconds
-	LabelEvent   = "source.event.name"
-	labelTraceID = "trace_id"
-	labelSpanID  = "span_id"
-)
-
-// labelTimestamp is pproftranslator's default for the time of a sample in nanoseconds.
-const labelTimestamp = "end_timestamp_ns"
-
-const nanosecondsPerMillisecond = 1_000_000
-
-// nanoseconds converts milliseconds, which are 0 if they are out of range.
-func nanoseconds(milliseconds int64) int64 {
-	if milliseconds <= 0 || milliseconds > math.MaxInt64/nanosecondsPerMillisecond {
-		return 0
-	}
-	return milliseconds * nanosecondsPerMillisecond
-}
