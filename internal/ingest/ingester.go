@@ -25,10 +25,9 @@ import (
 // format is the name of the payloads in the collector's own receiver telemetry.
 const format = "pprof"
 
-// Payload is one pprof message and its client's information about it; a request can carry
-// several.
+// Payload is one message and its client's information about it; a request can carry several.
 type Payload struct {
-	Data     []byte      // the pprof message, or a recording of a JVM; may be compressed
+	Data     []byte      // a pprof, a recording of a JVM or folded stacks; may be compressed
 	Resource pcommon.Map // attributes that override those found in Data
 
 	// ProfileType is the value of profile.type. If it is empty, ProfileTypeOf
@@ -119,7 +118,7 @@ type Settings struct {
 
 // Metrics are the instruments of an Ingester. All are required.
 type Metrics struct {
-	PayloadSize         metric.Int64Counter     // bytes of pprof
+	PayloadSize         metric.Int64Counter     // bytes, decompressed
 	TranslationDuration metric.Float64Histogram // seconds
 	EmptyProfiles       metric.Int64Counter
 	Repairs             metric.Int64Counter      // by the attribute repair

@@ -4,6 +4,7 @@
 package ingest
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -83,12 +84,7 @@ func before(end pcommon.Timestamp, nanoseconds uint64) pcommon.Timestamp {
 
 // hasDelta reports whether the request states that a sample type is a delta.
 func (p *Payload) hasDelta(types []string) bool {
-	for _, sampleType := range types {
-		if p.Temporality != nil && p.Temporality(sampleType) == temporality.Delta {
-			return true
-		}
-	}
-	return false
+	return p.Temporality != nil && slices.ContainsFunc(types, func(sampleType string) bool { return p.Temporality(sampleType) == temporality.Delta })
 }
 
 // timestamps returns the first and the last timestamp of samples after 1970, 0 if there is
