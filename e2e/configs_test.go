@@ -291,6 +291,38 @@ func TestConfigsAreValid(t *testing.T) {
 	}
 }
 
+// TestStalledClientsDoNotHoldUpShutdown checks that each OTLP receiver ends requests whose client is gone or stalls: the
+// Collector waits for them before it flushes windows, and has 60 seconds for all.
+func TestStalledClientsDoNotHoldUpShutdown(t *testing.T) {
+	protocol := regexp.MustCompile(`(?m)^ +endpoint: \$\{env:OTLP_(GRPC|HTTP)_LISTEN.*\n(?: {8,}.*\n)*`)
+	bound := map[string]*regexp.Regexp{
+		"GRPC": regexp.MustCompile(`keepalive:\n +server_parameters:\n +time: 20s\n +timeout: 10s\n`),
+		"HTTP": regexp.MustCompile(` read_timeout: 30s`),
+	}
+	found := 0
+	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
+		names, err := fs.Glob(os.DirFS(configs), pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(filepath.Join(configs, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, section := range protocol.FindAllStringSubmatch(string(text), -1) {
+				found++
+				if !bound[section[1]].MatchString(section[0]) {
+					t.Errorf("%s: no time limit in\n%s", name, section[0])
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no OTLP receiver found")
+	}
+}
+
 // TestSharesOfMemoryLeaveRoom adds up what a configuration may hold by its shares of the memory limit.
 // A window needs half of its share again while it is exported.
 func TestSharesOfMemoryLeaveRoom(t *testing.T) {
