@@ -366,10 +366,15 @@ func TestRetryableErrorsComeFirst(t *testing.T) {
 	require.ErrorContains(t, err, "away")
 	assert.False(t, consumererror.IsPermanent(err))
 
+	h.err = errors.Join(consumererror.NewPermanent(errors.New("wrong")), errors.New("another is away"))
+	err = h.connector.ConsumeLogs(t.Context(), request)
+	require.ErrorContains(t, err, "another is away")
+	assert.False(t, consumererror.IsPermanent(err))
+
 	h.err = consumererror.NewPermanent(errors.New("wrong"))
 	err = h.connector.ConsumeLogs(t.Context(), request)
 	assert.True(t, consumererror.IsPermanent(err))
-	assert.Equal(t, map[string]int64{"retryable": 3, "rejected": 3}, h.outcomes())
+	assert.Equal(t, map[string]int64{"retryable": 6, "rejected": 3}, h.outcomes())
 
 	h.err = nil
 	require.NoError(t, h.connector.ConsumeLogs(t.Context(), request))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -70,7 +71,7 @@ func (e *PipelineError) Unwrap() error { return e.Err }
 // IsRetryable reports whether err is that of a next consumer that rejected the profile temporarily.
 func IsRetryable(err error) bool {
 	rejected, pipeline := errors.AsType[*PipelineError](err)
-	return pipeline && !partialerror.IsPermanent(rejected.Err)
+	return pipeline && !consumererror.IsPermanent(rejected)
 }
 
 // Outcomes of a payload that was not accepted, as values of an attribute of metrics.
@@ -247,7 +248,7 @@ func (in *Ingester) Pass(ctx context.Context, t *Prepared) error {
 	end(samples, err)
 	switch {
 	case err != nil:
-		return &PipelineError{err}
+		return &PipelineError{partialerror.ForCaller(err)}
 	case count == 0 && t.empty == 0: // by intention of Transform
 		return nil
 	}

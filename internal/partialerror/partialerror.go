@@ -39,3 +39,11 @@ func IsPermanent(err error) bool {
 	}
 	return len(joined.Unwrap()) > 0
 }
+
+// ForCaller returns err such that consumererror.IsPermanent, which other components use, agrees with IsPermanent.
+func ForCaller(err error) error {
+	if consumererror.IsPermanent(err) && !IsPermanent(err) {
+		return errors.New(err.Error())
+	}
+	return err
+}

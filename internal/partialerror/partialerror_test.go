@@ -22,3 +22,13 @@ func TestJoinedErrorsArePermanentIfEachIs(t *testing.T) {
 	require.False(t, partialerror.IsPermanent(multierr.Append(permanent, retryable)))
 	require.False(t, partialerror.IsPermanent(retryable))
 }
+
+func TestForCaller(t *testing.T) {
+	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
+	joined := errors.Join(permanent, retryable)
+	require.EqualError(t, ForCaller(joined), joined.Error())
+	require.False(t, consumererror.IsPermanent(ForCaller(joined)))
+	for _, err := range []error{nil, permanent, retryable, errors.Join(permanent, permanent)} {
+		require.Equal(t, err, ForCaller(err))
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // consumeImmediately sends a payload in a window of its own and returns the answer of the next
@@ -88,6 +89,7 @@ func (p *dedupProcessor) sendImmediately(ctx context.Context, w *window, payload
 		p.complete(part, failure)
 		err = preferRetryable(err, failure)
 	}
+	err = partialerror.ForCaller(err)
 	if len(w.unsent) > 1 {
 		err = withoutPart(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
 // roomTimeout is how long a payload waits for room in the open window.
@@ -210,5 +211,5 @@ func (p *dedupProcessor) await(ctx context.Context, waits partitionSet) (err err
 			return ctx.Err()
 		}
 	}
-	return withoutPart(err)
+	return withoutPart(partialerror.ForCaller(err))
 }
