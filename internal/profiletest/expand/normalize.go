@@ -54,11 +54,8 @@ func Normalize(profiles []Profile, o Options) []Profile {
 		samples := e.Samples
 		e.Samples = nil
 		n.header(&e)
-		i, ok := -1, false
-		if o.Merge {
-			i, ok = place[mergeKey(e)]
-		}
-		if !ok {
+		i, ok := place[mergeKey(e)]
+		if !ok || !o.Merge {
 			i = len(out)
 			place[mergeKey(e)] = i
 			if o.Merge {
@@ -75,9 +72,7 @@ func Normalize(profiles []Profile, o Options) []Profile {
 	}
 	for i := range out {
 		out[i].Samples = sets[i].samples()
-	}
-	if o.IgnoreZeroSamples {
-		for i := range out {
+		if o.IgnoreZeroSamples {
 			out[i].Samples = slices.DeleteFunc(out[i].Samples, isZero)
 		}
 	}

@@ -42,9 +42,6 @@ func Bytes(message []byte) ([]Profile, error) {
 		frames:     map[int32]*Frame{},
 		in:         newInterner(),
 	}
-	if x.dict == nil {
-		x.dict = &profilespb.ProfilesDictionary{}
-	}
 	var out []Profile
 	for _, rp := range data.GetResourceProfiles() {
 		resource := Entity{
@@ -96,7 +93,7 @@ func at[E any](x *expander, name string, table []E, index int32) E {
 }
 
 func (x *expander) str(index int32) string {
-	return at(x, "string_table", x.dict.StringTable, index)
+	return at(x, "string_table", x.dict.GetStringTable(), index)
 }
 
 func (x *expander) profile(p *profilespb.Profile) Profile {
@@ -129,12 +126,12 @@ func (x *expander) profile(p *profilespb.Profile) Profile {
 
 func (x *expander) sample(s *profilespb.Sample) *Sample {
 	out := &Sample{Attributes: x.attributeIndices(s.GetAttributeIndices()), Sum: new(big.Int)}
-	stack := at(x, "stack_table", x.dict.StackTable, s.GetStackIndex())
+	stack := at(x, "stack_table", x.dict.GetStackTable(), s.GetStackIndex())
 	for _, index := range stack.GetLocationIndices() {
 		out.Stack = append(out.Stack, x.frame(index))
 	}
 	if s.GetLinkIndex() != 0 {
-		link := at(x, "link_table", x.dict.LinkTable, s.GetLinkIndex())
+		link := at(x, "link_table", x.dict.GetLinkTable(), s.GetLinkIndex())
 		out.Link = hex.EncodeToString(link.GetTraceId()) + "/" + hex.EncodeToString(link.GetSpanId())
 	}
 	values, timestamps := s.GetValues(), s.GetTimestampsUnixNano()
@@ -161,8 +158,8 @@ func (x *expander) frame(index int32) *Frame {
 	if f, ok := x.frames[index]; ok {
 		return f
 	}
-	l := at(x, "location_table", x.dict.LocationTable, index)
-	m := at(x, "mapping_table", x.dict.MappingTable, l.GetMappingIndex())
+	l := at(x, "location_table", x.dict.GetLocationTable(), index)
+	m := at(x, "mapping_table", x.dict.GetMappingTable(), l.GetMappingIndex())
 	f := &Frame{
 		Address:    l.GetAddress(),
 		Attributes: x.attributeIndices(l.GetAttributeIndices()),
@@ -175,7 +172,7 @@ func (x *expander) frame(index int32) *Frame {
 		},
 	}
 	for _, line := range l.GetLines() {
-		fn := at(x, "function_table", x.dict.FunctionTable, line.GetFunctionIndex())
+		fn := at(x, "function_table", x.dict.GetFunctionTable(), line.GetFunctionIndex())
 		f.Lines = append(f.Lines, Line{
 			Function:   x.str(fn.GetNameStrindex()),
 			SystemName: x.str(fn.GetSystemNameStrindex()),
@@ -198,7 +195,7 @@ func (x *expander) attributeIndices(indices []int32) []Attribute {
 		}
 		a, ok := x.attributes[index]
 		if !ok {
-			entry := at(x, "attribute_table", x.dict.AttributeTable, index)
+			entry := at(x, "attribute_table", x.dict.GetAttributeTable(), index)
 			a = Attribute{Key: x.str(entry.GetKeyStrindex()), Value: x.value(entry.GetValue()), Unit: x.str(entry.GetUnitStrindex())}
 			x.attributes[index] = a
 		}
