@@ -152,8 +152,8 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 			c.Compression = compressionGzip
 		}
 	}
-	// Profiles in a queue are acknowledged already, so they are retried indefinitely.
-	if c.SendingQueue.HasValue() && !conf.IsSet("retry_on_failure::max_elapsed_time") {
+	// Profiles in a queue are acknowledged already, unless the caller waits, so they are retried indefinitely.
+	if c.SendingQueue.HasValue() && !c.SendingQueue.Get().WaitForResult && !conf.IsSet("retry_on_failure::max_elapsed_time") {
 		c.RetryOnFailure.MaxElapsedTime = 0
 	}
 	return nil

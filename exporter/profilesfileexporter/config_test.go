@@ -74,7 +74,6 @@ func TestLoadConfig(t *testing.T) {
 				c.SendingQueue = configoptional.Some(queue)
 				c.RetryOnFailure.InitialInterval = time.Second
 				c.RetryOnFailure.MaxInterval = 5 * time.Second
-				c.RetryOnFailure.MaxElapsedTime = 0
 			}),
 			recordstore.Options{
 				Directory: "/var/lib/profiles",
@@ -249,4 +248,17 @@ func TestRetentionThatKeepsNothing(t *testing.T) {
 	assert.ErrorContains(t, cfg.Validate(), "rotation::max_size is 0B: must be more than 0 with a retention::max_total_size")
 	cfg.Framing, cfg.Retention.MaxAge = framingNone, time.Hour // each record is a file
 	require.NoError(t, cfg.Validate())
+}
+
+// The caller of a queue that waits for the result sends the profiles again.
+func TestRetriesEndUnlessTheProfilesAreAcknowledged(t *testing.T) {
+	for yaml, want := range map[string]time.Duration{
+		"{directory: d}": 10 * time.Second,
+		"{directory: d, sending_queue: {wait_for_result: true}}": 10 * time.Second,
+		"{directory: d, sending_queue: {}}":                      0,
+	} {
+		cfg := createDefaultConfig().(*Config)
+		require.NoError(t, profiletest.LoadConfig(yaml, cfg))
+		assert.Equal(t, want, cfg.RetryOnFailure.MaxElapsedTime, yaml)
+	}
 }
