@@ -84,21 +84,14 @@ func wasMarshaled(pd pprofile.Profiles) bool {
 	return false
 }
 
-// marshalable returns pd itself or, if it is read-only, a copy: marshalling turns the strings of resources and
-// scopes into references. A reference to index 0 would be read as no string: the first string of a table is the zero
-// value or comes again at its end, where marshalling finds it.
+// marshalable returns pd itself or, if it is read-only, a copy: marshalling changes it.
 func marshalable(pd pprofile.Profiles) pprofile.Profiles {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
 		pd.CopyTo(own)
 		pd = own
 	}
-	switch texts := pd.Dictionary().StringTable(); {
-	case texts.Len() == 0:
-		texts.Append("")
-	case texts.At(0) != "":
-		texts.Append(texts.At(0))
-	}
+	stringref.KeepFirst(pd.Dictionary().StringTable())
 	return pd
 }
 

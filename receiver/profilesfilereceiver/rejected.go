@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -49,6 +50,7 @@ func (k *rejected) keep(record *archive.Record) error {
 		if err != nil {
 			return err
 		}
+		stringref.KeepFirst(pd.Dictionary().StringTable())
 		if message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
 			return err
 		}
