@@ -12,7 +12,7 @@
 //     name any path.
 //   - A complete record is on the page two seconds after it is in a file, also if the exporter is
 //     still writing that file.
-//   - All requests together take at most max_memory. A request that does not fit gets an
-//     error that says what to narrow.
+//   - All requests together take at most max_memory, and the responses that clients have not read an eighth of it
+//     more. A request that does not fit gets an error that says what to narrow.
 //   - Names and labels of profiles are shown as text.
 package profilesviewextension

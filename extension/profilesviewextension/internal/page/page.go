@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -36,6 +37,7 @@ type Page struct {
 	queries  *slots
 	// rendering bounds how many of pprof's pages are made at once.
 	rendering *slots
+	responses *slots // bytes
 	mounts    mounts
 	handler   http.Handler
 	now       func() time.Time
@@ -51,6 +53,7 @@ func New(settings Settings) *Page {
 		catalog:   newCatalog(settings),
 		queries:   newSlots(running),
 		rendering: newSlots(1),
+		responses: newSlots(settings.MaxMemory / 8 * responsesEighths),
 		mounts:    mounts{maxMemory: settings.MaxMemory / 8 * mountsEighths},
 		now:       time.Now,
 		viewed:    make(chan struct{}, 1),
@@ -133,7 +136,8 @@ func (p *Page) query(serve func(http.ResponseWriter, *http.Request) error, write
 }
 
 // run calls a function within the timeout, while it holds the slot that acquire returns. The response is complete and
-// compressed before a slow client gets it. An error is written if there is one.
+// compressed before a slow client gets it, and the slot is held until there is room for it. An error is written if there
+// is one.
 func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeErrorFunc, acquire func(context.Context) (func(), error), serve func(http.ResponseWriter, *http.Request) error) {
 	ctx := r.Context()
 	if p.settings.Timeout > 0 {
@@ -141,21 +145,33 @@ func (p *Page) run(w http.ResponseWriter, r *http.Request, writeError writeError
 		defer cancel()
 		ctx = timed
 	}
-	complete := &response{header: http.Header{}}
-	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		release, err := acquire(ctx)
-		if err == nil {
-			defer release()
-			p.catalog.Refresh()
-			err = serve(w, r)
-		}
+	fail := func(w http.ResponseWriter, r *http.Request, err error) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = errTimeout
 		}
+		writeError(w, r, err)
+	}
+	complete := &response{header: http.Header{}}
+	release := func() {}
+	defer func() { release() }()
+	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		acquired, err := acquire(ctx)
+		if err == nil {
+			release = sync.OnceFunc(acquired)
+			p.catalog.Refresh()
+			err = serve(w, r)
+		}
 		if err != nil {
-			writeError(w, r, err)
+			fail(w, r, err)
 		}
 	})).ServeHTTP(complete, r.WithContext(ctx))
+	sent, err := p.responses.acquireMany(ctx, int64(complete.body.Cap()))
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	defer sent()
+	release()
 	complete.send(w)
 }
 

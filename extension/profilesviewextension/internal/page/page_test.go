@@ -590,6 +590,21 @@ func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
 	assert.Equal(t, "5", w.Header().Get("Retry-After"))
 }
 
+func TestResponsesThatClientsDoNotReadAreBounded(t *testing.T) {
+	s := newSite(t)
+	s.responses.maxWait = time.Millisecond
+	read, err := s.responses.acquireMany(t.Context(), math.MaxInt64)
+	require.NoError(t, err)
+	for range 2 * running {
+		w := s.get("/api/services")
+		assert.Equal(t, http.StatusTooManyRequests, w.Code, "and the queries have ended")
+		assert.Contains(t, w.Body.String(), errBusy.Error())
+	}
+	read()
+	s.responses.all = 1
+	assert.Equal(t, http.StatusOK, s.get("/").Code, "a larger response waits for all others")
+}
+
 func TestRequestsBeyondTheLimitAreRejected_V4(t *testing.T) {
 	s := newSite(t)
 	require.True(t, s.requests.TryAcquire(maxRequests-1))

@@ -12,12 +12,13 @@ import (
 )
 
 // Shares of the memory limit, in eighths: each of the queries that run at once, the catalog of
-// files, and the profiles that pprof's pages show.
+// files, and the profiles that pprof's pages show. Beyond the limit, responses that clients have not read take a share.
 const (
-	running       = 2
-	queryEighths  = 3
-	filesEighths  = 1
-	mountsEighths = 1
+	running          = 2
+	queryEighths     = 3
+	filesEighths     = 1
+	mountsEighths    = 1
+	responsesEighths = 1
 )
 
 const (
@@ -26,23 +27,32 @@ const (
 	maxWait     = 10 * time.Second
 )
 
-// errBusy says that too many queries run or wait.
+// errBusy says that too many queries run or wait, or that clients do not read their responses.
 var errBusy = errors.New("other queries are running; retry in a few seconds")
 
-// slots bound how many queries run.
+// slots bound how many queries run, or how many bytes responses take.
 type slots struct {
 	free    *semaphore.Weighted
+	all     int64
 	maxWait time.Duration
 }
 
-func newSlots(n int64) *slots { return &slots{free: semaphore.NewWeighted(n), maxWait: maxWait} }
+func newSlots(n int64) *slots {
+	return &slots{free: semaphore.NewWeighted(n), all: n, maxWait: maxWait}
+}
 
 // acquire waits for a slot. The caller calls release.
 func (s *slots) acquire(ctx context.Context) (release func(), err error) {
+	return s.acquireMany(ctx, 1)
+}
+
+// acquireMany waits for n slots, or for all if there are fewer.
+func (s *slots) acquireMany(ctx context.Context, n int64) (release func(), err error) {
+	n = min(n, s.all)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.maxWait, errBusy)
 	defer cancel()
-	if s.free.Acquire(ctx, 1) != nil {
+	if s.free.Acquire(ctx, n) != nil {
 		return nil, context.Cause(ctx)
 	}
-	return func() { s.free.Release(1) }, nil
+	return func() { s.free.Release(n) }, nil
 }
