@@ -26,9 +26,9 @@ func TestJoinedErrorsArePermanentIfEachIs(t *testing.T) {
 func TestForCaller(t *testing.T) {
 	permanent, retryable := consumererror.NewPermanent(errors.New("never")), errors.New("later")
 	joined := errors.Join(permanent, retryable)
-	require.EqualError(t, ForCaller(joined), joined.Error())
-	require.False(t, consumererror.IsPermanent(ForCaller(joined)))
+	require.EqualError(t, partialerror.ForCaller(joined), joined.Error())
+	require.False(t, consumererror.IsPermanent(partialerror.ForCaller(joined)))
 	for _, err := range []error{nil, permanent, retryable, errors.Join(permanent, permanent)} {
-		require.Equal(t, err, ForCaller(err))
+		require.Equal(t, err, partialerror.ForCaller(err))
 	}
 }
