@@ -82,7 +82,7 @@ func (p *Payload) applyBases(w *Window, partition string, first, end int) {
 		from := &p.profiles[i]
 		samples := from.from.Samples()
 		for i, n := range p.samples[from.first : from.first+samples.Len()] {
-			if n >= 0 {
+			if n != leftOut {
 				p.bases = p.remap.AppendBases(p.bases, samples.At(i).StackIndex())
 			}
 		}
@@ -215,7 +215,7 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 	}
 	var plain *sums.Column // of samples with values alone
 	for i, n := range p.samples[from.first : from.first+samples.Len()] {
-		if n < 0 {
+		if n == leftOut {
 			continue
 		}
 		if p.rows[n].scope != to.number {

@@ -116,25 +116,18 @@ func (p *Payload) readSamples(to *incoming, sibling int, dropZero bool) bool {
 		if values.Len() != times.Len() && values.Len() > 0 && times.Len() > 0 {
 			return false
 		}
-		n := int32(unknown)
-		if i < known && sameIdentity(s, old.At(i)) {
-			if n = p.samples[first+i]; n < 0 && n != unknown {
-				n = ^n
-			}
-		}
-		switch {
-		case !dropZero || to.verbatim || !isZeroSample(values, times):
-			if n == unknown {
-				n = int32(len(p.sources))
-				p.sources = append(p.sources, s)
-			}
-			to.kept++
-		case n != unknown:
-			n = ^n
-		default:
+		if dropZero && !to.verbatim && isZeroSample(values, times) {
 			p.remap.Check(s)
+			p.samples = append(p.samples, leftOut)
+			continue
 		}
-		p.samples = append(p.samples, n)
+		to.kept++
+		if i < known && p.samples[first+i] != leftOut && sameIdentity(s, old.At(i)) {
+			p.samples = append(p.samples, p.samples[first+i])
+			continue
+		}
+		p.samples = append(p.samples, int32(len(p.sources)))
+		p.sources = append(p.sources, s)
 	}
 	return true
 }

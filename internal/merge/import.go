@@ -94,7 +94,7 @@ func (p *Payload) internProfile(to *incoming) {
 		p.setKey(to)
 	}
 	for _, n := range p.samples[to.first : to.first+to.from.Samples().Len()] {
-		if n >= 0 && !p.identities[n].isKnown() {
+		if n != leftOut && !p.identities[n].isKnown() {
 			p.identities[n] = p.identify(p.sources[n], to.verbatim)
 		}
 	}

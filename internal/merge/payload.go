@@ -31,8 +31,7 @@ type Payload struct {
 	resources []incomingResource
 	scopes    []incomingScope
 	profiles  []incoming
-	// By sample of all Profiles: its identity, an index of identities. A sample that is
-	// dropped has the complement of that, or unknown if no sibling has it.
+	// By sample of all Profiles: its identity, an index of identities, or leftOut.
 	samples []int32
 	sources []pprofile.Sample  // by identity: a sample that has it
 	keys    dictionary.Value   // of resources and scopes
@@ -105,7 +104,8 @@ type identity struct{ stack, set, link int32 }
 
 func (i identity) isKnown() bool { return i.stack|i.set|i.link >= 0 }
 
-const unknown = -1 << 31
+// leftOut is in place of the identity of a sample that a window does not get.
+const leftOut = -1
 
 // Prepare checks pd, describes its Profiles, and looks up its entries in window. window may
 // be nil: then Add does so. Payloads may be prepared by several goroutines at once, also while the
