@@ -326,7 +326,7 @@ func TestStalledClientsDoNotHoldUpShutdown(t *testing.T) {
 // TestSharesOfMemoryLeaveRoom adds up what a configuration may hold by its shares of the memory limit.
 // A window needs half of its share again while it is exported.
 func TestSharesOfMemoryLeaveRoom(t *testing.T) {
-	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit): (.*?)( #.*)?$`)
+	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit|max_memory): (.*?)( #.*)?$`)
 	for config := range quick {
 		text, err := os.ReadFile(filepath.Join(configs, config))
 		if err != nil {
@@ -340,7 +340,7 @@ func TestSharesOfMemoryLeaveRoom(t *testing.T) {
 			text = append(text, below...)
 		}
 		percent, inFlight := 0.0, map[string]bool{}
-		if strings.Contains(string(text), "profiles_view:") {
+		if strings.Contains(string(text), "profiles_view:") && !strings.Contains(string(text), "max_memory:") {
 			percent += 10 // the default
 		}
 		for _, match := range share.FindAllStringSubmatch(string(text), -1) {

@@ -6,6 +6,7 @@ package otlplimitextension
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -179,5 +180,6 @@ func TestConfigIsChecked(t *testing.T) {
 	config := NewFactory().CreateDefaultConfig().(*Config)
 	require.NoError(t, config.Validate())
 	config.MaxMessageMemory = 100 * bytesize.KiB
-	require.ErrorContains(t, config.Validate(), "max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB")
+	require.EqualError(t, config.Validate(), fmt.Sprintf("max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB; "+
+		"a share is of the memory limit, which is %d MiB", bytesize.MemoryLimit()/bytesize.MiB))
 }
