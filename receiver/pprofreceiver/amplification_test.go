@@ -20,9 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 // Attributes of a request are bounded in length, not only in number: a small compressed request must
@@ -42,16 +40,16 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 	for name, send := range map[string]func(name, value string) answer{
 		"query": func(name, value string) answer { return b.push("?"+url.Values{name: {value}}.Encode(), body) },
 		"ingest": func(name, value string) answer {
-			return b.post(pyroscope.IngestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), body)
+			return b.post(httpserver.IngestPath+"?format=pprof&name=app"+url.QueryEscape("{"+name+"="+value+"}"), body)
 		},
 		"Connect": func(name, value string) answer {
 			return b.connect(profiletest.Gzip(t, profiletest.PushRequest(profiletest.RawSeries(body, name, value))), "Content-Encoding", "gzip")
 		},
 		"Connect JSON": func(name, value string) answer {
-			return b.post(pyroscope.PushPath, withLabel(name, value), "Content-Type", "application/json")
+			return b.post(httpserver.PushPath, withLabel(name, value), "Content-Type", "application/json")
 		},
 		"tags": func(name, value string) answer {
-			return b.sendForm(datadog.Path, attached("cpu.pprof", body), event(`{"tags_profiler":"`+name+":"+value+`"}`))
+			return b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", body), event(`{"tags_profiler":"`+name+":"+value+`"}`))
 		},
 	} {
 		assert.Less(t, send("a.b", within).status, 300, name)
@@ -66,7 +64,7 @@ func TestAttributeLengthsAreBounded_R8(t *testing.T) {
 			assert.NotContains(t, got.body, over, name)
 		}
 	}
-	assert.Equal(t, 413, b.sendForm(datadog.Path, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
+	assert.Equal(t, 413, b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", body), event(`{"family":"`+over+`"}`)).status)
 	assert.Equal(t, 413, b.push("?profile_type="+over, body).status)
 	assert.Zero(t, b.inFlight.InUse())
 }
@@ -115,7 +113,7 @@ func TestBombsOfOneRequestShareTheLimit_R2(t *testing.T) {
 			parts = append(parts, attached(fmt.Sprintf("%d.pprof", i), bomb))
 		}
 		allocated := allocatedBy(func() {
-			assert.Equal(t, 413, b.sendForm(datadog.Path, parts...).status, name)
+			assert.Equal(t, 413, b.sendForm(httpserver.DatadogPath, parts...).status, name)
 		})
 		// Twice the limit, each with its first attempts, other memory and, of lz4, blocks of
 		// 8 MiB; and the form, which is read as it grows.
@@ -135,7 +133,7 @@ func TestMessagesAreShortDespiteLongNames_R3(t *testing.T) {
 		for range 200 {
 			all = append(all, attached(strings.Repeat(character, 15<<10)+".pprof", []byte("no")))
 		}
-		got := b.sendForm(datadog.Path, all...)
+		got := b.sendForm(httpserver.DatadogPath, all...)
 		assert.Equal(t, http.StatusBadRequest, got.status)
 		assert.Less(t, len(got.body), 4<<10)
 	}

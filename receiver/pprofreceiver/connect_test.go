@@ -21,12 +21,11 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 func (b *testReceiver) connect(body []byte, headers ...string) answer {
 	b.t.Helper()
-	return b.post(pyroscope.PushPath, body, append([]string{"Content-Type", "application/proto"}, headers...)...)
+	return b.post(httpserver.PushPath, body, append([]string{"Content-Type", "application/proto"}, headers...)...)
 }
 
 func TestConnect(t *testing.T) {
@@ -96,7 +95,7 @@ func TestConnectCodes_R10(t *testing.T) {
 	request := profiletest.PushRequest(profiletest.RawSeries(good, "service_name", "checkout"))
 	stripped := curlData(profiletest.Gzip(t, good))
 	zeros := make([]byte, 3<<20)
-	testExchanges(t, exchange{path: pyroscope.PushPath, contentType: "application/proto"}, []exchange{
+	testExchanges(t, exchange{path: httpserver.PushPath, contentType: "application/proto"}, []exchange{
 		{name: "good", body: request, status: 200},
 		{name: "good, with the version", body: request, headers: []string{"Connect-Protocol-Version", "1", "Connect-Timeout-Ms", "1000"}, status: 200},
 		{name: "gzipped", body: profiletest.Gzip(t, request), headers: []string{"Content-Encoding", "gzip"}, status: 200},

@@ -21,7 +21,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
@@ -54,7 +53,7 @@ func TestDatadog(t *testing.T) {
 	for i, kind := range []string{"cpu", "heap", "goroutine", "block", "auto"} {
 		sent[kind] = samplePprof("/bin/app", int64(i+1))
 	}
-	got := b.sendForm(datadog.Path,
+	got := b.sendForm(httpserver.DatadogPath,
 		attached("cpu.pprof", profiletest.Gzip(t, plain(t, sent["cpu"]))),
 		attached("delta-heap.pprof", profiletest.Zstd(t, plain(t, sent["heap"]))),
 		attached("goroutines.pprof", profiletest.LZ4(t, plain(t, sent["goroutine"]))),
@@ -128,7 +127,7 @@ func TestDatadogTimesAndTemporality(t *testing.T) {
 			if own {
 				p.TimeNanos = start + 5
 			}
-			require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached(row.file, plain(t, p)), event(goEvent)).status)
+			require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached(row.file, plain(t, p)), event(goEvent)).status)
 			for _, v := range views(t, next, 0) {
 				i := 0
 				for row.types[i] != v.sampleType {
@@ -158,7 +157,7 @@ func TestDatadogLabels(t *testing.T) {
 	}
 	next := newSink(t)
 	b := startTestReceiver(t, serverYAML, next)
-	require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+	require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
 	pd := next.only()
 	sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
 	assert.Equal(t, []uint64{uint64(p.TimeNanos + 1)}, sample.TimestampsUnixNano().AsRaw())
@@ -184,7 +183,7 @@ func TestRenamedAttributesDoNotCollide(t *testing.T) {
 	for _, p := range []*profile.Profile{both, elsewhere} {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
-		require.Equal(t, http.StatusAccepted, b.sendForm(datadog.Path, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
+		require.Equal(t, http.StatusAccepted, b.sendForm(httpserver.DatadogPath, attached("auto.pprof", plain(t, p)), event(goEvent)).status)
 		assertHolds(t, p, next.only())
 	}
 }
@@ -199,7 +198,7 @@ func TestDatadogRejections(t *testing.T) {
 	for range 2*httpserver.MaxEntries + 1 {
 		tooMany = append(tooMany, attached("metrics.json", nil))
 	}
-	testExchanges(t, exchange{path: datadog.Path}, []exchange{
+	testExchanges(t, exchange{path: httpserver.DatadogPath}, []exchange{
 		{name: "no event", parts: []formPart{good}, status: 400, says: "no part named event"},
 		{name: "a JFR that is none", parts: []formPart{attached("main.jfr.lz4", []byte("x y")), event("{}")}, status: 400, says: "attachment \"main.jfr\": starts with \"x y\"; want a JFR recording"},
 		{name: "half a JFR", parts: []formPart{attached("main.jfr", []byte("FLR\x00")), event("{}")}, status: 400, says: "jfr: chunk 1, byte 0"},
@@ -223,7 +222,7 @@ func TestDatadogRejections(t *testing.T) {
 		b := startTestReceiver(t, serverYAML, consumertest.NewNop())
 		body, headers := form(t, good, event("{}"))
 		for n := range len(body) - 4 {
-			got := b.post(datadog.Path, body[:n], headers...)
+			got := b.post(httpserver.DatadogPath, body[:n], headers...)
 			require.Equal(t, 400, got.status, "%d bytes: %s", n, got.body)
 		}
 	})
@@ -231,7 +230,7 @@ func TestDatadogRejections(t *testing.T) {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)
 		body, headers := form(t, good, event("{}"))
-		got := b.post(datadog.Path, profiletest.Gzip(t, body), append(headers, "Content-Encoding", "gzip")...)
+		got := b.post(httpserver.DatadogPath, profiletest.Gzip(t, body), append(headers, "Content-Encoding", "gzip")...)
 		require.Equal(t, 202, got.status, got.body)
 		next.only()
 	})
@@ -253,7 +252,7 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			next := newSink(t)
 			b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
-			got := b.sendForm(datadog.Path, attached("cpu.pprof", good), attached("heap.pprof", bad.body), attached("block.pprof", good), attached("mutex.pprof", []byte("also bad")), event("{}"))
+			got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", good), attached("heap.pprof", bad.body), attached("block.pprof", good), attached("mutex.pprof", []byte("also bad")), event("{}"))
 			assert.Equal(t, bad.status, got.status, got.body)
 			assert.Contains(t, got.body, "heap.pprof")
 			assert.Contains(t, got.body, "1 more")
@@ -284,7 +283,7 @@ func TestProfilesOfOneRequestShareTheLimit_R2(t *testing.T) {
 	next := newSink(t)
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
 	body := profiletest.Gzip(t, plain(t, p))
-	got := b.sendForm(datadog.Path, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
+	got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
 	assert.Equal(t, 413, got.status)
 	assert.Contains(t, got.body, "all profiles of the request")
 	assert.Contains(t, got.body, "block.pprof")
@@ -317,7 +316,7 @@ func TestRetryPrecedesOtherRejections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := startTestReceiver(t, serverYAML, byKind(t, row.consume))
-			got := b.sendForm(datadog.Path, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
+			got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", good), attached("heap.pprof", good), attached("bad.pprof", []byte("x")), event("{}"))
 			assert.Equal(t, row.status, got.status, got.body)
 			if row.status == 503 {
 				assert.Equal(t, "5", got.header.Get("Retry-After"))

@@ -26,7 +26,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 // drip is a kind of slow client.
@@ -143,7 +143,7 @@ func (b *testReceiver) beDrippedAt(t *testing.T, clients int, duration time.Dura
 			switch kind {
 			case dripsBody, stopsInBody:
 				want := http.StatusRequestTimeout
-				if w.path == pyroscope.PushPath {
+				if w.path == httpserver.PushPath {
 					want = http.StatusGatewayTimeout
 				}
 				assert.Equal(t, want, status, "kind %d by %s", kind, w.name)

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 // exchange is a request to a receiver whose max_decompressed_size is 2MiB, and its response.
@@ -87,7 +87,7 @@ func (e exchange) test(t *testing.T) {
 	assert.Zero(t, b.inFlight.InUse())
 	assert.Equal(t, map[string]int64{http.StatusText(e.status): 1}, statusTexts(b.counts("otelcol_receiver_pprof_requests", "http.response.status_code")))
 	rejections := b.counts("otelcol_receiver_pprof_rejected_requests", "reason")
-	isConnect := strings.HasPrefix(path, pyroscope.PushPath)
+	isConnect := strings.HasPrefix(path, httpserver.PushPath)
 	if e.status < 300 {
 		assert.Empty(t, rejections)
 		if isConnect {

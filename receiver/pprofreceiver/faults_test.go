@@ -27,8 +27,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 // numbered is samplePprof with a label that is unique.
@@ -354,7 +353,7 @@ func TestSumIsExactWithManyClients_R12(t *testing.T) {
 // a request.
 func TestPanicIsAnswered_R13(t *testing.T) {
 	pushes := profiletest.Rounds(t, 200, 1000)
-	several := protocol{"datadog, several", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
+	several := protocol{"datadog, several", http.StatusAccepted, httpserver.DatadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t, attached("cpu.pprof", profile), attached("heap.pprof", profile), event("{}"))
 	}}
@@ -518,11 +517,11 @@ func TestRejectionsOfTheHTTPServer(t *testing.T) {
 		got := b.sendBy(w, nil)
 		assert.Equal(t, http.StatusUnauthorized, got.status, w.name)
 		want := `"code":16`
-		if w.path == pyroscope.PushPath {
+		if w.path == httpserver.PushPath {
 			want = `"code":"unauthenticated"`
 		}
 		assert.Contains(t, got.body, want, w.name)
 	}
 	assert.Equal(t, map[string]int64{"unauthorized": int64(len(protocols))}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
-	assert.Equal(t, map[string]int64{"/v1/pprof": 1, "/ingest": 2, pyroscope.PushPath: 2, datadog.Path: 1}, b.counts("otelcol_receiver_pprof_requests", "endpoint"))
+	assert.Equal(t, map[string]int64{"/v1/pprof": 1, "/ingest": 2, httpserver.PushPath: 2, httpserver.DatadogPath: 1}, b.counts("otelcol_receiver_pprof_requests", "endpoint"))
 }

@@ -14,11 +14,11 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
 
-const foldedQuery = pyroscope.IngestPath + "?name=cart&from=1700000000&until=1700000010"
+const foldedQuery = httpserver.IngestPath + "?name=cart&from=1700000000&until=1700000010"
 
 func TestIngestFoldedStacks(t *testing.T) {
 	const body = "main;work 3\nmain;idle 1"

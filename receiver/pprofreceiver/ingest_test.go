@@ -18,7 +18,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 )
 
 // withTypes is samplePprof with these sample types, and no time of its own.
@@ -160,7 +159,7 @@ func TestIngestCountsSkippedPartsOfAcceptedRequests(t *testing.T) {
 		{nil, map[string]int64{"previous_profile": 1, "other": 1}},
 	} {
 		b := startTestReceiver(t, serverYAML, consumertest.NewErr(row.next))
-		b.sendForm(pyroscope.IngestPath, parts...)
+		b.sendForm(httpserver.IngestPath, parts...)
 		assert.Equal(t, row.want, b.counts("otelcol_receiver_pprof_skipped_attachments", "attachment"))
 	}
 }

@@ -27,8 +27,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 // jfrRecording is one of async-profiler, without settings: three CPU samples of the context 7, and a
@@ -88,7 +87,7 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 	labelled := map[string]string{
 		"cpu samples": `3 "region"="eu"`, "cpu cpu": `30000000 "region"="eu"`, "mutex contentions": "1", "mutex delay": "500",
 	}
-	const ingestQuery = pyroscope.IngestPath + "?name=cart&from=1700000000&until=1700000010&sampleRate=100"
+	const ingestQuery = httpserver.IngestPath + "?name=cart&from=1700000000&until=1700000010&sampleRate=100"
 	tags := event(`{"tags_profiler":"service:cart","family":"java","version":"4"}`)
 	for name, test := range map[string]struct {
 		path   string
@@ -104,10 +103,10 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 		"ingest, form":            {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "jfr", recording}, {"labels", "labels", labels}}, http.StatusOK, labelled},
 		"ingest, form, gzip":      {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", profiletest.Gzip(t, recording)}, {"labels", "", profiletest.Gzip(t, labels)}}, http.StatusOK, labelled},
 		"ingest, form, no labels": {ingestQuery + "&format=jfr", nil, []formPart{{"jfr", "", recording}}, http.StatusOK, rated},
-		"datadog":                 {datadog.Path, nil, []formPart{attached("main.jfr", recording), tags}, http.StatusAccepted, plain},
-		"datadog, gzip":           {datadog.Path, nil, []formPart{attached("main.jfr", profiletest.Gzip(t, recording)), tags}, http.StatusAccepted, plain},
-		"datadog, zstd":           {datadog.Path, nil, []formPart{attached("main.jfr", profiletest.Zstd(t, recording)), tags}, http.StatusAccepted, plain},
-		"datadog, lz4":            {datadog.Path, nil, []formPart{attached("main.jfr", profiletest.LZ4(t, recording)), tags}, http.StatusAccepted, plain},
+		"datadog":                 {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", recording), tags}, http.StatusAccepted, plain},
+		"datadog, gzip":           {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", profiletest.Gzip(t, recording)), tags}, http.StatusAccepted, plain},
+		"datadog, zstd":           {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", profiletest.Zstd(t, recording)), tags}, http.StatusAccepted, plain},
+		"datadog, lz4":            {httpserver.DatadogPath, nil, []formPart{attached("main.jfr", profiletest.LZ4(t, recording)), tags}, http.StatusAccepted, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := newSink(t)

@@ -19,8 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 // protocol is a way to push one profile.
@@ -43,10 +42,10 @@ var protocols = []protocol{
 	{"ingest raw", http.StatusOK, "/ingest?name=checkout&format=pprof", func(_ *testing.T, profile []byte) ([]byte, []string) {
 		return profile, nil
 	}},
-	{"connect", http.StatusOK, pyroscope.PushPath, func(_ *testing.T, profile []byte) ([]byte, []string) {
+	{"connect", http.StatusOK, httpserver.PushPath, func(_ *testing.T, profile []byte) ([]byte, []string) {
 		return profiletest.PushRequest(profiletest.RawSeries(profile, "service_name", "checkout")), []string{"Content-Type", "application/proto"}
 	}},
-	{"connect JSON", http.StatusOK, pyroscope.PushPath, func(t *testing.T, profile []byte) ([]byte, []string) {
+	{"connect JSON", http.StatusOK, httpserver.PushPath, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		body, err := json.Marshal(map[string]any{"series": []any{map[string]any{
 			"labels":  []any{map[string]any{"name": "service_name", "value": "checkout"}},
@@ -55,7 +54,7 @@ var protocols = []protocol{
 		require.NoError(t, err)
 		return body, []string{"Content-Type", "application/json; charset=utf-8"}
 	}},
-	{"datadog", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
+	{"datadog", http.StatusAccepted, httpserver.DatadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
 		t.Helper()
 		return form(t,
 			formPart{"cpu.pprof", "cpu.pprof", profile},

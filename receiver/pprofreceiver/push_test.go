@@ -28,7 +28,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -396,7 +395,7 @@ func TestPushedAgain_P13(t *testing.T) {
 	stated := []protocol{
 		{"ingest, from", http.StatusOK, "/ingest?name=checkout&format=pprof&from=1700000000", protocols[0].wrap},
 		{"ingest, until", http.StatusOK, "/ingest?name=checkout&format=pprof&until=1700000010", protocols[0].wrap},
-		{"datadog, start", http.StatusAccepted, datadog.Path, func(t *testing.T, profile []byte) ([]byte, []string) {
+		{"datadog, start", http.StatusAccepted, httpserver.DatadogPath, func(t *testing.T, profile []byte) ([]byte, []string) {
 			t.Helper()
 			return form(t, formPart{"cpu.pprof", "cpu.pprof", profile}, event(goEvent))
 		}},
@@ -426,7 +425,7 @@ func TestEqualProfilesInOneRequest_P13(t *testing.T) {
 	for name, send := range map[string]func(b *testReceiver) answer{
 		"Connect": func(b *testReceiver) answer { return b.connect(profiletest.PushRequest(series, series)) },
 		"Datadog": func(b *testReceiver) answer {
-			return b.sendForm(datadog.Path, attached("cpu.pprof", data), attached("cpu.pprof", profiletest.Gzip(b.t, data)), event(goEvent))
+			return b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", data), attached("cpu.pprof", profiletest.Gzip(b.t, data)), event(goEvent))
 		},
 	} {
 		next := newSink(t)

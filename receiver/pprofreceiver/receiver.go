@@ -17,14 +17,10 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pprofhttp"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/pyroscope"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -48,7 +44,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		return nil, err
 	}
 	r := &pprofReceiver{telemetry: telemetry, inFlight: inFlight}
-	shared := sections.Settings{
+	shared := metadata.Settings{
 		ID: set.ID, InFlight: inFlight, ResourceAttributes: cfg.ResourceAttributes, Telemetry: set.TelemetrySettings, Metrics: telemetry,
 	}
 	var errs []error
@@ -59,8 +55,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 		return in
 	}
 	if config := cfg.Server.Get(); config != nil {
-		add("server", httpserver.New(*config, shared, ingester("http", config.MaxDecompressedSize),
-			pprofhttp.Protocol, pyroscope.Ingest, pyroscope.Push, datadog.Protocol))
+		add("server", httpserver.New(*config, shared, ingester("http", config.MaxDecompressedSize)))
 	}
 	if config := cfg.Remote.Get(); config != nil {
 		add("remote", scrape.New(*config, shared, ingester("scrape", config.MaxDecompressedSize)))

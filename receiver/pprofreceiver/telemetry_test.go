@@ -20,7 +20,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/datadog"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -60,7 +59,7 @@ func TestMetricsTellReceiversApart(t *testing.T) {
 			require.Equal(t, 204, b.push("", plain(t, strange)).status)
 			require.Equal(t, 204, b.push("", plain(t, empty)).status)
 			require.Equal(t, 400, b.push("", []byte("hello")).status)
-			require.Equal(t, 202, b.sendForm(datadog.Path, attached("metrics.json", nil), event("{}")).status)
+			require.Equal(t, 202, b.sendForm(httpserver.DatadogPath, attached("metrics.json", nil), event("{}")).status)
 		}
 		all = append(all, b)
 	}

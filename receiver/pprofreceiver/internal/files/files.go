@@ -28,7 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -77,7 +77,7 @@ const (
 // Reader reads files from Start to Shutdown.
 type Reader struct {
 	*filewatch.Watcher
-	sections.Settings
+	metadata.Settings
 
 	config         Config
 	logger         *zap.Logger
@@ -87,7 +87,7 @@ type Reader struct {
 }
 
 // New returns a Reader of a valid configuration that passes profiles to the ingester.
-func New(config Config, set sections.Settings, ingester *ingest.Ingester) (*Reader, error) {
+func New(config Config, set metadata.Settings, ingester *ingest.Ingester) (*Reader, error) {
 	r := &Reader{
 		Settings: set, config: config, logger: set.Telemetry.Logger, ingester: ingester, pathAttributes: regexp.MustCompile(config.PathAttributes),
 	}

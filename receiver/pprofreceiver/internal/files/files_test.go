@@ -29,7 +29,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -96,7 +95,7 @@ func TestFileThatPanicsIsSkipped_R17(t *testing.T) {
 	config.Watch.Include = []string{filepath.ToSlash(dir) + "/*"}
 	settings := telemetry.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
-	r, err := New(config, sections.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
+	r, err := New(config, metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: settings, Metrics: metrics},
 		ingest.New(ingest.Settings{Logger: zap.New(core)}, consumertest.NewNop())) // without an Unmarshaler, it panics
 	require.NoError(t, err)
 	r.MaxRetryDelay = 0

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpserver receives pushed profiles over HTTP. Each Protocol reads profiles
-// from the requests to one path; the server does the rest for all of them: limits,
-// decompression, ingest, responses and metrics.
+// from the requests to one path: plain pprof, the two of Pyroscope's clients, and that of
+// Datadog's. The server does the rest for all of them: limits, decompression, ingest,
+// responses and metrics.
 //
 // It promises:
 //

@@ -23,7 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 const (
@@ -58,6 +58,14 @@ type Protocol struct {
 	Read func(r *Request) (Push, error)
 }
 
+// protocols are all of the server.
+var protocols = []Protocol{
+	{Path: PprofPath, Success: http.StatusNoContent, Read: readPprof},
+	{Path: IngestPath, Success: http.StatusOK, Read: readIngest},
+	{Path: PushPath, Success: http.StatusOK, Connect: true, Read: readPush},
+	{Path: DatadogPath, Success: http.StatusAccepted, Read: readDatadog},
+}
+
 // Push is the content of a request.
 type Push struct {
 	Profiles []Profile
@@ -79,7 +87,7 @@ type Server struct {
 	Listen func(context.Context) (net.Listener, error)
 
 	config    Config
-	settings  sections.Settings
+	settings  metadata.Settings
 	protocols []Protocol
 	ingester  *ingest.Ingester
 	logger    *zap.Logger
@@ -95,7 +103,7 @@ type Server struct {
 }
 
 // New returns a server that passes profiles to the ingester.
-func New(config Config, set sections.Settings, ingester *ingest.Ingester, protocols ...Protocol) *Server {
+func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Server {
 	// A body is not larger than its content, except that compression makes random bytes a
 	// little larger.
 	config.HTTP.MaxRequestBodySize = min(config.HTTP.MaxRequestBodySize, int64(config.MaxDecompressedSize+config.MaxDecompressedSize/1024+1024))

@@ -20,7 +20,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 )
 
 // newTestServer returns a server of one protocol, which reads no profiles.
@@ -31,9 +30,11 @@ func newTestServer(t *testing.T, read func(*Request) (Push, error)) *Server {
 	telemetry := componenttest.NewNopTelemetrySettings()
 	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
-	return New(Config{HTTP: config, MaxDecompressedSize: 4 << 20},
-		sections.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: telemetry, Metrics: metrics},
-		nil, Protocol{Path: "/push", Success: http.StatusNoContent, Read: read})
+	s := New(Config{HTTP: config, MaxDecompressedSize: 4 << 20},
+		metadata.Settings{InFlight: ingest.NewInFlight(64 << 20), Telemetry: telemetry, Metrics: metrics},
+		nil)
+	s.protocols = []Protocol{{Path: "/push", Success: http.StatusNoContent, Read: read}}
+	return s
 }
 
 // post starts a request, whose error arrives at the channel. A response of a server

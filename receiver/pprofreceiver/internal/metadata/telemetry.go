@@ -7,7 +7,18 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
+
+// Settings are those of the receiver, which all its sections share.
+type Settings struct {
+	ID                 component.ID
+	InFlight           *ingest.InFlight
+	ResourceAttributes map[string]string
+	Telemetry          component.TelemetrySettings
+	Metrics            *Telemetry
+}
 
 // Telemetry is the metrics of one receiver, which all its sections share.
 type Telemetry struct {

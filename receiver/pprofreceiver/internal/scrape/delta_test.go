@@ -34,7 +34,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -86,7 +85,7 @@ func newSeries(t testing.TB, profileType string, change func(*Config)) *series {
 	telemetry.Logger = zap.New(core)
 	metrics, err := metadata.NewTelemetry(telemetry, component.NewID(metadata.Type))
 	require.NoError(t, err)
-	s.scraper = New(config, sections.Settings{InFlight: ingest.NewInFlight(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
+	s.scraper = New(config, metadata.Settings{InFlight: ingest.NewInFlight(256 << 20), Telemetry: telemetry, Metrics: metrics}, ingester)
 	require.NoError(t, s.scraper.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, s.scraper.Shutdown(t.Context())) // only what Start makes is needed
 	require.Len(t, s.scraper.jobs, 1)

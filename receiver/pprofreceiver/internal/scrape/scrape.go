@@ -29,7 +29,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 // Scraper scrapes targets from Start to Shutdown.
@@ -38,7 +38,7 @@ type Scraper struct {
 	NewClient func(ctx context.Context, host component.Host) (*http.Client, error)
 
 	config   Config
-	settings sections.Settings
+	settings metadata.Settings
 	ingester *ingest.Ingester
 	jobs     []*job
 
@@ -67,7 +67,7 @@ type job struct {
 const healthUnknown = -1
 
 // New returns a Scraper of a valid configuration that passes profiles to the ingester.
-func New(config Config, set sections.Settings, ingester *ingest.Ingester) *Scraper {
+func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Scraper {
 	s := &Scraper{config: config, settings: set, ingester: ingester}
 	s.NewClient = s.newClient
 	var checks strictconfig.Checks // they have no error

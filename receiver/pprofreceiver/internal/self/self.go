@@ -18,7 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sections"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
 // profileTypes are the profile types that the collector can collect of itself. All but
@@ -43,7 +43,7 @@ type Profiler struct {
 }
 
 // New returns a Profiler that passes profiles to the ingester. ResourceAttributes override those of the Collector.
-func New(config Config, set sections.Settings, ingester *ingest.Ingester) *Profiler {
+func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Profiler {
 	resource := pcommon.NewMap()
 	set.Telemetry.Resource.Attributes().CopyTo(resource)
 	ingest.PutStrings(resource, set.ResourceAttributes)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pyroscope
+package httpserver
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 // unlimited reserves nothing.
@@ -75,13 +74,13 @@ func TestPushRequestReservesLabels_R3(t *testing.T) {
 // The same for JSON: what is allocated is what is reserved before.
 func TestPushRequestJSONAllocatesWhatIsReserved_R3(t *testing.T) {
 	profile := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xfb, 0xef}, 4<<20))
-	long := strings.Repeat("a", 6*httpserver.MaxAttributeLength)
+	long := strings.Repeat("a", 6*MaxAttributeLength)
 	for name, message := range map[string]string{
 		"profile":            `{"series":[{"samples":[{"rawProfile":"` + profile + `"}]}]}`,
 		"escaped profile":    `{"series":[{"samples":[{"rawProfile":"` + strings.ReplaceAll(profile[:1<<20], "/", `\/`) + `\u002b` + profile[:3] + `"}]}]}`,
 		"profile, cut short": `{"series":[{"samples":[{"rawProfile":"` + profile[:1<<20] + `*"}]}]}`,
 		"labels":             `{"series":[{"labels":[` + strings.Repeat(`{"name":"`+long+`"},`, 20) + `{}]}]}`,
-		"escaped labels":     `{"series":[{"labels":[` + strings.Repeat(`{"value":"`+strings.Repeat(`\u0061`, httpserver.MaxAttributeLength)+`"},`, 20) + `{}]}]}`,
+		"escaped labels":     `{"series":[{"labels":[` + strings.Repeat(`{"value":"`+strings.Repeat(`\u0061`, MaxAttributeLength)+`"},`, 20) + `{}]}]}`,
 		"a long label":       `{"series":[{"labels":[{"name":"` + strings.Repeat(`\u0061`, 1<<20) + `"}]}]}`,
 		"series":             `{"series":[` + strings.Repeat(`{},`, 30000) + `{}]}`,
 		"samples":            `{"series":[{"samples":[` + strings.Repeat(`{},`, 30000) + `{}]}]}`,
@@ -124,7 +123,7 @@ func FuzzReadPushRequest(f *testing.F) {
 				samples++
 			}
 		}
-		if size > len(message) || samples > httpserver.MaxEntries {
+		if size > len(message) || samples > MaxEntries {
 			t.Errorf("%d samples of %d bytes in a message of %d", samples, size, len(message))
 		}
 	})

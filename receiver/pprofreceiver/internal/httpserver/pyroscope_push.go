@@ -1,34 +1,29 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pyroscope
+package httpserver
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
-// PushPath is the path of Push.
+// PushPath is the path of the unary call Push of Pyroscope's push.v1.PusherService, in the Connect protocol
+// (https://connectrpc.com/docs/protocol).
 const PushPath = "/push.v1.PusherService/Push"
 
-// Push is the unary call Push of push.v1.PusherService, in the Connect protocol
-// (https://connectrpc.com/docs/protocol).
-var Push = httpserver.Protocol{Path: PushPath, Success: http.StatusOK, Connect: true, Read: readPush}
-
-func readPush(r *httpserver.Request) (push httpserver.Push, err error) {
+func readPush(r *Request) (push Push, err error) {
 	read, contentType := readPushRequest, r.MediaType
 	switch contentType {
-	case httpserver.MediaTypeConnectProto:
-	case httpserver.MediaTypeJSON:
+	case MediaTypeConnectProto:
+	case MediaTypeJSON:
 		read, push.Response = readPushRequestJSON, []byte("{}")
 	default:
-		return push, httpserver.Unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", httpserver.MediaTypeConnectProto, httpserver.MediaTypeJSON)
+		return push, Unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", MediaTypeConnectProto, MediaTypeJSON)
 	}
 	if version := r.Header.Get("Connect-Protocol-Version"); version != "" && version != "1" {
-		return push, httpserver.Malformed("Connect-Protocol-Version: must be 1")
+		return push, Malformed("Connect-Protocol-Version: must be 1")
 	}
 	message, err := r.Message()
 	if err != nil {
@@ -46,7 +41,7 @@ func readPush(r *httpserver.Request) (push httpserver.Push, err error) {
 }
 
 // profilesOf translates labels. resourceAttributes are those that labels override.
-func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles []httpserver.Profile, err error) {
+func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles []Profile, err error) {
 	for i, raw := range all {
 		series, err := newSeries(fmt.Sprintf("series[%d].labels", i), raw.Labels)
 		if err != nil {
@@ -62,9 +57,9 @@ func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles
 		for j, sample := range raw.Samples {
 			name := fmt.Sprintf("series[%d].samples[%d]", i, j)
 			if payload.Data, err = sample.profile(); err != nil {
-				return nil, httpserver.Malformed("%s.rawProfile: %v", name, err)
+				return nil, Malformed("%s.rawProfile: %v", name, err)
 			}
-			profiles = append(profiles, httpserver.Profile{Name: name, Payload: payload})
+			profiles = append(profiles, Profile{Name: name, Payload: payload})
 		}
 	}
 	return profiles, nil

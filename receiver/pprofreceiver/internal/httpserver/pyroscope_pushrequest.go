@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pyroscope
+package httpserver
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"fmt"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -52,7 +51,7 @@ func checkEntries(all []rawSeries) error {
 	for i := range all {
 		samples += len(all[i].Samples)
 	}
-	return errors.Join(httpserver.CheckCount("series", len(all)), httpserver.CheckCount("samples", samples))
+	return errors.Join(CheckCount("series", len(all)), CheckCount("samples", samples))
 }
 
 // readPushRequest reads a PushRequest. It checks and reserves each entry before it
@@ -88,7 +87,7 @@ func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSerie
 		}
 		switch c.Field {
 		case seriesLabels:
-			if err := httpserver.CheckCount("labels", len(series.Labels)+1); err != nil {
+			if err := CheckCount("labels", len(series.Labels)+1); err != nil {
 				return series, err
 			}
 			fields, err := readFields(c.Message())
@@ -101,7 +100,7 @@ func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSerie
 			}
 			series.Labels = append(series.Labels, label{string(name), string(value)})
 		case seriesSamples:
-			if err := httpserver.CheckCount("samples", len(series.Samples)+1); err != nil {
+			if err := CheckCount("samples", len(series.Samples)+1); err != nil {
 				return series, err
 			}
 			fields, err := readFields(c.Message())
@@ -175,8 +174,8 @@ func readPushRequestJSON(message []byte, reserve func(bytes int64) error) ([]raw
 	var request struct {
 		Series []rawSeries `json:"series"`
 	}
-	if err := httpserver.DecodeJSON(message, &request); err != nil {
-		return nil, httpserver.Malformed("not a PushRequest in JSON: %v", err)
+	if err := DecodeJSON(message, &request); err != nil {
+		return nil, Malformed("not a PushRequest in JSON: %v", err)
 	}
 	return request.Series, checkEntries(request.Series)
 }

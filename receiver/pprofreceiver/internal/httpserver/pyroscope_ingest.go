@@ -1,14 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pyroscope
+package httpserver
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,17 +19,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
 
-// IngestPath is the path of Ingest.
-const IngestPath = "/ingest"
-
-// Ingest is POST /ingest: a form with the parts profile and sample_type_config, or jfr and
+// IngestPath is the path of Pyroscope's older protocol: a form with the parts profile and sample_type_config, or jfr and
 // labels; or with format=pprof or format=jfr the profile as the body. Without a format, or with
 // groups, lines, folded or collapsed, the body is folded stacks.
-var Ingest = httpserver.Protocol{Path: IngestPath, Success: http.StatusOK, Read: readIngest}
+const IngestPath = "/ingest"
 
 // Attributes of a Profile: Pyroscope's presentation of its sample type. Type and unit of
 // the Profile remain those of the payload.
@@ -69,7 +64,7 @@ type ingestion struct {
 	recording   ingest.Recording // of a JVM
 }
 
-func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
+func readIngest(r *Request) (push Push, err error) {
 	query, err := r.Query()
 	if err != nil {
 		return push, err
@@ -84,11 +79,11 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 	format := query.Get("format")
 	in.recording.Expected = format == "jfr"
 	switch {
-	case r.MediaType == httpserver.MediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
+	case r.MediaType == MediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
 		body, push.Skipped, err = in.readForm(r)
 	case format == "pprof" || format == "jfr":
 		body, err = r.Profile()
-	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != httpserver.MediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
+	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != MediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
 		folded = in.folded(query)
 		folded.Lines = format == "lines"
 		name = "profile, read as folded stacks"
@@ -97,12 +92,12 @@ func readIngest(r *httpserver.Request) (push httpserver.Push, err error) {
 		}
 		body, err = r.Profile()
 	default:
-		return push, httpserver.Unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
+		return push, Unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
 	}
 	if err != nil {
 		return push, err
 	}
-	push.Profiles = []httpserver.Profile{{Name: name, Payload: ingest.Payload{
+	push.Profiles = []Profile{{Name: name, Payload: ingest.Payload{
 		Data:              body,
 		Resource:          ingest.NewResource(r.ResourceAttributes, in.series.resource),
 		ScopeAttributes:   in.series.scope,
@@ -139,15 +134,15 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 			continue
 		}
 		delete(resource, name)
-		if err := httpserver.SetAttribute(resource, "query", name, known.Value); err != nil {
+		if err := SetAttribute(resource, "query", name, known.Value); err != nil {
 			return in, err
 		}
 	}
-	if in.time.Start, err = parseTime(query.Get("from")); err != nil {
-		return in, httpserver.Malformed("query: parameter \"from\": %v", err)
+	if in.time.Start, err = parsePyroscopeTime(query.Get("from")); err != nil {
+		return in, Malformed("query: parameter \"from\": %v", err)
 	}
-	if in.time.End, err = parseTime(query.Get("until")); err != nil {
-		return in, httpserver.Malformed("query: parameter \"until\": %v", err)
+	if in.time.End, err = parsePyroscopeTime(query.Get("until")); err != nil {
+		return in, Malformed("query: parameter \"until\": %v", err)
 	}
 	in.aggregation = query.Get("aggregationType")
 	if rate, err := strconv.ParseFloat(query.Get("sampleRate"), 64); err == nil && rate > 0 && rate <= 1e9 {
@@ -184,7 +179,7 @@ func (in *ingestion) folded(query url.Values) *foldedtranslator.Unmarshaler {
 }
 
 // readForm returns the profile of a form and the number of skipped parts by kind.
-func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped map[string]int, err error) {
+func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]int, err error) {
 	const partProfile, partConfig, partPrevious, partJFR, partLabels = "profile", "sample_type_config", "prev_profile", "jfr", "labels"
 	parts, err := r.Form(func(name, _ string) bool {
 		return name == partProfile || name == partConfig || name == partJFR || name == partLabels
@@ -198,7 +193,7 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 		switch p := &parts[i]; p.Name {
 		case partProfile, partJFR:
 			if found {
-				return nil, nil, httpserver.Malformed("body: duplicate part %q", p.Name)
+				return nil, nil, Malformed("body: duplicate part %q", p.Name)
 			}
 			profile, found = p.Body, true
 			in.recording.Expected = in.recording.Expected || p.Name == partJFR
@@ -215,7 +210,7 @@ func (in *ingestion) readForm(r *httpserver.Request) (profile []byte, skipped ma
 		}
 	}
 	if !found {
-		return nil, nil, httpserver.Malformed("body: no part named profile or jfr")
+		return nil, nil, Malformed("body: no part named profile or jfr")
 	}
 	return profile, skipped, nil
 }
@@ -279,7 +274,7 @@ func (in *ingestion) profileType(sampleTypes []string) string {
 // parseTime parses a time since 1970 as Pyroscope's clients write it. The number of
 // digits states the unit: seconds (up to 10), milliseconds (13), microseconds (16) or
 // nanoseconds (19). An empty text is 0, unknown.
-func parseTime(text string) (pcommon.Timestamp, error) {
+func parsePyroscopeTime(text string) (pcommon.Timestamp, error) {
 	unit := time.Duration(0)
 	switch digits := len(text); {
 	case digits == 0:

@@ -1,13 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package datadog reads POST /profiling/v1/input, which Datadog's libraries send to
-// their agent: a form with the part event and an attachment for each profile.
-package datadog
+package httpserver
 
 import (
 	"fmt"
-	"net/http"
 	"path"
 	"strconv"
 	"strings"
@@ -18,14 +15,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
-// Path is that of the endpoint.
-const Path = "/profiling/v1/input"
-
-// Protocol is the endpoint.
-var Protocol = httpserver.Protocol{Path: Path, Success: http.StatusAccepted, Read: read}
+// DatadogPath is the path that Datadog's libraries send to at their agent: a form with the part event and an
+// attachment for each profile.
+const DatadogPath = "/profiling/v1/input"
 
 const (
 	partEvent = "event"
@@ -42,8 +36,8 @@ const (
 	tagSequence = "profile_seq"
 )
 
-// attributeNames are OpenTelemetry's names of tags.
-var attributeNames = map[string]string{
+// datadogTags are OpenTelemetry's names of tags.
+var datadogTags = map[string]string{
 	"service":            ingest.AttributeServiceName,
 	"env":                "deployment.environment.name",
 	"version":            "service.version",
@@ -59,23 +53,23 @@ var attributeNames = map[string]string{
 	"git.repository_url": "vcs.repository.url.full",
 }
 
-// labelNames are OpenTelemetry's names of labels of samples. The translator knows those
+// datadogLabels are OpenTelemetry's names of labels of samples. The translator knows those
 // of traces and times.
-var labelNames = map[string]string{
+var datadogLabels = map[string]string{
 	"thread id":   "thread.id",
 	"thread name": "thread.name",
 }
 
-func read(r *httpserver.Request) (push httpserver.Push, err error) {
+func readDatadog(r *Request) (push Push, err error) {
 	parts, err := r.Form(func(name, file string) bool {
-		return name == partEvent || isProfile(fileName(name, file))
+		return name == partEvent || isAttachedProfile(fileName(name, file))
 	})
 	if err != nil {
 		return push, err
 	}
 	var (
-		event    *httpserver.Part
-		profiles []httpserver.Part
+		event    *Part
+		profiles []Part
 	)
 	push.Skipped = map[string]int{}
 	for i := range parts {
@@ -84,35 +78,35 @@ func read(r *httpserver.Request) (push httpserver.Push, err error) {
 		switch {
 		case p.Name == partEvent && event == nil:
 			event = p
-		case isProfile(p.File):
+		case isAttachedProfile(p.File):
 			profiles = append(profiles, *p)
 		default:
 			push.Skipped[skippedKind(p.File)]++
 		}
 	}
 	if event == nil {
-		return push, httpserver.Malformed("body: no part named event")
+		return push, Malformed("body: no part named event")
 	}
-	batch, err := readEvent(event, r.ResourceAttributes)
+	batch, err := readDatadogEvent(event, r.ResourceAttributes)
 	if err != nil {
 		return push, fmt.Errorf("body: %w", err)
 	}
 	for _, p := range profiles {
 		payload := batch.payload(p.File)
 		payload.Data = p.Body
-		push.Profiles = append(push.Profiles, httpserver.Profile{Name: fmt.Sprintf("attachment %.200q", p.File), Payload: payload})
+		push.Profiles = append(push.Profiles, Profile{Name: fmt.Sprintf("attachment %.200q", p.File), Payload: payload})
 	}
 	return push, nil
 }
 
-// batch has the data that the profiles of one request share.
-type batch struct {
+// datadogBatch has the data that the profiles of one request share.
+type datadogBatch struct {
 	resource pcommon.Map
 	time     ingest.TimeRange
 }
 
-// readEvent reads the part event. Its tags override resourceAttributes.
-func readEvent(part *httpserver.Part, resourceAttributes map[string]string) (b batch, err error) {
+// readDatadogEvent reads the part event. Its tags override resourceAttributes.
+func readDatadogEvent(part *Part, resourceAttributes map[string]string) (b datadogBatch, err error) {
 	var event struct {
 		Start  string `json:"start"`
 		End    string `json:"end"`
@@ -122,17 +116,17 @@ func readEvent(part *httpserver.Part, resourceAttributes map[string]string) (b b
 	if err := part.JSON(&event); err != nil {
 		return b, err
 	}
-	if b.time.Start, err = parseTime(event.Start); err != nil {
+	if b.time.Start, err = parseDatadogTime(event.Start); err != nil {
 		return b, fmt.Errorf("part %q: field \"start\": %w", partEvent, err)
 	}
-	if b.time.End, err = parseTime(event.End); err != nil {
+	if b.time.End, err = parseDatadogTime(event.End); err != nil {
 		return b, fmt.Errorf("part %q: field \"end\": %w", partEvent, err)
 	}
-	attributes, err := parseTags(event.Tags)
+	attributes, err := parseDatadogTags(event.Tags)
 	if err != nil {
 		return b, fmt.Errorf("part %q: %w", partEvent, err)
 	}
-	if err := httpserver.CheckLength("part \"event\"", "family", event.Family); err != nil {
+	if err := CheckLength("part \"event\"", "family", event.Family); err != nil {
 		return b, err
 	}
 	if event.Family != "" && attributes[attributeSDKLanguage] == "" {
@@ -145,10 +139,10 @@ func readEvent(part *httpserver.Part, resourceAttributes map[string]string) (b b
 	return b, nil
 }
 
-// parseTags parses name:value,name:value. The last of several values counts: the library
+// parseDatadogTags parses name:value,name:value. The last of several values counts: the library
 // itself adds it.
-func parseTags(tags string) (map[string]string, error) {
-	if err := httpserver.CheckCount("tags_profiler", 1+strings.Count(tags, ",")); err != nil {
+func parseDatadogTags(tags string) (map[string]string, error) {
+	if err := CheckCount("tags_profiler", 1+strings.Count(tags, ",")); err != nil {
 		return nil, err
 	}
 	attributes := map[string]string{}
@@ -157,10 +151,10 @@ func parseTags(tags string) (map[string]string, error) {
 		if name == "" || name == tagSequence {
 			continue
 		}
-		if known := attributeNames[name]; known != "" {
+		if known := datadogTags[name]; known != "" {
 			name = known
 		}
-		if err := httpserver.CheckLength("tags_profiler", name, value); err != nil {
+		if err := CheckLength("tags_profiler", name, value); err != nil {
 			return nil, err
 		}
 		attributes[name] = value
@@ -168,13 +162,13 @@ func parseTags(tags string) (map[string]string, error) {
 	return attributes, nil
 }
 
-func parseTime(text string) (pcommon.Timestamp, error) {
+func parseDatadogTime(text string) (pcommon.Timestamp, error) {
 	if text == "" {
 		return 0, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Year() < 1970 || at.Year() > 2261 {
-		return 0, httpserver.Malformed("not a time, want one such as 2026-01-02T15:04:05Z")
+		return 0, Malformed("not a time, want one such as 2026-01-02T15:04:05Z")
 	}
 	return pcommon.NewTimestampFromTime(at), nil
 }
@@ -192,7 +186,7 @@ func fileName(name, file string) string {
 }
 
 // isProfile reports whether an attachment is a pprof or, as main.jfr is, a recording of a JVM.
-func isProfile(file string) bool {
+func isAttachedProfile(file string) bool {
 	return strings.HasSuffix(file, suffixPprof) || strings.HasSuffix(file, suffixJFR)
 }
 
@@ -210,12 +204,12 @@ func skippedKind(file string) string {
 
 // payload derives profile type and temporality from the name of the file, for example
 // delta-heap.pprof. A library that profiles everything at once calls it auto.
-func (b *batch) payload(file string) ingest.Payload {
+func (b *datadogBatch) payload(file string) ingest.Payload {
 	if strings.HasSuffix(file, suffixJFR) { // which tells all of this itself
 		return ingest.Payload{Resource: b.resource, TimeRange: b.time, Recording: ingest.Recording{Expected: true}}
 	}
 	profileType, delta := strings.CutPrefix(strings.TrimSuffix(file, suffixPprof), prefixDelta)
-	p := ingest.Payload{Resource: b.resource, TimeRange: b.time, AttributeNames: labelNames}
+	p := ingest.Payload{Resource: b.resource, TimeRange: b.time, AttributeNames: datadogLabels}
 	switch profileType {
 	case "goroutines":
 		p.ProfileType = ingest.ProfileTypeGoroutine

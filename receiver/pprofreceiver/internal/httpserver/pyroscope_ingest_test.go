@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pyroscope
+package httpserver
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseTime(t *testing.T) {
+func TestParsePyroscopeTime(t *testing.T) {
 	for text, want := range map[string]int64{
 		"":                    0,
 		"0":                   0,
@@ -20,12 +20,12 @@ func TestParseTime(t *testing.T) {
 		"1700000000123456":    1_700_000_000_123_456_000,
 		"1700000000123456789": 1_700_000_000_123_456_789,
 	} {
-		got, err := parseTime(text)
+		got, err := parsePyroscopeTime(text)
 		require.NoError(t, err, text)
 		assert.EqualValues(t, want, got, text)
 	}
 	for _, text := range []string{"17000000000", "170000000012", "17000000001234", "9999999999999999999", "+170000000", "1e9", "17000000001234567890"} {
-		_, err := parseTime(text)
+		_, err := parsePyroscopeTime(text)
 		require.ErrorContains(t, err, "13 digits", text)
 	}
 }

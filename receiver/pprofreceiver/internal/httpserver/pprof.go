@@ -1,30 +1,23 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pprofhttp reads POST /v1/pprof: one profile as the body, attributes of its
-// resource in the query.
-package pprofhttp
+package httpserver
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
-// Path is that of the endpoint.
-const Path = "/v1/pprof"
+// PprofPath is the path of plain pprof: one profile as the body, attributes of its resource in the query.
+const PprofPath = "/v1/pprof"
 
 // parameterProfileType is the query parameter that sets profile.type.
 const parameterProfileType = "profile_type"
 
-// Protocol is the endpoint.
-var Protocol = httpserver.Protocol{Path: Path, Success: http.StatusNoContent, Read: read}
-
-func read(r *httpserver.Request) (push httpserver.Push, err error) {
+func readPprof(r *Request) (push Push, err error) {
 	query, err := r.Query()
 	if err != nil {
 		return push, err
@@ -37,7 +30,7 @@ func read(r *httpserver.Request) (push httpserver.Push, err error) {
 	if err != nil {
 		return push, err
 	}
-	push.Profiles = []httpserver.Profile{{Name: "body", Payload: ingest.Payload{
+	push.Profiles = []Profile{{Name: "body", Payload: ingest.Payload{
 		Data:        body,
 		Resource:    ingest.NewResource(r.ResourceAttributes, attributes),
 		ProfileType: profileType,
@@ -57,15 +50,15 @@ func readQuery(query url.Values, ignored []string) (attributes map[string]string
 		value := values[0]
 		switch {
 		case len(values) > 1:
-			return nil, "", httpserver.Malformed("query: parameter %q is given %d times: must be given once", name, len(values))
+			return nil, "", Malformed("query: parameter %q is given %d times: must be given once", name, len(values))
 		case name == parameterProfileType && value == "":
-			return nil, "", httpserver.Malformed("query: parameter %q is empty: must be a profile type such as cpu", name)
+			return nil, "", Malformed("query: parameter %q is empty: must be a profile type such as cpu", name)
 		case name == parameterProfileType || name == "" || strings.Contains(name, "."):
-			if err := httpserver.SetAttribute(attributes, "query", name, value); err != nil {
+			if err := SetAttribute(attributes, "query", name, value); err != nil {
 				return nil, "", err
 			}
 		default:
-			return nil, "", httpserver.Malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name, for example service.name", name, parameterProfileType)
+			return nil, "", Malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name, for example service.name", name, parameterProfileType)
 		}
 	}
 	profileType = attributes[parameterProfileType]
