@@ -20,8 +20,6 @@ import (
 type JFR struct {
 	// Timestamps keeps the time of each event. Otherwise equal samples of a chunk are summed.
 	Timestamps bool `mapstructure:"timestamps"`
-	// OriginalPayload attaches each recording to the first of its Profiles.
-	OriginalPayload bool `mapstructure:"original_payload"`
 }
 
 // Recording has the client's information about a recording.
@@ -35,8 +33,6 @@ type Recording struct {
 	// Chunks are those of a file, of which the next one is the payload; may be nil.
 	Chunks *jfrtranslator.Reader
 }
-
-const originalFormat = "jfr"
 
 // Chunks returns the chunks of a recording in a file.
 func (in *Ingester) Chunks(from io.ReaderAt, size int64) *jfrtranslator.Reader {
@@ -95,22 +91,8 @@ func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserve fun
 	}
 	t.profiles = profiles
 	t.report = pproftranslator.Report{InvalidStrings: report.InvalidStrings, NegativeTimes: report.NegativeValues, Bytes: report.Bytes}
-	if settings.OriginalPayload && profiles.ProfileCount() > 0 {
-		t.report.Bytes += len(p.Data)
-		if err := reserve(int64(t.report.Bytes)); err != nil {
-			return err
-		}
-		attachRecording(profiles, p.Data)
-	}
 	hash := sha256.Sum256(p.Data)
 	p.Data = hash[:]
 	p.ProfileType, p.ProfileTypeOf, p.Temporality, p.ProfileAttributes = "", nil, nil, nil
 	return nil
-}
-
-// attachRecording attaches a recording to the first of its Profiles.
-func attachRecording(profiles pprofile.Profiles, recording []byte) {
-	first := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-	first.SetOriginalPayloadFormat(originalFormat)
-	first.OriginalPayload().FromRaw(recording)
 }

@@ -90,6 +90,9 @@ func createDefaultConfig() component.Config {
 
 // Unmarshal reads the configuration strictly, also that of contrib's receiver.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if conf.IsSet("jfr::original_payload") {
+		return errors.New("is invalid: jfr::original_payload was removed: to keep recordings, store their files")
+	}
 	if err := acceptContribKeys(conf); err != nil {
 		return err
 	}

@@ -138,11 +138,8 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 		"server: {bogus: 1}":                           "server::bogus",
 		"server: {max_decompressed_sise: 1MiB}":        "server::max_decompressed_sise, did you mean max_decompressed_size?",
 		"server: {http: {endpoint: localhost:1}}":      "server::http",
-		"server: {tls: {bogus: 1}}":                    "server::tls::bogus",
-		"server: {cors: {bogus: 1}}":                   "server::cors::bogus",
 		"server: {auth: {authenticator: a, bogus: 1}}": "server::auth::bogus",
-		"server: {keepalive: {bogus: 1}}":              "server::keepalive::bogus",
-		"server: {middlewares: [{id: a, bogus: 1}]}":   "server::middlewares::0::bogus",
+		"remote: {targets: [{endpoint: x, bogus: 1}]}": "remote::targets::0::bogus",
 		"self: {bogus: 1}":                             "self::bogus",
 		"server: {}\nlinks: {bogus: 1}":                "links::bogus",
 	} {
@@ -155,6 +152,7 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 
 func TestWrongValuesAreRejected(t *testing.T) {
 	for yaml, want := range map[string][]string{
+		"server: {}\njfr: {original_payload: true}":         {"is invalid: jfr::original_payload was removed"},
 		"{}":                                                {"at least one of server, remote, file or self is required"},
 		"server:":                                           {"at least one of server, remote, file or self is required", "null turns it off"},
 		"server: {enabled: false}":                          {"at least one of server, remote, file or self is required"},

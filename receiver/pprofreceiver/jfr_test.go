@@ -125,15 +125,12 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 
 func TestRecordingsOfJVMsAsConfigured(t *testing.T) {
 	next := newSink(t)
-	b := startTestReceiver(t, serverYAML+"\njfr: {timestamps: true, original_payload: true}", next)
+	b := startTestReceiver(t, serverYAML+"\njfr: {timestamps: true}", next)
 	require.Equal(t, http.StatusNoContent, b.push("?service.name=cart", jfrRecording()).status)
 	pd := next.only()
 	profiletest.RequireConforms(t, pd)
 	first := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 	assert.Equal(t, 3, first.Samples().At(0).TimestampsUnixNano().Len())
-	assert.Equal(t, "jfr", first.OriginalPayloadFormat())
-	assert.Equal(t, jfrRecording(), first.OriginalPayload().AsRaw())
-	assert.Empty(t, pd.ResourceProfiles().At(0).ScopeProfiles().At(1).Profiles().At(0).OriginalPayloadFormat())
 }
 
 func TestRecordingsOfJVMsInFiles(t *testing.T) {

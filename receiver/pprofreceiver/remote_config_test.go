@@ -64,20 +64,6 @@ remote:
 	assert.Equal(t, remote.HTTP.Timeout, again.Remote.Get().HTTP.Timeout)
 }
 
-func TestUnknownRemoteKeysAreRejected(t *testing.T) {
-	const endpoint = "endpoint: http://localhost:6060/debug/pprof/heap"
-	for yaml, key := range map[string]string{
-		"remote: {" + endpoint + ", bogus: 1}":                           "remote::bogus",
-		"remote: {" + endpoint + ", tls: {bogus: 1}}":                    "remote::tls::bogus",
-		"remote: {" + endpoint + ", auth: {authenticator: a, bogus: 1}}": "remote::auth::bogus",
-		"remote: {" + endpoint + ", keepalive: {bogus: 1}}":              "remote::keepalive::bogus",
-		"remote: {targets: [{" + endpoint + ", bogus: 1}]}":              "remote::targets::0::bogus",
-	} {
-		_, err := loadConfig(yaml)
-		assert.ErrorContains(t, err, "unknown key "+key, yaml)
-	}
-}
-
 func TestWrongRemoteValuesAreRejected(t *testing.T) {
 	const (
 		heap    = "endpoint: http://localhost:6060/debug/pprof/heap"
