@@ -152,7 +152,7 @@ func TestUnknownKeysAreRejected(t *testing.T) {
 
 func TestWrongValuesAreRejected(t *testing.T) {
 	for yaml, want := range map[string][]string{
-		"server: {}\njfr: {original_payload: true}":         {"is invalid: jfr::original_payload was removed"},
+		"server: {}\njfr: {original_payload: true}": {"is invalid: jfr::original_payload was removed"},
 		"{}":                                                {"at least one of server, remote, file or self is required"},
 		"server:":                                           {"at least one of server, remote, file or self is required", "null turns it off"},
 		"server: {enabled: false}":                          {"at least one of server, remote, file or self is required"},
