@@ -201,28 +201,6 @@ func TestWrongValuesAreRejected(t *testing.T) {
 	}
 }
 
-// Fractions that would be cut are rejected, in every section.
-func TestFractionsAreRejected(t *testing.T) {
-	const whole, duration = "must be a whole number", "must be a duration with a unit, such as 30s"
-	assertInvalid(t, map[string]string{
-		"server: {max_request_body_size: 1.5}":                                         "max_request_body_size is 1.5: " + whole,
-		"server: {max_request_body_size: 1e30}":                                        "max_request_body_size is 1e+30: " + whole,
-		"server: {cors: {max_age: 0.5}}":                                               "cors::max_age is 0.5: " + whole,
-		"server: {read_timeout: 0.5}":                                                  "read_timeout is 0.5: " + duration,
-		"server: {keepalive: {idle_timeout: 2.5}}":                                     "keepalive::idle_timeout is 2.5: " + duration,
-		"self: {mutex_profile_fraction: 1.5}":                                          "mutex_profile_fraction is 1.5: " + whole,
-		"self: {block_profile_fraction: 0.1}":                                          "block_profile_fraction is 0.1: " + whole,
-		"self: {cpu_duration: 0.5}":                                                    "cpu_duration is 0.5: " + duration,
-		"file: {include: [/a], poll_interval: 1.5}":                                    "poll_interval is 1.5: " + duration,
-		"remote: {targets: [{endpoint: 'http://a'}], max_conns_per_host: 1.5}":         "max_conns_per_host is 1.5: " + whole,
-		"remote: {targets: [{endpoint: 'http://a'}], compression_params: {level: .5}}": "compression_params::level is 0.5: " + whole,
-		"remote: {targets: [{endpoint: 'http://a'}], cpu_duration: 0.1}":               "cpu_duration is 0.1: " + duration,
-	})
-	cfg, err := loadConfig("server: {max_request_body_size: 1e6}\nresource_attributes: {service.version: '1.5'}")
-	require.NoError(t, err)
-	assert.EqualValues(t, 1_000_000, cfg.Server.Get().HTTP.MaxRequestBodySize)
-}
-
 func TestConfigMarshals(t *testing.T) {
 	cfg, err := loadConfig(serverYAML + "self: {collection_interval: 8s}\nresource_attributes: {a.b: c}")
 	require.NoError(t, err)

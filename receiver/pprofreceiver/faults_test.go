@@ -174,49 +174,6 @@ func TestBombsAreRejected_R2(t *testing.T) {
 	}
 }
 
-// Bombs do not block good pushes. The tests in e2e measure the memory that this takes.
-func TestGoodPushesAmongBombs_R2(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 24MiB", next)
-	var all [][]byte
-	for _, bomb := range bombs(t) {
-		all = append(all, bomb)
-	}
-	const clients = 32
-	rounds := profiletest.Rounds(t, 2, 4)
-	good := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
-	var wg sync.WaitGroup
-	var accepted, bombed atomic.Int64
-	for client := range clients {
-		wg.Go(func() {
-			for round := range rounds {
-				w := protocols[(client+round/2)%len(protocols)]
-				if round%2 == 0 {
-					status := b.sendBy(w, all[(client+round)%len(all)]).status
-					assert.Contains(t, []int{w.tooLarge(), http.StatusTooManyRequests}, status)
-					bombed.Add(1)
-					continue
-				}
-				for {
-					got := b.sendBy(w, good)
-					if got.status == w.success {
-						accepted.Add(1)
-						break
-					}
-					if !assert.Equal(t, http.StatusTooManyRequests, got.status, got.body) {
-						return
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	// Each is of two samples.
-	profiletest.Account(t, fmt.Sprintf("%d bombs", bombed.Load()), int(2*accepted.Load()), next.SampleCount(), 0)
-	assert.Equal(t, clients*rounds/2*2, next.SampleCount())
-	assert.Zero(t, b.inFlight.InUse())
-}
-
 // The Collector's contract for receivers (CheckConsumeContract of receivertest, which has no profiles),
 // in each protocol. The consumer returns errors at random, and the client retries after retryable ones.
 // Each acknowledged profile arrives once, and permanently rejected ones do not.
@@ -434,33 +391,6 @@ func TestSecretsAreNotShown_R16(t *testing.T) {
 	}
 }
 
-// The translator's limits apply to profiles in each protocol, and the response names the limit.
-func TestLimitsOfAProfile_R8(t *testing.T) {
-	deep := samplePprof("/bin/app", 1)
-	deep.Sample[0].Location = slices.Repeat(deep.Sample[0].Location, 65_536)
-	deeper := samplePprof("/bin/app", 1)
-	deeper.Sample[0].Location = slices.Repeat(deeper.Sample[0].Location, 65_537)
-	long, longer := samplePprof("/bin/app", 1), samplePprof("/bin/app", 1)
-	long.Comments = []string{strings.Repeat("x", 1<<20)}
-	longer.Comments = []string{strings.Repeat("x", 1<<20+1)}
-	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	for _, w := range protocols {
-		for name, row := range map[string]struct {
-			within, over *profile.Profile
-			says         string
-		}{
-			"stack":  {deep, deeper, "locations"},
-			"string": {long, longer, "string_table"},
-		} {
-			assert.Equal(t, w.success, b.sendBy(w, plain(t, row.within)).status, "%s by %s", name, w.name)
-			got := b.sendBy(w, plain(t, row.over))
-			profiletest.Injected(t, "1 profiles at a limit, 1 profiles over it")
-			assert.Equal(t, w.tooLarge(), got.status, "%s by %s", name, w.name)
-			assert.Contains(t, got.body, row.says, "%s by %s", name, w.name)
-		}
-	}
-}
-
 // Repairs are counted.
 func TestRepairsAreCounted_R7_R9(t *testing.T) {
 	p := samplePprof("/bin/app", 1)
@@ -478,35 +408,6 @@ func TestRepairsAreCounted_R7_R9(t *testing.T) {
 		assert.WithinRange(t, time.Unix(0, int64(v.time)), start, time.Now(), "a time below 0 is a missing one")
 		assert.Zero(t, v.duration)
 	}
-}
-
-// Profiles with labels of every kind are passed on completely.
-func TestGeneratedProfilesComeThrough_R6(t *testing.T) {
-	seed, count := profiletest.Seed(t), profiletest.Rounds(t, 20, 10_000/len(protocols))
-	sent := 0
-	random := rand.New(rand.NewPCG(seed, 6))
-	for _, w := range protocols {
-		next := newSink(t)
-		b := startTestReceiver(t, serverYAML, next)
-		for range count {
-			p := profiletest.GeneratePprof(random)
-			var buf strings.Builder
-			require.NoError(t, p.WriteUncompressed(&buf))
-			if buf.Len() == 0 {
-				continue
-			}
-			want, err := profile.ParseUncompressed([]byte(buf.String()))
-			require.NoError(t, err)
-			sent++
-			next.Reset()
-			got := b.sendBy(w, []byte(buf.String()))
-			require.Equal(t, w.success, got.status, got.body)
-			if len(next.AllProfiles()) == 1 {
-				assertHolds(t, want, next.only())
-			}
-		}
-	}
-	profiletest.Injected(t, fmt.Sprintf("%d profiles with labels of every kind", sent))
 }
 
 func TestRejectionsOfTheHTTPServer(t *testing.T) {

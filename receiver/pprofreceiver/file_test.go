@@ -22,7 +22,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -122,30 +121,6 @@ func (b *testReceiver) polled() {
 	time.Sleep(30 * time.Millisecond) // longer than several intervals
 }
 
-func TestFilesInOrderOfModification(t *testing.T) {
-	dir := t.TempDir()
-	begin := time.Now().Add(-time.Hour)
-	for i := range 20 {
-		writeProfile(t, filepath.Join(dir, fmt.Sprintf("d%d", i%3), fmt.Sprintf("%d.pb.gz", i)), int64(i+1), begin.Add(time.Duration((i*7)%20)*time.Minute))
-	}
-	var want []int64
-	for k := range 20 {
-		for i := range 20 {
-			if (i*7)%20 == k {
-				want = append(want, int64(i+1))
-			}
-		}
-	}
-	next := newSink(t)
-	b := startTestReceiver(t, "resource_attributes: {service.name: shop}\n"+fileYAML(dir, ""), next)
-	require.Eventually(t, func() bool { return b.fileOutcomes()["success"] >= 20 }, time.Minute, time.Millisecond)
-	b.polled()
-	assert.Equal(t, want, values(next.AllProfiles()), "once each")
-	assert.Equal(t, map[string]int64{"success": 20}, b.fileOutcomes())
-	name, _ := next.AllProfiles()[0].ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
-	assert.Equal(t, "shop", name.Str())
-}
-
 // A path without wildcards is a glob, too.
 func TestOneFile(t *testing.T) {
 	dir := t.TempDir()
@@ -228,98 +203,6 @@ func TestOddFiles_R17(t *testing.T) {
 	profiletest.Account(t, "15 odd files, links and directories", 3, len(next.AllProfiles()), 0)
 }
 
-// A growing file is not read. A replaced file is read again.
-func TestGrowingAndReplacedFiles_R17(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "a.pb.gz")
-		content := profiletest.Gzip(t, plain(t, samplePprof("/bin/app", 1)))
-		next := newSink(t)
-		b := newTestReceiver(t, "file: {include: ['"+dir+"/*.gz'], poll_interval: 1h}", next)
-		poll := func() {
-			time.Sleep(time.Hour)
-			b.files.Poll(t.Context())
-		}
-		for n := 10; n < len(content); n += 10 {
-			require.NoError(t, os.WriteFile(path, content[:n], 0o600))
-			poll()
-		}
-		require.NoError(t, os.WriteFile(path, content, 0o600))
-		poll()
-		assert.Empty(t, next.AllProfiles())
-		poll()
-		assert.Equal(t, []int64{1}, values(next.AllProfiles()))
-		poll()
-		assert.Len(t, next.AllProfiles(), 1)
-
-		time.Sleep(time.Hour)
-		writeProfile(t, path+"2", 2, time.Now())
-		require.NoError(t, os.Rename(path+"2", path))
-		b.files.Poll(t.Context())
-		poll()
-		assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
-		require.NoError(t, os.Truncate(path, 20))
-		poll()
-		poll()
-		assert.Equal(t, map[string]int64{"success": 2, "malformed": 1}, b.fileOutcomes())
-		profiletest.Injected(t, fmt.Sprintf("%d states of a growing file, 1 replaced, 1 truncated", len(content)/10))
-	})
-}
-
-// A file that replaces another is read, also if size and modification time are equal. New links and
-// permissions do not make it another file.
-func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.gz")
-	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	plainProfile := func(value int64) []byte { return plain(t, samplePprof("/bin/app", value)) }
-	require.Len(t, plainProfile(1), len(plainProfile(2)))
-	writeFile(t, path, plainProfile(1), old)
-	next := newSink(t)
-	b := newTestReceiver(t, fileYAML(dir, ""), next)
-	b.files.Poll(t.Context())
-	require.Equal(t, []int64{1}, values(next.AllProfiles()))
-	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
-		t.Skip("this system does not tell")
-	}
-
-	time.Sleep(20 * time.Millisecond) // clocks of file systems are coarse
-	require.NoError(t, os.Chmod(path, 0o640))
-	require.NoError(t, os.Link(path, path+".link"))
-	b.files.Poll(t.Context())
-	assert.Len(t, next.AllProfiles(), 1)
-
-	writeFile(t, path+".tmp", plainProfile(2), old)
-	require.NoError(t, os.Rename(path+".tmp", path))
-	b.files.Poll(t.Context())
-	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
-	b.files.Poll(t.Context())
-	assert.Len(t, next.AllProfiles(), 2)
-	profiletest.Injected(t, "1 files replaced by one of equal size and time")
-}
-
-// A directory that does not exist yet, or cannot be read, is logged once. Other files are read.
-func TestUnreadableDirectories(t *testing.T) {
-	dir := t.TempDir()
-	late := filepath.Join(dir, "late")
-	next := newSink(t)
-	b := startTestReceiver(t, fileYAML(late, ""), next)
-	warnings := func() int { return b.logs.FilterMessage("Cannot list directory; will retry").Len() }
-	require.Eventually(t, func() bool { return warnings() == 1 }, time.Minute, time.Millisecond)
-	b.polled()
-	assert.Equal(t, 1, warnings())
-	writeProfile(t, filepath.Join(late, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
-
-	if os.Geteuid() == 0 {
-		return // root can read everything
-	}
-	locked := filepath.Join(late, "locked")
-	require.NoError(t, os.Mkdir(locked, 0))
-	writeProfile(t, filepath.Join(late, "b.pb.gz"), 2, time.Now().Add(-time.Hour))
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 2 && warnings() == 2 }, time.Minute, time.Millisecond)
-}
-
 // A file that the pipeline rejects temporarily is retried while others are read. A file that
 // it rejects permanently is skipped.
 func TestFilesAndTheirPipeline_R17(t *testing.T) {
@@ -362,43 +245,6 @@ func TestFilesAndTheirPipeline_R17(t *testing.T) {
 	assert.Equal(t, 6, attempts[poison])
 	assert.Equal(t, map[string]int64{"success": 4, "rejected": 1}, b.fileOutcomes())
 	profiletest.Injected(t, "1 files that the pipeline keeps rejecting")
-}
-
-// While the pipeline rejects all files, a poll passes on only a few of them. Each gets its turn.
-func TestPipelineThatIsAway_R17(t *testing.T) {
-	const n = 35
-	dir := t.TempDir()
-	old := time.Now().Add(-time.Hour)
-	for i := range n {
-		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
-	}
-	kept := &profiletest.Storage{}
-	attempts := map[int64]int{}
-	away := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
-		attempts[values([]pprofile.Profiles{pd})[0]]++
-		return errors.New("not now")
-	}))
-	away.files.MaxRetryDelay = 0
-	for poll := range 4 {
-		away.files.Poll(t.Context())
-		assert.Len(t, attempts, min(10*(poll+1), n))
-	}
-	for range 3 {
-		away.files.Poll(t.Context())
-	}
-	for value, times := range attempts {
-		assert.LessOrEqual(t, times, 2, "file %d", value)
-	}
-	assert.Empty(t, away.fileOutcomes())
-
-	// None of them counts as read, also after a restart.
-	next := newSink(t)
-	b := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
-	require.NoError(t, b.Start(t.Context(), kept.Host()))
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= n }, time.Minute, time.Millisecond)
-	require.NoError(t, b.Shutdown(t.Context()))
-	assert.Len(t, next.AllProfiles(), n)
-	profiletest.Account(t, "7 polls of a pipeline that is unavailable, 1 restart", n, len(next.AllProfiles()), 0)
 }
 
 // A file is the same after a rename, also if the receiver was stopped meanwhile and another
@@ -601,54 +447,6 @@ func TestFilesAreMeasuredOnce(t *testing.T) {
 	durations := points[metricdata.Histogram[float64]](b, "otelcol_receiver_pprof_translation_duration").DataPoints
 	require.Len(t, durations, 1)
 	assert.EqualValues(t, 1, durations[0].Count)
-}
-
-// Shutdown does not wait for a pipeline that rejects files, and no file is lost.
-func TestFilesStopAtOnce(t *testing.T) {
-	dir := t.TempDir()
-	writeProfile(t, filepath.Join(dir, "a.pb.gz"), 1, time.Now().Add(-time.Hour))
-	kept := &profiletest.Storage{}
-	yaml := fileYAML(dir, ", storage: file_storage")
-	entered := make(chan struct{}, 1)
-	b := newTestReceiver(t, yaml, consumer(t, func(context.Context, pprofile.Profiles) error {
-		select {
-		case entered <- struct{}{}:
-		default:
-		}
-		return errors.New("not now")
-	}))
-	require.NoError(t, b.Start(t.Context(), kept.Host()))
-	<-entered
-	require.NoError(t, b.Shutdown(t.Context()))
-	next := newSink(t)
-	b = newTestReceiver(t, yaml, next)
-	require.NoError(t, b.Start(t.Context(), kept.Host()))
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, time.Millisecond)
-	require.NoError(t, b.Shutdown(t.Context()))
-}
-
-func TestCheckpointIsKept(t *testing.T) {
-	dir := t.TempDir()
-	kept := &profiletest.Storage{}
-	old := time.Now().Add(-time.Hour)
-	odd := filepath.Join(dir, "odd \xff\".pb.gz")
-	writeProfile(t, odd, 1, old)
-	writeFile(t, filepath.Join(dir, "bad.pb.gz"), []byte("no"), old)
-	run := func(want int) *testReceiver {
-		next := newSink(t)
-		b := newTestReceiver(t, fileYAML(dir, ", storage: file_storage"), next)
-		require.NoError(t, b.Start(t.Context(), kept.Host()))
-		require.Eventually(t, func() bool { return len(next.AllProfiles()) >= want }, time.Minute, time.Millisecond)
-		b.polled()
-		require.NoError(t, b.Shutdown(t.Context()))
-		assert.Len(t, next.AllProfiles(), want)
-		return b
-	}
-	run(1)
-	again := run(0)
-	assert.Empty(t, again.fileOutcomes(), "neither the good nor the bad one is read again")
-	writeProfile(t, filepath.Join(dir, "new.pb.gz"), 2, old)
-	run(1)
 }
 
 // If the storage fails or is damaged, files are at worst read again.

@@ -61,20 +61,6 @@ func TestIngestCountsLines(t *testing.T) {
 	assert.Equal(t, "main;idle 1000000\nmain;work 7 2000000\n", string(text))
 }
 
-func TestIngestFoldedStacksRoundTrip(t *testing.T) {
-	var body strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&body, "main;handler%05d;step%d %d\n", i, i%100, i+1)
-	}
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML, next)
-	got := b.post(foldedQuery+"&format=groups&units=bytes", []byte(body.String()))
-	require.Equal(t, http.StatusOK, got.status, got.body)
-	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
-	require.NoError(t, err)
-	assert.Equal(t, body.String(), string(text))
-}
-
 func TestIngestFoldedStacksReservesMemory(t *testing.T) {
 	b := startTestReceiver(t, serverYAML+"\nmax_in_flight: 4MiB", consumertest.NewNop())
 	var body strings.Builder

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -133,15 +132,6 @@ func TestRecordingsOfJVMsAsConfigured(t *testing.T) {
 	assert.Equal(t, 3, first.Samples().At(0).TimestampsUnixNano().Len())
 }
 
-func TestRecordingsOfJVMsInFiles(t *testing.T) {
-	directory := t.TempDir()
-	writeFile(t, filepath.Join(directory, "cart.jfr"), jfrRecording(), time.Now().Add(-time.Hour))
-	next := newSink(t)
-	startTestReceiver(t, "resource_attributes: {service.name: cart}\nfile: {include: ['"+directory+"/*.jfr'], poll_interval: 10ms}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) == 1 }, time.Minute, 10*time.Millisecond)
-	assert.Equal(t, map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}, summary(t, next.only()))
-}
-
 // A chunk is read once, when its JVM has finished it, or long after the JVM was killed.
 func TestRecordingsOfJVMsThatStillWriteAreReadOnce_J3(t *testing.T) {
 	directory := t.TempDir()
@@ -216,17 +206,4 @@ func TestRecordingsOfJVMsInFilesArePassedChunkByChunk_R17(t *testing.T) {
 	defer mu.Unlock()
 	assert.Equal(t, []uint64{1, 3, 4, 5}, times)
 	assert.Zero(t, rejections)
-}
-
-// The Profiles of a recording have the same IDs when it is sent again.
-func TestRecordingsOfJVMsKeepTheirIDs(t *testing.T) {
-	ids := map[pprofile.ProfileID]int{}
-	for range 2 {
-		next := newSink(t)
-		b := startTestReceiver(t, serverYAML, next)
-		require.Equal(t, http.StatusNoContent, b.push("?service.name=cart", jfrRecording()).status)
-		next.only()
-		maps.Copy(ids, next.idsOf())
-	}
-	assert.Len(t, ids, 3)
 }

@@ -38,14 +38,6 @@ func TestFilesFromBeforeProtobuf(t *testing.T) {
 	requireFileHolds(t, profiletest.Gzip(t, []byte(legacyHeap)))
 }
 
-func TestFilesFromBeforeProtobufOfTheCorpus(t *testing.T) {
-	for _, file := range profiletest.Corpus(t) {
-		if file.Legacy != nil {
-			t.Run(file.Name, func(t *testing.T) { requireFileHolds(t, file.Legacy) })
-		}
-	}
-}
-
 func TestFilesFromBeforeProtobufHaveALimitOfTheirOwn(t *testing.T) {
 	directory := t.TempDir()
 	large := legacyHeap + strings.Repeat("#", pproftranslator.MaxLegacySize)

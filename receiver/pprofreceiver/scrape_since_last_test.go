@@ -51,36 +51,3 @@ func TestTargetsThatTellOnce(t *testing.T) {
 		assert.Equal(t, map[string]int{"success": 6, "status": 1, "unreachable": 1, "rejected": 1}, b.outcomes(""))
 	})
 }
-
-// A response that is not a profile, or has no sample types, is lost, too: no later interval has its
-// time.
-func TestUnusableAnswersOfTargetsThatTellOnce(t *testing.T) {
-	for name, answer := range map[string]string{
-		"malformed":       "\x0a\xff garbage",
-		"no sample types": "\x50\x01", // a duration
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				next := newSink(t)
-				b := newTestReceiver(t, targetsYAML("profiles: [delta_mutex]", "a"), next)
-				scrapes, target := 0, &counters{t: t}
-				defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if scrapes++; scrapes == 2 || scrapes == 3 {
-						respond(w, "application/octet-stream", []byte(answer))
-						return
-					}
-					target.ServeHTTP(w, r)
-				}))()
-				b.runFor(5 * time.Minute)
-				deltas := 0
-				for _, a := range arrivals(t, next.AllProfiles()) {
-					if a.duration > 0 {
-						assert.Equal(t, time.Minute, a.duration, a.sampleType)
-						deltas++
-					}
-				}
-				assert.Positive(t, deltas)
-			})
-		})
-	}
-}

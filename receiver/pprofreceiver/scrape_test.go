@@ -25,7 +25,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
@@ -459,58 +458,6 @@ func TestScrapeOfOneURL(t *testing.T) {
 			}
 		})
 	}
-}
-
-// After a retryable error, the next delta includes the rejected one. After a permanent error, it is
-// lost.
-func TestRejectedDeltas(t *testing.T) {
-	for permanent, want := range map[bool]int64{false: 30, true: 20} {
-		synctest.Test(t, func(t *testing.T) {
-			next := newSink(t)
-			calls := 0
-			b := newTestReceiver(t, targetsYAML("profiles: [mutex]", "a"), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-				calls++
-				switch {
-				case calls > 1:
-					return next.ConsumeProfiles(ctx, pd)
-				case permanent:
-					return consumererror.NewPermanent(errors.New("no"))
-				}
-				return errors.New("not now")
-			}))
-			defer serveOver(t, b, &counters{t: t})()
-			b.runFor(4 * time.Minute)
-			sum := int64(0)
-			for _, a := range arrivals(t, next.AllProfiles()) {
-				if a.sampleType == "contentions" {
-					sum += a.value
-				}
-			}
-			assert.Equal(t, want, sum, "of three deltas of 10")
-			assert.Equal(t, map[string]int{"success": 3, "rejected": 1}, b.outcomes(""))
-		})
-	}
-}
-
-func TestRestartedTarget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := newSink(t)
-		b := newTestReceiver(t, targetsYAML("profiles: [mutex]", "a"), next)
-		target := &counters{t: t, base: 100}
-		defer serveOver(t, b, target)()
-		require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
-		time.Sleep(2 * time.Minute)
-		target.restart()
-		time.Sleep(2 * time.Minute)
-		require.NoError(t, b.Shutdown(t.Context()))
-		var values []int64
-		for _, a := range arrivals(t, next.AllProfiles()) {
-			if a.sampleType == "contentions" {
-				values = append(values, a.value)
-			}
-		}
-		assert.Equal(t, []int64{10, 10}, values, "one of each process, none across them")
-	})
 }
 
 // A panic of the pipeline ends neither the process nor the scraping.

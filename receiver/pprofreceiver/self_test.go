@@ -85,14 +85,6 @@ func TestSelf(t *testing.T) {
 	pprof.StopCPUProfile()
 }
 
-func TestSelfCollectsConfiguredProfiles(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, "self: {collection_interval: 50ms, profiles: [goroutine]}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 3 }, time.Minute, time.Millisecond)
-	require.NoError(t, b.Shutdown(t.Context()))
-	assert.Equal(t, map[string]map[string]string{"goroutine": {"goroutine": "instant"}}, temporalities(t, next.AllProfiles()))
-}
-
 // If other code uses the CPU profiler, only CPU profiles are dropped, with a warning.
 func TestCPUProfilerIsTaken_R18(t *testing.T) {
 	require.NoError(t, pprof.StartCPUProfile(&bytes.Buffer{}))

@@ -139,14 +139,6 @@ func TestShutdownWithoutStart(t *testing.T) {
 	require.NoError(t, b.Shutdown(t.Context()))
 }
 
-func TestStopAndStartAgain(t *testing.T) {
-	first := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	endpoint := first.server.Addr().String()
-	require.NoError(t, first.Shutdown(t.Context()))
-	second := startTestReceiver(t, fmt.Sprintf("server: {endpoint: %s}", endpoint), consumertest.NewNop())
-	assert.Equal(t, 204, second.push("", plain(t, samplePprof("/bin/app", 1))).status)
-}
-
 // doorman is an authenticator that rejects requests without the password.
 type doorman struct {
 	component.StartFunc
@@ -165,25 +157,6 @@ func (doorman) Authenticate(ctx context.Context, sources map[string][]string) (c
 type hostWith map[component.ID]component.Component
 
 func (h hostWith) GetExtensions() map[component.ID]component.Component { return h }
-
-// Rejections by confighttp have the same form.
-func TestUnauthenticated(t *testing.T) {
-	next := newSink(t)
-	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: doorman, request_params: [password]}}", next)
-	host := hostWith{component.MustNewID("doorman"): doorman{}}
-	require.NoError(t, b.Start(t.Context(), host))
-	defer func() { require.NoError(t, b.Shutdown(context.Background())) }()
-	body := plain(t, samplePprof("/bin/app", 1))
-
-	got := b.push("", body)
-	assert.Equal(t, http.StatusUnauthorized, got.status)
-	assert.Equal(t, "application/json", got.header.Get("Content-Type"))
-	assert.Contains(t, got.body, "\"code\":16")
-	assert.Contains(t, got.body, "who are you?")
-
-	require.Equal(t, 204, b.push("?password=sesame&service.name=x", body).status)
-	assert.NotContains(t, fmt.Sprint(next.only().ResourceProfiles().At(0).Resource().Attributes().AsRaw()), "sesame")
-}
 
 func TestUnknownAuthenticator(t *testing.T) {
 	b := newTestReceiver(t, "server: {endpoint: 127.0.0.1:0, auth: {authenticator: nobody}}", consumertest.NewNop())

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
@@ -108,6 +109,15 @@ func (b *testReceiver) peaks(do func()) (heap, inFlight int64) {
 	close(stop)
 	watching.Wait()
 	return heap, inFlight
+}
+
+// heapInUse is the memory of live objects.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
 
 // wayIn is a way to receive profiles: its configuration, and a function that sends all of them and

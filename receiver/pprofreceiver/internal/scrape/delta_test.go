@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -272,25 +270,6 @@ func TestDeltasOfTheCorpus(t *testing.T) {
 }
 
 var allocated [][]byte // by TestDeltasOfThisProcess
-
-func TestDeltasOfThisProcess(t *testing.T) {
-	rate := runtime.MemProfileRate
-	runtime.MemProfileRate = 64
-	defer func() { runtime.MemProfileRate = rate }()
-	var payloads [][]byte
-	for i := range 3 {
-		for range 100 {
-			allocated = append(allocated, make([]byte, 1000+i))
-		}
-		runtime.GC()
-		runtime.GC()
-		var taken bytes.Buffer
-		require.NoError(t, pprof.Lookup("heap").WriteTo(&taken, 0))
-		payloads = append(payloads, taken.Bytes())
-	}
-	allocated = nil
-	requireDeltas(t, payloads)
-}
 
 // The deltas of random profiles are those that google/pprof's types give.
 func TestDeltasOfRandomProfiles(t *testing.T) {
