@@ -203,6 +203,38 @@ func TestOddFiles_R17(t *testing.T) {
 	profiletest.Account(t, "15 odd files, links and directories", 3, len(next.AllProfiles()), 0)
 }
 
+// A file that replaces another is read, also if size and modification time are equal. New links and
+// permissions do not make it another file.
+func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.gz")
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	plainProfile := func(value int64) []byte { return plain(t, samplePprof("/bin/app", value)) }
+	require.Len(t, plainProfile(1), len(plainProfile(2)))
+	writeFile(t, path, plainProfile(1), old)
+	next := newSink(t)
+	b := newTestReceiver(t, fileYAML(dir, ""), next)
+	b.files.Poll(t.Context())
+	require.Equal(t, []int64{1}, values(next.AllProfiles()))
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("this system does not tell")
+	}
+
+	time.Sleep(20 * time.Millisecond) // clocks of file systems are coarse
+	require.NoError(t, os.Chmod(path, 0o640))
+	require.NoError(t, os.Link(path, path+".link"))
+	b.files.Poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 1)
+
+	writeFile(t, path+".tmp", plainProfile(2), old)
+	require.NoError(t, os.Rename(path+".tmp", path))
+	b.files.Poll(t.Context())
+	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
+	b.files.Poll(t.Context())
+	assert.Len(t, next.AllProfiles(), 2)
+	profiletest.Injected(t, "1 files replaced by one of equal size and time")
+}
+
 // A file that the pipeline rejects temporarily is retried while others are read. A file that
 // it rejects permanently is skipped.
 func TestFilesAndTheirPipeline_R17(t *testing.T) {

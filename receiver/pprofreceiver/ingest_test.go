@@ -183,7 +183,7 @@ func TestIngestRejections(t *testing.T) {
 		{name: "two profiles", path: "/ingest?name=app", parts: []formPart{profilePart, profilePart}, status: 400, says: "duplicate part"},
 		{name: "an empty profile", path: "/ingest?name=app", parts: []formPart{{"profile", "", nil}}, status: 400, says: "empty"},
 		{name: "a config that is no JSON", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{s3cret")}}, status: 400, says: "malformed JSON at byte"},
-		{name: "a config of another kind", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: `field "cumulative" at byte 29 has the type string: must be bool`},
+		{name: "a config of another kind", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte(`{"cpu":{"cumulative":"s3cret"}}`)}}, status: 400, says: `wrong type at byte 29, of field "cumulative"`},
 		{name: "a large config", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", make([]byte, httpserver.MaxDocument+1)}}, status: 413, says: "sample_type_config"},
 		{name: "a config of many types", path: "/ingest?name=app", parts: []formPart{profilePart, {"sample_type_config", "", []byte("{" + strings.Repeat(`"a":{},`, 1025) + `"a":{}}`)}}, status: 413, says: "sample_type_config\": braces: 1027"},
 		{name: "a part with a large header", path: "/ingest?name=app", parts: []formPart{{strings.Repeat("x", 40<<10), "", nil}, profilePart}, status: 413, says: "header of a part"},

@@ -131,16 +131,14 @@ func TestPprofRejects_J5(t *testing.T) {
 
 func TestPprofReservesBeforeItAllocates(t *testing.T) {
 	limit := errors.New("no more")
-	var most int64
 	data := bytes.Repeat([]byte{0x32, 0}, 1<<20) // 2 MiB of empty strings
-	_, err := body.Pprof(data, body.Options{}, func(n int64) error {
-		if most = max(most, n); n > 1<<20 {
-			return limit
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			_, err := body.Pprof(data, body.Options{}, func(int64) error { return limit })
+			require.ErrorIs(b, err, limit)
 		}
-		return nil
 	})
-	require.ErrorIs(t, err, limit)
-	assert.LessOrEqual(t, most, int64(4<<20))
+	assert.Less(t, allocated.AllocedBytesPerOp(), int64(4<<10))
 }
 
 func FuzzPprof(f *testing.F) {

@@ -4,6 +4,7 @@
 package body
 
 import (
+	"encoding/binary"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -122,18 +123,13 @@ func appendVarint(b []byte, number protowire.Number, v uint64) []byte {
 
 // label appends a label to a sample. Exactly one of text and number is not 0.
 func label(b []byte, key, text uint64, number int64) []byte {
-	size := protowire.SizeTag(labelKey) + protowire.SizeVarint(key)
+	content := appendVarint(make([]byte, 0, 2+2*binary.MaxVarintLen64), labelKey, key)
 	if text != 0 {
-		size += protowire.SizeTag(labelString) + protowire.SizeVarint(text)
+		content = appendVarint(content, labelString, text)
 	} else {
-		size += protowire.SizeTag(labelNumber) + protowire.SizeVarint(uint64(number))
+		content = appendVarint(content, labelNumber, uint64(number))
 	}
-	b = protowire.AppendVarint(protowire.AppendTag(b, sampleLabel, protowire.BytesType), uint64(size))
-	b = appendVarint(b, labelKey, key)
-	if text != 0 {
-		return appendVarint(b, labelString, text)
-	}
-	return appendVarint(b, labelNumber, uint64(number))
+	return protowire.AppendBytes(protowire.AppendTag(b, sampleLabel, protowire.BytesType), content)
 }
 
 // ValueType is the type of values and their unit.

@@ -26,40 +26,40 @@ type Options struct {
 // sample gets the value 1, samples/count, and with Options.Wall and a period also its
 // period, wall/nanoseconds.
 //
-// It calls reserve with the bytes of memory that it takes in total, before it takes them.
+// It calls reserve once, with the bytes of memory that it takes, before it takes them.
 // The result does not share memory with data. The error names the malformed field.
 func Pprof(data []byte, o Options, reserve func(bytes int64) error) ([]byte, error) {
-	c := &completion{data: data, options: o, reserve: reserve}
+	c := &completion{data: data, options: o}
 	if err := c.survey(); err != nil {
 		return nil, err
 	}
-	return c.write()
+	if err := reserve(c.memory()); err != nil {
+		return nil, err
+	}
+	c.readStrings()
+	if err := c.readSpan(); err != nil {
+		return nil, err
+	}
+	return c.write(), nil
 }
 
-// completion reads a message twice: for its strings, times and periods, and to write the
-// result.
+// completion reads a message three times: to know its size, for the times and periods of its samples, and to write
+// the result.
 type completion struct {
 	data    []byte
 	options Options
-	reserve func(int64) error
 
-	texts    []place // of the strings
-	time     uint64  // index of the string source.event.time, 0 if there is none; and so on
-	period   uint64
-	traceID  uint64
-	spanID   uint64
+	texts    [][]byte          // the strings, parts of data
+	keys     map[string]uint64 // indexes of the strings that are keys of ours; 0 if there is none
 	hasTypes bool
 	hasTime  bool
 	samples  int
+	strings  int
 	largest  int // size of the largest sample in bytes
 	span     span
 }
 
-// place is where content is in the data.
-type place struct{ start, stop uint32 }
-
-const placeSize = 8
-
+// survey counts, and finds out what the message has.
 func (c *completion) survey() error {
 	fields := wire.New(c.data)
 	for fields.Next() {
@@ -72,14 +72,46 @@ func (c *completion) survey() error {
 		case profileTime:
 			c.hasTime = fields.Int() > 0
 		case profileString:
-			if err := c.addText(fields.Bytes(), fields.Start, fields.Stop); err != nil {
-				return err
-			}
+			c.strings++
 		}
 	}
 	if fields.Err != nil {
 		return fmt.Errorf("byte %d: %w", fields.At, fields.Err)
 	}
+	return nil
+}
+
+// Bytes that a string and a sample take: the sample grows by values and a timestamp, and may have padded IDs, which
+// are strings of their own. And bytes for all else.
+const (
+	stringSize   = 24
+	sampleGrowth = 48
+	paddedIDs    = 256
+	headerGrowth = 1 << 10
+)
+
+// size is that of the result in bytes, at most, and memory what it takes to make it.
+func (c *completion) size() int { return len(c.data) + sampleGrowth*c.samples + headerGrowth }
+
+func (c *completion) memory() int64 {
+	return int64(c.size() + 2*c.largest + stringSize*c.strings + paddedIDs*c.samples)
+}
+
+// readStrings reads the strings, and finds the keys of labels.
+func (c *completion) readStrings() {
+	c.texts, c.keys = make([][]byte, 0, c.strings), map[string]uint64{LabelTime: 0, LabelPeriod: 0, labelTraceID: 0, labelSpanID: 0}
+	for fields := wire.New(c.data); fields.Next(); {
+		if fields.Field == profileString {
+			if _, ours := c.keys[string(fields.Bytes())]; ours {
+				c.keys[string(fields.Bytes())] = uint64(len(c.texts))
+			}
+			c.texts = append(c.texts, fields.Bytes())
+		}
+	}
+}
+
+// readSpan checks the samples, and reads their times and periods.
+func (c *completion) readSpan() error {
 	fields, number := wire.New(c.data), 0
 	for fields.Next() {
 		if fields.Field == profileSample {
@@ -90,28 +122,6 @@ func (c *completion) survey() error {
 			c.span.add(nanoseconds(s.time), nanoseconds(s.period))
 			number++
 		}
-	}
-	return nil
-}
-
-func (c *completion) addText(text []byte, start, stop int) error {
-	if len(c.texts) == cap(c.texts) {
-		if err := c.reserve(int64(3 * placeSize * max(len(c.texts), 64))); err != nil {
-			return err
-		}
-		c.texts = append(make([]place, 0, 2*max(len(c.texts), 64)), c.texts...)
-	}
-	index := uint64(len(c.texts))
-	c.texts = append(c.texts, place{uint32(start), uint32(stop)})
-	switch string(text) {
-	case LabelTime:
-		c.time = index
-	case LabelPeriod:
-		c.period = index
-	case labelTraceID:
-		c.traceID = index
-	case labelSpanID:
-		c.spanID = index
 	}
 	return nil
 }
@@ -135,9 +145,9 @@ func (c *completion) read(fields wire.Cursor) (s sample, err error) {
 			case m.Err != nil:
 				return s, fmt.Errorf("label: %w", m.Err)
 			case key == 0:
-			case key == c.time:
+			case key == c.keys[LabelTime]:
 				s.time = number
-			case key == c.period:
+			case key == c.keys[LabelPeriod]:
 				s.period = number
 			}
 		}
@@ -162,20 +172,8 @@ func readLabel(fields *wire.Cursor) (key, text uint64, number int64) {
 	return key, text, number
 }
 
-// Bytes that a sample grows by (values and a timestamp) and may take in addition (padded IDs,
-// which are strings of their own), and bytes for all else.
-const (
-	sampleGrowth = 48
-	paddedIDs    = 256
-	headerGrowth = 1 << 10
-)
-
-func (c *completion) write() ([]byte, error) {
-	size := len(c.data) + sampleGrowth*c.samples + headerGrowth
-	if err := c.reserve(int64(size + 2*c.largest + placeSize*cap(c.texts) + paddedIDs*c.samples)); err != nil {
-		return nil, err
-	}
-	m := &message{data: make([]byte, 0, size), first: max(len(c.texts), 1), strings: map[string]uint64{}}
+func (c *completion) write() []byte {
+	m := &message{data: make([]byte, 0, c.size()), first: max(len(c.texts), 1), strings: map[string]uint64{}}
 	if len(c.texts) == 0 {
 		m.data = protowire.AppendBytes(protowire.AppendTag(m.data, profileString, protowire.BytesType), nil)
 	}
@@ -197,7 +195,7 @@ func (c *completion) write() ([]byte, error) {
 		}
 	}
 	m.header(c.span, c.hasTime)
-	return m.finish(), nil
+	return m.finish()
 }
 
 // wall reports whether samples get wall time.
@@ -213,18 +211,18 @@ func (c *completion) sample(m *message, b []byte, fields wire.Cursor) []byte {
 			isNumber := number != 0 || text == 0
 			switch {
 			case key == 0:
-			case key == c.time:
+			case key == c.keys[LabelTime]:
 				if s.time = number; isNumber {
 					continue
 				}
-			case key == c.period:
+			case key == c.keys[LabelPeriod]:
 				if s.period = number; isNumber {
 					continue
 				}
-			case key == c.traceID && text != 0:
+			case key == c.keys[labelTraceID] && text != 0:
 				b = label(b, key, c.padded(m, text, 32), 0)
 				continue
-			case key == c.spanID && text != 0:
+			case key == c.keys[labelSpanID] && text != 0:
 				b = label(b, key, c.padded(m, text, 16), 0)
 				continue
 			}
@@ -249,8 +247,7 @@ func (c *completion) padded(m *message, index uint64, digits int) uint64 {
 	if index >= uint64(len(c.texts)) {
 		return index
 	}
-	p := c.texts[index]
-	text := string(c.data[p.start:p.stop])
+	text := string(c.texts[index])
 	if id := padID(text, digits); id != text {
 		return m.text(id)
 	}

@@ -6,7 +6,6 @@ package httpserver
 import (
 	"bytes"
 	"context"
-	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -260,28 +258,9 @@ func DecodeJSON(document []byte, into any) error {
 		return fmt.Errorf("malformed JSON at byte %d", syntax.Offset)
 	}
 	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		place := "the document"
-		if mistyped.Field != "" {
-			place = fmt.Sprintf("field %q at byte %d", mistyped.Field, mistyped.Offset)
-		}
-		found, _, _ := strings.Cut(mistyped.Value, " ") // the value of a number follows
-		return fmt.Errorf("%s has the type %s: must be %s", place, found, typeInJSON(mistyped.Type))
+		return fmt.Errorf("wrong type at byte %d, of field %q", mistyped.Offset, mistyped.Field)
 	}
 	return err
-}
-
-// typeInJSON is what JSON calls a type of Go.
-func typeInJSON(t reflect.Type) string {
-	kind := t.Kind()
-	switch {
-	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		return "string"
-	case kind == reflect.Struct || kind == reflect.Map:
-		return "object"
-	case kind == reflect.Slice:
-		return "array"
-	}
-	return kind.String()
 }
 
 // CheckCount checks a number of entries. what is their name.
