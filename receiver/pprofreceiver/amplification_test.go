@@ -4,20 +4,16 @@
 package pprofreceiver
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 
-	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -139,73 +135,4 @@ func TestMessagesAreShortDespiteLongNames_R3(t *testing.T) {
 	}
 	assert.Zero(t, b.inFlight.InUse())
 	profiletest.Injected(t, "400 parts with long names")
-}
-
-// smallPprof is a profile that takes almost a MiB as OTLP, more than a hundred times
-// its own size.
-func smallPprof(t *testing.T) []byte {
-	t.Helper()
-	p := &profile.Profile{TimeNanos: 1}
-	for i := range 200 {
-		p.SampleType = append(p.SampleType, &profile.ValueType{Type: fmt.Sprint(i)})
-	}
-	for i := range 35 {
-		s := &profile.Sample{Value: make([]int64, 200), NumLabel: map[string][]int64{"a": {int64(i)}}}
-		for j := range s.Value {
-			s.Value[j] = 1
-		}
-		p.Sample = append(p.Sample, s)
-	}
-	return plain(t, p)
-}
-
-// A profile that takes much more memory as OTLP than as pprof counts towards max_in_flight until the
-// pipeline has answered.
-func TestExpansionIsReserved_R8(t *testing.T) {
-	parts := profiletest.Rounds(t, 64, httpserver.MaxEntries)
-	raw := smallPprof(t)
-	small := profiletest.Gzip(t, raw)
-	var consumed atomic.Int32
-	entered, release := make(chan struct{}), make(chan struct{})
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0}\nmax_in_flight: 512MiB", consumer(t, func(context.Context, pprofile.Profiles) error {
-		if consumed.Add(1) == int32(parts) {
-			close(entered)
-		}
-		<-release
-		return nil
-	}))
-	var all [][]byte
-	for i := range parts {
-		all = append(all, profiletest.RawSeries(small, "service_name", fmt.Sprint(i)))
-	}
-	request := profiletest.PushRequest(all...)
-	before := heapInUse()
-	done := make(chan answer)
-	go func() { done <- b.connect(request) }()
-	<-entered
-	alive, counted := heapInUse()-before, b.inFlight.InUse()
-	close(release)
-	assert.Equal(t, 200, (<-done).status)
-	t.Logf("%d profiles of %d bytes: %d KiB alive, %d KiB counted", parts, len(raw), alive>>10, counted>>10)
-	assert.Greater(t, alive, int64(parts)*(512<<10), "it takes much")
-	assert.Less(t, alive, 8*int64(parts)*int64(len(raw))+counted*3/2, "what is alive beyond the expansion that is allowed is counted")
-	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types in a request", parts))
-}
-
-// A request whose profiles do not fit together is rejected from there on.
-func TestSmallProfilesOverTheInFlightLimit_R8(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 4MiB}\nmax_in_flight: 8MiB", next)
-	small := profiletest.Gzip(t, smallPprof(t))
-	var all [][]byte
-	for range 64 {
-		all = append(all, profiletest.RawSeries(small))
-	}
-	got := b.connect(profiletest.PushRequest(all...))
-	assert.Equal(t, 400, got.status)
-	assert.Contains(t, got.body, "half of max_in_flight")
-	assert.Less(t, len(next.AllProfiles()), 16)
-	assert.NotEmpty(t, next.AllProfiles())
-	assert.Zero(t, b.inFlight.InUse())
-	profiletest.Injected(t, fmt.Sprintf("%d small profiles of 200 sample types for a small limit, %d accepted", len(all), len(next.AllProfiles())))
 }

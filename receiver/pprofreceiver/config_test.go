@@ -17,34 +17,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
-
-func TestEmptySectionsHaveDefaults(t *testing.T) {
-	cfg, err := loadConfig("server: {}\nself: {}\n")
-	require.NoError(t, err)
-
-	server := cfg.Server.Get()
-	require.NotNil(t, server)
-	assert.Equal(t, "localhost:4040", server.HTTP.NetAddr.Endpoint)
-	assert.Equal(t, 30*time.Second, server.HTTP.ReadTimeout)
-	assert.Equal(t, 10*time.Second, server.HTTP.ReadHeaderTimeout)
-	assert.Equal(t, 60*time.Second, server.HTTP.WriteTimeout)
-	assert.Equal(t, time.Minute, idleTimeout(t, server))
-	assert.EqualValues(t, 67108864, server.HTTP.MaxRequestBodySize)
-	assert.EqualValues(t, 64<<20, server.MaxDecompressedSize)
-	assert.Equal(t, max(bytesize.MemoryLimit()/4, 4<<20), cfg.MaxInFlight)
-
-	self := cfg.Self.Get()
-	require.NotNil(t, self)
-	assert.Equal(t, time.Minute, self.CollectionInterval)
-	assert.Equal(t, []string{"cpu", "heap", "goroutine"}, self.Profiles)
-
-	assert.Equal(t, LinksConfig{TraceID: "trace_id", SpanID: "span_id"}, cfg.Links)
-	assert.Equal(t, "end_timestamp_ns", cfg.TimestampLabel)
-	assert.Empty(t, cfg.ResourceAttributes)
-}
 
 func TestSectionsAreOptional(t *testing.T) {
 	cfg, err := loadConfig("server: {}")
@@ -56,57 +30,6 @@ func TestSectionsAreOptional(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, cfg.Server.HasValue())
 	assert.True(t, cfg.Self.HasValue())
-}
-
-func TestConfigKeys(t *testing.T) {
-	cfg, err := loadConfig(`
-server:
-  endpoint: 0.0.0.0:14040
-  transport: tcp4
-  read_timeout: 5s
-  read_header_timeout: 4s
-  write_timeout: 50s
-  keepalive: {idle_timeout: 3s}
-  max_request_body_size: 1000
-  include_metadata: true
-  compression_algorithms: ["", zstd]
-  response_headers: {X-One: two}
-  tls: {cert_file: a, key_file: b}
-  cors: {allowed_origins: [http://one]}
-  auth: {authenticator: basicauth, request_params: [token]}
-  max_decompressed_size: 2MiB
-max_in_flight: 4194304
-self:
-  collection_interval: 8s
-  cpu_duration: 2s
-  profiles: [heap]
-resource_attributes: {service.name: checkout, deployment.environment.name: test}
-links:
-  trace_id: trace id
-  span_id: span id
-timestamp_label: at
-`)
-	require.NoError(t, err)
-	server := cfg.Server.Get()
-	assert.Equal(t, "0.0.0.0:14040", server.HTTP.NetAddr.Endpoint)
-	assert.EqualValues(t, "tcp4", server.HTTP.NetAddr.Transport)
-	assert.Equal(t, 5*time.Second, server.HTTP.ReadTimeout)
-	assert.Equal(t, 4*time.Second, server.HTTP.ReadHeaderTimeout)
-	assert.Equal(t, 50*time.Second, server.HTTP.WriteTimeout)
-	assert.Equal(t, 3*time.Second, idleTimeout(t, server))
-	assert.EqualValues(t, 1000, server.HTTP.MaxRequestBodySize)
-	assert.True(t, server.HTTP.IncludeMetadata)
-	assert.Equal(t, []string{"", "zstd"}, server.HTTP.CompressionAlgorithms)
-	assert.Equal(t, "a", server.HTTP.TLS.Get().CertFile)
-	assert.Equal(t, []string{"http://one"}, server.HTTP.CORS.Get().AllowedOrigins)
-	assert.Equal(t, []string{"token"}, server.HTTP.Auth.Get().RequestParameters)
-	assert.EqualValues(t, 2<<20, server.MaxDecompressedSize)
-	assert.EqualValues(t, 4<<20, cfg.MaxInFlight)
-	assert.Equal(t, 2*time.Second, cfg.Self.Get().CPUDuration)
-	assert.Equal(t, []string{"heap"}, cfg.Self.Get().Profiles)
-	assert.Equal(t, map[string]string{"service.name": "checkout", "deployment.environment.name": "test"}, cfg.ResourceAttributes)
-	assert.Equal(t, LinksConfig{TraceID: "trace id", SpanID: "span id"}, cfg.Links)
-	assert.Equal(t, "at", cfg.TimestampLabel)
 }
 
 // idleTimeout is that of the HTTP server which the configuration makes.

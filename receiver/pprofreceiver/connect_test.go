@@ -117,7 +117,7 @@ func TestConnectCodes_R10(t *testing.T) {
 		{name: "JSON with a profile stripped of NULs", contentType: "application/json", body: fmt.Appendf(nil, `{"series":[{"samples":[{"rawProfile":%q}]}]}`, base64.StdEncoding.EncodeToString(stripped)), status: 400, says: "samples[0]: gzip: the header is malformed"},
 		{name: "JSON with a number", contentType: "application/json", body: []byte(`{"series":7}`), status: 400, says: `JSON: wrong type at byte 11, of field "series"`},
 		{name: "JSON of an array", contentType: "application/json", body: []byte(`[7]`), status: 400, says: "JSON: wrong type at byte 1"},
-		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{},{"samples":[{"raw_profile":"AA!="}]}]}`), status: 400, says: "series[1].samples[0].rawProfile: illegal base64 data at input byte 2"},
+		{name: "JSON with bad base64", contentType: "application/json", body: []byte(`{"series":[{},{"samples":[{"rawProfile":"AA!="}]}]}`), status: 400, says: "not a PushRequest in JSON: illegal base64 data at input byte 2"},
 		{name: "JSON with a long label", contentType: "application/json", body: []byte(`{"series":[{"labels":[{"name":"` + strings.Repeat("a", 500_000) + `"}]}]}`), status: 400, says: "size in bytes of a name: 500000"},
 		{name: "another version", body: request, headers: []string{"Connect-Protocol-Version", "2"}, status: 400, says: "must be 1"},
 		{name: "half a JFR", body: profiletest.PushRequest(profiletest.RawSeries([]byte("FLR\x00abc"))), status: 400, says: "jfr: chunk 1, byte 0"},

@@ -4,21 +4,15 @@
 package pprofreceiver
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -37,14 +31,7 @@ import (
 )
 
 func TestFileConfig(t *testing.T) {
-	cfg, err := loadConfig("file: {include: [/var/lib/profiles/**/*.pb.gz]}")
-	require.NoError(t, err)
-	file := cfg.File.Get()
-	assert.Equal(t, 10*time.Second, file.Watch.PollInterval)
-	assert.EqualValues(t, 64<<20, file.MaxDecompressedSize)
-	assert.Nil(t, file.Watch.Storage)
-
-	cfg, err = loadConfig(`
+	cfg, err := loadConfig(`
 file:
   include: ['/a/*/*.pb', '/b/*.pb']
   exclude: [/a/old/**]
@@ -53,7 +40,7 @@ file:
   storage: file_storage/two
   max_decompressed_size: 1MiB`)
 	require.NoError(t, err)
-	file = cfg.File.Get()
+	file := cfg.File.Get()
 	assert.Equal(t, []string{"/a/*/*.pb", "/b/*.pb"}, file.Watch.Include)
 	assert.Equal(t, []string{"/a/old/**"}, file.Watch.Exclude)
 	assert.Equal(t, "^/a/(?P<service_name>[^/]+)/", file.PathAttributes)
@@ -140,20 +127,6 @@ func TestOneFile(t *testing.T) {
 	require.Eventually(t, func() bool { return len(next.AllProfiles()) >= 1 }, time.Minute, time.Millisecond)
 	b.polled()
 	assert.Len(t, next.AllProfiles(), 1)
-}
-
-func TestFileAttributesFromPaths(t *testing.T) {
-	dir := t.TempDir()
-	writeProfile(t, filepath.Join(dir, "checkout", "7", "heap.pb.gz"), 1, time.Now().Add(-time.Hour))
-	next := newSink(t)
-	startTestReceiver(t, "resource_attributes: {service.name: common, host.name: h}\nfile: {include: ['"+dir+"/**/*.pb.gz'], path_attributes: '/(?P<service_name>[^/]+)/(?P<service_instance_id>[^/]+)/(?P<profile_type>[^/]+)[.]pb[.]gz$', poll_interval: 5ms}", next)
-	require.Eventually(t, func() bool { return len(next.AllProfiles()) > 0 }, time.Minute, time.Millisecond)
-	resource := next.only().ResourceProfiles().At(0)
-	assert.Equal(t, map[string]any{
-		"service.name": "checkout", "service.instance.id": "7", "host.name": "h", "process.executable.name": "app",
-	}, resource.Resource().Attributes().AsRaw())
-	kind, _ := resource.ScopeProfiles().At(0).Scope().Attributes().Get("profile.type")
-	assert.Equal(t, "heap", kind.Str())
 }
 
 // Files that cannot be read do not block others, and links do not lead out of the directory.
@@ -540,126 +513,4 @@ func TestManyFiles_R17(t *testing.T) {
 	}
 	assert.Less(t, largest, 300*(n/256+30), "bytes of a write")
 	profiletest.Account(t, fmt.Sprintf("%d files", n), n, len(next.AllProfiles()), 0)
-}
-
-// directoryStorage keeps each value in a file that is replaced as a whole.
-type directoryStorage struct {
-	profiletest.Storage
-	dir string
-}
-
-func (s *directoryStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return s, nil
-}
-
-func (s *directoryStorage) Get(_ context.Context, key string) ([]byte, error) {
-	value, err := os.ReadFile(filepath.Join(s.dir, key))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	return value, err
-}
-
-func (s *directoryStorage) Set(_ context.Context, key string, value []byte) error {
-	at := filepath.Join(s.dir, key)
-	if err := os.WriteFile(at+".new", value, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(at+".new", at)
-}
-
-func (s *directoryStorage) Batch(ctx context.Context, operations ...*storage.Operation) (err error) {
-	for _, operation := range operations {
-		if operation.Value, err = s.Get(ctx, operation.Key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const killedEnv = "PPROFRECEIVER_KILLED_IN"
-
-// TestReaderToBeKilled is the process that TestKilled_R17 kills: it reads the files of a
-// directory and writes the profile id of each to a log before it accepts it.
-func TestReaderToBeKilled(t *testing.T) {
-	dir := os.Getenv(killedEnv)
-	if dir == "" {
-		t.Skip("is run by TestKilled_R17")
-	}
-	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	require.NoError(t, err)
-	kept := &directoryStorage{dir: filepath.Join(dir, "storage")}
-	b := newTestReceiver(t, fileYAML(filepath.Join(dir, "files"), ", storage: file_storage"), consumer(t, func(_ context.Context, pd pprofile.Profiles) error {
-		_, err := fmt.Fprintf(log, "%d %s\n", values([]pprofile.Profiles{pd})[0], profileIDs(t, pd)[0])
-		return err
-	}))
-	require.NoError(t, b.Start(t.Context(), profiletest.StorageHost{Extension: kept}))
-	_, _ = io.Copy(io.Discard, os.Stdin) // ends with the process that would kill this one
-}
-
-// Each complete file is read at least once, whenever the process is killed, and counts once by its
-// profile IDs.
-func TestKilled_R17(t *testing.T) {
-	const perRound = 60
-	rounds := profiletest.Rounds(t, 5, 50)
-	r := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
-	dir := t.TempDir()
-	for _, name := range []string{"files", "storage"} {
-		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
-	}
-	logged := func() (ids map[string]map[string]int, lines int) {
-		ids = map[string]map[string]int{}
-		content, err := os.ReadFile(filepath.Join(dir, "log"))
-		if err != nil {
-			return ids, 0
-		}
-		scanner := bufio.NewScanner(bytes.NewReader(content))
-		for scanner.Scan() {
-			value, id, _ := strings.Cut(scanner.Text(), " ")
-			if ids[value] == nil {
-				ids[value] = map[string]int{}
-			}
-			ids[value][id]++
-			lines++
-		}
-		return ids, lines
-	}
-	old := time.Now().Add(-24 * time.Hour)
-	written := 0
-	for round := range rounds + 1 {
-		for range perRound {
-			written++
-			writeProfile(t, filepath.Join(dir, "files", strconv.Itoa(written)+".pb.gz"), int64(written), old.Add(time.Duration(written)*time.Second))
-		}
-		process := exec.Command(os.Args[0], "-test.run=^TestReaderToBeKilled$")
-		process.Env = append(os.Environ(), killedEnv+"="+dir)
-		stdin, err := process.StdinPipe()
-		require.NoError(t, err)
-		require.NoError(t, process.Start())
-		_, before := logged()
-		enough := before + r.IntN(perRound)
-		if round == rounds {
-			enough = written
-		}
-		require.Eventually(t, func() bool {
-			ids, lines := logged()
-			return round < rounds && lines > enough || len(ids) == written
-		}, 2*time.Minute, time.Millisecond)
-		if round == rounds {
-			time.Sleep(50 * time.Millisecond)
-		} else {
-			time.Sleep(time.Duration(r.IntN(3000)) * time.Microsecond)
-		}
-		require.NoError(t, process.Process.Kill())
-		_ = process.Wait() // which closes stdin
-		_ = stdin.Close()
-	}
-	ids, lines := logged()
-	assert.Len(t, ids, written, "none is lost")
-	for value, of := range ids {
-		assert.Len(t, of, 1, "file %s has one profile id, however often it was read: %v", value, maps.Keys(of))
-	}
-	assert.LessOrEqual(t, lines, written+rounds, "a kill repeats one file at most")
-	t.Logf("%d files, %d kills, %d read twice", written, rounds, lines-written)
-	profiletest.Account(t, fmt.Sprintf("%d SIGKILL, %d files read twice", rounds, lines-written), written, len(ids), 0)
 }

@@ -4,14 +4,12 @@
 package pprofreceiver
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -59,15 +57,4 @@ func TestIngestCountsLines(t *testing.T) {
 	text, err := foldedtranslator.Marshaler{}.MarshalProfiles(next.only())
 	require.NoError(t, err)
 	assert.Equal(t, "main;idle 1000000\nmain;work 7 2000000\n", string(text))
-}
-
-func TestIngestFoldedStacksReservesMemory(t *testing.T) {
-	b := startTestReceiver(t, serverYAML+"\nmax_in_flight: 4MiB", consumertest.NewNop())
-	var body strings.Builder
-	for i := range 20_000 {
-		fmt.Fprintf(&body, "a%d 1\n", i)
-	}
-	got := b.post(foldedQuery, []byte(body.String()))
-	assert.Equal(t, http.StatusRequestEntityTooLarge, got.status, got.body)
-	assert.Zero(t, b.inFlight.InUse())
 }

@@ -167,25 +167,6 @@ func TestPush(t *testing.T) {
 	assert.EqualValues(t, 2, accepted.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 }
 
-// The end-to-end test pushes the large files.
-func TestCorpusArrivesWhole(t *testing.T) {
-	full, _ := profiletest.Soak(t)
-	for _, file := range profiletest.Corpus(t) {
-		if len(file.Data) > 100<<10 || len(file.Data) > 20<<10 && !full {
-			continue
-		}
-		t.Run(file.Name, func(t *testing.T) {
-			next := newSink(t)
-			b := startTestReceiver(t, serverYAML, next)
-			got := b.push("?service.name=x", file.Data)
-			require.Equal(t, 204, got.status, got.body)
-			want, err := profile.ParseData(file.Data)
-			require.NoError(t, err)
-			assertHolds(t, want, next.only())
-		})
-	}
-}
-
 func TestServiceName(t *testing.T) {
 	for _, row := range []struct {
 		name, config, query, binary, want string

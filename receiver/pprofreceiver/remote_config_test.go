@@ -5,64 +5,10 @@ package pprofreceiver
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/confmap"
 )
-
-func TestRemoteDefaults(t *testing.T) {
-	cfg, err := loadConfig("remote: {endpoint: http://localhost:6060/debug/pprof/heap}")
-	require.NoError(t, err)
-	remote := cfg.Remote.Get()
-	assert.Equal(t, time.Minute, remote.CollectionInterval)
-	assert.Equal(t, 30*time.Second, remote.HTTP.Timeout)
-	assert.True(t, remote.Delta)
-	assert.EqualValues(t, 64<<20, remote.MaxDecompressedSize)
-	assert.False(t, cfg.Server.HasValue())
-}
-
-func TestRemoteKeys(t *testing.T) {
-	cfg, err := loadConfig(`
-remote:
-  collection_interval: 20s
-  timeout: 10s
-  tls: {insecure_skip_verify: true}
-  headers: {X-Scope: one}
-  auth: {authenticator: basicauth}
-  proxy_url: http://proxy:3128
-  targets:
-    - endpoint: http://localhost:6060/debug/pprof
-      resource_attributes: {service.name: checkout}
-    - endpoint: https://localhost:6061
-      profiles: [delta_heap, delta_mutex]
-  profiles: [cpu, heap]
-  cpu_duration: 5s
-  delta: false
-  max_decompressed_size: 1MiB
-`)
-	require.NoError(t, err)
-	remote := cfg.Remote.Get()
-	assert.Equal(t, 20*time.Second, remote.CollectionInterval)
-	assert.Equal(t, 10*time.Second, remote.HTTP.Timeout)
-	assert.True(t, remote.HTTP.TLS.InsecureSkipVerify)
-	assert.Equal(t, "http://proxy:3128", remote.HTTP.ProxyURL)
-	header, _ := remote.HTTP.Headers.Get("X-Scope")
-	assert.EqualValues(t, "one", header)
-	assert.Equal(t, 5*time.Second, remote.CPUDuration)
-	assert.False(t, remote.Delta)
-	assert.Equal(t, []string{"cpu", "heap"}, remote.Profiles)
-	assert.Equal(t, []string{"delta_heap", "delta_mutex"}, remote.Targets[1].Profiles)
-	assert.Equal(t, map[string]string{"service.name": "checkout"}, remote.Targets[0].ResourceAttributes)
-
-	conf := confmap.New()
-	require.NoError(t, conf.Marshal(cfg))
-	again := createDefaultConfig().(*Config)
-	require.NoError(t, conf.Unmarshal(again))
-	assert.Equal(t, remote.Targets, again.Remote.Get().Targets)
-	assert.Equal(t, remote.HTTP.Timeout, again.Remote.Get().HTTP.Timeout)
-}
 
 func TestWrongRemoteValuesAreRejected(t *testing.T) {
 	const (

@@ -334,12 +334,6 @@ type counters struct {
 	asked []string
 }
 
-func (c *counters) restart() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.base = 0
-}
-
 func (c *counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -477,32 +471,6 @@ func TestScrapeCarriesOn(t *testing.T) {
 		assert.Equal(t, map[string]int{"success": 1, "panic": 1}, b.outcomes(""))
 		assert.Equal(t, 1, b.logs.FilterMessage("Scrape succeeded again").Len())
 		b.assertPanicLogged(1)
-	})
-}
-
-// Targets that never finish large bodies do not block others.
-func TestLargeBodiesDoNotBlockOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := newSink(t)
-		hosts := []string{"good"}
-		for i := range 20 {
-			hosts = append(hosts, fmt.Sprintf("large-%d", i))
-		}
-		b := newTestReceiver(t, targetsYAML("profiles: [goroutine]\nmax_decompressed_size: 8MiB", hosts...)+"\nmax_in_flight: 64MiB", next)
-		good := &counters{t: t}
-		defer serveOver(t, b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Host == "good" {
-				good.ServeHTTP(w, r)
-				return
-			}
-			for range 3 {
-				_, _ = w.Write(make([]byte, 1<<20))
-			}
-			<-r.Context().Done()
-		}))()
-		b.runFor(5 * time.Minute)
-		assert.Equal(t, map[string]int{"success": 5}, b.outcomes("http://good/debug/pprof"))
-		assert.Len(t, b.outcomes("http://large-0/debug/pprof"), 1)
 	})
 }
 

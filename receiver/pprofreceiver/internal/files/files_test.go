@@ -4,9 +4,6 @@
 package files
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,38 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // TestFiles* and the tests of row R17 in the package of the receiver run a Reader.
-
-func TestOutcomes(t *testing.T) {
-	retry := func(err error) error { return &filewatch.RetryError{Err: err} }
-	for want, errs := range map[string][]error{
-		"success":    {nil},
-		"unreadable": {retry(fs.ErrNotExist), retry(&fs.PathError{Op: "read", Err: fs.ErrPermission})},
-		"panic":      {retry(&ingest.PanicError{Value: "boom"})},
-		"too_large":  {&pproftranslator.LimitError{What: "size in bytes", Limit: 1, Got: 2}, fmt.Errorf("gzip: %w", &pproftranslator.LimitError{})},
-		// An error of the pipeline has nothing to do with the file, whatever it wraps.
-		"rejected":  {&ingest.PipelineError{Err: consumererror.NewPermanent(&fs.PathError{Op: "write", Err: fs.ErrPermission})}},
-		"malformed": {errors.New("no pprof")},
-	} {
-		for _, err := range errs {
-			assert.Equal(t, want, outcomeOf(err), "%v", err)
-		}
-	}
-}
 
 func TestPathAttributes(t *testing.T) {
 	for _, test := range []struct {
@@ -68,16 +44,6 @@ func TestPathAttributes(t *testing.T) {
 		got, matches := r.attributes(test.path)
 		assert.Equal(t, test.want, got, test.expression)
 		assert.Equal(t, !strings.HasPrefix(test.expression, "^/y"), matches, test.expression)
-	}
-}
-
-func TestConfigLimitsTheSize(t *testing.T) {
-	config := DefaultConfig()
-	config.Watch.Include = []string{"/a/*"}
-	assert.NoError(t, config.Validate())
-	for _, size := range []bytesize.Size{0, ingest.MaxPayload + 1} {
-		config.MaxDecompressedSize = size
-		assert.ErrorContains(t, config.Validate(), "max_decompressed_size is ")
 	}
 }
 

@@ -56,9 +56,7 @@ func profilesOf(all []rawSeries, resourceAttributes map[string]string) (profiles
 		}
 		for j, sample := range raw.Samples {
 			name := fmt.Sprintf("series[%d].samples[%d]", i, j)
-			if payload.Data, err = sample.profile(); err != nil {
-				return nil, Malformed("%s.rawProfile: %v", name, err)
-			}
+			payload.Data = sample.RawProfile
 			profiles = append(profiles, Profile{Name: name, Payload: payload})
 		}
 	}

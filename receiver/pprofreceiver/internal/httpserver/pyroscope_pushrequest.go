@@ -5,7 +5,6 @@ package httpserver
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 
@@ -22,16 +21,7 @@ type rawSeries struct {
 
 // rawSample is a RawSample of push.v1: a profile.
 type rawSample struct {
-	RawProfile bytesInJSON `json:"rawProfile"`
-	ProtoName  bytesInJSON `json:"raw_profile"` // protobuf's JSON allows both
-}
-
-func (s *rawSample) profile() ([]byte, error) {
-	from := &s.RawProfile
-	if from.data == nil && from.err == nil {
-		from = &s.ProtoName
-	}
-	return from.data, from.err
+	RawProfile []byte `json:"rawProfile"`
 }
 
 // Fields of push.v1.PushRequest, RawProfileSeries and RawSample, and of
@@ -107,7 +97,7 @@ func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSerie
 			if err != nil {
 				return series, err
 			}
-			series.Samples = append(series.Samples, rawSample{RawProfile: bytesInJSON{data: fields[rawSampleRawProfile]}})
+			series.Samples = append(series.Samples, rawSample{fields[rawSampleRawProfile]})
 		}
 	}
 	return series, wireError(c)
@@ -178,23 +168,4 @@ func readPushRequestJSON(message []byte, reserve func(bytes int64) error) ([]raw
 		return nil, Malformed("not a PushRequest in JSON: %v", err)
 	}
 	return request.Series, checkEntries(request.Series)
-}
-
-// bytesInJSON are bytes in protobuf's JSON: in either alphabet of base64, with or
-// without padding. The error of decoding them does not know its place in the document.
-type bytesInJSON struct {
-	data []byte
-	err  error
-}
-
-func (b *bytesInJSON) UnmarshalText(text []byte) error {
-	text = bytes.TrimRight(text, "=")
-	encoding := base64.RawStdEncoding
-	if bytes.ContainsAny(text, "-_") {
-		encoding = base64.RawURLEncoding
-	}
-	decoded := make([]byte, encoding.DecodedLen(len(text)))
-	n, err := encoding.Decode(decoded, text)
-	b.data, b.err = decoded[:n:n], err
-	return nil
 }

@@ -28,14 +28,13 @@ const (
 // scrapeError is an error with an outcome of its own.
 type scrapeError struct {
 	outcome string
-	err     error
+	error
 }
 
-func (e *scrapeError) Error() string { return e.err.Error() }
-func (e *scrapeError) Unwrap() error { return e.err }
+func (e scrapeError) Unwrap() error { return e.error }
 
-func failed(outcome string, format string, arguments ...any) *scrapeError {
-	return &scrapeError{outcome: outcome, err: fmt.Errorf(format, arguments...)}
+func failed(outcome string, format string, arguments ...any) error {
+	return scrapeError{outcome, fmt.Errorf(format, arguments...)}
 }
 
 // unlessKnown is failed for an error that has no outcome of its own.
@@ -48,14 +47,13 @@ func unlessKnown(err error, outcome, format string) error {
 
 // outcomeOf is the outcome of a scrape that ended with err.
 func outcomeOf(err error) string {
-	if err == nil {
-		return outcomeSuccess
-	}
-	if own, ok := errors.AsType[*scrapeError](err); ok {
-		return own.outcome
-	}
+	own, isOwn := errors.AsType[scrapeError](err)
 	outcome := ingest.Outcome(err)
 	switch {
+	case err == nil:
+		return outcomeSuccess
+	case isOwn:
+		return own.outcome
 	case outcome == ingest.OutcomeRetryable:
 		return ingest.OutcomeRejected
 	case outcome == ingest.OutcomeMalformed && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ingest.ErrInFlightLimit)):
