@@ -64,13 +64,8 @@ func TestConnectTemporality(t *testing.T) {
 		want        []string
 	}{
 		{"memory", "", []string{"alloc_space", "inuse_space"}, []string{"cumulative", "instant"}},
-		{"memory", "true", []string{"alloc_space", "inuse_space"}, []string{"cumulative", "instant"}},
 		{"memory", "false", []string{"alloc_space", "inuse_space"}, []string{"delta", "instant"}},
-		{"mutex", "", []string{"contentions", "delay"}, []string{"cumulative", "cumulative"}},
 		{"block", "false", []string{"contentions", "delay"}, []string{"delta", "delta"}},
-		{"goroutines", "", []string{"goroutine"}, []string{"instant"}},
-		{"process_cpu", "", []string{"samples", "cpu"}, []string{"delta", "delta"}},
-		{"custom", "", []string{"things"}, []string{""}},
 	} {
 		next := newSink(t)
 		b := startTestReceiver(t, serverYAML, next)

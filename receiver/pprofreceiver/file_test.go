@@ -208,50 +208,6 @@ func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
 	profiletest.Injected(t, "1 files replaced by one of equal size and time")
 }
 
-// A file that the pipeline rejects temporarily is retried while others are read. A file that
-// it rejects permanently is skipped.
-func TestFilesAndTheirPipeline_R17(t *testing.T) {
-	dir := t.TempDir()
-	old := time.Now().Add(-time.Hour)
-	const poison, rejected, n = 1, 2, 6
-	for i := range n {
-		writeProfile(t, filepath.Join(dir, fmt.Sprintf("%d.pb.gz", i)), int64(i+1), old.Add(time.Duration(i)*time.Second))
-	}
-	next := newSink(t)
-	var rejecting bool
-	attempts := map[int64]int{}
-	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		value := values([]pprofile.Profiles{pd})[0]
-		attempts[value]++
-		switch {
-		case value == poison && rejecting:
-			return errors.New("not now")
-		case value == rejected:
-			return consumererror.NewPermanent(errors.New("never"))
-		}
-		return next.ConsumeProfiles(ctx, pd)
-	}))
-	b.files.MaxRetryDelay = 0
-	rejecting = true
-	for range 5 {
-		b.files.Poll(t.Context())
-	}
-	assert.Equal(t, []int64{3, 4, 5, 6}, values(next.AllProfiles()))
-	assert.Equal(t, map[int64]int{poison: 5, rejected: 1, 3: 1, 4: 1, 5: 1, 6: 1}, attempts)
-	assert.Equal(t, 1, b.logs.FilterMessage("Cannot process file; will retry").Len())
-
-	// With a delay, it waits for its turn.
-	b.files.MaxRetryDelay = time.Hour
-	b.files.Poll(t.Context())
-	b.files.Poll(t.Context())
-	assert.Equal(t, 6, attempts[poison])
-	rejecting = false
-	b.files.Poll(t.Context())
-	assert.Equal(t, 6, attempts[poison])
-	assert.Equal(t, map[string]int64{"success": 4, "rejected": 1}, b.fileOutcomes())
-	profiletest.Injected(t, "1 files that the pipeline keeps rejecting")
-}
-
 // A file is the same after a rename, also if the receiver was stopped meanwhile and another
 // file has its old name. Links to it are, too.
 func TestRenamedFiles_R17(t *testing.T) {

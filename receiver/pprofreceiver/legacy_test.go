@@ -6,7 +6,6 @@ package pprofreceiver
 import (
 	"net/http"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 const legacyHeap = "heap profile: 1: 2048 [3: 8192] @ heap_v2/524288\n 1: 2048 [3: 8192] @ 0x401000 0x402000\n"
@@ -36,16 +34,6 @@ func requireFileHolds(t *testing.T, content []byte) {
 func TestFilesFromBeforeProtobuf(t *testing.T) {
 	requireFileHolds(t, []byte(legacyHeap))
 	requireFileHolds(t, profiletest.Gzip(t, []byte(legacyHeap)))
-}
-
-func TestFilesFromBeforeProtobufHaveALimitOfTheirOwn(t *testing.T) {
-	directory := t.TempDir()
-	large := legacyHeap + strings.Repeat("#", pproftranslator.MaxLegacySize)
-	writeFile(t, filepath.Join(directory, "a.prof"), []byte(large), time.Now().Add(-time.Hour))
-	b := startTestReceiver(t, "file: {include: ['"+directory+"/*.prof'], poll_interval: 10ms}", consumertest.NewNop())
-	require.Eventually(t, func() bool { return len(b.fileOutcomes()) > 0 }, time.Minute, 10*time.Millisecond)
-	assert.Equal(t, map[string]int64{"too_large": 1}, b.fileOutcomes())
-	assert.Zero(t, b.inFlight.InUse())
 }
 
 func TestServerRejectsProfilesFromBeforeProtobuf(t *testing.T) {

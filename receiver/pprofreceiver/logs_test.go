@@ -18,8 +18,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 func TestStartIsLogged(t *testing.T) {
@@ -92,18 +90,4 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 	fields := warned()[0].ContextMap()
 	assert.Equal(t, "pipeline_retryable", fields["reason"])
 	assert.Equal(t, "the client disconnected, or the receiver stopped, before the pipeline accepted the profile", fields["error"])
-}
-
-func TestRejectedRequestsAreWarnedOf(t *testing.T) {
-	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	for range 3 {
-		require.Equal(t, http.StatusBadRequest, b.push("?service.name=a", []byte("text")).status)
-	}
-	warned := b.logs.FilterMessage("Rejected requests").All()
-	require.Len(t, warned, 1)
-	fields := warned[0].ContextMap()
-	assert.Equal(t, []any{"malformed", int64(400), "/v1/pprof", "127.0.0.1", int64(1)}, []any{fields["reason"], fields["status"], fields["endpoint"], fields["sender"], fields["count"]})
-	assert.Contains(t, fields["error"], "body: looks like text")
-	assert.Equal(t, 3, b.logs.FilterMessage("Rejected request").Len(), "at debug level")
-	profiletest.Injected(t, "3 requests")
 }

@@ -104,13 +104,6 @@ func TestStatuses_R10(t *testing.T) {
 	})
 }
 
-func TestProtobufContentTypeIsMirrored(t *testing.T) {
-	b := startTestReceiver(t, serverYAML, consumertest.NewNop())
-	got := b.push("", nil, "Content-Type", "application/x-protobuf")
-	assert.Equal(t, http.StatusBadRequest, got.status)
-	assert.Equal(t, "application/x-protobuf", got.header.Get("Content-Type"))
-}
-
 func TestCompressionAlgorithmsAreObeyed(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))
 	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, compression_algorithms: [\"\", zstd]}", consumertest.NewNop())

@@ -22,7 +22,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 // Media types.
@@ -53,39 +52,27 @@ func Unsupported(format string, arguments ...any) error {
 	return &Rejection{status: http.StatusUnsupportedMediaType, reason: "unsupported", message: fmt.Sprintf(format, arguments...)}
 }
 
-// rejectionOfPanic does not tell the client more: the log has the panic.
-func rejectionOfPanic() *Rejection {
-	return &Rejection{http.StatusInternalServerError, "panic", "internal error"}
-}
-
 // rejectionOf classifies an error of reading or ingesting a request.
 func rejectionOf(err error) *Rejection {
-	var (
-		rejection *Rejection
-		bodySize  *http.MaxBytesError
-		limit     *pproftranslator.LimitError
-		pipeline  *ingest.PipelineError
-		panicked  *ingest.PanicError
-	)
-	switch {
-	case errors.As(err, &rejection):
-		return &Rejection{status: rejection.status, reason: rejection.reason, message: err.Error()} // with its context
-	case ingest.IsRetryable(err):
+	own, isOwn := errors.AsType[*Rejection](err)
+	body, isBody := errors.AsType[*http.MaxBytesError](err)
+	switch outcome := ingest.Outcome(err); {
+	case isOwn:
+		return &Rejection{own.status, own.reason, err.Error()} // with its context
+	case outcome == ingest.OutcomeRetryable:
 		return &Rejection{http.StatusServiceUnavailable, reasonRetryable, "pipeline temporarily unavailable, retry: " + err.Error()}
-	case errors.As(err, &pipeline):
+	case outcome == ingest.OutcomeRejected:
 		return &Rejection{http.StatusInternalServerError, "pipeline_permanent", "pipeline rejected the profile permanently: " + err.Error()}
-	case errors.As(err, &panicked):
-		return rejectionOfPanic()
+	case outcome == ingest.OutcomePanic:
+		return &Rejection{http.StatusInternalServerError, "panic", "internal error"} // the log has the panic
 	case errors.Is(err, ingest.ErrInFlightLimit):
 		return &Rejection{http.StatusTooManyRequests, "in_flight_limit", err.Error()}
-	case errors.As(err, &bodySize):
-		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", "body: more than the limit of " + strconv.FormatInt(bodySize.Limit, 10) + " bytes, the least of max_request_body_size and max_decompressed_size"}
-	case errors.As(err, &limit):
-		message := err.Error()
-		if strings.HasPrefix(limit.What, ingest.DecompressedSize) {
-			message += "; set by max_decompressed_size"
-		}
-		return &Rejection{http.StatusRequestEntityTooLarge, "limit", message}
+	case isBody:
+		return &Rejection{http.StatusRequestEntityTooLarge, "body_size", fmt.Sprintf("body: more than the limit of %d bytes, the least of max_request_body_size and max_decompressed_size", body.Limit)}
+	case outcome == ingest.OutcomeTooLarge && strings.Contains(err.Error(), ingest.DecompressedSize):
+		return &Rejection{http.StatusRequestEntityTooLarge, "limit", err.Error() + "; set by max_decompressed_size"}
+	case outcome == ingest.OutcomeTooLarge:
+		return &Rejection{http.StatusRequestEntityTooLarge, "limit", err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &Rejection{http.StatusRequestTimeout, "timeout", "the body did not arrive in time"}
 	case errors.Is(err, context.Canceled):

@@ -199,7 +199,7 @@ func (s *Server) handler(p Protocol) http.Handler {
 				panic(fault)
 			default:
 				s.logger.Error("Panic in a request handler", zap.String("endpoint", p.Path), zap.Any("panic", fault), zap.Stack("stack"))
-				s.reject(w, r, p, rejectionOfPanic())
+				s.reject(w, r, p, rejectionOf(&ingest.PanicError{Value: fault}))
 			}
 		}()
 		if err := s.serve(p, w, r); err != nil {

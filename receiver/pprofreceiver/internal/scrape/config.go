@@ -217,26 +217,21 @@ func instanceOf(at *url.URL, all []*url.URL) string {
 	return at.Host
 }
 
-// duplicate compares target i with those before it, and says what is wrong. One URL is
-// one target. The scheme or the query may distinguish several processes behind a proxy, which
-// need an ID each; the query may also ask one process for several profiles.
+// duplicate compares target i with those before it, and says what is wrong: one process is scraped once for a profile.
+// The scheme or the query may distinguish several processes behind a proxy, which need an ID each; the query may also
+// ask one process for several profiles.
 func (c *Config) duplicate(i int, at *url.URL, before []*url.URL) string {
+	const id = ingest.AttributeServiceInstanceID
 	target := c.Targets[i]
 	for j, other := range before {
-		if other == nil || locationOf(at) != locationOf(other) {
-			continue
-		}
-		if at.Scheme == other.Scheme && at.Query().Encode() == other.Query().Encode() {
-			return fmt.Sprintf("must be listed once, and targets::%d has it too", j)
-		}
 		first := c.Targets[j]
-		if target.ResourceAttributes[ingest.AttributeServiceInstanceID] != first.ResourceAttributes[ingest.AttributeServiceInstanceID] {
+		if other == nil || locationOf(at) != locationOf(other) || target.ResourceAttributes[id] != first.ResourceAttributes[id] {
 			continue
 		}
 		for _, profile := range c.profilesOf(target) {
 			if slices.Contains(c.profilesOf(first), profile) {
 				return fmt.Sprintf("duplicate target: targets::%d already scrapes %q from this host, port and path. If these are different processes behind one address, set %s in the resource_attributes of each",
-					j, profile, ingest.AttributeServiceInstanceID)
+					j, profile, id)
 			}
 		}
 	}
