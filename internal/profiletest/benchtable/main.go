@@ -32,10 +32,6 @@ var tables = map[string]struct{ title, metrics string }{
 		"A million locations; 100,000 distinct labels compared with equal ones",
 		"million-ms distinct-ms distinct/equal",
 	},
-	"Delta": {
-		"Ingest the delta of a heap profile from itself, compared with google/pprof's parse and merge",
-		"pprof-B kept-B ours-µs google-µs ours/google ours-allocs google-allocs",
-	},
 	"Size": {
 		"Sizes of google/pprof's output, our translation and a window's canonical output; memory to parse and write it",
 		"plain-B gzip-B zstd-B gz/pprof gz/file zstd/pprof retained-objects label-sets allocated-B allocs",
@@ -59,14 +55,6 @@ var tables = map[string]struct{ title, metrics string }{
 	"Write": {
 		"Write files, compared with pdata's marshal of the same records and contrib's file exporter (which answers before it writes)",
 		"record-B pdata-µs none-µs none/pdata contrib/pdata none-MB/s contrib-MB/s gzip-MB/s zstd-MB/s contrib-zstd-MB/s gzip-size zstd-size contrib-zstd-size",
-	},
-	"Push": {
-		"Push gzipped pprof over loopback, compared with gunzip and translation alone",
-		"pprof-B gzip-B pushes/s MB/s gunzip-% translate-% rest-% rest-µs own-µs own-%",
-	},
-	"InFlight": {
-		"Memory of a request that waits for the next consumer, compared with its share of max_in_flight",
-		"counted-B heap-B heap/counted",
 	},
 	"Load": {
 		"The corpus, pushed for 5 s through the program on the same machine; CPU of the program for each profile",

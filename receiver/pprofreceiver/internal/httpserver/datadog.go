@@ -85,7 +85,7 @@ func readDatadog(r *Request) (push Push, err error) {
 		}
 	}
 	if event == nil {
-		return push, Malformed("body: no part named event")
+		return push, malformed("body: no part named event")
 	}
 	batch, err := readDatadogEvent(event, r.ResourceAttributes)
 	if err != nil {
@@ -126,7 +126,7 @@ func readDatadogEvent(part *Part, resourceAttributes map[string]string) (b datad
 	if err != nil {
 		return b, fmt.Errorf("part %q: %w", partEvent, err)
 	}
-	if err := CheckLength("part \"event\"", "family", event.Family); err != nil {
+	if err := checkLength("part \"event\"", "family", event.Family); err != nil {
 		return b, err
 	}
 	if event.Family != "" && attributes[attributeSDKLanguage] == "" {
@@ -142,7 +142,7 @@ func readDatadogEvent(part *Part, resourceAttributes map[string]string) (b datad
 // parseDatadogTags parses name:value,name:value. The last of several values counts: the library
 // itself adds it.
 func parseDatadogTags(tags string) (map[string]string, error) {
-	if err := CheckCount("tags_profiler", 1+strings.Count(tags, ",")); err != nil {
+	if err := checkCount("tags_profiler", 1+strings.Count(tags, ",")); err != nil {
 		return nil, err
 	}
 	attributes := map[string]string{}
@@ -154,7 +154,7 @@ func parseDatadogTags(tags string) (map[string]string, error) {
 		if known := datadogTags[name]; known != "" {
 			name = known
 		}
-		if err := CheckLength("tags_profiler", name, value); err != nil {
+		if err := checkLength("tags_profiler", name, value); err != nil {
 			return nil, err
 		}
 		attributes[name] = value
@@ -168,7 +168,7 @@ func parseDatadogTime(text string) (pcommon.Timestamp, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Year() < 1970 || at.Year() > 2261 {
-		return 0, Malformed("not a time, want one such as 2026-01-02T15:04:05Z")
+		return 0, malformed("not a time, want one such as 2026-01-02T15:04:05Z")
 	}
 	return pcommon.NewTimestampFromTime(at), nil
 }

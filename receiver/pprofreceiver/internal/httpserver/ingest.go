@@ -22,7 +22,7 @@ import (
 func (s *Server) ingest(r *Request, path string, profiles []Profile) error {
 	ctx := r.Context()
 	description := descriptionSize(profiles)
-	if err := CheckCount("body: profiles", len(profiles)); err != nil {
+	if err := checkCount("body: profiles", len(profiles)); err != nil {
 		return err
 	}
 	if description > maxDescription {
@@ -114,7 +114,7 @@ func (s *Server) prepare(r *Request, description int64, profiles []Profile) (all
 // prepareOne takes at most limit bytes: the rest of the request's limit.
 func (r *Request) prepareOne(batch *ingest.Batch, p *Profile, limit int64) (size int, err error) {
 	if len(p.Data) == 0 {
-		return 0, Malformed("empty, want a profile")
+		return 0, malformed("empty, want a profile")
 	}
 	size, err = batch.Prepare(r.Context(), p.Payload, int(limit), r.reservation)
 	switch _, tooLarge := err.(*pproftranslator.LimitError); { //nolint:errorlint // those of max_in_flight are wrapped

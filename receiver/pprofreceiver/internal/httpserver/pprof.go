@@ -50,15 +50,15 @@ func readQuery(query url.Values, ignored []string) (attributes map[string]string
 		value := values[0]
 		switch {
 		case len(values) > 1:
-			return nil, "", Malformed("query: parameter %q is given %d times: must be given once", name, len(values))
+			return nil, "", malformed("query: parameter %q is given %d times: must be given once", name, len(values))
 		case name == parameterProfileType && value == "":
-			return nil, "", Malformed("query: parameter %q is empty: must be a profile type such as cpu", name)
+			return nil, "", malformed("query: parameter %q is empty: must be a profile type such as cpu", name)
 		case name == parameterProfileType || name == "" || strings.Contains(name, "."):
-			if err := SetAttribute(attributes, "query", name, value); err != nil {
+			if err := setAttribute(attributes, "query", name, value); err != nil {
 				return nil, "", err
 			}
 		default:
-			return nil, "", Malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name, for example service.name", name, parameterProfileType)
+			return nil, "", malformed("query: parameter %q is unknown: must be %s or a resource attribute, which has a dot in its name, for example service.name", name, parameterProfileType)
 		}
 	}
 	profileType = attributes[parameterProfileType]

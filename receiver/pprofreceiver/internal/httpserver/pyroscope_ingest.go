@@ -79,11 +79,11 @@ func readIngest(r *Request) (push Push, err error) {
 	format := query.Get("format")
 	in.recording.Expected = format == "jfr"
 	switch {
-	case r.MediaType == MediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
+	case r.MediaType == mediaTypeForm && (format == "" || format == "pprof" || format == "jfr"):
 		body, push.Skipped, err = in.readForm(r)
 	case format == "pprof" || format == "jfr":
 		body, err = r.Profile()
-	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != MediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
+	case slices.Contains([]string{"", "groups", "folded", "collapsed", "lines"}, format) && r.MediaType != mediaTypeForm && !strings.HasPrefix(r.MediaType, "binary/octet-stream+"):
 		folded = in.folded(query)
 		folded.Lines = format == "lines"
 		name = "profile, read as folded stacks"
@@ -92,7 +92,7 @@ func readIngest(r *Request) (push Push, err error) {
 		}
 		body, err = r.Profile()
 	default:
-		return push, Unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
+		return push, unsupported("format is %q: want a form with a part named profile or jfr; or as the body a profile with format=pprof or format=jfr, or folded stacks with format=groups, lines, folded or collapsed; Pyroscope's other formats are not supported", format)
 	}
 	if err != nil {
 		return push, err
@@ -134,15 +134,15 @@ func readIngestQuery(query url.Values) (in ingestion, err error) {
 			continue
 		}
 		delete(resource, name)
-		if err := SetAttribute(resource, "query", name, known.Value); err != nil {
+		if err := setAttribute(resource, "query", name, known.Value); err != nil {
 			return in, err
 		}
 	}
 	if in.time.Start, err = parsePyroscopeTime(query.Get("from")); err != nil {
-		return in, Malformed("query: parameter \"from\": %v", err)
+		return in, malformed("query: parameter \"from\": %v", err)
 	}
 	if in.time.End, err = parsePyroscopeTime(query.Get("until")); err != nil {
-		return in, Malformed("query: parameter \"until\": %v", err)
+		return in, malformed("query: parameter \"until\": %v", err)
 	}
 	in.aggregation = query.Get("aggregationType")
 	if rate, err := strconv.ParseFloat(query.Get("sampleRate"), 64); err == nil && rate > 0 && rate <= 1e9 {
@@ -193,7 +193,7 @@ func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]in
 		switch p := &parts[i]; p.Name {
 		case partProfile, partJFR:
 			if found {
-				return nil, nil, Malformed("body: duplicate part %q", p.Name)
+				return nil, nil, malformed("body: duplicate part %q", p.Name)
 			}
 			profile, found = p.Body, true
 			in.recording.Expected = in.recording.Expected || p.Name == partJFR
@@ -210,7 +210,7 @@ func (in *ingestion) readForm(r *Request) (profile []byte, skipped map[string]in
 		}
 	}
 	if !found {
-		return nil, nil, Malformed("body: no part named profile or jfr")
+		return nil, nil, malformed("body: no part named profile or jfr")
 	}
 	return profile, skipped, nil
 }

@@ -55,7 +55,7 @@ type series struct {
 // attribute takes precedence over Pyroscope's.
 func newSeries(where string, labels []label) (series, error) {
 	s := series{resource: map[string]string{}, scope: map[string]string{}}
-	if err := CheckCount(where, len(labels)); err != nil {
+	if err := checkCount(where, len(labels)); err != nil {
 		return s, err
 	}
 	renamed, private := map[string]string{}, map[string]string{}
@@ -69,7 +69,7 @@ func newSeries(where string, labels []label) (series, error) {
 		case strings.HasPrefix(l.Name, prefixPrivate):
 			to = private
 		}
-		if err := SetAttribute(to, where, name, l.Value); err != nil {
+		if err := setAttribute(to, where, name, l.Value); err != nil {
 			return s, err
 		}
 	}
@@ -96,7 +96,7 @@ func parseName(text string) (app string, labels []label, err error) {
 	if !found {
 		return "", nil, errName
 	}
-	if err := CheckCount("labels", 1+strings.Count(rest, ",")); err != nil {
+	if err := checkCount("labels", 1+strings.Count(rest, ",")); err != nil {
 		return "", nil, err
 	}
 	for pair := range strings.SplitSeq(rest, ",") {

@@ -16,14 +16,14 @@ const PushPath = "/push.v1.PusherService/Push"
 func readPush(r *Request) (push Push, err error) {
 	read, contentType := readPushRequest, r.MediaType
 	switch contentType {
-	case MediaTypeConnectProto:
-	case MediaTypeJSON:
+	case mediaTypeConnectProto:
+	case mediaTypeJSON:
 		read, push.Response = readPushRequestJSON, []byte("{}")
 	default:
-		return push, Unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", MediaTypeConnectProto, MediaTypeJSON)
+		return push, unsupported("Content-Type: must be %s or %s, as in unary calls of the Connect protocol", mediaTypeConnectProto, mediaTypeJSON)
 	}
 	if version := r.Header.Get("Connect-Protocol-Version"); version != "" && version != "1" {
-		return push, Malformed("Connect-Protocol-Version: must be 1")
+		return push, malformed("Connect-Protocol-Version: must be 1")
 	}
 	message, err := r.Message()
 	if err != nil {

@@ -41,7 +41,7 @@ func checkEntries(all []rawSeries) error {
 	for i := range all {
 		samples += len(all[i].Samples)
 	}
-	return errors.Join(CheckCount("series", len(all)), CheckCount("samples", samples))
+	return errors.Join(checkCount("series", len(all)), checkCount("samples", samples))
 }
 
 // readPushRequest reads a PushRequest. It checks and reserves each entry before it
@@ -77,7 +77,7 @@ func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSerie
 		}
 		switch c.Field {
 		case seriesLabels:
-			if err := CheckCount("labels", len(series.Labels)+1); err != nil {
+			if err := checkCount("labels", len(series.Labels)+1); err != nil {
 				return series, err
 			}
 			fields, err := readFields(c.Message())
@@ -90,7 +90,7 @@ func readSeries(c wire.Cursor, reserve func(bytes int64) error) (series rawSerie
 			}
 			series.Labels = append(series.Labels, label{string(name), string(value)})
 		case seriesSamples:
-			if err := CheckCount("samples", len(series.Samples)+1); err != nil {
+			if err := checkCount("samples", len(series.Samples)+1); err != nil {
 				return series, err
 			}
 			fields, err := readFields(c.Message())
@@ -164,8 +164,8 @@ func readPushRequestJSON(message []byte, reserve func(bytes int64) error) ([]raw
 	var request struct {
 		Series []rawSeries `json:"series"`
 	}
-	if err := DecodeJSON(message, &request); err != nil {
-		return nil, Malformed("not a PushRequest in JSON: %v", err)
+	if err := decodeJSON(message, &request); err != nil {
+		return nil, malformed("not a PushRequest in JSON: %v", err)
 	}
 	return request.Series, checkEntries(request.Series)
 }

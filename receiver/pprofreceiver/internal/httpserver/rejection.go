@@ -26,9 +26,9 @@ import (
 
 // Media types.
 const (
-	MediaTypeConnectProto = "application/proto" // of Connect's unary calls, as is JSON
-	MediaTypeJSON         = "application/json"
-	MediaTypeForm         = "multipart/form-data"
+	mediaTypeConnectProto = "application/proto" // of Connect's unary calls, as is JSON
+	mediaTypeJSON         = "application/json"
+	mediaTypeForm         = "multipart/form-data"
 
 	mediaTypeProtobuf = "application/x-protobuf"
 )
@@ -42,13 +42,13 @@ type Rejection struct {
 
 func (r *Rejection) Error() string { return r.message }
 
-// Malformed is the rejection of a request that is malformed.
-func Malformed(format string, arguments ...any) error {
+// malformed is the rejection of a request that is malformed.
+func malformed(format string, arguments ...any) error {
 	return &Rejection{status: http.StatusBadRequest, reason: "malformed", message: fmt.Sprintf(format, arguments...)}
 }
 
-// Unsupported is the rejection of a request in another format.
-func Unsupported(format string, arguments ...any) error {
+// unsupported is the rejection of a request in another format.
+func unsupported(format string, arguments ...any) error {
 	return &Rejection{status: http.StatusUnsupportedMediaType, reason: "unsupported", message: fmt.Sprintf(format, arguments...)}
 }
 
@@ -115,15 +115,15 @@ func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect 
 	}
 	message := validutf8.Repair(r.message)
 	mediaType, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
-	if connect && request.Method == http.MethodPost && (mediaType == MediaTypeConnectProto || mediaType == MediaTypeJSON) {
+	if connect && request.Method == http.MethodPost && (mediaType == mediaTypeConnectProto || mediaType == mediaTypeJSON) {
 		body, _ := json.Marshal(map[string]string{"code": response.connectCode, "message": message}) // strings always marshal
-		writeResponse(w, response.connectStatus, MediaTypeJSON, body)
+		writeResponse(w, response.connectStatus, mediaTypeJSON, body)
 		return response.connectStatus
 	}
 	if connect && r.status == http.StatusUnsupportedMediaType {
-		w.Header().Set("Accept-Post", MediaTypeConnectProto+", "+MediaTypeJSON)
+		w.Header().Set("Accept-Post", mediaTypeConnectProto+", "+mediaTypeJSON)
 	}
-	marshal, answered := protojson.Marshal, MediaTypeJSON
+	marshal, answered := protojson.Marshal, mediaTypeJSON
 	if acceptsProtobuf(request.Header) {
 		marshal, answered = proto.Marshal, mediaTypeProtobuf
 	}

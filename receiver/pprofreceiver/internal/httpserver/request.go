@@ -89,12 +89,12 @@ func (s *Server) newRequest(r *http.Request) *Request {
 
 // Query parses the query. Errors do not contain values, which may be secret.
 func (r *Request) Query() (url.Values, error) {
-	if err := CheckCount("query: parameters", 1+strings.Count(r.URL.RawQuery, "&")); err != nil {
+	if err := checkCount("query: parameters", 1+strings.Count(r.URL.RawQuery, "&")); err != nil {
 		return nil, err
 	}
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, Malformed("query: malformed, want name=value pairs, percent-encoded and joined by &")
+		return nil, malformed("query: malformed, want name=value pairs, percent-encoded and joined by &")
 	}
 	return parameters, nil
 }
@@ -107,11 +107,11 @@ func (r *Request) Profile() ([]byte, error) {
 		return nil, bodyError(r.Context(), err)
 	}
 	if len(body) == 0 {
-		return nil, Malformed("body: empty, want a profile")
+		return nil, malformed("body: empty, want a profile")
 	}
 	compression := ingest.Compression(body)
 	if r.encoding != "" && compression != r.encoding {
-		return nil, Malformed("body: not %s, although Content-Encoding says so", r.encoding)
+		return nil, malformed("body: not %s, although Content-Encoding says so", r.encoding)
 	}
 	r.stripped = compression == "gzip" && !bytes.ContainsAny(body, "\r\n\x00") // its length has NULs
 	return body, nil
@@ -166,8 +166,8 @@ type Part struct {
 
 // Form reads the parts of a form. It skips the content of parts that wants rejects.
 func (r *Request) Form(wants func(name, file string) bool) ([]Part, error) {
-	if r.MediaType != MediaTypeForm || r.boundary == "" {
-		return nil, Unsupported("Content-Type: must be %s with a boundary", MediaTypeForm)
+	if r.MediaType != mediaTypeForm || r.boundary == "" {
+		return nil, unsupported("Content-Type: must be %s with a boundary", mediaTypeForm)
 	}
 	body := io.Reader(r.Body)
 	if r.encoding != "" {
@@ -245,14 +245,14 @@ func (p *Part) JSON(into any) error {
 	if n := bytes.Count(p.Body, []byte("{")); n > maxObjects {
 		return &pproftranslator.LimitError{What: fmt.Sprintf("part %q: braces", p.Name), Limit: maxObjects, Got: int64(n)}
 	}
-	if err := DecodeJSON(p.Body, into); err != nil {
-		return Malformed("part %q: %v", p.Name, err)
+	if err := decodeJSON(p.Body, into); err != nil {
+		return malformed("part %q: %v", p.Name, err)
 	}
 	return nil
 }
 
-// DecodeJSON decodes a document. Its errors do not quote the content.
-func DecodeJSON(document []byte, into any) error {
+// decodeJSON decodes a document. Its errors do not quote the content.
+func decodeJSON(document []byte, into any) error {
 	err := json.Unmarshal(document, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("malformed JSON at byte %d", syntax.Offset)
@@ -263,16 +263,16 @@ func DecodeJSON(document []byte, into any) error {
 	return err
 }
 
-// CheckCount checks a number of entries. what is their name.
-func CheckCount(what string, n int) error {
+// checkCount checks a number of entries. what is their name.
+func checkCount(what string, n int) error {
 	if n > MaxEntries {
 		return &pproftranslator.LimitError{What: what, Limit: MaxEntries, Got: int64(n)}
 	}
 	return nil
 }
 
-// CheckLength checks the lengths of an attribute. where is its place in messages.
-func CheckLength(where, name, value string) error {
+// checkLength checks the lengths of an attribute. where is its place in messages.
+func checkLength(where, name, value string) error {
 	if len(name) > MaxAttributeLength {
 		return &pproftranslator.LimitError{What: where + ": size in bytes of a name", Limit: MaxAttributeLength, Got: int64(len(name))}
 	}
@@ -282,18 +282,18 @@ func CheckLength(where, name, value string) error {
 	return nil
 }
 
-// SetAttribute adds a new attribute, after checking it.
-func SetAttribute(attributes map[string]string, where, name, value string) error {
-	if err := CheckLength(where, name, value); err != nil {
+// setAttribute adds a new attribute, after checking it.
+func setAttribute(attributes map[string]string, where, name, value string) error {
+	if err := checkLength(where, name, value); err != nil {
 		return err
 	}
 	switch _, duplicate := attributes[name]; {
 	case name == "":
-		return Malformed("%s: empty name", where)
+		return malformed("%s: empty name", where)
 	case !utf8.ValidString(name) || !utf8.ValidString(value):
-		return Malformed("%s: %q is not valid UTF-8", where, name)
+		return malformed("%s: %q is not valid UTF-8", where, name)
 	case duplicate:
-		return Malformed("%s: duplicate %q", where, name)
+		return malformed("%s: duplicate %q", where, name)
 	}
 	attributes[name] = value
 	return nil

@@ -239,7 +239,7 @@ func (s *Server) serve(p Protocol, w http.ResponseWriter, r *http.Request) error
 	}
 	request := s.newRequest(r)
 	if encodings := s.config.HTTP.CompressionAlgorithms; !slices.Contains(encodings, request.encoding) {
-		return Unsupported("Content-Encoding is %q: must be one of %s", request.encoding, listOf(encodings))
+		return unsupported("Content-Encoding is %q: must be one of %s", request.encoding, listOf(encodings))
 	}
 	defer request.reservation.Release()
 	push, err := p.Read(request)
