@@ -37,7 +37,7 @@ const pprofType = "github.com/google/pprof/profile"
 
 var mayImportPprof = []string{
 	"translator/pproftranslator", "internal/profiletest",
-	"internal/query", "internal/webui", "extension/profilesviewextension",
+	"internal/query", "internal/webui", "extension/profilesviewextension", "connector/splunkprofilingconnector",
 }
 
 func TestImportsRunOneWay(t *testing.T) {

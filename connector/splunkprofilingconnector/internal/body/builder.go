@@ -4,7 +4,9 @@
 package body
 
 import (
-	"google.golang.org/protobuf/encoding/protowire"
+	"bytes"
+
+	"github.com/google/pprof/profile"
 )
 
 // Sample is a call stack with the data of its record.
@@ -22,120 +24,81 @@ type Sample struct {
 type Builder struct {
 	options    Options
 	allocation bool
-	m          message
-	functions  map[Frame]uint64 // without their lines
-	locations  map[Frame]uint64
+	p          profile.Profile
+	functions  map[Frame]*profile.Function // without their lines
+	locations  map[Frame]*profile.Location
 	span       span
 }
 
 // NewBuilder returns a Builder of allocations, whose values are bytes, or of samples, whose
 // values are as those of [Pprof].
 func NewBuilder(o Options, allocation bool) *Builder {
-	b := &Builder{
-		options: o, allocation: allocation,
-		m:         message{first: 1, strings: map[string]uint64{}},
-		functions: map[Frame]uint64{}, locations: map[Frame]uint64{},
+	b := &Builder{options: o, allocation: allocation, functions: map[Frame]*profile.Function{}, locations: map[Frame]*profile.Location{}}
+	switch {
+	case allocation:
+		b.p.SampleType = []*profile.ValueType{copied(allocationBytes)}
+	case o.Wall:
+		b.p.SampleType = []*profile.ValueType{copied(samplesCount), copied(wallNanoseconds)}
+	default:
+		b.p.SampleType = []*profile.ValueType{copied(samplesCount)}
 	}
-	b.m.data = protowire.AppendBytes(protowire.AppendTag(nil, profileString, protowire.BytesType), nil)
 	return b
 }
 
+// copied returns a copy: encoding a profile writes to its types.
+func copied(t profile.ValueType) *profile.ValueType { return &t }
+
 // Add adds a sample.
 func (b *Builder) Add(s Sample) {
-	at, period := s.Time, nanoseconds(s.Period)
+	period := nanoseconds(s.Period)
+	values := []int64{1, period}[:len(b.p.SampleType)]
 	if b.allocation {
-		period = 0
+		period, values = 0, []int64{s.Allocated}
 	}
-	b.span.add(max(at, 0), period)
-	locations := make([]uint64, len(s.Frames))
-	for i, frame := range s.Frames {
-		locations[i] = b.location(frame)
+	b.span.add(max(s.Time, 0), period)
+	sample := &profile.Sample{Value: values, Label: map[string][]string{}, NumLabel: map[string][]int64{}}
+	for _, frame := range s.Frames {
+		sample.Location = append(sample.Location, b.location(frame))
 	}
-	b.m.field(profileSample, func(data []byte) []byte {
-		for _, id := range locations {
-			data = appendVarint(data, sampleLocation, id)
-		}
-		for _, v := range b.values(s, period) {
-			data = appendVarint(data, sampleValue, uint64(v))
-		}
-		return b.labels(data, s, at)
-	})
-}
-
-func (b *Builder) types() []ValueType {
-	switch {
-	case b.allocation:
-		return []ValueType{allocationBytes}
-	case b.options.Wall:
-		return []ValueType{samplesCount, wallNanoseconds}
-	}
-	return []ValueType{samplesCount}
-}
-
-func (b *Builder) values(s Sample, period int64) []int64 {
-	if b.allocation {
-		return []int64{s.Allocated}
-	}
-	return []int64{1, period}[:len(b.types())]
-}
-
-func (b *Builder) labels(data []byte, s Sample, at int64) []byte {
-	for _, l := range []struct{ key, text string }{
-		{"thread.name", s.ThreadName}, {"thread.state", s.ThreadState}, {LabelEvent, s.Event},
-		{labelTraceID, s.TraceID}, {labelSpanID, s.SpanID},
+	for key, text := range map[string]string{
+		"thread.name": s.ThreadName, "thread.state": s.ThreadState, LabelEvent: s.Event, labelTraceID: s.TraceID, labelSpanID: s.SpanID,
 	} {
-		if l.text != "" {
-			data = label(data, b.m.text(l.key), b.m.text(l.text), 0)
+		if text != "" {
+			sample.Label[key] = []string{text}
 		}
 	}
-	if !b.options.Timestamps {
-		at = 0
-	}
-	for _, l := range []struct {
-		key    string
-		number int64
-	}{{"thread.id", s.ThreadID}, {"thread.os.id", s.ThreadOSID}, {labelTimestamp, at}} {
-		if l.number > 0 {
-			data = label(data, b.m.text(l.key), 0, l.number)
+	for key, number := range map[string]int64{"thread.id": s.ThreadID, "thread.os.id": s.ThreadOSID, labelTimestamp: s.Time} {
+		if number > 0 && (key != labelTimestamp || b.options.Timestamps) {
+			sample.NumLabel[key] = []int64{number}
 		}
 	}
-	return data
+	b.p.Sample = append(b.p.Sample, sample)
 }
 
-func (b *Builder) location(f Frame) uint64 {
-	id, ok := b.locations[f]
-	if !ok {
-		id = uint64(len(b.locations) + 1)
-		b.locations[f] = id
-		function, line := b.function(Frame{Function: f.Function, File: f.File}), appendVarint(nil, lineLine, uint64(f.Line))
-		line = appendVarint(line, lineFunction, function)
-		b.m.field(profileLocation, func(data []byte) []byte {
-			data = appendVarint(data, locationID, id)
-			return protowire.AppendBytes(protowire.AppendTag(data, locationLine, protowire.BytesType), line)
-		})
+func (b *Builder) location(f Frame) *profile.Location {
+	if known := b.locations[f]; known != nil {
+		return known
 	}
-	return id
-}
-
-func (b *Builder) function(f Frame) uint64 {
-	id, ok := b.functions[f]
-	if !ok {
-		id = uint64(len(b.functions) + 1)
-		b.functions[f] = id
-		b.m.field(profileFunction, func(data []byte) []byte {
-			data = appendVarint(data, functionID, id)
-			data = appendVarint(data, functionName, b.m.text(f.Function))
-			return appendVarint(data, functionFile, b.m.text(f.File))
-		})
+	named := Frame{Function: f.Function, File: f.File}
+	function := b.functions[named]
+	if function == nil {
+		function = &profile.Function{ID: uint64(len(b.functions) + 1), Name: f.Function, Filename: f.File}
+		b.functions[named] = function
+		b.p.Function = append(b.p.Function, function)
 	}
-	return id
+	location := &profile.Location{ID: uint64(len(b.locations) + 1), Line: []profile.Line{{Function: function, Line: f.Line}}}
+	b.locations[f] = location
+	b.p.Location = append(b.p.Location, location)
+	return location
 }
 
 // Finish returns the message. The Builder must not be used again.
 func (b *Builder) Finish() []byte {
-	for _, t := range b.types() {
-		b.m.valueType(profileSampleType, t)
+	b.p.TimeNanos, b.p.DurationNanos = b.span.first, b.span.length()
+	if period := b.span.commonPeriod(); period > 0 {
+		b.p.PeriodType, b.p.Period = copied(wallNanoseconds), period
 	}
-	b.m.header(b.span, false)
-	return b.m.finish()
+	var message bytes.Buffer
+	_ = b.p.WriteUncompressed(&message) // a buffer takes all
+	return message.Bytes()
 }

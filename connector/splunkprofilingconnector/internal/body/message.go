@@ -4,9 +4,11 @@
 package body
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 
+	"github.com/google/pprof/profile"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -22,7 +24,7 @@ const (
 // labelTimestamp is pproftranslator's default for the time of a sample in nanoseconds.
 const labelTimestamp = "end_timestamp_ns"
 
-const nanosecondsPerMillisecond = 1_000_000
+const nanosecondsPerMillisecond int64 = 1_000_000
 
 // nanoseconds converts milliseconds, which are 0 if they are out of range.
 func nanoseconds(milliseconds int64) int64 {
@@ -37,8 +39,6 @@ func nanoseconds(milliseconds int64) int64 {
 const (
 	profileSampleType = 1
 	profileSample     = 2
-	profileLocation   = 4
-	profileFunction   = 5
 	profileString     = 6
 	profileTime       = 9
 	profileDuration   = 10
@@ -48,23 +48,12 @@ const (
 	valueTypeType = 1
 	valueTypeUnit = 2
 
-	sampleLocation = 1
-	sampleValue    = 2
-	sampleLabel    = 3
+	sampleValue = 2
+	sampleLabel = 3
 
 	labelKey    = 1
 	labelString = 2
 	labelNumber = 3
-
-	locationID   = 1
-	locationLine = 4
-
-	lineFunction = 1
-	lineLine     = 2
-
-	functionID   = 1
-	functionName = 2
-	functionFile = 4
 )
 
 // message is a pprof message under construction. Its strings follow those that it has
@@ -101,7 +90,7 @@ func (m *message) varint(number protowire.Number, v int64) {
 	m.data = appendVarint(m.data, number, uint64(v))
 }
 
-func (m *message) valueType(number protowire.Number, t ValueType) {
+func (m *message) valueType(number protowire.Number, t profile.ValueType) {
 	m.field(number, func(b []byte) []byte {
 		b = appendVarint(b, valueTypeType, m.text(t.Type))
 		return appendVarint(b, valueTypeUnit, m.text(t.Unit))
@@ -132,14 +121,11 @@ func label(b []byte, key, text uint64, number int64) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, sampleLabel, protowire.BytesType), content)
 }
 
-// ValueType is the type of values and their unit.
-type ValueType struct{ Type, Unit string }
-
 // Sample types that stand for the values that a body lacks.
 var (
-	samplesCount    = ValueType{"samples", "count"}
-	wallNanoseconds = ValueType{"wall", "nanoseconds"}
-	allocationBytes = ValueType{"allocationSize", "bytes"}
+	samplesCount    = profile.ValueType{Type: "samples", Unit: "count"}
+	wallNanoseconds = profile.ValueType{Type: "wall", Unit: "nanoseconds"}
+	allocationBytes = profile.ValueType{Type: "allocationSize", Unit: "bytes"}
 )
 
 // span is the time of samples, and their period, in nanoseconds; 0 is unknown.
@@ -162,23 +148,24 @@ func (s *span) add(at, period int64) {
 	s.samples++
 }
 
-// header appends time, duration and period. A sample stands for the time from one sample
-// to the next, so the duration has one period more than the samples are apart; without a
-// period it is the millisecond in which the last sample was taken.
-func (m *message) header(s span, hasTime bool) {
-	if s.first > 0 && !hasTime {
-		length := s.period
-		if length == 0 {
-			length = nanosecondsPerMillisecond
-		}
-		if length <= math.MaxInt64-(s.last-s.first) {
-			length += s.last - s.first
-		}
-		m.varint(profileTime, s.first)
-		m.varint(profileDuration, length)
+// length is the duration of the profile. A sample stands for the time from one sample to the next, so it has one
+// period more than the samples are apart; without a period it ends with the millisecond in which the last sample was
+// taken.
+func (s *span) length() int64 {
+	length := cmp.Or(s.period, nanosecondsPerMillisecond)
+	switch {
+	case s.first == 0:
+		return 0
+	case length <= math.MaxInt64-(s.last-s.first):
+		length += s.last - s.first
 	}
-	if s.period > 0 && !s.varies {
-		m.valueType(profilePeriodType, wallNanoseconds)
-		m.varint(profilePeriod, s.period)
+	return length
+}
+
+// commonPeriod is the period that all samples have, or 0.
+func (s *span) commonPeriod() int64 {
+	if s.varies {
+		return 0
 	}
+	return s.period
 }

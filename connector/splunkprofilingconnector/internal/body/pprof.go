@@ -6,6 +6,7 @@ package body
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -43,14 +44,24 @@ func Pprof(data []byte, o Options, reserve func(bytes int64) error) ([]byte, err
 	return c.write(), nil
 }
 
+// keyNames are the keys of labels that are read or completed.
+var keyNames = [...]string{keyTime: LabelTime, keyPeriod: LabelPeriod, keyTraceID: labelTraceID, keySpanID: labelSpanID}
+
+const (
+	keyTime = iota
+	keyPeriod
+	keyTraceID
+	keySpanID
+)
+
 // completion reads a message three times: to know its size, for the times and periods of its samples, and to write
 // the result.
 type completion struct {
 	data    []byte
 	options Options
 
-	texts    [][]byte          // the strings, parts of data
-	keys     map[string]uint64 // indexes of the strings that are keys of ours; 0 if there is none
+	texts    [][]byte              // the strings, parts of data
+	keys     [len(keyNames)]uint64 // indexes of the strings that are keys; 0 if there is none
 	hasTypes bool
 	hasTime  bool
 	samples  int
@@ -99,11 +110,11 @@ func (c *completion) memory() int64 {
 
 // readStrings reads the strings, and finds the keys of labels.
 func (c *completion) readStrings() {
-	c.texts, c.keys = make([][]byte, 0, c.strings), map[string]uint64{LabelTime: 0, LabelPeriod: 0, labelTraceID: 0, labelSpanID: 0}
+	c.texts = make([][]byte, 0, c.strings)
 	for fields := wire.New(c.data); fields.Next(); {
 		if fields.Field == profileString {
-			if _, ours := c.keys[string(fields.Bytes())]; ours {
-				c.keys[string(fields.Bytes())] = uint64(len(c.texts))
+			if key := slices.Index(keyNames[:], string(fields.Bytes())); key >= 0 {
+				c.keys[key] = uint64(len(c.texts))
 			}
 			c.texts = append(c.texts, fields.Bytes())
 		}
@@ -145,9 +156,9 @@ func (c *completion) read(fields wire.Cursor) (s sample, err error) {
 			case m.Err != nil:
 				return s, fmt.Errorf("label: %w", m.Err)
 			case key == 0:
-			case key == c.keys[LabelTime]:
+			case key == c.keys[keyTime]:
 				s.time = number
-			case key == c.keys[LabelPeriod]:
+			case key == c.keys[keyPeriod]:
 				s.period = number
 			}
 		}
@@ -194,7 +205,14 @@ func (c *completion) write() []byte {
 			m.valueType(profileSampleType, wallNanoseconds)
 		}
 	}
-	m.header(c.span, c.hasTime)
+	if c.span.first > 0 && !c.hasTime {
+		m.varint(profileTime, c.span.first)
+		m.varint(profileDuration, c.span.length())
+	}
+	if period := c.span.commonPeriod(); period > 0 {
+		m.valueType(profilePeriodType, wallNanoseconds)
+		m.varint(profilePeriod, period)
+	}
 	return m.finish()
 }
 
@@ -211,18 +229,18 @@ func (c *completion) sample(m *message, b []byte, fields wire.Cursor) []byte {
 			isNumber := number != 0 || text == 0
 			switch {
 			case key == 0:
-			case key == c.keys[LabelTime]:
+			case key == c.keys[keyTime]:
 				if s.time = number; isNumber {
 					continue
 				}
-			case key == c.keys[LabelPeriod]:
+			case key == c.keys[keyPeriod]:
 				if s.period = number; isNumber {
 					continue
 				}
-			case key == c.keys[labelTraceID] && text != 0:
+			case key == c.keys[keyTraceID] && text != 0:
 				b = label(b, key, c.padded(m, text, 32), 0)
 				continue
-			case key == c.keys[labelSpanID] && text != 0:
+			case key == c.keys[keySpanID] && text != 0:
 				b = label(b, key, c.padded(m, text, 16), 0)
 				continue
 			}
