@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -42,10 +41,6 @@ const (
 	maxObjects  = 1 + 1024
 
 	maxParts = 2 * MaxEntries // of a form
-
-	// maxPartHeader bounds each read outside the content of a part, in
-	// bytes: a boundary, a header and a read-ahead. mime/multipart would hold 10 MB.
-	maxPartHeader = 32 << 10
 )
 
 // Request is a request whose body counts towards max_in_flight.
@@ -169,58 +164,34 @@ func (r *Request) Form(wants func(name, file string) bool) ([]Part, error) {
 	if r.MediaType != mediaTypeForm || r.boundary == "" {
 		return nil, unsupported("Content-Type: must be %s with a boundary", mediaTypeForm)
 	}
-	body := io.Reader(r.Body)
-	if r.encoding != "" {
-		message, err := r.Message()
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(message)
+	message, err := r.Message()
+	if err != nil {
+		return nil, err
 	}
-	limited := &io.LimitedReader{R: body}
-	reader := multipart.NewReader(limited, r.boundary)
+	if err := r.Reserve(int64(len(message))); err != nil { // for copies of its parts
+		return nil, err
+	}
+	reader := multipart.NewReader(bytes.NewReader(message), r.boundary)
 	var parts []Part
 	for {
-		limited.N = maxPartHeader
 		next, err := reader.NextRawPart()
 		switch {
-		case err != nil && limited.N == 0:
-			return nil, &pproftranslator.LimitError{What: "body: size in bytes of the header of a part", Limit: maxPartHeader}
 		case err == io.EOF: //nolint:errorlint // the end, as documented
 			return parts, nil
 		case err != nil:
-			return nil, bodyError(r.Context(), formError(err))
-		}
-		if len(parts) == maxParts {
+			return nil, fmt.Errorf("body: %w", formError(err))
+		case len(parts) == maxParts:
 			return nil, &pproftranslator.LimitError{What: "body: parts", Limit: maxParts}
 		}
-		limited.N = math.MaxInt64
-		part, err := r.readPart(next, wants)
-		if err != nil {
-			return nil, bodyError(r.Context(), err)
+		// Copies, since FormName and FileName refer to the whole header.
+		part := Part{Name: strings.Clone(next.FormName()), File: strings.Clone(next.FileName())}
+		if wants(part.Name, part.File) {
+			if part.Body, err = io.ReadAll(next); err != nil {
+				return nil, fmt.Errorf("body: part %.200q: %w", part.Name, formError(err))
+			}
 		}
 		parts = append(parts, part)
 	}
-}
-
-func (r *Request) readPart(from *multipart.Part, wants func(name, file string) bool) (Part, error) {
-	// Copies, since FormName and FileName refer to the whole header.
-	part := Part{Name: strings.Clone(from.FormName()), File: strings.Clone(from.FileName())}
-	err := r.reservation.Body(r.Context(), int64(len(part.Name)+len(part.File)))
-	if err != nil {
-		return part, err
-	}
-	r.reservation.KeepBody()
-	if wants(part.Name, part.File) {
-		part.Body, err = ingest.ReadAll(r.Context(), from, -1, r.reservation)
-		r.reservation.KeepBody()
-	} else {
-		_, err = io.Copy(io.Discard, from)
-	}
-	if err != nil {
-		return part, fmt.Errorf("part %.200q: %w", part.Name, formError(err))
-	}
-	return part, nil
 }
 
 // formError replaces errors that would quote a header or not mention the form.

@@ -20,7 +20,7 @@ import (
 
 // Names of parts count towards the limit, including those of skipped parts.
 func TestFormReservesNamesOfParts_R3(t *testing.T) {
-	const parts, length = maxParts - 1, 15 << 10
+	const parts, length = 500, 15 << 10
 	var all []profiletest.FormPart
 	for i := range parts {
 		all = append(all, profiletest.FormPart{Name: strings.Repeat("n", length), File: strings.Repeat("f", length), Body: []byte(fmt.Sprint(i))})
