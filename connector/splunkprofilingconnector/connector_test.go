@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -445,11 +444,4 @@ func TestManyCallStacksBecomeSeveralProfiles(t *testing.T) {
 	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("shop", records...)))
 	assert.Equal(t, map[string]int64{"accepted": 2000}, h.outcomes())
 	assert.Greater(t, len(h.received), 1)
-}
-
-func TestFactoryConnectsLogsToProfiles(t *testing.T) {
-	factory := NewFactory()
-	var _ connector.Factory = factory
-	require.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
-	require.NoError(t, factory.CreateDefaultConfig().(*Config).Validate())
 }

@@ -162,17 +162,15 @@ func (in *ingestion) folded(query url.Values) *foldedtranslator.Unmarshaler {
 	if in.aggregation == aggregationAverage {
 		memory = "inuse_"
 	}
-	switch query.Get("units") {
-	case "objects":
-		return &foldedtranslator.Unmarshaler{SampleType: memory + "objects", Unit: "count"}
-	case "bytes":
-		return &foldedtranslator.Unmarshaler{SampleType: memory + "space", Unit: "bytes"}
-	case "goroutines":
-		return &foldedtranslator.Unmarshaler{SampleType: "goroutines", Unit: "count"}
-	case "lock_samples":
-		return &foldedtranslator.Unmarshaler{SampleType: "contentions", Unit: "count"}
-	case "lock_nanoseconds":
-		return &foldedtranslator.Unmarshaler{SampleType: "delay", Unit: "nanoseconds"}
+	known := map[string]*foldedtranslator.Unmarshaler{
+		"objects":          {SampleType: memory + "objects", Unit: "count"},
+		"bytes":            {SampleType: memory + "space", Unit: "bytes"},
+		"goroutines":       {SampleType: "goroutines", Unit: "count"},
+		"lock_samples":     {SampleType: "contentions", Unit: "count"},
+		"lock_nanoseconds": {SampleType: "delay", Unit: "nanoseconds"},
+	}[query.Get("units")]
+	if known != nil {
+		return known
 	}
 	rate := cmp.Or(in.recording.SampleRate, defaultSampleRate)
 	return &foldedtranslator.Unmarshaler{SampleType: "cpu", Unit: "nanoseconds", Period: max(1, int64(1e9/rate))}
