@@ -15,7 +15,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/frametype"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -36,10 +35,10 @@ type decoder struct {
 	mappings      entries[mapping]
 	functions     entries[dictionary.Function]
 	locations     entries[location]
-	lines         []dictionary.Line      // of all locations, one after the other
-	stacks        []int32                // of all samples, one after the other: numbers of locations plus one
-	stackEnds     []uint32               // where each ends
-	frameTypes    [frametype.Count]int32 // by type: the index of its attribute plus one
+	lines         []dictionary.Line // of all locations, one after the other
+	stacks        []int32           // of all samples, one after the other: numbers of locations plus one
+	stackEnds     []uint32          // where each ends
+	frameTypes    [frameCount]int32 // by type: the index of its attribute plus one
 
 	tables    *dictionary.Tables
 	matrices  []valueMatrix // of samples without a timestamp

@@ -8,7 +8,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/frametype"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -61,7 +60,7 @@ func readVarints(c *wire.Cursor, values []uint64) {
 // mapping is small, as mappings are few, except in a malicious profile.
 type mapping struct {
 	position                     // a sample that reaches it reads it again
-	frameTypes frametype.Mapping // once it is in the dictionary
+	frameTypes mappingFrameTypes // once it is in the dictionary
 }
 
 // mappingMessage holds the fields of a mapping, by number.
@@ -87,7 +86,7 @@ func (d *decoder) mapping(at position) (m mappingMessage) {
 func (d *decoder) convertMapping(number uint32) int32 {
 	content := &d.mappings.contents[number-1]
 	m := d.mapping(content.position)
-	content.frameTypes = frametype.OfMapping(d.bytes(m[mappingFilename]), d.bytes(m[mappingBuildID]))
+	content.frameTypes = frameTypesOfMapping(d.bytes(m[mappingFilename]), d.bytes(m[mappingBuildID]))
 	to := dictionary.Mapping{
 		MemoryStart: m[mappingMemoryStart], MemoryLimit: m[mappingMemoryLimit], FileOffset: m[mappingFileOffset],
 		Filename: d.stringIndex(m[mappingFilename]),
@@ -271,8 +270,8 @@ func (d *decoder) convertLocations() error {
 
 // frameTypeOf returns the type of a location: mapping is the number of its mapping plus one, lines
 // have numbers of functions, and compiled means that it has an address in a mapping.
-func (d *decoder) frameTypeOf(mapping uint32, lines []dictionary.Line, compiled bool) frametype.Type {
-	var inMapping frametype.Mapping
+func (d *decoder) frameTypeOf(mapping uint32, lines []dictionary.Line, compiled bool) frameType {
+	var inMapping mappingFrameTypes
 	if mapping > 0 {
 		inMapping = d.mappings.contents[mapping-1].frameTypes
 	}
@@ -280,10 +279,10 @@ func (d *decoder) frameTypeOf(mapping uint32, lines []dictionary.Line, compiled 
 	for i := range lines {
 		t := inMapping.NoFile
 		if f := &d.functions.contents[lines[i].Function]; f.Filename != 0 {
-			t = frametype.OfLine(d.bytes(uint64(f.Name)), d.bytes(uint64(f.Filename)), compiled)
+			t = frameTypeOfLine(d.bytes(uint64(f.Name)), d.bytes(uint64(f.Filename)), compiled)
 		}
-		if i > 0 && t != all || t == frametype.Unknown {
-			return frametype.Unknown
+		if i > 0 && t != all || t == frameUnknown {
+			return frameUnknown
 		}
 		all = t
 	}
@@ -291,12 +290,12 @@ func (d *decoder) frameTypeOf(mapping uint32, lines []dictionary.Line, compiled 
 }
 
 // appendFrameType appends the attribute of a location.
-func (d *decoder) appendFrameType(attributes []int32, t frametype.Type) []int32 {
-	if t == frametype.Unknown {
+func (d *decoder) appendFrameType(attributes []int32, t frameType) []int32 {
+	if t == frameUnknown {
 		return attributes
 	}
 	if d.frameTypes[t] == 0 {
-		d.frameTypes[t] = d.stringAttribute(semconv.LocationFrameType, t.Name()) + 1
+		d.frameTypes[t] = d.stringAttribute(semconv.LocationFrameType, t.name()) + 1
 	}
 	return append(attributes, d.frameTypes[t]-1)
 }

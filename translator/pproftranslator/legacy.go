@@ -8,8 +8,6 @@ import (
 	"fmt"
 
 	"github.com/google/pprof/profile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/lookalike"
 )
 
 // MaxLegacySize is the largest profile that ConvertLegacy reads, in bytes.
@@ -18,10 +16,6 @@ const MaxLegacySize = 8 << 20
 // legacyWork is about how many bytes google/pprof takes for each byte of a profile in a format from
 // before protobuf, if each is of another location.
 const legacyWork = 64
-
-// IsLegacy reports whether data starts like a profile in a format from before protobuf: those of
-// gperftools, tcmalloc and jemalloc, Java's, or the text of net/http/pprof.
-func IsLegacy(data []byte) bool { return lookalike.IsLegacy(data) }
 
 // ConvertLegacy returns a profile in a format from before protobuf as a message. It calls reserve with
 // the bytes of memory that this takes, except for those of data, before it takes them, and with those

@@ -12,7 +12,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/gunzip"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/lookalike"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -89,7 +88,7 @@ func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) erro
 func (d *decoder) translate() (pprofile.Profiles, Report, error) {
 	pd := pprofile.NewProfiles()
 	if err := d.decode(pd.Dictionary()); err != nil {
-		if other := lookalike.Error(d.data); other != nil {
+		if other := lookalikeError(d.data); other != nil {
 			return pprofile.Profiles{}, Report{}, other
 		}
 		return pprofile.Profiles{}, Report{}, fmt.Errorf("pprof: %w", err)

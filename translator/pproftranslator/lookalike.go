@@ -1,8 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lookalike recognizes data that people send instead of a pprof message, by how it starts.
-package lookalike
+package pproftranslator
 
 import (
 	"errors"
@@ -22,7 +21,8 @@ var errDebugText = errors.New("looks like text, as net/http/pprof serves it with
 
 var errOTLP = errors.New("looks like OTLP; want a pprof profile; the Collector's `otlp` receiver accepts OTLP profiles")
 
-// lookalikes are in order: the first match counts.
+// lookalikes are the data that people send instead of a pprof message, by how they start. They are in
+// order: the first match counts.
 var lookalikes = []struct {
 	start *regexp.Regexp
 	err   error
@@ -41,10 +41,10 @@ var lookalikes = []struct {
 	{regexp.MustCompile(`^\s*(\{\s*["}]|\[)`), errors.New("looks like JSON; want a pprof profile, which is protobuf")},
 }
 
-// Error says what malformed data is instead of a pprof. If it does not know, it returns nil.
-func Error(data []byte) error {
+// lookalikeError says what malformed data is instead of a pprof. If it does not know, it returns nil.
+func lookalikeError(data []byte) error {
 	start := startOf(data)
-	err := match(start)
+	err := matchLookalike(start)
 	switch {
 	case err != nil:
 		return err
@@ -59,14 +59,14 @@ func Error(data []byte) error {
 // IsLegacy reports whether data starts like a profile in a format from before protobuf: those of
 // gperftools, tcmalloc and jemalloc, Java's, or the text of net/http/pprof.
 func IsLegacy(data []byte) bool {
-	err := match(startOf(data))
+	err := matchLookalike(startOf(data))
 	return err == errLegacy || err == errDebugText //nolint:errorlint // they are never wrapped
 }
 
 // startOf returns as many bytes of data as are compared.
 func startOf(data []byte) []byte { return data[:min(len(data), 512)] }
 
-func match(start []byte) error {
+func matchLookalike(start []byte) error {
 	for _, known := range lookalikes {
 		if known.start.Match(start) {
 			return known.err
