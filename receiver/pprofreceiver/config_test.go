@@ -7,17 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 )
 
 func TestSectionsAreOptional(t *testing.T) {
@@ -30,16 +24,6 @@ func TestSectionsAreOptional(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, cfg.Server.HasValue())
 	assert.True(t, cfg.Self.HasValue())
-}
-
-// idleTimeout is that of the HTTP server which the configuration makes.
-func idleTimeout(t *testing.T, config *httpserver.Config) time.Duration {
-	t.Helper()
-	plain := config.HTTP
-	plain.Auth = configoptional.None[confighttp.AuthConfig]()
-	made, err := plain.ToServer(t.Context(), nil, componenttest.NewNopTelemetrySettings(), http.NotFoundHandler())
-	require.NoError(t, err)
-	return made.IdleTimeout
 }
 
 // The strict pass must not use up what the second one reads.

@@ -33,20 +33,18 @@ type Builder struct {
 // NewBuilder returns a Builder of allocations, whose values are bytes, or of samples, whose
 // values are as those of [Pprof].
 func NewBuilder(o Options, allocation bool) *Builder {
+	// Each profile has copies of the types: encoding writes to them.
 	b := &Builder{options: o, allocation: allocation, functions: map[Frame]*profile.Function{}, locations: map[Frame]*profile.Location{}}
 	switch {
 	case allocation:
-		b.p.SampleType = []*profile.ValueType{copied(allocationBytes)}
+		b.p.SampleType = []*profile.ValueType{new(allocationBytes)}
 	case o.Wall:
-		b.p.SampleType = []*profile.ValueType{copied(samplesCount), copied(wallNanoseconds)}
+		b.p.SampleType = []*profile.ValueType{new(samplesCount), new(wallNanoseconds)}
 	default:
-		b.p.SampleType = []*profile.ValueType{copied(samplesCount)}
+		b.p.SampleType = []*profile.ValueType{new(samplesCount)}
 	}
 	return b
 }
-
-// copied returns a copy: encoding a profile writes to its types.
-func copied(t profile.ValueType) *profile.ValueType { return &t }
 
 // Add adds a sample.
 func (b *Builder) Add(s Sample) {
@@ -96,7 +94,7 @@ func (b *Builder) location(f Frame) *profile.Location {
 func (b *Builder) Finish() []byte {
 	b.p.TimeNanos, b.p.DurationNanos = b.span.first, b.span.length()
 	if period := b.span.commonPeriod(); period > 0 {
-		b.p.PeriodType, b.p.Period = copied(wallNanoseconds), period
+		b.p.PeriodType, b.p.Period = new(wallNanoseconds), period
 	}
 	var message bytes.Buffer
 	_ = b.p.WriteUncompressed(&message) // a buffer takes all

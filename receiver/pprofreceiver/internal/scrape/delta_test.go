@@ -269,8 +269,6 @@ func TestDeltasOfTheCorpus(t *testing.T) {
 	requireDeltas(t, payloads)
 }
 
-var allocated [][]byte // by TestDeltasOfThisProcess
-
 // The deltas of random profiles are those that google/pprof's types give.
 func TestDeltasOfRandomProfiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
