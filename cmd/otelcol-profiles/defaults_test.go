@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 func TestMemoryLimitFollowsTheContainer_M5(t *testing.T) {
@@ -27,7 +27,7 @@ func TestMemoryLimitFollowsTheContainer_M5(t *testing.T) {
 	for _, container := range []uint64{128 << 20, 256 << 20, 1 << 30, 8 << 30} {
 		setMemoryLimit(func() (uint64, error) { return container, nil })
 		assert.InDelta(t, float64(container)*memoryRatio, debug.SetMemoryLimit(-1), 1)
-		assert.LessOrEqual(t, int64(bytesize.MemoryLimit()), debug.SetMemoryLimit(-1))
+		assert.LessOrEqual(t, int64(config.MemoryLimit()), debug.SetMemoryLimit(-1))
 	}
 	debug.SetMemoryLimit(before)
 	t.Setenv("GOMEMLIMIT", "1GiB")

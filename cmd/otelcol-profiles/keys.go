@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // checkKeys rejects wrong keys of our components with their full path. The Collector puts
@@ -107,7 +107,7 @@ func checkKind[F component.Factory](conf *confmap.Conf, kind string, factories m
 		if !known || err != nil {
 			continue
 		}
-		wrong, ours := errors.AsType[*strictconfig.Error](keys.Unmarshal(factory.CreateDefaultConfig()))
+		wrong, ours := errors.AsType[*config.Error](keys.Unmarshal(factory.CreateDefaultConfig()))
 		if ours {
 			errs = append(errs, wrong.At(kind+confmap.KeyDelimiter+strings.TrimSpace(name)))
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
@@ -144,7 +144,7 @@ func versions() string {
 
 // source finds the files of paths, which the caller reads.
 func (a *app) source(paths []string) (*query.Source, error) {
-	limit, err := bytesize.Parse(a.maxMemory)
+	limit, err := config.ParseSize(a.maxMemory)
 	if err != nil {
 		return nil, fmt.Errorf("--max-memory %w", err)
 	}

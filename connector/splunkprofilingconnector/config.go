@@ -7,9 +7,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Config is the configuration of the connector.
@@ -20,13 +19,13 @@ type Config struct {
 
 	// MaxDecompressedSize limits the size of the profile of one record, decompressed.
 	// Default: 64MiB.
-	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+	MaxDecompressedSize config.Size `mapstructure:"max_decompressed_size"`
 
 	// MaxInFlight limits the memory of all profiles in progress until the next component has
 	// answered. One record may take half of it. A share is that of the memory limit of the
 	// process. The connector shares it with the pprof receivers of the process that have the
 	// same value. Default: 25%.
-	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 }
 
 var (
@@ -37,17 +36,17 @@ var (
 func createDefaultConfig() component.Config {
 	return &Config{
 		Timestamps:          true,
-		MaxDecompressedSize: 64 * bytesize.MiB,
+		MaxDecompressedSize: 64 * config.MiB,
 		MaxInFlight:         ingest.DefaultMaxInFlight(),
 	}
 }
 
 // Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate checks the configuration.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)
 	ingest.CheckMaxInFlight(&checks, c.MaxInFlight)
 	return checks.Err()

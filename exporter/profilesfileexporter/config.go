@@ -16,10 +16,9 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Config says where and how the exporter writes.
@@ -62,7 +61,7 @@ type Config struct {
 type RotationConfig struct {
 	// MaxSize closes a file at this size on disk. A single larger record gets a file of its own. 0
 	// means no limit.
-	MaxSize bytesize.Size `mapstructure:"max_size"`
+	MaxSize config.Size `mapstructure:"max_size"`
 	// MaxAge closes a file this long after it was created. 0 means no limit.
 	MaxAge time.Duration `mapstructure:"max_age"`
 	// MaxRecords closes a file at this number of records. 0 means no limit.
@@ -81,7 +80,7 @@ type RetentionConfig struct {
 	MaxAge time.Duration `mapstructure:"max_age"`
 	// MaxTotalSize removes the oldest files while all files take more than this on disk. 0 means no
 	// limit.
-	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
+	MaxTotalSize config.Size `mapstructure:"max_total_size"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -117,7 +116,7 @@ func createDefaultConfig() component.Config {
 	retry.MaxElapsedTime = 10 * time.Second
 	queue := exporterhelper.NewDefaultQueueConfig()
 	queue.Sizer = exporterhelper.RequestSizerTypeBytes
-	queue.QueueSize = int64(256 * bytesize.MiB)
+	queue.QueueSize = int64(256 * config.MiB)
 	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	return &Config{
 		Format:       formatProto,
@@ -126,7 +125,7 @@ func createDefaultConfig() component.Config {
 		Sync:         syncInterval,
 		SyncInterval: time.Second,
 		Rotation: RotationConfig{
-			MaxSize: 64 * bytesize.MiB,
+			MaxSize: 64 * config.MiB,
 			MaxAge:  time.Minute,
 		},
 		MaxGroups:      1000,
@@ -138,7 +137,7 @@ func createDefaultConfig() component.Config {
 
 // Unmarshal reads the configuration strictly and sets the defaults that depend on other keys.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if err := strictconfig.Unmarshal(conf, c); err != nil {
+	if err := config.Unmarshal(conf, c); err != nil {
 		return err
 	}
 	if c.Format == formatJSON && conf.IsSet("framing") && c.Framing == framingLengthPrefixed {
@@ -164,7 +163,7 @@ const minDuration = time.Millisecond
 
 // Validate returns an error for each invalid key.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	checks.That(c.Directory != "" && !strings.ContainsRune(c.Directory, 0), "directory", c.Directory, "the path of the directory of the files")
 	oneOf(&checks, "format", c.Format, formatProto, formatJSON, formatPprof)
 	oneOf(&checks, "framing", c.Framing, framingLengthPrefixed, framingNone)
@@ -192,7 +191,7 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-func (c *Config) checkRetention(checks *strictconfig.Checks) {
+func (c *Config) checkRetention(checks *config.Checks) {
 	notNegative(checks, "retention::max_files", c.Retention.MaxFiles)
 	notNegative(checks, "retention::max_total_size", c.Retention.MaxTotalSize)
 	zeroOrDuration(checks, "retention::max_age", c.Retention.MaxAge)
@@ -208,7 +207,7 @@ func (c *Config) checkRetention(checks *strictconfig.Checks) {
 	}
 }
 
-func (c *Config) checkGroups(checks *strictconfig.Checks) {
+func (c *Config) checkGroups(checks *config.Checks) {
 	checks.That(len(c.GroupBy) <= maxGroupKeys, "group_by", c.GroupBy, "at most %d keys", maxGroupKeys)
 	for i, key := range c.GroupBy {
 		at := fmt.Sprintf("group_by[%d]", i)
@@ -219,7 +218,7 @@ func (c *Config) checkGroups(checks *strictconfig.Checks) {
 	checks.That(c.MaxOpenFiles >= 1, "max_open_files", c.MaxOpenFiles, "1 or more")
 }
 
-func (c *Config) checkQueue(checks *strictconfig.Checks) {
+func (c *Config) checkQueue(checks *config.Checks) {
 	if !c.SendingQueue.HasValue() {
 		return
 	}
@@ -236,15 +235,15 @@ func (c *Config) checkQueue(checks *strictconfig.Checks) {
 		"true with a sending_queue (acknowledged profiles would be dropped at the first error); or set sending_queue::wait_for_result: true")
 }
 
-func oneOf(checks *strictconfig.Checks, key, value string, allowed ...string) {
+func oneOf(checks *config.Checks, key, value string, allowed ...string) {
 	checks.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
 }
 
-func notNegative[T int | bytesize.Size](checks *strictconfig.Checks, key string, value T) {
+func notNegative[T int | config.Size](checks *config.Checks, key string, value T) {
 	checks.That(value >= 0, key, value, "0 (no limit) or more")
 }
 
-func zeroOrDuration(checks *strictconfig.Checks, key string, value time.Duration) {
+func zeroOrDuration(checks *config.Checks, key string, value time.Duration) {
 	checks.That(value == 0 || value >= minDuration, key, value, "0 (no limit), or %v or more", minDuration)
 }
 

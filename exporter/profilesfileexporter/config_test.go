@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -64,8 +64,8 @@ func TestLoadConfig(t *testing.T) {
 			withDefaults(func(c *Config) {
 				c.Directory, c.Framing, c.Compression = "/var/lib/profiles", "none", "gzip"
 				c.Sync, c.SyncInterval = "record", 5*time.Second
-				c.Rotation = RotationConfig{MaxSize: 128 * bytesize.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000}
-				c.Retention = RetentionConfig{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 * bytesize.GiB}
+				c.Rotation = RotationConfig{MaxSize: 128 * config.MiB, MaxAge: 10 * time.Minute, MaxRecords: 1000}
+				c.Retention = RetentionConfig{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 * config.GiB}
 				c.GroupBy, c.MaxGroups, c.MaxOpenFiles = []string{"service.name", "host.name"}, 50, 20
 				queue := exporterhelper.NewDefaultQueueConfig()
 				queue.Sizer, queue.QueueSize = exporterhelper.RequestSizerTypeBytes, 512<<20

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // Config is the configuration of contrib's extension.
@@ -24,7 +24,7 @@ func createDefaultConfig() component.Config {
 }
 
 // Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate checks the configuration as contrib's extension does.
 func (c *Config) Validate() error { return (*filestorage.Config)(c).Validate() }

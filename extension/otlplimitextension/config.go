@@ -7,15 +7,14 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // Config is the configuration of the extension.
 type Config struct {
 	// MaxMessageMemory limits the memory of one decoded message, by an estimate. A share is that of the memory limit
 	// of the process. Default: 40%.
-	MaxMessageMemory bytesize.Size `mapstructure:"max_message_memory"`
+	MaxMessageMemory config.Size `mapstructure:"max_message_memory"`
 }
 
 var (
@@ -24,18 +23,18 @@ var (
 )
 
 // minMemory is the least for max_message_memory: payloads of about 200 KiB fit.
-const minMemory = bytesize.MiB
+const minMemory = config.MiB
 
 func createDefaultConfig() component.Config {
-	return &Config{MaxMessageMemory: max(bytesize.MemoryLimit()/100*40, minMemory)}
+	return &Config{MaxMessageMemory: max(config.MemoryLimit()/100*40, minMemory)}
 }
 
 // Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
-	checks.Memory("max_message_memory", c.MaxMessageMemory, minMemory, bytesize.TiB)
+	var checks config.Checks
+	checks.Memory("max_message_memory", c.MaxMessageMemory, minMemory, config.TiB)
 	return checks.Err()
 }

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
 )
 
@@ -100,7 +100,7 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 // reject logs the error of a message, and returns it for the sender.
 func (l *limiter) reject(err error) error {
 	if errors.Is(err, otlpsize.ErrLimit) {
-		err = fmt.Errorf("%w, more than max_message_memory (%v)", err, bytesize.Size(l.limit))
+		err = fmt.Errorf("%w, more than max_message_memory (%v)", err, config.Size(l.limit))
 	}
 	l.logger.Warn("Rejected OTLP message", zap.Error(err))
 	return fmt.Errorf("otlp_limit: %w", err)

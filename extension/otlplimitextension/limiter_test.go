@@ -28,7 +28,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -177,9 +177,9 @@ func TestHTTPBodiesAreCheckedWhileTheyAreRead(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	config := NewFactory().CreateDefaultConfig().(*Config)
-	require.NoError(t, config.Validate())
-	config.MaxMessageMemory = 100 * bytesize.KiB
-	require.EqualError(t, config.Validate(), fmt.Sprintf("max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB; "+
-		"a share is of the memory limit, which is %d MiB", bytesize.MemoryLimit()/bytesize.MiB))
+	cfg := NewFactory().CreateDefaultConfig().(*Config)
+	require.NoError(t, cfg.Validate())
+	cfg.MaxMessageMemory = 100 * config.KiB
+	require.EqualError(t, cfg.Validate(), fmt.Sprintf("max_message_memory is 100KiB: must be at least 1MiB and at most 1TiB; "+
+		"a share is of the memory limit, which is %d MiB", config.MemoryLimit()/config.MiB))
 }

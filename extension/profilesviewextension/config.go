@@ -13,8 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // Config is the configuration of the extension: confighttp's server configuration with the
@@ -28,7 +27,7 @@ type Config struct {
 
 	// MaxMemory limits the memory of all requests together. It must be at least 16MiB. A share is that of
 	// the memory limit of the process. Default: 10%.
-	MaxMemory bytesize.Size `mapstructure:"max_memory"`
+	MaxMemory config.Size `mapstructure:"max_memory"`
 
 	// AllowedHosts are host names that requests may name besides that of the endpoint and the
 	// addresses of this computer.
@@ -44,7 +43,7 @@ var (
 )
 
 // minMemory is the least for max_memory: profiles of a few hundred KiB fit.
-const minMemory = 16 * bytesize.MiB
+const minMemory = 16 * config.MiB
 
 func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
@@ -52,24 +51,24 @@ func createDefaultConfig() component.Config {
 	server.ReadTimeout = 10 * time.Second
 	server.ReadHeaderTimeout = 10 * time.Second
 	server.WriteTimeout = 60 * time.Second
-	server.MaxRequestBodySize = int64(4 * bytesize.KiB)
+	server.MaxRequestBodySize = int64(4 * config.KiB)
 	return &Config{
 		HTTP:      server,
 		Directory: "./profiles",
-		MaxMemory: max(bytesize.MemoryLimit()/10, minMemory),
+		MaxMemory: max(config.MemoryLimit()/10, minMemory),
 	}
 }
 
 // Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	endpoint := c.HTTP.NetAddr.Endpoint
 	checks.That(endpoint != "", "endpoint", endpoint, "an address such as localhost:4041")
 	checks.That(c.Directory != "", "directory", c.Directory, "the directory of the profiles_file exporter")
-	checks.Memory("max_memory", c.MaxMemory, minMemory, bytesize.TiB)
+	checks.Memory("max_memory", c.MaxMemory, minMemory, config.TiB)
 	checks.That(c.isLocal() || c.HTTP.Auth.HasValue() || c.AllowUnauthenticated, "endpoint", endpoint,
 		"an address of this computer, such as localhost:4041, unless auth is set or allow_unauthenticated is true")
 	const shortest = time.Second

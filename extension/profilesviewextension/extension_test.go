@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -50,7 +50,7 @@ tls: {cert_file: a, key_file: b}
 `)
 	require.NoError(t, err)
 	assert.Equal(t, "/var/lib/profiles", cfg.Directory)
-	assert.Equal(t, 64*bytesize.MiB, cfg.MaxMemory)
+	assert.Equal(t, 64*config.MiB, cfg.MaxMemory)
 	assert.True(t, cfg.HTTP.TLS.HasValue())
 
 	for _, local := range []string{"localhost:1", "127.0.0.2:1", "'[::1]:1'"} {

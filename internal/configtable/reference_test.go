@@ -13,14 +13,14 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 type testConfig struct {
 	// Window is how long, within MaxSize. Default: 10s.
 	Window time.Duration `mapstructure:"window"`
 	// MaxSize bounds a | b and *.
-	MaxSize bytesize.Size `mapstructure:"max_size"`
+	MaxSize config.Size `mapstructure:"max_size"`
 	// Names lists them in order. Default: [a, b].
 	Names  []string                             `mapstructure:"names"`
 	Server configoptional.Optional[testSection] `mapstructure:"server"`
@@ -40,7 +40,7 @@ type testTarget struct {
 func TestReferenceListsKeysOfAllSections(t *testing.T) {
 	t.Chdir("../..")
 	table, err := reference(&testConfig{
-		Window: 5 * time.Minute, MaxSize: bytesize.MiB, hidden: 1,
+		Window: 5 * time.Minute, MaxSize: config.MiB, hidden: 1,
 		Server: configoptional.Default(testSection{Retry: configretry.BackOffConfig{MaxInterval: time.Hour}}),
 	})
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 const module = "github.com/otelcol-profiles/otelcol-profiles/"
@@ -99,7 +99,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 	}
 	if _, isText := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr()); isText {
 		r.kind = "string"
-		if strings.HasSuffix(t.PkgPath(), "/bytesize") {
+		if strings.HasSuffix(t.PkgPath(), "/internal/config") {
 			r.kind = "size"
 		}
 		r.value = textOf(v)
@@ -140,7 +140,7 @@ func (c comments) fieldRows(r *row, v reflect.Value, ours bool) ([]row, error) {
 			r.value = textOf(v)
 		}
 		if t.Kind() == reflect.Int64 && strings.HasSuffix(r.key, "_size") { // of other modules: bytes
-			r.value = bytesize.Size(v.Int()).String()
+			r.value = config.Size(v.Int()).String()
 		}
 	default:
 		return nil, fmt.Errorf("%s has the type %s, which configtable cannot describe", r.key, t)

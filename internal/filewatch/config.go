@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Config says which files a Watcher finds. Embed it in a section of a component's
@@ -50,7 +50,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 }
 
 // Check checks all keys, for the Validate method of the section that embeds c.
-func (c *Config) Check(checks *strictconfig.Checks) {
+func (c *Config) Check(checks *config.Checks) {
 	const example = "a glob such as /var/lib/profiles/**/*.pb.gz"
 	checks.That(len(c.Include) > 0, "include", c.Include, example)
 	for _, glob := range c.Include {

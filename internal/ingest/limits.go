@@ -7,26 +7,25 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 // MaxPayload is the largest payload in bytes that the translator accepts.
-const MaxPayload = 4*bytesize.GiB - 1
+const MaxPayload = 4*config.GiB - 1
 
 // minInFlight is the least for max_in_flight: profiles of a few hundred KiB fit.
-const minInFlight = 4 * bytesize.MiB
+const minInFlight = 4 * config.MiB
 
 // DefaultMaxInFlight is the default of the key max_in_flight.
-func DefaultMaxInFlight() bytesize.Size { return max(bytesize.MemoryLimit()/4, minInFlight) }
+func DefaultMaxInFlight() config.Size { return max(config.MemoryLimit()/4, minInFlight) }
 
 // CheckMaxInFlight checks the key max_in_flight.
-func CheckMaxInFlight(checks *strictconfig.Checks, size bytesize.Size) {
-	checks.Memory("max_in_flight", size, minInFlight, bytesize.TiB)
+func CheckMaxInFlight(checks *config.Checks, size config.Size) {
+	checks.Memory("max_in_flight", size, minInFlight, config.TiB)
 }
 
 // CheckMaxDecompressedSize checks the key max_decompressed_size.
-func CheckMaxDecompressedSize(checks *strictconfig.Checks, size bytesize.Size) {
+func CheckMaxDecompressedSize(checks *config.Checks, size config.Size) {
 	checks.That(size > 0 && size <= MaxPayload, "max_decompressed_size", size, "above 0 and at most %v", MaxPayload)
 }
 

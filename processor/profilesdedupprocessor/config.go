@@ -13,10 +13,9 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
@@ -43,7 +42,7 @@ var granularities = map[string]dictionary.Granularity{
 // clients, of which many are 10 s.
 const maxOnFlushWindow = 5 * time.Second
 
-const minMemoryLimit = bytesize.MiB
+const minMemoryLimit = config.MiB
 
 // Config of the processor.
 type Config struct {
@@ -58,7 +57,7 @@ type Config struct {
 	// MemoryLimit bounds the bytes that the open window, the windows being exported, the retry queue
 	// and the duplicate IDs retain. Without a window, it bounds only the duplicate IDs. A share is that
 	// of the memory limit of the process. Default: 25%.
-	MemoryLimit bytesize.Size `mapstructure:"memory_limit"`
+	MemoryLimit config.Size `mapstructure:"memory_limit"`
 	// Snapshots says how snapshots merge: keep does not merge them, latest keeps the last one of
 	// each resource in each slot, sum adds them like intervals.
 	Snapshots string `mapstructure:"snapshots"`
@@ -108,7 +107,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Window:                 10 * time.Second,
 		Acknowledge:            acknowledgeOnReceive,
-		MemoryLimit:            max(bytesize.MemoryLimit()/4, minMemoryLimit),
+		MemoryLimit:            max(config.MemoryLimit()/4, minMemoryLimit),
 		Snapshots:              string(merge.SnapshotsKeep),
 		SnapshotSampleTypes:    slices.Clone(temporality.SnapshotSampleTypes),
 		Timestamps:             timestampsKeep,
@@ -124,11 +123,11 @@ func createDefaultConfig() component.Config {
 }
 
 // Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate returns errors that name the key, its value and what is allowed.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	oneOf := func(key, value string, allowed ...string) {
 		last := len(allowed) - 1
 		checks.That(slices.Contains(allowed, value), key, value, "%s or %s", strings.Join(allowed[:last], ", "), allowed[last])

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
@@ -28,7 +28,7 @@ func TestConfig(t *testing.T) {
 	}).Unmarshal(cfg))
 	require.NoError(t, cfg.Validate())
 	require.Equal(t, 2*time.Second, cfg.Window)
-	require.Equal(t, 64*bytesize.MiB, cfg.MemoryLimit)
+	require.Equal(t, 64*config.MiB, cfg.MemoryLimit)
 	require.Equal(t, []string{"live"}, cfg.SnapshotSampleTypes)
 	require.Equal(t, 5*time.Minute, cfg.RetryOnFailure.MaxElapsedTime)
 	require.Equal(t, time.Second, cfg.RetryOnFailure.InitialInterval)

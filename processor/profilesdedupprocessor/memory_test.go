@@ -22,7 +22,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
@@ -98,7 +98,7 @@ func TestManyStringsProcess(t *testing.T) {
 		t.Skip("another test runs it, in a process of its own")
 	}
 	cfg := createDefaultConfig().(*Config)
-	cfg.Window, cfg.MemoryLimit, cfg.ShutdownTimeout = time.Hour, 64*bytesize.MiB, time.Hour
+	cfg.Window, cfg.MemoryLimit, cfg.ShutdownTimeout = time.Hour, 64*config.MiB, time.Hour
 	payloads, samples := 0, 0 // each sample has the value 1
 	p, err := newDedupProcessor(nopSettings(), cfg, nextFunc(func(_ context.Context, pd pprofile.Profiles) error {
 		payloads++

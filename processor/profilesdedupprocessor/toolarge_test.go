@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
@@ -38,7 +38,7 @@ func TestLargestPayload_P5(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var next downstream
-			p, metric := newCounted(t, &next, func(c *Config) { c.MemoryLimit = bytesize.Size(test.limit) })
+			p, metric := newCounted(t, &next, func(c *Config) { c.MemoryLimit = config.Size(test.limit) })
 			require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
 			want := int64(1)
 			err := p.ConsumeProfiles(t.Context(), large)
@@ -47,7 +47,7 @@ func TestLargestPayload_P5(t *testing.T) {
 				want += 20_000
 			} else {
 				require.True(t, consumererror.IsPermanent(err), test.name)
-				require.ErrorContains(t, err, fmt.Sprintf("payload exceeds memory_limit (%v): it has %d bytes", bytesize.Size(test.limit), sizeOf(large)))
+				require.ErrorContains(t, err, fmt.Sprintf("payload exceeds memory_limit (%v): it has %d bytes", config.Size(test.limit), sizeOf(large)))
 				require.EqualValues(t, 1, metric("rejected_payloads", string(reasonTooLarge)))
 			}
 			require.NoError(t, p.Shutdown(t.Context()))
@@ -61,7 +61,7 @@ func TestLargestPayload_P5(t *testing.T) {
 // A small payload may need much memory: each slot has the attributes of its scope.
 func TestScopesOfManySlotsAreBounded_P5(t *testing.T) {
 	var next downstream
-	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * bytesize.MiB })
+	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * config.MiB })
 	pd := payloadtest.Interval(uint64(time.Hour), 1, 1)
 	scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
 	scope.Scope().Attributes().PutStr("long", strings.Repeat("x", 1<<20))
@@ -79,7 +79,7 @@ func TestScopesOfManySlotsAreBounded_P5(t *testing.T) {
 // Attributes of resources may be references to one long string, which the receiver has resolved.
 func TestResourcesOfOneLongStringTakeNoMemory_P5(t *testing.T) {
 	var next downstream
-	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * bytesize.MiB })
+	p := newTestProcessor(t, &next, func(c *Config) { c.MemoryLimit = 64 * config.MiB })
 	pd := payloadtest.Interval(1, 1, 1)
 	long := strings.Repeat("x", 1<<20)
 	for i := range 1000 {
@@ -99,5 +99,5 @@ func TestResourcesOfOneLongStringTakeNoMemory_P5(t *testing.T) {
 // quarter, a quarter is left.
 func TestDefaultMemoryLimit(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
-	require.Equal(t, bytesize.MemoryLimit()/4, cfg.MemoryLimit)
+	require.Equal(t, config.MemoryLimit()/4, cfg.MemoryLimit)
 }

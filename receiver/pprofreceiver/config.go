@@ -13,9 +13,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/scrape"
@@ -42,7 +41,7 @@ type Config struct {
 	// first byte of a profile until the next component has answered. One request, scrape or
 	// file may take half of it, and its body as sent a sixteenth. A share is that of the memory limit of the process. All
 	// pprof receivers of a process with the same value share it. Default: 25%.
-	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
 	// ResourceAttributes are set on the resource of every profile, unless the request,
 	// target or file sets the same attribute.
@@ -96,12 +95,12 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := acceptContribKeys(conf); err != nil {
 		return err
 	}
-	return strictconfig.Unmarshal(conf, c)
+	return config.Unmarshal(conf, c)
 }
 
 // Validate checks the configuration as a whole.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	if !c.Server.HasValue() && !c.Remote.HasValue() && !c.File.HasValue() && !c.Self.HasValue() {
 		checks.Add(errors.New("at least one of server, remote, file or self is required (\"server: {}\" enables a section with its defaults, and null turns it off)"))
 	}
@@ -119,7 +118,7 @@ func (c *Config) Validate() error {
 
 // Validate checks that each label has one meaning.
 func (lc *LinksConfig) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	checks.That(lc.TraceID != "", "trace_id", lc.TraceID, "the name of a label")
 	checks.That(lc.SpanID != "", "span_id", lc.SpanID, "the name of a label")
 	checks.That(lc.TraceID != lc.SpanID || lc.TraceID == "", "span_id", lc.SpanID, "another label than trace_id")

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/files"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/httpserver"
@@ -49,7 +49,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 	}
 	var errs []error
 	add := func(key string, c component.Component) { r.sections = append(r.sections, section{key, c}) }
-	ingester := func(transport string, maxDecompressed bytesize.Size) *ingest.Ingester {
+	ingester := func(transport string, maxDecompressed config.Size) *ingest.Ingester {
 		in, err := newIngester(set, cfg, telemetry, transport, maxDecompressed, next)
 		errs = append(errs, err)
 		return in
@@ -74,7 +74,7 @@ func newReceiver(set receiver.Settings, cfg *Config, inFlight *ingest.InFlight, 
 }
 
 // newIngester returns the ingester of a section.
-func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemetry, transport string, maxDecompressed bytesize.Size, next xconsumer.Profiles) (*ingest.Ingester, error) {
+func newIngester(set receiver.Settings, cfg *Config, telemetry *metadata.Telemetry, transport string, maxDecompressed config.Size, next xconsumer.Profiles) (*ingest.Ingester, error) {
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: set.ID, Transport: transport, ReceiverCreateSettings: set,
 	})

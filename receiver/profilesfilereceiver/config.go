@@ -11,9 +11,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Actions on a file when all of it was read.
@@ -30,7 +29,7 @@ const (
 )
 
 const (
-	minInFlight    = 4 * bytesize.MiB
+	minInFlight    = 4 * config.MiB
 	maxConcurrency = 1000
 )
 
@@ -58,7 +57,7 @@ type Config struct {
 	// MaxInFlight limits the memory of the records that are read or sent. The bytes of one record may
 	// take an eighth of it, its Profiles in memory three quarters. A share is that of the memory limit of
 	// the process. Default: 25%.
-	MaxInFlight bytesize.Size `mapstructure:"max_in_flight"`
+	MaxInFlight config.Size `mapstructure:"max_in_flight"`
 
 	// RetryOnFailure says how long to wait after a retryable error. Retries have no end.
 	RetryOnFailure RetryConfig `mapstructure:"retry_on_failure"`
@@ -77,7 +76,7 @@ type RejectedConfig struct {
 	// MaxTotalSize is the most that rejected records may take. The oldest are removed, logged and counted. Damaged
 	// files do not count and stay, unless they are directly in the directory and named as the exporter names
 	// files. 0 is no limit.
-	MaxTotalSize bytesize.Size `mapstructure:"max_total_size"`
+	MaxTotalSize config.Size `mapstructure:"max_total_size"`
 }
 
 // RetryConfig is the exponential backoff of a record.
@@ -98,19 +97,19 @@ func createDefaultConfig() component.Config {
 		Watch:          filewatch.Config{PollInterval: time.Second},
 		StartAt:        startAtBeginning,
 		AfterRead:      afterReadKeep,
-		Rejected:       RejectedConfig{MaxTotalSize: 256 * bytesize.MiB},
+		Rejected:       RejectedConfig{MaxTotalSize: 256 * config.MiB},
 		Concurrency:    8,
-		MaxInFlight:    max(bytesize.MemoryLimit()/4, minInFlight),
+		MaxInFlight:    max(config.MemoryLimit()/4, minInFlight),
 		RetryOnFailure: RetryConfig{InitialInterval: time.Second, MaxInterval: 30 * time.Second},
 	}
 }
 
 // Unmarshal reads the configuration strictly.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate checks all keys.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	oneOf := func(key, value string, allowed ...string) {
 		checks.That(slices.Contains(allowed, value), key, value, "one of %s", strings.Join(allowed, ", "))
 	}
@@ -123,7 +122,7 @@ func (c *Config) Validate() error {
 		"a directory, as after_read is delete: rejected records are kept there")
 	checks.That(c.Rejected.MaxTotalSize >= 0, "rejected::max_total_size", c.Rejected.MaxTotalSize, "0 (no limit) or more")
 	checks.That(c.Concurrency >= 1 && c.Concurrency <= maxConcurrency, "concurrency", c.Concurrency, "between 1 and %d", maxConcurrency)
-	checks.Memory("max_in_flight", c.MaxInFlight, minInFlight, bytesize.TiB)
+	checks.Memory("max_in_flight", c.MaxInFlight, minInFlight, config.TiB)
 	retry := c.RetryOnFailure
 	checks.That(retry.InitialInterval >= time.Millisecond, "retry_on_failure::initial_interval", retry.InitialInterval, "at least 1ms")
 	checks.That(retry.MaxInterval >= retry.InitialInterval, "retry_on_failure::max_interval", retry.MaxInterval,

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 )
 
 func TestConfigIsRead(t *testing.T) {
@@ -32,7 +32,7 @@ once: true
 	assert.Equal(t, []string{"/a/{b,c}/*.pb"}, cfg.Watch.Include)
 	assert.Equal(t, "file_storage/x", cfg.Watch.Storage.String())
 	assert.Equal(t, 2*time.Second, cfg.Watch.PollInterval)
-	assert.Equal(t, RejectedConfig{Directory: "/rejected", MaxTotalSize: bytesize.GiB}, cfg.Rejected)
+	assert.Equal(t, RejectedConfig{Directory: "/rejected", MaxTotalSize: config.GiB}, cfg.Rejected)
 	assert.Equal(t, RetryConfig{InitialInterval: 2 * time.Second, MaxInterval: time.Minute}, cfg.RetryOnFailure)
 	assert.True(t, cfg.Once)
 }

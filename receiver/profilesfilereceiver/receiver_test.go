@@ -28,7 +28,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -225,7 +225,7 @@ func TestRejectedDirectoryIsNotListedForEachRecord(t *testing.T) {
 	require.NoError(t, err)
 	data := profiletest.Proto(t, payload(t, 1))
 	dir := t.TempDir()
-	k := rejected{config: RejectedConfig{Directory: dir, MaxTotalSize: bytesize.Size(3 * sharePerList * len(data))}, logger: set.Logger, telemetry: telemetry}
+	k := rejected{config: RejectedConfig{Directory: dir, MaxTotalSize: config.Size(3 * sharePerList * len(data))}, logger: set.Logger, telemetry: telemetry}
 	keep := func() { require.NoError(t, k.keep(&archive.Record{Data: data, Encoding: archive.OTLPProto})) }
 	keep()
 	old := filepath.Join(dir, "profiles-20200101T000000.000Z-000001.otlp.pb")

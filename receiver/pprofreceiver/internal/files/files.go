@@ -24,10 +24,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -44,17 +43,17 @@ type Config struct {
 
 	// MaxDecompressedSize limits the size of a profile, after all layers of compression
 	// are removed, and of its file; of an uncompressed JFR recording, the size of a chunk. Default: 64MiB.
-	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+	MaxDecompressedSize config.Size `mapstructure:"max_decompressed_size"`
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
-	return Config{Watch: filewatch.Config{PollInterval: 10 * time.Second}, MaxDecompressedSize: 64 * bytesize.MiB}
+	return Config{Watch: filewatch.Config{PollInterval: 10 * time.Second}, MaxDecompressedSize: 64 * config.MiB}
 }
 
 // Validate checks all keys.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	c.Watch.Check(&checks)
 	expression, err := regexp.Compile(c.PathAttributes)
 	checks.That(err == nil, "path_attributes", c.PathAttributes, "a regular expression: %v", err)

@@ -12,9 +12,8 @@ import (
 
 	"go.opentelemetry.io/collector/config/confighttp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Config is the server section: confighttp's server configuration with the receiver's own
@@ -24,7 +23,7 @@ type Config struct {
 
 	// MaxDecompressedSize limits the size of the profiles of one request, after all
 	// layers of compression are removed. Default: 64MiB.
-	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+	MaxDecompressedSize config.Size `mapstructure:"max_decompressed_size"`
 }
 
 // DefaultConfig returns the defaults.
@@ -36,14 +35,14 @@ func DefaultConfig() Config {
 	// It starts at the end of the headers: the body may take ReadTimeout, and then a
 	// window with acknowledge: on_flush delays the response.
 	server.WriteTimeout = 60 * time.Second
-	server.MaxRequestBodySize = int64(64 * bytesize.MiB)
-	return Config{HTTP: server, MaxDecompressedSize: 64 * bytesize.MiB}
+	server.MaxRequestBodySize = int64(64 * config.MiB)
+	return Config{HTTP: server, MaxDecompressedSize: 64 * config.MiB}
 }
 
 // Validate makes the checks that confighttp does not.
 func (c *Config) Validate() error {
 	const shortest = time.Millisecond // a number without a unit, read as nanoseconds, is shorter
-	var checks strictconfig.Checks
+	var checks config.Checks
 	checks.That(c.HTTP.NetAddr.Endpoint != "", "endpoint", c.HTTP.NetAddr.Endpoint, "an address such as localhost:4040")
 	checks.That(c.HTTP.MaxRequestBodySize > 0, "max_request_body_size", c.HTTP.MaxRequestBodySize, "above 0")
 	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)

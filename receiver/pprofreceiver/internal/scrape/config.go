@@ -18,9 +18,8 @@ import (
 
 	"go.opentelemetry.io/collector/config/confighttp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 )
 
@@ -53,7 +52,7 @@ type Config struct {
 
 	// MaxDecompressedSize limits the size of a profile, after all layers of compression
 	// are removed, and of its body. Default: 64MiB.
-	MaxDecompressedSize bytesize.Size `mapstructure:"max_decompressed_size"`
+	MaxDecompressedSize config.Size `mapstructure:"max_decompressed_size"`
 }
 
 // Target is a process that serves profiles over HTTP.
@@ -92,13 +91,13 @@ func DefaultConfig() Config {
 		HTTP:                client,
 		CollectionInterval:  time.Minute,
 		Delta:               true,
-		MaxDecompressedSize: 64 * bytesize.MiB,
+		MaxDecompressedSize: 64 * config.MiB,
 	}
 }
 
 // Validate makes the checks that confighttp does not.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	checks.That(c.CollectionInterval >= time.Millisecond, "collection_interval", c.CollectionInterval, "at least 1ms")
 	checks.That(c.HTTP.Timeout >= time.Millisecond, "timeout", c.HTTP.Timeout, "at least 1ms")
 	ingest.CheckMaxDecompressedSize(&checks, c.MaxDecompressedSize)
@@ -132,7 +131,7 @@ func (s source) needsSeconds() bool {
 }
 
 // sources checks and returns the sources to scrape.
-func (c *Config) sources(checks *strictconfig.Checks) []source {
+func (c *Config) sources(checks *config.Checks) []source {
 	switch {
 	case c.HTTP.Endpoint == "" && len(c.Targets) == 0:
 		checks.Add(errors.New("either endpoint or targets is required (example: endpoint: " + exampleURL + "/heap)"))
@@ -146,7 +145,7 @@ func (c *Config) sources(checks *strictconfig.Checks) []source {
 	return c.targetSources(checks)
 }
 
-func (c *Config) endpointSource(checks *strictconfig.Checks) []source {
+func (c *Config) endpointSource(checks *config.Checks) []source {
 	checks.That(len(c.Profiles) == 0, "profiles", c.Profiles, "unset with endpoint, which is the whole URL of one profile")
 	at, err := parseTarget("endpoint", c.HTTP.Endpoint)
 	if err != nil {
@@ -167,7 +166,7 @@ func (c *Config) endpointSource(checks *strictconfig.Checks) []source {
 	return []source{{url: at, target: at, of: of, instance: at.Host}}
 }
 
-func (c *Config) targetSources(checks *strictconfig.Checks) (sources []source) {
+func (c *Config) targetSources(checks *config.Checks) (sources []source) {
 	checkProfiles(checks, "profiles", c.Profiles)
 	urls := make([]*url.URL, len(c.Targets)) // nil if invalid
 	for i, target := range c.Targets {
@@ -238,7 +237,7 @@ func (c *Config) duplicate(i int, at *url.URL, before []*url.URL) string {
 	return ""
 }
 
-func checkProfiles(checks *strictconfig.Checks, key string, names []string) {
+func checkProfiles(checks *config.Checks, key string, names []string) {
 	for i, name := range names {
 		of, known := profileTypes[name]
 		checks.That(known, key, name, "one of %s", strings.Join(slices.Sorted(maps.Keys(profileTypes)), ", "))

@@ -27,8 +27,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
@@ -67,10 +67,10 @@ type job struct {
 const healthUnknown = -1
 
 // New returns a Scraper of a valid configuration that passes profiles to the ingester.
-func New(config Config, set metadata.Settings, ingester *ingest.Ingester) *Scraper {
-	s := &Scraper{config: config, settings: set, ingester: ingester}
+func New(cfg Config, set metadata.Settings, ingester *ingest.Ingester) *Scraper {
+	s := &Scraper{config: cfg, settings: set, ingester: ingester}
 	s.NewClient = s.newClient
-	var checks strictconfig.Checks // they have no error
+	var checks config.Checks // they have no error
 	for _, from := range s.config.sources(&checks) {
 		s.jobs = append(s.jobs, s.newJob(from))
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/strictconfig"
 )
 
 // Config is the self section.
@@ -49,7 +49,7 @@ func DefaultConfig() Config {
 
 // Validate checks all keys.
 func (c *Config) Validate() error {
-	var checks strictconfig.Checks
+	var checks config.Checks
 	checks.That(c.CollectionInterval >= time.Millisecond, "collection_interval", c.CollectionInterval, "at least 1ms")
 	checks.That(c.CPUDuration == 0 || c.CPUDuration > 0 && c.CPUDuration < c.CollectionInterval, "cpu_duration", c.CPUDuration,
 		"shorter than collection_interval (%v), or 0 for the smaller of %v and half of it", c.CollectionInterval, maxDefaultCPUDuration)

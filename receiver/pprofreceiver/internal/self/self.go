@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
@@ -27,7 +27,7 @@ var profileTypes = []string{ingest.ProfileTypeAllocs, ingest.ProfileTypeBlock, i
 	ingest.ProfileTypeGoroutine, ingest.ProfileTypeHeap, ingest.ProfileTypeMutex}
 
 // MaxProfile bounds a profile of the process itself, in bytes.
-const MaxProfile = 256 * bytesize.MiB
+const MaxProfile = 256 * config.MiB
 
 // Profiler profiles the process at an interval, from Start to Shutdown.
 type Profiler struct {

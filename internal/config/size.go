@@ -1,13 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bytesize reads and writes sizes in bytes in configurations: `64MiB`,
-// `25%`, or a whole number of bytes.
-//
-// A size is a whole number with an optional unit: B, KiB, MiB, GiB, TiB (powers
-// of 1024) or KB, MB, GB, TB (powers of 1000), written exactly so, or % of
-// [MemoryLimit]. Fractions and negative sizes are rejected, never rounded.
-package bytesize
+package config
 
 import (
 	"fmt"
@@ -21,7 +15,9 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Size is a number of bytes, never negative when it was read by this package.
+// Size is a number of bytes. It is written as a whole number with an optional unit: B, KiB, MiB,
+// GiB, TiB (powers of 1024) or KB, MB, GB, TB (powers of 1000), exactly so, or as % of
+// [MemoryLimit]. Fractions and negative sizes are rejected, never rounded.
 type Size int64
 
 // The units that a size may be written in.
@@ -37,7 +33,7 @@ const (
 	TB       = 1000 * GB
 )
 
-// units are ordered so that Parse finds the longer suffix before "B".
+// units are ordered so that ParseSize finds the longer suffix before "B".
 var units = []struct {
 	suffix string
 	size   Size
@@ -48,9 +44,9 @@ var (
 	_ fmt.Stringer              = Size(0)
 )
 
-// Parse reads a size such as `64MiB`, `500 KB`, `25%` or `1048576`. The error
+// ParseSize reads a size such as `64MiB`, `500 KB`, `25%` or `1048576`. The error
 // reads on after the name of a key: `is "64mib": must be ...`.
-func Parse(text string) (Size, error) {
+func ParseSize(text string) (Size, error) {
 	number, unit := strings.TrimSpace(text), B
 	for _, u := range units {
 		if rest, found := strings.CutSuffix(number, u.suffix); found {
@@ -78,9 +74,9 @@ func Parse(text string) (Size, error) {
 	return Size(n) * unit, nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler as Parse does.
+// UnmarshalText implements encoding.TextUnmarshaler as ParseSize does.
 func (s *Size) UnmarshalText(text []byte) (err error) {
-	*s, err = Parse(string(text))
+	*s, err = ParseSize(string(text))
 	return err
 }
 
@@ -113,7 +109,7 @@ func (s Size) MarshalText() ([]byte, error) {
 }
 
 // String writes the size with the unit that makes the smallest number: 64MiB,
-// 100KB, 1025B. Parse reads it back.
+// 100KB, 1025B. ParseSize reads it back.
 func (s Size) String() string {
 	best := units[len(units)-1]
 	for _, u := range units {

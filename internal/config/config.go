@@ -1,15 +1,16 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strictconfig reads and checks the configuration of a component.
+// Package config reads and checks the configuration of a component.
 //
 // [Unmarshal] rejects mistakes that confmap accepts silently or rejects with names of Go: unknown
 // keys, a value in place of a section, fractions of whole numbers, and durations without a
 // unit. It turns an optional section off if that is null, and reads 64MiB as the number of
-// bytes where the Collector's own settings want one. [Checks] is for Validate methods. All
+// bytes where the Collector's own settings want one. [Size] is such a size in our settings.
+// [Checks] is for Validate methods. All
 // errors name the path of the key within the component and have one grammar:
 // `server::read_timeout is 30: must be ...`.
-package strictconfig
+package config
 
 import (
 	"encoding"
@@ -24,8 +25,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/confmap"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 )
 
 // Unmarshal reads the configuration of a component into the struct that config points
@@ -82,7 +81,7 @@ func translate(section map[string]any, into reflect.Type) map[string]any {
 				changes[key] = map[string]any{"enabled": false}
 			}
 		case string:
-			if size, err := bytesize.Parse(value); err == nil && isSize(key, field) {
+			if size, err := ParseSize(value); err == nil && isSize(key, field) {
 				changes[key] = int64(size)
 			}
 		case map[string]any:
@@ -172,8 +171,8 @@ func checkValue(path string, value any, into reflect.Type) string {
 	case into == reflect.TypeFor[time.Duration]():
 		_, err := time.ParseDuration(text)
 		ok, must = isText && err == nil || isNumber && reflect.ValueOf(value).IsZero(), "a duration with a unit, such as 30s"
-	case isText && isSize(path, into), into == reflect.TypeFor[bytesize.Size]() && reflect.TypeOf(value).Kind() != reflect.Float64:
-		if _, err := bytesize.Parse(fmt.Sprint(value)); err != nil {
+	case isText && isSize(path, into), into == reflect.TypeFor[Size]() && reflect.TypeOf(value).Kind() != reflect.Float64:
+		if _, err := ParseSize(fmt.Sprint(value)); err != nil {
 			return " " + err.Error()
 		}
 	case readsText(into):
@@ -242,9 +241,9 @@ func (c *Checks) That(ok bool, key string, value any, must string, arguments ...
 
 // Memory notes, unless the size is between least and most, that the memory of a key is wrong. Its value may have
 // been a share, so the error has the memory limit.
-func (c *Checks) Memory(key string, size, least, most bytesize.Size) {
+func (c *Checks) Memory(key string, size, least, most Size) {
 	c.That(size >= least && size <= most, key, size, "at least %v and at most %v; a share is of the memory limit, which is %d MiB",
-		least, most, bytesize.MemoryLimit()/bytesize.MiB)
+		least, most, MemoryLimit()/MiB)
 }
 
 // wrong is the error of a key with a wrong value.

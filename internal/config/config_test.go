@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package strictconfig
+package config
 
 import (
 	"errors"
@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/bytesize"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -25,7 +24,7 @@ type component struct {
 	Named    map[string]*target              `mapstructure:"named"`
 	Anything map[string]any                  `mapstructure:"anything"`
 	Interval time.Duration                   `mapstructure:"interval"`
-	Size     bytesize.Size                   `mapstructure:"size"`
+	Size     Size                            `mapstructure:"size"`
 	Ratio    float64                         `mapstructure:"ratio"`
 }
 
@@ -134,17 +133,17 @@ func TestUnmarshalRejects(t *testing.T) {
 		_, err := load(t, yaml)
 		require.Error(t, err, yaml)
 		assert.Contains(t, err.Error()+"\n", want, yaml)
-		assert.NotContains(t, err.Error(), "strictconfig", yaml)
+		assert.NotContains(t, err.Error(), "config.", yaml)
 		assert.NotContains(t, err.Error(), "confighttp", yaml)
 	}
 }
 
 func TestMemoryErrorsHaveTheLimitOfShares(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(100 << 20))
-	share, err := bytesize.Parse("10%")
+	share, err := ParseSize("10%")
 	require.NoError(t, err)
 	var c Checks
-	c.Memory("max_memory", share, 16*bytesize.MiB, bytesize.TiB)
+	c.Memory("max_memory", share, 16*MiB, TiB)
 	require.EqualError(t, c.Err(), "max_memory is 10MiB: must be at least 16MiB and at most 1TiB; a share is of the memory limit, which is 100 MiB")
 }
 
@@ -156,8 +155,8 @@ func TestChecks(t *testing.T) {
 	require.NoError(t, c.Err())
 	c.That(false, "timeout", time.Second, "at least %v", time.Minute)
 	c.That(false, "name", "a b", "one of %s", "a, b")
-	c.That(false, "size", bytesize.MiB, "above 0")
-	c.Memory("memory", bytesize.MiB, bytesize.MiB, bytesize.GiB)
+	c.That(false, "size", MiB, "above 0")
+	c.Memory("memory", MiB, MiB, GiB)
 	c.Add(errors.New("one more"))
 	assert.EqualError(t, c.Err(), "timeout is 1s: must be at least 1m0s\nname is \"a b\": must be one of a, b\nsize is 1MiB: must be above 0\none more")
 }

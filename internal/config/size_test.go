@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bytesize
+package config
 
 import (
 	"math"
@@ -104,7 +104,7 @@ func TestStringIsReadBack(t *testing.T) {
 		TiB: "1TiB", 3 * TB: "3TB", math.MaxInt64: "9223372036854775807B",
 	} {
 		assert.Equal(t, want, size.String())
-		back, err := Parse(size.String())
+		back, err := ParseSize(size.String())
 		require.NoError(t, err)
 		assert.Equal(t, size, back)
 	}
