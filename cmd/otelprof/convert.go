@@ -17,8 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/split"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -180,12 +179,12 @@ to them.`,
 
 // catLine drops the entries of the dictionary that the selection does not refer to.
 func catLine(pd pprofile.Profiles) ([]byte, error) {
-	if err := check.Profiles(pd); err != nil {
+	if err := dictionary.Check(pd); err != nil {
 		return nil, err
 	}
 	resources := make([]int, pd.ResourceProfiles().Len())
 	for i := range resources {
 		resources[i] = i
 	}
-	return jsonLine(split.New(pd).Take(resources))
+	return jsonLine(dictionary.NewSplitter(pd).Take(resources))
 }

@@ -11,26 +11,22 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/split"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // group is the part that goes into files of one directory.
 type group struct {
 	names    []string // of directories, one inside the other: one for each key
 	profiles pprofile.Profiles
-	parts    []split.Part // of the payload, for each resource of profiles; nil means that they are all of it
+	parts    []dictionary.Part // of the payload, for each resource of profiles; nil means that they are all of it
 }
 
 // part returns where in the payload the group's resource i is.
-func (g group) part(i int) split.Part {
+func (g group) part(i int) dictionary.Part {
 	if g.parts == nil {
-		return split.Part{Resource: i}
+		return dictionary.Part{Resource: i}
 	}
 	return g.parts[i]
 }
@@ -44,11 +40,11 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 		yield(group{profiles: pd})
 		return nil
 	}
-	if err := check.Profiles(pd); err != nil {
+	if err := dictionary.Check(pd); err != nil {
 		return err
 	}
 	// A payload that was marshalled before, for a call that failed, has references for strings.
-	resolved, err := stringref.Resolve(pd)
+	resolved, err := dictionary.ResolveStrings(pd)
 	if err != nil {
 		return err
 	}
@@ -61,7 +57,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 		yield(group{names: all[0].names, profiles: pd})
 		return nil
 	}
-	s := split.New(resolved)
+	s := dictionary.NewSplitter(resolved)
 	for _, m := range all {
 		yield(group{names: m.names, profiles: s.TakeParts(m.parts), parts: m.parts})
 	}
@@ -71,7 +67,7 @@ func groupsOf(pd pprofile.Profiles, keys []string, yield func(group)) error {
 // members are the parts of a payload that are in one group.
 type members struct {
 	names []string
-	parts []split.Part
+	parts []dictionary.Part
 }
 
 // membersOf returns the groups of pd, which has no string references.
@@ -92,7 +88,7 @@ func membersOf(pd pprofile.Profiles, keys []string) (all []*members) {
 		names := groupNames(rp.Resource().Attributes(), keys)
 		if byType < 0 || rp.ScopeProfiles().Len() == 0 {
 			m := of(names)
-			m.parts = append(m.parts, split.Part{Resource: i})
+			m.parts = append(m.parts, dictionary.Part{Resource: i})
 			continue
 		}
 		for j, sp := range rp.ScopeProfiles().All() {
@@ -100,7 +96,7 @@ func membersOf(pd pprofile.Profiles, keys []string) (all []*members) {
 			names[byType] = typeGroupName(pd, sp)
 			m := of(names)
 			if n := len(m.parts); n == 0 || m.parts[n-1].Resource != i {
-				m.parts = append(m.parts, split.Part{Resource: i})
+				m.parts = append(m.parts, dictionary.Part{Resource: i})
 			}
 			last := &m.parts[len(m.parts)-1]
 			last.Scopes = append(last.Scopes, j)
@@ -114,7 +110,7 @@ func typeGroupName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
 	if value, found := sp.Scope().Attributes().Get(sampletypes.ProfileTypeAttribute); found {
 		return groupNameOf(value)
 	}
-	text := func(i int32) string { return validutf8.At(pd.Dictionary().StringTable(), i) }
+	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
 	if derived := sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, text)); derived != "" {
 		return segment.GroupName(derived)
 	}
@@ -147,7 +143,7 @@ func groupNameOf(value pcommon.Value) string {
 		return segment.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
 		// Their text does not tell 1 from "1".
-		exact := entry.AppendPdata(nil, value)
+		exact := dictionary.AppendPdata(nil, value)
 		return segment.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
 	default:
 		return segment.TypedGroupName("null", "")

@@ -22,8 +22,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/split"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
@@ -142,8 +141,8 @@ func TestGroupsHoldWhatTheyReachOnly(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 15, 500)) {
 		pd := generateGroups(t, seed)
 		err := groupsOf(pd, []string{"group"}, func(g group) {
-			lengths := entry.LengthsOf(g.profiles.Dictionary())
-			whole := entry.LengthsOf(pd.Dictionary())
+			lengths := dictionary.LengthsOf(g.profiles.Dictionary())
+			whole := dictionary.LengthsOf(pd.Dictionary())
 			assert.LessOrEqual(t, lengths.Stacks, whole.Stacks)
 			assert.LessOrEqual(t, lengths.Strings, whole.Strings)
 			if g.profiles == pd {
@@ -151,12 +150,12 @@ func TestGroupsHoldWhatTheyReachOnly(t *testing.T) {
 			}
 			profiletest.RequireConforms(t, g.profiles)
 			// Taken again, there is nothing to leave out.
-			again := split.New(g.profiles)
+			again := dictionary.NewSplitter(g.profiles)
 			var all []int
 			for i := range g.profiles.ResourceProfiles().Len() {
 				all = append(all, i)
 			}
-			assert.Equal(t, lengths, entry.LengthsOf(again.Take(all).Dictionary()))
+			assert.Equal(t, lengths, dictionary.LengthsOf(again.Take(all).Dictionary()))
 		})
 		require.NoError(t, err)
 	}

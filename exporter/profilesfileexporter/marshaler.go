@@ -12,8 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
@@ -91,16 +90,16 @@ func marshalable(pd pprofile.Profiles) pprofile.Profiles {
 		pd.CopyTo(own)
 		pd = own
 	}
-	stringref.KeepFirst(pd.Dictionary().StringTable())
+	dictionary.KeepFirstString(pd.Dictionary().StringTable())
 	return pd
 }
 
 // marshalPprof makes a record of each pprof: one for each set of sample types.
 func marshalPprof(pd pprofile.Profiles, add func(record)) error {
-	if err := check.Profiles(pd); err != nil {
+	if err := dictionary.Check(pd); err != nil {
 		return err
 	}
-	pd, err := stringref.Resolve(pd)
+	pd, err := dictionary.ResolveStrings(pd)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/split"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // outcome collects the outcomes of the records of a payload.
@@ -116,7 +114,7 @@ func (u unwritten) add(g group, r record) {
 }
 
 // addProfiles adds Profiles of a scope of part.
-func (u unwritten) addProfiles(part split.Part, scope int, profiles []int) {
+func (u unwritten) addProfiles(part dictionary.Part, scope int, profiles []int) {
 	if part.Scopes != nil {
 		scope = part.Scopes[scope]
 	}
@@ -131,12 +129,12 @@ func (u unwritten) addProfiles(part split.Part, scope int, profiles []int) {
 // of returns the unwritten Profiles of pd: pd itself if that is all, or else a copy. Marshalling
 // has made references of strings, which a caller does not expect.
 func (u unwritten) of(pd pprofile.Profiles, all bool) (pprofile.Profiles, error) {
-	pd, err := stringref.Resolve(pd)
+	pd, err := dictionary.ResolveStrings(pd)
 	if err != nil || all {
 		return pd, err
 	}
 	resources := slices.Sorted(maps.Keys(u))
-	taken := split.New(pd).Take(resources)
+	taken := dictionary.NewSplitter(pd).Take(resources)
 	for i, resource := range resources {
 		if keep := u[resource]; keep != nil {
 			removeOthers(taken.ResourceProfiles().At(i).ScopeProfiles(), keep, taken.Dictionary().StringTable())
@@ -151,7 +149,7 @@ func removeOthers(scopes pprofile.ScopeProfilesSlice, keep map[position]bool, te
 	scope := -1
 	scopes.RemoveIf(func(sp pprofile.ScopeProfiles) bool {
 		scope++
-		own := sampletypes.Of(sp, func(i int32) string { return validutf8.At(texts, i) })
+		own := sampletypes.Of(sp, func(i int32) string { return dictionary.ValidString(texts, i) })
 		all, order := sampletypes.Read(sp.Scope().Attributes(), own)
 		var kept []int // the part of order
 		profile := -1

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/request"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -53,7 +53,7 @@ func (e *fileExporter) checkQueueable(pd pprofile.Profiles) (reason string, err 
 			}
 		}
 	case len(e.config.GroupBy) > 0:
-		err = check.Profiles(pd)
+		err = dictionary.Check(pd)
 	}
 	if err != nil {
 		err = e.convertError(pd.ProfileCount(), err)

@@ -35,7 +35,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/xpdata/request"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
@@ -119,7 +119,7 @@ func consume(ctx context.Context, e *fileExporter, pd pprofile.Profiles) (again 
 
 // servicesOf gives the services in profiles, in order.
 func servicesOf(t testing.TB, pd pprofile.Profiles) (services []string) {
-	pd, err := stringref.Resolve(pd)
+	pd, err := dictionary.ResolveStrings(pd)
 	require.NoError(t, err)
 	for _, rp := range pd.ResourceProfiles().All() {
 		service, _ := rp.Resource().Attributes().Get("service.name")

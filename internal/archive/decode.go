@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlpsize"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -57,7 +57,7 @@ func (r *Record) decode() (pprofile.Profiles, error) {
 // profiles are summed.
 func setDelta(pd pprofile.Profiles) {
 	dict := pd.Dictionary()
-	dict.StringTable().Append(temporality.Attribute)
+	dict.StringTable().Append(sampletypes.TemporalityAttribute)
 	attribute := dict.AttributeTable().AppendEmpty()
 	attribute.SetKeyStrindex(int32(dict.StringTable().Len() - 1))
 	attribute.Value().SetStr("delta")

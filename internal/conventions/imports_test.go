@@ -18,8 +18,8 @@ import (
 // layers are our packages from the bottom up. A package imports only packages of lower
 // layers, apart from those below its own directory. Add a new package here.
 var layers = [][]string{
-	{"internal/config", "internal/filelock", "internal/fileindex", "internal/gunzip", "internal/partialerror", "internal/temporality", "internal/validutf8", "internal/wire"},
-	{"internal/dictionary", "internal/otlpsize", "internal/sampletypes", "internal/segment"},
+	{"internal/config", "internal/filelock", "internal/fileindex", "internal/gunzip", "internal/partialerror", "internal/sampletypes", "internal/wire"},
+	{"internal/dictionary", "internal/otlpsize", "internal/segment"},
 	{"internal/merge", "internal/filewatch", "internal/recordstore", "internal/summary", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
 	{"internal/ingest", "internal/archive", "internal/webui"},
 	{"internal/query"},

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
-// probes is how many slots are looked at to find an entry, on average.
-func probes(x *index) float64 {
+// probeStrings is how many slots are looked at to find an entry, on average.
+func probeStrings(x *index) float64 {
 	mask := uint32(len(x.slots) - 1)
 	total := 0
 	for at, s := range x.slots {
@@ -27,7 +27,7 @@ func probes(x *index) float64 {
 }
 
 // Entries that collide under common hashes take at most three times the
-// probes of random ones. The hashes are keyed anew in each process, so that nobody can
+// probeStrings of random ones. The hashes are keyed anew in each process, so that nobody can
 // make entries that collide under these.
 func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 	const n = 1 << 14
@@ -46,7 +46,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		for i := range n {
 			tables.String(of(i))
 		}
-		return probes(&tables.strings.index)
+		return probeStrings(&tables.strings.index)
 	}
 	random := strings(func(int) string { return fmt.Sprintf("%016x", r.Uint64()) })
 	require.Less(t, strings(polynomial), 3*random)
@@ -59,7 +59,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 			table.content = append(table.content, bytesOf(of(i))...)
 			table.intern(n)
 		}
-		return probes(&table.index)
+		return probeStrings(&table.index)
 	}
 	random = stacks(func(int) []int32 { return []int32{r.Int32(), r.Int32(), r.Int32()} })
 	for name, of := range map[string]func(int) []int32{
@@ -79,7 +79,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		for i := range n {
 			tables.Location(Location{Lines: of(i)})
 		}
-		return probes(&tables.locations.index)
+		return probeStrings(&tables.locations.index)
 	}
 	random = locations(func(int) []Line { return []Line{{Function: 1}, {Function: r.Int32(), Line: r.Int64()}} })
 	for name, of := range map[string]func(int) []Line{
@@ -101,7 +101,7 @@ func TestCraftedEntriesDoNotCollide_P6(t *testing.T) {
 		for i := range n {
 			s.Number(of(i))
 		}
-		return probes(&s.index)
+		return probeStrings(&s.index)
 	}
 	random = samples(func(int) (int32, int32, int32) { return r.Int32N(4), r.Int32(), r.Int32() })
 	for name, of := range map[string]func(int) (int32, int32, int32){

@@ -16,8 +16,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
@@ -150,7 +148,7 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 	seen := map[int32]int{}
 	for n, class := range classes {
 		for i, v := range class {
-			index := tables.Attribute(1, 0, entry.AppendPdata(nil, v))
+			index := tables.Attribute(1, 0, AppendPdata(nil, v))
 			if i == 0 {
 				_, taken := seen[index]
 				require.Falsef(t, taken, "class %d is taken for class %d", n, seen[index])
@@ -159,8 +157,8 @@ func TestEqualValuesAreOneEntry(t *testing.T) {
 			require.Equalf(t, n, seen[index], "class %d, value %d", n, i)
 
 			got := pcommon.NewValueEmpty()
-			entry.AppendPdata(nil, v).Write(got)
-			require.Equal(t, entry.AppendPdata(nil, v), entry.AppendPdata(nil, got), "what is read is what was written")
+			AppendPdata(nil, v).Write(got)
+			require.Equal(t, AppendPdata(nil, v), AppendPdata(nil, got), "what is read is what was written")
 		}
 	}
 }
@@ -252,7 +250,7 @@ func remapped(tables *Tables, r *Remap, pd pprofile.Profiles) pprofile.Profiles 
 // write puts the tables into pd as they are.
 func write(t *Tables, pd pprofile.Profiles) {
 	dst := pd.Dictionary()
-	entry.WriteStrings(dst, t.strings.content, t.strings.ends)
+	WriteStrings(dst, t.strings.content, t.strings.ends)
 	var m Mapping
 	for i := range int32(t.mappings.len()) {
 		m.Decode(t.mappings.at(i))
@@ -269,15 +267,15 @@ func write(t *Tables, pd pprofile.Profiles) {
 		f.Write(dst.FunctionTable().AppendEmpty())
 	}
 	for i := range int32(t.links.len()) {
-		entry.WriteLink(dst.LinkTable().AppendEmpty(), t.links.at(i))
+		WriteLink(dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
-	var a entry.Attribute
+	var a Attribute
 	for i := range int32(t.attributes.len()) {
 		a.Decode(t.attributes.at(i))
 		a.Write(dst.AttributeTable().AppendEmpty())
 	}
 	for i := range int32(t.stacks.len()) {
-		entry.WriteStack(dst.StackTable().AppendEmpty(), t.stacks.indicesAt(i))
+		WriteStack(dst.StackTable().AppendEmpty(), t.stacks.indicesAt(i))
 	}
 }
 
@@ -298,7 +296,7 @@ func TestRemapKeepsMeaning(t *testing.T) {
 	tables := New(0)
 	for seed := range uint64(profiletest.Rounds(t, 40, 3000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
-		require.NoError(t, check.Profiles(pd))
+		require.NoError(t, Check(pd))
 		want, err := expand.Profiles(pd)
 		require.NoError(t, err)
 		tables.Reset()
@@ -331,7 +329,7 @@ func TestWrittenEntriesAreFoundAgain(t *testing.T) {
 		}
 		require.Equal(t, kept.Lengths(), at.Lengths())
 		at.WriteStrings()
-		require.Equal(t, kept.Lengths(), entry.LengthsOf(dst))
+		require.Equal(t, kept.Lengths(), LengthsOf(dst))
 	}
 }
 

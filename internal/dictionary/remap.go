@@ -9,15 +9,12 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // Remap translates the indices of one dictionary into those of Tables. It visits an entry when
 // it is first asked for, so that unused entries are left out. The dictionary is only read.
 //
-// After Reset the methods intern entries; the dictionary must have passed check.Profiles. After Find they look
+// After Reset the methods intern entries; the dictionary must have passed Check. After Find they look
 // entries up in a View, and return a negative number for one that is not there; after Intern they
 // add those.
 //
@@ -52,7 +49,7 @@ type Remap struct {
 // Reset makes r translate from one dictionary to the tables. It keeps its memory.
 func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 	r.from, r.to = from, to
-	n := entry.LengthsOf(from)
+	n := LengthsOf(from)
 	r.strings.reset(n.Strings)
 	r.mappings.reset(n.Mappings)
 	r.locations.reset(n.Locations)
@@ -69,7 +66,7 @@ func (r *Remap) Reset(from pprofile.ProfilesDictionary, to *Tables) {
 var emptyView View
 
 // Find makes r look up the entries of from in a View, until Intern. A nil View has none. from need
-// not have passed check.Profiles.
+// not have passed Check.
 func (r *Remap) Find(from pprofile.ProfilesDictionary, in *View) {
 	r.Reset(from, nil)
 	if r.view = in; in == nil {
@@ -94,14 +91,14 @@ func (r *Remap) FindAll() {
 	}
 }
 
-// IsValid returns whether check.Profiles accepts the dictionary and the indices that were looked up since Find.
+// IsValid returns whether Check accepts the dictionary and the indices that were looked up since Find.
 func (r *Remap) IsValid() bool {
 	valid := !r.unbounded
 	for _, m := range r.all() {
 		valid = valid && !m.outside
 	}
 	if valid && !r.stacks.whole {
-		return check.Dictionary(r.from) == nil
+		return checkDictionary(r.from) == nil
 	}
 	return valid
 }
@@ -315,7 +312,7 @@ func (r *Remap) link(i int32) int32 {
 	if r.to != nil {
 		return r.to.Link(l.TraceID(), l.SpanID())
 	}
-	r.key = entry.AppendLink(r.key[:0], l.TraceID(), l.SpanID())
+	r.key = AppendLink(r.key[:0], l.TraceID(), l.SpanID())
 	return r.view.links.find(r.key, &r.links)
 }
 
@@ -324,12 +321,12 @@ func (r *Remap) Attribute(i int32) int32 { return r.attributes.index(i, r, (*Rem
 
 func (r *Remap) attribute(i int32) int32 {
 	from := r.from.AttributeTable().At(int(i))
-	a := entry.Attribute{Key: r.String(from.KeyStrindex()), Unit: r.String(from.UnitStrindex())}
-	if r.to == nil && !entry.Bounded(from.Value()) {
+	a := Attribute{Key: r.String(from.KeyStrindex()), Unit: r.String(from.UnitStrindex())}
+	if r.to == nil && !Bounded(from.Value()) {
 		r.unbounded = true
 		return absent
 	}
-	r.value = entry.AppendPdata(r.value[:0], from.Value())
+	r.value = AppendPdata(r.value[:0], from.Value())
 	a.Value = r.value
 	if r.to != nil {
 		return r.to.Attribute(a.Key, a.Unit, a.Value)

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 )
 
 // Tables without a zero value, and empty ones, are read as what they hold.
@@ -19,7 +17,7 @@ func TestRemapWithoutZeroValues(t *testing.T) {
 	pd.Dictionary().StringTable().Append("first")
 	pd.Dictionary().LocationTable().AppendEmpty().SetAddress(7)
 	pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(0)
-	require.NoError(t, check.Profiles(pd))
+	require.NoError(t, Check(pd))
 	tables := New(0)
 	var r Remap
 	r.Reset(pd.Dictionary(), tables)

@@ -10,25 +10,7 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
-
-// Function is an entry of the function table.
-type Function = entry.Function
-
-// Mapping is an entry of the mapping table.
-type Mapping = entry.Mapping
-
-// Line is a line of a Location.
-type Line = entry.Line
-
-// Location is an entry of the location table.
-type Location = entry.Location
-
-// Value is an attribute value in binary form.
-type Value = entry.Value
 
 // Tables are the seven tables of a dictionary under construction. They are not safe
 // for concurrent use.
@@ -118,7 +100,7 @@ func (t *Tables) WriteTo(dst pprofile.ProfilesDictionary) {
 }
 
 // WriteStrings writes the string table, once, at the end.
-func (t *Tables) WriteStrings() { entry.WriteStrings(t.dst, t.strings.content, t.strings.ends) }
+func (t *Tables) WriteStrings() { WriteStrings(t.dst, t.strings.content, t.strings.ends) }
 
 // Release ends WriteTo.
 func (t *Tables) Release() { t.dst, t.writes = pprofile.ProfilesDictionary{}, false }
@@ -188,8 +170,8 @@ func (t *Tables) Rollback(m Mark) {
 }
 
 // Lengths returns the number of entries of each table, zero values included.
-func (t *Tables) Lengths() entry.Lengths {
-	return entry.Lengths{
+func (t *Tables) Lengths() Lengths {
+	return Lengths{
 		Strings: t.strings.len(), Mappings: t.mappings.len(), Locations: t.locations.len(),
 		Functions: t.functions.len(), Links: t.links.len(), Attributes: t.attributes.len(), Stacks: t.stacks.len(),
 	}
@@ -316,10 +298,10 @@ func (t *Tables) Location(l Location) int32 {
 
 // Link interns a link. Both ids all zero is no link, index 0.
 func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
-	t.links.content = entry.AppendLink(t.links.content, traceID, spanID)
+	t.links.content = AppendLink(t.links.content, traceID, spanID)
 	i, write := t.intern(&t.links, "link", 0)
 	if write {
-		entry.WriteLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
+		WriteLink(t.dst.LinkTable().AppendEmpty(), t.links.at(i))
 	}
 	return i
 }
@@ -327,7 +309,7 @@ func (t *Tables) Link(traceID [16]byte, spanID [8]byte) int32 {
 // Attribute interns an attribute; key and unit are indices into the string table. It
 // keeps a copy of value.
 func (t *Tables) Attribute(key, unit int32, value Value) int32 {
-	a := entry.Attribute{Key: key, Unit: unit, Value: value}
+	a := Attribute{Key: key, Unit: unit, Value: value}
 	t.attributes.content = a.AppendKey(t.attributes.content)
 	i, write := t.intern(&t.attributes, "attribute", attributeSize+len(value))
 	if write {
@@ -346,7 +328,7 @@ func (t *Tables) Stack(locations []int32) int32 {
 			func() uint32 { return hashOf(bytesOf(locations)) },
 			func(n int32) bool { return equalIndices(table.At(int(n)).LocationIndices(), locations) })
 		if added {
-			entry.WriteStack(table.AppendEmpty(), locations)
+			WriteStack(table.AppendEmpty(), locations)
 		}
 	} else {
 		t.stacks.content = append(t.stacks.content, bytesOf(locations)...)
@@ -385,7 +367,7 @@ func (t *Tables) set(indices []int32) []int32 {
 	t.indices = set(append(t.indices[:0], indices...))
 	t.keys = t.keys[:0]
 	for _, i := range t.indices {
-		var a entry.Attribute
+		var a Attribute
 		a.Decode(t.attributes.at(i))
 		t.keys = append(t.keys, a.Key)
 	}
@@ -423,13 +405,13 @@ func (t *Tables) Valid(s []byte) []byte {
 		return s
 	}
 	t.repaired++
-	return []byte(validutf8.Repair(string(s)))
+	return []byte(ValidUTF8(string(s)))
 }
 
 func (t *Tables) valid(s string) string {
 	if !utf8.ValidString(s) {
 		t.repaired++
-		return validutf8.Repair(s)
+		return ValidUTF8(s)
 	}
 	return s
 }

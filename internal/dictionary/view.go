@@ -5,8 +5,6 @@ package dictionary
 
 import (
 	"sync/atomic"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // View has the content of Tables at one time. It does not change, and may be used while Tables
@@ -28,8 +26,8 @@ func (t *Tables) View() *View {
 }
 
 // Lengths returns the lengths of the tables, and the number of attribute sets.
-func (v *View) Lengths() (lengths entry.Lengths, sets int) {
-	return entry.Lengths{
+func (v *View) Lengths() (lengths Lengths, sets int) {
+	return Lengths{
 		Strings: v.strings.len(), Mappings: v.mappings.len(), Locations: v.locations.len(), Functions: v.functions.len(),
 		Links: v.links.len(), Attributes: v.attributes.len(), Stacks: v.stacks.len(),
 	}, v.sets.len()

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Names of resource attributes.
@@ -94,7 +94,7 @@ func (p *Payload) attributesOf(types []string) [][]Attribute {
 	for i, sampleType := range types {
 		if p.Temporality != nil {
 			if value := p.Temporality(sampleType); value != "" {
-				attributes[i] = append(attributes[i], Attribute{temporality.Attribute, value})
+				attributes[i] = append(attributes[i], Attribute{sampletypes.TemporalityAttribute, value})
 			}
 		}
 		if p.ProfileAttributes != nil {

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // tagged is a dictionary of n strings and n attributes, and that many Profiles.
@@ -46,7 +46,7 @@ func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
 	for range 500 {
 		one := tagged(3, 8)
 		for range r.IntN(4) { // attributes like those that are looked for
-			key, err := pprofile.SetString(one.Dictionary().StringTable(), []string{"k0", temporality.Attribute, "k1"}[r.IntN(3)])
+			key, err := pprofile.SetString(one.Dictionary().StringTable(), []string{"k0", sampletypes.TemporalityAttribute, "k1"}[r.IntN(3)])
 			require.NoError(t, err)
 			a := one.Dictionary().AttributeTable().AppendEmpty()
 			a.SetKeyStrindex(key)
@@ -66,10 +66,10 @@ func TestProfileAttributesAgreeWithSetAttribute(t *testing.T) {
 				tags[types[i]] = append(tags[types[i]], Attribute{fmt.Sprint("k", r.IntN(2)), fmt.Sprint("v", r.IntN(3))})
 			}
 		}
-		a := Payload{ProfileAttributes: func(sampleType string) []Attribute { return tags[sampleType] }, Temporality: Always(temporality.Delta)}
+		a := Payload{ProfileAttributes: func(sampleType string) []Attribute { return tags[sampleType] }, Temporality: Always(sampletypes.Delta)}
 		require.NoError(t, setProfileAttributes(one.Dictionary(), profilesOf(one), types, a))
 		for i, profile := range profilesOf(other).All() {
-			for _, tag := range append([]Attribute{{temporality.Attribute, "delta"}}, tags[types[i]]...) {
+			for _, tag := range append([]Attribute{{sampletypes.TemporalityAttribute, "delta"}}, tags[types[i]]...) {
 				key, err := pprofile.SetString(other.Dictionary().StringTable(), tag.Key)
 				require.NoError(t, err)
 				attribute := pprofile.NewKeyValueAndUnit()
@@ -98,7 +98,7 @@ func TestManySampleTypesOfManyStrings_R8(t *testing.T) {
 	}
 	// A name of its own for each type, as sample_type_config may have.
 	a := Payload{
-		Temporality: Always(temporality.Delta),
+		Temporality: Always(sampletypes.Delta),
 		ProfileAttributes: func(sampleType string) []Attribute {
 			return []Attribute{{"display_name", sampleType}}
 		},

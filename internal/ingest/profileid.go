@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -37,8 +37,8 @@ func setProfileIDs(resource pcommon.Map, scopeProfiles pprofile.ScopeProfiles, p
 		return fmt.Errorf("%s: want the indices of the sample types", sampletypes.OrderAttribute)
 	}
 	order := value.Slice()
-	head := entry.AppendMap(make(entry.Value, 0, 512), resource)
-	head = entry.AppendMap(head.AppendKey(scope.Name()).AppendKey(scope.Version()), scope.Attributes())
+	head := dictionary.AppendMap(make(dictionary.Value, 0, 512), resource)
+	head = dictionary.AppendMap(head.AppendKey(scope.Name()).AppendKey(scope.Version()), scope.Attributes())
 	common := sha256.New()
 	common.Write(appendNumber(head, int64(len(payload))))
 	common.Write(payload)

@@ -6,10 +6,10 @@ package ingest
 import (
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
-// TemporalityFunc returns the value of temporality.Attribute for Profiles of a sample type, by
+// TemporalityFunc returns the value of sampletypes.TemporalityAttribute for Profiles of a sample type, by
 // its name; "" is unknown.
 type TemporalityFunc func(sampleType string) string
 
@@ -34,9 +34,9 @@ func Always(t string) TemporalityFunc {
 func HeapTemporality(sampleType string) string {
 	switch {
 	case strings.HasPrefix(sampleType, "alloc_"):
-		return temporality.Cumulative
+		return sampletypes.Cumulative
 	case IsInUse(sampleType):
-		return temporality.Instant
+		return sampletypes.Instant
 	}
 	return ""
 }
@@ -53,11 +53,11 @@ func IsInUse(sampleType string) bool {
 func GoTemporality(profileType string, deltas bool) (of TemporalityFunc) {
 	switch profileType {
 	case ProfileTypeCPU, ProfileTypeWall:
-		return Always(temporality.Delta)
+		return Always(sampletypes.Delta)
 	case ProfileTypeGoroutine:
-		return Always(temporality.Instant)
+		return Always(sampletypes.Instant)
 	case ProfileTypeMutex, ProfileTypeBlock:
-		of = Always(temporality.Cumulative)
+		of = Always(sampletypes.Cumulative)
 	case ProfileTypeHeap:
 		of = HeapTemporality
 	}
@@ -70,9 +70,9 @@ func GoTemporality(profileType string, deltas bool) (of TemporalityFunc) {
 // Deltas is the temporality after cumulative values have become deltas.
 func Deltas(of TemporalityFunc) TemporalityFunc {
 	return func(sampleType string) string {
-		if t := of(sampleType); t != temporality.Cumulative {
+		if t := of(sampleType); t != sampletypes.Cumulative {
 			return t
 		}
-		return temporality.Delta
+		return sampletypes.Delta
 	}
 }

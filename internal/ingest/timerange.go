@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // TimeRange is the time that a request states for its profiles. Either end may be 0,
@@ -84,7 +84,7 @@ func before(end pcommon.Timestamp, nanoseconds uint64) pcommon.Timestamp {
 
 // hasDelta reports whether the request states that a sample type is a delta.
 func (p *Payload) hasDelta(types []string) bool {
-	return p.Temporality != nil && slices.ContainsFunc(types, func(sampleType string) bool { return p.Temporality(sampleType) == temporality.Delta })
+	return p.Temporality != nil && slices.ContainsFunc(types, func(sampleType string) bool { return p.Temporality(sampleType) == sampletypes.Delta })
 }
 
 // timestamps returns the first and the last timestamp of samples after 1970, 0 if there is

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // timed is a pprof of two sample types with this time and duration and a sample for each
@@ -65,9 +65,9 @@ func TestMissingTimesAreFilledIn(t *testing.T) {
 		{name: "all there, with timestamps", at: first, duration: 8 * s, timestamps: []int64{first, last, 0}, given: request, wantAt: first, wantLength: 8 * s},
 		{name: "timestamps truly outside", at: own, duration: s, timestamps: []int64{first, own - 1, own, own + s - 1, own + s, 0}, wantAt: own, wantLength: s, outside: 2 * 3},
 		{name: "the request", given: request, timestamps: []int64{0}, modified: modified, wantAt: from},
-		{name: "the request, of deltas", given: request, temporality: Always(temporality.Delta), wantAt: from, wantLength: 15 * s},
-		{name: "the request, of deltas with a time", at: own, given: request, temporality: Always(temporality.Delta), wantAt: own, wantLength: 15 * s},
-		{name: "the request, of deltas with a duration", duration: 3 * s, given: request, temporality: Always(temporality.Delta), wantAt: from, wantLength: 3 * s},
+		{name: "the request, of deltas", given: request, temporality: Always(sampletypes.Delta), wantAt: from, wantLength: 15 * s},
+		{name: "the request, of deltas with a time", at: own, given: request, temporality: Always(sampletypes.Delta), wantAt: own, wantLength: 15 * s},
+		{name: "the request, of deltas with a duration", duration: 3 * s, given: request, temporality: Always(sampletypes.Delta), wantAt: from, wantLength: 3 * s},
 		{name: "the request's end", duration: 3 * s, given: TimeRange{End: pcommon.Timestamp(until)}, wantAt: until - 3*s, wantLength: 3 * s},
 		{name: "the request, before the timestamps", given: request, timestamps: []int64{last, first}, wantAt: from, wantLength: last + 1 - from},
 		{name: "the request, after a timestamp", given: request, timestamps: []int64{from - s, from}, wantAt: from - s, wantLength: s + 1},

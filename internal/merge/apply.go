@@ -10,8 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/sums"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // adding is the memory of an addition.
@@ -120,7 +118,7 @@ func (w *Window) resource(p *Payload, of *incomingResource) *resource {
 	r := w.resources[string(key)]
 	if r == nil {
 		r = &resource{
-			resource: pcommon.NewResource(), schemaURL: validutf8.Repair(of.from.SchemaUrl()),
+			resource: pcommon.NewResource(), schemaURL: dictionary.ValidUTF8(of.from.SchemaUrl()),
 			partition: of.partition, scopes: map[string]*scope{},
 		}
 		copyWithout(r.resource.Attributes(), from.Attributes(), w.options.DropResourceAttributes)
@@ -168,7 +166,7 @@ func (w *Window) scope(p *Payload, r *resource, of *incomingResource, from *inco
 	s, scoped := r.scopes[string(p.key)], from.from.Scope()
 	if s == nil {
 		s = &scope{
-			scope: pcommon.NewInstrumentationScope(), schemaURL: validutf8.Repair(from.from.SchemaUrl()),
+			scope: pcommon.NewInstrumentationScope(), schemaURL: dictionary.ValidUTF8(from.from.SchemaUrl()),
 			types: slices.Clone(from.types), slot: key.slot,
 			content: string(p.key[:content]), profiles: map[profileKey]*mergedProfile{},
 		}
@@ -176,8 +174,8 @@ func (w *Window) scope(p *Payload, r *resource, of *incomingResource, from *inco
 			s.latest = map[profileKey]latestSnapshot{}
 		}
 		copyWithout(s.scope.Attributes(), scoped.Attributes(), sampleTypeAttributes)
-		s.scope.SetName(validutf8.Repair(scoped.Name()))
-		s.scope.SetVersion(validutf8.Repair(scoped.Version()))
+		s.scope.SetName(dictionary.ValidUTF8(scoped.Name()))
+		s.scope.SetVersion(dictionary.ValidUTF8(scoped.Version()))
 		r.scopes[string(p.key)] = s
 		w.size += scopeSize(len(p.key))
 	}
@@ -213,7 +211,7 @@ func (p *Payload) applyProfile(w *Window, of *partition, to numberedScope, from 
 	if to.samples.Len() == 0 {
 		to.samples.Grow(from.kept)
 	}
-	var plain *sums.Column // of samples with values alone
+	var plain *column // of samples with values alone
 	for i, n := range p.samples[from.first : from.first+samples.Len()] {
 		if n == leftOut {
 			continue

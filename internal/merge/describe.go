@@ -11,8 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // describe sets the keys of resources, scopes and Profiles. It rejects resources and scopes with
@@ -39,18 +38,18 @@ func (p *Payload) describe(options *Options) error {
 }
 
 func (p *Payload) describeResource(rp pprofile.ResourceProfiles, options *Options) {
-	attributes, schemaURL := rp.Resource().Attributes(), validutf8.Repair(rp.SchemaUrl())
+	attributes, schemaURL := rp.Resource().Attributes(), dictionary.ValidUTF8(rp.SchemaUrl())
 	r := incomingResource{from: rp, partition: options.partition(attributes), scopes: rp.ScopeProfiles().Len()}
 	start := len(p.keys)
-	p.keys = append(entry.AppendMapWithout(p.keys, attributes, options.DropResourceAttributes), schemaURL...)
+	p.keys = append(dictionary.AppendMapWithout(p.keys, attributes, options.DropResourceAttributes), schemaURL...)
 	r.key = span{start, len(p.keys)}
 	if options.Snapshots == SnapshotsLatest {
-		p.keys = append(entry.AppendMap(p.keys, attributes), schemaURL...)
+		p.keys = append(dictionary.AppendMap(p.keys, attributes), schemaURL...)
 		r.original = span{r.key.end, len(p.keys)}
 	}
 	p.resources = append(p.resources, r)
 	if options.ProfileKeys {
-		p.content = entry.AppendMap(p.content[:0], attributes).AppendKey(rp.SchemaUrl())
+		p.content = dictionary.AppendMap(p.content[:0], attributes).AppendKey(rp.SchemaUrl())
 	}
 }
 
@@ -58,12 +57,12 @@ func (p *Payload) describeScope(sp pprofile.ScopeProfiles, profiles []incoming, 
 	s := incomingScope{from: sp, types: p.sampleTypes(sp), profiles: len(profiles)}
 	attributes := sp.Scope().Attributes()
 	start := len(p.keys)
-	p.keys = entry.AppendMapWithout(p.keys, attributes, sampleTypeAttributes)
+	p.keys = dictionary.AppendMapWithout(p.keys, attributes, sampleTypeAttributes)
 	for _, t := range s.types {
 		p.keys = p.keys.AppendKey(t.Type).AppendKey(t.Unit)
 	}
-	p.keys = p.keys.AppendInt(int64(len(s.types))).AppendKey(validutf8.Repair(sp.Scope().Name())).
-		AppendKey(validutf8.Repair(sp.Scope().Version())).AppendKey(validutf8.Repair(sp.SchemaUrl()))
+	p.keys = p.keys.AppendInt(int64(len(s.types))).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).
+		AppendKey(dictionary.ValidUTF8(sp.Scope().Version())).AppendKey(dictionary.ValidUTF8(sp.SchemaUrl()))
 	s.key = span{start, len(p.keys)}
 	p.scopes = append(p.scopes, s)
 	p.Repeated += (slotsOf(profiles) - 1) * scopeSize(s.key.end-s.key.start)
@@ -71,7 +70,7 @@ func (p *Payload) describeScope(sp pprofile.ScopeProfiles, profiles []incoming, 
 	var content [sha256.Size]byte
 	if options.ProfileKeys {
 		resource := len(p.content)
-		p.content = entry.AppendMap(p.content, attributes)
+		p.content = dictionary.AppendMap(p.content, attributes)
 		p.content = p.content.AppendKey(sp.SchemaUrl()).AppendKey(sp.Scope().Name()).AppendKey(sp.Scope().Version())
 		content = sha256.Sum256(p.content)
 		p.content = p.content[:resource]
@@ -112,7 +111,7 @@ func (p *Payload) profileKey(scope [sha256.Size]byte, profile pprofile.Profile) 
 }
 
 func (p *Payload) text(i int32) string {
-	return validutf8.At(p.pd.Dictionary().StringTable(), i)
+	return dictionary.ValidString(p.pd.Dictionary().StringTable(), i)
 }
 
 // duplicateKey returns a key that m has twice, after repair to UTF-8.
@@ -120,7 +119,7 @@ func duplicateKey(m pcommon.Map) (string, bool) {
 	var few [16]string
 	keys := few[:0]
 	for key := range m.All() {
-		keys = append(keys, validutf8.Repair(key))
+		keys = append(keys, dictionary.ValidUTF8(key))
 	}
 	slices.Sort(keys)
 	for i := 1; i < len(keys); i++ {

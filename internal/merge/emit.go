@@ -15,9 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/canonical"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/profileid"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // Emit returns the merged Profiles of a partition as a payload with a dictionary of its
@@ -45,14 +43,14 @@ func (w *Window) Emit(partition string) pprofile.Profiles {
 type emitter struct {
 	w         *Window
 	resources map[string][]*resource // by partition, in the order of their keys
-	canonical *canonical.Writer
+	canonical *dictionary.Writer
 	sorted    []sortedResource
 	attribute []int32
 	kept      []sample
 	orders    []order
 	ranks     []int32 // by row of the scope: its place in the order of samples
 	parts     []int64
-	ids       profileid.Hasher
+	ids       idHasher
 }
 
 // sortedResource is a resource with its scopes in the order of the output.
@@ -81,7 +79,7 @@ func newEmitter(w *Window) *emitter {
 // that are left out because they have no samples.
 func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofile.Profiles, empty int) {
 	if e.canonical == nil {
-		e.canonical = canonical.New(e.w.tables.View())
+		e.canonical = dictionary.NewWriter(e.w.tables.View())
 	} else {
 		e.canonical.Reset()
 	}
@@ -106,7 +104,7 @@ func (e *emitter) emit(resources []*resource, bases map[int32]uint64) (pd pprofi
 		rp := pd.ResourceProfiles().AppendEmpty()
 		rp.Resource().SetDroppedAttributesCount(r.resource.resource.DroppedAttributesCount())
 		r.entities.CopyTo(rp.Resource())
-		entry.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
+		dictionary.CopyMap(rp.Resource().Attributes(), r.resource.resource.Attributes())
 		rp.SetSchemaUrl(r.schemaURL)
 		for _, s := range r.scopes {
 			e.emitScope(rp.ScopeProfiles().AppendEmpty(), s)
@@ -222,7 +220,7 @@ func (e *emitter) emitScope(sp pprofile.ScopeProfiles, s sortedScope) {
 			order = append(order, number)
 		}
 	}
-	entry.CopyMap(sp.Scope().Attributes(), s.attributes(order))
+	dictionary.CopyMap(sp.Scope().Attributes(), s.attributes(order))
 }
 
 // compareProfiles orders by place, which keeps the default sample type first, then by content.

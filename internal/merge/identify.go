@@ -10,13 +10,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // read numbers the identities of samples, and looks up in the tables of the window the entries that they and the
-// Profiles refer to. It returns false if check.Profiles rejects the payload.
+// Profiles refer to. It returns false if dictionary.Check rejects the payload.
 func (p *Payload) read(options *Options) bool {
 	p.remap.Coarsening = options.Coarsening
 	d := p.pd.Dictionary()
@@ -28,19 +26,19 @@ func (p *Payload) read(options *Options) bool {
 	p.dropped = p.dropped[:0]
 	if len(options.DropSampleAttributes) > 0 {
 		for _, a := range d.AttributeTable().All() {
-			key := validutf8.At(d.StringTable(), a.KeyStrindex())
+			key := dictionary.ValidString(d.StringTable(), a.KeyStrindex())
 			p.dropped = append(p.dropped, slices.Contains(options.DropSampleAttributes, key))
 		}
 	}
 	p.profiles, p.samples, p.sources = p.profiles[:0], p.samples[:0], p.sources[:0]
 	resources := p.pd.ResourceProfiles()
 	for i := range resources.Len() {
-		if !entry.BoundedMap(resources.At(i).Resource().Attributes()) {
+		if !dictionary.BoundedMap(resources.At(i).Resource().Attributes()) {
 			return false
 		}
 		scopes := resources.At(i).ScopeProfiles()
 		for j := range scopes.Len() {
-			if !entry.BoundedMap(scopes.At(j).Scope().Attributes()) || !p.readScope(scopes.At(j), options) {
+			if !dictionary.BoundedMap(scopes.At(j).Scope().Attributes()) || !p.readScope(scopes.At(j), options) {
 				return false
 			}
 		}
@@ -76,7 +74,7 @@ func (p *Payload) readScope(sp pprofile.ScopeProfiles, options *Options) bool {
 		n := len(p.profiles)
 		p.profiles = append(p.profiles, incoming{
 			from: from, slot: slotOf(from, uint64(options.SlotLength)), first: len(p.samples), verbatim: isVerbatim(from),
-			snapshot: temporality.IsSnapshotProfile(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
+			snapshot: sampletypes.IsSnapshot(p.pd.Dictionary(), from, options.SnapshotSampleTypes),
 		})
 		to := &p.profiles[n]
 		if to.snapshot && options.Snapshots == SnapshotsKeep {
@@ -101,7 +99,7 @@ func (p *Payload) setKey(to *incoming) {
 	key.attributes, key.period = r.AttributeSet(from.AttributeIndices()), from.Period()
 }
 
-// readSamples returns false if check.Profiles rejects a sample.
+// readSamples returns false if dictionary.Check rejects a sample.
 func (p *Payload) readSamples(to *incoming, sibling int, dropZero bool) bool {
 	samples := to.from.Samples()
 	var old pprofile.SampleSlice

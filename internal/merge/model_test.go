@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // model says, on written-out profiles, what a window is to hold. It is slow and has
@@ -43,7 +43,7 @@ func (m *model) add(payload int, all []expand.Profile) {
 
 func (m *model) isSnapshot(e *expand.Profile) bool {
 	for _, a := range e.Attributes {
-		if a.Key == temporality.Attribute {
+		if a.Key == sampletypes.TemporalityAttribute {
 			switch a.Value {
 			case "delta":
 				return false

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // Snapshots is how snapshots merge: Profiles that hold the state at one time, such as
@@ -64,7 +63,7 @@ func (o *Options) partition(m pcommon.Map) string {
 			key = append(key, 0)
 			continue
 		}
-		text := validutf8.Repair(v.AsString())
+		text := dictionary.ValidUTF8(v.AsString())
 		key = binary.AppendUvarint(append(key, 1), uint64(len(text)))
 		key = append(key, text...)
 	}

@@ -11,8 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -151,9 +149,9 @@ func (p *Payload) Release() {
 func (p *Payload) prepare(pd pprofile.Profiles, options *Options, window *Window) error {
 	p.pd, p.window = pd, window
 	if !p.read(options) {
-		return check.Profiles(pd)
+		return dictionary.Check(pd)
 	}
-	resolved, err := stringref.Resolve(pd)
+	resolved, err := dictionary.ResolveStrings(pd)
 	if err != nil {
 		return err
 	}

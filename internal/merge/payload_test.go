@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
@@ -70,7 +70,7 @@ func corrupt(r *rand.Rand, pd pprofile.Profiles) {
 	}
 }
 
-// What Prepare looks up in a window, it checks on the way: with the same result as check.Profiles, and with
+// What Prepare looks up in a window, it checks on the way: with the same result as dictionary.Check, and with
 // the same output as without looking up.
 func TestPrepareChecksWhatItLooksUp_P1(t *testing.T) {
 	rejected := 0
@@ -84,7 +84,7 @@ func TestPrepareChecksWhatItLooksUp_P1(t *testing.T) {
 			require.NoError(t, add(w, pd))
 			require.NoError(t, add(plain, pd))
 			corrupt(r, pd)
-			want := check.Profiles(pd)
+			want := dictionary.Check(pd)
 			p, err := Prepare(pd, options, w)
 			if want != nil {
 				require.ErrorIs(t, err, ErrInvalid)

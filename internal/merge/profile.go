@@ -8,8 +8,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/sums"
 )
 
 // shape is which of values and timestamps samples have. A Profile that mixes them becomes
@@ -34,7 +32,7 @@ type mergedProfile struct {
 	end      uint64
 	duration uint64 // the longest, for when no time is known
 	dropped  uint32
-	column   sums.Column
+	column   column
 	events   []event
 	verbatim *verbatim // in place of column and events, if key.original is set
 }

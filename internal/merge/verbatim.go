@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // verbatim holds the original payload of a Profile, and its samples as they were received:
@@ -34,7 +34,7 @@ func isVerbatim(p pprofile.Profile) bool {
 }
 
 func verbatimOf(p pprofile.Profile) *verbatim {
-	return &verbatim{format: validutf8.Repair(p.OriginalPayloadFormat()), payload: p.OriginalPayload().AsRaw()}
+	return &verbatim{format: dictionary.ValidUTF8(p.OriginalPayloadFormat()), payload: p.OriginalPayload().AsRaw()}
 }
 
 func (v *verbatim) add(of identity, s pprofile.Sample) {

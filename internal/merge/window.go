@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge/entities"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
@@ -55,7 +54,7 @@ type resource struct {
 	schemaURL string
 	partition string
 	scopes    map[string]*scope
-	entities  entities.Set
+	entities  entitySet
 }
 
 type scope struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -501,7 +501,7 @@ func TestWindowTemporality(t *testing.T) {
 		d.StringTable().SetAt(1, sampleType)
 		d.StringTable().SetAt(2, periodType)
 		payloadtest.Only(t, pd).PeriodType().SetTypeStrindex(2)
-		d.StringTable().Append(temporality.Attribute)
+		d.StringTable().Append(sampletypes.TemporalityAttribute)
 		d.AttributeTable().AppendEmpty()
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(3)

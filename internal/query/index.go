@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // matchesSummary reports whether the service and the type of a summary are selected.
 func (s *Selection) matchesSummary(of *fileindex.Summary) bool {
-	return (len(s.Services) == 0 || slices.ContainsFunc(s.Services, func(want string) bool { return validutf8.Repair(want) == of.Service })) &&
+	return (len(s.Services) == 0 || slices.ContainsFunc(s.Services, func(want string) bool { return dictionary.ValidUTF8(want) == of.Service })) &&
 		s.MatchesType(of.Type, of.SampleType)
 }
 

@@ -16,9 +16,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -39,8 +38,8 @@ func WritePprof(w io.Writer, p *profile.Profile) error {
 func (r *Result) Cumulative() (types []string) {
 	dict := r.Profiles.Dictionary()
 	for p := range profilesOf(r.Profiles) {
-		typ := validutf8.At(dict.StringTable(), p.SampleType().TypeStrindex())
-		if temporality.Of(dict, p.AttributeIndices()) == temporality.Cumulative && !slices.Contains(types, typ) {
+		typ := dictionary.ValidString(dict.StringTable(), p.SampleType().TypeStrindex())
+		if sampletypes.TemporalityOf(dict, p.AttributeIndices()) == sampletypes.Cumulative && !slices.Contains(types, typ) {
 			types = append(types, typ)
 		}
 	}
@@ -50,7 +49,7 @@ func (r *Result) Cumulative() (types []string) {
 // Intervals reports whether no Profile of the result is a snapshot.
 func (r *Result) Intervals() bool {
 	for p := range profilesOf(r.Profiles) {
-		if temporality.IsSnapshotProfile(r.Profiles.Dictionary(), p, temporality.SnapshotSampleTypes) {
+		if sampletypes.IsSnapshot(r.Profiles.Dictionary(), p, sampletypes.SnapshotSampleTypes) {
 			return false
 		}
 	}
@@ -99,7 +98,7 @@ func (r *Result) Pprof() (*profile.Profile, error) {
 // sampleTypes returns the sample types of each profile type.
 func (r *Result) sampleTypes() map[string][]string {
 	groups := map[string][]string{}
-	text := func(i int32) string { return validutf8.At(r.Profiles.Dictionary().StringTable(), i) }
+	text := func(i int32) string { return dictionary.ValidString(r.Profiles.Dictionary().StringTable(), i) }
 	for _, rp := range r.Profiles.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			typ := textOf(sp.Scope().Attributes(), sampletypes.ProfileTypeAttribute)

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // Selection says which profiles and samples count. The zero value selects all.
@@ -139,7 +139,7 @@ func (f *filter) attributesWith(keys []string, values ...string) (found []bool) 
 	return found
 }
 
-func (f *filter) text(i int32) string { return validutf8.At(f.dict.StringTable(), i) }
+func (f *filter) text(i int32) string { return dictionary.ValidString(f.dict.StringTable(), i) }
 
 // filterScope removes the Profiles that are not selected. Of those that are, the scope states the
 // profile type, if the sample types tell it.

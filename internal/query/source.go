@@ -16,10 +16,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Source is the files that queries read.
@@ -86,10 +84,10 @@ func (s *Source) visit(record *archive.Record, sel *Selection, visit func(*archi
 		return err
 	}
 	if sel.selectsSamples() { // attributes must show their values
-		if err := check.Profiles(pd); err != nil {
+		if err := dictionary.Check(pd); err != nil {
 			return record.Fail(err)
 		}
-		if pd, err = stringref.Resolve(pd); err != nil {
+		if pd, err = dictionary.ResolveStrings(pd); err != nil {
 			return record.Fail(err)
 		}
 	}
@@ -110,7 +108,7 @@ const windowShare = 4
 // set, for each service: intervals of its resources are summed. The error is ErrEmpty if nothing is
 // selected. Scopes of snapshots lose their version.
 func (s *Source) Merge(ctx context.Context, sel *Selection, total bool) (*Result, error) {
-	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: temporality.SnapshotSampleTypes}
+	options := &merge.Options{Snapshots: merge.SnapshotsLatest, SnapshotSampleTypes: sampletypes.SnapshotSampleTypes}
 	window := merge.NewWindow(options)
 	var failing sync.Mutex
 	one := Source{s.Files, s.Options, func(err error) error {
@@ -192,7 +190,7 @@ func normalize(pd pprofile.Profiles, total bool) {
 		snapshots := false
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
-				if temporality.IsSnapshotProfile(pd.Dictionary(), p, temporality.SnapshotSampleTypes) {
+				if sampletypes.IsSnapshot(pd.Dictionary(), p, sampletypes.SnapshotSampleTypes) {
 					sp.Scope().SetVersion("")
 					snapshots = true
 					break

@@ -13,14 +13,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
-var errAttributes = fmt.Errorf("attributes of a resource or scope nest deeper than %d levels, or a list has over %d keys", entry.MaxDepth, entry.MaxListEntries)
+var errAttributes = fmt.Errorf("attributes of a resource or scope nest deeper than %d levels, or a list has over %d keys", dictionary.MaxDepth, dictionary.MaxListEntries)
 
 // Of returns the summaries of a payload, each of another Key or minute, in the order of its Profiles. Indices that
 // lead nowhere are taken for 0. The attributes of resources and scopes must show their strings, so that a payload is
@@ -48,26 +46,26 @@ type summarizer struct {
 
 	service, profileType string // of the scope
 	origin               []byte // of the scope: what its snapshots have in common; nil until it is needed
-	buffer               entry.Value
+	buffer               dictionary.Value
 }
 
-func (s *summarizer) text(i int32) string { return validutf8.At(s.strings, i) }
+func (s *summarizer) text(i int32) string { return dictionary.ValidString(s.strings, i) }
 
 func (s *summarizer) addResource(rp pprofile.ResourceProfiles) error {
-	if !entry.BoundedMap(rp.Resource().Attributes()) {
+	if !dictionary.BoundedMap(rp.Resource().Attributes()) {
 		return errAttributes
 	}
 	s.service = ""
 	if name, found := rp.Resource().Attributes().Get("service.name"); found {
-		s.service = validutf8.Repair(name.AsString())
+		s.service = dictionary.ValidUTF8(name.AsString())
 	}
 	for _, sp := range rp.ScopeProfiles().All() {
 		scope := sp.Scope().Attributes()
-		if !entry.BoundedMap(scope) {
+		if !dictionary.BoundedMap(scope) {
 			return errAttributes
 		}
 		types := sampletypes.Of(sp, s.text)
-		s.profileType, s.origin = validutf8.Repair(sampletypes.ProfileType(scope, types)), nil
+		s.profileType, s.origin = dictionary.ValidUTF8(sampletypes.ProfileType(scope, types)), nil
 		for i, p := range sp.Profiles().All() {
 			s.add(rp, sp, p, types[i])
 		}
@@ -77,7 +75,7 @@ func (s *summarizer) addResource(rp pprofile.ResourceProfiles) error {
 
 func (s *summarizer) add(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, t sampletypes.Type) {
 	key := fileindex.Key{Service: s.service, Type: s.profileType, SampleType: t.Type, Unit: t.Unit}
-	if temporality.IsSnapshotProfile(s.dict, p, temporality.SnapshotSampleTypes) {
+	if sampletypes.IsSnapshot(s.dict, p, sampletypes.SnapshotSampleTypes) {
 		if s.origin == nil {
 			s.origin = s.originOf(rp, sp)
 		}
@@ -102,9 +100,9 @@ var derived = []string{sampletypes.ProfileTypeAttribute, sampletypes.OrderAttrib
 // originOf returns the same bytes for equal resources, scopes and profile types, whatever the version of the scope: an
 // upgrade of the Collector changes that.
 func (s *summarizer) originOf(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) []byte {
-	origin := entry.AppendMap(entry.Value{}.AppendKey(validutf8.Repair(rp.SchemaUrl())), rp.Resource().Attributes())
-	origin = origin.AppendKey(validutf8.Repair(sp.SchemaUrl())).AppendKey(validutf8.Repair(sp.Scope().Name())).AppendKey(s.profileType)
-	return entry.AppendMapWithout(origin, sp.Scope().Attributes(), derived)
+	origin := dictionary.AppendMap(dictionary.Value{}.AppendKey(dictionary.ValidUTF8(rp.SchemaUrl())), rp.Resource().Attributes())
+	origin = origin.AppendKey(dictionary.ValidUTF8(sp.SchemaUrl())).AppendKey(dictionary.ValidUTF8(sp.Scope().Name())).AppendKey(s.profileType)
+	return dictionary.AppendMapWithout(origin, sp.Scope().Attributes(), derived)
 }
 
 // snapshot returns the Snapshot of the Key of a Profile.
@@ -122,8 +120,8 @@ func (s *summarizer) snapshot(p pprofile.Profile) uint64 {
 		if i <= 0 || int(i) >= table.Len() {
 			continue
 		}
-		if a := table.At(int(i)); entry.Bounded(a.Value()) {
-			s.buffer = entry.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
+		if a := table.At(int(i)); dictionary.Bounded(a.Value()) {
+			s.buffer = dictionary.AppendPdata(s.buffer[:0].AppendKey(s.text(a.KeyStrindex())), a.Value())
 			attributes = append(attributes, xxhash.Sum64(s.buffer))
 		}
 	}

@@ -13,11 +13,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // A window of a collector that catches up holds Profiles of many hours. A summary of all of them would say
@@ -97,7 +96,7 @@ func TestSummariesOfAReadPayloadAreThoseOfTheWrittenOne(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		if service, found := read.ResourceProfiles().At(0).Resource().Attributes().Get("service.name"); found && len(got) > 0 {
-			assert.Equal(t, validutf8.Repair(service.AsString()), got[0].Service)
+			assert.Equal(t, dictionary.ValidUTF8(service.AsString()), got[0].Service)
 		}
 	}
 }
@@ -146,7 +145,7 @@ func snapshotID(t *testing.T, set func(pcommon.Value)) uint64 {
 func TestSummarizeRejectsDeepAttributes(t *testing.T) {
 	pd := profiletest.Small(t)
 	v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("key")
-	for range entry.MaxDepth {
+	for range dictionary.MaxDepth {
 		v = v.SetEmptySlice().AppendEmpty()
 	}
 	_, err := summary.Of(pd)

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // When a payload is acknowledged.
@@ -109,7 +109,7 @@ func createDefaultConfig() component.Config {
 		Acknowledge:            acknowledgeOnReceive,
 		MemoryLimit:            max(config.MemoryLimit()/4, minMemoryLimit),
 		Snapshots:              string(merge.SnapshotsKeep),
-		SnapshotSampleTypes:    slices.Clone(temporality.SnapshotSampleTypes),
+		SnapshotSampleTypes:    slices.Clone(sampletypes.SnapshotSampleTypes),
 		Timestamps:             timestampsKeep,
 		DropZeroSamples:        true,
 		Granularity:            "address",

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
@@ -50,7 +50,7 @@ func (k *rejected) keep(record *archive.Record) error {
 		if err != nil {
 			return err
 		}
-		stringref.KeepFirst(pd.Dictionary().StringTable())
+		dictionary.KeepFirstString(pd.Dictionary().StringTable())
 		if message, err = (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd); err != nil {
 			return err
 		}

@@ -13,8 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // Marshaler turns OTLP profiles of one sample type into folded stacks, in alphabetical
@@ -37,7 +36,7 @@ func (e *SampleTypesError) Error() string {
 // MarshalProfiles does not change pd. The error is a *SampleTypesError if pd has several
 // sample types. A sum that overflows int64 is an error, too.
 func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
-	if err := check.Profiles(pd); err != nil {
+	if err := dictionary.Check(pd); err != nil {
 		return nil, err
 	}
 	r := &reader{dict: pd.Dictionary(), stacks: map[int32]string{}}
@@ -106,7 +105,7 @@ func (r *reader) sampleTypes(pd pprofile.Profiles) []string {
 }
 
 func (r *reader) text(i int32) string {
-	return validutf8.At(r.dict.StringTable(), i)
+	return dictionary.ValidString(r.dict.StringTable(), i)
 }
 
 func (r *reader) stack(i int32) string {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator/internal/jfr"
 )
 
@@ -121,11 +120,11 @@ func (d *decoder) writeHeader(p pprofile.Profile, of family, period int64) {
 		p.SetPeriod(period)
 		d.writeType(p.PeriodType(), familyTypes[of].types[1])
 	}
-	value := temporality.Delta
+	value := sampletypes.Delta
 	if of == familyLive {
-		value = temporality.Instant
+		value = sampletypes.Instant
 	}
-	p.AttributeIndices().Append(d.stringAttribute(d.tables.String(temporality.Attribute), []byte(value)))
+	p.AttributeIndices().Append(d.stringAttribute(d.tables.String(sampletypes.TemporalityAttribute), []byte(value)))
 }
 
 // writeSamples writes one value of each sample.

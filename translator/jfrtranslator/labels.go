@@ -6,7 +6,7 @@ package jfrtranslator
 import (
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 )
 
@@ -37,7 +37,7 @@ func (d *decoder) readLabels(data []byte) error {
 		entry := c.Message()
 		key, _, value, err := readEntry(&entry)
 		if err == nil && isString {
-			d.labels.strings[key] = validutf8.Repair(string(value.Data[value.At:value.End]))
+			d.labels.strings[key] = dictionary.ValidUTF8(string(value.Data[value.At:value.End]))
 			continue
 		}
 		for err == nil && value.Next() { // of a Context: {map<int64, int64> labels = 1}

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
@@ -176,7 +175,7 @@ func (d *decoder) labelText(i uint64) []byte {
 		d.stringIndices[i] = repaired
 		d.invalid++
 	}
-	return []byte(validutf8.Repair(string(text)))
+	return []byte(dictionary.ValidUTF8(string(text)))
 }
 
 func (d *decoder) bytes(i uint64) []byte {

@@ -12,8 +12,7 @@ import (
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/stringref"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/fromotlp"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
@@ -117,11 +116,11 @@ type Converted struct {
 // single error for all of pd. pd must not change meanwhile.
 func (m Marshaler) All(pd pprofile.Profiles) iter.Seq2[Converted, error] {
 	return func(yield func(Converted, error) bool) {
-		if err := check.Profiles(pd); err != nil {
+		if err := dictionary.Check(pd); err != nil {
 			yield(Converted{}, err)
 			return
 		}
-		pd, err := stringref.Resolve(pd)
+		pd, err := dictionary.ResolveStrings(pd)
 		if err != nil {
 			yield(Converted{}, err)
 			return

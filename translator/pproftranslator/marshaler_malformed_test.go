@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 )
 
 // ofEveryKind has one entry of each table, each with all of its references.
@@ -62,9 +61,9 @@ func TestIndicesOutsideTheirTables(t *testing.T) {
 				o := ofEveryKind()
 				c.set(o, index)
 				_, err := Marshaler{}.ConvertProfiles(o.Profiles)
-				var wrong *check.IndexError
+				var wrong *dictionary.IndexError
 				require.ErrorAs(t, err, &wrong, "%v", err)
-				require.Equal(t, check.IndexError{Where: c.place, Index: index, Table: c.table, Len: c.length(o.dict)}, *wrong)
+				require.Equal(t, dictionary.IndexError{Where: c.place, Index: index, Table: c.table, Len: c.length(o.dict)}, *wrong)
 			})
 		}
 		t.Run(c.place+" 0", func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // DatadogPath is the path that Datadog's libraries send to at their agent: a form with the part event and an
@@ -215,17 +214,17 @@ func (b *datadogBatch) payload(file string) ingest.Payload {
 		p.ProfileType = ingest.ProfileTypeGoroutine
 	case "space": // of Node.js: the heap in use
 		p.ProfileType = ingest.ProfileTypeHeap
-		p.Temporality = ingest.Always(temporality.Instant)
+		p.Temporality = ingest.Always(sampletypes.Instant)
 		return p
 	case "auto", "profile", "rubyprofile":
 		p.Temporality = mixedTemporality
 		return p
 	default:
-		p.ProfileType = validutf8.Repair(profileType)
+		p.ProfileType = strings.ToValidUTF8(profileType, "\uFFFD")
 	}
 	p.Temporality = ingest.GoTemporality(p.ProfileType, delta)
 	if p.Temporality == nil && delta {
-		p.Temporality = ingest.Always(temporality.Delta)
+		p.Temporality = ingest.Always(sampletypes.Delta)
 	}
 	return p
 }
@@ -234,7 +233,7 @@ func (b *datadogBatch) payload(file string) ingest.Payload {
 // the heap in use have a duration, which says enough.
 func mixedTemporality(sampleType string) string {
 	if ingest.IsInUse(sampleType) || strings.HasPrefix(sampleType, "heap-") {
-		return temporality.Instant
+		return sampletypes.Instant
 	}
 	return ""
 }

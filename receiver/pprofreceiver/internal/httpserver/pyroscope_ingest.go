@@ -18,7 +18,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 )
 
@@ -220,15 +219,15 @@ func (in *ingestion) temporality(sampleType string) string {
 	config, configured := in.config[sampleType]
 	switch {
 	case config.Cumulative:
-		return temporality.Cumulative
+		return sampletypes.Cumulative
 	case config.Aggregation == aggregationAverage:
-		return temporality.Instant
+		return sampletypes.Instant
 	case configured:
-		return temporality.Delta
+		return sampletypes.Delta
 	case isInstant(sampleType), in.aggregation == aggregationAverage:
-		return temporality.Instant
+		return sampletypes.Instant
 	case in.aggregation == aggregationSum:
-		return temporality.Delta
+		return sampletypes.Delta
 	}
 	return ""
 }

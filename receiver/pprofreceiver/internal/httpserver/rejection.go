@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // Media types.
@@ -113,7 +112,7 @@ func (r *Rejection) write(w http.ResponseWriter, request *http.Request, connect 
 	if response.retryAfter != "" {
 		w.Header().Set("Retry-After", response.retryAfter)
 	}
-	message := validutf8.Repair(r.message)
+	message := strings.ToValidUTF8(r.message, "\uFFFD")
 	mediaType, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
 	if connect && request.Method == http.MethodPost && (mediaType == mediaTypeConnectProto || mediaType == mediaTypeJSON) {
 		body, _ := json.Marshal(map[string]string{"code": response.connectCode, "message": message}) // strings always marshal

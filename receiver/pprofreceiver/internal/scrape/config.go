@@ -20,7 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // Config is the remote section: confighttp's client settings and keys of our own.
@@ -160,7 +160,7 @@ func (c *Config) endpointSource(checks *config.Checks) []source {
 		seconds, err := strconv.ParseInt(query.Get(secondsParameter), 10, 32)
 		checks.That(err == nil && seconds > 0 && time.Duration(seconds)*time.Second < c.shorter(), "endpoint", targetName(at),
 			"a URL whose parameter seconds is a whole number above 0, shorter than timeout (%v) and collection_interval (%v)", c.HTTP.Timeout, c.CollectionInterval)
-		of.temporality = ingest.Always(temporality.Delta) // of any type: events since the last request
+		of.temporality = ingest.Always(sampletypes.Delta) // of any type: events since the last request
 		of.sinceLast = false
 	}
 	return []source{{url: at, target: at, of: of, instance: at.Host}}

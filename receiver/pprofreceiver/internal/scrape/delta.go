@@ -17,7 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // baseline is the scrape that the next delta starts from.
@@ -128,7 +128,7 @@ func (d *deltaScrape) without(drop func(sampleType string) bool, pd pprofile.Pro
 }
 
 func (d *deltaScrape) isCumulative(sampleType string) bool {
-	return d.job.of.temporality(sampleType) == temporality.Cumulative
+	return d.job.of.temporality(sampleType) == sampletypes.Cumulative
 }
 
 // subtractBaseline replaces the cumulative Profiles of pd by their deltas. Without a
@@ -238,7 +238,7 @@ func (d *deltaScrape) subtract(window *merge.Window, ends map[mapping]uint64, re
 // setInterval sets the interval of deltas that the target computes: it responds with the values of the time
 // since the previous request. The first answer has no known start and is dropped.
 func (d *deltaScrape) setInterval(pd pprofile.Profiles, bytes int) (result pprofile.Profiles, empty int, err error) {
-	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == temporality.Delta }
+	isDelta := func(sampleType string) bool { return d.job.of.temporality(sampleType) == sampletypes.Delta }
 	d.next = &baseline{at: d.at}
 	for p := range ingest.ProfilesOf(pd) {
 		d.next.target = p.Time()

@@ -7,7 +7,7 @@ import (
 	"path"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/temporality"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 )
 
 // profileType is a profile that targets serve.
@@ -24,16 +24,16 @@ type profileType struct {
 
 // profileTypes are the values of the key profiles.
 var profileTypes = map[string]profileType{
-	"cpu":          {path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(temporality.Delta), takesSeconds: true},
+	"cpu":          {path: "profile", profileType: ingest.ProfileTypeCPU, temporality: ingest.Always(sampletypes.Delta), takesSeconds: true},
 	"heap":         {path: "heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.HeapTemporality},
 	"allocs":       {path: "allocs", profileType: ingest.ProfileTypeAllocs, temporality: ingest.HeapTemporality},
-	"goroutine":    {path: "goroutine", profileType: ingest.ProfileTypeGoroutine, temporality: ingest.Always(temporality.Instant)},
-	"threadcreate": {path: "threadcreate", profileType: ingest.ProfileTypeThreadCreate, temporality: ingest.Always(temporality.Instant)},
-	"mutex":        {path: "mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(temporality.Cumulative)},
-	"block":        {path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(temporality.Cumulative)},
+	"goroutine":    {path: "goroutine", profileType: ingest.ProfileTypeGoroutine, temporality: ingest.Always(sampletypes.Instant)},
+	"threadcreate": {path: "threadcreate", profileType: ingest.ProfileTypeThreadCreate, temporality: ingest.Always(sampletypes.Instant)},
+	"mutex":        {path: "mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(sampletypes.Cumulative)},
+	"block":        {path: "block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(sampletypes.Cumulative)},
 	"delta_heap":   {path: "delta_heap", profileType: ingest.ProfileTypeHeap, temporality: ingest.Deltas(ingest.HeapTemporality), sinceLast: true},
-	"delta_mutex":  {path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(temporality.Delta), sinceLast: true},
-	"delta_block":  {path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(temporality.Delta), sinceLast: true},
+	"delta_mutex":  {path: "delta_mutex", profileType: ingest.ProfileTypeMutex, temporality: ingest.Always(sampletypes.Delta), sinceLast: true},
+	"delta_block":  {path: "delta_block", profileType: ingest.ProfileTypeBlock, temporality: ingest.Always(sampletypes.Delta), sinceLast: true},
 }
 
 // profileTypeOfPath is the profile type that the last part of a URL's path names: one of
@@ -46,12 +46,12 @@ func profileTypeOfPath(urlPath string) profileType {
 		}
 	}
 	if last == "fgprof" {
-		return profileType{profileType: last, temporality: ingest.Always(temporality.Delta), takesSeconds: true}
+		return profileType{profileType: last, temporality: ingest.Always(sampletypes.Delta), takesSeconds: true}
 	}
 	return profileType{temporality: ingest.Always("")}
 }
 
 // isCumulative reports whether values of this type count from the start of the process.
 func (p profileType) isCumulative() bool {
-	return p.temporality("alloc_space") == temporality.Cumulative // as any type of mutex and block
+	return p.temporality("alloc_space") == sampletypes.Cumulative // as any type of mutex and block
 }

@@ -18,7 +18,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -37,7 +36,7 @@ type Converter struct {
 }
 
 // New returns a Converter of a payload with the dictionary from, which must have passed
-// check.Profiles.
+// dictionary.Check.
 func New(from pprofile.ProfilesDictionary, names semconv.Labels) *Converter {
 	c := &Converter{from: from, tables: dictionary.New(0), names: names, labels: map[int32][]label{}}
 	c.remap.Reset(from, c.tables)
@@ -119,7 +118,7 @@ func (c *Converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
 
 // text returns string i as valid UTF-8. An empty table has the empty string at 0.
 func (c *Converter) text(i int32) string {
-	return validutf8.At(c.from.StringTable(), i)
+	return dictionary.ValidString(c.from.StringTable(), i)
 }
 
 // TextOf returns the text of the attribute with the given key, or "".
@@ -128,5 +127,5 @@ func TextOf(attributes pcommon.Map, key string) string {
 	if !ok {
 		return ""
 	}
-	return validutf8.Repair(v.AsString())
+	return dictionary.ValidUTF8(v.AsString())
 }

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -154,11 +154,11 @@ func (c *Converter) header(p pprofile.Profile) (*profile.Profile, error) {
 		case semconv.ProfileComment:
 			h.Comments = textsOf(v)
 		case semconv.ProfileDropFrames:
-			h.DropFrames = validutf8.Repair(v.AsString())
+			h.DropFrames = dictionary.ValidUTF8(v.AsString())
 		case semconv.ProfileKeepFrames:
-			h.KeepFrames = validutf8.Repair(v.AsString())
+			h.KeepFrames = dictionary.ValidUTF8(v.AsString())
 		case semconv.ProfileDocURL:
-			h.DocURL = validutf8.Repair(v.AsString())
+			h.DocURL = dictionary.ValidUTF8(v.AsString())
 		}
 	})
 	return h, err
@@ -173,11 +173,11 @@ func headerKey(h *profile.Profile) string {
 // textsOf returns the elements of an array, or v itself if it is none.
 func textsOf(v pcommon.Value) []string {
 	if v.Type() != pcommon.ValueTypeSlice {
-		return []string{validutf8.Repair(v.AsString())}
+		return []string{dictionary.ValidUTF8(v.AsString())}
 	}
 	texts := make([]string, 0, v.Slice().Len())
 	for _, e := range v.Slice().All() {
-		texts = append(texts, validutf8.Repair(e.AsString()))
+		texts = append(texts, dictionary.ValidUTF8(e.AsString()))
 	}
 	return texts
 }

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -110,7 +110,7 @@ func labelOf(key string, v pcommon.Value, unit string) label {
 	if v.Type() == pcommon.ValueTypeInt {
 		return label{key: key, isNumber: true, number: v.Int(), unit: unit}
 	}
-	return label{key: key, text: validutf8.Repair(v.AsString())}
+	return label{key: key, text: dictionary.ValidUTF8(v.AsString())}
 }
 
 // valueWithUnit splits a {value, unit} list, which stands in an array for a string or
@@ -128,7 +128,7 @@ func valueWithUnit(v pcommon.Value) (value pcommon.Value, unit string, ok bool) 
 		if u.Type() != pcommon.ValueTypeStr {
 			return value, "", false
 		}
-		entries, unit = 2, validutf8.Repair(u.Str())
+		entries, unit = 2, dictionary.ValidUTF8(u.Str())
 	}
 	return value, unit, v.Map().Len() == entries
 }

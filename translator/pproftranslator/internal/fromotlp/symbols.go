@@ -12,7 +12,7 @@ import (
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
@@ -131,11 +131,11 @@ func (y *symbols) mapping(i int32) (*profile.Mapping, error) {
 	err := y.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
 		switch key {
 		case semconv.BuildIDGNU:
-			gnu = validutf8.Repair(v.AsString())
+			gnu = dictionary.ValidUTF8(v.AsString())
 		case semconv.BuildIDGo:
-			golang = validutf8.Repair(v.AsString())
+			golang = dictionary.ValidUTF8(v.AsString())
 		case semconv.BuildIDHTLHash:
-			hash = validutf8.Repair(v.AsString())
+			hash = dictionary.ValidUTF8(v.AsString())
 		default:
 			if flag := slices.Index(semconv.MappingFlags[:], key); flag >= 0 {
 				*flags[flag] = v.Bool()

@@ -1,11 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package entry has the binary form of the entries of a dictionary and of attribute values: equal entries
-// are equal bytes.
-//
-// The form of an entry is its key: the varints of its fields, of which some are indices into other tables.
-package entry
+package dictionary
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package temporality
+package sampletypes
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 // The first attribute with the key counts, if it is a string.
 func TestTemporalityIsAString(t *testing.T) {
 	d := pprofile.NewProfilesDictionary()
-	d.StringTable().Append("", Attribute)
+	d.StringTable().Append("", TemporalityAttribute)
 	for _, value := range []any{nil, "other", int64(1), []byte("delta"), []any{"delta"}, "delta", "cumulative"} {
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(1)
@@ -24,11 +24,11 @@ func TestTemporalityIsAString(t *testing.T) {
 	for want, indices := range map[string][]int32{"": {}, "delta": {-1, 99, 1, 5, 6}, "cumulative": {6, 5}} {
 		attributes := pcommon.NewInt32Slice()
 		attributes.FromRaw(indices)
-		require.Equal(t, want, Of(d, attributes))
+		require.Equal(t, want, TemporalityOf(d, attributes))
 	}
 	for _, notString := range []int32{0, 2, 3, 4} {
 		attributes := pcommon.NewInt32Slice()
 		attributes.Append(notString, 5)
-		require.Empty(t, Of(d, attributes))
+		require.Empty(t, TemporalityOf(d, attributes))
 	}
 }

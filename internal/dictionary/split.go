@@ -1,28 +1,25 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package split copies resources out of a payload, each with a dictionary of its own.
-package split
+package dictionary
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
 // Splitter copies resources out of a payload. Each copy has a dictionary of its own,
-// with the entries it refers to, in order of first use. The payload must have passed check.Profiles; it
+// with the entries it refers to, in order of first use. The payload must have passed Check; it
 // is only read.
 type Splitter struct {
 	from   pprofile.Profiles
-	tables *dictionary.Tables
-	remap  dictionary.Remap
+	tables *Tables
+	remap  Remap
 }
 
-// New returns a Splitter of pd.
-func New(pd pprofile.Profiles) *Splitter {
-	s := &Splitter{from: pd, tables: dictionary.New(0)}
+// NewSplitter returns a Splitter of pd.
+func NewSplitter(pd pprofile.Profiles) *Splitter {
+	s := &Splitter{from: pd, tables: New(0)}
 	s.remap.KeepPartialLinks = true
 	return s
 }

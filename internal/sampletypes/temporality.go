@@ -1,9 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package temporality tells snapshots, whose values are a state at one time, from intervals, whose values
-// may be summed.
-package temporality
+package sampletypes
 
 import (
 	"slices"
@@ -12,10 +10,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Attribute is the Profile attribute that says what the values are.
-const Attribute = "profile.temporality"
+// TemporalityAttribute is the Profile attribute that says what the values are.
+const TemporalityAttribute = "profile.temporality"
 
-// Values of Attribute. Only deltas may be summed over time.
+// Values of TemporalityAttribute. Only deltas may be summed over time.
 const (
 	Delta      = "delta"      // over an interval
 	Cumulative = "cumulative" // since the process started
@@ -25,16 +23,16 @@ const (
 // SnapshotSampleTypes are the sample types of snapshots, unless a configuration has others.
 var SnapshotSampleTypes = []string{"inuse_objects", "inuse_space", "goroutine", "goroutines", "threadcreate"}
 
-// Of returns the value of Attribute among the attributes of a Profile. It is "" without one, and if the
+// TemporalityOf returns the value of TemporalityAttribute among the attributes of a Profile. It is "" without one, and if the
 // value is not a string. Indices outside the tables count as no attribute.
-func Of(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Slice) string {
+func TemporalityOf(dict pprofile.ProfilesDictionary, attributes pcommon.Int32Slice) string {
 	table, strings := dict.AttributeTable(), dict.StringTable()
 	for k := range attributes.Len() { // without the iterator, which takes twice as long
 		i := attributes.At(k)
 		if uint32(i) >= uint32(table.Len()) {
 			continue
 		}
-		if a := table.At(int(i)); stringAt(strings, a.KeyStrindex()) == Attribute {
+		if a := table.At(int(i)); stringAt(strings, a.KeyStrindex()) == TemporalityAttribute {
 			return a.Value().Str() // "" of other types
 		}
 	}
@@ -49,11 +47,11 @@ func stringAt(strings pcommon.StringSlice, i int32) string {
 	return strings.At(int(i))
 }
 
-// IsSnapshotProfile reports whether the values of p are a state at its time, and not events that happened during its
+// IsSnapshot reports whether the values of p are a state at its time, and not events that happened during its
 // duration. Without a known attribute profile.temporality, Profiles of the sample types snapshotTypes are snapshots, and
 // those without a duration unless a type is a time.
-func IsSnapshotProfile(dict pprofile.ProfilesDictionary, p pprofile.Profile, snapshotTypes []string) bool {
-	switch Of(dict, p.AttributeIndices()) {
+func IsSnapshot(dict pprofile.ProfilesDictionary, p pprofile.Profile, snapshotTypes []string) bool {
+	switch TemporalityOf(dict, p.AttributeIndices()) {
 	case Delta:
 		return false
 	case Cumulative, Instant:

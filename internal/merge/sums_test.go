@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sums
+package merge
 
 import (
 	"math/big"
@@ -14,7 +14,7 @@ import (
 func TestColumnParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		var c Column
+		var c column
 		want := new(big.Int)
 		for range r.IntN(20) {
 			v := r.Int64()
@@ -34,11 +34,11 @@ func TestColumnParts(t *testing.T) {
 	}
 }
 
-// A Column agrees with a map, whether rows are dense or far apart.
+// A column agrees with a map, whether rows are dense or far apart.
 func TestColumnAgreesWithMap(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		var c Column
+		var c column
 		want := map[int32]int64{}
 		spread := int32(1) << (seed % 16)
 		for range 2000 {

@@ -1,8 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profileid gives Profiles an id that is a hash of their content.
-package profileid
+package merge
 
 import (
 	"crypto/sha256"
@@ -10,15 +9,15 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 )
 
-// Hasher keeps its memory from payload to payload. The zero value is ready for use.
-type Hasher struct{ content []byte }
+// idHasher keeps its memory from payload to payload. The zero value is ready for use.
+type idHasher struct{ content []byte }
 
 // SetIDs gives each Profile of pd that has none an id. The same content, in the same place of pd, has the
 // same id. tables is a digest of the dictionary, which the indices refer to.
-func (h *Hasher) SetIDs(pd pprofile.Profiles, tables []byte) {
+func (h *idHasher) SetIDs(pd pprofile.Profiles, tables []byte) {
 	for i, rp := range pd.ResourceProfiles().All() {
 		for j, sp := range rp.ScopeProfiles().All() {
 			for k, p := range sp.Profiles().All() {
@@ -26,8 +25,8 @@ func (h *Hasher) SetIDs(pd pprofile.Profiles, tables []byte) {
 					continue
 				}
 				h.content = append(h.content[:0], tables...)
-				h.content = entry.AppendMap(h.content, rp.Resource().Attributes())
-				h.content = entry.AppendMap(h.content, sp.Scope().Attributes())
+				h.content = dictionary.AppendMap(h.content, rp.Resource().Attributes())
+				h.content = dictionary.AppendMap(h.content, sp.Scope().Attributes())
 				h.appendText(rp.SchemaUrl(), sp.SchemaUrl(), sp.Scope().Name(), sp.Scope().Version())
 				h.appendInts(int64(i), int64(j), int64(k))
 				h.appendProfile(p)
@@ -38,7 +37,7 @@ func (h *Hasher) SetIDs(pd pprofile.Profiles, tables []byte) {
 	}
 }
 
-func (h *Hasher) appendProfile(p pprofile.Profile) {
+func (h *idHasher) appendProfile(p pprofile.Profile) {
 	h.appendInts(int64(p.SampleType().TypeStrindex()), int64(p.SampleType().UnitStrindex()),
 		int64(p.PeriodType().TypeStrindex()), int64(p.PeriodType().UnitStrindex()), p.Period(),
 		int64(p.Time()), int64(p.DurationNano()), int64(p.DroppedAttributesCount()), int64(p.AttributeIndices().Len()))
@@ -64,13 +63,13 @@ func (h *Hasher) appendProfile(p pprofile.Profile) {
 	}
 }
 
-func (h *Hasher) appendInts(values ...int64) {
+func (h *idHasher) appendInts(values ...int64) {
 	for _, v := range values {
 		h.content = binary.AppendVarint(h.content, v)
 	}
 }
 
-func (h *Hasher) appendText(texts ...string) {
+func (h *idHasher) appendText(texts ...string) {
 	for _, t := range texts {
 		h.content = binary.AppendUvarint(h.content, uint64(len(t)))
 		h.content = append(h.content, t...)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package stringref
+package dictionary
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ func TestManyReferencesAreCheap_M3(t *testing.T) {
 	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
 	require.NoError(t, err)
 	resolve := func() pprofile.Profiles {
-		resolved, err := Resolve(pd)
+		resolved, err := ResolveStrings(pd)
 		require.NoError(t, err)
 		return resolved
 	}
@@ -38,7 +38,7 @@ func TestManyReferencesToALongStringAreRejected_M3(t *testing.T) {
 	text := `{"dictionary": {"stringTable": ["", "` + long + `"], "attributeTable": [{}, {"value": {"arrayValue": {"values": [` + many + `]}}}]}}`
 	pd, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles([]byte(text))
 	require.NoError(t, err)
-	_, err = Resolve(pd)
+	_, err = ResolveStrings(pd)
 	require.EqualError(t, err, "the string references up to attribute_table[1].value have more than 32 times as many bytes of text as the payload")
 }
 
@@ -53,7 +53,7 @@ func TestTheFirstStringIsTheZeroValueOrComesAgain(t *testing.T) {
 	} {
 		table := pcommon.NewStringSlice()
 		table.FromRaw(test.table)
-		KeepFirst(table)
+		KeepFirstString(table)
 		require.Equal(t, test.want, table.AsRaw())
 	}
 }

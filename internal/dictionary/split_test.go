@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package split
+package dictionary
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ import (
 func TestSplitKeepsMeaning(t *testing.T) {
 	for seed := range uint64(profiletest.Rounds(t, 50, 1000)) {
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
-		s := New(pd)
+		s := NewSplitter(pd)
 		for i, rp := range pd.ResourceProfiles().All() {
 			alone := pprofile.NewProfiles()
 			pd.Dictionary().CopyTo(alone.Dictionary())
@@ -36,7 +36,7 @@ func TestSplitKeepsMeaning(t *testing.T) {
 
 func TestSplitKeepsPartialLinks(t *testing.T) {
 	pd := profiletest.OneOfEach()
-	p := New(pd).Take([]int{0})
+	p := NewSplitter(pd).Take([]int{0})
 	require.Equal(t, 2, p.Dictionary().LinkTable().Len())
 	require.Equal(t, pcommon.TraceID{1}, p.Dictionary().LinkTable().At(1).TraceID())
 	sample := p.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package canonical
+package dictionary
 
 import (
 	"cmp"
@@ -12,15 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
 // canonical writes payloads anew in canonical order. It returns nil if tables reject them.
 func canonical(payloads ...pprofile.Profiles) []byte {
-	tables := dictionary.New(0)
-	var r dictionary.Remap
+	tables := New(0)
+	var r Remap
 	type sample struct{ stack, set, link int32 }
 	var samples []sample
 	for _, pd := range payloads {
@@ -38,7 +36,7 @@ func canonical(payloads ...pprofile.Profiles) []byte {
 	if tables.Err() != nil {
 		return nil
 	}
-	c := New(tables.View())
+	c := NewWriter(tables.View())
 	for _, s := range samples {
 		c.UseSample(s.stack, s.set, s.link)
 	}
@@ -89,7 +87,7 @@ func TestCanonicalDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// Whatever passes check.Profiles can be written anew, and what is written conforms.
+// Whatever passes Check can be written anew, and what is written conforms.
 func FuzzCheckAndRemap(f *testing.F) {
 	for seed := range uint64(20) {
 		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiletest.GenerateProfiles(profiletest.NewRand(seed)))
@@ -101,7 +99,7 @@ func FuzzCheckAndRemap(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
-		if err != nil || check.Profiles(pd) != nil {
+		if err != nil || Check(pd) != nil {
 			return
 		}
 		if out := canonical(pd); out != nil {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package entry
+package dictionary
 
 import (
 	"bytes"
@@ -11,8 +11,6 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/validutf8"
 )
 
 // MaxDepth is how many levels of lists an attribute value may nest. pdata's own
@@ -87,7 +85,7 @@ func AppendPdata(dst Value, v pcommon.Value) Value {
 func appendValue(dst Value, v pcommon.Value) Value {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		return append(dst, tagString).AppendKey(validutf8.Repair(v.Str()))
+		return append(dst, tagString).AppendKey(ValidUTF8(v.Str()))
 	case pcommon.ValueTypeBool:
 		return dst.AppendBool(v.Bool())
 	case pcommon.ValueTypeInt:
@@ -127,7 +125,7 @@ func AppendMapWithout(dst Value, m pcommon.Map, keys []string) Value {
 	entries := few[:0]
 	for k, v := range m.All() {
 		if !slices.Contains(keys, k) {
-			entries = append(entries, entry{validutf8.Repair(k), v})
+			entries = append(entries, entry{ValidUTF8(k), v})
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
@@ -198,10 +196,10 @@ func writeMap(r *reader, dst pcommon.Map) {
 	}
 }
 
-// Bounded reports whether check.Profiles accepts v.
+// Bounded reports whether Check accepts v.
 func Bounded(v pcommon.Value) bool { return bounded(v, MaxDepth) }
 
-// BoundedMap reports whether check.Profiles accepts the attributes m of a resource or scope.
+// BoundedMap reports whether Check accepts the attributes m of a resource or scope.
 func BoundedMap(m pcommon.Map) bool {
 	if m.Len() > MaxListEntries {
 		return false

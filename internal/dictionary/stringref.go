@@ -1,9 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stringref shows what pdata hides: attribute keys and values that are
-// references into the string table.
-package stringref
+package dictionary
 
 import (
 	"encoding/json"
@@ -12,8 +10,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/check"
 )
 
 // Attribute values and keys may be references into the string table. pdata shows these
@@ -21,9 +17,9 @@ import (
 // resources and scopes. Marshalling turns all strings of a resource into references, so
 // that a payload that has been marshalled has them, too.
 
-// KeepFirst is for a string table that is about to be marshalled. A reference to index 0 would be read as no string, so
+// KeepFirstString is for a string table that is about to be marshalled. A reference to index 0 would be read as no string, so
 // that the first string must be the zero value, or come again at the end of the table, where marshalling finds it.
-func KeepFirst(table pcommon.StringSlice) {
+func KeepFirstString(table pcommon.StringSlice) {
 	switch n := table.Len(); {
 	case n == 0:
 		table.Append("")
@@ -32,11 +28,11 @@ func KeepFirst(table pcommon.StringSlice) {
 	}
 }
 
-// Resolve returns pd itself or, if there are string references in it
-// that pdata shows as empty, a copy without them. pd must have passed check.Profiles; it is
-// only read. A reference outside the string table is a *check.IndexError. Many references to one long string
+// ResolveStrings returns pd itself or, if there are string references in it
+// that pdata shows as empty, a copy without them. pd must have passed Check; it is
+// only read. A reference outside the string table is a *IndexError. Many references to one long string
 // are an error, too.
-func Resolve(pd pprofile.Profiles) (pprofile.Profiles, error) {
+func ResolveStrings(pd pprofile.Profiles) (pprofile.Profiles, error) {
 	if !mayRefer(pd) {
 		return pd, nil
 	}
@@ -319,7 +315,7 @@ func (r *resolver) text(index int32) string {
 	}
 	if index < 0 || int(index) >= r.strings.Len() {
 		if r.err == nil {
-			r.err = &check.IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
+			r.err = &IndexError{Where: "a string reference in " + r.place, Index: index, Table: "string", Len: r.strings.Len()}
 		}
 		return ""
 	}

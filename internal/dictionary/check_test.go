@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package check
+package dictionary
 
 import (
 	"math"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -19,9 +18,9 @@ func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 		t.Run(field, func(t *testing.T) {
 			for _, bad := range []int32{-1, 2, math.MinInt32, math.MaxInt32} {
 				pd := profiletest.OneOfEach()
-				require.NoError(t, Profiles(pd))
+				require.NoError(t, Check(pd))
 				set(pd, bad)
-				err := Profiles(pd)
+				err := Check(pd)
 				var index *IndexError
 				require.ErrorAs(t, err, &index)
 				require.Equal(t, bad, index.Index)
@@ -30,14 +29,14 @@ func TestCheckRejectsIndicesOutsideTables_P1(t *testing.T) {
 			}
 			pd := profiletest.OneOfEach()
 			set(pd, 0)
-			require.NoError(t, Profiles(pd))
+			require.NoError(t, Check(pd))
 		})
 	}
 }
 
 func TestCheckRejectsDeepValues_P1(t *testing.T) {
 	for _, list := range []bool{false, true} {
-		for depth, ok := range map[int]bool{entry.MaxDepth: true, entry.MaxDepth + 1: false, 10_000: false} {
+		for depth, ok := range map[int]bool{MaxDepth: true, MaxDepth + 1: false, 10_000: false} {
 			pd := profiletest.OneOfEach()
 			v := pd.Dictionary().AttributeTable().At(1).Value()
 			for range depth {
@@ -49,18 +48,18 @@ func TestCheckRejectsDeepValues_P1(t *testing.T) {
 			}
 			v.SetInt(1)
 			if ok {
-				require.NoError(t, Profiles(pd))
+				require.NoError(t, Check(pd))
 			} else {
-				require.ErrorContains(t, Profiles(pd), "attribute_table[1].value nests deeper")
+				require.ErrorContains(t, Check(pd), "attribute_table[1].value nests deeper")
 			}
 		}
 	}
 	pd := profiletest.OneOfEach()
 	v := pd.ResourceProfiles().At(0).Resource().Attributes().PutEmpty("deep")
-	for range entry.MaxDepth + 1 {
+	for range MaxDepth + 1 {
 		v = v.SetEmptySlice().AppendEmpty()
 	}
-	require.ErrorContains(t, Profiles(pd), `resource_profiles[0].resource: attribute "deep"`)
+	require.ErrorContains(t, Check(pd), `resource_profiles[0].resource: attribute "deep"`)
 	profiletest.Injected(t, "5 values nested too deep")
 }
 
@@ -68,9 +67,9 @@ func TestCheckCounts(t *testing.T) {
 	pd := profiletest.OneOfEach()
 	s := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0)
 	s.TimestampsUnixNano().Append(1, 2)
-	require.ErrorContains(t, Profiles(pd), "samples[0] has 1 values and 2 timestamps")
+	require.ErrorContains(t, Check(pd), "samples[0] has 1 values and 2 timestamps")
 	s.Values().Append(5)
-	require.NoError(t, Profiles(pd))
+	require.NoError(t, Check(pd))
 	s.Values().FromRaw(nil)
-	require.NoError(t, Profiles(pd))
+	require.NoError(t, Check(pd))
 }

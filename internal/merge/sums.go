@@ -1,17 +1,16 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sums adds values of int64 by row, in 128 bits: no sum overflows.
-package sums
+package merge
 
 import (
 	"math"
 	"slices"
 )
 
-// Column has a sum for each row that was added to, at positions in the order of the first additions. The
+// column has a sum for each row that was added to, at positions in the order of the first additions. The
 // zero value has none.
-type Column struct {
+type column struct {
 	sums  []int64 // by position, with carry: the sum is sums[i] + carry[i] * 2^64
 	carry map[int32]int64
 	// rows has the row of each position. It is nil while these are equal, as in the Profile that first
@@ -24,13 +23,13 @@ type Column struct {
 }
 
 // Grow makes room for n sums in a column that has none.
-func (c *Column) Grow(n int) { c.sums = slices.Grow(c.sums, n) }
+func (c *column) Grow(n int) { c.sums = slices.Grow(c.sums, n) }
 
 // Len is the number of positions.
-func (c *Column) Len() int { return len(c.sums) }
+func (c *column) Len() int { return len(c.sums) }
 
 // Row returns the row of position i.
-func (c *Column) Row(i int32) int32 {
+func (c *column) Row(i int32) int32 {
 	if c.rows == nil {
 		return i
 	}
@@ -38,7 +37,7 @@ func (c *Column) Row(i int32) int32 {
 }
 
 // Add adds v to the sum of row.
-func (c *Column) Add(row int32, v int64) {
+func (c *column) Add(row int32, v int64) {
 	i := c.position(row)
 	old := c.sums[i]
 	sum := old + v
@@ -51,7 +50,7 @@ func (c *Column) Add(row int32, v int64) {
 }
 
 // position is where row is, which is added if it is new.
-func (c *Column) position(row int32) int32 {
+func (c *column) position(row int32) int32 {
 	if c.rows == nil {
 		switch n := len(c.sums); {
 		case int(row) < n:
@@ -89,7 +88,7 @@ func (c *Column) position(row int32) int32 {
 	return i
 }
 
-func (c *Column) carryOver(i int32, by int64) {
+func (c *column) carryOver(i int32, by int64) {
 	if c.carry == nil {
 		c.carry = map[int32]int64{}
 	}
@@ -99,18 +98,18 @@ func (c *Column) carryOver(i int32, by int64) {
 }
 
 // IsZero reports whether the sum at position i is 0.
-func (c *Column) IsZero(i int32) bool {
+func (c *column) IsZero(i int32) bool {
 	return c.sums[i] == 0 && (len(c.carry) == 0 || c.carry[i] == 0)
 }
 
 // Retained is the memory that c holds on to, in bytes: an estimate.
-func (c *Column) Retained() int {
+func (c *column) Retained() int {
 	const mapEntrySize = 32
 	return 4*cap(c.rows) + 8*cap(c.sums) + 4*cap(c.dense) + mapEntrySize*(len(c.carry)+len(c.sparse))
 }
 
 // AddSum adds the sum at position i of another column to the sum of row.
-func (c *Column) AddSum(row int32, from *Column, i int32) {
+func (c *column) AddSum(row int32, from *column, i int32) {
 	c.Add(row, from.sums[i])
 	if carry := from.carry[i]; carry != 0 {
 		c.carryOver(c.position(row), carry)
@@ -118,7 +117,7 @@ func (c *Column) AddSum(row int32, from *Column, i int32) {
 }
 
 // Sum returns the sum at position i, which is carry*2^64 + rest.
-func (c *Column) Sum(i int32) (carry, rest int64) {
+func (c *column) Sum(i int32) (carry, rest int64) {
 	if len(c.carry) > 0 {
 		carry = c.carry[i]
 	}
@@ -127,7 +126,7 @@ func (c *Column) Sum(i int32) (carry, rest int64) {
 
 // Parts splits the sum at position i into values that int64 holds, in as few as
 // there can be; the first is the largest.
-func (c *Column) Parts(i int32, dst []int64) []int64 {
+func (c *column) Parts(i int32, dst []int64) []int64 {
 	carry, rest := c.Sum(i)
 	if carry == 0 {
 		return append(dst, rest)
@@ -155,7 +154,7 @@ func (c *Column) Parts(i int32, dst []int64) []int64 {
 }
 
 // HasNegative reports whether a sum is below 0.
-func (c *Column) HasNegative() bool {
+func (c *column) HasNegative() bool {
 	for i, rest := range c.sums {
 		if carry, _ := c.Sum(int32(i)); carry < 0 || carry == 0 && rest < 0 {
 			return true

@@ -1,16 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check tells whether a payload can be used: whether its indices lead into their tables.
-package check
+package dictionary
 
 import (
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // IndexError says that an index leads outside its table.
@@ -25,15 +22,15 @@ func (e *IndexError) Error() string {
 	return fmt.Sprintf("%s is %d: %s_table has %d entries", e.Where, e.Index, e.Table, e.Len)
 }
 
-// Profiles reads all of pd, which it does not change, and returns the first thing
+// Check reads all of pd, which it does not change, and returns the first thing
 // that makes it unusable: an *IndexError for an index outside its table (0 is
-// never that), an attribute value nested deeper than entry.MaxDepth, or a sample whose
+// never that), an attribute value nested deeper than MaxDepth, or a sample whose
 // values and timestamps are both there and unequal in number.
 //
 // Payloads that break a recommendation of the format pass, and so do tables without a
 // zero value: an index means the entry that is there.
-func Profiles(pd pprofile.Profiles) error {
-	c := checker{lengths: entry.LengthsOf(pd.Dictionary())}
+func Check(pd pprofile.Profiles) error {
+	c := checker{lengths: LengthsOf(pd.Dictionary())}
 	c.dictionary(pd.Dictionary())
 	for i, rp := range pd.ResourceProfiles().All() {
 		c.attributeMap(rp.Resource().Attributes(), "resource_profiles[%d].resource", i)
@@ -51,7 +48,7 @@ func Profiles(pd pprofile.Profiles) error {
 }
 
 type checker struct {
-	lengths entry.Lengths
+	lengths Lengths
 	err     error
 }
 
@@ -82,9 +79,9 @@ func (c *checker) indices(s pcommon.Int32Slice, length int, table, place string,
 	}
 }
 
-// Dictionary is Profiles for the dictionary alone.
-func Dictionary(d pprofile.ProfilesDictionary) error {
-	c := checker{lengths: entry.LengthsOf(d)}
+// checkDictionary is Check for the dictionary alone.
+func checkDictionary(d pprofile.ProfilesDictionary) error {
+	c := checker{lengths: LengthsOf(d)}
 	c.dictionary(d)
 	return c.err
 }
@@ -110,8 +107,8 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 	for i, a := range d.AttributeTable().All() {
 		c.index(a.KeyStrindex(), n.Strings, "string", "attribute_table[%d].key_strindex", i)
 		c.index(a.UnitStrindex(), n.Strings, "string", "attribute_table[%d].unit_strindex", i)
-		if c.err == nil && !entry.Bounded(a.Value()) {
-			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, entry.MaxDepth, entry.MaxListEntries)
+		if c.err == nil && !Bounded(a.Value()) {
+			c.err = fmt.Errorf("attribute_table[%d].value nests deeper than %d levels, or has a list of over %d keys", i, MaxDepth, MaxListEntries)
 		}
 	}
 	for i, s := range d.StackTable().All() {
@@ -120,13 +117,13 @@ func (c *checker) dictionary(d pprofile.ProfilesDictionary) {
 }
 
 func (c *checker) attributeMap(m pcommon.Map, place string, args ...int) {
-	if m.Len() > entry.MaxListEntries && c.err == nil {
-		c.err = fmt.Errorf("%s has %d attributes, more than %d", placeOf(place, args), m.Len(), entry.MaxListEntries)
+	if m.Len() > MaxListEntries && c.err == nil {
+		c.err = fmt.Errorf("%s has %d attributes, more than %d", placeOf(place, args), m.Len(), MaxListEntries)
 	}
 	for key, v := range m.All() {
-		if c.err == nil && !entry.Bounded(v) {
+		if c.err == nil && !Bounded(v) {
 			c.err = fmt.Errorf("%s: attribute %q nests deeper than %d levels, or has a list of over %d keys",
-				placeOf(place, args), key, entry.MaxDepth, entry.MaxListEntries)
+				placeOf(place, args), key, MaxDepth, MaxListEntries)
 		}
 	}
 }

@@ -1,8 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package canonical writes dictionaries in an order that depends on their content alone.
-package canonical
+package dictionary
 
 import (
 	"bytes"
@@ -11,9 +10,6 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary/entry"
 )
 
 // Writer writes entries of a View in an order that depends on their content alone, not
@@ -23,15 +19,15 @@ import (
 // First call the Use methods for all that the output refers to, then Rank, then ask for
 // the new indices, then call Write. Writer leaves out unused entries.
 type Writer struct {
-	from *dictionary.View
+	from *View
 
 	strings, mappings, locations, functions, links, attributes, stacks, sets selection
 
 	// The entry of each table that is being read.
-	mapping   entry.Mapping
-	location  entry.Location
-	function  entry.Function
-	attribute entry.Attribute
+	mapping   Mapping
+	location  Location
+	function  Function
+	attribute Attribute
 }
 
 // selection has the used entries of one table.
@@ -95,8 +91,8 @@ func (s *selection) inOrder(yield func(i int32) bool) {
 	}
 }
 
-// New returns a Writer of from in which nothing is used.
-func New(from *dictionary.View) *Writer {
+// NewWriter returns a Writer of from in which nothing is used.
+func NewWriter(from *View) *Writer {
 	w := &Writer{from: from}
 	w.Reset()
 	return w
@@ -181,7 +177,7 @@ func (w *Writer) Rank() {
 	w.strings.sort(func(a, b int32) int { return bytes.Compare(w.from.String(a), w.from.String(b)) })
 	w.links.sort(func(a, b int32) int { return bytes.Compare(w.from.Link(a), w.from.Link(b)) })
 	w.attributes.sort(func(x, y int32) int {
-		var a, b entry.Attribute
+		var a, b Attribute
 		a.Decode(w.from.Attribute(x))
 		b.Decode(w.from.Attribute(y))
 		return cmp.Or(
@@ -308,7 +304,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	var key []byte
 	add := func(table byte, k []byte) {
 		key = k
-		digest.Write(entry.AppendUint([]byte{table}, uint64(len(k))))
+		digest.Write(AppendUint([]byte{table}, uint64(len(k))))
 		digest.Write(k)
 	}
 
@@ -320,8 +316,8 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		for n := len(stack) - 1; n >= 0; n-- {
 			stack[n] = w.locations.placeOf(stack[n])
 		}
-		add('s', entry.AppendIndices(key[:0], stack))
-		entry.WriteStack(stacks.AppendEmpty(), stack)
+		add('s', AppendIndices(key[:0], stack))
+		WriteStack(stacks.AppendEmpty(), stack)
 	}
 	locations := dst.LocationTable()
 	locations.EnsureCapacity(len(w.locations.order))
@@ -368,7 +364,7 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 	links.EnsureCapacity(len(w.links.order))
 	for i := range w.links.inOrder {
 		add('k', append(key[:0], w.from.Link(i)...))
-		entry.WriteLink(links.AppendEmpty(), w.from.Link(i))
+		WriteLink(links.AppendEmpty(), w.from.Link(i))
 	}
 	var all []byte
 	ends := make([]uint32, 0, len(w.strings.order))
@@ -377,13 +373,13 @@ func (w *Writer) Write(dst pprofile.ProfilesDictionary, digest hash.Hash) {
 		all = append(all, w.from.String(i)...)
 		ends = append(ends, uint32(len(all)))
 	}
-	entry.WriteStrings(dst, all, ends)
+	WriteStrings(dst, all, ends)
 }
 
 // Rebase moves the rebased mappings that w has written into dst, and the addresses in
 // them, to their start in bases, by index in the tables. A mapping that becomes equal to
 // one that was not rebased, for a location outside it, becomes that one.
-func (w *Writer) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by dictionary.Granularity) {
+func (w *Writer) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64, by Granularity) {
 	starts := make([]uint64, len(w.mappings.order))
 	for i, old := range w.mappings.order {
 		starts[i] = bases[old]
@@ -393,7 +389,7 @@ func (w *Writer) Rebase(dst pprofile.ProfilesDictionary, bases map[int32]uint64,
 		}
 	}
 	for _, l := range dst.LocationTable().All() {
-		if start := starts[l.MappingIndex()]; start != 0 && (by == dictionary.ByAddress || l.Lines().Len() == 0) {
+		if start := starts[l.MappingIndex()]; start != 0 && (by == ByAddress || l.Lines().Len() == 0) {
 			l.SetAddress(start + l.Address())
 		}
 	}
@@ -407,7 +403,7 @@ func mergeMappings(dst pprofile.ProfilesDictionary) {
 	first := make(map[string]int32, table.Len())
 	var key []byte
 	for i, m := range table.All() {
-		key = (&entry.Mapping{
+		key = (&Mapping{
 			MemoryStart: m.MemoryStart(), MemoryLimit: m.MemoryLimit(), FileOffset: m.FileOffset(),
 			Filename: m.FilenameStrindex(), Attributes: m.AttributeIndices().AsRaw(),
 		}).AppendKey(key[:0])

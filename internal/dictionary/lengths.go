@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package entry
+package dictionary
 
 import "go.opentelemetry.io/collector/pdata/pprofile"
 
