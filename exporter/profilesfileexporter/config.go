@@ -17,8 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // Config says where and how the exporter writes.
@@ -248,25 +247,25 @@ func zeroOrDuration(checks *config.Checks, key string, value time.Duration) {
 }
 
 // storeOptions translates a valid configuration.
-func (c *Config) storeOptions() recordstore.Options {
-	content := map[string]segment.Content{formatProto: segment.OTLPProto, formatJSON: segment.OTLPJSON, formatPprof: segment.Pprof}
-	options := recordstore.Options{
+func (c *Config) storeOptions() recordfile.Options {
+	content := map[string]recordfile.Content{formatProto: recordfile.OTLPProto, formatJSON: recordfile.OTLPJSON, formatPprof: recordfile.Pprof}
+	options := recordfile.Options{
 		Directory: c.Directory,
-		Format: segment.Format{
+		Format: recordfile.Format{
 			Content:     content[c.Format],
-			Compression: map[string]segment.Compression{compressionGzip: segment.Gzip, compressionZstd: segment.Zstd}[c.Compression],
+			Compression: map[string]recordfile.Compression{compressionGzip: recordfile.Gzip, compressionZstd: recordfile.Zstd}[c.Compression],
 		},
-		Rotation: recordstore.Rotation{
+		Rotation: recordfile.Rotation{
 			MaxSize:    int64(c.Rotation.MaxSize),
 			MaxAge:     c.Rotation.MaxAge,
 			MaxRecords: c.Rotation.MaxRecords,
 		},
-		Sync:         map[string]recordstore.Sync{syncInterval: recordstore.SyncInterval, syncRecord: recordstore.SyncRecord}[c.Sync],
+		Sync:         map[string]recordfile.Sync{syncInterval: recordfile.SyncInterval, syncRecord: recordfile.SyncRecord}[c.Sync],
 		SyncInterval: c.SyncInterval,
 		Levels:       len(c.GroupBy),
 		MaxGroups:    c.MaxGroups,
 		MaxOpen:      c.MaxOpenFiles,
-		Retention: recordstore.Retention{
+		Retention: recordfile.Retention{
 			MaxFiles:     c.Retention.MaxFiles,
 			MaxAge:       c.Retention.MaxAge,
 			MaxTotalSize: int64(c.Retention.MaxTotalSize),

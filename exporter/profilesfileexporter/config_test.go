@@ -18,8 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 func TestDefaultConfig(t *testing.T) {
@@ -48,15 +47,15 @@ func TestLoadConfig(t *testing.T) {
 	}
 	for id, tt := range map[string]struct {
 		config  *Config
-		options recordstore.Options
+		options recordfile.Options
 	}{
 		"profiles_file": {
 			withDefaults(func(c *Config) { c.Directory = "./profiles" }),
-			recordstore.Options{
+			recordfile.Options{
 				Directory: "./profiles",
-				Format:    segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
-				Rotation:  recordstore.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
-				Sync:      recordstore.SyncInterval, SyncInterval: time.Second,
+				Format:    recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
+				Rotation:  recordfile.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
+				Sync:      recordfile.SyncInterval, SyncInterval: time.Second,
 				MaxGroups: 1000, MaxOpen: 100,
 			},
 		},
@@ -75,13 +74,13 @@ func TestLoadConfig(t *testing.T) {
 				c.RetryOnFailure.InitialInterval = time.Second
 				c.RetryOnFailure.MaxInterval = 5 * time.Second
 			}),
-			recordstore.Options{
+			recordfile.Options{
 				Directory: "/var/lib/profiles",
-				Format:    segment.Format{Content: segment.OTLPProto, Bare: true, Compression: segment.Gzip},
-				Rotation:  recordstore.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
-				Sync:      recordstore.SyncRecord, SyncInterval: 5 * time.Second,
+				Format:    recordfile.Format{Content: recordfile.OTLPProto, Bare: true, Compression: recordfile.Gzip},
+				Rotation:  recordfile.Rotation{MaxSize: 128 << 20, MaxAge: 10 * time.Minute, MaxRecords: 1000},
+				Sync:      recordfile.SyncRecord, SyncInterval: 5 * time.Second,
 				Levels: 2, MaxGroups: 50, MaxOpen: 20,
-				Retention: recordstore.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
+				Retention: recordfile.Retention{MaxFiles: 500, MaxAge: 24 * time.Hour, MaxTotalSize: 10 << 30},
 			},
 		},
 		"profiles_file/json": {
@@ -90,17 +89,17 @@ func TestLoadConfig(t *testing.T) {
 				c.Rotation = RotationConfig{}
 				c.RetryOnFailure.Enabled = false
 			}),
-			recordstore.Options{Directory: "out", Format: segment.Format{Content: segment.OTLPJSON}, MaxGroups: 1000, MaxOpen: 100},
+			recordfile.Options{Directory: "out", Format: recordfile.Format{Content: recordfile.OTLPJSON}, MaxGroups: 1000, MaxOpen: 100},
 		},
 		"profiles_file/pprof": {
 			withDefaults(func(c *Config) {
 				c.Directory, c.Format, c.Framing, c.Compression = "out", "pprof", "none", "gzip"
 			}),
-			recordstore.Options{
+			recordfile.Options{
 				Directory: "out",
-				Format:    segment.Format{Content: segment.Pprof, Bare: true, Compression: segment.Gzip},
-				Rotation:  recordstore.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
-				Sync:      recordstore.SyncInterval, SyncInterval: time.Second,
+				Format:    recordfile.Format{Content: recordfile.Pprof, Bare: true, Compression: recordfile.Gzip},
+				Rotation:  recordfile.Rotation{MaxSize: 64 << 20, MaxAge: time.Minute},
+				Sync:      recordfile.SyncInterval, SyncInterval: time.Second,
 				MaxGroups: 1000, MaxOpen: 100,
 			},
 		},

@@ -21,16 +21,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// fileExporter turns payloads into records and writes them with a recordstore.Writer, which
+// fileExporter turns payloads into records and writes them with a recordfile.Writer, which
 // it owns.
 type fileExporter struct {
 	config    *Config
 	id        component.ID
-	options   recordstore.Options
+	options   recordfile.Options
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	instance  metric.MeasurementOption // the id, as an attribute of all metrics
@@ -39,7 +38,7 @@ type fileExporter struct {
 	logClosed atomic.Bool // a closed file was logged at info
 	logIndex  sync.Once
 
-	writer  *recordstore.Writer // nil before start and after a failed start
+	writer  *recordfile.Writer // nil before start and after a failed start
 	stop    context.CancelFunc
 	tickers sync.WaitGroup
 }
@@ -65,7 +64,7 @@ func newFileExporter(config *Config, set exporter.Settings) (*fileExporter, erro
 
 // start creates the directory if it is missing, and recovers incomplete files in it.
 func (e *fileExporter) start(context.Context, component.Host) error {
-	writer, err := recordstore.OpenWriter(e.options)
+	writer, err := recordfile.OpenWriter(e.options)
 	if err != nil {
 		return fmt.Errorf("cannot open directory %s: %w; set exporters::%s::directory", e.config.Directory, err, e.id)
 	}
@@ -78,7 +77,7 @@ func (e *fileExporter) start(context.Context, component.Host) error {
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.tickers.Go(func() { every(ctx, writer.TickInterval(), writer.Tick) })
-	e.tickers.Go(func() { every(ctx, recordstore.MaintainInterval, writer.Maintain) })
+	e.tickers.Go(func() { every(ctx, recordfile.MaintainInterval, writer.Maintain) })
 	return nil
 }
 
@@ -136,11 +135,11 @@ func (e *fileExporter) writeGroup(g group, o *outcome) {
 			e.count(e.telemetry.ExporterProfilesFileEmptyProfiles, int64(len(r.converted.Profiles)))
 			return
 		}
-		err := e.writer.Append(recordstore.Record{Data: r.data, Group: g.names, Type: r.fileType, Samples: r.samples, Summaries: r.summaries})
+		err := e.writer.Append(recordfile.Record{Data: r.data, Group: g.names, Type: r.fileType, Samples: r.samples, Summaries: r.summaries})
 		switch {
 		case err == nil:
 			o.written++
-		case errors.Is(err, segment.ErrInvalidRecord), errors.Is(err, recordstore.ErrNotDirectory):
+		case errors.Is(err, recordfile.ErrInvalidRecord), errors.Is(err, recordfile.ErrNotDirectory):
 			o.reject(reasonOf(err), err)
 		default:
 			e.countErrors(reasonOf(err), 1)

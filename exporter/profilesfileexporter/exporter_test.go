@@ -36,11 +36,9 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // ways are all ways to write.
@@ -133,7 +131,7 @@ func list(t testing.TB, dir string) []string {
 	require.NoError(t, err)
 	names := []string{}
 	for _, entry := range entries {
-		if of, isIndex := strings.CutSuffix(entry.Name(), fileindex.Suffix); isIndex {
+		if of, isIndex := strings.CutSuffix(entry.Name(), recordfile.IndexSuffix); isIndex {
 			assert.Contains(t, names, of)
 			continue
 		}
@@ -331,7 +329,7 @@ func TestLifecycle(t *testing.T) {
 			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 			require.NoError(t, e.ConsumeProfiles(t.Context(), profiletest.GenerateProfiles(profiletest.NewRand(3))))
 			require.NoError(t, e.Shutdown(t.Context()))
-			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), recordstore.ErrClosed)
+			require.ErrorIs(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()), recordfile.ErrClosed)
 		}
 		assert.Len(t, list(t, cfg.Directory), 3)
 	})
@@ -352,7 +350,7 @@ func TestSummariesOfARetriedPayloadAreThoseOfTheFirstAttempt(t *testing.T) {
 		random := profiletest.NewRand(3)
 		for range 50 {
 			pd := profiletest.GenerateProfiles(random)
-			want, err := summary.Of(pd)
+			want, err := recordfile.Summarize(pd)
 			require.NoError(t, err)
 			for range 3 {
 				require.NoError(t, marshalerOf(format)(pd, func(r record) { assert.Equal(t, want, r.summaries) }))
@@ -374,7 +372,7 @@ func TestAStringAtIndex0IsWritten(t *testing.T) {
 				read, err := reader.UnmarshalProfiles(r.data)
 				require.NoError(t, err)
 				assert.Equal(t, map[string]any{"service.name": "service.name"}, read.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-				want, err := summary.Of(read)
+				want, err := recordfile.Summarize(read)
 				require.NoError(t, err)
 				assert.Equal(t, want, r.summaries)
 			}))
@@ -395,10 +393,10 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Equal(t, "Writing profiles to files", started[0].Message)
 		assert.Equal(t, map[string]any{"directory": cfg.Directory, "format": "proto"}, started[0].ContextMap())
 		pd := profiletest.GenerateProfiles(profiletest.NewRand(4))
-		summaries, err := summary.Of(pd)
+		summaries, err := recordfile.Summarize(pd)
 		require.NoError(t, err)
 		profiles, samples := pd.ProfileCount(), pd.SampleCount()
-		names := func(of func(fileindex.Summary) string) []any {
+		names := func(of func(recordfile.Summary) string) []any {
 			all := []any{}
 			for _, s := range summaries {
 				if name := of(s); name != "" && !slices.Contains(all, any(name)) {
@@ -430,9 +428,9 @@ func TestFileIsClosedByAge(t *testing.T) {
 		assert.Equal(t, map[string]any{
 			"path": filepath.Join(cfg.Directory, name), "reason": "age", "records": int64(3),
 			"profiles": int64(3 * profiles), "samples": int64(3 * samples), "bytes": info.Size(),
-			"services":      names(func(s fileindex.Summary) string { return s.Service }),
-			"profile_types": names(func(s fileindex.Summary) string { return s.Type }),
-			"sample_types":  names(func(s fileindex.Summary) string { return s.SampleType }),
+			"services":      names(func(s recordfile.Summary) string { return s.Service }),
+			"profile_types": names(func(s recordfile.Summary) string { return s.Type }),
+			"sample_types":  names(func(s recordfile.Summary) string { return s.SampleType }),
 		}, fields)
 		require.NoError(t, e.Shutdown(t.Context()))
 	})

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // group is the part that goes into files of one directory.
@@ -112,16 +112,16 @@ func typeGroupName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
 	}
 	text := func(i int32) string { return dictionary.ValidString(pd.Dictionary().StringTable(), i) }
 	if derived := sampletypes.ProfileType(sp.Scope().Attributes(), sampletypes.Of(sp, text)); derived != "" {
-		return segment.GroupName(derived)
+		return recordfile.GroupName(derived)
 	}
-	return segment.Unset
+	return recordfile.Unset
 }
 
 // groupNames returns the names for the attributes of a resource. That for profile.type, which a scope has, is Unset.
 func groupNames(attributes pcommon.Map, keys []string) []string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
-		names[i] = segment.Unset
+		names[i] = recordfile.Unset
 		if key == sampletypes.ProfileTypeAttribute {
 			continue
 		}
@@ -136,16 +136,16 @@ func groupNames(attributes pcommon.Map, keys []string) []string {
 func groupNameOf(value pcommon.Value) string {
 	switch value.Type() {
 	case pcommon.ValueTypeStr:
-		return segment.GroupName(value.Str())
+		return recordfile.GroupName(value.Str())
 	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
-		return segment.TypedGroupName(strings.ToLower(value.Type().String()), value.AsString())
+		return recordfile.TypedGroupName(strings.ToLower(value.Type().String()), value.AsString())
 	case pcommon.ValueTypeBytes:
-		return segment.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
+		return recordfile.TypedGroupName("bytes", hex.EncodeToString(value.Bytes().AsRaw()))
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
 		// Their text does not tell 1 from "1".
 		exact := dictionary.AppendPdata(nil, value)
-		return segment.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
+		return recordfile.TypedGroupName(strings.ToLower(value.Type().String()), hex.EncodeToString(exact))
 	default:
-		return segment.TypedGroupName("null", "")
+		return recordfile.TypedGroupName("null", "")
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -441,7 +441,7 @@ func TestMaxGroups(t *testing.T) {
 		assert.EqualValues(t, 2, sums(t, telemetry)["otelcol_exporter_profiles_file_other_records"])
 		warnings := logs.Filter(func(entry observer.LoggedEntry) bool { return entry.Level >= zapcore.WarnLevel })
 		require.Equal(t, 1, warnings.Len())
-		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": segment.GroupName("_other")}, warnings.All()[0].ContextMap())
+		assert.Equal(t, map[string]any{"directory": cfg.Directory, "max_groups": int64(2), "group": recordfile.GroupName("_other")}, warnings.All()[0].ContextMap())
 		require.NoError(t, e.shutdown(t.Context()))
 	}
 	assert.Equal(t, []string{"_other", "a", "b"}, list(t, cfg.Directory))

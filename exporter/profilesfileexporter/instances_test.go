@@ -17,7 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // TestMetricsTellExportersApart: exporters of one meter are counted by their ids.
@@ -29,7 +29,7 @@ func TestMetricsTellExportersApart(t *testing.T) {
 		set.ID, set.TelemetrySettings = id, telemetry.NewTelemetrySettings()
 		cfg := createDefaultConfig().(*Config)
 		cfg.Directory, cfg.Compression, cfg.Rotation.MaxRecords, cfg.Retention.MaxFiles = t.TempDir(), compressionNone, 1, 1
-		incomplete := segment.Name{Sequence: 9, Format: segment.Format{Content: segment.OTLPProto}, Partial: true}.String()
+		incomplete := recordfile.Name{Sequence: 9, Format: recordfile.Format{Content: recordfile.OTLPProto}, Partial: true}.String()
 		require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, incomplete), []byte("torn"), 0o600))
 		e, err := newFileExporter(cfg, set)
 		require.NoError(t, err)

@@ -13,9 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -24,7 +23,7 @@ type record struct {
 	data      []byte // nil for a pprof without samples, which is not written
 	fileType  string // starts the name of a pprof file
 	samples   int
-	summaries []fileindex.Summary        // nil if readers reject the record
+	summaries []recordfile.Summary       // nil if readers reject the record
 	converted *pproftranslator.Converted // the pprof that it is; nil means all profiles of the group
 }
 
@@ -48,10 +47,10 @@ func marshalerOf(format string) marshalFunc {
 func marshalOTLP(m pprofile.Marshaler, u pprofile.Unmarshaler) marshalFunc {
 	return func(pd pprofile.Profiles, add func(record)) error {
 		pd = marshalable(pd)
-		var summaries []fileindex.Summary
+		var summaries []recordfile.Summary
 		retried := wasMarshaled(pd)
 		if !retried {
-			summaries, _ = summary.Of(pd) // nil after an error
+			summaries, _ = recordfile.Summarize(pd) // nil after an error
 		}
 		data, err := m.MarshalProfiles(pd)
 		if err != nil {
@@ -59,7 +58,7 @@ func marshalOTLP(m pprofile.Marshaler, u pprofile.Unmarshaler) marshalFunc {
 		}
 		if retried {
 			if read, err := u.UnmarshalProfiles(data); err == nil {
-				summaries, _ = summary.Of(read)
+				summaries, _ = recordfile.Summarize(read)
 			}
 		}
 		add(record{data: data, samples: pd.SampleCount(), summaries: summaries})
@@ -133,8 +132,8 @@ func marshalPprof(pd pprofile.Profiles, add func(record)) error {
 			fileType: fileType(profileType, types, p.DefaultSampleType, p.PeriodType.Type),
 		}
 		for _, t := range types {
-			r.summaries = append(r.summaries, fileindex.Summary{
-				Key: fileindex.Key{Service: service, Type: profileType, SampleType: t.Type, Unit: t.Unit}, Total: fileindex.Total{Profiles: 1},
+			r.summaries = append(r.summaries, recordfile.Summary{
+				Key: recordfile.Key{Service: service, Type: profileType, SampleType: t.Type, Unit: t.Unit}, Total: recordfile.Total{Profiles: 1},
 			})
 		}
 		add(r)

@@ -37,9 +37,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
 )
 
 // numbered gives profiles with a resource for each service, and a number in each.
@@ -63,7 +62,7 @@ func numbersIn(t testing.TB, dir string) map[string][]int {
 		if entry.IsDir() {
 			return nil
 		}
-		if name, ok := segment.ParseName(entry.Name()); !ok || name.Partial {
+		if name, ok := recordfile.ParseName(entry.Name()); !ok || name.Partial {
 			return nil
 		}
 		for _, record := range recordsOf(t, path) {
@@ -90,13 +89,13 @@ func queueConfig(change func(q *exporterhelper.QueueBatchConfig)) configoptional
 	return configoptional.Some(queue)
 }
 
-// openUnblocked is recordstore.OpenDir, but fails for the groups that block names.
-func openUnblocked(path string, group ...string) (recordstore.Dir, error) {
+// openUnblocked is recordfile.OpenDir, but fails for the groups that block names.
+func openUnblocked(path string, group ...string) (recordfile.Dir, error) {
 	place := filepath.Join(append([]string{path}, group...)...)
 	if _, err := os.Stat(place + blocked); err == nil {
 		return nil, &os.PathError{Op: "mkdir", Path: place, Err: syscall.EROFS}
 	}
-	return recordstore.OpenDir(path, group...)
+	return recordfile.OpenDir(path, group...)
 }
 
 const blocked = "+blocked"
@@ -173,14 +172,14 @@ func TestErrorCarriesUnwrittenPprofs(t *testing.T) {
 		}
 		addScope(pd, "c", 1<<62, 1<<62) // is no pprof
 		var opens []error               // what opening directories gives
-		e.options.OpenDir = func(path string, group ...string) (recordstore.Dir, error) {
+		e.options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
 			if len(opens) > 0 {
 				err := opens[0]
 				if opens = opens[1:]; err != nil {
 					return nil, err
 				}
 			}
-			return recordstore.OpenDir(path, group...)
+			return recordfile.OpenDir(path, group...)
 		}
 		require.NoError(t, e.start(t.Context(), nil))
 		opens = []error{nil, syscall.EMFILE, nil, syscall.EMFILE}
@@ -223,13 +222,13 @@ func TestRetriedPprof(t *testing.T) {
 		cfg := pprofConfig(t)
 		e, telemetry, _ := observed(t, cfg)
 		failing := false
-		e.options.OpenDir = func(path string, group ...string) (recordstore.Dir, error) {
+		e.options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
 			if failing {
 				if written--; written < 0 {
 					return nil, syscall.EMFILE
 				}
 			}
-			return recordstore.OpenDir(path, group...)
+			return recordfile.OpenDir(path, group...)
 		}
 		require.NoError(t, e.start(t.Context(), nil))
 		own := pprofile.NewProfiles()
@@ -524,17 +523,17 @@ func TestPersistentQueue_E14(t *testing.T) {
 
 // syncedDir counts in files how often they were synced.
 type syncedDir struct {
-	recordstore.Dir
+	recordfile.Dir
 	synced *atomic.Int32
 }
 
-func (d syncedDir) Create(name string) (recordstore.File, error) {
+func (d syncedDir) Create(name string) (recordfile.File, error) {
 	file, err := d.Dir.Create(name)
 	return syncedFile{file, d.synced}, err
 }
 
 type syncedFile struct {
-	recordstore.File
+	recordfile.File
 	synced *atomic.Int32
 }
 
@@ -557,8 +556,8 @@ func TestStoredQueueKeepsWhatIsNotSynced_E4(t *testing.T) {
 	e, err := newFileExporter(cfg, set)
 	require.NoError(t, err)
 	var synced, deleted atomic.Int32
-	e.options.OpenDir = func(path string, group ...string) (recordstore.Dir, error) {
-		dir, err := recordstore.OpenDir(path, group...)
+	e.options.OpenDir = func(path string, group ...string) (recordfile.Dir, error) {
+		dir, err := recordfile.OpenDir(path, group...)
 		return syncedDir{dir, &synced}, err
 	}
 	profiles, err := e.withHelper(t.Context(), set)

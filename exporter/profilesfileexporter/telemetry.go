@@ -15,8 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // count adds to a metric of this exporter.
@@ -40,7 +39,7 @@ func reasonOf(err error) string {
 		err    error
 		reason string
 	}{
-		{segment.ErrInvalidRecord, "invalid_record"},
+		{recordfile.ErrInvalidRecord, "invalid_record"},
 		{syscall.ENOSPC, "no_space"},
 		{syscall.EDQUOT, "no_space"},
 		{syscall.EROFS, "read_only"},
@@ -49,7 +48,7 @@ func reasonOf(err error) string {
 		{syscall.EIO, "io"},
 		{fs.ErrPermission, "permission"},
 		{fs.ErrNotExist, "removed"},
-		{recordstore.ErrGone, "removed"},
+		{recordfile.ErrGone, "removed"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.reason
@@ -63,7 +62,7 @@ func (e *fileExporter) countErrors(reason string, n int) {
 }
 
 // countRecord counts a record. other is set if its group is beyond max_groups.
-func (e *fileExporter) countRecord(record recordstore.Record, stored int64, other bool) {
+func (e *fileExporter) countRecord(record recordfile.Record, stored int64, other bool) {
 	e.count(e.telemetry.ExporterProfilesFileRecords, 1)
 	e.count(e.telemetry.ExporterProfilesFileUncompressedBytes, int64(len(record.Data)))
 	e.count(e.telemetry.ExporterProfilesFileWrittenBytes, stored)
@@ -80,7 +79,7 @@ func (e *fileExporter) countRecord(record recordstore.Record, stored int64, othe
 
 // logFileClosed logs the first file at info, as a sign that files arrive, and the others at
 // debug.
-func (e *fileExporter) logFileClosed(f recordstore.ClosedFile) {
+func (e *fileExporter) logFileClosed(f recordfile.ClosedFile) {
 	e.count(e.telemetry.ExporterProfilesFileFiles, 1, attribute.String("reason", string(f.Reason)))
 	level := zapcore.DebugLevel
 	if !e.logClosed.Swap(true) {
@@ -107,7 +106,7 @@ func (e *fileExporter) logIndexFailed(err error) {
 	})
 }
 
-func (e *fileExporter) logFileRecovered(f recordstore.RecoveredFile) {
+func (e *fileExporter) logFileRecovered(f recordfile.RecoveredFile) {
 	outcome, message := "recovered", "Recovered incomplete file"
 	fields := []zap.Field{zap.String("partial", f.Partial), zap.Int64("truncated_bytes", f.Truncated)}
 	if f.Path == "" {

@@ -29,8 +29,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilesfileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // sums gives what the counters say, each with its attribute.
@@ -69,7 +68,7 @@ func TestTelemetry(t *testing.T) {
 	cfg.Retention.MaxFiles = 1
 	cfg.RetryOnFailure.Enabled = false
 	require.NoError(t, os.Mkdir(cfg.Directory, 0o700))
-	incomplete := segment.Name{Sequence: 9, Format: segment.Format{Content: segment.OTLPProto}, Partial: true}.String()
+	incomplete := recordfile.Name{Sequence: 9, Format: recordfile.Format{Content: recordfile.OTLPProto}, Partial: true}.String()
 	require.NoError(t, os.WriteFile(filepath.Join(cfg.Directory, incomplete), []byte("torn"), 0o600))
 
 	create := func(set exporter.Settings) xexporter.Profiles {
@@ -124,8 +123,8 @@ func TestReasons(t *testing.T) {
 		"permission":     syscall.EACCES,
 		"descriptors":    syscall.EMFILE,
 		"io":             &os.SyscallError{Syscall: "fsync", Err: syscall.EIO},
-		"removed":        fmt.Errorf("x: %w", recordstore.ErrGone),
-		"invalid_record": fmt.Errorf("%w: x", segment.ErrInvalidRecord),
+		"removed":        fmt.Errorf("x: %w", recordfile.ErrGone),
+		"invalid_record": fmt.Errorf("%w: x", recordfile.ErrInvalidRecord),
 		"other":          errors.New("x"),
 	} {
 		assert.Equal(t, want, reasonOf(err))

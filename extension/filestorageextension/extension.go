@@ -23,7 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/filestorageextension/internal/boltcheck"
 	"github.com/otelcol-profiles/otelcol-profiles/extension/filestorageextension/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // fileStorage is contrib's extension with a check of each file before it opens it, and with
@@ -82,7 +82,7 @@ func check(path string) (damage, err error) {
 		return nil, nil
 	}
 	defer func() { _ = file.Close() }() // nothing was written
-	if locked, err := filelock.Try(file); err != nil || !locked {
+	if locked, err := recordfile.TryLock(file); err != nil || !locked {
 		return nil, nil
 	}
 	if info, err = file.Stat(); err != nil {

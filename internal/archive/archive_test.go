@@ -26,9 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
@@ -79,13 +77,13 @@ func TestRecordsRecognizesFormatsByContent(t *testing.T) {
 		content []byte
 		want    []pprofile.Profiles
 	}{
-		"length-prefixed":                {segmenttest.Prefixed(protoOne, protoTwo), []pprofile.Profiles{one, two}},
-		"length-prefixed, zstd records":  {slices.Concat(zstd(segmenttest.Prefixed(protoOne)), zstd(segmenttest.Prefixed(protoTwo))), []pprofile.Profiles{one, two}},
-		"length-prefixed, gzip records":  {slices.Concat(gzip(segmenttest.Prefixed(protoOne)), gzip(segmenttest.Prefixed(protoTwo))), []pprofile.Profiles{one, two}},
-		"length-prefixed, zstd as whole": {zstd(segmenttest.Prefixed(protoOne, protoTwo)), []pprofile.Profiles{one, two}},
-		"length-prefixed, gzip as whole": {gzip(segmenttest.Prefixed(protoOne, protoTwo)), []pprofile.Profiles{one, two}},
-		"contrib, compressed proto":      {slices.Concat(segmenttest.Prefixed(zstd(protoOne)), segmenttest.Prefixed(zstd(protoTwo))), []pprofile.Profiles{one, two}},
-		"contrib, compressed JSON":       {slices.Concat(segmenttest.Prefixed(zstd(jsonOne)), segmenttest.Prefixed(zstd(jsonTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed":                {profiletest.Prefixed(protoOne, protoTwo), []pprofile.Profiles{one, two}},
+		"length-prefixed, zstd records":  {slices.Concat(zstd(profiletest.Prefixed(protoOne)), zstd(profiletest.Prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed, gzip records":  {slices.Concat(gzip(profiletest.Prefixed(protoOne)), gzip(profiletest.Prefixed(protoTwo))), []pprofile.Profiles{one, two}},
+		"length-prefixed, zstd as whole": {zstd(profiletest.Prefixed(protoOne, protoTwo)), []pprofile.Profiles{one, two}},
+		"length-prefixed, gzip as whole": {gzip(profiletest.Prefixed(protoOne, protoTwo)), []pprofile.Profiles{one, two}},
+		"contrib, compressed proto":      {slices.Concat(profiletest.Prefixed(zstd(protoOne)), profiletest.Prefixed(zstd(protoTwo))), []pprofile.Profiles{one, two}},
+		"contrib, compressed JSON":       {slices.Concat(profiletest.Prefixed(zstd(jsonOne)), profiletest.Prefixed(zstd(jsonTwo))), []pprofile.Profiles{one, two}},
 		"bare":                           {protoOne, []pprofile.Profiles{one}},
 		"bare, gzip":                     {gzip(protoOne), []pprofile.Profiles{one}},
 		"JSON lines":                     {slices.Concat(line(jsonOne), line(jsonTwo)), []pprofile.Profiles{one, two}},
@@ -251,7 +249,7 @@ func TestRecordsReadsLegacyCPUProfiles(t *testing.T) {
 
 func TestRecordsContinuesAfterDamage(t *testing.T) {
 	record := func() []byte {
-		return profiletest.Zstd(t, segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t))))
+		return profiletest.Zstd(t, profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t))))
 	}
 	damaged := record()
 	damaged[len(damaged)/2] ^= 0xff
@@ -273,7 +271,7 @@ func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
 	for r := rand.New(rand.NewPCG(1, 2)); pd.Dictionary().StringTable().Len() < 500; { // more than 1000 bytes when compressed
 		pd.Dictionary().StringTable().Append(strconv.FormatUint(r.Uint64(), 36))
 	}
-	message, text := segmenttest.Prefixed(profiletest.Proto(t, pd)), line(profiletest.JSON(t, pd))
+	message, text := profiletest.Prefixed(profiletest.Proto(t, pd)), line(profiletest.JSON(t, pd))
 	for extension, test := range map[string]struct {
 		record []byte
 		places []int
@@ -311,7 +309,7 @@ func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
 	}
 
 	// Only records of the exporter tell what a file is: contrib's are not taken for them.
-	contrib := segmenttest.Prefixed(profiletest.Zstd(t, profiletest.Proto(t, small)))
+	contrib := profiletest.Prefixed(profiletest.Zstd(t, profiletest.Proto(t, small)))
 	got, failed := read(t, write(t, "renamed", damagedAt(contrib, 4), contrib, contrib))
 	assert.Empty(t, got)
 	assert.Len(t, failed, 1)
@@ -319,7 +317,7 @@ func TestRecordsContinuesAfterADamagedFirstRecord_V1(t *testing.T) {
 
 // Nothing shows where the second record starts if the length of the first is damaged.
 func TestRecordsStopsAtADamagedLength_V1(t *testing.T) {
-	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
+	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	for _, place := range []int{0, 2} {
 		got, failed := read(t, write(t, "profiles-20261121T102330.123Z-000001.otlp.pb", damagedAt(record, place), record))
 		assert.Empty(t, got)
@@ -339,7 +337,7 @@ func damagedAt(record []byte, place int) []byte {
 }
 
 func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {
-	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
+	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	lines := line(profiletest.JSON(t, profiletest.Small(t)))
 	for name, test := range map[string]struct{ complete, next []byte }{
 		"profiles-20261121T102330.123Z-000001.otlp.pb":        {record, record},
@@ -364,7 +362,7 @@ func TestRecordsReadsAFileThatIsBeingWritten_V1(t *testing.T) {
 }
 
 func TestRecordsFollowsARename_V1(t *testing.T) {
-	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
+	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	name := "profiles-20261121T102330.123Z-000001.otlp.pb"
 	path := write(t, name+".partial", record)
 	files, failed := archive.Find([]string{filepath.Dir(path)})
@@ -483,7 +481,7 @@ func TestFindListsAFileOnceHoweverItIsNamed(t *testing.T) {
 }
 
 func TestRecordsReadsAPipe(t *testing.T) {
-	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
+	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	for name, content := range map[string][]byte{
 		"plain":        slices.Concat(record, record),
 		"zstd records": slices.Concat(profiletest.Zstd(t, record), profiletest.Zstd(t, record)),
@@ -527,9 +525,9 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 		want    string
 	}{
 		"length":                  {slices.Concat(huge, small), "must be between 1 and"},
-		"length, zstd as whole":   {profiletest.Zstd(t, slices.Concat(segmenttest.Prefixed(small), huge, small)), "length of a record is 16777215"},
-		"samples of two bytes":    {segmenttest.Prefixed(bomb), "takes about 240.0 MiB of memory, more than 16.0 MiB"},
-		"lists in lists":          {segmenttest.Prefixed(deep), "nest deeper than 64 levels"},
+		"length, zstd as whole":   {profiletest.Zstd(t, slices.Concat(profiletest.Prefixed(small), huge, small)), "length of a record is 16777215"},
+		"samples of two bytes":    {profiletest.Prefixed(bomb), "takes about 240.0 MiB of memory, more than 16.0 MiB"},
+		"lists in lists":          {profiletest.Prefixed(deep), "nest deeper than 64 levels"},
 		"zstd that expands":       {profiletest.Zstd(t, bytes.Repeat([]byte{2<<3 | 2, 0}, 16<<20)), "more than 8.0 MiB"},
 		"JSON lists in lists":     {deepJSON, ""},
 		"JSON objects":            {line([]byte(`{"resourceProfiles":[` + strings.Repeat("{},", 1<<20) + "{}]}")), "takes about"},
@@ -557,7 +555,7 @@ func TestDecodedSizeIsThatOfMemory(t *testing.T) {
 		if seed == 0 {
 			pd = largePayload(t)
 		}
-		path := write(t, "any.name", segmenttest.Prefixed(profiletest.Proto(t, pd)))
+		path := write(t, "any.name", profiletest.Prefixed(profiletest.Proto(t, pd)))
 		for record, err := range (&archive.Options{MaxMemory: 1 << 30}).Records(archive.File{Path: path}) {
 			require.NoError(t, err)
 			var before, after runtime.MemStats
@@ -587,7 +585,7 @@ func largePayload(t *testing.T) pprofile.Profiles {
 }
 
 func TestRecordsInYieldsWhatWasAdded(t *testing.T) {
-	record := segmenttest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
+	record := profiletest.Prefixed(profiletest.Proto(t, profiletest.Small(t)))
 	path := write(t, "profiles-20261121T102330.123Z-000001.otlp.pb.partial", slices.Repeat(record, 3))
 	options := archive.Options{MaxMemory: 1 << 30}
 	numbers := func(offset int64, n int) (got []int) {
@@ -615,18 +613,18 @@ func TestRecordsThatAreTooLargeNameTheSetting_V2(t *testing.T) {
 	pd := profiletest.Small(t)
 	pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptyBytes("large").FromRaw(large)
 	record := profiletest.Proto(t, pd)
-	for compression, want := range map[segment.Compression]string{
-		segment.None: "the record has 3.0 MiB, more than 2.0 MiB: raise max_memory",
-		segment.Gzip: "the record has more than 2.0 MiB: raise max_memory",
-		segment.Zstd: "the record has more than 2.0 MiB: raise max_memory",
+	for compression, want := range map[recordfile.Compression]string{
+		recordfile.None: "the record has 3.0 MiB, more than 2.0 MiB: raise max_memory",
+		recordfile.Gzip: "the record has more than 2.0 MiB: raise max_memory",
+		recordfile.Zstd: "the record has more than 2.0 MiB: raise max_memory",
 	} {
 		dir := t.TempDir()
-		w, err := recordstore.OpenWriter(recordstore.Options{
-			Directory: dir, Format: segment.Format{Content: segment.OTLPProto, Compression: compression}, MaxOpen: 1,
+		w, err := recordfile.OpenWriter(recordfile.Options{
+			Directory: dir, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: compression}, MaxOpen: 1,
 			Failed: func(err error) { t.Error(err) },
 		})
 		require.NoError(t, err)
-		require.NoError(t, w.Append(recordstore.Record{Data: record}))
+		require.NoError(t, w.Append(recordfile.Record{Data: record}))
 		require.NoError(t, w.Close())
 		files, _ := archive.Find([]string{dir})
 		require.Len(t, files, 1)

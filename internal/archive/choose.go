@@ -10,13 +10,13 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
 // read yields the records of a file. An error concerns the rest of it.
 func (r *recordReader) read() error {
-	if name, ours := segment.ParseName(filepath.Base(r.path)); ours && r.isRegular() {
+	if name, ours := recordfile.ParseName(filepath.Base(r.path)); ours && r.isRegular() {
 		return r.readFormat(name.Format)
 	}
 	err := r.readContent()
@@ -41,14 +41,14 @@ func (r *recordReader) readContent() error {
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return err
 	}
-	plain, contentSize := compression == segment.None, r.size
+	plain, contentSize := compression == recordfile.None, r.size
 	if !plain {
 		contentSize, r.line = 0, -1
 	}
 	found, err := layoutOf(head, contentSize)
-	format := segment.Format{Content: segment.OTLPJSON, Compression: compression}
+	format := recordfile.Format{Content: recordfile.OTLPJSON, Compression: compression}
 	if found == prefixed {
-		format.Content = segment.OTLPProto
+		format.Content = recordfile.OTLPProto
 	}
 	switch {
 	case err != nil:
@@ -74,22 +74,22 @@ func (r *recordReader) readContent() error {
 }
 
 // separable are the formats of the exporter in which the next record can be found after a damaged one.
-var separable = []segment.Format{
-	{Content: segment.OTLPProto, Compression: segment.Zstd},
-	{Content: segment.OTLPProto, Compression: segment.Gzip},
-	{Content: segment.OTLPJSON, Compression: segment.Zstd},
-	{Content: segment.OTLPJSON, Compression: segment.Gzip},
-	{Content: segment.OTLPJSON},
+var separable = []recordfile.Format{
+	{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
+	{Content: recordfile.OTLPProto, Compression: recordfile.Gzip},
+	{Content: recordfile.OTLPJSON, Compression: recordfile.Zstd},
+	{Content: recordfile.OTLPJSON, Compression: recordfile.Gzip},
+	{Content: recordfile.OTLPJSON},
 }
 
 // hasRecord reports whether a file has a record as the exporter writes it in this format. It does not look into a
 // pipe, which could not be read again.
-func (r *recordReader) hasRecord(format segment.Format) (found bool) {
+func (r *recordReader) hasRecord(format recordfile.Format) (found bool) {
 	if !r.isRegular() {
 		return false
 	}
-	if format == (segment.Format{Content: segment.OTLPJSON}) {
-		return r.starts()[segment.None]
+	if format == (recordfile.Format{Content: recordfile.OTLPJSON}) {
+		return r.starts()[recordfile.None]
 	}
 	search := recordReader{options: r.options, size: r.size, path: r.path, yield: func(_ *Record, err error) bool {
 		found = err == nil
@@ -103,18 +103,18 @@ const lineStart, otherLineStart = "\n{\"resourceProfiles\":", "\n{\"dictionary\"
 
 // startsOf are the bytes with which the exporter starts a record: one that is compressed, or a line after
 // the first.
-var startsOf = map[segment.Compression][]string{
-	segment.None: {lineStart, otherLineStart},
-	segment.Gzip: {string(gzipMagic) + "\x08\x00"}, // deflate, without a name
-	segment.Zstd: {string(zstdMagic)},
+var startsOf = map[recordfile.Compression][]string{
+	recordfile.None: {lineStart, otherLineStart},
+	recordfile.Gzip: {string(gzipMagic) + "\x08\x00"}, // deflate, without a name
+	recordfile.Zstd: {string(zstdMagic)},
 }
 
 // starts returns the compressions of which the file has the start of a record somewhere. It reads the file once.
-func (r *recordReader) starts() map[segment.Compression]bool {
+func (r *recordReader) starts() map[recordfile.Compression]bool {
 	if r.foundStarts != nil {
 		return r.foundStarts
 	}
-	found, content := map[segment.Compression]bool{}, bufio.NewReaderSize(r.part.of(r.file.File, r.size), 64<<10)
+	found, content := map[recordfile.Compression]bool{}, bufio.NewReaderSize(r.part.of(r.file.File, r.size), 64<<10)
 	for {
 		buffered, err := content.Peek(content.Size())
 		for compression, starts := range startsOf {

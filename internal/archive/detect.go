@@ -18,7 +18,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
@@ -63,26 +63,26 @@ const bboltMagicAt = 16
 
 // decompress returns the content of from, which is one file, and how it is compressed. Members
 // and frames that follow each other are one content.
-func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, segment.Compression, error) {
+func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, recordfile.Compression, error) {
 	head, err := from.Peek(len(zstdMagic))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, segment.None, err
+		return nil, recordfile.None, err
 	}
 	switch {
 	case bytes.HasPrefix(head, gzipMagic):
 		decoder, err := gzip.NewReader(from)
 		if err != nil {
-			return nil, segment.Gzip, compressedError(err)
+			return nil, recordfile.Gzip, compressedError(err)
 		}
-		return bufio.NewReaderSize(compressedFile{decoder}, headSize), segment.Gzip, nil
+		return bufio.NewReaderSize(compressedFile{decoder}, headSize), recordfile.Gzip, nil
 	case bytes.Equal(head, zstdMagic):
 		decoder, err := newZstdDecoder(from, maxRecord)
 		if err != nil {
-			return nil, segment.Zstd, err
+			return nil, recordfile.Zstd, err
 		}
-		return bufio.NewReaderSize(compressedFile{decoder}, headSize), segment.Zstd, nil
+		return bufio.NewReaderSize(compressedFile{decoder}, headSize), recordfile.Zstd, nil
 	}
-	return from, segment.None, nil
+	return from, recordfile.None, nil
 }
 
 // compressedFile is the content of a compressed file.

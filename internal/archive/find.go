@@ -14,8 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // Stdin is the path that stands for standard input.
@@ -103,7 +102,7 @@ func (f *finder) read(d *directory, path string) {
 	prefix := strings.TrimSuffix(filepath.Join(path, "x"), "x")
 	for _, entry := range entries {
 		name := entry.Name()
-		of, isIndex := strings.CutSuffix(name, fileindex.Suffix)
+		of, isIndex := strings.CutSuffix(name, recordfile.IndexSuffix)
 		switch {
 		case strings.HasPrefix(name, ".") && !f.named[prefix+name]:
 		case entry.IsDir():
@@ -152,14 +151,14 @@ func (d *directory) appendTo(files []File, failed []error) ([]File, []error) {
 
 // isIndex reports whether a name is that of the index of one of the exporter's files.
 func isIndex(name string) bool {
-	of, found := strings.CutSuffix(name, fileindex.Suffix)
-	_, ours := segment.ParseName(of)
+	of, found := strings.CutSuffix(name, recordfile.IndexSuffix)
+	_, ours := recordfile.ParseName(of)
 	return found && ours
 }
 
 // hasIndex reports whether there is an index beside a file.
 func hasIndex(path string) bool {
-	info, err := os.Lstat(path + fileindex.Suffix)
+	info, err := os.Lstat(path + recordfile.IndexSuffix)
 	return err == nil && info.Mode().IsRegular()
 }
 

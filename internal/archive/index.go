@@ -8,19 +8,19 @@ import (
 	"io"
 	"os"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // StoredIndex returns the index beside a file, or nil if there is none that describes the file.
-func (o *Options) StoredIndex(file File) *fileindex.Index {
+func (o *Options) StoredIndex(file File) *recordfile.Index {
 	if !file.Index {
 		return nil
 	}
-	data, err := o.readIndex(file.Path + fileindex.Suffix)
+	data, err := o.readIndex(file.Path + recordfile.IndexSuffix)
 	if err != nil {
 		return nil
 	}
-	x, err := fileindex.Parse(data, file.Size, o.maxDecoded())
+	x, err := recordfile.ParseIndex(data, file.Size, o.maxDecoded())
 	if err != nil {
 		return nil
 	}

@@ -12,13 +12,13 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 )
 
 // readFormat reads a file of the exporter.
-func (r *recordReader) readFormat(format segment.Format) error {
-	if format == (segment.Format{Content: segment.OTLPJSON}) {
+func (r *recordReader) readFormat(format recordfile.Format) error {
+	if format == (recordfile.Format{Content: recordfile.OTLPJSON}) {
 		r.line = r.part.Start
 		return r.readLines(bufio.NewReaderSize(r.part.of(r.file, r.size), headSize))
 	}
@@ -27,20 +27,20 @@ func (r *recordReader) readFormat(format segment.Format) error {
 
 // readSegment reads records with the reader of the exporter's files, which finds the next record after a
 // damaged one. from is the file.
-func (r *recordReader) readSegment(from io.ReaderAt, format segment.Format) error {
+func (r *recordReader) readSegment(from io.ReaderAt, format recordfile.Format) error {
 	start, section := r.part.Start, r.part.of(from, r.size)
 	size := section.Size()
-	reader, err := segment.NewReader(section, size, format, int(r.options.maxRecord()))
+	reader, err := recordfile.NewReader(section, size, format, int(r.options.maxRecord()))
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	encoding := map[segment.Content]Encoding{segment.OTLPProto: OTLPProto, segment.OTLPJSON: OTLPJSON, segment.Pprof: Pprof}[format.Content]
+	encoding := map[recordfile.Content]Encoding{recordfile.OTLPProto: OTLPProto, recordfile.OTLPJSON: OTLPJSON, recordfile.Pprof: Pprof}[format.Content]
 	for !r.ended {
 		offset := start + reader.Offset()
 		data, err := reader.Next()
-		damage, damaged := errors.AsType[*segment.DamageError](err)
-		tooLarge, isTooLarge := errors.AsType[*segment.SizeError](err)
+		damage, damaged := errors.AsType[*recordfile.DamageError](err)
+		tooLarge, isTooLarge := errors.AsType[*recordfile.SizeError](err)
 		switch {
 		case err == nil:
 			r.emit(Record{Encoding: encoding, Offset: offset, End: start + reader.Offset(), Data: data})

@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // Options say how to read files.
@@ -24,7 +24,7 @@ type Options struct {
 }
 
 func (o *Options) maxRecord() int64 {
-	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), segment.MaxRecordSize)
+	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), recordfile.MaxRecordSize)
 }
 
 // raise is the advice for a record that is too large.

@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // Record is one payload of a file.
@@ -86,8 +86,8 @@ type recordReader struct {
 	ended   bool
 	// streaming: errors of the file concern its next record.
 	streaming   bool
-	line        int64                        // where the next line starts, or -1
-	foundStarts map[segment.Compression]bool // by starts; nil before its first call
+	line        int64                           // where the next line starts, or -1
+	foundStarts map[recordfile.Compression]bool // by starts; nil before its first call
 }
 
 // isRegular reports whether the file can be read again, and from any place.

@@ -18,10 +18,10 @@ import (
 // layers are our packages from the bottom up. A package imports only packages of lower
 // layers, apart from those below its own directory. Add a new package here.
 var layers = [][]string{
-	{"internal/config", "internal/filelock", "internal/fileindex", "internal/gunzip", "internal/partialerror", "internal/sampletypes", "internal/wire"},
-	{"internal/dictionary", "internal/otlpsize", "internal/segment"},
-	{"internal/merge", "internal/filewatch", "internal/recordstore", "internal/summary", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
-	{"internal/ingest", "internal/archive", "internal/webui"},
+	{"internal/config", "internal/gunzip", "internal/partialerror", "internal/sampletypes", "internal/wire"},
+	{"internal/dictionary", "internal/otlpsize"},
+	{"internal/merge", "internal/recordfile", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
+	{"internal/ingest", "internal/archive", "internal/filewatch", "internal/webui"},
 	{"internal/query"},
 	{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "extension/otlplimitextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"},
 	{"cmd/otelcol-profiles", "cmd/otelprof", "internal/configtable"},
@@ -46,7 +46,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		if slices.ContainsFunc([]string{"e2e/", "deploy/", "packaging/", "config/"}, func(outside string) bool { return strings.HasPrefix(name, outside) }) {
 			continue
 		}
-		isTest := strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") // such as segmenttest
+		isTest := strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test")
 		importer, layer := owner(path.Dir(name))
 		if layer < 0 && !slices.Contains(independent, importer) {
 			t.Errorf("%s is in no layer: add %s to layers", name, path.Dir(name))

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // Config says which files a Watcher finds. Embed it in a section of a component's
@@ -69,7 +69,7 @@ func validGlob(glob string) bool {
 
 // skippedSuffixes are of names that programs give to unfinished files, and of the indexes beside the files
 // of the profiles_file exporter. Hidden files are skipped as well.
-var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~", fileindex.Suffix}
+var skippedSuffixes = []string{".tmp", ".temp", ".partial", ".part", ".swp", "~", recordfile.IndexSuffix}
 
 func hasSkippedName(path string) bool {
 	for _, suffix := range skippedSuffixes {

@@ -8,17 +8,17 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // matchesSummary reports whether the service and the type of a summary are selected.
-func (s *Selection) matchesSummary(of *fileindex.Summary) bool {
+func (s *Selection) matchesSummary(of *recordfile.Summary) bool {
 	return (len(s.Services) == 0 || slices.ContainsFunc(s.Services, func(want string) bool { return dictionary.ValidUTF8(want) == of.Service })) &&
 		s.MatchesType(of.Type, of.SampleType)
 }
 
 // timeOf reports whether the time range contains all Profiles and samples of a summary, or none of them.
-func (s *Selection) timeOf(of *fileindex.Summary) (all, none bool) {
+func (s *Selection) timeOf(of *recordfile.Summary) (all, none bool) {
 	before := !s.From.IsZero() && of.Latest < nanosecondsOf(s.From)
 	if of.Timestamps && !(s.From.IsZero() && s.To.IsZero()) { // a sample without one may be in a Profile without a time
 		return false, before
@@ -28,8 +28,8 @@ func (s *Selection) timeOf(of *fileindex.Summary) (all, none bool) {
 }
 
 // mayMatch reports whether a Profile of the summaries may be selected.
-func (s *Selection) mayMatch(summaries []fileindex.Summary) bool {
-	return slices.ContainsFunc(summaries, func(of fileindex.Summary) bool {
+func (s *Selection) mayMatch(summaries []recordfile.Summary) bool {
+	return slices.ContainsFunc(summaries, func(of recordfile.Summary) bool {
 		_, none := s.timeOf(&of)
 		return !none && s.matchesSummary(&of)
 	})
@@ -93,7 +93,7 @@ func (s *Source) addIndex(t *totals, file archive.File, sel *Selection) (bool, e
 }
 
 // within returns the summaries whose time range is selected. ok is false if the range cuts one.
-func (s *Selection) within(summaries []fileindex.Summary) (selected []fileindex.Summary, ok bool) {
+func (s *Selection) within(summaries []recordfile.Summary) (selected []recordfile.Summary, ok bool) {
 	for i := range summaries {
 		of := &summaries[i]
 		if !s.matchesSummary(of) {

@@ -18,29 +18,27 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // indexed writes files of a few records each, with indexes, and returns a Source of them.
-func indexed(t *testing.T, format segment.Format, payloads ...pprofile.Profiles) *query.Source {
+func indexed(t *testing.T, format recordfile.Format, payloads ...pprofile.Profiles) *query.Source {
 	t.Helper()
 	dir := t.TempDir()
-	w, err := recordstore.OpenWriter(recordstore.Options{
-		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordstore.Rotation{MaxRecords: 3},
+	w, err := recordfile.OpenWriter(recordfile.Options{
+		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordfile.Rotation{MaxRecords: 3},
 		Failed: func(err error) { t.Error(err) }, IndexFailed: func(err error) { t.Error(err) },
 	})
 	require.NoError(t, err)
 	for _, pd := range payloads {
-		summaries, err := summary.Of(pd)
+		summaries, err := recordfile.Summarize(pd)
 		require.NoError(t, err)
 		require.NotEmpty(t, summaries)
 		marshal := profiletest.Proto
-		if format.Content == segment.OTLPJSON {
+		if format.Content == recordfile.OTLPJSON {
 			marshal = profiletest.JSON
 		}
-		require.NoError(t, w.Append(recordstore.Record{Data: marshal(t, pd), Summaries: summaries}))
+		require.NoError(t, w.Append(recordfile.Record{Data: marshal(t, pd), Summaries: summaries}))
 	}
 	require.NoError(t, w.Close())
 	files, failed := archive.Find([]string{dir})
@@ -107,9 +105,9 @@ func selectionsOf(t *testing.T, s *query.Source) []query.Selection {
 	return selections
 }
 
-var indexedFormats = []segment.Format{
-	{Content: segment.OTLPProto}, {Content: segment.OTLPProto, Compression: segment.Gzip}, {Content: segment.OTLPProto, Compression: segment.Zstd},
-	{Content: segment.OTLPJSON}, {Content: segment.OTLPJSON, Compression: segment.Gzip}, {Content: segment.OTLPJSON, Compression: segment.Zstd},
+var indexedFormats = []recordfile.Format{
+	{Content: recordfile.OTLPProto}, {Content: recordfile.OTLPProto, Compression: recordfile.Gzip}, {Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
+	{Content: recordfile.OTLPJSON}, {Content: recordfile.OTLPJSON, Compression: recordfile.Gzip}, {Content: recordfile.OTLPJSON, Compression: recordfile.Zstd},
 }
 
 func TestListByIndexEqualsListByFile(t *testing.T) {
@@ -138,7 +136,7 @@ func TestListHasSnapshotsAfterIntervals(t *testing.T) {
 	snapshot := payloadtest.Snapshot("1", 1e9, 1)
 	interval := payloadtest.Snapshot("1", 1e9, 2)
 	payloadtest.First(interval).SetDurationNano(1)
-	s := indexed(t, segment.Format{Content: segment.OTLPProto}, snapshot, interval)
+	s := indexed(t, recordfile.Format{Content: recordfile.OTLPProto}, snapshot, interval)
 	for range 20 {
 		rows, err := s.List(t.Context(), &query.Selection{})
 		require.NoError(t, err)
@@ -180,11 +178,11 @@ func TestListReadsAnIndexInsteadOfTheFile(t *testing.T) {
 
 // TestOnlySelectedRecordsAreRead_V1: damage to a record that is not selected is not noticed.
 func TestOnlySelectedRecordsAreRead_V1(t *testing.T) {
-	for name, format := range map[string]segment.Format{
-		"zstd":         {Content: segment.OTLPProto, Compression: segment.Zstd},
-		"uncompressed": {Content: segment.OTLPProto},
-		"gzip lines":   {Content: segment.OTLPJSON, Compression: segment.Gzip},
-		"lines":        {Content: segment.OTLPJSON},
+	for name, format := range map[string]recordfile.Format{
+		"zstd":         {Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
+		"uncompressed": {Content: recordfile.OTLPProto},
+		"gzip lines":   {Content: recordfile.OTLPJSON, Compression: recordfile.Gzip},
+		"lines":        {Content: recordfile.OTLPJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := indexed(t, format, payload(t, cpu(0, 1)), payload(t, cpu(60, 2)), payload(t, cpu(120, 4)))

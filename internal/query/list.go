@@ -12,8 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // Row is a total of List.
@@ -37,7 +36,7 @@ type Row struct {
 // List returns the totals of the selected Profiles by service, profile type and sample type, in this
 // order. It takes them from the index of a file if that answers the same as the file.
 func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
-	all := &totals{summaries: map[fileindex.Key]*fileindex.Summary{}, limit: s.Options.MaxMemory / windowShare}
+	all := &totals{summaries: map[recordfile.Key]*recordfile.Summary{}, limit: s.Options.MaxMemory / windowShare}
 	// Summaries are selected by service and type, so that those of an index and of a file are equal.
 	rest := *sel
 	rest.Services, rest.Types = nil, nil
@@ -48,7 +47,7 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		ok, err := s.addIndex(all, file, sel)
 		if err == nil && !ok {
 			err = s.eachIn(ctx, file, &rest, func(record *archive.Record, pd pprofile.Profiles) error {
-				summaries, err := summary.Of(pd)
+				summaries, err := recordfile.Summarize(pd)
 				if err != nil {
 					return record.Fail(err)
 				}
@@ -64,12 +63,12 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 
 // totals adds up summaries.
 type totals struct {
-	summaries   map[fileindex.Key]*fileindex.Summary
+	summaries   map[recordfile.Key]*recordfile.Summary
 	size, limit int64 // in bytes
 }
 
 // add adds those summaries whose service and type is selected.
-func (t *totals) add(summaries []fileindex.Summary, sel *Selection) error {
+func (t *totals) add(summaries []recordfile.Summary, sel *Selection) error {
 	for i := range summaries {
 		s := &summaries[i]
 		if !sel.matchesSummary(s) {
@@ -89,8 +88,8 @@ func (t *totals) add(summaries []fileindex.Summary, sel *Selection) error {
 	return nil
 }
 
-func rowsOf(totals map[fileindex.Key]*fileindex.Summary) []Row {
-	rows := map[fileindex.Key]*fileindex.Summary{}
+func rowsOf(totals map[recordfile.Key]*recordfile.Summary) []Row {
+	rows := map[recordfile.Key]*recordfile.Summary{}
 	for _, s := range totals {
 		k := s.Key
 		k.Snapshot, s.Snapshot = min(k.Snapshot, 1), 0 // the snapshots of several resources are added

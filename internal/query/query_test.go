@@ -26,7 +26,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
 )
 
 // epoch is the start of time in these tests, in seconds.
@@ -86,7 +85,7 @@ func source(t testing.TB, payloads ...pprofile.Profiles) *query.Source {
 	t.Helper()
 	var content []byte
 	for _, pd := range payloads {
-		content = append(content, segmenttest.Prefixed(profiletest.Proto(t, pd))...)
+		content = append(content, profiletest.Prefixed(profiletest.Proto(t, pd))...)
 	}
 	path := filepath.Join(t.TempDir(), "profiles")
 	require.NoError(t, os.WriteFile(path, content, 0o600))

@@ -19,9 +19,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // progress is which records of a file need not be sent again, by number. It is stored after each record,
@@ -105,7 +104,7 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	locked, err := filelock.TryShared(opened)
+	locked, err := recordfile.TryLockShared(opened)
 	switch {
 	case err != nil:
 		err = &filewatch.RetryError{Err: err}
@@ -215,7 +214,7 @@ func (r *fileReceiver) afterRead(f *openFile) error {
 		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_ = os.Remove(f.Path + fileindex.Suffix) // it may have none
+		_ = os.Remove(f.Path + recordfile.IndexSuffix) // it may have none
 	default:
 		if _, err := move(f.File, r.config.MoveTo); err != nil {
 			return err
@@ -242,6 +241,6 @@ func move(file *filewatch.File, directory string) (to string, err error) {
 	if err := os.Rename(file.Path, to); err != nil {
 		return "", err
 	}
-	_ = os.Rename(file.Path+fileindex.Suffix, to+fileindex.Suffix) // it may have none
+	_ = os.Rename(file.Path+recordfile.IndexSuffix, to+recordfile.IndexSuffix) // it may have none
 	return to, nil
 }

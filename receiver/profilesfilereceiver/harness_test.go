@@ -26,10 +26,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadatatest"
 )
 
@@ -59,28 +57,28 @@ func message(t *testing.T, n int) []byte {
 }
 
 // writeRecords writes one file as the exporter does, and returns its path.
-func writeRecords(t *testing.T, dir string, format segment.Format, numbers ...int) (path string) {
+func writeRecords(t *testing.T, dir string, format recordfile.Format, numbers ...int) (path string) {
 	t.Helper()
-	w, err := recordstore.OpenWriter(recordstore.Options{
-		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordstore.Rotation{MaxRecords: len(numbers)},
-		FileClosed: func(f recordstore.ClosedFile) { path = f.Path },
+	w, err := recordfile.OpenWriter(recordfile.Options{
+		Directory: dir, Format: format, MaxOpen: 1, Rotation: recordfile.Rotation{MaxRecords: len(numbers)},
+		FileClosed: func(f recordfile.ClosedFile) { path = f.Path },
 		Failed:     func(err error) { require.NoError(t, err) },
 	})
 	require.NoError(t, err)
 	for _, n := range numbers {
 		data := message(t, n)
-		if format.Content == segment.OTLPJSON {
+		if format.Content == recordfile.OTLPJSON {
 			data = profiletest.JSON(t, payload(t, n))
 		}
-		require.NoError(t, w.Append(recordstore.Record{Data: data}))
+		require.NoError(t, w.Append(recordfile.Record{Data: data}))
 	}
 	require.NoError(t, w.Close())
 	require.NotEmpty(t, path)
-	require.NoError(t, os.WriteFile(path+fileindex.Suffix, []byte("{}"), 0o600))
+	require.NoError(t, os.WriteFile(path+recordfile.IndexSuffix, []byte("{}"), 0o600))
 	return path
 }
 
-var zstd = segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd}
+var zstd = recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}
 
 // write writes a file that another program closed an hour ago.
 func write(t *testing.T, path string, content []byte) {

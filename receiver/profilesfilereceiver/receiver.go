@@ -23,7 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // quietTime is how long a file must not have changed to be complete, unless its name says that it is.
@@ -101,7 +101,7 @@ var escapeGlob = strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "{", "\
 
 // isClosed reports whether the exporter has closed, and so renamed, the file of this path. Such a file is not empty.
 func isClosed(path string) bool {
-	_, ok := segment.ParseName(filepath.Base(path))
+	_, ok := recordfile.ParseName(filepath.Base(path))
 	return ok
 }
 

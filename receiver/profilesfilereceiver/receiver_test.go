@@ -29,36 +29,34 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/config"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/filelock"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment/segmenttest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 )
 
 func TestReadsFilesOfAllFormats(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
-	for _, content := range []segment.Content{segment.OTLPProto, segment.OTLPJSON} {
-		for _, compression := range []segment.Compression{segment.None, segment.Gzip, segment.Zstd} {
-			writeRecords(t, filepath.Join(dir, "ours"), segment.Format{Content: content, Compression: compression}, n+1, n+2)
+	for _, content := range []recordfile.Content{recordfile.OTLPProto, recordfile.OTLPJSON} {
+		for _, compression := range []recordfile.Compression{recordfile.None, recordfile.Gzip, recordfile.Zstd} {
+			writeRecords(t, filepath.Join(dir, "ours"), recordfile.Format{Content: content, Compression: compression}, n+1, n+2)
 			n += 2
 		}
 	}
-	for _, compression := range []segment.Compression{segment.None, segment.Gzip, segment.Zstd} {
+	for _, compression := range []recordfile.Compression{recordfile.None, recordfile.Gzip, recordfile.Zstd} {
 		n++
-		writeRecords(t, filepath.Join(dir, "ours"), segment.Format{Content: segment.OTLPProto, Bare: true, Compression: compression}, n)
+		writeRecords(t, filepath.Join(dir, "ours"), recordfile.Format{Content: recordfile.OTLPProto, Bare: true, Compression: compression}, n)
 	}
 	// contrib's, and bare messages of other programs.
-	write(t, filepath.Join(dir, "contrib.pb"), segmenttest.Prefixed(message(t, n+1), message(t, n+2)))
-	write(t, filepath.Join(dir, "contrib.pb.zst"), segmenttest.Prefixed(profiletest.Zstd(t, message(t, n+3)), profiletest.Zstd(t, message(t, n+4))))
+	write(t, filepath.Join(dir, "contrib.pb"), profiletest.Prefixed(message(t, n+1), message(t, n+2)))
+	write(t, filepath.Join(dir, "contrib.pb.zst"), profiletest.Prefixed(profiletest.Zstd(t, message(t, n+3)), profiletest.Zstd(t, message(t, n+4))))
 	write(t, filepath.Join(dir, "contrib.json"), append(profiletest.JSON(t, payload(t, n+5)), '\n'))
 	write(t, filepath.Join(dir, "async-profiler.otlp"), message(t, n+6))
 	write(t, filepath.Join(dir, "async-profiler.otlp.gz"), profiletest.Gzip(t, message(t, n+7)))
 	// These are not read.
-	write(t, filepath.Join(dir, "profiles-20260101T000000.000Z-000001.otlp.pb.partial"), segmenttest.Prefixed(message(t, 99)))
-	write(t, filepath.Join(dir, "excluded", "file"), segmenttest.Prefixed(message(t, 99)))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "growing"), segmenttest.Prefixed(message(t, 99)), 0o600))
+	write(t, filepath.Join(dir, "profiles-20260101T000000.000Z-000001.otlp.pb.partial"), profiletest.Prefixed(message(t, 99)))
+	write(t, filepath.Join(dir, "excluded", "file"), profiletest.Prefixed(message(t, 99)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "growing"), profiletest.Prefixed(message(t, 99)), 0o600))
 
 	var all []int
 	for i := range n + 7 {
@@ -76,7 +74,7 @@ func TestFilesAreReadInTheOrderOfTime(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"c", "a", "b"} {
 		path := filepath.Join(dir, name)
-		write(t, path, segmenttest.Prefixed(message(t, 2*i+1), message(t, 2*i+2)))
+		write(t, path, profiletest.Prefixed(message(t, 2*i+1), message(t, 2*i+2)))
 		at := time.Now().Add(time.Duration(i-10) * time.Hour)
 		require.NoError(t, os.Chtimes(path, at, at))
 	}
@@ -169,7 +167,7 @@ func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 func TestRejectedRecordsAreKept(t *testing.T) {
 	dir, rejected := t.TempDir(), filepath.Join(t.TempDir(), "rejected")
 	path := writeRecords(t, dir, zstd, 1, 2, 3)
-	writeRecords(t, dir, segment.Format{Content: segment.OTLPJSON}, 4, 5)
+	writeRecords(t, dir, recordfile.Format{Content: recordfile.OTLPJSON}, 4, 5)
 	next := testConsumer{answer: func(_ context.Context, pd pprofile.Profiles) error {
 		switch numberOf(pd) {
 		case 2, 4:
@@ -358,7 +356,7 @@ func TestRecordLargerThanTheMemory(t *testing.T) {
 	}
 	data := profiletest.Proto(t, huge)
 	for name, limit := range map[string]string{"bytes": "4MiB", "memory": "16MiB"} {
-		write(t, filepath.Join(dir, name), segmenttest.Prefixed(data, message(t, 2)))
+		write(t, filepath.Join(dir, name), profiletest.Prefixed(data, message(t, 2)))
 		var next testConsumer
 		cfg := fmt.Sprintf("include: [%q]\nafter_read: delete\nrejected: {directory: %q}", dir+"/*", rejected)
 		if limit == "4MiB" {
@@ -456,10 +454,10 @@ func TestLockedFileIsReadLater(t *testing.T) {
 	other, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { _ = other.Close() }()
-	locked, err := filelock.Try(f)
+	locked, err := recordfile.TryLock(f)
 	require.NoError(t, err)
 	require.True(t, locked)
-	if again, err := filelock.Try(other); err != nil || again {
+	if again, err := recordfile.TryLock(other); err != nil || again {
 		t.Skip("no locks here")
 	}
 	var next testConsumer
@@ -512,14 +510,14 @@ func TestFileThatChangesWhileItIsSent_R17(t *testing.T) {
 	for _, after := range []string{"after_read: delete", "after_read: move\nmove_to: %q"} {
 		for what, change := range map[string]func(path string){
 			"replaced": func(path string) {
-				write(t, path+".tmp", segmenttest.Prefixed(message(t, 2)))
+				write(t, path+".tmp", profiletest.Prefixed(message(t, 2)))
 				require.NoError(t, os.Rename(path+".tmp", path))
 			},
-			"added to": func(path string) { write(t, path, segmenttest.Prefixed(message(t, 1), message(t, 2))) },
+			"added to": func(path string) { write(t, path, profiletest.Prefixed(message(t, 1), message(t, 2))) },
 		} {
 			dir := t.TempDir()
 			path, done := filepath.Join(dir, "file"), t.TempDir()
-			write(t, path, segmenttest.Prefixed(message(t, 1)))
+			write(t, path, profiletest.Prefixed(message(t, 1)))
 			if strings.Contains(after, "%q") {
 				after = fmt.Sprintf(after, done)
 			}
@@ -549,7 +547,7 @@ func TestFileThatIsRenamedWhileItIsSent_R17(t *testing.T) {
 		if strings.Contains(after, "%q") {
 			after = fmt.Sprintf(after, t.TempDir())
 		}
-		write(t, filepath.Join(dir, "file"), segmenttest.Prefixed(message(t, 1), message(t, 2)))
+		write(t, filepath.Join(dir, "file"), profiletest.Prefixed(message(t, 1), message(t, 2)))
 		reached, renamed := make(chan struct{}, 10), make(chan struct{})
 		var next testConsumer
 		next.answer = func(context.Context, pprofile.Profiles) error {

@@ -11,8 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // rejected writes rejected records into files of the exporter's format, one record in each.
@@ -22,8 +21,8 @@ type rejected struct {
 	telemetry *telemetry
 
 	mu       sync.Mutex
-	writer   *recordstore.Writer // nil before the first record
-	unlisted int64               // bytes written since max_total_size was applied
+	writer   *recordfile.Writer // nil before the first record
+	unlisted int64              // bytes written since max_total_size was applied
 }
 
 // sharePerList is the part of max_total_size that may be written before it is applied again: that lists the whole
@@ -38,7 +37,7 @@ func (k *rejected) keep(record *archive.Record) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.writer == nil {
-		writer, err := recordstore.OpenWriter(k.options())
+		writer, err := recordfile.OpenWriter(k.options())
 		if err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ func (k *rejected) keep(record *archive.Record) error {
 			return err
 		}
 	}
-	err := k.writer.Append(recordstore.Record{Data: message})
+	err := k.writer.Append(recordfile.Record{Data: message})
 	k.writer.Tick() // retries writes that a full disk prevented
 	k.unlisted += int64(len(message))
 	if err != nil || k.unlisted >= int64(k.config.MaxTotalSize)/sharePerList {
@@ -65,14 +64,14 @@ func (k *rejected) keep(record *archive.Record) error {
 	return err
 }
 
-func (k *rejected) options() recordstore.Options {
-	return recordstore.Options{
+func (k *rejected) options() recordfile.Options {
+	return recordfile.Options{
 		Directory: k.config.Directory,
-		Format:    segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
-		Rotation:  recordstore.Rotation{MaxRecords: 1},
-		Sync:      recordstore.SyncRecord,
+		Format:    recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
+		Rotation:  recordfile.Rotation{MaxRecords: 1},
+		Sync:      recordfile.SyncRecord,
 		MaxOpen:   1,
-		Retention: recordstore.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
+		Retention: recordfile.Retention{MaxTotalSize: int64(k.config.MaxTotalSize)},
 		FileRemoved: func(path string, size int64) {
 			k.telemetry.countRemovedRejected()
 			k.logger.Warn("Removed rejected file: max_total_size is reached", zap.String("path", path), zap.Int64("bytes", size))

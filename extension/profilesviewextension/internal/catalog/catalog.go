@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // maxAge is how old the list of files may be.
@@ -175,7 +175,7 @@ type Found struct {
 
 // Scan calls visit for the Profiles of each selected series of a file that start in [from, to). Of those of
 // which a part is in the range it estimates that part.
-func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []fileindex.Total)) (*Found, error) {
+func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*recordfile.Key) bool, visit func(*recordfile.Key, []recordfile.Total)) (*Found, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	start, end := from.UnixNano(), to.UnixNano()
@@ -196,14 +196,14 @@ func (c *Catalog) Scan(ctx context.Context, options *archive.Options, from, to t
 }
 
 // scan visits the selected Profiles of a file with these details, and counts the odd ones.
-func (r *Found) scan(f *file, d *details, start, end int64, selects func(*fileindex.Key) bool, visit func(*fileindex.Key, []fileindex.Total)) {
+func (r *Found) scan(f *file, d *details, start, end int64, selects func(*recordfile.Key) bool, visit func(*recordfile.Key, []recordfile.Total)) {
 	written := f.writtenIn(start, end)
 	for i := range d.series {
 		of := &d.series[i]
 		if !selects(&of.key) {
 			continue
 		}
-		var profiles []fileindex.Total
+		var profiles []recordfile.Total
 		for _, p := range of.profiles {
 			if in, ok := within(&p, uint64(max(0, start)), uint64(max(0, end))); ok {
 				profiles = append(profiles, in)
@@ -232,7 +232,7 @@ func (r *Found) count(f *file, start, end int64) {
 }
 
 // Files returns the files that may have selected Profiles in [from, to), by path.
-func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*fileindex.Key) bool) ([]archive.File, error) {
+func (c *Catalog) Files(ctx context.Context, options *archive.Options, from, to time.Time, selects func(*recordfile.Key) bool) ([]archive.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var selected []archive.File

@@ -15,11 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // store is a directory with its catalog.
@@ -39,10 +37,10 @@ func (s *store) options() *archive.Options {
 	return &archive.Options{MaxMemory: 64 << 20, Progress: func(n int) { s.read += n }}
 }
 
-func (s *store) writer() *recordstore.Writer {
+func (s *store) writer() *recordfile.Writer {
 	s.t.Helper()
-	w, err := recordstore.OpenWriter(recordstore.Options{
-		Directory: s.dir, MaxOpen: 10, Levels: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
+	w, err := recordfile.OpenWriter(recordfile.Options{
+		Directory: s.dir, MaxOpen: 10, Levels: 1, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
 		Failed: func(err error) { assert.NoError(s.t, err) },
 	})
 	require.NoError(s.t, err)
@@ -51,7 +49,7 @@ func (s *store) writer() *recordstore.Writer {
 }
 
 // record is one with a CPU profile.
-func record(t *testing.T, service string, at time.Time, value int64) recordstore.Record {
+func record(t *testing.T, service string, at time.Time, value int64) recordfile.Record {
 	t.Helper()
 	pd, err := expand.Build([]expand.Profile{{
 		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: service}}},
@@ -61,7 +59,7 @@ func record(t *testing.T, service string, at time.Time, value int64) recordstore
 	}})
 	require.NoError(t, err)
 	data := profiletest.Proto(t, pd)
-	return recordstore.Record{Data: data, Group: []string{service}}
+	return recordfile.Record{Data: data, Group: []string{service}}
 }
 
 // sum returns the sum by service of a range, by a new list of the files, and the bytes that were read for it.
@@ -70,7 +68,7 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	s.listed, s.read = time.Time{}, 0
 	s.Refresh()
 	sums = map[string]int64{}
-	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *fileindex.Key, profiles []fileindex.Total) {
+	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) {
 		for _, p := range profiles {
 			sum, _ := p.Sum.Int64()
 			sums[series.Service] += sum
@@ -133,11 +131,11 @@ func TestAnIndexIsNotAddedToTheRecordsThatWereRead_V1(t *testing.T) {
 	from, to := now.Add(-time.Hour), now.Add(time.Hour)
 	w := s.writer()
 	indexed := record(t, "checkout", now.Add(-time.Minute), 1)
-	indexed.Summaries = []fileindex.Summary{{
-		Key: fileindex.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
-		Total: fileindex.Total{
+	indexed.Summaries = []recordfile.Summary{{
+		Key: recordfile.Key{Service: "checkout", Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+		Total: recordfile.Total{
 			Start: uint64(now.Add(-time.Minute).UnixNano()), Latest: uint64(now.Add(-time.Minute).UnixNano()),
-			End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: fileindex.SumOf(1),
+			End: uint64(now.UnixNano()), Profiles: 1, Samples: 1, Sum: recordfile.SumOf(1),
 		},
 	}}
 	require.NoError(t, w.Append(indexed))
@@ -174,7 +172,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
 	s.Refresh()
-	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*fileindex.Key, []fileindex.Total) {})
+	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*recordfile.Key, []recordfile.Total) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])
@@ -204,4 +202,4 @@ func TestDetailsTakeBoundedMemory_V2(t *testing.T) {
 	}
 }
 
-func all(*fileindex.Key) bool { return true }
+func all(*recordfile.Key) bool { return true }

@@ -12,13 +12,11 @@ import (
 	"unsafe"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // TotalOf returns the total of a summary: of snapshots, those before the latest do not count.
-func TotalOf(s *fileindex.Summary) fileindex.Total {
+func TotalOf(s *recordfile.Summary) recordfile.Total {
 	t := s.Total
 	if s.Snapshot != 0 {
 		t.Start = t.Latest
@@ -27,7 +25,7 @@ func TotalOf(s *fileindex.Summary) fileindex.Total {
 }
 
 // within returns the part of p that starts in [from, to), which is estimated unless it is all or nothing.
-func within(p *fileindex.Total, from, to uint64) (part fileindex.Total, ok bool) {
+func within(p *recordfile.Total, from, to uint64) (part recordfile.Total, ok bool) {
 	part = *p
 	start, latest := max(p.Start, from), min(p.Latest, to-1)
 	if start > latest {
@@ -44,8 +42,8 @@ func within(p *fileindex.Total, from, to uint64) (part fileindex.Total, ok bool)
 
 // series are the Profiles of a file with one Key.
 type series struct {
-	key      fileindex.Key
-	profiles []fileindex.Total // one of each record
+	key      recordfile.Key
+	profiles []recordfile.Total // one of each record
 }
 
 // details are the Profiles of a file.
@@ -56,7 +54,7 @@ func (d *details) size() int64 {
 	for i := range d.series {
 		s := &d.series[i]
 		size += unsafe.Sizeof(*s) + uintptr(len(s.key.Service)+len(s.key.Type)+len(s.key.SampleType)+len(s.key.Unit)) +
-			uintptr(cap(s.profiles))*unsafe.Sizeof(fileindex.Total{})
+			uintptr(cap(s.profiles))*unsafe.Sizeof(recordfile.Total{})
 	}
 	return int64(size)
 }
@@ -64,18 +62,18 @@ func (d *details) size() int64 {
 // builder adds to the details of a file.
 type builder struct {
 	*details
-	places map[fileindex.Key]int
+	places map[recordfile.Key]int
 }
 
 func newBuilder(d *details) *builder {
-	b := &builder{d, map[fileindex.Key]int{}}
+	b := &builder{d, map[recordfile.Key]int{}}
 	for i := range d.series {
 		b.places[d.series[i].key] = i
 	}
 	return b
 }
 
-func (b *builder) add(summaries []fileindex.Summary) {
+func (b *builder) add(summaries []recordfile.Summary) {
 	for i := range summaries {
 		s := &summaries[i]
 		place, known := b.places[s.Key]
@@ -107,7 +105,7 @@ type file struct {
 
 func newFile(found archive.File) *file {
 	f := &file{File: found}
-	if name, ok := segment.ParseName(filepath.Base(found.Path)); ok {
+	if name, ok := recordfile.ParseName(filepath.Base(found.Path)); ok {
 		f.created, f.partial = name.Time.UnixNano(), name.Partial
 	}
 	return f
@@ -144,7 +142,7 @@ func (f *file) load(options *archive.Options) (gone bool) {
 }
 
 // storedRecords returns the records in the index beside a file, if there is one.
-func storedRecords(options *archive.Options, found archive.File) []fileindex.Record {
+func storedRecords(options *archive.Options, found archive.File) []recordfile.IndexRecord {
 	if x := options.StoredIndex(found); x != nil {
 		if records, err := x.Records(); err == nil {
 			return records
@@ -159,7 +157,7 @@ func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
 		if err == nil {
 			f.readEnd, f.records = record.End, record.Number
 			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
-			var summaries []fileindex.Summary
+			var summaries []recordfile.Summary
 			if summaries, err = summariesOf(record); err == nil {
 				b.add(summaries)
 				continue
@@ -175,12 +173,12 @@ func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
 	return false
 }
 
-func summariesOf(record *archive.Record) ([]fileindex.Summary, error) {
+func summariesOf(record *archive.Record) ([]recordfile.Summary, error) {
 	pd, err := record.Profiles()
 	if err != nil {
 		return nil, err
 	}
-	summaries, err := summary.Of(pd)
+	summaries, err := recordfile.Summarize(pd)
 	if err != nil {
 		err = record.Fail(err)
 	}
@@ -196,7 +194,7 @@ const (
 )
 
 // isOdd reports whether p starts far from the time when the file was written.
-func (f *file) isOdd(p *fileindex.Total) bool {
+func (f *file) isOdd(p *recordfile.Total) bool {
 	return int64(p.Start) < cmp.Or(f.created, f.Modified)-lateness || int64(p.Start) > f.Modified+earliness
 }
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // A chart has at most maxBuckets bars and usually at least minBuckets.
@@ -50,7 +50,7 @@ type seriesTimes struct {
 	count       int
 }
 
-func (c *chart) add(s *fileindex.Key, profiles []fileindex.Total) {
+func (c *chart) add(s *recordfile.Key, profiles []recordfile.Total) {
 	times := c.series[s.Snapshot]
 	if times == nil {
 		times = &seriesTimes{first: math.MaxUint64}

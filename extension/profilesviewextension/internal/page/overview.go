@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // servicesPerPage is how many services a page of the overview has.
@@ -85,7 +85,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
 	matches := selects(params.selected)
-	shown := func(s *fileindex.Key) bool {
+	shown := func(s *recordfile.Key) bool {
 		return matches(s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
 			return strings.Contains(strings.ToLower(name), search)
 		})
@@ -364,8 +364,8 @@ func (p *Page) addCharts(ctx context.Context, params *params, services []*servic
 		}
 	}
 	sel := params.selected
-	shown := func(s *fileindex.Key) bool { return sent[s.Service] != nil }
-	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *fileindex.Key, profiles []fileindex.Total) {
+	shown := func(s *recordfile.Key) bool { return sent[s.Service] != nil }
+	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *recordfile.Key, profiles []recordfile.Total) {
 		starts := sent[s.Service]
 		for i := range profiles {
 			*starts = append(*starts, profiles[i].Start)

@@ -32,8 +32,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/recordstore"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -117,14 +116,14 @@ func (s *site) write(payloads ...pprofile.Profiles) {
 // open adds a file that is being written. closed closes it.
 func (s *site) open(payloads ...pprofile.Profiles) (closed func()) {
 	s.t.Helper()
-	w, err := recordstore.OpenWriter(recordstore.Options{
-		Directory: s.dir, MaxOpen: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd},
+	w, err := recordfile.OpenWriter(recordfile.Options{
+		Directory: s.dir, MaxOpen: 1, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd},
 		Failed: func(err error) { assert.NoError(s.t, err) },
 	})
 	require.NoError(s.t, err)
 	for _, pd := range payloads {
 		data := profiletest.Proto(s.t, pd)
-		require.NoError(s.t, w.Append(recordstore.Record{Data: data}))
+		require.NoError(s.t, w.Append(recordfile.Record{Data: data}))
 	}
 	return func() { require.NoError(s.t, w.Close()) }
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/segment"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // TestOverviewAfterARestartReadsItsRangeOnly_V5: services have a file for each hour of a week, and each file
@@ -51,22 +50,22 @@ func TestOverviewAfterARestartReadsItsRangeOnly_V5(t *testing.T) {
 func writeIndexed(t *testing.T, dir, service string, from, to time.Time) {
 	t.Helper()
 	content := []byte(strings.Repeat("x", 60)) // a byte for each record
-	b := fileindex.NewBuilder(fileindex.NewMemory(1 << 20))
+	b := recordfile.NewIndexBuilder(recordfile.NewIndexMemory(1 << 20))
 	for at := from; at.Before(to); at = at.Add(time.Minute) {
-		summary := fileindex.Summary{
-			Key: fileindex.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
-			Total: fileindex.Total{
+		summary := recordfile.Summary{
+			Key: recordfile.Key{Service: service, Type: "cpu", SampleType: "cpu", Unit: "nanoseconds"},
+			Total: recordfile.Total{
 				Start: uint64(at.UnixNano()), Latest: uint64(at.UnixNano()), End: uint64(at.Add(10 * time.Second).UnixNano()),
-				Profiles: 1, Samples: 1000, Sum: fileindex.SumOf(30e9),
+				Profiles: 1, Samples: 1000, Sum: recordfile.SumOf(30e9),
 			},
 		}
-		b.Add(int64(at.Sub(from)/time.Minute), 1, []fileindex.Summary{summary})
+		b.Add(int64(at.Sub(from)/time.Minute), 1, []recordfile.Summary{summary})
 	}
 	index, err := b.Encode(int64(len(content)))
 	require.NoError(t, err)
-	name := segment.Name{Time: from, Sequence: 1, Format: segment.Format{Content: segment.OTLPProto, Compression: segment.Zstd}}.String()
+	name := recordfile.Name{Time: from, Sequence: 1, Format: recordfile.Format{Content: recordfile.OTLPProto, Compression: recordfile.Zstd}}.String()
 	path := filepath.Join(dir, name)
 	require.NoError(t, os.WriteFile(path, content, 0o600))
-	require.NoError(t, os.WriteFile(path+fileindex.Suffix, index, 0o600))
+	require.NoError(t, os.WriteFile(path+recordfile.IndexSuffix, index, 0o600))
 	require.NoError(t, os.Chtimes(path, to, to))
 }

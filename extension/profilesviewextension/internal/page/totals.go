@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // kind identifies Profiles that are summed.
@@ -21,7 +21,7 @@ type kind struct {
 	Snapshot                        bool
 }
 
-func kindOf(s *fileindex.Key) kind {
+func kindOf(s *recordfile.Key) kind {
 	return kind{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot != 0}
 }
 
@@ -33,7 +33,7 @@ type total struct {
 	kind
 	Profiles, Samples int
 	// Sum is that of the intervals, or of the last snapshot of each series.
-	Sum fileindex.Sum
+	Sum recordfile.Sum
 	// First is the earliest start, and Last the latest end, in nanoseconds since the epoch.
 	First, Last uint64
 	// Covered is the time of the range in which a Profile was taken, of intervals only. Measured is all of the time in
@@ -41,13 +41,13 @@ type total struct {
 	Covered, Measured time.Duration
 
 	spans     []span
-	distinct  int                        // length of spans when the overlapping ones were united last
-	snapshots map[uint64]fileindex.Total // the last one, by series
+	distinct  int                         // length of spans when the overlapping ones were united last
+	snapshots map[uint64]recordfile.Total // the last one, by series
 }
 
 type span struct{ start, end uint64 }
 
-func (t *total) add(s *fileindex.Key, profiles []fileindex.Total) {
+func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
 	for i := range profiles {
 		p := &profiles[i]
 		if t.Profiles == 0 || p.Start < t.First {
@@ -65,9 +65,9 @@ func (t *total) add(s *fileindex.Key, profiles []fileindex.Total) {
 	}
 }
 
-func (t *total) addSnapshot(series uint64, p *fileindex.Total) {
+func (t *total) addSnapshot(series uint64, p *recordfile.Total) {
 	if t.snapshots == nil {
-		t.snapshots = map[uint64]fileindex.Total{}
+		t.snapshots = map[uint64]recordfile.Total{}
 	}
 	if held, known := t.snapshots[series]; !known || p.Latest >= held.Latest {
 		t.snapshots[series] = *p
@@ -119,7 +119,7 @@ func (t *total) finish(to time.Time) {
 // totals are those of all kinds.
 type totals map[kind]*total
 
-func (t totals) add(s *fileindex.Key, profiles []fileindex.Total) {
+func (t totals) add(s *recordfile.Key, profiles []recordfile.Total) {
 	k := kindOf(s)
 	if t[k] == nil {
 		t[k] = &total{kind: k}
@@ -136,7 +136,7 @@ func (t totals) sorted(to time.Time) []*total {
 }
 
 // totals returns those of all kinds that selects accepts, by service, type and sample type.
-func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*fileindex.Key) bool) ([]*total, *catalog.Found, error) {
+func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*recordfile.Key) bool) ([]*total, *catalog.Found, error) {
 	byKind := totals{}
 	found, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, selects, byKind.add)
 	if err != nil {
@@ -146,8 +146,8 @@ func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*f
 }
 
 // selects returns whether a series may have Profiles that sel selects.
-func selects(sel *query.Selection) func(*fileindex.Key) bool {
-	return func(s *fileindex.Key) bool {
+func selects(sel *query.Selection) func(*recordfile.Key) bool {
+	return func(s *recordfile.Key) bool {
 		return (len(sel.Services) == 0 || slices.Contains(sel.Services, s.Service)) && sel.MatchesType(s.Type, s.SampleType)
 	}
 }

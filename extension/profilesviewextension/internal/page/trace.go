@@ -14,9 +14,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/fileindex"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/summary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
 // tracePage is the content of the template trace.
@@ -84,12 +83,12 @@ func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string
 	}
 	byKind := totals{}
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
-		summaries, err := summary.Of(pd)
+		summaries, err := recordfile.Summarize(pd)
 		if err != nil {
 			return record.Fail(err)
 		}
 		for _, s := range summaries {
-			byKind.add(&s.Key, []fileindex.Total{catalog.TotalOf(&s)})
+			byKind.add(&s.Key, []recordfile.Total{catalog.TotalOf(&s)})
 		}
 		return nil
 	})

@@ -1,0 +1,274 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+)
+
+// minDecoderMemory is the memory that a zstd decoder may always use for its window, in bytes.
+const minDecoderMemory = 8 << 20
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b, 0x08}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// readRecord reads the record at an offset. The error is r.source.err if the file cannot be
+// read; otherwise it says why no complete record starts at the offset.
+func (r *Reader) readRecord(at int64) (record []byte, err error) {
+	r.source.seek(at)
+	switch {
+	case r.format.Compression == Gzip:
+		record, err = r.gzipMember(at)
+	case r.format.Compression == Zstd:
+		record, err = r.zstdFrame(at)
+	case r.format.Content == OTLPJSON:
+		record, err = r.line()
+	case r.format.SingleRecord():
+		record, err = r.bytes(r.size - at)
+	default:
+		record, err = r.prefixed(at)
+		// A closed bare file has the same name as a framed one, so both are tried.
+		if err != nil && at == 0 && r.startsField() {
+			if bare, bareErr := r.bytes(r.size); bareErr == nil && r.format.Content.checkRecord(bare) == nil {
+				record, err = bare, nil
+			}
+		}
+	}
+	switch {
+	case r.source.err != nil:
+		return nil, r.source.err
+	case err != nil:
+		return nil, err
+	case len(record) > r.max:
+		return nil, &SizeError{int64(len(record)), r.max}
+	case r.format.Content == OTLPJSON && !json.Valid(record):
+		return nil, errors.New("line is not valid JSON")
+	}
+	return record, r.format.Content.checkRecord(record)
+}
+
+// startsField goes back to the start of the file, and reports whether a field of a
+// ProfilesData message may start there. Nearly all lengths start with a 0 instead.
+func (r *Reader) startsField() bool {
+	r.source.seek(0)
+	head, _ := r.source.Peek(1) // empty if reading fails
+	return len(head) > 0 && head[0]&7 == wire.BytesType
+}
+
+// prefixed reads a length and a record.
+func (r *Reader) prefixed(at int64) ([]byte, error) {
+	var prefix [prefixSize]byte
+	if err := r.readFull(prefix[:]); err != nil {
+		return nil, err
+	}
+	length, left := int64(binary.BigEndian.Uint32(prefix[:])), r.size-at-prefixSize
+	switch tooLong := length > int64(r.max); {
+	case tooLong && length <= left:
+		return nil, &SizeError{length, r.max}
+	case !tooLong && length > left:
+		return nil, incomplete("file ends after %d of %d bytes", left, length)
+	}
+	return r.bytes(length)
+}
+
+// bytes reads a record of n bytes.
+func (r *Reader) bytes(n int64) ([]byte, error) {
+	if n == 0 || n > int64(r.max) {
+		return nil, fmt.Errorf("length of a record is %d: must be between 1 and %d", n, r.max)
+	}
+	r.record = slices.Grow(r.record[:0], int(n))[:n]
+	return r.record, r.readFull(r.record)
+}
+
+// SizeError means that a record is longer than NewReader allows.
+type SizeError struct {
+	Size int64 // 0 if it is compressed, and has more bytes than Max
+	Max  int
+}
+
+func (e *SizeError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("record has more than %d bytes", e.Max)
+	}
+	return fmt.Sprintf("record has %d bytes, more than %d", e.Size, e.Max)
+}
+
+// incompleteError is an io.ErrUnexpectedEOF: the record may still be being written.
+type incompleteError struct{ text string }
+
+func incomplete(format string, args ...any) error {
+	return incompleteError{fmt.Sprintf(format, args...)}
+}
+
+func (e incompleteError) Error() string { return e.text }
+
+func (e incompleteError) Unwrap() error { return io.ErrUnexpectedEOF }
+
+func (r *Reader) readFull(p []byte) error {
+	if n, err := io.ReadFull(r.source, p); err != nil {
+		return incomplete("file ends after %d of %d bytes", n, len(p))
+	}
+	return nil
+}
+
+// line reads up to the next line feed.
+func (r *Reader) line() ([]byte, error) {
+	r.record = r.record[:0]
+	tooLong := false
+	for {
+		part, err := r.source.ReadSlice(lineFeed)
+		if tooLong = tooLong || len(r.record)+len(part) > r.max+1; !tooLong {
+			r.record = append(r.record, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case tooLong:
+			return nil, fmt.Errorf("line has more than %d bytes", r.max)
+		case err != nil:
+			return nil, incomplete("file ends after %d bytes of a line", len(r.record))
+		default:
+			return r.record[:len(r.record)-1], nil
+		}
+	}
+}
+
+// gzipMember reads the member at an offset.
+func (r *Reader) gzipMember(at int64) ([]byte, error) {
+	if r.gzip == nil {
+		r.gzip = new(gzip.Reader)
+	}
+	r.record = r.record[:0]
+	if err := r.gzip.Reset(r.source); err != nil {
+		return nil, fmt.Errorf("header of a compressed record: %w", err)
+	}
+	r.gzip.Multistream(false)
+	content := bytes.NewBuffer(r.record)
+	limit := int64(r.max) + prefixSize
+	n, err := content.ReadFrom(io.LimitReader(r.gzip, limit+1))
+	r.record = content.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("compressed record: %w", err)
+	}
+	if n > limit {
+		return nil, &SizeError{0, r.max}
+	}
+	return r.unframe(r.record, at)
+}
+
+// zstdFrame reads the frame at an offset.
+func (r *Reader) zstdFrame(at int64) ([]byte, error) {
+	r.record = r.record[:0]
+	if err := r.readFrame(); err != nil {
+		return nil, err
+	}
+	if r.zstd == nil {
+		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(uint64(max(r.max+prefixSize, minDecoderMemory))))
+		if err != nil {
+			return nil, err
+		}
+		r.zstd = decoder
+	}
+	content, err := r.zstd.DecodeAll(r.frame, r.record)
+	r.record = content
+	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return nil, &SizeError{0, r.max}
+	case err != nil:
+		return nil, fmt.Errorf("zstd frame: %w", err)
+	}
+	return r.unframe(content, at)
+}
+
+// readFrame reads one compressed frame into r.frame, by the sizes of its blocks: the
+// decoder does not say where a frame ends.
+func (r *Reader) readFrame() error {
+	const (
+		blockHeader = 3
+		maxBlock    = 128 << 10
+		checksum    = 4
+		runLength   = 1 // a block type
+	)
+	head, _ := r.source.Peek(zstd.HeaderMaxSize) // fewer bytes near the end
+	var header zstd.Header
+	if err := header.Decode(head); err != nil {
+		return fmt.Errorf("zstd header: %w", err)
+	}
+	if header.Skippable || !header.HasCheckSum {
+		return errors.New("zstd frame without a checksum")
+	}
+	r.frame = r.frame[:0]
+	if err := r.readMore(header.HeaderSize); err != nil {
+		return err
+	}
+	decoded := uint64(0) // upper bound of the frame's content
+	for last := false; !last; decoded += maxBlock {
+		if err := r.readMore(blockHeader); err != nil {
+			return err
+		}
+		h := r.frame[len(r.frame)-blockHeader:]
+		bits := uint32(h[0]) | uint32(h[1])<<8 | uint32(h[2])<<16
+		size := int(bits >> 3)
+		last = bits&1 != 0
+		if size > maxBlock {
+			return fmt.Errorf("zstd block has %d bytes, more than %d", size, maxBlock)
+		}
+		if bits>>1&3 == runLength {
+			size = 1
+		}
+		if err := r.readMore(size); err != nil {
+			return err
+		}
+		if maxFrame := r.max + r.max/8 + maxBlock; len(r.frame) > maxFrame {
+			return &SizeError{0, r.max}
+		}
+	}
+	// The decoder would allocate the size that the header claims.
+	if header.HasFCS && header.FrameContentSize > decoded {
+		return fmt.Errorf("zstd header has a content of %d bytes, its blocks at most %d", header.FrameContentSize, decoded)
+	}
+	return r.readMore(checksum)
+}
+
+// readMore appends n bytes of the file to r.frame.
+func (r *Reader) readMore(n int) error {
+	had := len(r.frame)
+	r.frame = slices.Grow(r.frame, n)[:had+n]
+	return r.readFull(r.frame[had:])
+}
+
+// unframe removes the framing bytes of the record at an offset.
+func (r *Reader) unframe(content []byte, at int64) ([]byte, error) {
+	switch {
+	case r.format.SingleRecord():
+		return content, nil
+	case r.format.Content == OTLPJSON:
+		if len(content) == 0 || content[len(content)-1] != lineFeed {
+			return nil, errors.New("content does not end in a line feed")
+		}
+		return content[:len(content)-1], nil
+	default:
+		if len(content) >= prefixSize && int64(binary.BigEndian.Uint32(content)) == int64(len(content)-prefixSize) {
+			return content[prefixSize:], nil
+		}
+		if at == 0 && isMessage(content, true) { // a closed bare file has the same name as a framed one
+			return content, nil
+		}
+		return nil, fmt.Errorf("content of %d bytes is not a length and a record of that length", len(content))
+	}
+}

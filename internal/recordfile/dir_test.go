@@ -1,0 +1,99 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+func TestRenameNeverReplaces(t *testing.T) {
+	path := t.TempDir()
+	dir, err := OpenDir(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dir.Close()) }()
+	for _, name := range []string{"a", "b"} {
+		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(name), 0o600))
+	}
+	require.ErrorIs(t, dir.Rename("a", "b"), fs.ErrExist)
+	require.ErrorIs(t, dir.Rename("missing", "c"), fs.ErrNotExist)
+	require.NoError(t, dir.Rename("a", "c"))
+	assert.Equal(t, []string{"b", "c"}, list(t, path))
+	data, err := os.ReadFile(filepath.Join(path, "b"))
+	require.NoError(t, err)
+	assert.Equal(t, "b", string(data))
+	// An earlier Rename could not remove the first name.
+	require.NoError(t, os.Link(filepath.Join(path, "c"), filepath.Join(path, "d")))
+	require.NoError(t, dir.Rename("c", "d"))
+	assert.Equal(t, []string{"b", "d"}, list(t, path))
+}
+
+func TestDirReachesNothingOutside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir")
+	dir, err := OpenDir(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dir.Close()) }()
+	outside := filepath.Join(filepath.Dir(path), "outside")
+	require.NoError(t, os.WriteFile(outside, []byte("outside"), 0o600))
+	require.NoError(t, os.Symlink(outside, filepath.Join(path, "link")))
+	require.NoError(t, os.Symlink("../new", filepath.Join(path, "dangling")))
+	for _, name := range []string{"link", "../outside", outside} {
+		_, err = dir.Open(name)
+		require.Error(t, err, name)
+	}
+	for _, name := range []string{"link", "dangling", "../new"} {
+		_, err = dir.Create(name)
+		require.Error(t, err, name)
+	}
+	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "new"))
+}
+
+// TestDirectoryIsMadeAgainUntilItIsSynced_E4: one that exists is entered and not synced.
+func TestDirectoryIsMadeAgainUntilItIsSynced_E4(t *testing.T) {
+	path := t.TempDir()
+	opened, err := OpenDir(path)
+	require.NoError(t, err)
+	dir := opened.(*osDir)
+	require.NoError(t, dir.self.Close()) // it cannot be synced any more
+	require.ErrorIs(t, dir.create("group"), os.ErrClosed)
+	assert.NoDirExists(t, filepath.Join(path, "group"))
+	require.NoError(t, os.Mkdir(filepath.Join(path, "others"), 0o700))
+	require.ErrorIs(t, dir.create("others"), os.ErrClosed)
+	assert.DirExists(t, filepath.Join(path, "others"), "it was there before")
+	require.NoError(t, dir.root.Close())
+
+	opened, err = OpenDir(path, "group")
+	require.NoError(t, err)
+	require.NoError(t, opened.Close())
+	assert.DirExists(t, filepath.Join(path, "group"))
+	profiletest.Injected(t, "2 failing syncs of a directory")
+}
+
+func TestLockIsOfOneOpenFile(t *testing.T) {
+	dir, err := OpenDir(t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dir.Close()) }()
+	first, err := dir.Create("file")
+	require.NoError(t, err)
+	second, err := dir.Open("file")
+	require.NoError(t, err)
+	locked, err := first.Lock()
+	require.NoError(t, err)
+	require.True(t, locked)
+	locked, err = second.Lock()
+	require.NoError(t, err)
+	assert.False(t, locked)
+	require.NoError(t, first.Close())
+	locked, err = second.Lock()
+	require.NoError(t, err)
+	assert.True(t, locked)
+	require.NoError(t, second.Close())
+}

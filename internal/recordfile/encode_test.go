@@ -1,0 +1,38 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/wire"
+)
+
+func TestLargeRecordsLeaveLittleMemoryBehind(t *testing.T) {
+	random := make([]byte, maxPooled+1) // the buffers of a smaller record are kept
+	_, err := rand.NewChaCha8([32]byte{}).Read(random)
+	require.NoError(t, err)
+	record := append(binary.AppendUvarint([]byte{1<<3 | wire.BytesType}, uint64(len(random))), random...)
+	encoders := runtime.GOMAXPROCS(0)
+	retained := func(record []byte) int {
+		for range encoders { // they take turns
+			e, err := Encode(Format{Content: OTLPProto, Compression: Zstd}, record)
+			require.NoError(t, err)
+			e.Release()
+		}
+		runtime.GC()
+		runtime.GC() // a pool keeps its content for one cycle
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return int(memory.HeapAlloc)
+	}
+	before := retained([]byte{1<<3 | wire.BytesType, 0})
+	assert.Less(t, retained(record)-before, encoders*3<<20)
+}

@@ -1,0 +1,415 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// readTree gives the ids in all finished files at and below a directory, by group,
+// and requires that no other file is there.
+func readTree(t testing.TB, dir string, size int) map[string][]int {
+	found := map[string][]int{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		if entry.IsDir() || entry.Name() == probe { // the removal of which may have failed
+			return nil
+		}
+		parsed, ok := ParseName(entry.Name())
+		require.True(t, ok && !parsed.Partial, path)
+		group, err := filepath.Rel(dir, filepath.Dir(path))
+		require.NoError(t, err)
+		if group == "." {
+			group = ""
+		}
+		found[group] = append(found[group], readFile(t, path, parsed.Format.Content, size)...)
+		return nil
+	}))
+	return found
+}
+
+// countIn counts the ids of all groups.
+func countIn(found map[string][]int) (n int) {
+	for _, ids := range found {
+		n += len(ids)
+	}
+	return n
+}
+
+// malformedValues gives n different values that would like to lead elsewhere, or to be
+// taken for each other.
+func malformedValues(random *rand.Rand, n int) []string {
+	values := []string{
+		"", ".", "..", "...", "../", "../..", "/", "//", "/etc/passwd", "a/b", "a/../b", `\`, `..\..`, "\x00", "a\x00", "a",
+		"A", "a.", "a ", " a", "~", "%", "%2F", "%2f", "%5F", "_", "_unset", "_empty", "_int-1", "1", "con", "CON", "nul.txt",
+		"profiles-20261121T102330.123Z-000001.otlp.pb.zst", "profiles-20261121T102330.123Z-000001.otlp.pb.zst.partial",
+		strings.Repeat("a", 5000), strings.Repeat("a", 5001), strings.Repeat("../", 1700), strings.Repeat("/", 5000), "é", "e\u0301", "\xff", "\xc3",
+	}
+	pieces := []string{"..", "/", `\`, "\x00", "a", "A", ".", "%", "~", "_", "é", "\xff", " ", "2F", "con", "-", "\n", strings.Repeat("x", 70)}
+	seen := map[string]bool{}
+	for _, v := range values {
+		seen[v] = true
+	}
+	for len(values) < n {
+		var b strings.Builder
+		for range 1 + random.IntN(8) {
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		if v := b.String(); !seen[v] {
+			seen[v] = true
+			values = append(values, v)
+		}
+	}
+	return values[:n]
+}
+
+// TestMalformedGroupValues_E10: nothing is written outside, no two values share a directory,
+// and planted links and files are not followed.
+func TestMalformedGroupValues_E10(t *testing.T) {
+	const size = 20
+	n := profiletest.Rounds(t, 300, 10_000)
+	values := malformedValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
+	above := t.TempDir()
+	dir := filepath.Join(above, "base", "profiles")
+	outside := filepath.Join(above, "outside")
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.Mkdir(outside, 0o700))
+	// Planted: links out and across, a file.
+	planted := map[string]bool{}
+	for i, plant := range []func(path string) error{
+		func(path string) error { return os.Symlink(outside, path) },
+		func(path string) error { return os.Symlink("../../outside", path) },
+		func(path string) error { return os.Symlink(GroupName(values[10]), path) },
+		func(path string) error { return os.Symlink("nowhere", path) },
+		func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
+	} {
+		name := "planted" + strconv.Itoa(i)
+		require.NoError(t, plant(filepath.Join(dir, name)))
+		planted[name] = true
+	}
+	open := (&faults{noSync: true}).openDir
+	s := openTestWriter(t, dir, Options{Format: allFormats[0], OpenDir: open, Levels: 1, MaxOpen: 20})
+	directories, foldsCase := map[string]string{}, GroupName("A") != "A"
+	for id, value := range values {
+		name := GroupName(value)
+		if other, taken := directories[strings.ToUpper(name)]; taken && (foldsCase || GroupName(other) == name) {
+			t.Fatalf("%q and %q share %s", value, other, name)
+		}
+		directories[strings.ToUpper(name)] = value
+		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, name)), "%q", value)
+	}
+	for name := range planted {
+		require.Error(t, s.Append(plainRecord(OTLPProto, 0, size, name)), name)
+	}
+	require.NoError(t, s.Close())
+
+	assert.Empty(t, list(t, outside))
+	assert.Equal(t, []string{"base", "outside"}, list(t, above))
+	assert.Equal(t, []string{"profiles"}, list(t, filepath.Dir(dir)))
+	for name := range planted {
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+	}
+	found := readTree(t, dir, size)
+	profiletest.Account(t, fmt.Sprintf("%d malformed values, %d planted links and files", n, len(planted)), n, countIn(found), 0)
+	require.Len(t, found, n)
+	for id, value := range values {
+		require.Equal(t, []int{id}, found[GroupName(value)], "%q", value)
+	}
+}
+
+// TestManyGroups_E12: more groups than files may be open.
+func TestManyGroups_E12(t *testing.T) {
+	const size, maxOpen = 20, 100
+	groups := profiletest.Rounds(t, 150, 10_000)
+	random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
+	dir := t.TempDir()
+	before := descriptors(t)
+	s := openTestWriter(t, dir, Options{
+		Format: allFormats[2], OpenDir: (&faults{noSync: true}).openDir,
+		Levels: 1, MaxOpen: maxOpen,
+	})
+	want := map[string][]int{}
+	most := 0
+	for id := range 3 * groups {
+		group := GroupName("group " + strconv.Itoa(random.IntN(groups)))
+		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, group)))
+		want[group] = append(want[group], id)
+		if id%100 == 0 {
+			most = max(most, descriptors(t)-before)
+			partials, err := filepath.Glob(filepath.Join(dir, "*", "*.partial"))
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(partials), maxOpen)
+		}
+	}
+	assert.LessOrEqual(t, most, 3*maxOpen+5)
+	t.Logf("%d groups, at most %d descriptors", len(want), most)
+	require.NoError(t, s.Close())
+	got := readTree(t, dir, size)
+	profiletest.Account(t, fmt.Sprintf("%d groups for %d open files", len(want), maxOpen), countIn(want), countIn(got), 0)
+	assert.Equal(t, want, got)
+	assert.LessOrEqual(t, descriptors(t), before+1)
+}
+
+// descriptors gives how many this process has open.
+func descriptors(t testing.TB) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("open descriptors cannot be counted here: %v", err)
+	}
+	return len(entries)
+}
+
+// TestConcurrently_E12: many goroutines, more groups than may be open.
+func TestConcurrently_E12(t *testing.T) {
+	const size, writers, each = 20, 16, 60
+	dir := t.TempDir()
+	s := openTestWriter(t, dir, Options{
+		Format: allFormats[0], Rotation: Rotation{MaxRecords: 5}, OpenDir: (&faults{noSync: true}).openDir,
+		Levels: 2, MaxOpen: 3,
+	})
+	stop := make(chan struct{})
+	var ticking, writing sync.WaitGroup
+	ticking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.Tick()
+				s.Maintain()
+			}
+		}
+	})
+	for g := range writers {
+		writing.Go(func() {
+			for i := range each {
+				group := []string{"a" + strconv.Itoa(i%3), "b" + strconv.Itoa(i%5)}
+				assert.NoError(t, s.Append(plainRecord(OTLPProto, g*each+i, size, group...)))
+			}
+		})
+	}
+	writing.Wait()
+	close(stop)
+	ticking.Wait()
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, size, "a", "b")), ErrClosed)
+	var got []int
+	for group, ids := range readTree(t, dir, size) {
+		for _, id := range ids {
+			i := id % each
+			require.Equal(t, filepath.Join("a"+strconv.Itoa(i%3), "b"+strconv.Itoa(i%5)), group)
+		}
+		got = append(got, ids...)
+	}
+	slices.Sort(got)
+	profiletest.Account(t, fmt.Sprintf("%d writers into 15 groups for 3 open files", writers), writers*each, len(got), 0)
+	require.Len(t, got, writers*each)
+	require.Len(t, slices.Compact(got), writers*each)
+}
+
+// TestFailingCallsInGroups_E1: as TestFailingCalls_E1, with more groups than may be open.
+func TestFailingCallsInGroups_E1(t *testing.T) {
+	const size = 20
+	format := allFormats[2]
+	step := 7
+	if full, _ := profiletest.Soak(t); full {
+		step = 1
+	}
+	failing, acknowledged, readable := 0, 0, 0
+	for _, syncMode := range []Sync{SyncNone, SyncRecord} {
+		for _, to := range []int{1, 4, 1 << 30} {
+			for n := 1; ; n += step {
+				dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one a run of many in a test
+				require.NoError(t, err)
+				f := faults{from: n, to: n + to, short: true, noSync: true}
+				clock := newClock()
+				options := Options{Format: format, Sync: syncMode, Rotation: Rotation{MaxRecords: 3}, OpenDir: f.openDir, Now: clock.Now, Levels: 2, MaxOpen: 2}
+				s, err := openWriter(dir, options)
+				if err != nil {
+					f.clear()
+					s, err = openWriter(dir, options)
+					require.NoError(t, err)
+				}
+				want := map[string][]int{}
+				add := func(id int) error {
+					group := []string{"a" + strconv.Itoa(id%2), "b" + strconv.Itoa(id%3)}
+					err := s.Append(plainRecord(format.Content, id, size, group...))
+					if err == nil {
+						want[filepath.Join(group...)] = append(want[filepath.Join(group...)], id)
+					}
+					return err
+				}
+				for id := range 10 {
+					_ = add(id)
+					if id%3 == 0 {
+						clock.step(time.Minute)
+						s.Tick()
+						s.Maintain()
+					}
+				}
+				failed := f.failed
+				f.clear()
+				for id := range 6 {
+					require.NoError(t, add(10+id), "the fault is gone")
+				}
+				clock.step(time.Minute)
+				s.Tick()
+				s.Maintain()
+				require.NoError(t, s.Close())
+				got := readTree(t, dir, size)
+				require.Equal(t, want, got, "calls from %d to %d failed", f.from, f.to)
+				failing, acknowledged, readable = failing+failed, acknowledged+countIn(want), readable+countIn(got)
+				require.NoError(t, os.RemoveAll(dir))
+				if failed == 0 {
+					require.Greater(t, n, 60)
+					break
+				}
+			}
+		}
+	}
+	profiletest.Account(t, fmt.Sprintf("%d failing calls", failing), acknowledged, readable, 0)
+}
+
+// TestRecoveryInGroups: leftovers in groups are finished at start, and where the disk
+// fails then, later.
+func TestRecoveryInGroups(t *testing.T) {
+	const size = 30
+	format := allFormats[2]
+	torn := fileOf(t, format, 3, size)
+	torn = torn[:len(torn)-1]
+	for n := 1; ; n++ {
+		dir := t.TempDir()
+		for i, group := range []string{"", "a", "a/b", "a/b/c", "_unset/_int-1"} {
+			path := filepath.Join(dir, group)
+			require.NoError(t, os.MkdirAll(path, 0o700))
+			name := Name{Sequence: uint64(i), Format: format, Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), torn, 0o600))
+		}
+		f := faults{from: n, to: n + 1, noSync: true}
+		clock := newClock()
+		var repaired []string
+		options := Options{
+			Format: format, OpenDir: f.openDir, Now: clock.Now, Levels: 2, MaxOpen: 2,
+			FileRecovered: func(r RecoveredFile) { repaired = append(repaired, filepath.Dir(r.Partial)) },
+		}
+		s, err := openWriter(dir, options)
+		if err != nil {
+			require.Positive(t, f.failed)
+			s, err = openWriter(dir, options)
+			require.NoError(t, err)
+		}
+		s.Tick()
+		s.Maintain()
+		require.NoError(t, s.Close())
+		deep := filepath.Join(dir, "a/b/c")
+		assert.Len(t, list(t, deep), 1, "deeper than our groups")
+		require.NoError(t, os.RemoveAll(deep))
+		require.Equal(t, map[string][]int{"": {1, 2}, "a": {1, 2}, "a/b": {1, 2}, "_unset/_int-1": {1, 2}}, readTree(t, dir, size), "call %d", n)
+		if f.failed == 0 {
+			require.Greater(t, n, 20)
+			slices.Sort(repaired)
+			assert.Equal(t, []string{dir, filepath.Join(dir, "_unset/_int-1"), filepath.Join(dir, "a"), filepath.Join(dir, "a/b")}, repaired)
+			break
+		}
+	}
+}
+
+// TestGroupNamedLikeAFile_E10 is repaired and retained as any other.
+func TestGroupNamedLikeAFile_E10(t *testing.T) {
+	const size = 10
+	format := allFormats[2]
+	dir := t.TempDir()
+	value := Name{Sequence: 7, Format: format}.String()
+	group := []string{GroupName(value), GroupName(value + ".partial")}
+	into := filepath.Join(dir, group[0], group[1])
+	require.NoError(t, os.MkdirAll(into, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 1, Format: format}.String()), fileOf(t, format, 1, size), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(into, Name{Sequence: 2, Format: format, Partial: true}.String()), fileOf(t, format, 2, size), 0o600))
+	s := openTestWriter(t, dir, Options{Format: format, Levels: 2, MaxOpen: 1, Retention: Retention{MaxFiles: 1}})
+	s.Maintain()
+	require.NoError(t, s.Close())
+	found := readTree(t, dir, size)
+	assert.Equal(t, map[string][]int{filepath.Join(group...): {1, 2}}, found)
+	profiletest.Account(t, "1 leftovers in groups named like files", 2, countIn(found), 0)
+}
+
+// TestGroupsThatCannotBeClosedStay: a group whose file cannot be finished is not forgotten,
+// and keeps no other from being written while there is room.
+func TestGroupsThatCannotBeClosedStay(t *testing.T) {
+	const size = 10
+	dir := t.TempDir()
+	broken := map[string]error{}
+	for id := range 4 {
+		broken["g"+strconv.Itoa(id)] = errors.New("broken")
+	}
+	f := faults{before: func(c call) error {
+		if c.op == "Rename" {
+			return broken[filepath.Dir(c.path)]
+		}
+		return nil
+	}}
+	s := openTestWriter(t, dir, Options{
+		Format: allFormats[2], Failed: func(error) {}, OpenDir: f.openDir, Levels: 1, MaxOpen: 3,
+	})
+	want := map[string][]int{}
+	for id := range 3 {
+		group := "g" + strconv.Itoa(id)
+		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, group)))
+		want[group] = []int{id}
+	}
+	require.ErrorContains(t, s.Append(plainRecord(OTLPProto, 3, size, "g3")), "3 other groups have open files that cannot be closed")
+	delete(broken, "g1")
+	require.NoError(t, s.Append(plainRecord(OTLPProto, 3, size, "g3")))
+	want["g3"] = []int{3}
+	clear(broken)
+	require.NoError(t, s.Close())
+	assert.Equal(t, want, readTree(t, dir, size))
+}
+
+func TestOpenWriterRejectsInvalidGroups(t *testing.T) {
+	_, err := OpenWriter(Options{Directory: t.TempDir(), Format: allFormats[0]})
+	require.ErrorContains(t, err, "open groups is 0")
+	_, err = OpenWriter(Options{Directory: t.TempDir(), MaxOpen: 1})
+	require.ErrorContains(t, err, "content")
+	dir := t.TempDir()
+	s := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 1})
+	require.ErrorIs(t, s.Append(Record{Group: []string{"a"}, Data: []byte("text")}), ErrInvalidRecord)
+	for _, name := range []string{"", "..", "a/b", "/"} {
+		require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, 1, "a", name)), ErrInvalidRecord, name)
+	}
+	assert.Empty(t, list(t, dir), "nothing is made for a record that is none")
+}
+
+func TestIdleGroupsAreClosed(t *testing.T) {
+	dir := t.TempDir()
+	clock := newClock()
+	before := descriptors(t)
+	s := openTestWriter(t, dir, Options{Format: allFormats[2], Now: clock.Now, Rotation: Rotation{MaxAge: time.Minute}, Levels: 1, MaxOpen: 10})
+	for id := range 5 {
+		require.NoError(t, s.Append(plainRecord(OTLPProto, id, 10, fmt.Sprint("g", id))))
+	}
+	clock.step(time.Minute)
+	s.Tick()
+	s.Maintain()
+	assert.LessOrEqual(t, descriptors(t), before)
+	require.NoError(t, s.Append(plainRecord(OTLPProto, 9, 10, "g1")))
+	require.NoError(t, s.Close())
+	assert.Equal(t, []int{1, 9}, readTree(t, dir, 10)["g1"])
+}

@@ -1,0 +1,237 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// groupWriter writes the records of one group and content into the group's directory.
+type groupWriter struct {
+	options *Options
+	group   []string
+	path    string
+	other   bool // it is that of the directory Other
+	indexes *IndexMemory
+
+	lastUse uint64 // guarded by Writer.mu
+
+	mu     sync.Mutex
+	names  names
+	file   *partialFile // nil until the next record
+	closed bool
+}
+
+// append writes a record. After an error, the record is removed at once or by a later call.
+func (g *groupWriter) append(record Record, e Encoded) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
+	now := g.options.Now()
+	if g.names.format.Content == Pprof {
+		g.names.prefix = TypePrefix(record.Type)
+	}
+	if err := g.prepare(e.Size(), now); err != nil {
+		return &fs.PathError{Op: "open file in", Path: g.path, Err: err}
+	}
+	f := g.file
+	if err := g.write(e, now); err != nil {
+		return &fs.PathError{Op: "write", Path: f.Path, Err: err}
+	}
+	f.accept(record, e.Size())
+	if g.names.format.SingleRecord() {
+		// The record is accepted when the file has its final name.
+		if err := g.closeFile(BySingleRecord); err != nil {
+			f.markForRemoval()
+			g.tryClose(ByError)
+			return err
+		}
+	} else if reason := g.options.Rotation.due(f, anyRecord, now); reason != "" {
+		g.tryClose(reason)
+	}
+	g.options.RecordWritten(record, e.Size(), g.other)
+	return nil
+}
+
+// prepare makes g.file a file that a record of size bytes can be written to.
+func (g *groupWriter) prepare(size int64, now time.Time) error {
+	if err := g.checkPath(); err != nil {
+		return err
+	}
+	if f := g.file; f != nil {
+		reason := g.options.Rotation.due(f, size, now)
+		if reason == "" {
+			return f.truncate()
+		}
+		if err := g.closeFile(reason); err != nil {
+			return err
+		}
+	}
+	err := g.create(now)
+	if errors.Is(err, fs.ErrNotExist) && g.file == nil {
+		err = g.create(now) // another process removed the empty directory after it was opened
+	}
+	return err
+}
+
+// checkPath detects what other processes did to the directory and the file.
+func (g *groupWriter) checkPath() error {
+	if g.file == nil {
+		return nil
+	}
+	err := g.file.checkPath()
+	if !errors.Is(err, ErrGone) {
+		return err
+	}
+	g.report(&fs.PathError{Op: "find", Path: g.file.Path, Err: fmt.Errorf("file with %d records: %w; creating another file", g.file.Records, err)})
+	if g.closeFile(ByError) != nil && g.file != nil { // it may be in a directory that was moved
+		g.file.leavePartial()
+		g.releaseFile()
+	}
+	return nil
+}
+
+// create opens the directory and creates a file in it. After an error, g.file may be a file
+// that is removed later.
+func (g *groupWriter) create(now time.Time) error {
+	dir, err := g.options.OpenDir(g.options.Directory, g.group...)
+	if err != nil {
+		return err
+	}
+	g.file, err = createPartial(dir, g.path, &g.names, now)
+	switch {
+	case g.file == nil:
+		_ = dir.Close() // nothing was created in it
+	case err != nil:
+		g.tryClose(ByError)
+	case !g.names.format.SingleRecord():
+		g.file.index = NewIndexBuilder(g.indexes)
+	}
+	return err
+}
+
+// write writes a record and syncs it if it must be on the disk now.
+func (g *groupWriter) write(e Encoded, now time.Time) error {
+	f := g.file
+	err := f.write(e, now)
+	synced := true
+	if err == nil && g.options.Sync == SyncRecord && !g.names.format.SingleRecord() {
+		err = f.sync()
+		synced = err == nil
+	}
+	if err == nil {
+		return nil
+	}
+	_ = f.truncate() // if it fails, prepare and finalize retry
+	// After a failed sync, the system may have dropped the data and a second sync would
+	// succeed, so this file gets no more records. The earlier ones were synced.
+	// Other errors may concern this file only, for example a limit of the file size.
+	if f.Records == 0 || !synced || !concernsAllFiles(err) {
+		g.tryClose(ByError)
+	}
+	return err
+}
+
+// concernsAllFiles reports whether a new file would meet the same error.
+func concernsAllFiles(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
+}
+
+// tryClose is closeFile, but reports the error, since another call will retry.
+func (g *groupWriter) tryClose(reason Reason) { g.report(g.closeFile(reason)) }
+
+// closeFile finalizes the file, if there is one. After an error the file gets no more records
+// and a later call retries, unless the error is ErrGone.
+func (g *groupWriter) closeFile(reason Reason) error {
+	f := g.file
+	if f == nil {
+		return nil
+	}
+	f.Reason = cmp.Or(f.Reason, reason)
+	err := f.finalize(&g.names)
+	if err == nil && f.Records > 0 && f.index != nil {
+		if indexErr := f.writeIndex(); indexErr != nil {
+			g.options.IndexFailed(indexErr)
+		}
+	}
+	if err == nil || errors.Is(err, ErrGone) {
+		g.releaseFile()
+	}
+	if err != nil {
+		return &fs.PathError{Op: "close", Path: f.Path, Err: err}
+	}
+	if f.Records > 0 {
+		g.options.FileClosed(f.ClosedFile)
+	}
+	return nil
+}
+
+// releaseFile makes the next append create a file.
+func (g *groupWriter) releaseFile() {
+	if g.file.index != nil {
+		g.file.index.Release()
+	}
+	_ = g.file.dir.Close() // everything in it was synced
+	g.file = nil
+}
+
+// tick closes a file that is due, syncs, and retries failed writes.
+func (g *groupWriter) tick() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.file
+	if f == nil {
+		return
+	}
+	now := g.options.Now()
+	reason := g.options.Rotation.due(f, anyRecord, now)
+	if reason == "" && f.truncate() != nil {
+		reason = ByError
+	}
+	if reason != "" {
+		g.tryClose(reason)
+		return
+	}
+	// Sync now if the record would be overdue at the next tick.
+	due := g.options.SyncInterval - g.options.tickInterval()
+	if g.options.Sync == SyncInterval && !f.unsyncedSince.IsZero() && now.Sub(f.unsyncedSince) >= due {
+		if err := f.sync(); err != nil {
+			g.report(&fs.PathError{Op: "sync", Path: f.Path, Err: err})
+			g.tryClose(ByError)
+		}
+	}
+}
+
+// close closes the file. If it cannot, the groupWriter goes on, unless force is set: then
+// the incomplete file stays for the next OpenWriter.
+func (g *groupWriter) close(reason Reason, force bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.closeFile(reason)
+	if g.file == nil {
+		g.closed = true
+		g.report(err)
+		return nil
+	}
+	if force {
+		g.closed = true
+		g.file.leavePartial()
+		g.releaseFile()
+	}
+	return err
+}
+
+func (g *groupWriter) report(err error) {
+	if err != nil {
+		g.options.Failed(err)
+	}
+}

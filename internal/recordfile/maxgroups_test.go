@@ -1,0 +1,233 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestMaxGroups at the limit, one below and one above, and across restarts.
+func TestMaxGroups(t *testing.T) {
+	const size, limit = 20, 3
+	for levels := 1; levels <= 2; levels++ {
+		dir := t.TempDir()
+		var others []string
+		options := Options{
+			Format: allFormats[0], Levels: levels, MaxOpen: 2, MaxGroups: limit, Now: newClock().Now,
+			RecordWritten: func(r Record, _ int64, other bool) {
+				if other {
+					others = append(others, r.Group[0])
+				}
+			},
+		}
+		want, id := map[string][]int{}, 0
+		write := func(s *Writer, group, directory string) {
+			names := []string{group, group + "x"}[:levels]
+			if directory != Other {
+				directory = filepath.Join(names...)
+			}
+			require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, names...)))
+			want[directory] = append(want[directory], id)
+			id++
+		}
+		s := openTestWriter(t, dir, options)
+		for _, group := range []string{"a", "b", "c", "a"} {
+			write(s, group, group)
+		}
+		require.Empty(t, others)
+		for _, group := range []string{"d", "e", "d", "b"} {
+			directory := Other
+			if group == "b" {
+				directory = group
+			}
+			write(s, group, directory)
+		}
+		require.Equal(t, []string{"d", "e", "d"}, others)
+		require.NoError(t, s.Close())
+		require.Len(t, list(t, dir), limit+1)
+
+		s = openTestWriter(t, dir, options)
+		write(s, "c", "c")
+		write(s, "f", Other)
+		write(s, "d", Other)
+		require.NoError(t, s.Close())
+
+		// Another process makes a fourth group, and one makes room for a fifth.
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Join([]string{"d", "dx"}[:levels]...)), 0o700))
+		s = openTestWriter(t, dir, options)
+		write(s, "d", "d")
+		write(s, "f", Other)
+		for _, group := range []string{"a", "b", "d"} {
+			closeFiles(t, s)
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, group)))
+			delete(want, filepath.Join([]string{group, group + "x"}[:levels]...))
+		}
+		s.Maintain()
+		s.Maintain() // d was used since the count at the start
+		write(s, "f", "f")
+		write(s, "g", "g")
+		write(s, "h", Other)
+		require.NoError(t, s.Close())
+		assert.Equal(t, want, readTree(t, dir, size))
+	}
+}
+
+// TestGroupWithoutDirectoryYetCounts: it was admitted and keeps its place.
+func TestGroupWithoutDirectoryYetCounts(t *testing.T) {
+	const size = 20
+	dir, failing := t.TempDir(), true
+	f := faults{before: func(c call) error {
+		if failing && c.op == "OpenDir" && c.path == "a" {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	s := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, OpenDir: f.openDir})
+	require.ErrorIs(t, s.Append(plainRecord(OTLPProto, 1, size, "a")), syscall.EIO)
+	s.Maintain()
+	require.NoError(t, s.Append(plainRecord(OTLPProto, 2, size, "b")))
+	failing = false
+	require.NoError(t, s.Append(plainRecord(OTLPProto, 3, size, "a")))
+	require.NoError(t, s.Close())
+	assert.Equal(t, map[string][]int{Other: {2}, "a": {3}}, readTree(t, dir, size))
+}
+
+// TestGroupsThatCannotBeCountedKeepTheirPlace: a directory that cannot be listed may have some.
+func TestGroupsThatCannotBeCountedKeepTheirPlace(t *testing.T) {
+	const size = 20
+	dir, f := t.TempDir(), &faults{}
+	s := openTestWriter(t, dir, Options{
+		Format: allFormats[0], Levels: 2, MaxOpen: 2, MaxGroups: 1,
+		OpenDir: f.openDir, Failed: func(err error) { require.ErrorIs(t, err, syscall.EIO) },
+	})
+	require.NoError(t, s.Append(plainRecord(OTLPProto, 1, size, "a", "a")))
+	s.Maintain() // what was used since is not counted in vain
+	calls := 0
+	f.before = func(call) error {
+		if calls++; calls == 3 { // it opens and lists the directory, and opens that of the first name
+			return syscall.EIO
+		}
+		return nil
+	}
+	s.Maintain()
+	require.Greater(t, calls, 2)
+	f.before = nil
+	require.NoError(t, s.Append(plainRecord(OTLPProto, 2, size, "b", "b")))
+	require.NoError(t, s.Close())
+	assert.Equal(t, map[string][]int{Other: {2}, "a/a": {1}}, readTree(t, dir, size))
+}
+
+// TestGroupsCountDespiteOtherErrors: a file that cannot be recovered, and the directory of a group that cannot
+// be opened or listed, are no reason to admit more groups after a restart.
+func TestGroupsCountDespiteOtherErrors(t *testing.T) {
+	const size = 20
+	for _, op := range []string{"Open", "Names", "OpenChild"} {
+		t.Run(op, func(t *testing.T) {
+			dir, retention := t.TempDir(), Retention{MaxFiles: 100}
+			w := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention})
+			require.NoError(t, w.Append(plainRecord(OTLPProto, 1, size, "a")))
+			require.NoError(t, w.Close())
+			left := Name{Time: time.Unix(1, 0), Sequence: 1, Format: allFormats[0], Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "a", left.String()), []byte{1}, 0o600))
+
+			f := faults{before: func(c call) error {
+				if c.op == op && c.path != "" {
+					return syscall.EIO
+				}
+				return nil
+			}}
+			failures := 0
+			w = openTestWriter(t, dir, Options{
+				Format: allFormats[0], Levels: 1, MaxOpen: 2, MaxGroups: 1, Retention: retention, OpenDir: f.openDir,
+				Failed: func(err error) {
+					require.ErrorIs(t, err, syscall.EIO)
+					failures++
+				},
+			})
+			w.Maintain()
+			require.Equal(t, 2, failures)
+			require.NoError(t, w.Append(plainRecord(OTLPProto, 2, size, "b")))
+			require.NoError(t, w.Close())
+			assert.FileExists(t, filepath.Join(dir, "a", left.String()))
+			assert.DirExists(t, filepath.Join(dir, Other))
+			assert.NoDirExists(t, filepath.Join(dir, "b"))
+		})
+	}
+}
+
+// TestMaxGroupsOfMalformedValues_E10_E12: of many values, as many as allowed have directories.
+func TestMaxGroupsOfMalformedValues_E10_E12(t *testing.T) {
+	const size, limit = 20, 100
+	n := profiletest.Rounds(t, 300, 10_000)
+	values := malformedValues(rand.New(rand.NewPCG(profiletest.Seed(t), 0)), n)
+	dir := t.TempDir()
+	others := 0
+	options := Options{
+		Format: allFormats[0], OpenDir: (&faults{noSync: true}).openDir, Levels: 1, MaxOpen: 20, MaxGroups: limit,
+		RecordWritten: func(_ Record, _ int64, other bool) {
+			if other {
+				others++
+			}
+		},
+	}
+	before := descriptors(t)
+	s := openTestWriter(t, dir, options)
+	most := 0
+	for id, value := range append(values, Other, values[0]) {
+		if id == n/2 {
+			require.NoError(t, s.Close())
+			s = openTestWriter(t, dir, options)
+		}
+		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, GroupName(value))), "%q", value)
+		most = max(most, descriptors(t)-before)
+	}
+	require.NoError(t, s.Close())
+	assert.LessOrEqual(t, most, 3*options.MaxOpen+5)
+	found := readTree(t, dir, size)
+	profiletest.Account(t, fmt.Sprintf("%d malformed values, %d directories", n, limit), n+2, countIn(found), 0)
+	require.Len(t, found, limit+1)
+	for id, value := range values[:limit] {
+		assert.Contains(t, found[GroupName(value)], id, "%q", value)
+	}
+	assert.Contains(t, found[GroupName(values[0])], n+1)
+	slices.Sort(found[Other])
+	assert.Len(t, found[Other], others)
+	assert.Equal(t, n, found[Other][len(found[Other])-1], "of a value that is %s", Other)
+}
+
+// TestOtherIsRecoveredAndRemoved: the directory of the other groups is as that of a group.
+func TestOtherIsRecoveredAndRemoved(t *testing.T) {
+	const size = 20
+	dir := t.TempDir()
+	clock := newClock()
+	options := Options{Format: allFormats[0], Levels: 2, MaxOpen: 5, MaxGroups: 1, Now: clock.Now, Retention: Retention{MaxAge: time.Minute}}
+	s := openTestWriter(t, dir, options)
+	for id, group := range []string{"a", "b"} {
+		require.NoError(t, s.Append(plainRecord(OTLPProto, id, size, group, group)))
+	}
+	require.NoError(t, s.Close())
+	closed := list(t, filepath.Join(dir, Other))[0]
+	partial := filepath.Join(dir, Other, closed+".partial")
+	require.NoError(t, os.Rename(filepath.Join(dir, Other, closed), partial))
+	s = openTestWriter(t, dir, options)
+	assert.Equal(t, map[string][]int{"a/a": {0}, Other: {1}}, readTree(t, dir, size))
+	clock.step(2 * time.Minute)
+	s.Maintain()
+	assert.Empty(t, list(t, dir))
+	require.NoError(t, s.Append(plainRecord(OTLPProto, 2, size, "b", "b")))
+	require.NoError(t, s.Close())
+	assert.Equal(t, map[string][]int{"b/b": {2}}, readTree(t, dir, size))
+}

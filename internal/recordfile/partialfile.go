@@ -1,0 +1,271 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// partialFile is a file that is being written. It holds the file's lock. Its states:
+//   - open: Reason is "". write adds a record, and accept or truncate follows.
+//   - closing: Reason is set. The file gets no more records. finalize renames it, or removes
+//     it if it has no records, for example after markForRemoval. It is retried after errors.
+//   - renamed: as closing, but only the sync of the directory is left.
+//   - released: finalize returned nil or ErrGone, or leavePartial was called.
+type partialFile struct {
+	ClosedFile // Size is the end of the last accepted record
+
+	dir     Dir
+	file    File
+	info    fs.FileInfo // identifies the file; its size is outdated
+	name    Name
+	created time.Time
+
+	torn          bool      // there may be bytes after Size
+	unsyncedSince time.Time // the write of the oldest record that may not be on the disk
+	nameUnsynced  bool      // the directory has not been synced since the file got its name
+	renamed       bool
+
+	index *IndexBuilder // nil if the file gets no index
+}
+
+func newPartial(dir Dir, path string, name Name, file File, created time.Time) *partialFile {
+	return &partialFile{
+		ClosedFile: ClosedFile{Path: filepath.Join(path, name.String())},
+		dir:        dir, file: file, name: name, created: created, nameUnsynced: true,
+	}
+}
+
+// createPartial creates a file under the next free name. If it cannot lock the file, it
+// returns both the error and the file, which the caller must finalize to remove it.
+func createPartial(dir Dir, path string, names *names, now time.Time) (*partialFile, error) {
+	for range 10_000 {
+		name := names.next(now)
+		name.Partial = true
+		file, err := dir.Create(name.String())
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		f := newPartial(dir, path, name, file, now)
+		if err = f.lock(); errors.Is(err, errLocked) || errors.Is(err, ErrGone) {
+			_ = file.Close() // another Writer, which recovers files, has it
+			continue
+		}
+		if err != nil {
+			f.markForRemoval()
+		}
+		return f, err
+	}
+	return nil, fmt.Errorf("no free file name after %s", names.next(now))
+}
+
+var errLocked = errors.New("another process has the lock")
+
+// lock takes the lock of the file, so that other Writers do not recover it. It returns
+// ErrGone if one already has.
+func (f *partialFile) lock() error {
+	locked, err := f.file.Lock()
+	if err == nil && !locked {
+		err = errLocked
+	}
+	if err != nil {
+		return err
+	}
+	return f.check()
+}
+
+// check returns ErrGone if the name does not lead to the file, or if the file does not
+// have the size that was written.
+func (f *partialFile) check() error {
+	if f.info == nil {
+		info, err := f.file.Stat()
+		if err != nil {
+			return err
+		}
+		f.info = info
+	}
+	return f.compare(f.dir.Lstat(f.name.String()))
+}
+
+// checkPath is check by the path of the directory: it detects that the directory was
+// removed or replaced, too.
+func (f *partialFile) checkPath() error {
+	return f.compare(f.dir.LstatPath(filepath.Base(f.Path)))
+}
+
+func (f *partialFile) compare(named fs.FileInfo, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		return ErrGone
+	case err != nil:
+		return err
+	case !os.SameFile(f.info, named), named.Size() != f.Size && !(f.torn && named.Size() > f.Size):
+		return ErrGone
+	default:
+		return nil
+	}
+}
+
+// write writes a record after the last accepted one. Until accept is called, truncate undoes it.
+func (f *partialFile) write(record Encoded, now time.Time) error {
+	f.torn = true
+	if f.unsyncedSince.IsZero() {
+		f.unsyncedSince = now
+	}
+	at := f.Size
+	for _, chunk := range record.Chunks {
+		n, err := f.file.WriteAt(chunk, at)
+		if err == nil && n != len(chunk) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return err
+		}
+		at += int64(n)
+	}
+	return nil
+}
+
+// accept makes the record that was written part of the file.
+func (f *partialFile) accept(record Record, size int64) {
+	if f.index != nil {
+		f.index.Add(f.Size, size, record.Summaries)
+	}
+	f.add(record, size)
+	f.torn = false
+}
+
+// truncate removes the bytes after the last accepted record.
+func (f *partialFile) truncate() error {
+	if !f.torn {
+		return nil
+	}
+	if err := f.file.Truncate(f.Size); err != nil {
+		return err
+	}
+	f.torn = false
+	return nil
+}
+
+// sync puts the file and its name on the disk.
+func (f *partialFile) sync() error {
+	if err := f.syncContent(); err != nil {
+		return err
+	}
+	return f.syncName()
+}
+
+func (f *partialFile) syncContent() error {
+	if f.unsyncedSince.IsZero() {
+		return nil
+	}
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	f.unsyncedSince = time.Time{}
+	return nil
+}
+
+func (f *partialFile) syncName() error {
+	if !f.nameUnsynced {
+		return nil
+	}
+	if err := f.dir.Sync(); err != nil {
+		return err
+	}
+	f.nameUnsynced = false
+	return nil
+}
+
+// finalize truncates, syncs, renames and closes the file, or removes it if it has no records.
+// After an error, another call continues; but ErrGone is final, and the file is closed.
+func (f *partialFile) finalize(names *names) error {
+	if !f.renamed {
+		err := f.check()
+		switch {
+		case errors.Is(err, ErrGone):
+			f.leavePartial()
+			return err
+		case err == nil && f.Records > 0:
+			err = f.rename(names)
+		case err == nil:
+			if err = f.dir.Remove(f.name.String()); errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			// A file that a power loss brings back has no acknowledged record, so the
+			// removal need not be synced.
+			f.nameUnsynced = false
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := f.syncName(); err != nil {
+		return err
+	}
+	_ = f.file.Close() // everything is on the disk
+	return nil
+}
+
+// rename gives the file its final name, or the next one that is free. The content is
+// synced before: a closed file is never empty, even after a power loss.
+func (f *partialFile) rename(names *names) error {
+	if err := f.truncate(); err != nil {
+		return err
+	}
+	if err := f.syncContent(); err != nil {
+		return err
+	}
+	for name := f.name.Closed(); ; name.Sequence = names.next(f.created).Sequence {
+		err := f.dir.Rename(f.name.String(), name.String())
+		if err == nil {
+			f.Path, f.name = filepath.Join(filepath.Dir(f.Path), name.String()), name
+			f.renamed, f.nameUnsynced = true, true
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+}
+
+// markForRemoval makes finalize remove the file with all its records.
+func (f *partialFile) markForRemoval() {
+	f.Reason, f.Records, f.Size, f.torn, f.renamed = ByError, 0, 0, true, false
+}
+
+// leavePartial closes the descriptor, and releases the lock, of a file that cannot be
+// finalized. The file keeps its .partial name, if it still exists.
+func (f *partialFile) leavePartial() {
+	_ = f.truncate() // a file that was moved still ends on a record
+	_ = f.file.Close()
+}
+
+// names generates the names of files in one directory.
+type names struct {
+	format Format
+	prefix string
+	latest time.Time
+	used   uint64
+}
+
+// next returns a name that sorts after all names with its prefix before it, even if the
+// clock was set back.
+func (n *names) next(now time.Time) Name {
+	if now = now.UTC().Truncate(time.Millisecond); now.After(n.latest) {
+		n.latest = now
+	}
+	n.used++
+	return Name{Prefix: n.prefix, Time: n.latest, Sequence: n.used, Format: n.format}
+}

@@ -1,0 +1,236 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// readBuffer is the size in bytes of reads from the file, unless that is smaller.
+	readBuffer = 64 << 10
+	// minReadBuffer has room for the header of a zstd frame.
+	minReadBuffer = 64
+)
+
+// DamageError describes a part of a file without a complete record.
+type DamageError struct {
+	// Offset is where the damage starts. Length is the number of bytes from there to the
+	// next complete record of a file that is compressed or has lines, else to the end.
+	Offset, Length int64
+	// Reason wraps io.ErrUnexpectedEOF if the file ends inside a record.
+	Reason error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("damaged at byte %d: %v; skipped %d bytes", e.Offset, e.Reason, e.Length)
+}
+
+func (e *DamageError) Unwrap() error { return e.Reason }
+
+// Reader reads the records of one file, up to the size that the file had when the Reader
+// was made. It is not safe for concurrent use.
+type Reader struct {
+	format Format
+	max    int
+	size   int64
+	source *source
+
+	at     int64  // where the next record starts
+	found  []byte // the record at this place, if findLine has read it
+	record []byte // memory for one record
+	frame  []byte // memory for one compressed frame
+	gzip   *gzip.Reader
+	zstd   *zstd.Decoder
+	// wasted is the bytes read in failed attempts to find a record, minus wastePerByte for
+	// each byte skipped. findRecord makes no attempt unless wasted < freeWaste.
+	wasted int64
+}
+
+// NewReader reads records in the given format from the first size bytes of from. The memory of the Reader is
+// about three times maxRecord bytes; longer records are reported as damage.
+func NewReader(from io.ReaderAt, size int64, format Format, maxRecord int) (*Reader, error) {
+	if err := format.Validate(); err != nil {
+		return nil, err
+	}
+	s := &source{section: io.NewSectionReader(from, 0, size)}
+	s.Reader = bufio.NewReaderSize(readerFunc(s.read), int(max(minReadBuffer, min(readBuffer, size))))
+	return &Reader{format: format, max: maxRecord, size: size, source: s}, nil
+}
+
+// Close frees the Reader's memory.
+func (r *Reader) Close() {
+	if r.zstd != nil {
+		r.zstd.Close()
+		r.zstd = nil
+	}
+}
+
+// Offset is where the next call of Next starts to read.
+func (r *Reader) Offset() int64 { return r.at }
+
+// Next returns the next record, which is valid until the next call.
+//
+// At the end the error is io.EOF. A *DamageError reports a part of the file that was
+// skipped; the next call continues after it. Any other error is from reading the file, and
+// is final.
+func (r *Reader) Next() ([]byte, error) {
+	if r.at >= r.size {
+		return nil, io.EOF
+	}
+	from := r.at
+	record, reason := r.found, error(nil)
+	if r.found = nil; record == nil {
+		record, reason = r.readRecord(from)
+	}
+	if reason == nil {
+		r.at = r.source.offset()
+		return record, nil
+	}
+	switch {
+	case r.format.Compression != None:
+		r.at = r.findRecord(from)
+	case r.format.Content == OTLPJSON:
+		r.at = r.findLine()
+	default:
+		r.at = r.size
+	}
+	if r.source.err != nil {
+		return nil, r.source.err
+	}
+	return nil, &DamageError{Offset: from, Length: r.at - from, Reason: reason}
+}
+
+// All yields each record, and each error but io.EOF. A record is valid until the next
+// one. It stops after an error that is not a *DamageError.
+func (r *Reader) All() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for {
+			record, err := r.Next()
+			if errors.Is(err, io.EOF) || !yield(record, err) {
+				return
+			}
+			if _, damaged := errors.AsType[*DamageError](err); err != nil && !damaged {
+				return
+			}
+		}
+	}
+}
+
+const (
+	// freeWaste is how many bytes findRecord may always read in failed attempts.
+	freeWaste = 16 << 20
+	// wastePerByte is how many more it may read for each byte that it skips.
+	wastePerByte = 4
+	// decodedPerRead is how many decompressed bytes count as one byte read.
+	decodedPerRead = 64
+)
+
+// findRecord finds the next gzip member or zstd frame that is a complete record. Since
+// compressed data may contain the magic number, an attempt to read one there may fail.
+// Failed attempts read at most freeWaste + wastePerByte * (bytes skipped) bytes, plus the last
+// attempt. After damage that is no longer than a record, the next record is always tried.
+func (r *Reader) findRecord(from int64) int64 {
+	magic := zstdMagic
+	if r.format.Compression == Gzip {
+		magic = gzipMagic
+	}
+	r.addWaste(from)
+	for at := from + 1; ; at++ {
+		found := r.source.find(magic, at, r.size)
+		r.wasted -= wastePerByte * (found - at + 1)
+		at = found
+		if at == r.size {
+			return at
+		}
+		if r.wasted >= freeWaste {
+			continue
+		}
+		if _, err := r.readRecord(at); err == nil || r.source.err != nil {
+			return at
+		}
+		r.addWaste(at)
+	}
+}
+
+// findLine finds the next line that is a complete record, and keeps it for Next. An attempt to read a line ends after it.
+func (r *Reader) findLine() int64 {
+	for {
+		at := r.source.offset()
+		record, err := r.readRecord(at)
+		switch {
+		case at == r.size || r.source.err != nil:
+			return at
+		case err == nil:
+			r.found = record
+			return at
+		}
+	}
+}
+
+// addWaste counts a failed attempt at an offset: the bytes read, the bytes that they were
+// decompressed to, and the bytes that must be read again.
+func (r *Reader) addWaste(at int64) {
+	if read := r.source.offset() - at; read > 0 {
+		r.wasted += read + int64(len(r.record))/decodedPerRead + min(readBuffer, r.size-at)
+	}
+}
+
+// source is a buffered reader of a file that can continue at any place.
+type source struct {
+	*bufio.Reader
+	section *io.SectionReader
+	err     error // of the file system
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func (s *source) read(p []byte) (int, error) {
+	n, err := s.section.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// offset is where the next byte comes from.
+func (s *source) offset() int64 {
+	at, _ := s.section.Seek(0, io.SeekCurrent) // never fails
+	return at - int64(s.Buffered())
+}
+
+// seek continues at an offset of 0 or more.
+func (s *source) seek(at int64) {
+	if ahead := at - s.offset(); ahead >= 0 && ahead <= int64(s.Buffered()) {
+		_, _ = s.Discard(int(ahead)) // never fails: the bytes are there
+		return
+	}
+	_, _ = s.section.Seek(at, io.SeekStart) // never fails
+	s.Reset(readerFunc(s.read))
+}
+
+// find returns the offset of the next occurrence of pattern, or size.
+func (s *source) find(pattern []byte, at, size int64) int64 {
+	s.seek(at)
+	for {
+		if head, _ := s.Peek(len(pattern)); len(head) < len(pattern) {
+			return size
+		}
+		buffered, _ := s.Peek(s.Buffered())
+		if i := bytes.Index(buffered, pattern); i >= 0 {
+			return s.offset() + int64(i)
+		}
+		_, _ = s.Discard(len(buffered) - len(pattern) + 1) // never fails: the bytes are there
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestCompressedReadingIsLinear_E9: what is read for a torn compressed record is in
+// proportion to the file, however many heads of frames or members are in it.
+func TestCompressedReadingIsLinear_E9(t *testing.T) {
+	const (
+		size   = 2 << 20
+		behind = 6
+	)
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := make([]byte, size)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	for _, tt := range []struct {
+		name        string
+		compression Compression
+		planted     []byte
+	}{
+		{"gzip", Gzip, gzipHeads(noise)},
+		{"zstd", Zstd, zstdHeads(noise)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			format := Format{Content: OTLPProto, Compression: tt.compression}
+			head := encodedRecord(t, format, newRecord(OTLPProto, 1, 100))
+			file := append(head[:len(head)-1], tt.planted...) // torn
+			for id := range behind {
+				file = append(file, encodedRecord(t, format, newRecord(OTLPProto, id+2, 100<<10))...)
+			}
+			read := &countingReader{ReaderAt: bytes.NewReader(file)}
+			r, err := NewReader(read, int64(len(file)), format, MaxRecordSize)
+			require.NoError(t, err)
+			found := 0
+			for {
+				_, err := r.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err == nil {
+					found++
+					continue
+				}
+				var damaged *DamageError
+				require.ErrorAs(t, err, &damaged)
+			}
+			r.Close()
+			t.Logf("%d bytes: %d read in %d calls, %d records found", len(file), read.bytes, read.calls, found)
+			assert.Less(t, read.bytes, 8*len(file)+32<<20)
+			assert.GreaterOrEqual(t, found, behind-1)
+			profiletest.Account(t, "heads of frames in a torn record", behind, found, behind-found)
+		})
+	}
+}
+
+// TestDamagedNeighbours_E9: each of many damaged records one behind the other costs no
+// other one.
+func TestDamagedNeighbours_E9(t *testing.T) {
+	for _, compression := range []Compression{Gzip, Zstd} {
+		format := Format{Content: OTLPProto, Compression: compression}
+		var file []byte
+		const records, whole = 40, 5
+		for id := range records {
+			record := encodedRecord(t, format, newRecord(OTLPProto, id+1, 100<<10))
+			if id%whole != 0 {
+				record[len(record)-1] ^= 0x55 // of the checksum, or the length of gzip
+			}
+			file = append(file, record...)
+		}
+		r, err := NewReader(bytes.NewReader(file), int64(len(file)), format, MaxRecordSize)
+		require.NoError(t, err)
+		found := 0
+		for _, err := range r.All() {
+			if err == nil {
+				found++
+			}
+		}
+		r.Close()
+		require.Equal(t, records/whole, found, "compression %d", compression)
+	}
+}
+
+func encodedRecord(t *testing.T, format Format, record []byte) []byte {
+	e, err := Encode(format, record)
+	require.NoError(t, err)
+	defer e.Release()
+	return bytes.Join(e.Chunks[:], nil)
+}
+
+// gzipHeads puts the begin of a member every few bytes.
+func gzipHeads(noise []byte) []byte {
+	out := bytes.Clone(noise)
+	for at := 0; at+32 < len(out); at += 64 {
+		copy(out[at:], string(gzipMagic)+"\x00\x00\x00\x00\x00\x00\xff")
+	}
+	return out
+}
+
+// zstdHeads puts the begin of a frame every few bytes, each of which goes on to the
+// end by way of the same blocks.
+func zstdHeads(noise []byte) []byte {
+	const block, header = 128 << 10, 3
+	out := bytes.Clone(noise)
+	raw := func(at, size int) {
+		out[at], out[at+1], out[at+2] = byte(size<<3), byte(size<<3>>8), byte(size<<3>>16)
+	}
+	for begin := 0; begin+block <= len(out); begin += block {
+		raw(begin, block-header)
+		for at := begin + 64; at < begin+block-64; at += 2048 {
+			head := append([]byte(string(zstdMagic)), 0x04, 0x58) // with a checksum
+			copy(out[at:], head)
+			raw(at+len(head), block-(at-begin)-len(head)-header)
+		}
+	}
+	return out
+}

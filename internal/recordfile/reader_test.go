@@ -1,0 +1,287 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestReaderReportsFlippedBytes_E9 changes each byte of a file. Of a compressed one at most
+// one record is lost, of lines as well unless the byte was a line feed. Of a plain one all records before
+// the damage are read, and the error says where it is and how many bytes follow.
+func TestReaderReportsFlippedBytes_E9(t *testing.T) {
+	const n = 6
+	size := profiletest.Rounds(t, 600, 10_000) / n
+	for _, format := range framedFormats {
+		t.Run(formatName(format), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
+			var flipped flips
+			whole, ends := fileWithEnds(t, format, n, size)
+			for _, read := range []Format{format, {Content: format.Content, Compression: format.Compression}} {
+				for at := range whole {
+					data := slices.Clone(whole)
+					flip := byte(1 + random.IntN(255))
+					data[at] ^= flip
+					ids, changed, reports := readDamaged(t, data, read, size)
+					if format.Compression == None {
+						requireReadUpTo(t, format, at, ends, ids, changed, reports)
+					} else {
+						require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x: %v", at, flip, reports)
+						require.Zero(t, changed, "a checksum is wrong")
+					}
+					if separable(format) && whole[at] != '\n' {
+						require.GreaterOrEqual(t, len(ids)+changed, n-1, "byte %d xor %#x: %v", at, flip, reports)
+					}
+					require.True(t, slices.IsSorted(ids))
+					if len(ids) < n && changed == 0 {
+						require.NotEmpty(t, reports, "byte %d xor %#x", at, flip)
+					}
+					flipped.Add(n, ids, changed)
+				}
+			}
+			flipped.Account(t)
+		})
+	}
+}
+
+// requireReadUpTo requires that all records of a plain file before the byte at are read, and
+// that the damage is reported if not all others are.
+func requireReadUpTo(t *testing.T, format Format, at int, ends, ids []int, changed int, reports []*DamageError) {
+	t.Helper()
+	before, start := 0, 0
+	for ends[before] <= at {
+		before, start = before+1, ends[before]
+		require.Equal(t, before, ids[before-1], "byte %d", at)
+	}
+	if len(reports) == 0 {
+		require.Len(t, ends, len(ids)+changed, "byte %d", at)
+		return
+	}
+	require.Len(t, reports, 1, "byte %d", at)
+	require.GreaterOrEqual(t, reports[0].Offset, int64(start), "byte %d", at)
+	if changed == 0 && !separable(format) {
+		require.Len(t, ids, before, "byte %d", at)
+	}
+	if changed == 0 {
+		require.Equal(t, int64(start), reports[0].Offset, "byte %d", at)
+	}
+}
+
+func TestTornTail(t *testing.T) {
+	const size, n = 80, 3
+	forEachFormat(t, func(t *testing.T, format Format) {
+		if format.Bare && format.Compression == None {
+			t.Skip("bare messages have no end of their own")
+		}
+		data, ends := fileWithEnds(t, format, n, size)
+		for cut := range data {
+			ids, changed, reports := readDamaged(t, data[:cut], format, size)
+			whole := 0
+			for whole < n && ends[whole] <= cut {
+				whole++
+			}
+			require.Len(t, ids, whole)
+			require.Zero(t, changed)
+			if cut == 0 || whole > 0 && ends[whole-1] == cut {
+				require.Empty(t, reports)
+			} else {
+				require.Len(t, reports, 1)
+				require.Equal(t, int64(cut), reports[0].Offset+reports[0].Length, "up to the end")
+			}
+		}
+	})
+}
+
+func TestGarbageBetweenRecords(t *testing.T) {
+	const size = 100
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, format := range framedFormats {
+		t.Run(formatName(format), func(t *testing.T) {
+			data, ends := fileWithEnds(t, format, 4, size)
+			for name, garbage := range map[string][]byte{
+				"zeros": make([]byte, 100_000),
+				"random": func() []byte {
+					b := make([]byte, 200_000)
+					for i := range b {
+						b[i] = byte(random.Uint32())
+					}
+					return b
+				}(),
+				"magic": bytes.Repeat([]byte(string(zstdMagic)+string(gzipMagic)), 500),
+			} {
+				if format.Content == OTLPJSON && format.Compression == None {
+					garbage = append(bytes.ReplaceAll(garbage, []byte("\n"), []byte{0}), '\n')
+				}
+				dirty := slices.Concat(data[:ends[1]], garbage, data[ends[1]:])
+				ids, changed, reports := readDamaged(t, dirty, format, size)
+				want, skipped := []int{1, 2, 3, 4}, len(garbage)
+				if !separable(format) {
+					want, skipped = []int{1, 2}, len(dirty)-ends[1]
+				}
+				assert.Equal(t, want, ids, name)
+				assert.Zero(t, changed, name)
+				require.Len(t, reports, 1, name)
+				assert.Equal(t, int64(ends[1]), reports[0].Offset)
+				assert.Equal(t, int64(skipped), reports[0].Length)
+			}
+		})
+	}
+}
+
+// TestManyDamagedLines: each whole line is read, however many others are damaged.
+func TestManyDamagedLines(t *testing.T) {
+	const n = 100_000
+	data := bytes.Repeat([]byte("{\"id\":1}\n{\"id\":\n"), n)
+	reader, err := NewReader(bytes.NewReader(data), int64(len(data)), Format{Content: OTLPJSON}, MaxRecordSize)
+	require.NoError(t, err)
+	defer reader.Close()
+	records, damaged := 0, 0
+	for record, err := range reader.All() {
+		if err == nil {
+			require.JSONEq(t, `{"id":1}`, string(record))
+			records++
+		} else {
+			damaged++
+		}
+	}
+	assert.Equal(t, n, records)
+	assert.Equal(t, n, damaged)
+}
+
+// TestBareIsRecognised: the names of bare files are those of others.
+func TestBareIsRecognised(t *testing.T) {
+	for _, format := range bareFormats {
+		for _, size := range []int{0, 5, 100, 10_000, 300_000} {
+			data := fileOf(t, format, 1, size)
+			ids, changed, reports := readDamaged(t, data, Format{Content: OTLPProto, Compression: format.Compression}, size)
+			require.Equal(t, []int{1}, ids)
+			require.Zero(t, changed)
+			require.Empty(t, reports)
+		}
+	}
+}
+
+func TestReaderIsBounded(t *testing.T) {
+	const size = 1000
+	forEachFormat(t, func(t *testing.T, format Format) {
+		for _, tt := range []struct{ max, records int }{{len(newRecord(format.Content, 1, size)), 1}, {len(newRecord(format.Content, 1, size)) - 1, 0}} {
+			data := fileOf(t, format, 1, size)
+			r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, tt.max)
+			require.NoError(t, err)
+			records := 0
+			for _, err := range r.All() {
+				if err == nil {
+					records++
+				}
+			}
+			assert.Equal(t, tt.records, records)
+			r.Close()
+		}
+	})
+}
+
+// TestBombs: small files that would need much memory.
+func TestBombs(t *testing.T) {
+	big := append(binary.AppendUvarint([]byte{0x0a}, 16<<20), make([]byte, 16<<20)...)
+	for _, compression := range []Compression{Gzip, Zstd} {
+		e, err := Encode(Format{Content: OTLPProto, Compression: compression}, big)
+		require.NoError(t, err)
+		require.Less(t, len(e.Chunks[0]), 1<<20)
+		requireLittleMemory(t, slices.Clone(e.Chunks[0]), Format{Content: OTLPProto, Compression: compression})
+		e.Release()
+	}
+	// A header that promises a gigabyte: window descriptor, 8 bytes of content size.
+	encoder, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, encoder.Close()) }()
+	frame := encoder.EncodeAll(make([]byte, 1<<17), nil)
+	at := bytes.Index(frame, []byte{0, 0, 2, 0}) // 4 bytes of content size
+	require.Positive(t, at)
+	frame[at+3] = 0x3f
+	requireLittleMemory(t, frame, Format{Content: OTLPProto, Compression: Zstd})
+	// Lengths that promise more than there is.
+	requireLittleMemory(t, []byte{0x3f, 0xff, 0xff, 0xff, 0x0a, 0x00}, Format{Content: OTLPProto})
+}
+
+func requireLittleMemory(t *testing.T, data []byte, format Format) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
+	require.NoError(t, err)
+	_, err = r.Next()
+	var damage *DamageError
+	require.ErrorAs(t, err, &damage)
+	_, err = r.Next()
+	require.ErrorIs(t, err, io.EOF)
+	r.Close()
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(24<<20))
+}
+
+// TestReaderOfBrokenDisk: a disk on which all reads fail is not a damaged file, and no reason to try forever.
+func TestReaderOfBrokenDisk(t *testing.T) {
+	forEachFormat(t, func(t *testing.T, format Format) {
+		data := fileOf(t, format, 1, 500_000)
+		r, err := NewReader(failingReader{}, int64(len(data)), format, MaxRecordSize)
+		require.NoError(t, err)
+		_, err = r.Next()
+		require.Error(t, err)
+		var damage *DamageError
+		require.NotErrorAs(t, err, &damage, "a failing disk is not a damaged file")
+		require.NotErrorIs(t, err, io.EOF)
+		r.Close()
+	})
+}
+
+type failingReader struct{}
+
+func (failingReader) ReadAt([]byte, int64) (int, error) { return 0, syscall.EIO }
+
+func TestNewReaderRejectsAnUnknownFormat(t *testing.T) {
+	_, err := NewReader(bytes.NewReader(nil), 0, Format{Content: "csv"}, MaxRecordSize)
+	require.ErrorContains(t, err, "csv")
+}
+
+func FuzzReader(f *testing.F) {
+	for i, format := range allFormats {
+		f.Add(fileOf(f, format, 2, 20), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
+		format := allFormats[int(which)%len(allFormats)]
+		if which >= 128 {
+			format.Bare = false
+		}
+		r, err := NewReader(bytes.NewReader(data), int64(len(data)), format, 1<<20)
+		require.NoError(t, err)
+		defer r.Close()
+		last := int64(0)
+		for record, err := range r.All() {
+			var damage *DamageError
+			if err != nil {
+				require.ErrorAs(t, err, &damage)
+			} else {
+				e, err := Encode(format, record)
+				require.NoError(t, err)
+				e.Release()
+			}
+			require.Greater(t, r.Offset(), last)
+			last = r.Offset()
+		}
+		require.Equal(t, int64(len(data)), r.Offset())
+	})
+}

@@ -1,0 +1,292 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
+)
+
+// TestRecoveryAfterCrash cuts a file behind each of its bytes, as a crash may, and
+// requires that all records before the cut are kept.
+func TestRecoveryAfterCrash(t *testing.T) {
+	const size = 60
+	forEachFormat(t, func(t *testing.T, format Format) {
+		t.Parallel()
+		if format.Bare {
+			t.Skip("bare files are renamed before they are acknowledged")
+		}
+		whole, ends := fileWithEnds(t, format, 4, size)
+		dir := t.TempDir()
+		var repaired []RecoveredFile
+		options := Options{Format: format, FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
+		for cut := range len(whole) + 1 {
+			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format, Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), whole[:cut], 0o600))
+		}
+		w := openTestWriter(t, dir, options)
+		require.NoError(t, w.Close())
+
+		require.Len(t, repaired, len(whole)+1)
+		for cut := range len(whole) + 1 {
+			want, end := []int{}, 0
+			for i := range ends {
+				if ends[i] <= cut {
+					want, end = append(want, i+1), ends[i]
+				}
+			}
+			name := Name{Time: time.Unix(int64(cut), 0).UTC(), Sequence: 7, Format: format}
+			path := filepath.Join(dir, name.String())
+			if len(want) == 0 {
+				assert.NoFileExists(t, path)
+				assert.Equal(t, RecoveredFile{Partial: repaired[cut].Partial, Truncated: int64(cut)}, repaired[cut])
+			} else {
+				require.Equal(t, want, readFile(t, path, format.Content, size))
+				assert.Equal(t, RecoveredFile{
+					Partial: repaired[cut].Partial, ClosedFile: ClosedFile{Path: path, Records: len(want), Size: int64(end)},
+					Truncated: int64(cut - end),
+				}, repaired[cut])
+			}
+			assert.NoFileExists(t, repaired[cut].Partial)
+		}
+	})
+}
+
+// TestRecoveryOfDamagedFiles: files that are compressed or have lines keep the records after the
+// damage, others are cut there.
+func TestRecoveryOfDamagedFiles(t *testing.T) {
+	const size = 60
+	for _, format := range framedFormats {
+		t.Run(formatName(format), func(t *testing.T) {
+			data, ends := fileWithEnds(t, format, 4, size)
+			data[ends[0]] ^= 0x7e // the first byte of the second record
+			dir := t.TempDir()
+			name := Name{Sequence: 1, Format: format, Partial: true}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), append(data, data[:10]...), 0o600))
+			var recovered []RecoveredFile
+			w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { recovered = append(recovered, r) }})
+			require.NoError(t, w.Close())
+			require.Len(t, recovered, 1)
+			records, damaged, end := 3, 1, len(data)
+			if !separable(format) {
+				records, damaged, end = 1, 0, ends[0]
+			}
+			assert.Equal(t, records, recovered[0].Records)
+			assert.Equal(t, damaged, recovered[0].Damaged)
+			assert.Equal(t, int64(len(data)+10-end), recovered[0].Truncated)
+			kept, err := os.ReadFile(recovered[0].Path)
+			require.NoError(t, err)
+			assert.Equal(t, data[:end], kept)
+		})
+	}
+}
+
+func TestRecoveryTouchesNothingElse(t *testing.T) {
+	const size = 30
+	dir := t.TempDir()
+	format := allFormats[0]
+	data := fileOf(t, format, 2, size)
+	outside := filepath.Join(t.TempDir(), "outside")
+	require.NoError(t, os.WriteFile(outside, data[:len(data)-1], 0o600))
+
+	ours := Name{Sequence: 1, Format: format}
+	others := []string{
+		"notes.txt", "notes.partial", "profiles.otlp.pb.partial", ours.String(),
+		"profiles-20260101T000000.000Z-1.otlp.pb.partial",       // too short a sequence
+		"profiles-20261301T000000.000Z-000001.otlp.pb.partial",  // no such month
+		"profiles-20260101T000000.000Z-000001.otlp.xml.partial", // not ours
+		"profiles-20260101T000000.000Z-000001.otlp.pb.partial~", // an editor's
+		"Profiles-20260101T000000.000Z-000001.otlp.pb.partial",  // not ours
+		"profiles-20260101T000000.000Z-000001.otlp.pb.xz.partial",
+		"profiles-20260101T000000.000Z-000001.otlp.jsonl.bare.partial",
+	}
+	for _, name := range others {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data[:len(data)-1], 0o600))
+	}
+	link := Name{Sequence: 2, Format: format, Partial: true}.String()
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, link)))
+	folder := Name{Sequence: 3, Format: format, Partial: true}.String()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
+
+	w := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { t.Errorf("repaired %+v", r) }})
+	require.NoError(t, w.Close())
+	for _, path := range append(others, link, "../"+filepath.Base(filepath.Dir(outside))+"/outside") {
+		got, err := os.ReadFile(filepath.Join(dir, path))
+		require.NoError(t, err)
+		assert.Equal(t, data[:len(data)-1], got, path)
+	}
+	assert.DirExists(t, filepath.Join(dir, folder))
+	assert.Len(t, list(t, dir), len(others)+2)
+}
+
+// TestRecoveryNeverReplaces: the finished name is taken by another file.
+func TestRecoveryNeverReplaces(t *testing.T) {
+	const size = 30
+	dir := t.TempDir()
+	format := allFormats[2]
+	name := Name{Time: time.Unix(5, 0).UTC(), Sequence: 9, Format: format}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 1, size), 0o600))
+	name.Partial = true
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 3, size), 0o600))
+	require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
+	assert.Equal(t, []string{
+		"profiles-19700101T000005.000Z-000009.otlp.pb.zst", "profiles-19700101T000005.000Z-000010.otlp.pb.zst",
+	}, list(t, dir))
+	assert.Equal(t, []int{1, 1, 2, 3}, readAll(t, dir, size))
+}
+
+// TestRecoveryAfterLink: a crash between the two steps of a rename by link.
+func TestRecoveryAfterLink(t *testing.T) {
+	const size = 30
+	dir := t.TempDir()
+	format := allFormats[1]
+	name := Name{Sequence: 9, Format: format}
+	partial := name
+	partial.Partial = true
+	require.NoError(t, os.WriteFile(filepath.Join(dir, partial.String()), fileOf(t, format, 3, size), 0o600))
+	require.NoError(t, os.Link(filepath.Join(dir, partial.String()), filepath.Join(dir, name.String())))
+	require.NoError(t, openTestWriter(t, dir, Options{Format: format}).Close())
+	assert.Equal(t, []string{name.String()}, list(t, dir))
+	assert.Equal(t, []int{1, 2, 3}, readAll(t, dir, size))
+}
+
+// TestRecoveryLeavesLiveFiles: what another Writer has open is not a leftover.
+func TestRecoveryLeavesLiveFiles(t *testing.T) {
+	const size = 30
+	forEachFormat(t, func(t *testing.T, format Format) {
+		dir := t.TempDir()
+		first := openTestWriter(t, dir, Options{Format: format})
+		require.NoError(t, first.Append(plainRecord(format.Content, 1, size)))
+		before := list(t, dir)
+		second := openTestWriter(t, dir, Options{Format: format, FileRecovered: func(r RecoveredFile) { t.Errorf("repaired %+v", r) }})
+		assert.Equal(t, before, list(t, dir))
+		require.NoError(t, second.Append(plainRecord(format.Content, 2, size)))
+		require.NoError(t, first.Append(plainRecord(format.Content, 3, size)))
+		require.NoError(t, first.Close())
+		require.NoError(t, second.Close())
+		assert.ElementsMatch(t, []int{1, 2, 3}, readAll(t, dir, size))
+	})
+}
+
+func TestIncompleteBareFilesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	format := allFormats[6]
+	name := Name{Sequence: 1, Format: format, Partial: true}
+	assert.Equal(t, "profiles-00010101T000000.000Z-000001.otlp.pb.bare.partial", name.String())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), newRecord(OTLPProto, 1, 10), 0o600))
+	var repaired []RecoveredFile
+	options := Options{Format: allFormats[2], FileRecovered: func(r RecoveredFile) { repaired = append(repaired, r) }}
+	require.NoError(t, openTestWriter(t, dir, options).Close())
+	assert.Empty(t, list(t, dir))
+	assert.Equal(t, fmt.Sprint([]RecoveredFile{{Partial: filepath.Join(dir, name.String()), Truncated: 22}}), fmt.Sprint(repaired))
+}
+
+// TestRecoverySyncsDirectoriesAboveGroups: a crash may have left directories that are not on the disk.
+func TestRecoverySyncsDirectoriesAboveGroups(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700))
+	for levels, want := range []int{0, 1, 2} {
+		var count syncs
+		f := faults{before: count.add}
+		w := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: levels, OpenDir: f.openDir})
+		assert.Equal(t, want, count.dirs, "%d levels", levels)
+		require.NoError(t, w.Close())
+	}
+}
+
+// TestMaintainDoesNothingInVain: without limits and after the recovery, it does not look at the directory.
+func TestMaintainDoesNothingInVain(t *testing.T) {
+	f := faults{}
+	w := openTestWriter(t, t.TempDir(), Options{Format: allFormats[0], OpenDir: f.openDir})
+	calls := f.calls
+	w.Maintain()
+	assert.Equal(t, calls, f.calls)
+}
+
+// TestFlippedBytesInIncompleteFiles_E9 changes each byte of a file that a crash has left,
+// with a torn record behind the last one. A compressed file loses at most one record, as do lines unless the byte
+// was a line feed; a plain one keeps all records before the damage.
+func TestFlippedBytesInIncompleteFiles_E9(t *testing.T) {
+	const n = 4
+	size := profiletest.Rounds(t, 240, 10_000) / n
+	for _, format := range framedFormats {
+		t.Run(formatName(format), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(profiletest.Seed(t), 0))
+			var flipped flips
+			whole, ends := fileWithEnds(t, format, n, size)
+			path := t.TempDir()
+			dir, err := (&faults{noSync: true}).openDir(path)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, dir.Close()) }()
+			for _, tail := range [][]byte{nil, whole[:ends[0]/2]} {
+				for at := range whole {
+					data := append(slices.Clone(whole), tail...)
+					flip := byte(1 + random.IntN(255))
+					data[at] ^= flip
+					name := Name{Sequence: 1, Format: format, Partial: true}
+					require.NoError(t, os.WriteFile(filepath.Join(path, name.String()), data, 0o600))
+					done, err := recoverFile(dir, path, name)
+					require.NoError(t, err)
+					var kept []byte
+					if done.Path != "" {
+						kept, err = os.ReadFile(done.Path)
+						require.NoError(t, err)
+						require.NoError(t, os.Remove(done.Path))
+					}
+					ids, changed, reports := readDamaged(t, kept, format, size)
+					if !separable(format) {
+						require.Empty(t, reports)
+						require.Equal(t, int64(len(data)-len(kept)), done.Truncated)
+					}
+					if format.Compression == None {
+						for i := 0; ends[i] <= at; i++ {
+							require.Equal(t, i+1, ids[i], "byte %d xor %#x", at, flip)
+						}
+					} else {
+						// Damage at the end is cut off with the tail.
+						require.GreaterOrEqual(t, len(ids), n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
+					}
+					if separable(format) && whole[at] != '\n' {
+						require.GreaterOrEqual(t, len(ids)+changed, n-1, "byte %d xor %#x, tail of %d: %v", at, flip, len(tail), reports)
+					}
+					require.True(t, slices.IsSorted(ids))
+					if len(ids) < n && changed == 0 {
+						require.Positive(t, done.Truncated+int64(done.Damaged), "byte %d xor %#x", at, flip)
+					}
+					require.LessOrEqual(t, done.Damaged, 2)
+					flipped.Add(n, ids, changed)
+				}
+			}
+			flipped.Account(t)
+		})
+	}
+}
+
+// TestTornHeapProfileIsCutOff_E2 when a leftover is repaired.
+func TestTornHeapProfileIsCutOff_E2(t *testing.T) {
+	good := newRecord(OTLPProto, 1, 100)
+	heap := heapProfile(t, 1, 120_000)
+	file := profiletest.Prefixed(good, heap)
+	file = file[:len(file)-len(heap)/8]
+	dir := t.TempDir()
+	name := Name{Sequence: 1, Format: Format{Content: OTLPProto}, Partial: true}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), file, 0o600))
+	w := openTestWriter(t, dir, Options{Format: Format{Content: OTLPProto}})
+	require.NoError(t, w.Close())
+	finished, err := os.ReadFile(filepath.Join(dir, list(t, dir)[0]))
+	require.NoError(t, err)
+	assert.Equal(t, profiletest.Prefixed(good), finished)
+	profiletest.Account(t, "1 torn records", 1, len(readAll(t, dir, 100)), 0)
+}

@@ -1,0 +1,237 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func indexedRecord(content Content, id, size int) Record {
+	return Record{Data: newRecord(content, id, size), Summaries: []Summary{
+		{Key: Key{Service: "checkout", SampleType: "cpu"}, Total: Total{Start: 10, Latest: 10, End: 20, Profiles: 1, Samples: id, Sum: SumOf(int64(id))}},
+	}}
+}
+
+func TestClosedFileHasIndex(t *testing.T) {
+	for _, format := range framedFormats {
+		t.Run(formatName(format), func(t *testing.T) {
+			dir := t.TempDir()
+			w := openTestWriter(t, dir, Options{Format: format})
+			for id := range 5 {
+				require.NoError(t, w.Append(indexedRecord(format.Content, id, 100)))
+			}
+			require.Len(t, list(t, dir), 1, "there is no index before the file is closed")
+			require.NoError(t, w.Close())
+			assert.Zero(t, w.indexes.Used())
+
+			names := list(t, dir)
+			require.Len(t, names, 2)
+			require.Equal(t, names[0]+IndexSuffix, names[1])
+			info, err := os.Stat(filepath.Join(dir, names[1]))
+			require.NoError(t, err)
+			assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+			x := parseIndex(t, filepath.Join(dir, names[0]))
+			require.Len(t, x.Totals, 1)
+			assert.Equal(t, SumOf(0+1+2+3+4), x.Totals[0].Sum)
+			records, err := x.Records()
+			require.NoError(t, err)
+
+			r := openReader(t, filepath.Join(dir, names[0]))
+			defer r.Close()
+			require.Len(t, records, 5)
+			for _, got := range records {
+				assert.Equal(t, r.Offset(), got.Offset)
+				record, err := r.Next()
+				require.NoError(t, err)
+				id, _ := recordID(format.Content, record, 0)
+				assert.Equal(t, SumOf(int64(id)), got.Summaries[0].Sum)
+				assert.Equal(t, r.Offset(), got.Offset+got.Length)
+			}
+		})
+	}
+}
+
+// parseIndex reads the index of a file.
+func parseIndex(t *testing.T, path string) *Index {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	data, err := os.ReadFile(path + IndexSuffix)
+	require.NoError(t, err)
+	x, err := ParseIndex(data, info.Size(), 1<<20)
+	require.NoError(t, err)
+	return x
+}
+
+// TestRecoveredFileHasNoIndex: a crash before or after the file got its name leaves no index.
+func TestRecoveredFileHasNoIndex(t *testing.T) {
+	dir := t.TempDir()
+	format := allFormats[2]
+	name := Name{Sequence: 1, Format: format, Partial: true}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name.String()), fileOf(t, format, 3, 100), 0o600))
+	w := openTestWriter(t, dir, Options{Format: format})
+	require.NoError(t, w.Append(indexedRecord(OTLPProto, 4, 100)))
+	require.NoError(t, w.Close())
+	names := list(t, dir)
+	require.Len(t, names, 3, "two files and the index of one")
+	assert.Equal(t, names[1]+IndexSuffix, names[2])
+	assert.Equal(t, []int{1, 2, 3, 4}, readAll(t, dir, 100))
+}
+
+func TestFileWithRecordWithoutSummariesHasNoIndex(t *testing.T) {
+	dir := t.TempDir()
+	w := openTestWriter(t, dir, Options{Format: allFormats[0]})
+	require.NoError(t, w.Append(indexedRecord(OTLPProto, 1, 100)))
+	require.NoError(t, w.Append(plainRecord(OTLPProto, 2, 100)))
+	require.NoError(t, w.Append(indexedRecord(OTLPProto, 3, 100)))
+	require.NoError(t, w.Close())
+	assert.Len(t, list(t, dir), 1)
+	assert.Zero(t, w.indexes.Used())
+}
+
+func TestIndexesOfOpenFilesAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	w := openTestWriter(t, dir, Options{Format: allFormats[0]})
+	record := func(id, services, length int) Record {
+		r := plainRecord(OTLPProto, id, 100)
+		for i := range services {
+			r.Summaries = append(r.Summaries, Summary{
+				Key:   Key{Service: fmt.Sprintf("%0*d", length, i)},
+				Total: Total{Start: 1, Latest: 1, End: 1, Profiles: 1, Sum: SumOf(int64(id))},
+			})
+		}
+		return r
+	}
+	const lines = 100
+	for id := range lines { // many records of the same services
+		require.NoError(t, w.Append(record(id, 2000, 10)))
+		assert.LessOrEqual(t, w.indexes.Used(), int64(maxIndexes))
+	}
+	closeFiles(t, w)
+	x := parseIndex(t, filepath.Join(dir, list(t, dir)[0]))
+	require.Len(t, x.Totals, 2000)
+	assert.Equal(t, SumOf(lines*(lines-1)/2), x.Totals[1999].Sum)
+	records, err := x.Records()
+	require.NoError(t, err)
+	assert.Len(t, records, 1, "the lines do not fit")
+
+	require.NoError(t, w.Append(record(lines, 30, maxIndexes/20)))
+	assert.Zero(t, w.indexes.Used())
+	require.NoError(t, w.Append(record(lines+1, 1, 10)))
+	assert.Zero(t, w.indexes.Used())
+	require.NoError(t, w.Close())
+	assert.Len(t, list(t, dir), 3, "the second file has no index")
+	assert.Len(t, readAll(t, dir, 100), lines+2)
+}
+
+// TestIndexThatCannotBeWrittenFailsNoRecord lets each call fail that the index takes.
+func TestIndexThatCannotBeWrittenFailsNoRecord(t *testing.T) {
+	for n := 1; ; n++ {
+		dir := t.TempDir()
+		f := &faults{}
+		closing := false
+		var failed, indexFailed []error
+		w, err := openWriter(dir, Options{
+			Format: allFormats[0], OpenDir: f.openDir, Failed: func(err error) { failed = append(failed, err) },
+			IndexFailed: func(err error) { indexFailed = append(indexFailed, err) },
+			FileClosed:  func(ClosedFile) { closing = false },
+		})
+		require.NoError(t, err)
+		require.NoError(t, w.Append(indexedRecord(OTLPProto, 1, 100)))
+		calls := 0
+		f.before = func(call) error {
+			if entries, err := filepath.Glob(filepath.Join(dir, "*.pb")); err == nil && len(entries) == 1 && closing {
+				if calls++; calls == n {
+					return syscall.ENOSPC
+				}
+			}
+			return nil
+		}
+		closing = true
+		err = w.Close()
+		f.before = nil
+		if n == 1 {
+			require.ErrorIs(t, err, syscall.ENOSPC, "the sync of the directory comes first, and is not of the index")
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, []int{1}, readAll(t, dir, 100))
+		assert.Zero(t, w.indexes.Used())
+		for _, err := range indexFailed {
+			assert.ErrorIs(t, err, syscall.ENOSPC)
+			assert.ErrorContains(t, err, ".pb.index")
+		}
+		if len(indexFailed) > 0 {
+			assert.Empty(t, failed)
+			assert.Len(t, list(t, dir), 1, "nothing is left of the index")
+		}
+		if calls < n {
+			assert.Greater(t, n, 3)
+			return
+		}
+	}
+}
+
+func TestRetentionRemovesIndexes(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_700_000_000, 0)
+	w := openTestWriter(t, dir, Options{
+		Format: allFormats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Retention: Retention{MaxFiles: 2}, Now: func() time.Time { return now },
+	})
+	for id := range 4 {
+		now = now.Add(time.Second)
+		require.NoError(t, w.Append(indexedRecord(OTLPProto, id, 100)))
+	}
+	grouped := indexedRecord(OTLPProto, 9, 100)
+	grouped.Group = []string{"a"}
+	now = now.Add(-time.Hour)
+	w2 := openTestWriter(t, dir, Options{Format: allFormats[0], Levels: 1, Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now }})
+	require.NoError(t, w2.Append(grouped))
+	require.NoError(t, w2.Close())
+	orphan := strings.Replace(list(t, dir)[1], "20231114", "20221114", 1)
+	for _, name := range []string{orphan, "notes.index"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+	}
+	w.Maintain()
+	names := list(t, dir)
+	require.Len(t, names, 5, "two files, their indexes and the file of another name: %v", names)
+	assert.Equal(t, "notes.index", names[0])
+	assert.Equal(t, names[1]+IndexSuffix, names[2])
+	assert.Equal(t, names[3]+IndexSuffix, names[4])
+	assert.Equal(t, []int{2, 3}, readAll(t, dir, 100))
+}
+
+func TestTotalSizeIncludesIndexes(t *testing.T) {
+	dir, now := t.TempDir(), time.Unix(1_700_000_000, 0)
+	removed := int64(0)
+	w := openTestWriter(t, dir, Options{
+		Format: allFormats[0], Rotation: Rotation{MaxRecords: 1}, Now: func() time.Time { return now },
+		FileRemoved: func(_ string, size int64) { removed += size },
+	})
+	total := func() (size int64) {
+		for _, name := range list(t, dir) {
+			info, err := os.Stat(filepath.Join(dir, name))
+			require.NoError(t, err)
+			size += info.Size()
+		}
+		return size
+	}
+	for id := range 4 {
+		now = now.Add(time.Second)
+		require.NoError(t, w.Append(indexedRecord(OTLPProto, id, 100)))
+	}
+	before := total()
+	w.options.Retention.MaxTotalSize = before - 1
+	w.Maintain()
+	assert.Equal(t, []int{1, 2, 3}, readAll(t, dir, 100))
+	assert.Equal(t, before-removed, total())
+}

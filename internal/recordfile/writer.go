@@ -1,0 +1,207 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recordfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+var (
+	// ErrClosed is returned by a Writer after Close.
+	ErrClosed = errors.New("writer is closed")
+
+	// ErrGone means that another process removed, moved, truncated or replaced a file or directory.
+	ErrGone = errors.New("removed, moved, truncated or replaced by another process")
+
+	// ErrNotDirectory means that a file or link has the name of a group's directory. A
+	// retry does not help until it is removed.
+	ErrNotDirectory = errors.New("not a directory")
+)
+
+// Writer writes records into files of a directory and its groups. It has a groupWriter for
+// each of the last used groups. It is safe for concurrent use: groups are written
+// concurrently, and the records of one group are encoded concurrently.
+type Writer struct {
+	options Options
+
+	mu      sync.Mutex // may be held when that of a groupWriter is locked, not vice versa
+	closed  bool
+	groups  map[string]*groupWriter // by the names of the group, joined with "/"
+	uses    uint64
+	indexes *IndexMemory // of all open files
+	// For MaxGroups: the directories of groups, and uses at the last count.
+	directories map[string]struct{}
+	countedUses uint64
+
+	maintaining sync.Mutex
+	recovered   bool // all incomplete files were closed
+}
+
+// OpenWriter opens the directory, which it creates if it is missing, and closes the
+// incomplete files in it and in its groups. An error says that it cannot be opened, or that no file may be
+// created in it. There is no file, and no directory of a group, before the first record.
+//
+// The owner calls Tick every TickInterval, Maintain every MaintainInterval, and Close.
+func OpenWriter(options Options) (*Writer, error) {
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	options.setDefaults()
+	dir, err := options.OpenDir(options.Directory)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(checkWritable(dir), dir.Close()); err != nil {
+		return nil, err
+	}
+	w := &Writer{
+		options: options, groups: map[string]*groupWriter{}, directories: map[string]struct{}{},
+		indexes: NewIndexMemory(maxIndexes),
+	}
+	w.maintain(Retention{}) // Maintain retries failures
+	return w, nil
+}
+
+// probe is the name of an empty file that checkWritable creates and removes.
+const probe = ".otelcol-profiles-writable"
+
+// checkWritable returns an error if no file may be created in dir. A full disk is no reason: it may have room later.
+func checkWritable(dir Dir) error {
+	f, err := dir.Create(probe)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("no file can be created in it: %w", err)
+	case err == nil:
+		_ = f.Close() // it is empty
+	}
+	_ = dir.Remove(probe) // otherwise the next start does
+	return nil
+}
+
+// TickInterval is how often Tick must be called.
+func (w *Writer) TickInterval() time.Duration { return w.options.tickInterval() }
+
+// Append writes one record and returns when it is as safe as Options.Sync says. It does
+// not keep the record.
+//
+// After an error the record is removed, at once or later. ErrInvalidRecord and
+// ErrNotDirectory are permanent; all other errors may be retried.
+func (w *Writer) Append(record Record) error {
+	if slices.ContainsFunc(record.Group, func(name string) bool { return !IsGroupName(name) }) {
+		return fmt.Errorf("%w: group %q has a name that GroupName does not return", ErrInvalidRecord, record.Group)
+	}
+	e, err := Encode(w.options.Format, record.Data)
+	if err != nil {
+		return err
+	}
+	defer e.Release()
+	for {
+		g, err := w.groupWriter(record.Group)
+		if err != nil {
+			return err
+		}
+		// It is closed if another Append needed its place.
+		if err := g.append(record, e); !errors.Is(err, ErrClosed) {
+			return err
+		}
+	}
+}
+
+// groupWriter returns that of a group. If there are too many, it closes one first, and other
+// calls wait.
+func (w *Writer) groupWriter(group []string) (*groupWriter, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, ErrClosed
+	}
+	key := strings.Join(group, "/")
+	other := !w.admit(key)
+	if other {
+		group, key = []string{Other}, Other
+	}
+	g := w.groups[key]
+	if g == nil {
+		if len(w.groups) >= w.options.MaxOpen {
+			if err := w.closeLeastRecentlyUsed(); err != nil {
+				return nil, fmt.Errorf("group %s: %d other groups have open files that cannot be closed: %w", key, len(w.groups), err)
+			}
+		}
+		g = &groupWriter{options: &w.options, indexes: w.indexes, group: group, path: w.pathOf(group...), names: names{format: w.options.Format}, other: other}
+		w.groups[key] = g
+	}
+	w.uses++
+	g.lastUse = w.uses
+	return g, nil
+}
+
+// closeLeastRecentlyUsed closes a groupWriter: the least recently used of those that can be
+// closed.
+func (w *Writer) closeLeastRecentlyUsed() (err error) {
+	keys := slices.SortedFunc(maps.Keys(w.groups), func(a, b string) int {
+		return cmp.Compare(w.groups[a].lastUse, w.groups[b].lastUse)
+	})
+	for _, key := range keys {
+		if err = w.groups[key].close(ByOpenFiles, false); err == nil {
+			delete(w.groups, key)
+			return nil
+		}
+	}
+	return err
+}
+
+// Tick closes files that are due, syncs, and retries failed writes.
+func (w *Writer) Tick() {
+	w.mu.Lock()
+	groups := slices.Collect(maps.Values(w.groups))
+	w.mu.Unlock()
+	var ticks errgroup.Group
+	ticks.SetLimit(concurrentTicks)
+	for _, g := range groups {
+		ticks.Go(func() error { g.tick(); return nil })
+	}
+	_ = ticks.Wait() // no tick returns an error
+}
+
+// Close closes all files. With an error, incomplete files may stay for the next
+// OpenWriter. Calling it again does nothing.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	var errs []error
+	for _, g := range w.groups {
+		errs = append(errs, g.close(ByShutdown, true))
+	}
+	w.mu.Unlock()
+	w.Maintain()
+	return errors.Join(errs...)
+}
+
+// pathError adds the operation and the path to an error; it is nil if err is nil.
+func (w *Writer) pathError(op string, err error, names ...string) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: w.pathOf(names...), Err: err}
+}
+
+func (w *Writer) pathOf(names ...string) string {
+	return filepath.Join(append([]string{w.options.Directory}, names...)...)
+}
