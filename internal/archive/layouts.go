@@ -88,11 +88,14 @@ func (r *recordReader) readChunks(from io.ReaderAt, size int64) error {
 	u := jfrtranslator.Unmarshaler{ChunkSize: int(r.options.maxRecord())}
 	chunks := u.NewReader(from, size)
 	for !r.ended {
-		pd, report, err := chunks.Next(r.options.reserve)
+		pd, report, err := chunks.Next(r.options.maxDecoded())
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		_, offset := chunks.Chunk()
+		if tooLarge, ok := errors.AsType[*jfrtranslator.LimitError](err); ok {
+			err = fmt.Errorf("%w: %s", tooLarge, r.options.raise())
+		}
 		if err != nil {
 			r.failAt(offset, err)
 			continue

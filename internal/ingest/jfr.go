@@ -44,6 +44,20 @@ func (in *Ingester) unmarshaler(limit int) jfrtranslator.Unmarshaler {
 	return jfrtranslator.Unmarshaler{ChunkSize: limit, Timestamps: in.settings.JFR.Timestamps}
 }
 
+// workOfJFR is how many bytes of memory a byte of a recording or of folded stacks may take.
+const workOfJFR = 16
+
+// reserveMost reserves so many bytes, or less if a payload may never have as much.
+func reserveMost(bytes int64, reserve func(bytes int64) error) (int64, error) {
+	for {
+		err := reserve(bytes)
+		if _, tooLarge := errors.AsType[*pproftranslator.LimitError](err); !tooLarge {
+			return bytes, err
+		}
+		bytes = bytes / 8 * 7
+	}
+}
+
 // translateJFR translates the recording p.Data, or the next chunk of p.Recording.Chunks. It replaces p.Data by its
 // hash, which profile IDs are made of: a recording has many scopes.
 func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserve func(bytes int64) error) (err error) {
@@ -60,25 +74,18 @@ func (in *Ingester) translateJFR(t *Prepared, p *Payload, limit int, reserve fun
 	}
 	u := in.unmarshaler(limit)
 	u.Labels, u.SampleRate = labels, p.Recording.SampleRate
-	translate := func(reserve func(bytes int64) error) (pprofile.Profiles, jfrtranslator.Report, error) {
-		return u.UnmarshalReport(p.Data, reserve)
-	}
+	translate, size := func(memory int64) (pprofile.Profiles, jfrtranslator.Report, error) {
+		return u.UnmarshalReport(p.Data, memory)
+	}, len(p.Data)
 	chunks := p.Recording.Chunks
 	if chunks != nil {
-		translate = chunks.Next
-		defer func() {
-			if errors.Is(err, errTaken) {
-				chunks.Back() // the work is done again with more memory
-			}
-		}()
+		translate, size = chunks.Next, limit
 	}
-	profiles, report, err := translate(func(bytes int64) error {
-		err := reserve(bytes)
-		if errors.Is(err, errTaken) {
-			return fmt.Errorf("%w: %w", jfrtranslator.ErrLater, err)
-		}
+	memory, err := reserveMost(int64(size)*workOfJFR+1<<20, reserve)
+	if err != nil {
 		return err
-	})
+	}
+	profiles, report, err := translate(memory)
 	if over, isLimit := errors.AsType[*jfrtranslator.LimitError](err); isLimit {
 		return &pproftranslator.LimitError{What: over.What, Limit: over.Limit}
 	}

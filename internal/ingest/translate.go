@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
+	"github.com/otelcol-profiles/otelcol-profiles/translator/foldedtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/jfrtranslator"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -83,7 +84,14 @@ func (in *Ingester) translatePprof(t *Prepared, data []byte, reserve func(bytes 
 
 // translateFolded translates the folded stacks p.Data.
 func translateFolded(t *Prepared, p *Payload, reserve func(bytes int64) error) error {
-	profiles, size, err := p.Folded.UnmarshalSize(p.Data, reserve)
+	memory, err := reserveMost(int64(len(p.Data))*workOfJFR*4+1<<20, reserve)
+	if err != nil {
+		return err
+	}
+	profiles, size, err := p.Folded.UnmarshalSize(p.Data, memory)
+	if errors.Is(err, foldedtranslator.ErrMemory) {
+		return &pproftranslator.LimitError{What: "memory of folded stacks in bytes", Limit: memory}
+	}
 	if err != nil {
 		return err
 	}

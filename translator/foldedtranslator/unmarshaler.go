@@ -35,28 +35,28 @@ var _ pprofile.Unmarshaler = (*Unmarshaler)(nil)
 // UnmarshalProfiles translates buf. The error names the line that is not a stack and a
 // value.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
-	pd, _, err := u.UnmarshalSize(buf, func(int64) error { return nil })
+	pd, _, err := u.UnmarshalSize(buf, math.MaxInt64)
 	return pd, err
 }
 
-// UnmarshalSize is UnmarshalProfiles that also returns about the memory that the result takes. It calls
-// reserve with the bytes that the translation takes so far in total, before it takes them.
-func (u *Unmarshaler) UnmarshalSize(buf []byte, reserve func(bytes int64) error) (pd pprofile.Profiles, size int, err error) {
+// ErrMemory means that a translation takes more memory than it may.
+var ErrMemory = errors.New("folded stacks take more memory than they may")
+
+// UnmarshalSize is UnmarshalProfiles that also returns about the memory that the result takes. The
+// translation takes at most so many bytes of memory, or ends with ErrMemory.
+func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profiles, size int, err error) {
 	pd = pprofile.NewProfiles()
 	w := newWriter(pd)
 	w.lines, w.period = u.Lines, cmp.Or(u.Period, 1)
-	number, reserved := 0, 0
+	number := 0
 	for line := range bytes.Lines(buf) {
 		number++
 		line = bytes.TrimRight(line, " \t\r\n")
 		if len(line) == 0 {
 			continue
 		}
-		if need := w.size() + maxPerByte*len(line); need > reserved {
-			reserved = need + max(minStep, need/8)
-			if err := reserve(int64(reserved)); err != nil {
-				return pprofile.NewProfiles(), 0, err
-			}
+		if int64(w.size()+maxPerByte*len(line)) > memory {
+			return pprofile.NewProfiles(), 0, ErrMemory
 		}
 		if err := w.line(line); err != nil {
 			return pprofile.NewProfiles(), 0, fmt.Errorf("line %d: %w", number, err)
@@ -67,9 +67,8 @@ func (u *Unmarshaler) UnmarshalSize(buf []byte, reserve func(bytes int64) error)
 }
 
 const (
-	minStep    = 64 << 10 // the least by which a reservation grows, in bytes
-	maxPerByte = 256      // the most that a byte of a line takes, in bytes
-	sampleSize = 160      // of a sample in pdata, with its value, in bytes
+	maxPerByte = 256 // the most that a byte of a line takes, in bytes
+	sampleSize = 160 // of a sample in pdata, with its value, in bytes
 )
 
 // size is about the memory that the translation and its result take so far, in bytes.

@@ -5,7 +5,6 @@ package jfrtranslator
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -115,7 +114,7 @@ func (d *decoder) prepare() error {
 	}
 	err := d.readLabels(d.options.Labels)
 	if err == nil {
-		err = d.findReplaced()
+		d.findReplaced()
 	}
 	d.prepared = err == nil
 	return err
@@ -123,16 +122,13 @@ func (d *decoder) prepare() error {
 
 // findReplaced notes the kinds of Datadog's samples, which may be in a later chunk than those of the JDK that they
 // replace.
-func (d *decoder) findReplaced() error {
+func (d *decoder) findReplaced() {
 	const all = replacedCPU | replacedAllocations
 	for d.Rewind(); d.More() && d.replaced != all; {
 		// translateChunk reports an error, after which there is no next chunk, or another one.
 		err := d.LoadChunk()
 		if err == nil {
 			err = d.ReadMetadata(d.bind)
-		}
-		if errors.Is(d.Err, ErrLater) {
-			return d.Err
 		}
 		if err != nil || !slices.ContainsFunc(d.events, func(e *event) bool { return e != nil && e.replaces != 0 }) {
 			continue
@@ -145,7 +141,6 @@ func (d *decoder) findReplaced() error {
 		}
 	}
 	d.Rewind()
-	return nil
 }
 
 // translateChunk translates the next chunk.

@@ -6,9 +6,9 @@ package jfrtranslator_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -395,7 +395,7 @@ func TestUnmarshalRejectsOneLongTextOfManyConstants_J2(t *testing.T) {
 		methods.Event("jdk.ExecutionSample", 0, 0, 100+i, 0)
 	}
 	for name, c := range map[string]*jfrwriter.Chunk{"threads": threads, "methods": methods} {
-		_, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(c.Bytes(), nil)
+		_, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(c.Bytes(), math.MaxInt64)
 		var over *jfrtranslator.LimitError
 		require.ErrorAs(t, err, &over, name)
 		require.ErrorContains(t, err, "bytes of repeated texts", name)
@@ -456,46 +456,23 @@ func repeated() map[string][]byte {
 	}
 }
 
-func TestUnmarshalReservesWhatItTakes_J2(t *testing.T) {
+func TestUnmarshalTakesNoMoreThanItMay_J2(t *testing.T) {
 	recordings := adversarial()
 	maps.Copy(recordings, repeated())
 	for name, data := range recordings {
-		t.Run(name, func(t *testing.T) {
-			u := &jfrtranslator.Unmarshaler{}
-			reserved := int64(0)
+		for memory := int64(32 << 10); memory <= 32<<20; memory *= 4 {
 			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
-			_, _, err := u.UnmarshalReport(data, func(bytes int64) error {
-				reserved = bytes
-				return nil
-			})
-			runtime.ReadMemStats(&after)
-			var over *jfrtranslator.LimitError
-			if err != nil {
-				require.ErrorAs(t, err, &over)
-			}
-			// What is allocated in total is more than what is held at once: slices grow.
-			took := int64(after.TotalAlloc - before.TotalAlloc)
-			t.Logf("%d bytes: reserved %d, allocated %d, %v", len(data), reserved, took, err)
-			assert.LessOrEqual(t, took, 4*reserved+1<<20)
-			assert.LessOrEqual(t, reserved, int64(80*len(data)))
-
-			// With less memory it ends, and takes no more than that.
-			rejected := errors.New("no memory")
-			limit := reserved / 2
 			runtime.GC()
 			runtime.GC() // the second one drops the decoder that is kept for the next recording
 			runtime.ReadMemStats(&before)
-			_, _, err = u.UnmarshalReport(data, func(bytes int64) error {
-				if bytes > limit {
-					return rejected
-				}
-				return nil
-			})
+			_, _, err := (&jfrtranslator.Unmarshaler{}).UnmarshalReport(data, memory)
 			runtime.ReadMemStats(&after)
-			require.ErrorIs(t, err, rejected)
-			assert.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), 4*limit+1<<20)
-		})
+			if err != nil {
+				var over *jfrtranslator.LimitError
+				require.ErrorAs(t, err, &over, "%s, %d", name, memory)
+			}
+			// What is allocated in total is more than what is held at once: slices grow.
+			assert.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), 4*memory+1<<20, "%s, %d", name, memory)
+		}
 	}
 }

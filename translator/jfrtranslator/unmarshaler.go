@@ -18,6 +18,7 @@ package jfrtranslator
 import (
 	"errors"
 	"io"
+	"math"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -85,27 +86,22 @@ const (
 // LimitError says that a recording is over a limit.
 type LimitError = jfr.LimitError
 
-// ErrLater marks an error of reserve for bytes that can be had later. With another one, a Reader leaves
-// out the chunk and goes on.
-var ErrLater = errors.New("memory is short")
-
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 // UnmarshalProfiles translates buf, a recording. The result holds no reference to buf. The
 // error is or wraps a *LimitError if buf exceeds a limit; any other names the chunk, the byte of
 // it and the event that are malformed.
 func (u *Unmarshaler) UnmarshalProfiles(buf []byte) (pprofile.Profiles, error) {
-	pd, _, err := u.UnmarshalReport(buf, nil)
+	pd, _, err := u.UnmarshalReport(buf, math.MaxInt64)
 	return pd, err
 }
 
-// UnmarshalReport is UnmarshalProfiles with a Report. Unless reserve is nil, it calls
-// reserve with the bytes of memory that the translation takes so far in total, except for
-// those of buf, before it takes them. An error of reserve ends the translation.
-func (u *Unmarshaler) UnmarshalReport(buf []byte, reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
+// UnmarshalReport is UnmarshalProfiles with a Report. The translation takes at most so many bytes of
+// memory, except for those of buf, or ends with a *LimitError.
+func (u *Unmarshaler) UnmarshalReport(buf []byte, memory int64) (pprofile.Profiles, Report, error) {
 	d := decoders.Get().(*decoder)
 	d.start(u)
-	d.Begin(reserve, false)
+	d.Begin(memory, false)
 	d.Open(buf)
 	pd, err := d.translate(false)
 	report := d.report
@@ -134,10 +130,9 @@ func (u *Unmarshaler) NewReader(from io.ReaderAt, size int64) *Reader {
 }
 
 // Next is UnmarshalReport for the next chunk, which may have no samples. It returns io.EOF after
-// the last one. After an error, it goes on with the following chunk, if the header says where that is;
-// after ErrLater the caller calls Back.
-func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Report, error) {
-	r.d.Begin(reserve, true)
+// the last one. After an error, it goes on with the following chunk, if the header says where that is.
+func (r *Reader) Next(memory int64) (pprofile.Profiles, Report, error) {
+	r.d.Begin(memory, true)
 	r.d.Count(r.d.tables.Retained())
 	r.d.report = Report{}
 	pd, err := r.d.translate(true)
@@ -149,9 +144,6 @@ func (r *Reader) Next(reserve func(bytes int64) error) (pprofile.Profiles, Repor
 
 // Unfinished reports whether a chunk is unfinished: its program may still write it.
 func (r *Reader) Unfinished() bool { return r.d.Unfinished() }
-
-// Back makes the following call of Next repeat the last one.
-func (r *Reader) Back() { r.d.Back() }
 
 // Chunk returns the chunk that Next has translated last, and where it starts. It is valid until the next
 // call of Next.

@@ -5,21 +5,20 @@ package jfr
 
 import "unsafe"
 
-// Memory reserves the memory of a translation before it is taken: that of slices, which Append and Grow enlarge, and
+// Memory bounds the memory of a translation before it is taken: that of slices, which Append and Grow enlarge, and
 // what the caller of Count counts. Functions that take memory return no error. They set Err, which ends each loop.
 type Memory struct {
-	Err error // of the reservation, or the *LimitError of another limit
+	Err error // the *LimitError of this limit or another
 
-	reserve  func(bytes int64) error // may be nil
-	held     int                     // bytes of slices
-	kept     int                     // bytes of these that do not count: they were there before
-	counted  int                     // bytes that Count was called with
-	reserved int
+	limit   int64 // bytes; 0 is none
+	held    int   // bytes of slices
+	kept    int   // bytes of these that do not count: they were there before
+	counted int   // bytes that Count was called with
 }
 
-// Begin starts a reservation. Memory that is held already counts only if that is asked for.
-func (m *Memory) Begin(reserve func(bytes int64) error, countHeld bool) {
-	*m = Memory{reserve: reserve, held: m.held, kept: m.held}
+// Begin starts to count towards a limit in bytes. Memory that is held already counts only if that is asked for.
+func (m *Memory) Begin(limit int64, countHeld bool) {
+	*m = Memory{limit: limit, held: m.held, kept: m.held}
 	if countHeld {
 		m.kept = 0
 	}
@@ -29,7 +28,7 @@ func (m *Memory) Begin(reserve func(bytes int64) error, countHeld bool) {
 func (m *Memory) Held() int { return m.held }
 
 // Take accounts for the bytes of a slice before it is made; for one that is released, bytes is negative. It reports
-// whether they are reserved.
+// whether they are within the limit.
 func (m *Memory) Take(bytes int) bool {
 	m.held += bytes
 	if m.update(); m.Err != nil {
@@ -45,14 +44,8 @@ func (m *Memory) Count(bytes int) {
 }
 
 func (m *Memory) update() {
-	total := m.held - m.kept + m.counted
-	if m.reserve == nil || total <= m.reserved || m.Err != nil {
-		return
-	}
-	const minStep = 64 << 10
-	total += max(minStep, total/8)
-	if m.Err = m.reserve(int64(total)); m.Err == nil {
-		m.reserved = total
+	if total := int64(m.held - m.kept + m.counted); m.limit > 0 && total > m.limit && m.Err == nil {
+		m.Err = &LimitError{What: "bytes of memory", Limit: m.limit}
 	}
 }
 

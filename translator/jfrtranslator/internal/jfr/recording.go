@@ -58,14 +58,11 @@ func (r *Recording) OpenFile(from io.ReaderAt, size int64) {
 // Rewind goes back to the first chunk.
 func (r *Recording) Rewind() { r.next, r.Chunk = 0, 0 }
 
-// Back goes back to the chunk that was read last.
-func (r *Recording) Back() { r.next, r.Chunk = r.Start, r.Chunk-1 }
-
 // More reports whether a chunk follows.
 func (r *Recording) More() bool { return r.next < r.size }
 
 // Release drops all references to the recording, and keeps the memory for the next one.
-func (r *Recording) Release() { r.source, r.Data, r.reserve = source{}, nil, nil }
+func (r *Recording) Release() { r.source, r.Data = source{}, nil }
 
 // Fail sets r.Err to a LimitError, if it is the first error.
 func (r *Recording) Fail(what string, limit int64) {
