@@ -90,32 +90,40 @@ func (f *formatOrTime) Set(text string) error {
 }
 
 func (a *app) converted(ctx context.Context, paths []string, c *comparison, format string) ([]byte, error) {
-	var pd pprofile.Profiles
 	if c.ofBase() == nil && (format == "otlp" || format == "json") {
-		result, err := a.merge(ctx, paths, c.Selection, false)
+		source, err := a.source(paths)
 		if err != nil {
 			return nil, err
 		}
-		pd = result.Profiles
-	} else {
-		compared, err := a.pprof(ctx, paths, c)
+		result, err := source.Merge(ctx, c.Selection, false)
 		if err != nil {
 			return nil, err
 		}
-		if format == "pprof" {
-			var data bytes.Buffer
-			err = query.WritePprof(&data, compared.Pprof)
-			return data.Bytes(), err
-		}
-		if pd, err = toProfiles(compared); err != nil {
-			return nil, err
-		}
+		return marshal(result.Profiles, format)
 	}
+	compared, err := a.pprof(ctx, paths, c)
+	if err != nil {
+		return nil, err
+	}
+	if format == "pprof" {
+		var data bytes.Buffer
+		err = query.WritePprof(&data, compared.Pprof)
+		return data.Bytes(), err
+	}
+	pd, err := toProfiles(compared)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(pd, format)
+}
+
+func marshal(pd pprofile.Profiles, format string) ([]byte, error) {
 	switch format {
 	case "folded":
 		return foldedtranslator.Marshaler{}.MarshalProfiles(pd)
 	case "json":
-		return jsonLine(pd)
+		line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
+		return append(line, '\n'), err
 	default:
 		return (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	}
@@ -134,12 +142,6 @@ func toProfiles(c *query.Comparison) (pprofile.Profiles, error) {
 		from.At(0).Resource().CopyTo(pd.ResourceProfiles().At(0).Resource())
 	}
 	return pd, err
-}
-
-// jsonLine returns pd as one line of OTLP/JSON.
-func jsonLine(pd pprofile.Profiles) ([]byte, error) {
-	line, err := (&pprofile.JSONMarshaler{}).MarshalProfiles(pd)
-	return append(line, '\n'), err
 }
 
 func (a *app) cat() *cobra.Command {
@@ -186,5 +188,5 @@ func catLine(pd pprofile.Profiles) ([]byte, error) {
 	for i := range resources {
 		resources[i] = i
 	}
-	return jsonLine(dictionary.NewSplitter(pd).Take(resources))
+	return marshal(dictionary.NewSplitter(pd).Take(resources), "json")
 }

@@ -27,11 +27,12 @@ type progress struct {
 	mu      sync.Mutex
 	bar     *progressbar.ProgressBar // nil without a terminal
 	started time.Time
+	total   int64 // bytes of all files
 	read    int64
 	shown   bool
 }
 
-// start begins with other files.
+// start adds files, before any is read.
 func (p *progress) start(files []archive.File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,15 +40,15 @@ func (p *progress) start(files []archive.File) {
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return
 	}
-	total := int64(0)
 	for _, file := range files {
-		total += file.Size
+		p.total += file.Size
 	}
-	if total == 0 {
-		total = -1 // not known, as of standard input
+	shown := p.total
+	if shown == 0 {
+		shown = -1 // not known, as of standard input
 	}
-	p.started, p.read = time.Now(), 0
-	p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
+	p.started = time.Now()
+	p.bar = progressbar.NewOptions64(shown, progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
 }
 

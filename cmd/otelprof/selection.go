@@ -18,14 +18,15 @@ import (
 
 // addSelection adds the flags that say which profiles count.
 func (a *app) addSelection(flags *pflag.FlagSet) *query.Selection {
-	sel := &query.Selection{Attributes: map[string]string{}, Resource: map[string]string{}}
+	sel := &query.Selection{}
+	set := func(key string) func(string) error { return func(text string) error { return sel.Set(key, text) } }
 	flags.StringArrayVar(&sel.Services, "service", nil, "service.name of the resource, a `NAME` (repeat it for several)")
 	flags.StringArrayVar(&sel.Types, "type", nil, "a `TYPE`: profile type (heap), sample type (alloc_space) or both (mutex:delay) (repeat it for several)")
 	a.addRange(flags, "", "", &sel.From, &sel.To)
-	flags.Func("trace-id", "samples of the trace with this `ID`: 32 hex digits", func(text string) error { return query.ParseID(text, sel.TraceID[:]) })
-	flags.Func("span-id", "samples of the span with this `ID`: 16 hex digits", func(text string) error { return query.ParseID(text, sel.SpanID[:]) })
-	flags.Func("attribute", "`KEY=VALUE` of a sample or profile (repeat it for several, of which all must match)", func(text string) error { return query.ParsePair(text, sel.Attributes) })
-	flags.Func("resource", "`KEY=VALUE` of the resource (repeat it for several, of which all must match)", func(text string) error { return query.ParsePair(text, sel.Resource) })
+	flags.Func("trace-id", "samples of the trace with this `ID`: 32 hex digits", set("trace_id"))
+	flags.Func("span-id", "samples of the span with this `ID`: 16 hex digits", set("span_id"))
+	flags.Func("attribute", "`KEY=VALUE` of a sample or profile (repeat it for several, of which all must match)", set("attribute"))
+	flags.Func("resource", "`KEY=VALUE` of the resource (repeat it for several, of which all must match)", set("resource"))
 	return sel
 }
 
@@ -69,15 +70,6 @@ func (c *comparison) ofBase() *query.Selection {
 	return &base
 }
 
-// merge sums the selected profiles of paths.
-func (a *app) merge(ctx context.Context, paths []string, sel *query.Selection, total bool) (*query.Result, error) {
-	source, err := a.source(paths)
-	if err != nil {
-		return nil, err
-	}
-	return source.Merge(ctx, sel, total)
-}
-
 // pprof returns the selected profiles as one pprof, minus those of the base.
 func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*query.Comparison, error) {
 	base, pathsOfBase := c.ofBase(), c.base
@@ -87,12 +79,15 @@ func (a *app) pprof(ctx context.Context, paths []string, c *comparison) (*query.
 	if base != nil && slices.Contains(paths, archive.Stdin) && slices.Contains(pathsOfBase, archive.Stdin) {
 		return nil, errors.New("standard input can be read only once: name a file to compare it with itself")
 	}
-	compared, err := query.Compare(c.Selection, base, a.now, func(sel *query.Selection) (*query.Result, error) {
-		if sel == base {
-			return a.merge(ctx, pathsOfBase, sel, true)
-		}
-		return a.merge(ctx, paths, sel, true)
-	})
+	source, err := a.source(paths)
+	var baseSource *query.Source
+	if err == nil && base != nil {
+		baseSource, err = a.source(pathsOfBase)
+	}
+	if err != nil {
+		return nil, err
+	}
+	compared, err := query.Compare(ctx, source, c.Selection, baseSource, base, a.now)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -22,16 +23,17 @@ type Comparison struct {
 	Notes []string
 }
 
-// Compare merges a selection, and subtracts a base unless that is nil. Of intervals the base is multiplied by
-// the ratio of the time ranges, of which one without an end ends now.
-func Compare(sel, base *Selection, now time.Time, merge func(*Selection) (*Result, error)) (*Comparison, error) {
-	result, err := merge(sel)
+// Compare merges the selected profiles of a source, and subtracts those that base selects from baseSource, unless base
+// is nil. Of intervals the base is multiplied by the ratio of the time ranges, of which one without an end ends now.
+func Compare(ctx context.Context, source *Source, sel *Selection, baseSource *Source, base *Selection, now time.Time) (*Comparison, error) {
+	result, err := source.Merge(ctx, sel, true)
 	if err != nil {
 		return nil, err
 	}
 	c := &Comparison{Result: result, Factor: 1}
-	if types := result.Cumulative(); len(types) > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("Values of %s count since the start of each process", strings.Join(types, ", ")))
+	snapshots, cumulative := result.Snapshots()
+	if len(cumulative) > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("Values of %s count since the start of each process", strings.Join(cumulative, ", ")))
 	}
 	if result.Superseded > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("Only the last snapshot of each resource counts; earlier Profiles skipped: %d", result.Superseded))
@@ -39,15 +41,15 @@ func Compare(sel, base *Selection, now time.Time, merge func(*Selection) (*Resul
 	if c.Pprof, err = result.Pprof(); err != nil || base == nil {
 		return c, err
 	}
-	subtracted, err := merge(base)
-	if err != nil {
-		return c, fmt.Errorf("the base: %w", err)
+	var p *profile.Profile
+	subtracted, err := baseSource.Merge(ctx, base, true)
+	if err == nil {
+		p, err = subtracted.Pprof()
 	}
-	p, err := subtracted.Pprof()
 	if err != nil {
-		return c, fmt.Errorf("the base: %w", err)
+		return nil, fmt.Errorf("the base: %w", err)
 	}
-	if selected, ofBase := sel.length(now), base.length(now); result.Intervals() && selected > 0 && ofBase > 0 {
+	if selected, ofBase := sel.length(now), base.length(now); !snapshots && selected > 0 && ofBase > 0 {
 		c.Factor = selected / ofBase
 	}
 	c.Pprof, err = Difference(c.Pprof, p, c.Factor)

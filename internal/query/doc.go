@@ -8,7 +8,7 @@
 //
 // [Source.Merge] sums the selected Profiles. Values of intervals, such as CPU time, are summed. Of
 // snapshots, such as the heap in use, and of cumulative profiles the last one of each resource
-// counts, and these are summed. [temporality.IsSnapshotProfile] tells them apart. [Result.Pprof] makes one pprof of
+// counts, and these are summed. [sampletypes.IsSnapshot] tells them apart. [Result.Pprof] makes one pprof of
 // the result, and [Difference] subtracts another one.
 //
 // [Source.List] returns totals by service and type, by the same rules.

@@ -4,6 +4,7 @@
 package query
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -11,10 +12,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// matchesSummary reports whether the service and the type of a summary are selected.
-func (s *Selection) matchesSummary(of *recordfile.Summary) bool {
-	return (len(s.Services) == 0 || slices.ContainsFunc(s.Services, func(want string) bool { return dictionary.ValidUTF8(want) == of.Service })) &&
-		s.MatchesType(of.Type, of.SampleType)
+// MatchesKey reports whether the service and the type of a series are selected.
+func (s *Selection) MatchesKey(k *recordfile.Key) bool {
+	return (len(s.Services) == 0 || slices.ContainsFunc(s.Services, func(want string) bool { return dictionary.ValidUTF8(want) == k.Service })) &&
+		s.matchesType(k.Type, k.SampleType)
 }
 
 // timeOf reports whether the time range contains all Profiles and samples of a summary, or none of them.
@@ -31,7 +32,7 @@ func (s *Selection) timeOf(of *recordfile.Summary) (all, none bool) {
 func (s *Selection) mayMatch(summaries []recordfile.Summary) bool {
 	return slices.ContainsFunc(summaries, func(of recordfile.Summary) bool {
 		_, none := s.timeOf(&of)
-		return !none && s.matchesSummary(&of)
+		return !none && s.MatchesKey(&of.Key)
 	})
 }
 
@@ -64,47 +65,42 @@ func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.P
 	return part, found
 }
 
-// addIndex adds the selected Profiles of a file from its index. It returns false if the file must be read.
-func (s *Source) addIndex(t *totals, file archive.File, sel *Selection) (bool, error) {
+var errNoIndex = errors.New("no index says what is selected of the file")
+
+// indexed returns the selected summaries of a file from its index. The error says that the file must be read.
+func (s *Source) indexed(file archive.File, sel *Selection) ([]recordfile.Summary, error) {
 	if sel.selectsSamples() || len(sel.Resource) > 0 {
-		return false, nil
+		return nil, errNoIndex
 	}
 	x := s.Options.StoredIndex(file)
 	if x == nil {
-		return false, nil
+		return nil, errNoIndex
 	}
-	selected, ok := sel.within(x.Totals)
-	if !ok {
-		records, err := x.Records()
-		if err != nil {
-			return false, nil //nolint:nilerr // the file is read instead
-		}
-		selected = nil
-		for _, r := range records {
-			ofRecord, ok := sel.within(r.Summaries)
-			if !ok {
-				return false, nil
-			}
-			selected = append(selected, ofRecord...)
+	if selected, err := sel.within(nil, x.Totals); err == nil {
+		return selected, nil
+	}
+	records, err := x.Records()
+	var selected []recordfile.Summary
+	for _, r := range records {
+		if selected, err = sel.within(selected, r.Summaries); err != nil {
+			return nil, err
 		}
 	}
-	s.progress(file.Size)
-	return true, t.add(selected, sel)
+	return selected, err
 }
 
-// within returns the summaries whose time range is selected. ok is false if the range cuts one.
-func (s *Selection) within(summaries []recordfile.Summary) (selected []recordfile.Summary, ok bool) {
-	for i := range summaries {
-		of := &summaries[i]
-		if !s.matchesSummary(of) {
-			continue
-		}
-		switch all, none := s.timeOf(of); {
-		case all:
-			selected = append(selected, *of)
-		case !none:
-			return nil, false
+// within appends the summaries whose service, type and time are selected. The error is errNoIndex if the time range
+// cuts one.
+func (s *Selection) within(selected, summaries []recordfile.Summary) ([]recordfile.Summary, error) {
+	for _, of := range summaries {
+		all, none := s.timeOf(&of)
+		switch {
+		case none || !s.MatchesKey(&of.Key):
+		case !all:
+			return nil, errNoIndex
+		default:
+			selected = append(selected, of)
 		}
 	}
-	return selected, true
+	return selected, nil
 }

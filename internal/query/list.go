@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -15,14 +16,38 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
-// Row is a total of List.
-type Row struct {
+// Kind identifies Profiles that are summed.
+type Kind struct {
 	Service    string `json:"service"`
 	Type       string `json:"type"`
 	SampleType string `json:"sample_type"`
 	Unit       string `json:"unit"`
-	// Snapshot: Samples and Sum are those of the last snapshot of each resource.
+	// Snapshot: of each resource, only the last snapshot counts.
 	Snapshot bool `json:"snapshot"`
+}
+
+// KindOf returns the kind of a series.
+func KindOf(k *recordfile.Key) Kind {
+	return Kind{k.Service, k.Type, k.SampleType, k.Unit, k.Snapshot != 0}
+}
+
+// Compare orders kinds by service, type and sample type. Snapshots are after intervals.
+func (k Kind) Compare(other Kind) int {
+	order := cmp.Or(cmp.Compare(k.Service, other.Service), cmp.Compare(k.Type, other.Type),
+		cmp.Compare(k.SampleType, other.SampleType), cmp.Compare(k.Unit, other.Unit))
+	if order == 0 && k.Snapshot != other.Snapshot {
+		order = 1
+		if other.Snapshot {
+			order = -1
+		}
+	}
+	return order
+}
+
+// Row is a total of List.
+type Row struct {
+	Kind
+
 	// Start and End are in nanoseconds since the epoch, 0 if the profiles state no time.
 	Start    uint64 `json:"start_unix_nano"`
 	End      uint64 `json:"end_unix_nano"`
@@ -44,8 +69,11 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		ok, err := s.addIndex(all, file, sel)
-		if err == nil && !ok {
+		summaries, err := s.indexed(file, sel)
+		if err == nil {
+			s.progress(file.Size)
+			err = all.add(summaries, sel)
+		} else {
 			err = s.eachIn(ctx, file, &rest, func(record *archive.Record, pd pprofile.Profiles) error {
 				summaries, err := recordfile.Summarize(pd)
 				if err != nil {
@@ -58,7 +86,7 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 			return nil, err
 		}
 	}
-	return rowsOf(all.summaries), nil
+	return all.rows(), nil
 }
 
 // totals adds up summaries.
@@ -69,58 +97,40 @@ type totals struct {
 
 // add adds those summaries whose service and type is selected.
 func (t *totals) add(summaries []recordfile.Summary, sel *Selection) error {
-	for i := range summaries {
-		s := &summaries[i]
-		if !sel.matchesSummary(s) {
+	for _, s := range summaries {
+		if !sel.MatchesKey(&s.Key) {
 			continue
 		}
 		if known := t.summaries[s.Key]; known != nil {
-			known.Add(s)
+			known.Add(&s)
 			continue
 		}
 		const summarySize = 400 // with its place in the map, which grows
 		if t.size += summarySize + int64(len(s.Service)+len(s.Type)+len(s.SampleType)+len(s.Unit)); t.size > t.limit {
 			return fmt.Errorf("the list takes more than %d MiB of memory, a quarter of the memory limit; %s", t.limit>>20, narrow)
 		}
-		own := *s
-		t.summaries[s.Key] = &own
+		t.summaries[s.Key] = &s
 	}
 	return nil
 }
 
-func rowsOf(totals map[recordfile.Key]*recordfile.Summary) []Row {
-	rows := map[recordfile.Key]*recordfile.Summary{}
-	for _, s := range totals {
-		k := s.Key
-		k.Snapshot, s.Snapshot = min(k.Snapshot, 1), 0 // the snapshots of several resources are added
-		if row := rows[k]; row != nil {
-			row.Add(s)
+// rows adds up the snapshots of several resources. No total can be added after it.
+func (t *totals) rows() []Row {
+	byKind := map[Kind]*recordfile.Summary{}
+	for _, s := range t.summaries {
+		kind := KindOf(&s.Key)
+		s.Snapshot = 0
+		if known := byKind[kind]; known != nil {
+			known.Add(s)
 		} else {
-			rows[k] = s
+			byKind[kind] = s
 		}
 	}
-	sorted := make([]Row, 0, len(rows))
-	for k, row := range rows {
-		sum, saturated := row.Sum.Int64()
-		sorted = append(sorted, Row{
-			Service: row.Service, Type: row.Type, SampleType: row.SampleType, Unit: row.Unit, Snapshot: k.Snapshot != 0,
-			Start: row.Start, End: row.End, Profiles: row.Profiles, Samples: row.Samples, Sum: sum, Saturated: saturated,
-		})
+	rows := make([]Row, 0, len(byKind))
+	for _, kind := range slices.SortedFunc(maps.Keys(byKind), Kind.Compare) {
+		s := byKind[kind]
+		sum, saturated := s.Sum.Int64()
+		rows = append(rows, Row{kind, s.Start, s.End, s.Profiles, s.Samples, sum, saturated})
 	}
-	slices.SortFunc(sorted, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType),
-			cmp.Compare(a.Unit, b.Unit), SnapshotsLast(a.Snapshot, b.Snapshot))
-	})
-	return sorted
-}
-
-// SnapshotsLast compares two totals that are equal but for whether they are of snapshots.
-func SnapshotsLast(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+	return rows
 }

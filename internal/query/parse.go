@@ -48,8 +48,22 @@ func TimeOf(nanoseconds uint64) time.Time {
 // nanosecondsOf is the inverse of TimeOf for the bounds of a range. No profile is before the epoch.
 func nanosecondsOf(bound time.Time) uint64 { return uint64(max(0, bound.UnixNano())) }
 
-// ParseID parses the ID of a trace or span, which has len(id) bytes.
-func ParseID(text string, id []byte) error {
+// Set adds a restriction from the text of a flag or parameter: trace_id, span_id, attribute or resource.
+func (s *Selection) Set(key, text string) error {
+	switch key {
+	case "trace_id":
+		return parseID(text, s.TraceID[:])
+	case "span_id":
+		return parseID(text, s.SpanID[:])
+	case "attribute":
+		return parsePair(text, &s.Attributes)
+	default:
+		return parsePair(text, &s.Resource)
+	}
+}
+
+// parseID parses the ID of a trace or span, which has len(id) bytes.
+func parseID(text string, id []byte) error {
 	decoded, err := hex.DecodeString(text)
 	if err != nil || len(decoded) != len(id) || strings.Trim(text, "0") == "" {
 		return fmt.Errorf("must be %d hex digits that are not all 0", 2*len(id))
@@ -58,12 +72,15 @@ func ParseID(text string, id []byte) error {
 	return nil
 }
 
-// ParsePair parses KEY=VALUE into pairs.
-func ParsePair(text string, pairs map[string]string) error {
+// parsePair adds KEY=VALUE to pairs.
+func parsePair(text string, pairs *map[string]string) error {
 	key, value, found := strings.Cut(text, "=")
 	if !found || key == "" {
 		return errors.New("must be KEY=VALUE")
 	}
-	pairs[key] = value
+	if *pairs == nil {
+		*pairs = map[string]string{}
+	}
+	(*pairs)[key] = value
 	return nil
 }

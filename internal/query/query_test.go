@@ -175,7 +175,8 @@ func TestIntervalsAreSummed(t *testing.T) {
 	result, err := s.Merge(t.Context(), &query.Selection{}, false)
 	require.NoError(t, err)
 	assert.Equal(t, 2, result.Profiles.ResourceProfiles().Len())
-	assert.True(t, result.Intervals())
+	snapshots, _ := result.Snapshots()
+	assert.False(t, snapshots)
 	p, err := result.Pprof()
 	require.NoError(t, err)
 	assert.Equal(t, at(0).UnixNano(), p.TimeNanos)
@@ -189,7 +190,8 @@ func TestTheLastSnapshotOfEachResourceCounts(t *testing.T) {
 	result, err := s.Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
 	assert.Equal(t, 3, result.Superseded)
-	assert.False(t, result.Intervals())
+	snapshots, _ := result.Snapshots()
+	assert.True(t, snapshots)
 }
 
 func TestTheLastSnapshotCountsAcrossVersionsOfTheScope(t *testing.T) {
@@ -210,7 +212,8 @@ func TestOfCumulativeProfilesTheLastOneCounts(t *testing.T) {
 	assert.Equal(t, map[string]int64{"alloc_space": 130}, sums(t, s, query.Selection{}))
 	result, err := s.Merge(t.Context(), &query.Selection{}, true)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"alloc_space"}, result.Cumulative())
+	_, cumulative := result.Snapshots()
+	assert.Equal(t, []string{"alloc_space"}, cumulative)
 }
 
 func TestTemporalityIsThatOfTheProcessor(t *testing.T) {

@@ -82,8 +82,8 @@ func (s *Selection) matchesResource(attributes pcommon.Map) bool {
 	return true
 }
 
-// MatchesType reports whether Profiles with these types are selected.
-func (s *Selection) MatchesType(profile, sample string) bool {
+// matchesType reports whether Profiles with these types are selected.
+func (s *Selection) matchesType(profile, sample string) bool {
 	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(want string) bool {
 		return want == profile || want == sample || want == profile+":"+sample
 	})
@@ -153,7 +153,7 @@ func (f *filter) filterScope(sp pprofile.ScopeProfiles) {
 	i, kept := -1, make([]int, 0, len(order))
 	sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
 		i++
-		if !f.MatchesType(ofScope, profiles[i].Type) || !f.filterProfile(p) {
+		if !f.matchesType(ofScope, profiles[i].Type) || !f.filterProfile(p) {
 			return true
 		}
 		if all != nil {
@@ -172,7 +172,7 @@ func (f *filter) writeTypes(scope pcommon.Map, ofScope string, all []sampletypes
 	var selected []sampletypes.Type
 	index, hasDefault := make([]int, len(all)), false
 	for i, t := range all {
-		if f.MatchesType(ofScope, t.Type) {
+		if f.matchesType(ofScope, t.Type) {
 			index[i] = len(selected)
 			selected = append(selected, t)
 			hasDefault = hasDefault || t.Type == textOf(scope, sampletypes.DefaultAttribute)

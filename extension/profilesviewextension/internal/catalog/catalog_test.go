@@ -29,12 +29,9 @@ type store struct {
 }
 
 func newStore(t *testing.T, maxMemory int64) *store {
-	dir := t.TempDir()
-	return &store{Catalog: New(dir, maxMemory), t: t, dir: dir}
-}
-
-func (s *store) options() *archive.Options {
-	return &archive.Options{MaxMemory: 64 << 20, Progress: func(n int) { s.read += n }}
+	s := &store{t: t, dir: t.TempDir()}
+	s.Catalog = New(s.dir, maxMemory, archive.Options{MaxMemory: 64 << 20, Progress: func(n int) { s.read += n }})
+	return s
 }
 
 func (s *store) writer() *recordfile.Writer {
@@ -68,7 +65,7 @@ func (s *store) sum(from, to time.Time) (sums map[string]int64, read int) {
 	s.listed, s.read = time.Time{}, 0
 	s.Refresh()
 	sums = map[string]int64{}
-	_, err := s.Scan(s.t.Context(), s.options(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) {
+	_, err := s.Scan(s.t.Context(), from, to, all, func(series *recordfile.Key, profiles []recordfile.Total) {
 		for _, p := range profiles {
 			sum, _ := p.Sum.Int64()
 			sums[series.Service] += sum
@@ -172,7 +169,7 @@ func TestARemovedOrReplacedFileIsNoticed_V1(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte("damaged"), 0o600))
 	s.listed = time.Time{}
 	s.Refresh()
-	found, err := s.Scan(t.Context(), s.options(), from, to, all, func(*recordfile.Key, []recordfile.Total) {})
+	found, err := s.Scan(t.Context(), from, to, all, func(*recordfile.Key, []recordfile.Total) {})
 	require.NoError(t, err)
 	require.Len(t, found.Errors, 1)
 	assert.Contains(t, found.Errors[0].Error(), files[0])

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unsafe"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -40,49 +42,24 @@ func within(p *recordfile.Total, from, to uint64) (part recordfile.Total, ok boo
 	return part, true
 }
 
-// series are the Profiles of a file with one Key.
-type series struct {
-	key      recordfile.Key
-	profiles []recordfile.Total // one of each record
-}
+// details are the Profiles of a file: those with one key, one of each record.
+type details map[recordfile.Key][]recordfile.Total
 
-// details are the Profiles of a file.
-type details struct{ series []series }
-
-func (d *details) size() int64 {
-	size := unsafe.Sizeof(*d)
-	for i := range d.series {
-		s := &d.series[i]
-		size += unsafe.Sizeof(*s) + uintptr(len(s.key.Service)+len(s.key.Type)+len(s.key.SampleType)+len(s.key.Unit)) +
-			uintptr(cap(s.profiles))*unsafe.Sizeof(recordfile.Total{})
+// size estimates the bytes that details take.
+func (d details) size() int64 {
+	size := uintptr(0)
+	for key, profiles := range d {
+		const spare = 2 // a map has about half of its places free
+		size += spare*unsafe.Sizeof(key) + uintptr(len(key.Service)+len(key.Type)+len(key.SampleType)+len(key.Unit)) +
+			spare*unsafe.Sizeof(profiles) + uintptr(cap(profiles))*unsafe.Sizeof(recordfile.Total{})
 	}
 	return int64(size)
 }
 
-// builder adds to the details of a file.
-type builder struct {
-	*details
-	places map[recordfile.Key]int
-}
-
-func newBuilder(d *details) *builder {
-	b := &builder{d, map[recordfile.Key]int{}}
-	for i := range d.series {
-		b.places[d.series[i].key] = i
-	}
-	return b
-}
-
-func (b *builder) add(summaries []recordfile.Summary) {
+func (d details) add(summaries []recordfile.Summary) {
 	for i := range summaries {
 		s := &summaries[i]
-		place, known := b.places[s.Key]
-		if !known {
-			place = len(b.series)
-			b.places[s.Key] = place
-			b.series = append(b.series, series{key: s.Key})
-		}
-		b.series[place].profiles = append(b.series[place].profiles, TotalOf(s))
+		d[s.Key] = append(d[s.Key], TotalOf(s))
 	}
 }
 
@@ -96,8 +73,8 @@ type file struct {
 	grown    bool   // there is more in the file
 	profiles Extent // all Profiles
 	errs     []error
-	details  *details // nil if it was dropped
-	used     int64    // when the details were last used
+	details  details // nil if they were dropped
+	used     int64   // when the details were last used
 	// readEnd is the offset after the records that were read, and records is their number.
 	readEnd int64
 	records int
@@ -122,19 +99,18 @@ const maxErrors = 5
 // load reads the details of the file, or of the records added to it. It returns true if the file is gone.
 func (f *file) load(options *archive.Options) (gone bool) {
 	if f.details == nil {
-		f.details, f.errs, f.readEnd, f.records = &details{}, nil, 0, 0
+		f.details, f.errs, f.readEnd, f.records = details{}, nil, 0, 0
 	}
-	b := newBuilder(f.details)
 	if records := storedRecords(options, f.File); records != nil {
 		for _, r := range records {
-			b.add(r.Summaries)
+			f.details.add(r.Summaries)
 		}
-	} else if gone := f.readRecords(options, b); gone {
+	} else if gone := f.readRecords(options); gone {
 		return true
 	}
 	f.read, f.grown, f.profiles = true, false, Extent{}
-	for i := range f.details.series {
-		for _, p := range f.details.series[i].profiles {
+	for _, profiles := range f.details {
+		for _, p := range profiles {
 			f.profiles.add(p.Profiles, p.Start, p.Latest)
 		}
 	}
@@ -152,37 +128,30 @@ func storedRecords(options *archive.Options, found archive.File) []recordfile.In
 }
 
 // readRecords adds the records of the file after those that were read.
-func (f *file) readRecords(options *archive.Options, b *builder) (gone bool) {
+func (f *file) readRecords(options *archive.Options) (gone bool) {
 	for record, err := range options.RecordsIn(f.File, archive.Part{Start: f.readEnd, Before: f.records}) {
+		var pd pprofile.Profiles
+		var summaries []recordfile.Summary
 		if err == nil {
 			f.readEnd, f.records = record.End, record.Number
 			f.partial = f.partial && record.End >= 0 // else it is read as a whole when it has grown
-			var summaries []recordfile.Summary
-			if summaries, err = summariesOf(record); err == nil {
-				b.add(summaries)
-				continue
+			pd, err = record.Profiles()
+		}
+		if err == nil {
+			if summaries, err = recordfile.Summarize(pd); err != nil {
+				err = record.Fail(err)
 			}
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case err == nil:
+			f.details.add(summaries)
+		case errors.Is(err, fs.ErrNotExist):
 			return true
-		}
-		if len(f.errs) < maxErrors {
+		case len(f.errs) < maxErrors:
 			f.errs = append(f.errs, err)
 		}
 	}
 	return false
-}
-
-func summariesOf(record *archive.Record) ([]recordfile.Summary, error) {
-	pd, err := record.Profiles()
-	if err != nil {
-		return nil, err
-	}
-	summaries, err := recordfile.Summarize(pd)
-	if err != nil {
-		err = record.Fail(err)
-	}
-	return summaries, err
 }
 
 // lateness is how long before the creation of its file a Profile usually starts, at most: profiles wait in

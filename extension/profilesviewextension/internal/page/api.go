@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -19,12 +22,8 @@ import (
 
 // apiRow is an element of the response of /api/services.
 type apiRow struct {
-	Service    string `json:"service"`
-	Type       string `json:"type"`
-	SampleType string `json:"sample_type"`
-	Unit       string `json:"unit"`
-	// Snapshot: the sum is that of the last snapshot of each resource.
-	Snapshot bool      `json:"snapshot"`
+	kind
+
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end"`
 	Profiles int       `json:"profiles"`
@@ -38,14 +37,17 @@ type apiRow struct {
 	Measured float64 `json:"measured_seconds"`
 }
 
-// apiParams reads the parameters of a request of a program, which may have those in known.
+// apiParams reads the parameters of a request of a program, which may have those in known: without that check a script
+// would get more than it has asked for.
 func (p *Page) apiParams(r *http.Request, known []string) (*params, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("the query is malformed: %w", err)}
 	}
-	if err := checkKnown(values, known); err != nil {
-		return nil, err
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(known, key) {
+			return nil, usageError{fmt.Errorf("unknown parameter %q: must be one of %s", key, strings.Join(known, ", "))}
+		}
 	}
 	return parseParams(values, defaultRange, p.now())
 }
@@ -55,7 +57,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	totals, _, err := p.totals(r.Context(), params.selected, selects(params.selected))
+	totals, _, err := p.totals(r.Context(), params.selected, params.selected.MatchesKey)
 	if err != nil {
 		return err
 	}
@@ -63,8 +65,7 @@ func (p *Page) apiServices(w http.ResponseWriter, r *http.Request) error {
 	for i, t := range totals {
 		sum, saturated := t.Sum.Int64()
 		rows[i] = apiRow{
-			t.Service, t.Type, t.SampleType, t.Unit, t.Snapshot, query.TimeOf(t.First), query.TimeOf(t.Last),
-			t.Profiles, t.Samples, sum, saturated, t.Covered.Seconds(), t.Measured.Seconds(),
+			t.kind, query.TimeOf(t.First), query.TimeOf(t.Last), t.Profiles, t.Samples, sum, saturated, t.Covered.Seconds(), t.Measured.Seconds(),
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -93,10 +94,19 @@ func (p *Page) apiProfile(w http.ResponseWriter, r *http.Request) error {
 
 // pprof returns the selected profiles as one, minus those of the base, and notes for the reader.
 func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, notes []string, err error) {
-	compared, err := query.Compare(params.selected, params.base, params.now, func(sel *query.Selection) (*query.Result, error) {
-		return p.merge(r, sel, &notes)
-	})
+	source, err := p.source(r, params.selected, &notes)
+	base := source
+	if err == nil && params.base != nil {
+		base, err = p.source(r, params.base, &notes)
+	}
 	if err != nil {
+		return nil, nil, err
+	}
+	compared, err := query.Compare(r.Context(), source, params.selected, base, params.base, params.now)
+	switch {
+	case errors.Is(err, query.ErrEmpty) && len(notes) > 0:
+		return nil, nil, fmt.Errorf("no profile could be read: %s", notes[0])
+	case err != nil:
 		return nil, nil, err
 	}
 	notes = append(notes, compared.Notes...)
@@ -106,25 +116,11 @@ func (p *Page) pprof(r *http.Request, params *params) (merged *profile.Profile, 
 	return compared.Pprof, notes, nil
 }
 
-// merge sums the selected profiles. Errors of reading are added to notes.
-func (p *Page) merge(r *http.Request, sel *query.Selection, notes *[]string) (*query.Result, error) {
-	source, err := p.source(r, sel, notes)
-	if err != nil {
-		return nil, err
-	}
-	result, err := source.Merge(r.Context(), sel, true)
-	if errors.Is(err, query.ErrEmpty) && len(*notes) > 0 {
-		return nil, fmt.Errorf("no profile could be read: %s", (*notes)[0])
-	}
-	return result, err
-}
-
 // source returns the files that may have selected profiles. Errors of reading are added to notes.
 func (p *Page) source(r *http.Request, sel *query.Selection, notes *[]string) (*query.Source, error) {
-	options := p.options()
-	files, err := p.catalog.Files(r.Context(), options, sel.From, sel.To, selects(sel))
+	files, err := p.catalog.Files(r.Context(), sel.From, sel.To, sel.MatchesKey)
 	const most = 5
-	return &query.Source{Files: files, Options: *options, Failed: func(err error) error {
+	return &query.Source{Files: files, Options: p.options(), Failed: func(err error) error {
 		if len(*notes) < most {
 			*notes = append(*notes, "Cannot read "+err.Error())
 		}

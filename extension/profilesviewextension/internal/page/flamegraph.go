@@ -5,13 +5,14 @@ package page
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -20,58 +21,40 @@ import (
 
 // flamegraph redirects to pprof's pages of the selection, whose paths state it: their links are relative
 // and have parameters of pprof. Times become absolute, so that all pages show the same.
-func (p *Page) flamegraph(w http.ResponseWriter, r *http.Request) {
+func (p *Page) flamegraph(w http.ResponseWriter, r *http.Request) error {
 	params, err := parseParams(r.URL.Query(), defaultRange, p.now())
 	if err != nil {
-		writeErrorPage(w, r, err)
-		return
+		return err
 	}
-	changes := []change{between("", params.selected.From, params.selected.To)}
+	changes := between("", params.selected.From, params.selected.To)
 	if params.base != nil {
-		changes = append(changes, between("base_", params.base.From, params.base.To))
+		maps.Copy(changes, between("base_", params.base.From, params.base.To))
 	}
-	selection := base64.RawURLEncoding.EncodeToString([]byte(params.with(changes...)))
-	shown := ""
+	location := "/p/" + base64.RawURLEncoding.EncodeToString([]byte(params.with(changes))) + "/flamegraph"
 	if sampleType := r.URL.Query().Get("si"); sampleType != "" { // a parameter of pprof
-		shown = "?" + url.Values{"si": {sampleType}}.Encode()
+		location += "?" + url.Values{"si": {sampleType}}.Encode()
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, "/p/"+selection+"/flamegraph"+shown, http.StatusFound)
+	http.Redirect(w, r, location, http.StatusFound)
+	return nil
 }
 
 // mounted serves pprof's pages of a selection.
-func (p *Page) mounted(w http.ResponseWriter, r *http.Request) {
+func (p *Page) mounted(w http.ResponseWriter, r *http.Request) error {
 	selection := r.PathValue("selection")
 	decoded, err := base64.RawURLEncoding.DecodeString(selection)
 	values, malformed := url.ParseQuery(string(decoded))
 	if err != nil || malformed != nil {
-		notFound(w, r)
-		return
+		return errNotFound
 	}
-	p.run(w, r, writeErrorPage, p.acquireRendering, func(w http.ResponseWriter, r *http.Request) error {
-		handler := p.mounts.get(selection)
-		if handler == nil {
-			if handler, err = p.mount(r, selection, values); err != nil {
-				return err
-			}
+	handler := p.mounts.get(selection)
+	if handler == nil {
+		if handler, err = p.mount(r, selection, values); err != nil {
+			return err
 		}
-		http.StripPrefix("/p/"+selection, handler).ServeHTTP(w, r)
-		return nil
-	})
-}
-
-// acquireRendering acquires the memory of a query for a page of pprof, of which one is made at a time.
-func (p *Page) acquireRendering(ctx context.Context) (release func(), err error) {
-	releaseRendering, err := p.rendering.acquire(ctx)
-	if err != nil {
-		return nil, err
 	}
-	releaseQuery, err := p.queries.acquire(ctx)
-	if err != nil {
-		releaseRendering()
-		return nil, err
-	}
-	return func() { releaseQuery(); releaseRendering() }, nil
+	http.StripPrefix("/p/"+selection, handler).ServeHTTP(w, r)
+	return nil
 }
 
 // mount makes the pages of a selection.
@@ -96,7 +79,13 @@ func (p *Page) mount(r *http.Request, selection string, values url.Values) (http
 	case lost > 0:
 		notes = append(notes, fmt.Sprintf("To fit into max_memory, the smallest samples are left out: %.2g %% of the values", lost*100))
 	}
-	shown := newBanner(params, notes)
+	shown := banner{Overview: params.overview(), Notes: notes}
+	for _, key := range []string{"service", "type", "trace_id", "span_id", "attribute", "resource"} {
+		if values := params.values[key]; len(values) > 0 {
+			shown.What = append(shown.What, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))
+		}
+	}
+	shown.What = append(shown.What, spanText(params.selected))
 	var html bytes.Buffer
 	render(&html, "banner", shown)
 	handler, err := webui.Handler(merged, webui.Options{
@@ -117,14 +106,35 @@ type banner struct {
 	Notes    []string
 }
 
-func newBanner(params *params, notes []string) *banner {
-	sel := params.selected
-	b := &banner{Overview: params.overview(), Notes: notes}
-	for _, key := range []string{"service", "type", "trace_id", "span_id", "attribute", "resource"} {
-		if values := params.values[key]; len(values) > 0 {
-			b.What = append(b.What, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))
-		}
+// mounts are pprof's pages of the selections that were shown last. They are used while a slot of Page.rendering is held.
+type mounts struct {
+	maxMemory int64
+	held      []mount // the one that was used last comes last
+	memory    int64
+}
+
+type mount struct {
+	key     string
+	handler http.Handler
+	size    int64
+}
+
+func (m *mounts) get(key string) http.Handler {
+	i := slices.IndexFunc(m.held, func(held mount) bool { return held.key == key })
+	if i < 0 {
+		return nil
 	}
-	b.What = append(b.What, spanText(sel))
-	return b
+	found := m.held[i]
+	m.held = append(slices.Delete(m.held, i, i+1), found)
+	return found.handler
+}
+
+// put keeps a handler, and drops those that were used least if all take too much memory.
+func (m *mounts) put(key string, handler http.Handler, size int64) {
+	for len(m.held) > 0 && m.memory+size > m.maxMemory {
+		m.memory -= m.held[0].size
+		m.held = slices.Delete(m.held, 0, 1)
+	}
+	m.held = append(m.held, mount{key, handler, size})
+	m.memory += size
 }

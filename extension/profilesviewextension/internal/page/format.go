@@ -4,8 +4,10 @@
 package page
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -16,7 +18,7 @@ func isNanoseconds(unit string) bool { return unit == "nanoseconds" || unit == "
 func isBytes(unit string) bool { return unit == "bytes" || unit == "By" }
 
 // value writes a value of a chart: a level, or a rate by second.
-func (k *kind) value(v float64) string {
+func (k kind) value(v float64) string {
 	switch {
 	case k.Snapshot:
 		return k.quantity(v)
@@ -28,7 +30,7 @@ func (k *kind) value(v float64) string {
 }
 
 // quantity writes a sum.
-func (k *kind) quantity(v float64) string {
+func (k kind) quantity(v float64) string {
 	switch {
 	case isNanoseconds(k.Unit):
 		return digits(v/1e9) + " s"
@@ -85,4 +87,40 @@ func spanText(sel *query.Selection) string {
 		layout = time.TimeOnly
 	}
 	return from.Format(time.DateTime) + " to " + to.Format(layout) + " UTC"
+}
+
+// shortly writes a duration to the second, and a long one in days.
+func shortly(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%.0fd", d.Hours()/24)
+	}
+	return withoutZeros(d.Round(time.Second))
+}
+
+// withoutZeros writes a duration without the units at its end that are zero.
+func withoutZeros(d time.Duration) string {
+	text := d.String()
+	if before, found := strings.CutSuffix(text, "m0s"); found {
+		text = before + "m"
+	}
+	if before, found := strings.CutSuffix(text, "h0m"); found {
+		text = before + "h"
+	}
+	return text
+}
+
+// ago writes how long ago something was.
+func ago(d time.Duration) string {
+	switch {
+	case d < -time.Minute:
+		return "in the future"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d d ago", int(d.Hours()/24))
+	}
 }

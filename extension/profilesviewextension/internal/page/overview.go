@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -76,17 +75,18 @@ type row struct {
 
 func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
-	if err := checkTotals(values); err != nil {
-		return err
+	for _, key := range selectingSamples {
+		if values.Get(key) != "" { // the page would show more than it says
+			return usageError{fmt.Errorf("%s does not select totals: use it with /flamegraph or /api/profile", key)}
+		}
 	}
 	params, err := parseParams(values, defaultRange, p.now())
 	if err != nil {
 		return err
 	}
 	search := strings.ToLower(strings.TrimSpace(values.Get("q")))
-	matches := selects(params.selected)
 	shown := func(s *recordfile.Key) bool {
-		return matches(s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
+		return params.selected.MatchesKey(s) && slices.ContainsFunc([]string{s.Service, s.Type, s.SampleType}, func(name string) bool {
 			return strings.Contains(strings.ToLower(name), search)
 		})
 	}
@@ -103,7 +103,6 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 		if base, _, err = p.totals(r.Context(), params.base, shown); err != nil {
 			return err
 		}
-		totals = withStopped(totals, base)
 	}
 	for _, key := range []string{"q", "sort"} {
 		if value := values.Get(key); value != "" {
@@ -113,7 +112,7 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 	o := p.newOverview(params, totals, found)
 	o.addServices(params, totals, base)
 	o.paginate(params, values.Get("page"))
-	if err := p.addCharts(r.Context(), params, o.Services); err != nil {
+	if err := p.addCharts(r.Context(), params.selected, o.Services); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -126,23 +125,22 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 	sel := params.selected
 	o := &overview{
 		Found: found, Title: "Profiles", Directory: p.settings.Directory, Params: params.values, Span: spanText(sel),
-		Empty: found.All.Profiles == 0 && found.Unread == 0,
+		Empty:     found.All.Profiles == 0 && found.Unread == 0,
+		Elsewhere: query.TimeOf(found.All.First).Before(sel.From) || !query.TimeOf(found.All.Last).Before(sel.To),
+		All:       params.showing(&found.All), OddQuery: params.showing(&found.Odd), Overview: params.overview(),
+		Ranges: params.ranges(defaultRange), Compare: params.comparisons(), Sorts: params.sorts(),
 	}
 	if len(sel.Services) == 1 {
 		o.One, o.Service = true, sel.Services[0]
 		o.Title += " of " + o.Service
 	}
-	if params.selectsAll() {
+	if !slices.ContainsFunc([]string{"service", "type", "q"}, params.values.Has) { // nothing but the range restricts the profiles
 		shown := 0
 		for _, t := range totals {
 			shown += t.Profiles
 		}
 		o.Outside = found.All.Profiles > shown
 	}
-	o.Elsewhere = query.TimeOf(found.All.First).Before(sel.From) || !query.TimeOf(found.All.Last).Before(sel.To)
-	o.All, o.OddQuery = params.showing(&found.All), params.showing(&found.Odd)
-	o.Overview = params.overview()
-	o.Ranges, o.Compare, o.Sorts = params.ranges(defaultRange), params.comparisons(), params.sorts()
 	if params.base != nil {
 		o.Base = spanText(params.base)
 	}
@@ -158,50 +156,43 @@ func (p *params) showing(of *catalog.Extent) template.URL {
 	if !from.Before(to) {
 		return ""
 	}
-	return p.with(withoutBase, between("", from, to))
+	return p.with(between("", from, to), "base_from", "base_to")
 }
 
 // preferred are the sample types that stand for their profile type.
 var preferred = []string{"cpu", "inuse_space", "delay", "wall", "live_bytes", "alloc_space", "goroutine", "goroutines"}
 
 // stands returns how well a sample type stands for its profile type; less is better.
-func (t *total) stands() int {
-	if i := slices.Index(preferred, t.SampleType); i >= 0 {
+func (k kind) stands() int {
+	if i := slices.Index(preferred, k.SampleType); i >= 0 {
 		return i
 	}
 	switch {
-	case isNanoseconds(t.Unit):
+	case isNanoseconds(k.Unit):
 		return len(preferred)
-	case isBytes(t.Unit):
+	case isBytes(k.Unit):
 		return len(preferred) + 1
 	default:
 		return len(preferred) + 2
 	}
 }
 
-// withStopped adds an empty total for each kind that only the base has.
-func withStopped(totals, base []*total) []*total {
-	sent := map[kind]bool{}
+// addServices adds those of the range, and those that only the base has, with rows without a total.
+func (o *overview) addServices(params *params, totals, base []*total) {
+	sent, baseOf := map[kind]bool{}, map[kind]*total{}
 	for _, t := range totals {
 		sent[t.kind] = true
 	}
-	for _, b := range base {
-		if !sent[b.kind] {
-			totals = append(totals, &total{kind: b.kind})
+	for _, t := range base {
+		baseOf[t.kind] = t
+		if !sent[t.kind] {
+			totals = append(totals, &total{kind: t.kind})
 		}
 	}
 	slices.SortFunc(totals, compareTotals)
-	return totals
-}
-
-func (o *overview) addServices(params *params, totals, base []*total) {
-	baseOf := map[kind]*total{}
-	for _, t := range base {
-		baseOf[t.kind] = t
-	}
 	o.Services = byService(totals, func(t *total) *row { return newRow(params, t, baseOf[t.kind]) })
 	for _, s := range o.Services {
-		s.Query = params.with(withoutView, set("service", s.Name))
+		s.Query = params.with(map[string]string{"service": s.Name}, "q", "sort")
 		standing := s.order()
 		for _, r := range standing {
 			o.Profiles += r.Profiles
@@ -256,10 +247,8 @@ func (s *service) order() (standing []*row) {
 
 func newRow(params *params, t, base *total) *row {
 	const none = "–"
-	r := &row{
-		total: t, Query: params.with(withoutView, withoutBase, set("service", t.Service), set("type", t.selector())),
-		Value: none, Base: none,
-	}
+	shown := map[string]string{"service": t.Service, "type": t.selector()}
+	r := &row{total: t, Query: params.with(shown, "q", "sort", "base_from", "base_to"), Value: none, Base: none}
 	v, was := 0.0, 0.0
 	if t.Profiles > 0 {
 		v = t.perSecond(params.selected)
@@ -276,7 +265,7 @@ func newRow(params *params, t, base *total) *row {
 		change := (v - was) / was * 100
 		r.Change, r.Rising = fmt.Sprintf("%+.3g %%", change), change > 0
 	}
-	r.Difference = params.with(withoutView, set("service", t.Service), set("type", t.selector()))
+	r.Difference = params.with(shown, "q", "sort")
 	return r
 }
 
@@ -303,7 +292,7 @@ func (t *total) coverage(sel *query.Selection) string {
 }
 
 // selector selects the profile type, or without one the sample type.
-func (k *kind) selector() string {
+func (k kind) selector() string {
 	if k.Type == "" {
 		return ":" + k.SampleType
 	}
@@ -318,22 +307,6 @@ func (t *total) perSecond(sel *query.Selection) float64 {
 	return t.Sum.Float64() / sel.To.Sub(sel.From).Seconds()
 }
 
-// ago writes how long ago something was.
-func ago(d time.Duration) string {
-	switch {
-	case d < -time.Minute:
-		return "in the future"
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%d d ago", int(d.Hours()/24))
-	}
-}
-
 // paginate keeps the services of a page.
 func (o *overview) paginate(params *params, number string) {
 	total := len(o.Services)
@@ -346,26 +319,24 @@ func (o *overview) paginate(params *params, number string) {
 		o.Shown = fmt.Sprintf("%d–%d of %s", from+1, to, o.Shown)
 	}
 	if page > 1 {
-		o.Previous = params.with(set("page", strconv.Itoa(page-1)))
+		o.Previous = params.with(map[string]string{"page": strconv.Itoa(page - 1)})
 	}
 	if to < total {
-		o.Next = params.with(set("page", strconv.Itoa(page+1)))
+		o.Next = params.with(map[string]string{"page": strconv.Itoa(page + 1)})
 	}
 }
 
 // addCharts draws the charts of the services.
-func (p *Page) addCharts(ctx context.Context, params *params, services []*service) error {
+func (p *Page) addCharts(ctx context.Context, sel *query.Selection, services []*service) error {
 	charts, sent := map[kind]*chart{}, map[string]*[]uint64{}
 	for _, s := range services {
-		starts := &[]uint64{}
-		sent[s.Name] = starts
+		sent[s.Name] = &[]uint64{}
 		for _, r := range s.Rows {
-			charts[r.kind] = &chart{kind: r.kind, sent: starts, series: map[uint64]*seriesTimes{}}
+			charts[r.kind] = &chart{kind: r.kind, sent: sent[s.Name], series: map[uint64]*seriesTimes{}}
 		}
 	}
-	sel := params.selected
 	shown := func(s *recordfile.Key) bool { return sent[s.Service] != nil }
-	_, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, shown, func(s *recordfile.Key, profiles []recordfile.Total) {
+	_, err := p.catalog.Scan(ctx, sel.From, sel.To, shown, func(s *recordfile.Key, profiles []recordfile.Total) {
 		starts := sent[s.Service]
 		for i := range profiles {
 			*starts = append(*starts, profiles[i].Start)

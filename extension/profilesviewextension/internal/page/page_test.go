@@ -110,7 +110,7 @@ func newSite(t testing.TB) *site {
 func (s *site) write(payloads ...pprofile.Profiles) {
 	s.t.Helper()
 	s.open(payloads...)()
-	s.Page.catalog = newCatalog(s.Page.settings) // as after the age of a listing
+	s.Page.catalog = New(s.Page.settings).catalog // as after the age of a listing
 }
 
 // open adds a file that is being written. closed closes it.
@@ -312,7 +312,7 @@ func TestOverviewShowsFilesThatAreBeingWritten_V1(t *testing.T) {
 	closed := s.open(payload(t, cpu("checkout", s.now.Add(-time.Minute), 90e9)))
 	assert.Contains(t, s.page("/"), "0.10 cores")
 	closed()
-	s.Page.catalog = newCatalog(s.Page.settings)
+	s.Page.catalog = New(s.Page.settings).catalog
 	assert.Contains(t, s.page("/"), "0.10 cores")
 }
 
@@ -557,7 +557,7 @@ func TestThousandRequestsWaitOrAreRejected_V4(t *testing.T) {
 		}
 		defer now.Add(-1)
 		return s.overview(w, r)
-	}, writeErrorText)
+	}, s.queries)
 	var statuses [600]atomic.Int64
 	var group sync.WaitGroup
 	for range 1000 {
@@ -580,7 +580,7 @@ func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
 	s := newSite(t)
 	s.queries.maxWait = time.Millisecond
 	for range running {
-		release, err := s.queries.acquire(t.Context())
+		release, err := s.queries.acquire(t.Context(), 1)
 		require.NoError(t, err)
 		defer release()
 	}
@@ -592,7 +592,7 @@ func TestQueriesThatWaitTooLongAreRejected(t *testing.T) {
 func TestResponsesThatClientsDoNotReadAreBounded(t *testing.T) {
 	s := newSite(t)
 	s.responses.maxWait = time.Millisecond
-	read, err := s.responses.acquireMany(t.Context(), math.MaxInt64)
+	read, err := s.responses.acquire(t.Context(), math.MaxInt64)
 	require.NoError(t, err)
 	for range 2 * running {
 		w := s.get("/api/services")
@@ -624,10 +624,10 @@ func TestIndexReadsTheFilesThatNoRangeShows(t *testing.T) {
 	yesterday := s.now.Add(-24 * time.Hour)
 	require.NoError(t, os.Rename(found[0], filepath.Join(s.dir, "old.otlp.zst")))
 	require.NoError(t, os.Chtimes(filepath.Join(s.dir, "old.otlp.zst"), yesterday, yesterday))
-	s.Page.catalog = newCatalog(s.Page.settings)
+	s.Page.catalog = New(s.Page.settings).catalog
 	assert.Contains(t, s.page("/"), "1 file of other times not read yet")
 	for _, path := range s.catalog.Unread() {
-		s.catalog.Read(s.options(), path)
+		s.catalog.Read(path)
 	}
 	assert.Contains(t, s.page("/"), "There are profiles of other times")
 }

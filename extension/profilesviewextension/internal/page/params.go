@@ -4,12 +4,12 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
@@ -31,11 +31,6 @@ type params struct {
 	now            time.Time
 }
 
-// usageError is an error in the parameters of a URL.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // The parameters that select profiles. Totals, which are known without reading the profiles, are selected by the
 // first ones only.
 var (
@@ -45,27 +40,6 @@ var (
 
 	selecting = slices.Concat(selectingTotals, selectingBase, selectingSamples)
 )
-
-// checkKnown returns an error if a name is that of none of these parameters: without it a script would get more
-// than it has asked for.
-func checkKnown(values url.Values, known []string) error {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(known, key) {
-			return usageError{fmt.Errorf("unknown parameter %q: must be one of %s", key, strings.Join(known, ", "))}
-		}
-	}
-	return nil
-}
-
-// checkTotals returns an error if a parameter selects parts of a total: the page would show more than it says.
-func checkTotals(values url.Values) error {
-	for _, key := range selectingSamples {
-		if values.Get(key) != "" {
-			return usageError{fmt.Errorf("%s does not select totals: use it with /flamegraph or /api/profile", key)}
-		}
-	}
-	return nil
-}
 
 // parseParams reads the parameters. byDefault is the length of the range if they state no start.
 func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*params, error) {
@@ -77,37 +51,25 @@ func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*pa
 			}
 		}
 	}
-	sel := &query.Selection{Services: p.values["service"], Types: p.values["type"], Attributes: map[string]string{}, Resource: map[string]string{}}
-	var err error
-	if sel.From, sel.To, err = p.timeRange("", byDefault); err != nil {
-		return nil, err
-	}
-	for key, parse := range map[string]func(string) error{
-		"trace_id":  func(text string) error { return query.ParseID(text, sel.TraceID[:]) },
-		"span_id":   func(text string) error { return query.ParseID(text, sel.SpanID[:]) },
-		"attribute": func(text string) error { return query.ParsePair(text, sel.Attributes) },
-		"resource":  func(text string) error { return query.ParsePair(text, sel.Resource) },
-	} {
+	p.selected = &query.Selection{Services: p.values["service"], Types: p.values["type"]}
+	for _, key := range selectingSamples {
 		for _, text := range p.values[key] {
-			if err := parse(text); err != nil {
+			if err := p.selected.Set(key, text); err != nil {
 				return nil, wrong(key, text, err)
 			}
 		}
 	}
-	p.selected = sel
+	if err := p.setRange(p.selected, "", byDefault); err != nil {
+		return nil, err
+	}
 	if p.values.Has("base_from") || p.values.Has("base_to") {
-		base := *sel
-		if base.From, base.To, err = p.timeRange("base_", sel.To.Sub(sel.From)); err != nil {
+		base := *p.selected
+		p.base = &base
+		if err := p.setRange(p.base, "base_", p.selected.To.Sub(p.selected.From)); err != nil {
 			return nil, err
 		}
-		p.base = &base
 	}
 	return p, nil
-}
-
-// selectsAll reports whether nothing but the range restricts the profiles.
-func (p *params) selectsAll() bool {
-	return !slices.ContainsFunc([]string{"service", "type", "q"}, p.values.Has)
 }
 
 // wrong is the error of a parameter. err states the valid values.
@@ -115,14 +77,17 @@ func wrong(key, text string, err error) error {
 	return usageError{fmt.Errorf("%s is %q: %w", key, text, err)}
 }
 
-func (p *params) timeRange(prefix string, length time.Duration) (from, to time.Time, err error) {
-	for key, t := range map[string]*time.Time{prefix + "from": &from, prefix + "to": &to} {
-		if text := p.values.Get(key); text != "" {
-			if *t, err = query.ParseTime(text, p.now); err != nil {
-				return from, to, wrong(key, text, err)
+// setRange sets the range of a selection. length is that of one without a start.
+func (p *params) setRange(sel *query.Selection, prefix string, length time.Duration) (err error) {
+	parse := func(key string) (t time.Time) {
+		if text := p.values.Get(prefix + key); text != "" && err == nil {
+			if t, err = query.ParseTime(text, p.now); err != nil {
+				err = wrong(prefix+key, text, err)
 			}
 		}
+		return t
 	}
+	from, to := parse("from"), parse("to")
 	switch {
 	case to.IsZero() && from.After(p.now):
 		to = from.Add(length)
@@ -135,51 +100,92 @@ func (p *params) timeRange(prefix string, length time.Duration) (from, to time.T
 	if from.Before(time.Unix(0, 0)) {
 		from = time.Unix(0, 0)
 	}
-	if !from.Before(to) {
-		return from, to, wrong(prefix+"from", p.values.Get(prefix+"from"), fmt.Errorf("must be before %sto", prefix))
+	if err == nil && !from.Before(to) {
+		err = wrong(prefix+"from", p.values.Get(prefix+"from"), fmt.Errorf("must be before %sto", prefix))
 	}
-	return from, to, nil
+	sel.From, sel.To = from, to
+	return err
 }
 
-// change is a change of the parameters of a URL.
-type change func(url.Values)
-
-// set sets a parameter, which may be empty.
-func set(key, value string) change { return func(v url.Values) { v.Set(key, value) } }
-
-// between sets a range: that of the selection, or with the prefix base_ that of the base.
-func between(prefix string, from, to time.Time) change {
-	return func(v url.Values) {
-		v.Set(prefix+"from", from.UTC().Format(time.RFC3339Nano))
-		v.Set(prefix+"to", to.UTC().Format(time.RFC3339Nano))
+// with returns the query of a URL with these parameters, and without others.
+func (p *params) with(set map[string]string, without ...string) template.URL {
+	values := maps.Clone(p.values)
+	for _, key := range without {
+		values.Del(key)
 	}
+	for key, value := range set {
+		values.Set(key, value)
+	}
+	return template.URL(values.Encode()) // #nosec G203 -- Encode escapes keys and values
 }
 
-// without removes parameters.
-func without(keys ...string) change {
-	return func(v url.Values) {
-		for _, key := range keys {
-			v.Del(key)
-		}
-	}
+// between are the parameters of a range: that of the selection, or with the prefix base_ that of the base.
+func between(prefix string, from, to time.Time) map[string]string {
+	return map[string]string{prefix + "from": from.UTC().Format(time.RFC3339Nano), prefix + "to": to.UTC().Format(time.RFC3339Nano)}
 }
-
-var (
-	withoutBase = without("base_from", "base_to")
-	// withoutView removes the parameters of the overview.
-	withoutView = without("q", "sort")
-)
 
 // overview returns the query of the overview of the same range.
 func (p *params) overview() template.URL {
-	return p.with(without("service", "type"), without(selectingSamples...))
+	return p.with(nil, "service", "type", "trace_id", "span_id", "attribute", "resource")
 }
 
-// with returns the query of a URL with changed parameters.
-func (p *params) with(changes ...change) template.URL {
-	values := maps.Clone(p.values)
-	for _, change := range changes {
-		change(values)
+// link is a choice of a page: another range, comparison or order.
+type link struct {
+	Text    string
+	Query   template.URL
+	Current bool
+}
+
+// ranges are those up to now. byDefault is the length of that of a page whose URL states none.
+func (p *params) ranges(byDefault time.Duration) (links []link) {
+	from := cmp.Or(p.values.Get("from"), "-"+shortly(byDefault))
+	for _, r := range []struct{ text, from string }{
+		{"5 m", "-5m"}, {"15 m", "-15m"}, {"1 h", "-1h"}, {"6 h", "-6h"}, {"24 h", "-24h"}, {"7 d", "-168h"},
+	} {
+		// The path of the page states the ID of a trace.
+		query := p.with(map[string]string{"from": r.from}, "to", "base_from", "base_to", "trace_id")
+		links = append(links, link{r.text, query, from == r.from && !p.values.Has("to")})
 	}
-	return template.URL(values.Encode()) // #nosec G203 -- Encode escapes keys and values
+	return links
+}
+
+// comparisons are with the range before, the range an hour ago and so on.
+func (p *params) comparisons() (links []link) {
+	sel := p.selected
+	length := sel.To.Sub(sel.From)
+	for _, c := range []struct {
+		text string
+		ago  time.Duration
+	}{
+		{"previous range", length}, {"1 h ago", time.Hour}, {"yesterday", 24 * time.Hour}, {"7 days ago", 7 * 24 * time.Hour},
+	} {
+		if c.ago == length && len(links) > 0 { // the previous range
+			continue
+		}
+		from, to := sel.From.Add(-c.ago), sel.To.Add(-c.ago)
+		base := between("base_", from, to)
+		if !p.values.Has("to") && to.Before(p.now) { // moves with the range
+			base = map[string]string{"base_from": "-" + withoutZeros(p.now.Sub(from)), "base_to": "-" + withoutZeros(p.now.Sub(to))}
+		}
+		links = append(links, link{c.text, p.with(base), p.base != nil && isNear(p.base.From, from) && isNear(p.base.To, to)})
+	}
+	return append(links, link{"nothing", p.with(nil, "base_from", "base_to"), p.base == nil})
+}
+
+// isNear reports whether two times are the same except for the time that a user takes.
+func isNear(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
+
+// The orders of services. Services with equal CPU time are sorted by newest profile, then by name.
+const (
+	sortCPU    = "cpu"
+	sortNewest = "newest"
+	sortName   = "name"
+)
+
+func (p *params) sorts() (links []link) {
+	current := cmp.Or(p.values.Get("sort"), sortCPU)
+	for _, s := range []struct{ text, key string }{{"CPU", sortCPU}, {"newest", sortNewest}, {"name", sortName}} {
+		links = append(links, link{s.text, p.with(map[string]string{"sort": s.key}), current == s.key})
+	}
+	return links
 }

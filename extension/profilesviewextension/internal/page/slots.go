@@ -4,8 +4,11 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"net/http"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -41,13 +44,8 @@ func newSlots(n int64) *slots {
 	return &slots{free: semaphore.NewWeighted(n), all: n, maxWait: maxWait}
 }
 
-// acquire waits for a slot. The caller calls release.
-func (s *slots) acquire(ctx context.Context) (release func(), err error) {
-	return s.acquireMany(ctx, 1)
-}
-
-// acquireMany waits for n slots, or for all if there are fewer.
-func (s *slots) acquireMany(ctx context.Context, n int64) (release func(), err error) {
+// acquire waits for n slots, or for all if there are fewer. The caller calls release.
+func (s *slots) acquire(ctx context.Context, n int64) (release func(), err error) {
 	n = min(n, s.all)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.maxWait, errBusy)
 	defer cancel()
@@ -55,4 +53,34 @@ func (s *slots) acquireMany(ctx context.Context, n int64) (release func(), err e
 		return nil, context.Cause(ctx)
 	}
 	return func() { s.free.Release(n) }, nil
+}
+
+// response holds a response until it is complete.
+type response struct {
+	status int
+	body   bytes.Buffer
+	header http.Header
+}
+
+// Header returns the header of the response.
+func (r *response) Header() http.Header { return r.header }
+
+// WriteHeader sets the status.
+func (r *response) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+
+func (r *response) Write(part []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(part)
+}
+
+// send writes the response to a client.
+func (r *response) send(w http.ResponseWriter) {
+	maps.Copy(w.Header(), r.header)
+	r.WriteHeader(http.StatusOK)
+	w.WriteHeader(r.status)
+	_, _ = w.Write(r.body.Bytes()) // an error is that of the client's connection
 }

@@ -16,17 +16,12 @@ import (
 )
 
 // kind identifies Profiles that are summed.
-type kind struct {
-	Service, Type, SampleType, Unit string
-	Snapshot                        bool
-}
+type kind query.Kind
 
-func kindOf(s *recordfile.Key) kind {
-	return kind{s.Service, s.Type, s.SampleType, s.Unit, s.Snapshot != 0}
-}
+func kindOf(s *recordfile.Key) kind { return kind(query.KindOf(s)) }
 
 // isCPU reports whether the values are CPU time.
-func (k *kind) isCPU() bool { return k.SampleType == "cpu" && isNanoseconds(k.Unit) }
+func (k kind) isCPU() bool { return k.SampleType == "cpu" && isNanoseconds(k.Unit) }
 
 // total sums the Profiles of a kind in a range.
 type total struct {
@@ -48,29 +43,19 @@ type total struct {
 type span struct{ start, end uint64 }
 
 func (t *total) add(s *recordfile.Key, profiles []recordfile.Total) {
-	for i := range profiles {
-		p := &profiles[i]
+	for _, p := range profiles {
 		if t.Profiles == 0 || p.Start < t.First {
 			t.First = p.Start
 		}
 		t.Last = max(t.Last, p.End)
 		t.Profiles += p.Profiles
-		if s.Snapshot != 0 {
-			t.addSnapshot(s.Snapshot, p)
-			continue
+		if s.Snapshot == 0 {
+			t.Samples += p.Samples
+			t.Sum.Add(p.Sum)
+			t.addSpan(span{p.Start, p.End})
+		} else if held, known := t.snapshots[s.Snapshot]; !known || p.Latest >= held.Latest {
+			t.snapshots[s.Snapshot] = p
 		}
-		t.Samples += p.Samples
-		t.Sum.Add(p.Sum)
-		t.addSpan(span{p.Start, p.End})
-	}
-}
-
-func (t *total) addSnapshot(series uint64, p *recordfile.Total) {
-	if t.snapshots == nil {
-		t.snapshots = map[uint64]recordfile.Total{}
-	}
-	if held, known := t.snapshots[series]; !known || p.Latest >= held.Latest {
-		t.snapshots[series] = *p
 	}
 }
 
@@ -122,7 +107,7 @@ type totals map[kind]*total
 func (t totals) add(s *recordfile.Key, profiles []recordfile.Total) {
 	k := kindOf(s)
 	if t[k] == nil {
-		t[k] = &total{kind: k}
+		t[k] = &total{kind: k, snapshots: map[uint64]recordfile.Total{}}
 	}
 	t[k].add(s, profiles)
 }
@@ -138,22 +123,9 @@ func (t totals) sorted(to time.Time) []*total {
 // totals returns those of all kinds that selects accepts, by service, type and sample type.
 func (p *Page) totals(ctx context.Context, sel *query.Selection, selects func(*recordfile.Key) bool) ([]*total, *catalog.Found, error) {
 	byKind := totals{}
-	found, err := p.catalog.Scan(ctx, p.options(), sel.From, sel.To, selects, byKind.add)
-	if err != nil {
-		return nil, nil, err
-	}
-	return byKind.sorted(sel.To), found, nil
-}
-
-// selects returns whether a series may have Profiles that sel selects.
-func selects(sel *query.Selection) func(*recordfile.Key) bool {
-	return func(s *recordfile.Key) bool {
-		return (len(sel.Services) == 0 || slices.Contains(sel.Services, s.Service)) && sel.MatchesType(s.Type, s.SampleType)
-	}
+	found, err := p.catalog.Scan(ctx, sel.From, sel.To, selects, byKind.add)
+	return byKind.sorted(sel.To), found, err
 }
 
 // compareTotals sorts by service, type and sample type, and then snapshots come last.
-func compareTotals(a, b *total) int {
-	return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Type, b.Type), cmp.Compare(a.SampleType, b.SampleType),
-		cmp.Compare(a.Unit, b.Unit), query.SnapshotsLast(a.Snapshot, b.Snapshot))
-}
+func compareTotals(a, b *total) int { return query.Kind(a.kind).Compare(query.Kind(b.kind)) }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/extension/profilesviewextension/internal/catalog"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
 
@@ -30,12 +29,13 @@ type tracePage struct {
 }
 
 // findTrace redirects from the form to the page of a trace.
-func (p *Page) findTrace(w http.ResponseWriter, r *http.Request) {
+func (p *Page) findTrace(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
 	id := strings.ToLower(strings.TrimSpace(values.Get("id")))
 	values.Del("id")
 	// #nosec G710 -- the path starts with /trace/
 	http.Redirect(w, r, "/trace/"+url.PathEscape(cmp.Or(id, "none"))+"?"+values.Encode(), http.StatusFound)
+	return nil
 }
 
 // trace shows the samples of a trace, across services.
@@ -48,38 +48,11 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 	}
 	sel := params.selected
 	t := &tracePage{
-		Title: "trace " + r.PathValue("id"), Overview: params.overview(), Span: spanText(sel),
-		Ranges: params.ranges(traceRange, without("trace_id")),
+		Title: "trace " + r.PathValue("id"), Overview: params.overview(), Span: spanText(sel), Ranges: params.ranges(traceRange),
 	}
-	totals, err := p.traceTotals(r, sel, &t.Errors)
+	source, err := p.source(r, sel, &t.Errors)
 	if err != nil {
 		return err
-	}
-	at := between("", sel.From, sel.To)
-	t.Services = byService(totals, func(total *total) *row {
-		return &row{total: total, Value: total.quantity(total.Sum.Float64()), Query: params.with(withoutBase, at, set("service", total.Service), set("type", total.selector()))}
-	})
-	types := map[string]bool{}
-	for _, s := range t.Services {
-		s.Rows = s.order()
-		for _, r := range s.Rows {
-			if selector := r.selector(); !types[selector] {
-				types[selector] = true
-				t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: params.with(withoutBase, at, without("service"), set("type", selector))})
-			}
-		}
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	render(w, "trace", t)
-	return nil
-}
-
-// traceTotals sums the selected samples by service, type and sample type.
-func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string) ([]*total, error) {
-	source, err := p.source(r, sel, errs)
-	if err != nil {
-		return nil, err
 	}
 	byKind := totals{}
 	err = source.Each(r.Context(), sel, func(record *archive.Record, pd pprofile.Profiles) error {
@@ -92,5 +65,26 @@ func (p *Page) traceTotals(r *http.Request, sel *query.Selection, errs *[]string
 		}
 		return nil
 	})
-	return byKind.sorted(sel.To), err
+	if err != nil {
+		return err
+	}
+	t.Services = byService(byKind.sorted(sel.To), func(total *total) *row { return &row{total: total, Value: total.quantity(total.Sum.Float64())} })
+	types := map[string]bool{}
+	for _, s := range t.Services {
+		s.Rows = s.order()
+		for _, r := range s.Rows {
+			selector, shown := r.selector(), between("", sel.From, sel.To)
+			shown["type"] = selector
+			if !types[selector] {
+				types[selector] = true
+				t.Types = append(t.Types, link{Text: strings.TrimPrefix(selector, ":"), Query: params.with(shown, "service", "base_from", "base_to")})
+			}
+			shown["service"] = s.Name
+			r.Query = params.with(shown, "base_from", "base_to")
+		}
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	render(w, "trace", t)
+	return nil
 }
