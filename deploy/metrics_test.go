@@ -29,7 +29,7 @@ type metric struct {
 }
 
 // ours are the components, whose metrics must all be in the dashboard.
-var ours = []string{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension"}
+var ours = []string{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter"}
 
 // collectors are the modules of the Collector whose metrics our pages and alerts name.
 var collectors = []string{

@@ -22,7 +22,6 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 		"receiver/profilesfilereceiver":      1,
 		"processor/profilesdedupprocessor":   3,
 		"exporter/profilesfileexporter":      1,
-		"extension/filestorageextension":     1,
 		"extension/otlplimitextension":       1,
 		"extension/profilesviewextension":    1,
 		"connector/splunkprofilingconnector": 1,

@@ -87,9 +87,6 @@ var wrongConfigs = []struct{ component, keys, says string }{
 	{"profiles_file", "{directory: x, sending_queue: {que_size: 1}}", "sending_queue::que_size, did you mean queue_size?"},
 	{"profiles_file", "{directory: x, retry_on_failure: {max: 1s}}", "retry_on_failure::max, did you mean max_"},
 	{"profiles_file", "{directory: x, dir: y}", "dir, did you mean directory?"},
-
-	{"file_storage", "{directory: ., max_siz: 1}", "max_siz, did you mean max_size?"},
-	{"file_storage", "{directory: ., timeout: 1}", "timeout|1|30s"},
 }
 
 // TestWrongConfigsAreRejected_D3 checks that the program does not start, and its error.

@@ -66,7 +66,6 @@ func TestErrorsNameTheWholeKey(t *testing.T) {
 		"processors.profiles_dedup.window=10":    "processors::profiles_dedup::window is 10: must be a duration with a unit, such as 30s",
 		"processors.profiles_dedup.windw=10s":    "unknown key processors::profiles_dedup::windw, did you mean window?",
 		"exporters.profiles_file.sync_intervl=1": "unknown key exporters::profiles_file::sync_intervl, did you mean sync_interval?",
-		"extensions.file_storage.directry=a":     "unknown key extensions::file_storage::directry, did you mean directory?",
 		"extensions.profiles_view.directry=a":    "unknown key extensions::profiles_view::directry, did you mean directory?",
 	} {
 		out, err := program(t, "validate", "--set="+set)

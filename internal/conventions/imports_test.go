@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/merge", "internal/recordfile", "translator/pproftranslator", "translator/foldedtranslator", "translator/jfrtranslator"},
 	{"internal/ingest", "internal/archive", "internal/filewatch", "internal/webui"},
 	{"internal/query"},
-	{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/filestorageextension", "extension/otlplimitextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"},
+	{"receiver/pprofreceiver", "receiver/profilesfilereceiver", "processor/profilesdedupprocessor", "exporter/profilesfileexporter", "extension/otlplimitextension", "extension/profilesviewextension", "connector/splunkprofilingconnector"},
 	{"cmd/otelcol-profiles", "cmd/otelprof", "internal/configtable"},
 }
 
