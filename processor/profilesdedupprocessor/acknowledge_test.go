@@ -22,27 +22,29 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
 
-// With on_flush, a rejected window is retried as long as a caller waits for it.
-func TestOnFlushRetriesWhileCallersWait(t *testing.T) {
+// With on_flush, a window is retried also when its callers have given up. It is sent once, although they
+// retry, and each caller gets its outcome.
+func TestOnFlushRetriesForCallersThatGaveUp_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		next := downstream{answer: availableFrom(3)}
-		p := newTestProcessor(t, &next, onFlush)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		require.Equal(t, 3, next.attempts)
-
-		next.answers(unavailable)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		require.ErrorIs(t, p.ConsumeProfiles(ctx, payloadtest.Interval(1, 1, 1)), context.DeadlineExceeded)
-		synctest.Wait()
-		attempts := next.attempts
-		time.Sleep(time.Hour)
-		require.Equal(t, attempts, next.attempts, "its callers have given up, and retry")
-
+		next := downstream{answer: unavailable}
+		p, metric := newCounted(t, &next, onFlush)
+		send := func(wait time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			return p.ConsumeProfiles(ctx, identified(1, 5))
+		}
+		for range 20 {
+			require.ErrorIs(t, send(8*time.Second), context.DeadlineExceeded)
+		}
+		require.Positive(t, p.telemetry.retained.Load())
 		next.answers(nil)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
+		require.NoError(t, send(time.Minute))
+		require.EqualValues(t, 5, next.total())
+		require.NoError(t, send(time.Minute), "it is acknowledged")
 		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 2, next.total())
+		require.EqualValues(t, 5, next.total())
+		require.EqualValues(t, 2, metric("duplicate_profiles", "")-19, "one of them was the first")
+		profiletest.Injected(t, fmt.Sprintf("20 callers that give up, %d calls of the next consumer", next.attempts))
 	})
 }
 
@@ -173,8 +175,8 @@ func TestDuplicateOfPendingProfile_P13(t *testing.T) {
 	}
 }
 
-// Without a window, a duplicate of a payload in flight waits, and is sent if that payload fails.
-// Its accepted Profiles are not sent again, with or without an ID.
+// Without a window, a duplicate of a payload in flight gets the outcome of that payload. Accepted Profiles
+// are not sent again.
 func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := downstream{answer: func(attempt int) error {
@@ -185,18 +187,31 @@ func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 			return nil
 		}}
 		p := newTestProcessor(t, &next, func(c *Config) { c.Window = 0 })
-		var wg sync.WaitGroup
-		wg.Go(func() { assert.Error(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) })
-		time.Sleep(time.Millisecond)
-		for range 3 {
-			wg.Go(func() { assert.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5))) })
+		mixed := payloadtest.InOne(t, identified(1, 5), payloadtest.With(identified(2, 100), "service.name", "other"))
+		for round := range 2 {
+			var wg sync.WaitGroup
+			consume := func(pd pprofile.Profiles) {
+				wg.Go(func() {
+					err := p.ConsumeProfiles(t.Context(), pd)
+					if round > 0 {
+						assert.NoError(t, err)
+						return
+					}
+					assert.ErrorContains(t, err, "unavailable")
+					assert.False(t, consumererror.IsPermanent(err))
+				})
+			}
+			consume(identified(1, 5))
+			time.Sleep(time.Millisecond)
+			for range 3 {
+				consume(identified(1, 5))
+			}
+			consume(mixed)
+			wg.Wait()
 		}
-		mixed := payloadtest.InOne(t, identified(1, 5), payloadtest.Interval(1, 1, 100))
-		wg.Go(func() { assert.NoError(t, p.ConsumeProfiles(t.Context(), mixed)) })
-		wg.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 105, next.total())
-		profiletest.Injected(t, fmt.Sprintf("4 pending duplicates, %d calls of the next consumer", next.attempts))
+		profiletest.Injected(t, fmt.Sprintf("8 pending duplicates, %d calls of the next consumer", next.attempts))
 	})
 }
 
@@ -204,37 +219,26 @@ func TestDuplicateOfPendingProfileWithoutWindow_P13(t *testing.T) {
 func TestDuplicatesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSeenProfiles(time.Minute, 100*acknowledgedSize)
+		key := func(i int) merge.Key { return merge.Key{byte(i), byte(i >> 8), 1} }
 		for i := range 1000 {
-			d.acknowledge([]merge.Key{{byte(i), byte(i >> 8), 1}})
-			require.LessOrEqual(t, d.size(), 101*acknowledgedSize+(101/2+64)*removedSize)
+			d.acknowledge(&partition{}, key(i))
+			require.LessOrEqual(t, d.size(), 100*acknowledgedSize)
 		}
 		known := func(i int) bool {
-			var waits partitionSet
-			others, _ := d.skip(&merge.Payload{Profiles: []merge.Profile{{Key: merge.Key{byte(i), byte(i >> 8), 1}}}}, &waits)
+			_, others, _ := d.skip(&merge.Payload{Profiles: []merge.Profile{{Key: key(i)}}})
 			return others == 0
 		}
 		require.False(t, known(899), "the oldest are evicted first")
 		require.True(t, known(900))
 		require.True(t, known(999))
+		failed := &partition{keys: []merge.Key{{2}}}
+		d.acknowledge(failed, failed.keys...)
+		d.remove(failed)
+		require.Equal(t, 99*acknowledgedSize, d.size())
 		time.Sleep(time.Minute + time.Second)
 		require.False(t, known(999))
 		require.Zero(t, d.size())
 	})
-}
-
-// Removed keys take no memory, though they were acknowledged after keys that are still known.
-func TestRemovedDuplicatesAreBounded(t *testing.T) {
-	d := newSeenProfiles(24*time.Hour, 10*acknowledgedSize)
-	d.acknowledge([]merge.Key{{1}})
-	for i := range 100_000 {
-		part := &partition{}
-		part.keys = []merge.Key{{2, byte(i), byte(i >> 8), byte(i >> 16)}}
-		part.acknowledgedAt = d.acknowledge(part.keys)
-		d.remove(part)
-		require.LessOrEqual(t, d.size(), 12*acknowledgedSize+66*removedSize)
-		require.LessOrEqual(t, cap(d.order), 256)
-	}
-	require.Contains(t, d.acknowledged, merge.Key{1})
 }
 
 // A dropped window does not remove IDs that a later one has acknowledged.

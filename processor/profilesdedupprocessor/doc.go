@@ -11,24 +11,22 @@
 //
 // The life of a payload (merge.go):
 //
-//	received -> checked by merge.Prepare, without a lock
+//	received -> checked by internal/merge, without a lock
 //	         -> merged into the open window, without its duplicates; or rejected
 //	         -> acknowledged: at once (on_receive), or with the outcome of the partitions that
 //	            it or its pending duplicates are in (on_flush)
 //
-// The life of a window (window.go, export.go, retry.go):
+// The life of a window (window.go, export.go):
 //
-//	open    -> closed when its time ends, or early because of memory, slots, overflow or shutdown
-//	pending -> its partitions, one for each value of split_by, are sent in order
-//	sent    -> accepted; or dropped, after a permanent error; or queued for retry, as OTLP
-//	retried -> accepted; or dropped, when its time, its callers or the processor have ended
+//	open      -> closed when its time ends, or early because of memory, slots or shutdown
+//	exporting -> its partitions, one for each value of split_by, are sent in order
+//	sent      -> accepted; or dropped, after a permanent error; or queued for retry, as OTLP
+//	retried   -> accepted; or dropped, when its time or the processor has ended
 //
-// The mutex of dedupProcessor guards the open window, the list of pending ones, and the keys of
-// seen Profiles. What is in a closed window, and the retry queue, belong to the goroutine of the
-// exporter, which holds no lock while it calls the next consumer. memory_limit is for the open
-// window, the pending one, the payload made of it, the seen keys and the retry queue. The exporter
-// takes a partition only if the retry queue has room for it.
+// One goroutine exports. One mutex, which it does not hold while it calls the next consumer, guards the
+// open window, the retry queue and the keys of seen Profiles. memory_limit is for the open window, the one
+// being exported, the payload made of it, the seen keys and the retry queue. A window is closed, and a
+// partition sent for the first time, only if the retry queue has room for it.
 //
-// If window is 0, each payload has a window of its own, which its caller's goroutine sends
-// (immediate.go).
+// If window is 0, each payload has a window of its own, which its caller's goroutine sends.
 package profilesdedupprocessor

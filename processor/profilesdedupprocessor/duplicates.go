@@ -11,57 +11,45 @@ import (
 )
 
 // seenProfiles holds the keys of Profiles that were acknowledged within a time to live, and of
-// those whose outcome is pending. Profiles with these keys are duplicates. Acknowledged keys
-// expire in the order of their acknowledgement. The processor's mutex guards it.
+// those whose outcome is pending. Profiles with these keys are duplicates. The processor's mutex
+// guards it.
 type seenProfiles struct {
 	ttl   time.Duration // 0: no key is kept
-	max   int           // of acknowledged keys; more evict the oldest
-	start time.Time     // times are counted from here, monotonically
+	limit int           // bytes of acknowledged keys; more evict the oldest
 
-	acknowledged map[merge.Key]time.Duration // since start; all times differ, and none is 0
-	last         time.Duration               // the latest of acknowledged ever
-	// order has the acknowledged keys, oldest first, and removed ones until compact.
-	order []acknowledgedKey
-	peak  int // of len(acknowledged) since it was empty: a map does not shrink
-
-	pending map[merge.Key]*partition
+	acknowledged map[merge.Key]*partition // with which a key was acknowledged
+	order        []acknowledgedKey        // all of acknowledged, the oldest first
+	pending      map[merge.Key]*partition // which has the outcome of a key
 }
 
 type acknowledgedKey struct {
-	key merge.Key
-	at  time.Duration
+	key  merge.Key
+	part *partition
+	at   time.Time
 }
 
-// Estimates of the bytes that these take: an acknowledged key with its place in order, a removed
-// key in order, and a pending key.
-const (
-	acknowledgedSize = 96
-	removedSize      = 24
-	pendingSize      = 64
-)
+// acknowledgedSize estimates the bytes that an acknowledged key takes.
+const acknowledgedSize = 96
 
-// newSeenProfiles bounds the memory for acknowledged keys to about limit bytes.
 func newSeenProfiles(ttl time.Duration, limit int) *seenProfiles {
 	return &seenProfiles{
-		ttl: ttl, max: max(1, limit/acknowledgedSize), start: time.Now(),
-		acknowledged: map[merge.Key]time.Duration{}, pending: map[merge.Key]*partition{},
+		ttl: ttl, limit: limit, acknowledged: map[merge.Key]*partition{}, pending: map[merge.Key]*partition{},
 	}
 }
 
-// skip sets Skip of the duplicates in p, and adds the partitions whose outcome is pending to
-// waits. It returns the number of other Profiles and of their samples. Profiles of one payload
-// are not duplicates of each other.
-func (s *seenProfiles) skip(p *merge.Payload, waits *partitionSet) (profiles, samples int) {
+// skip sets Skip of the duplicates in p, and of no other Profile. It returns the partitions whose
+// outcome is that of duplicates, and the number of other Profiles and of their samples. Profiles of
+// one payload are not duplicates of each other.
+func (s *seenProfiles) skip(p *merge.Payload) (waits partitionSet, profiles, samples int) {
 	s.evict()
+	waits = partitionSet{}
 	for i := range p.Profiles {
 		profile := &p.Profiles[i]
-		if profile.Skip {
-			continue
-		}
+		profile.Skip = false
 		if profile.Key != (merge.Key{}) {
 			if part := s.pending[profile.Key]; part != nil {
 				profile.Skip = true
-				waits.add(part)
+				waits[part] = true
 			} else {
 				_, profile.Skip = s.acknowledged[profile.Key]
 			}
@@ -71,69 +59,47 @@ func (s *seenProfiles) skip(p *merge.Payload, waits *partitionSet) (profiles, sa
 			samples += profile.Samples
 		}
 	}
-	return profiles, samples
+	return waits, profiles, samples
 }
 
-// acknowledge adds keys that were pending or are new, and returns the time of the last one,
-// which is later than that of any before.
-func (s *seenProfiles) acknowledge(keys []merge.Key) time.Duration {
-	now := time.Since(s.start)
+// acknowledge adds keys of part that were pending or are new.
+func (s *seenProfiles) acknowledge(part *partition, keys ...merge.Key) {
+	now := time.Now()
 	for _, key := range keys {
 		delete(s.pending, key)
-		if _, ok := s.acknowledged[key]; !ok { // one payload may have it twice
-			s.last = max(now, s.last+1)
-			s.acknowledged[key] = s.last
-			s.order = append(s.order, acknowledgedKey{key, s.last})
+		if s.acknowledged[key] == nil { // one payload may have it twice
+			s.acknowledged[key] = part
+			s.order = append(s.order, acknowledgedKey{key, part, now})
 		}
 	}
-	s.peak = max(s.peak, len(s.acknowledged))
 	s.evict()
-	return s.last
 }
 
 // remove removes the keys of part, except those that were acknowledged again later with
 // another partition.
 func (s *seenProfiles) remove(part *partition) {
+	before := len(s.acknowledged)
 	for _, key := range part.keys {
 		if s.pending[key] == part {
 			delete(s.pending, key)
 		}
-		if s.acknowledged[key] <= part.acknowledgedAt {
+		if s.acknowledged[key] == part {
 			delete(s.acknowledged, key)
 		}
 	}
-	s.compact()
+	if len(s.acknowledged) < before {
+		s.order = slices.DeleteFunc(s.order, func(a acknowledgedKey) bool { return a.part == part })
+	}
 }
 
 // evict removes the keys that are older than the time to live, and the oldest of too many.
 func (s *seenProfiles) evict() {
-	now := time.Since(s.start)
-	for ; len(s.order) > 0; s.order = s.order[1:] {
-		first := s.order[0]
-		if s.isRemoved(first) {
-			continue
-		}
-		if now-first.at < s.ttl && len(s.acknowledged) <= s.max {
-			break
-		}
-		delete(s.acknowledged, first.key)
-	}
-	s.compact()
-	if len(s.acknowledged) == 0 && s.peak > 0 {
-		s.acknowledged, s.order, s.peak = map[merge.Key]time.Duration{}, nil, 0
+	for len(s.order) > 0 && (time.Since(s.order[0].at) >= s.ttl || s.size() > max(s.limit, acknowledgedSize)) {
+		delete(s.acknowledged, s.order[0].key)
+		s.order = s.order[1:]
 	}
 }
 
-// compact bounds the removed keys in order.
-func (s *seenProfiles) compact() {
-	if len(s.order) > len(s.acknowledged)*3/2+64 {
-		s.order = slices.DeleteFunc(s.order, s.isRemoved)
-	}
-}
-
-func (s *seenProfiles) isRemoved(a acknowledgedKey) bool { return s.acknowledged[a.key] != a.at }
-
-// size returns an estimate of the retained bytes.
-func (s *seenProfiles) size() int {
-	return acknowledgedSize*s.peak + removedSize*max(0, len(s.order)-s.peak) + pendingSize*len(s.pending)
-}
+// size returns an estimate of the bytes of acknowledged keys. Those of pending ones are in the size of
+// their windows.
+func (s *seenProfiles) size() int { return acknowledgedSize * len(s.order) }

@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,11 +27,9 @@ var (
 	errMergePanicked = errors.New("profiles_dedup: panic while merging: payload rejected")
 	// errWindowPanicked is for the senders of the other payloads of the window.
 	errWindowPanicked = errors.New("profiles_dedup: panic while merging another payload of the window; retry")
-	// errEmitPanicked is for the senders of a window that cannot be exported.
-	errEmitPanicked = consumererror.NewPermanent(errors.New("profiles_dedup: panic while exporting the window"))
-	// errNextPanicked is permanent: the next consumer may have taken a part of the payload, and
+	// errExportPanicked is permanent: the next consumer may have taken a part of the payload, and
 	// would panic again.
-	errNextPanicked = consumererror.NewPermanent(errors.New("profiles_dedup: next consumer panicked"))
+	errExportPanicked = consumererror.NewPermanent(errors.New("profiles_dedup: panic while exporting the window"))
 )
 
 // recoverTo sets err to the given error if the caller, which defers it, panics.
@@ -41,14 +38,6 @@ func (p *dedupProcessor) recoverTo(err *error, what error) {
 		p.logger.Error("Panic while merging or exporting", zap.Any("panic", r), zap.Stack("stack"), zap.Error(what))
 		*err = what
 	}
-}
-
-// dropReason is the reason for dropping a payload after a permanent error.
-func dropReason(err error) reason {
-	if errors.Is(err, errNextPanicked) || errors.Is(err, errEmitPanicked) {
-		return reasonPanic
-	}
-	return reasonPermanent
 }
 
 // reject counts a payload that is not accepted, and returns the error for its sender.
@@ -91,22 +80,15 @@ func preferRetryable(a, b error) error {
 	return a
 }
 
-// withoutPart hides the failed part of err, if there is one, from the caller of ConsumeProfiles: it
-// is not the failed part of the caller's payload.
-func withoutPart(err error) error {
+// forCallers returns err, the outcome of a partition, for callers whose payloads are only parts of it: it
+// does not say which part failed, as that is not a part of their payloads.
+func forCallers(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errorWithoutPart{err}
-}
-
-type errorWithoutPart struct{ error }
-
-func (e errorWithoutPart) Is(target error) bool { return errors.Is(e.error, target) }
-
-func (e errorWithoutPart) As(target any) bool {
-	if _, partial := target.(*xconsumererror.Profiles); partial {
-		return false
+	message := errors.New(err.Error())
+	if partialerror.IsPermanent(err) {
+		return consumererror.NewPermanent(message)
 	}
-	return errors.As(e.error, target)
+	return message
 }

@@ -5,176 +5,220 @@ package profilesdedupprocessor
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
-// patience is how long a canceled call of the next consumer may take without a warning and, if the
-// Collector's shutdown deadline has passed, at all.
-const patience = time.Second
+// drainBackoff bounds the time between attempts during shutdown.
+const drainBackoff = 200 * time.Millisecond
 
-// exporter sends pending windows, and payloads from the retry queue, to the next consumer, in a
-// goroutine of its own.
-type exporter struct {
-	p       *dedupProcessor
-	wake    chan struct{} // signals the goroutine that pending, stopping or waiters have changed
-	stopped chan struct{} // closed when the goroutine has ended; nil unless it was started
-	ctx     context.Context
-	cancel  context.CancelFunc // ends the shutdown timeout
-
-	retries []*retry // used only by the goroutine
-	lost    int      // partitions with acknowledged payloads, dropped during shutdown; valid once stopped is closed
-}
-
-func newExporter(p *dedupProcessor) *exporter {
-	e := &exporter{p: p, wake: make(chan struct{}, 1)}
-	e.ctx, e.cancel = context.WithCancel(context.Background())
-	return e
-}
-
-func (e *exporter) start() {
-	e.stopped = make(chan struct{})
-	go e.run()
-}
-
-// run sends partitions, and retries when that is due, until the processor stops and nothing is left.
-func (e *exporter) run() {
-	defer close(e.stopped)
+// exportAll exports partitions, one after the other, until the processor stops and nothing is left.
+func (p *dedupProcessor) exportAll() {
+	defer close(p.stopped)
 	for {
-		part, stopping := e.p.nextPartition()
-		if part != nil {
-			e.sendPartition(part)
-			continue
-		}
-		e.dropRetries()
-		if stopping && len(e.retries) == 0 {
+		part, wait, ended := p.nextPartition()
+		if ended {
 			return
 		}
-		r, wait := e.nextRetry(stopping)
-		if r != nil && wait <= 0 {
-			e.retry(r) // one, as a pending window goes before the next
+		if part != nil {
+			p.export(part)
 			continue
 		}
-		e.sleep(r != nil, wait)
-	}
-}
-
-// sleep waits for a wake-up and, if timed, not longer than wait.
-func (e *exporter) sleep(timed bool, wait time.Duration) {
-	var due <-chan time.Time
-	if timed {
 		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-due:
-	case <-e.wake:
-	case <-e.ctx.Done():
+		select {
+		case <-timer.C:
+		case <-p.wake:
+		case <-p.ctx.Done():
+		}
+		timer.Stop()
 	}
 }
 
-// wakeUp ends the sleep of the goroutine, or its next one.
-func (e *exporter) wakeUp() {
+// wakeUp ends the wait of the goroutine, or its next one.
+func (p *dedupProcessor) wakeUp() {
 	select {
-	case e.wake <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// sendPartition sends a partition for the first time. If the next consumer does not accept it
-// yet, it goes to the retry queue.
-func (e *exporter) sendPartition(part *partition) {
-	if err := e.ctx.Err(); err != nil {
-		e.drop(part, reasonShutdown, err)
+// nextPartition takes the partition to send now: the next one of the window being exported, if the retry
+// queue has room in case it is not accepted; otherwise a retry that is due. If there is none, it
+// returns how long to wait for one.
+func (p *dedupProcessor) nextPartition() (part *partition, wait time.Duration, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exporting != nil && len(p.exporting.unsent) == 0 {
+		p.exporting = nil
+	}
+	p.seen.evict()
+	p.closeIfDue()
+	p.updateRetainedMetric()
+	if w := p.exporting; w != nil && p.hasRoom() {
+		part, w.unsent = w.unsent[0], w.unsent[1:]
+		return part, 0, false
+	}
+	wait = time.Hour
+	if p.open != nil && p.hasRoom() {
+		wait = time.Until(p.open.end)
+	}
+	if len(p.retries) > 0 {
+		first := p.retries[0]
+		wait = min(wait, time.Until(first.due))
+		if wait <= 0 || p.ctx.Err() != nil {
+			p.retries = p.retries[1:]
+			return first, 0, false
+		}
+	}
+	return nil, wait, p.stopping && len(p.retries) == 0
+}
+
+// export sends a partition. If the next consumer does not accept it yet, it goes to the retry queue.
+func (p *dedupProcessor) export(part *partition) {
+	if part.message != nil {
+		p.telemetry.add(p.telemetry.ProcessorProfilesDedupRetries, 1)
+	}
+	err := p.ctx.Err()
+	if err == nil {
+		err = p.send(p.ctx, part)
+	}
+	if part.failed.IsZero() {
+		cfg := p.cfg.RetryOnFailure
+		part.failed, part.backoff = time.Now(), backoff.ExponentialBackOff{
+			InitialInterval: cfg.InitialInterval, MaxInterval: cfg.MaxInterval,
+			Multiplier: cfg.Multiplier, RandomizationFactor: cfg.RandomizationFactor,
+		}
+	}
+	dropped := p.dropReason(part, err)
+	if err != nil && dropped == "" {
+		if failure := p.keepRest(part, err); failure != nil {
+			err, dropped = failure, p.dropReason(part, failure)
+		}
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil || dropped != "" {
+		p.complete(part, err, dropped)
 		return
 	}
-	pd, err := e.p.emit(part)
-	if err == nil {
-		e.p.telemetry.empty(part.window.merged.PartitionCounts(part.key).Empty)
-		err = e.send(part, pd)
+	wait := part.backoff.NextBackOff()
+	if p.stopping {
+		wait = min(wait, drainBackoff)
 	}
-	if !e.resolve(part, err) {
-		e.queueRetry(part, err)
-	}
+	part.due, part.window = time.Now().Add(wait), nil
+	p.retrySize -= part.size
+	part.size = retrySize + len(part.message) + keySize*len(part.keys)
+	p.retrySize += part.size
+	at, _ := slices.BinarySearchFunc(p.retries, part.due, func(other *partition, due time.Time) int { return other.due.Compare(due) })
+	p.retries = slices.Insert(p.retries, at, part)
+	p.logger.Warn("Export failed; retrying", append(p.splitFields(part), zap.Error(err), zap.Duration("retry_after", wait))...)
 }
 
-// send outlives panics of the next consumer.
-func (e *exporter) send(part *partition, pd pprofile.Profiles) (err error) {
-	defer e.p.recoverTo(&err, errNextPanicked)
-	return e.p.send(e.ctx, part, pd)
-}
-
-// resolve completes a partition that the next consumer accepted, or drops it after a permanent
-// error. It returns false if the partition is to be retried.
-func (e *exporter) resolve(part *partition, err error) bool {
+// dropReason is the reason why a partition is not sent again after err, or empty.
+func (p *dedupProcessor) dropReason(part *partition, err error) reason {
+	retry := p.cfg.RetryOnFailure
 	switch {
 	case err == nil:
-		e.p.complete(part, nil)
+	case errors.Is(err, errExportPanicked):
+		return reasonPanic
 	case partialerror.IsPermanent(err):
-		e.drop(part, dropReason(err), err)
-	default:
-		return false
+		return reasonPermanent
+	case p.ctx.Err() != nil:
+		return reasonShutdown
+	case !retry.Enabled || retry.MaxElapsedTime > 0 && time.Since(part.failed) >= retry.MaxElapsedTime:
+		return reasonRetriesExhausted
 	}
-	return true
+	return ""
 }
 
-// drop completes a partition that will not be sent again.
-func (e *exporter) drop(part *partition, why reason, err error) {
-	if e.p.cfg.Acknowledge == acknowledgeOnReceive && why == reasonShutdown {
-		e.lost++
-	}
-	e.p.complete(part, err)
-	e.p.reportDropped(part, why, err)
-}
-
-// shutdown waits until everything is sent, at most for timeout or until ctx ends. Then it cancels
-// the call of the next consumer and drops the rest. It does not return before the next consumer
-// has, unless ctx ends: the Collector shuts down the next consumer after it.
-func (e *exporter) shutdown(ctx context.Context, timeout time.Duration) error {
-	defer e.cancel()
-	if e.stopped == nil {
+// keepRest keeps in part what the next attempt after an error sends: the Profiles that the next consumer
+// did not accept.
+func (p *dedupProcessor) keepRest(part *partition, sent error) (err error) {
+	defer p.recoverTo(&err, errExportPanicked)
+	rest, partial := partialerror.Profiles(sent)
+	if !partial && part.message != nil {
 		return nil
 	}
-	e.wakeUp()
-
-	limit := "the Collector's shutdown deadline"
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	select {
-	case <-e.stopped:
-	case <-limited.Done():
-		if ctx.Err() == nil {
-			limit = fmt.Sprintf("shutdown_timeout (%v)", timeout)
-		}
-		e.cancel()
-		if !e.awaitStopped(ctx) {
-			return fmt.Errorf("profiles_dedup: next consumer did not return within %s and is still running", limit)
+	if !partial {
+		if rest, err = p.payload(part); err != nil { // once more, as the next consumer may have changed it
+			return err
 		}
 	}
-	if e.lost > 0 {
-		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", e.lost, limit)
+	own := pprofile.NewProfiles() // marshaling changes it
+	rest.CopyTo(own)
+	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(own)
+	if err != nil {
+		return consumererror.NewPermanent(err)
 	}
+	part.message = message
 	return nil
 }
 
-// awaitStopped waits until the goroutine has ended. It returns false if ctx ended before, and
-// patience has passed.
-func (e *exporter) awaitStopped(ctx context.Context) bool {
-	select {
-	case <-e.stopped:
-		return true
-	case <-time.After(patience):
+// payload makes the payload of a partition, or takes the one that is kept. It has no Profiles if none of
+// them has samples.
+func (p *dedupProcessor) payload(part *partition) (pprofile.Profiles, error) {
+	if part.message == nil {
+		pd := part.window.merged.Emit(part.key)
+		part.counts.Empty = part.window.merged.PartitionCounts(part.key).Empty
+		return pd, nil
 	}
-	e.p.logger.Warn("Waiting for the next consumer to return")
-	select {
-	case <-e.stopped:
-		return true
-	case <-ctx.Done():
-		return false
+	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(part.message)
+	if err != nil {
+		return pd, consumererror.NewPermanent(err)
 	}
+	return pd, nil
+}
+
+// send sends the payload of a partition to the next consumer, unless it has no Profiles.
+func (p *dedupProcessor) send(ctx context.Context, part *partition) (err error) {
+	defer p.recoverTo(&err, errExportPanicked)
+	pd, err := p.payload(part)
+	if err != nil {
+		return err
+	}
+	profiles, samples, bytes := pd.ProfileCount(), pd.SampleCount(), sizeOf(pd) // the next consumer may change pd
+	if profiles == 0 {
+		return nil
+	}
+	err = p.next.ConsumeProfiles(p.contextOf(ctx, part), pd)
+	if rest, partial := partialerror.Profiles(err); partial {
+		part.counts.Profiles, part.counts.Samples = rest.ProfileCount(), rest.SampleCount()
+		p.telemetry.outgoing(max(0, profiles-rest.ProfileCount()), max(0, samples-rest.SampleCount()), max(0, bytes-sizeOf(rest)))
+	} else if err == nil {
+		p.telemetry.outgoing(profiles, samples, bytes)
+	}
+	return err
+}
+
+// contextOf returns ctx with client metadata for each attribute of split_by that the resources
+// of part have. Other metadata stay.
+func (p *dedupProcessor) contextOf(ctx context.Context, part *partition) context.Context {
+	if len(p.cfg.SplitBy) == 0 {
+		return ctx
+	}
+	info := client.FromContext(ctx)
+	all := map[string][]string{} // by lower-case name, as Metadata has them
+	for name := range info.Metadata.Keys() {
+		all[name] = info.Metadata.Get(name)
+	}
+	values := p.options.Values(part.key)
+	for _, name := range p.cfg.SplitBy {
+		delete(all, strings.ToLower(name))
+		if value, ok := values[name]; ok {
+			all[strings.ToLower(name)] = []string{value}
+		}
+	}
+	info.Metadata = client.NewMetadata(all)
+	return client.NewContext(ctx, info)
 }

@@ -7,209 +7,207 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
-// roomTimeout is how long a payload waits for room in the open window.
+// roomTimeout is how long a payload waits for room in the open window: a client that retries has to
+// send everything again.
 const roomTimeout = time.Second
 
-// checkSize rejects a payload that may need more bytes than memory_limit.
+// ConsumeProfiles merges pd, which it only reads. An error is permanent if pd itself is
+// invalid. Without a window it returns the answer of the next consumer.
+func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	bytes := sizeOf(pd)
+	if err := p.checkSize(bytes, maxRetained*bytes); err != nil { // before a part of it is copied
+		return p.reject(err)
+	}
+	payload, err := p.check(pd)
+	if err != nil {
+		return p.reject(err)
+	}
+	if len(payload.Profiles) == 0 {
+		return nil
+	}
+	if p.cfg.Window == 0 {
+		return p.sendAtOnce(ctx, payload, bytes)
+	}
+	waits, err := p.add(ctx, payload, bytes)
+	payload.Release()
+	if err != nil {
+		return p.reject(err)
+	}
+	return await(ctx, waits)
+}
+
+// checkSize rejects a payload that may need more bytes of a window than memory_limit.
 func (p *dedupProcessor) checkSize(bytes, needed int) error {
-	if limit := p.cfg.MemoryLimit; needed > int(limit) {
+	if limit := p.cfg.MemoryLimit; p.cfg.Window > 0 && needed > int(limit) {
 		return fmt.Errorf("%w (%v): it has %d bytes of OTLP and may need %d bytes", errTooLarge, limit, bytes, needed)
 	}
 	return nil
 }
 
-func (p *dedupProcessor) prepare(pd pprofile.Profiles) (payload *merge.Payload, err error) {
+func (p *dedupProcessor) check(pd pprofile.Profiles) (payload *merge.Payload, err error) {
 	defer p.recoverTo(&err, errMergePanicked)
-	return merge.Prepare(pd, p.options, p.openWindow())
+	return merge.Prepare(pd, p.options, nil)
 }
 
-// openWindow returns the merged part of the open window, which may be closed at any time, or nil.
-func (p *dedupProcessor) openWindow() *merge.Window {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open == nil {
-		return nil
-	}
-	return p.open.merged
-}
-
-// addWhenRoom is add. If the open window has no room, it waits for at most roomTimeout until the
-// window before it is exported: a client that retries has to send everything again.
-func (p *dedupProcessor) addWhenRoom(ctx context.Context, payload *merge.Payload, bytes int) (partitionSet, error) {
-	var timeout <-chan time.Time
-	for {
-		waits, room, err := p.add(payload, bytes)
-		if room == nil {
-			return waits, err
-		}
-		if timeout == nil {
-			timer := time.NewTimer(roomTimeout)
-			defer timer.Stop()
-			timeout = timer.C
-		}
-		select {
-		case <-room:
-		case <-timeout:
-			return nil, err
-		case <-ctx.Done():
-			return nil, err
-		}
-		for i := range payload.Profiles {
-			payload.Profiles[i].Skip = false // a pending duplicate may have failed
-		}
-	}
-}
-
-// add merges a payload into the open window, without its duplicates, and returns the
-// partitions that its caller waits for. If there is no room, it returns errMemoryLimit and a
-// channel that is closed when there may be.
-func (p *dedupProcessor) add(payload *merge.Payload, bytes int) (waits partitionSet, room <-chan struct{}, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.updateRetainedMetric() // runs after closeOverdue, whose result it measures
-	defer p.closeOverdue()         // evicted IDs may have made room
-	if p.stopping {
-		return nil, nil, errStopping
-	}
-	needed := maxRetained*bytes + payload.Repeated
-	if err := p.checkSize(bytes, needed); err != nil {
-		return nil, nil, err
-	}
-	profiles, samples := p.seen.skip(payload, &waits)
-	if profiles > 0 {
-		err := p.merge(payload, needed)
-		if errors.Is(err, errMemoryLimit) {
-			if p.room == nil {
-				p.room = make(chan struct{})
-			}
-			return nil, p.room, err
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		touched := p.register(p.open, payload)
-		if p.cfg.Acknowledge == acknowledgeOnFlush {
-			for part := range touched {
-				waits.add(part)
-			}
-		}
-		p.open.measure()
-		switch {
-		case p.open.size >= p.maxWindow():
-			p.closeIfRoom(reasonMemory)
-		case p.open.merged.Slots() >= maxSlots && p.open.overdue == "":
-			p.open.overdue = reasonSlots // closeOverdue follows
-		}
-	}
-	p.telemetry.accepted(payload, profiles, samples, bytes)
-	for part := range waits {
-		part.waiters++
-	}
-	return waits, nil, nil
-}
-
-// merge adds payload to the open window. It first closes a window that may become too large with
-// needed more bytes, or whose sums would overflow.
-func (p *dedupProcessor) merge(payload *merge.Payload, needed int) error {
-	if p.open != nil && p.open.size+needed > p.maxWindow() && !p.closeIfRoom(reasonMemory) {
-		return errMemoryLimit
-	}
-	err := p.mergeIntoOpen(payload)
-	if _, overflow := errors.AsType[*dictionary.OverflowError](err); overflow && p.open != nil {
-		if !p.closeIfRoom(reasonOverflow) {
-			return errMemoryLimit
-		}
-		err = p.mergeIntoOpen(payload)
-	}
-	return err
-}
-
-// mergeIntoOpen adds payload to the open window or, if there is none, opens one with it.
-func (p *dedupProcessor) mergeIntoOpen(payload *merge.Payload) error {
-	w := p.open
-	if w == nil {
-		w = newWindow(p.options)
-	}
-	superseded := w.merged.Counts().Superseded
-	if err := p.addTo(w, payload); err != nil {
-		if errors.Is(err, errMergePanicked) && p.open != nil {
-			p.dropOpen()
-		}
-		return err
-	}
-	p.telemetry.superseded(w.merged.Counts().Superseded - superseded)
-	if p.open == nil {
-		p.open = w
-		w.timer = time.AfterFunc(p.cfg.Window, func() { p.expire(w) })
-	}
-	return nil
-}
-
-func (p *dedupProcessor) addTo(w *window, payload *merge.Payload) (err error) {
+func (p *dedupProcessor) merge(w *window, payload *merge.Payload) (err error) {
 	defer p.recoverTo(&err, errMergePanicked)
 	return w.merged.Add(payload)
 }
 
-// register records in w and in p.seen the Profiles of payload that are not skipped: as
-// acknowledged, or as pending until the outcome of their partition. It returns the partitions
-// that payload goes into. The caller holds mu.
-func (p *dedupProcessor) register(w *window, payload *merge.Payload) (touched partitionSet) {
-	for i := range payload.Profiles {
-		profile := &payload.Profiles[i]
-		if profile.Skip {
-			continue
-		}
-		part := w.partition(profile.Partition)
-		touched.add(part)
-		switch {
-		case profile.Key == merge.Key{}:
-			continue
-		case p.acknowledgesLater():
-			p.seen.pending[profile.Key] = part
-			w.addKey(part, profile.Key)
-		default:
-			w.addKey(part, profile.Key)
-			part.acknowledgedAt = p.seen.acknowledge(part.keys[len(part.keys)-1:])
-		}
+// add merges a payload into the open window, without its duplicates, and returns the partitions that
+// its caller waits for: those of pending duplicates and, with on_flush, its own.
+func (p *dedupProcessor) add(ctx context.Context, payload *merge.Payload, bytes int) (partitionSet, error) {
+	needed := maxRetained*bytes + payload.Repeated
+	if err := p.checkSize(bytes, needed); err != nil {
+		return nil, err
 	}
-	return touched
+	var timeout <-chan time.Time
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if p.stopping {
+			return nil, errStopping
+		}
+		p.closeIfDue()
+		waits, profiles, samples := p.seen.skip(payload)
+		if profiles > 0 {
+			if p.open != nil && p.open.size+needed > p.maxWindow() && !p.closeWindow(reasonMemory) {
+				if timeout == nil {
+					timeout = time.After(roomTimeout)
+				}
+				if !p.awaitRoom(ctx, timeout) {
+					return nil, errMemoryLimit
+				}
+				continue // a pending duplicate may have failed meanwhile
+			}
+			w := p.open
+			if w == nil {
+				w = p.newWindow()
+			}
+			if err := p.merge(w, payload); err != nil {
+				if errors.Is(err, errMergePanicked) && p.open != nil {
+					p.dropOpen()
+				}
+				return nil, err
+			}
+			if p.open == nil {
+				p.open = w
+				p.wakeUp() // the goroutine waits until its end
+			}
+			touched := w.register(payload, p.seen, p.acknowledgesLater())
+			if p.cfg.Acknowledge == acknowledgeOnFlush {
+				maps.Copy(waits, touched)
+			}
+			p.closeIfDue()
+		}
+		p.telemetry.accepted(payload, profiles, samples, bytes)
+		p.updateRetainedMetric()
+		return waits, nil
+	}
 }
 
-// acknowledgesLater reports whether callers get the outcome of the next consumer.
-func (p *dedupProcessor) acknowledgesLater() bool {
-	return p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush
+// awaitRoom waits until the open window has been closed. It returns false if timeout or ctx end before.
+// The caller holds mu, except meanwhile.
+func (p *dedupProcessor) awaitRoom(ctx context.Context, timeout <-chan time.Time) bool {
+	if p.room == nil {
+		p.room = make(chan struct{})
+	}
+	room := p.room
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	select {
+	case <-room:
+		return true
+	case <-timeout:
+	case <-ctx.Done():
+	}
+	return false
 }
 
-// await returns the outcome of all partitions, or the error of ctx. The caller is among their
-// waiters.
-func (p *dedupProcessor) await(ctx context.Context, waits partitionSet) (err error) {
-	if len(waits) == 0 {
-		return nil
+// dropOpen drops the open window, which a panic may have left half-changed. The caller holds mu.
+func (p *dedupProcessor) dropOpen() {
+	w := p.open
+	p.open = nil
+	w.close()
+	for _, part := range w.unsent {
+		p.complete(part, errWindowPanicked, reasonPanic)
 	}
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for part := range waits {
-			part.waiters--
-		}
-		p.exporter.wakeUp() // it drops retries without waiters
-	}()
+}
+
+// await returns the outcome of partitions, or the error of ctx if that ends before. An error goes before
+// a success, and a retryable error before a permanent one.
+func await(ctx context.Context, waits partitionSet) (err error) {
 	for part := range waits {
 		select {
 		case <-part.done:
-			err = preferRetryable(err, part.err)
+			err = preferRetryable(err, forCallers(part.err))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return withoutPart(partialerror.ForCaller(err))
+	return err
+}
+
+// sendAtOnce sends a payload in a window of its own and returns the answer of the next consumer. For
+// duplicates of Profiles that another caller is sending, it is the answer that this caller gets.
+func (p *dedupProcessor) sendAtOnce(ctx context.Context, payload *merge.Payload, bytes int) error {
+	w := p.newWindow()
+	p.mu.Lock()
+	if p.stopping {
+		p.mu.Unlock()
+		return p.reject(errStopping)
+	}
+	waits, others, _ := p.seen.skip(payload)
+	w.register(payload, p.seen, true)
+	p.mu.Unlock()
+
+	var invalid error
+	if others > 0 {
+		invalid = p.merge(w, payload)
+	}
+	w.close()
+	for _, part := range w.unsent {
+		err := invalid
+		if err == nil {
+			err = p.send(ctx, part)
+		}
+		p.mu.Lock()
+		p.complete(part, err, "")
+		p.mu.Unlock()
+	}
+	if invalid != nil {
+		return p.reject(invalid)
+	}
+
+	err := await(ctx, waits)
+	profiles, samples := 0, 0 // that the next consumer has accepted
+	for i := range payload.Profiles {
+		if profile := &payload.Profiles[i]; !profile.Skip && w.partitions[profile.Partition].err == nil {
+			profiles++
+			samples += profile.Samples
+		}
+	}
+	for _, part := range w.unsent { // of one, err may say which part it is of
+		own := partialerror.ForCaller(part.err)
+		if len(w.unsent) > 1 || err != nil {
+			own = forCallers(own)
+		}
+		err = preferRetryable(err, own)
+	}
+	if err == nil {
+		p.telemetry.accepted(payload, profiles, samples, bytes)
+	} else if profiles > 0 {
+		p.telemetry.incoming(profiles, samples, bytes)
+	}
+	payload.Release()
+	return err
 }

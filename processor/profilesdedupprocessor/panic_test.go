@@ -50,14 +50,14 @@ func TestPanicInMerge(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.EqualValues(t, 10, next.total(), "the window has not changed")
 
-		_, _, err = p.add(changed(t, p), 1)
+		_, err = p.add(t.Context(), changed(t, p), 1)
 		require.ErrorIs(t, err, errMergePanicked)
 		require.Nil(t, p.open, "nothing else was in the window")
 		require.Zero(t, metric("dropped_samples", ""))
 
 		consume(2)
 		consume(3)
-		_, _, err = p.add(changed(t, p), 1)
+		_, err = p.add(t.Context(), changed(t, p), 1)
 		require.ErrorIs(t, err, errMergePanicked)
 		require.EqualValues(t, 2, metric("dropped_samples", string(reasonPanic)))
 		require.EqualValues(t, 2, metric("dropped_profiles", string(reasonPanic)))
@@ -78,17 +78,28 @@ func TestPanicInMergeAnswersCallers(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			err := p.ConsumeProfiles(t.Context(), identified(1, 1))
-			assert.ErrorIs(t, err, errWindowPanicked)
+			assert.ErrorContains(t, err, errWindowPanicked.Error())
 			assert.False(t, consumererror.IsPermanent(err))
 			assert.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 1)))
 		})
 		synctest.Wait()
-		_, _, err := p.add(changed(t, p), 1)
+		_, err := p.add(t.Context(), changed(t, p), 1)
 		require.ErrorIs(t, err, errMergePanicked)
 		wg.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))
 		require.EqualValues(t, 1, next.total())
 	})
+}
+
+// Without a window, the caller gets an error, and its retry does not wait for an outcome that never comes.
+func TestPanicWithoutWindow(t *testing.T) {
+	next := &downstream{answer: func(int) error { panic("next consumer") }}
+	p := newTestProcessor(t, next, func(c *Config) { c.Window = 0 })
+	require.True(t, consumererror.IsPermanent(p.ConsumeProfiles(t.Context(), identified(1, 5))))
+	next.answers(nil)
+	require.NoError(t, p.ConsumeProfiles(t.Context(), identified(1, 5)))
+	require.EqualValues(t, 5, next.total())
+	require.NoError(t, p.Shutdown(t.Context()))
 }
 
 // A panic of the next consumer drops its payload, and no other.
@@ -125,7 +136,7 @@ func TestPanicInEmit(t *testing.T) {
 		next.answers(func(int) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.pending[0].merged = nil
+			p.exporting.merged = nil
 			return nil
 		})
 		time.Sleep(time.Minute)

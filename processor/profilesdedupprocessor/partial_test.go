@@ -110,32 +110,6 @@ func TestPartOfJoinedErrorsIsNotRetriedAlone_P8(t *testing.T) {
 	})
 }
 
-// With on_flush, the rest of a payload is not dropped when its callers give up: their retry would
-// duplicate the accepted part.
-func TestPartOfPayloadIsNotAbandoned_P13(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := half{fail: same}
-		p := newTestProcessor(t, nextFunc(next.consume), onFlush)
-		payload := func() pprofile.Profiles {
-			pd := ofTwoServices(t)
-			numberProfiles(pd)
-			return pd
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer cancel()
-		next.accepted.answers(func(attempt int) error {
-			if attempt > 1 && attempt < 5 {
-				return errors.New("unavailable")
-			}
-			return nil
-		})
-		require.ErrorIs(t, p.ConsumeProfiles(ctx, payload()), context.DeadlineExceeded)
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payload()), "the client retries")
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 11, next.accepted.total())
-	})
-}
-
 // Without a window, the failed part of one of several partitions is not that of the caller's payload.
 func TestErrorOfSeveralPartitionsHasNoPart(t *testing.T) {
 	for _, split := range []bool{false, true} {

@@ -5,35 +5,42 @@ package profilesdedupprocessor
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// dedupProcessor merges payloads in an open window and hands closed windows to its exporter. The
-// package comment describes both.
+// dedupProcessor merges payloads in an open window, which a goroutine exports. The package comment
+// describes both.
 type dedupProcessor struct {
 	cfg       *Config
 	options   *merge.Options
 	next      xconsumer.Profiles
 	logger    *zap.Logger
 	telemetry *telemetry
-	exporter  *exporter
+
+	wake    chan struct{} // signals the goroutine that there may be something to export
+	stopped chan struct{} // closed when the goroutine has ended; nil unless it was started
+	ctx     context.Context
+	cancel  context.CancelFunc // ends the time for shutdown
 
 	mu        sync.Mutex // guards the following
 	seen      *seenProfiles
 	open      *window       // nil if nothing is in it
-	pending   []*window     // closed, in order; the exporter works on the first
-	retrySize int           // bytes of the retry queue
-	room      chan struct{} // closed when a window has been exported; nil unless payloads wait for it
+	exporting *window       // closed, until each of its partitions has been sent once
+	retries   []*partition  // sent in vain; the one that is due first comes first
+	retrySize int           // bytes of retries, and of the one being sent
+	room      chan struct{} // closed when the open window has been closed; nil unless payloads wait for it
 	stopping  bool
+	lost      int // acknowledged partitions that were dropped during shutdown
 }
 
 func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profiles) (*dedupProcessor, error) {
@@ -43,9 +50,9 @@ func newDedupProcessor(set processor.Settings, cfg *Config, next xconsumer.Profi
 	}
 	p := &dedupProcessor{
 		cfg: cfg, options: cfg.mergeOptions(), next: next, logger: set.Logger, telemetry: telemetry,
-		seen: newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
+		wake: make(chan struct{}, 1), seen: newSeenProfiles(cfg.DuplicateTTL, int(cfg.MemoryLimit)/8),
 	}
-	p.exporter = newExporter(p)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, nil
 }
 
@@ -54,49 +61,62 @@ func (p *dedupProcessor) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// Start starts the exporter, which a processor without a window does not need.
+// Start starts the goroutine that exports windows, which a processor without a window does not need.
 func (p *dedupProcessor) Start(context.Context, component.Host) error {
 	if p.cfg.Window > 0 {
-		p.exporter.start()
+		p.stopped = make(chan struct{})
+		go p.exportAll()
 	}
 	return nil
 }
 
-// ConsumeProfiles merges pd, which it only reads. An error is permanent if pd itself is
-// invalid. Without a window it returns the answer of the next consumer.
-func (p *dedupProcessor) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	bytes := sizeOf(pd)
-	if p.cfg.Window > 0 { // before a part of it is copied
-		if err := p.checkSize(bytes, maxRetained*bytes); err != nil {
-			return p.reject(err)
-		}
-	}
-	payload, err := p.prepare(pd)
-	if err != nil {
-		return p.reject(err)
-	}
-	if len(payload.Profiles) == 0 {
-		return nil
-	}
-	if p.cfg.Window == 0 {
-		defer payload.Release()
-		return p.consumeImmediately(ctx, payload, bytes)
-	}
-	waits, err := p.addWhenRoom(ctx, payload, bytes)
-	payload.Release() // the caller may wait long
-	if err != nil {
-		return p.reject(err)
-	}
-	return p.await(ctx, waits)
-}
+// patience is how long a canceled call of the next consumer may take without a warning and, if the
+// Collector's shutdown deadline has passed, at all.
+const patience = time.Second
 
 // Shutdown closes the open window and waits until everything is accepted, at most until
-// shutdown_timeout or ctx ends. Then the exporter drops the rest. The error says what was dropped.
+// shutdown_timeout or ctx ends. Then it cancels the call of the next consumer, and the rest is dropped:
+// the error says how much. It does not return before the next consumer has, unless ctx ends: the
+// Collector shuts down the next consumer after it.
 func (p *dedupProcessor) Shutdown(ctx context.Context) error {
-	defer p.telemetry.shutdown()
+	defer p.telemetry.Shutdown()
+	defer p.cancel()
 	p.mu.Lock()
 	p.stopping = true
-	p.closeWindow(reasonShutdown)
+	for _, part := range p.retries {
+		part.due = time.Now()
+	}
 	p.mu.Unlock()
-	return p.exporter.shutdown(ctx, p.cfg.ShutdownTimeout)
+	if p.stopped == nil {
+		return nil
+	}
+	p.wakeUp()
+
+	limit := fmt.Sprintf("shutdown_timeout (%v)", p.cfg.ShutdownTimeout)
+	limited, cancel := context.WithTimeout(ctx, p.cfg.ShutdownTimeout)
+	defer cancel()
+	select {
+	case <-p.stopped:
+	case <-limited.Done():
+		if ctx.Err() != nil {
+			limit = "the Collector's shutdown deadline"
+		}
+		p.cancel()
+		select {
+		case <-p.stopped:
+		case <-time.After(patience):
+			p.logger.Warn("Waiting for the next consumer to return")
+			select {
+			case <-p.stopped:
+			case <-ctx.Done():
+				return fmt.Errorf("profiles_dedup: next consumer did not return within %s and is still running", limit)
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost > 0 {
+		return fmt.Errorf("profiles_dedup: dropped %d payloads that the next consumer did not accept within %s", p.lost, limit)
+	}
+	return nil
 }

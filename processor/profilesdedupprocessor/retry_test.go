@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/payloadtest"
 )
@@ -154,53 +153,11 @@ func TestRetryQueueOfManyPartitionsIsBounded_P8(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Zero(t, p.retrySize)
-		require.Empty(t, p.pending)
+		require.Nil(t, p.exporting)
 		require.Len(t, next.windows(), partitions)
 		require.NoError(t, p.Shutdown(t.Context()))
 		profiletest.Account(t, fmt.Sprintf("%d rejections", rejected), 2001*partitions, int(next.total()), 0)
 	})
-}
-
-// A window that could not be flushed in time, because duplicate IDs took the memory, is sent when
-// they have expired, with or without further payloads.
-func TestOverdueWindowIsSent_P8(t *testing.T) {
-	for _, more := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			next := newServices("bad")
-			p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) {
-				splitByService(c)
-				c.MemoryLimit, c.DuplicateTTL, c.RetryOnFailure.InitialInterval = 1<<20, 10*time.Second, 30*time.Second
-			})
-			send := func(name string) {
-				require.NoError(t, p.ConsumeProfiles(t.Context(), ofService(name, 1)))
-			}
-			send("bad")
-			time.Sleep(2 * time.Second)
-			send("good")
-			p.mu.Lock()
-			p.seen.acknowledge([]merge.Key{{1}})
-			p.seen.peak = 1 << 20 / acknowledgedSize // as of many, of which one is left
-			p.mu.Unlock()
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
-			require.Zero(t, next.total("good"))
-			p.mu.Lock()
-			overdue := p.open.overdue != ""
-			p.mu.Unlock()
-			require.True(t, overdue)
-			time.Sleep(10 * time.Second)
-			if more {
-				send("good")
-			} else {
-				time.Sleep(time.Minute)
-			}
-			synctest.Wait()
-			require.Positive(t, next.total("good"))
-			next.back("bad")
-			require.NoError(t, p.Shutdown(t.Context()))
-		})
-	}
-	profiletest.Injected(t, "2 windows overdue")
 }
 
 // The retries of a value that is available again do not delay other values.
@@ -273,35 +230,6 @@ func TestShutdownSendsRetryQueue_P9(t *testing.T) {
 			profiletest.Injected(t, fmt.Sprintf("%d calls for services that may be unavailable", next.attempts["bad"]+next.attempts["worse"]))
 		})
 	}
-}
-
-// With on_flush, retries that no caller waits for are dropped, and the others are not.
-func TestOnFlushDropsAbandonedRetries_P8(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := newServices("bad")
-		p := newTestProcessor(t, nextFunc(next.consume), func(c *Config) { splitByService(c); onFlush(c) })
-		send := func(wait time.Duration, name string) error {
-			ctx, cancel := context.WithTimeout(t.Context(), wait)
-			defer cancel()
-			return p.ConsumeProfiles(ctx, payloadtest.With(identified(1, 5), "service.name", name))
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() { _ = send(5*time.Second, "bad") })
-		wg.Go(func() { _ = send(time.Minute, "bad") }) // a duplicate, which waits, too
-		require.NoError(t, send(2*time.Second, "good"))
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		require.Positive(t, p.retrySize)
-		wg.Wait()
-		synctest.Wait()
-		require.Zero(t, p.retrySize)
-		next.back("bad")
-		require.NoError(t, send(time.Minute, "bad"))
-		require.NoError(t, p.Shutdown(t.Context()))
-		require.EqualValues(t, 5, next.total("bad"))
-		require.EqualValues(t, 5, next.total("good"))
-		profiletest.Injected(t, "2 callers that give up")
-	})
 }
 
 // A retry sends the same payload.

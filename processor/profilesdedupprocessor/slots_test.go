@@ -123,27 +123,3 @@ func TestEmptyProfilesAreAcknowledgedOnFlush(t *testing.T) {
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
 }
-
-// A timer closes only the window that it was set for.
-func TestTimerOfClosedWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var next downstream
-		p := newTestProcessor(t, &next, func(c *Config) { c.Window = time.Second })
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		p.mu.Lock()
-		closed := p.open
-		p.closeWindow(reasonMemory)
-		p.mu.Unlock()
-		require.NoError(t, p.ConsumeProfiles(t.Context(), payloadtest.Interval(1, 1, 1)))
-		p.expire(closed) // its timer had fired, and waited for mu
-		synctest.Wait()
-		require.Len(t, next.windows(), 1)
-		time.Sleep(999 * time.Millisecond)
-		synctest.Wait()
-		require.Len(t, next.windows(), 1, "the second window has its own time")
-		time.Sleep(2 * time.Millisecond)
-		synctest.Wait()
-		require.Len(t, next.windows(), 2)
-		require.NoError(t, p.Shutdown(t.Context()))
-	})
-}

@@ -22,12 +22,10 @@ type reason string
 const (
 	reasonWindow           reason = "window"
 	reasonMemory           reason = "memory"
-	reasonOverflow         reason = "overflow"
 	reasonSlots            reason = "slots"
 	reasonShutdown         reason = "shutdown"
 	reasonPermanent        reason = "permanent"
 	reasonRetriesExhausted reason = "retries_exhausted"
-	reasonAbandoned        reason = "abandoned"
 	reasonSuperseded       reason = "superseded"
 	reasonInvalid          reason = "invalid"
 	reasonPanic            reason = "panic"
@@ -36,7 +34,7 @@ const (
 
 // telemetry has the metrics of one processor. It is safe for concurrent use.
 type telemetry struct {
-	builder  *metadata.TelemetryBuilder
+	*metadata.TelemetryBuilder
 	retained atomic.Int64 // bytes
 
 	instance attribute.KeyValue
@@ -48,7 +46,7 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{builder: builder, instance: attribute.String("processor", set.ID.String())}
+	t := &telemetry{TelemetryBuilder: builder, instance: attribute.String("processor", set.ID.String())}
 	t.plain = t.with()
 	// A processor in two pipelines has two instances with one ID, whose values the SDK adds up:
 	// the instrument is not a gauge.
@@ -58,9 +56,6 @@ func newTelemetry(set processor.Settings) (*telemetry, error) {
 	})
 	return t, err
 }
-
-// shutdown ends the observation of retained bytes.
-func (t *telemetry) shutdown() { t.builder.Shutdown() }
 
 // with returns the attributes that every measurement has, and these.
 func (t *telemetry) with(attributes ...attribute.KeyValue) metric.MeasurementOption {
@@ -82,51 +77,44 @@ func (t *telemetry) add(counter metric.Int64Counter, n int) {
 func (t *telemetry) accepted(payload *merge.Payload, profiles, samples, bytes int) {
 	t.incoming(len(payload.Profiles), payload.Samples(), bytes)
 	if profiles < len(payload.Profiles) {
-		t.add(t.builder.ProcessorProfilesDedupDuplicateProfiles, len(payload.Profiles)-profiles)
-		t.add(t.builder.ProcessorProfilesDedupDuplicateSamples, payload.Samples()-samples)
+		t.add(t.ProcessorProfilesDedupDuplicateProfiles, len(payload.Profiles)-profiles)
+		t.add(t.ProcessorProfilesDedupDuplicateSamples, payload.Samples()-samples)
 	}
 }
 
 func (t *telemetry) incoming(profiles, samples, bytes int) {
-	t.add(t.builder.ProcessorProfilesDedupIncomingProfiles, profiles)
-	t.add(t.builder.ProcessorProfilesDedupIncomingSamples, samples)
-	t.add(t.builder.ProcessorProfilesDedupIncomingBytes, bytes)
+	t.add(t.ProcessorProfilesDedupIncomingProfiles, profiles)
+	t.add(t.ProcessorProfilesDedupIncomingSamples, samples)
+	t.add(t.ProcessorProfilesDedupIncomingBytes, bytes)
 }
 
-// superseded counts snapshots that a later one of their window replaced.
-func (t *telemetry) superseded(profiles int) {
-	if profiles > 0 {
-		t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(profiles), t.withReason(reasonSuperseded))
+// completed counts what a partition does not send: snapshots that a later one replaced, and merged
+// Profiles without samples.
+func (t *telemetry) completed(c merge.Counts) {
+	if c.Superseded > 0 {
+		t.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Superseded), t.withReason(reasonSuperseded))
 	}
-}
-
-// empty counts merged Profiles that are not sent because they have no samples.
-func (t *telemetry) empty(profiles int) {
-	t.add(t.builder.ProcessorProfilesDedupEmptyProfiles, profiles)
+	t.add(t.ProcessorProfilesDedupEmptyProfiles, c.Empty)
 }
 
 func (t *telemetry) rejected(r reason) {
-	t.builder.ProcessorProfilesDedupRejectedPayloads.Add(background, 1, t.withReason(r))
+	t.ProcessorProfilesDedupRejectedPayloads.Add(background, 1, t.withReason(r))
 }
 
 func (t *telemetry) flushed(r reason) {
-	t.builder.ProcessorProfilesDedupFlushes.Add(background, 1, t.withReason(r))
-}
-
-func (t *telemetry) retried() {
-	t.add(t.builder.ProcessorProfilesDedupRetries, 1)
+	t.ProcessorProfilesDedupFlushes.Add(background, 1, t.withReason(r))
 }
 
 func (t *telemetry) dropped(c merge.Counts, r reason) {
-	t.builder.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Profiles), t.withReason(r))
-	t.builder.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.Samples), t.withReason(r))
+	t.ProcessorProfilesDedupDroppedProfiles.Add(background, int64(c.Profiles), t.withReason(r))
+	t.ProcessorProfilesDedupDroppedSamples.Add(background, int64(c.Samples), t.withReason(r))
 }
 
 // sizeOf is the size of pd as OTLP protobuf, in bytes.
 func sizeOf(pd pprofile.Profiles) int { return (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) }
 
 func (t *telemetry) outgoing(profiles, samples, bytes int) {
-	t.add(t.builder.ProcessorProfilesDedupOutgoingProfiles, profiles)
-	t.add(t.builder.ProcessorProfilesDedupOutgoingSamples, samples)
-	t.add(t.builder.ProcessorProfilesDedupOutgoingBytes, bytes)
+	t.add(t.ProcessorProfilesDedupOutgoingProfiles, profiles)
+	t.add(t.ProcessorProfilesDedupOutgoingSamples, samples)
+	t.add(t.ProcessorProfilesDedupOutgoingBytes, bytes)
 }

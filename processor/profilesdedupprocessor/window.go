@@ -9,58 +9,80 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cenkalti/backoff/v7"
+	"go.uber.org/zap"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/merge"
 )
 
-// window is a merge.Window with the callers and the Profiles that depend on its outcome.
-// The processor's mutex guards it while it is open; then it belongs to the goroutine that
-// exports it.
+// window is a merge.Window with the Profiles that depend on its outcome. The processor's mutex guards
+// it while it is open. Then only its partitions change.
 type window struct {
-	merged     *merge.Window // nil after its last partition has been sent
-	size       int           // bytes retained, when last measured
-	timer      *time.Timer   // fires when the time of the window ends
-	overdue    reason        // if it is set, the window is closed as soon as there is room
-	keysSize   int           // bytes of the keys of all partitions
+	merged     *merge.Window
+	size       int       // bytes retained, when last measured
+	keys       int       // of all partitions
+	end        time.Time // when its time ends
 	partitions map[string]*partition
 	unsent     []*partition // after the window was closed, in the order of their keys
 }
 
-// partition is the part of a window that is sent as one payload: without split_by all of it.
+// partition is the part of a window that is sent as one payload: without split_by all of it. Once the
+// window is closed, the goroutine that sends it owns it.
 type partition struct {
 	key    string
-	window *window
-	counts merge.Counts // set when it is sent
-	// keys are those of its Profiles. After a failure they are removed from seenProfiles.
-	keys []merge.Key
-	// acknowledgedAt is set with on_receive: the time of the last of keys in seenProfiles.
-	acknowledgedAt time.Duration
-	partial        bool // the next consumer has accepted a part; counts are those of the rest
-	waiters        int  // callers that wait for done; guarded by the processor's mutex
-	done           chan struct{}
-	err            error // valid once done is closed
+	keys   []merge.Key // of its Profiles; after a failure they are removed from seenProfiles
+	counts merge.Counts
+
+	window  *window // nil once it was sent in vain
+	message []byte  // to send again, as OTLP: it takes less memory than a window, and cannot be changed
+	backoff backoff.ExponentialBackOff
+	failed  time.Time // when it was first sent in vain
+	due     time.Time // when it is to be sent again
+	size    int       // bytes that it retains until then
+
+	done chan struct{}
+	err  error // valid once done is closed
 }
 
-func newWindow(options *merge.Options) *window {
-	return &window{merged: merge.NewWindow(options), partitions: map[string]*partition{}}
+// Estimates of the bytes that these take: the key of a Profile in a window, with its entry in
+// seenProfiles while its outcome is pending, and a partition in the retry queue.
+const (
+	keySize   = 80
+	retrySize = 256
+)
+
+func (p *dedupProcessor) newWindow() *window {
+	return &window{merged: merge.NewWindow(p.options), end: time.Now().Add(p.cfg.Window), partitions: map[string]*partition{}}
 }
 
-// partition returns the partition with this key, which it creates if there is none.
-func (w *window) partition(key string) *partition {
-	part := w.partitions[key]
-	if part == nil {
-		part = &partition{key: key, window: w, done: make(chan struct{})}
-		w.partitions[key] = part
+// register adds the Profiles of payload that are not skipped to their partitions, and their keys to
+// seen: as acknowledged, or as pending until the outcome of the partition.
+func (w *window) register(payload *merge.Payload, seen *seenProfiles, pending bool) (touched partitionSet) {
+	touched = partitionSet{}
+	for i := range payload.Profiles {
+		profile := &payload.Profiles[i]
+		if profile.Skip {
+			continue
+		}
+		part := w.partitions[profile.Partition]
+		if part == nil {
+			part = &partition{key: profile.Partition, window: w, done: make(chan struct{})}
+			w.partitions[part.key] = part
+		}
+		touched[part] = true
+		if profile.Key != (merge.Key{}) {
+			part.keys = append(part.keys, profile.Key)
+			w.keys++
+			if pending {
+				seen.pending[profile.Key] = part
+			} else {
+				seen.acknowledge(part, profile.Key)
+			}
+		}
 	}
-	return part
+	w.size = w.merged.Size() + keySize*w.keys
+	return touched
 }
-
-func (w *window) addKey(part *partition, key merge.Key) {
-	w.keysSize -= len(key) * cap(part.keys)
-	part.keys = append(part.keys, key)
-	w.keysSize += len(key) * cap(part.keys)
-}
-
-func (w *window) measure() { w.size = w.merged.Size() + w.keysSize }
 
 // close ends the additions: the partitions are complete and can be sent.
 func (w *window) close() {
@@ -72,13 +94,6 @@ func (w *window) close() {
 
 // partitionSet is a set of partitions, such as those that a caller waits for.
 type partitionSet map[*partition]bool
-
-func (s *partitionSet) add(part *partition) {
-	if *s == nil {
-		*s = partitionSet{}
-	}
-	(*s)[part] = true
-}
 
 // maxSlots is the number of slots with which the open window is closed early.
 const maxSlots = 64
@@ -96,97 +111,99 @@ const largestWindow = 128 << 20
 // payload may exceed it. The other two thirds are for the window being exported and the payload
 // made of it. The caller holds mu.
 func (p *dedupProcessor) maxWindow() int {
-	return min(int(p.cfg.MemoryLimit)-p.seen.size()-p.retrySize, 3*largestWindow) / 3
+	return min((int(p.cfg.MemoryLimit)-p.seen.limit-p.retrySize)/3, largestWindow)
 }
 
-// hasRoom reports whether a payload may be sent: if it is not accepted, the retry queue needs
-// room for it. The caller holds mu.
-func (p *dedupProcessor) hasRoom() bool { return p.retrySize == 0 || p.retrySize < p.maxWindow() }
+// hasRoom reports whether a payload may be sent for the first time: if it is not accepted, the retry
+// queue needs room for it. The caller holds mu.
+func (p *dedupProcessor) hasRoom() bool {
+	return p.stopping || p.retrySize == 0 || p.retrySize < p.maxWindow()
+}
 
-// expire closes w, whose time has ended, unless it is closed already.
-func (p *dedupProcessor) expire(w *window) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open == w {
-		w.overdue = reasonWindow
-		p.closeOverdue()
+// closeIfDue closes the open window if its time has ended or it is full. The caller holds mu.
+func (p *dedupProcessor) closeIfDue() {
+	switch w := p.open; {
+	case w == nil:
+	case p.stopping:
+		p.closeWindow(reasonShutdown)
+	case w.size >= p.maxWindow() || p.room != nil:
+		p.closeWindow(reasonMemory)
+	case w.merged.Slots() >= maxSlots:
+		p.closeWindow(reasonSlots)
+	case !time.Now().Before(w.end):
+		p.closeWindow(reasonWindow)
 	}
 }
 
-// closeOverdue closes the open window if it is overdue and there is room now. The caller holds mu.
-func (p *dedupProcessor) closeOverdue() {
-	if p.open != nil && p.open.overdue != "" {
-		p.seen.evict() // expired IDs may take its room
-		p.closeIfRoom(p.open.overdue)
-	}
-}
-
-// closeIfRoom closes the open window if the export goroutine would start on it now. The
+// closeWindow hands the open window to the export goroutine, if that would start on it now. The
 // caller holds mu.
-func (p *dedupProcessor) closeIfRoom(why reason) bool {
-	if len(p.pending) > 0 || !p.hasRoom() {
+func (p *dedupProcessor) closeWindow(why reason) (closed bool) {
+	if p.exporting != nil || !p.hasRoom() {
 		return false
 	}
-	p.closeWindow(why)
-	return true
-}
-
-// closeWindow hands the open window to the export goroutine. The caller holds mu.
-func (p *dedupProcessor) closeWindow(why reason) {
-	if p.open == nil {
-		return
-	}
-	p.open.timer.Stop()
-	p.telemetry.flushed(why)
 	p.open.close()
-	p.pending = append(p.pending, p.open)
-	p.open = nil
-	p.exporter.wakeUp()
-}
-
-// dropOpen drops the open window, which a panic may have left half-changed. The caller holds mu.
-func (p *dedupProcessor) dropOpen() {
-	w := p.open
-	p.open = nil
-	w.timer.Stop()
-	w.close()
-	for _, part := range w.unsent {
-		p.completeLocked(part, errWindowPanicked)
-		p.reportDropped(part, reasonPanic, errWindowPanicked)
-	}
-}
-
-// nextPartition takes the first partition of the pending windows, if it is to be sent now: the retry
-// queue must have room in case the next consumer does not accept it.
-func (p *dedupProcessor) nextPartition() (part *partition, stopping bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.updateRetainedMetric()
-	for len(p.pending) > 0 && len(p.pending[0].unsent) == 0 {
-		p.pending[0].merged, p.pending[0].partitions = nil, nil // retries need neither
-		p.pending[0] = nil
-		p.pending = p.pending[1:]
-	}
-	p.closeOverdue()
-	if p.room != nil && (len(p.pending) == 0 || p.stopping) {
+	p.open, p.exporting = nil, p.open
+	p.telemetry.flushed(why)
+	if p.room != nil {
 		close(p.room)
 		p.room = nil
 	}
-	if len(p.pending) > 0 && (p.stopping || p.hasRoom()) {
-		w := p.pending[0]
-		part, w.unsent = w.unsent[0], w.unsent[1:]
+	p.wakeUp()
+	return true
+}
+
+// complete passes the outcome of a partition to the callers that wait for it, and logs and counts it
+// if it was dropped. Then its Profiles are removed from p.seen, so that a retry of them is accepted.
+// The caller holds mu.
+func (p *dedupProcessor) complete(part *partition, err error, why reason) {
+	switch {
+	case err != nil:
+		p.seen.remove(part)
+	case p.acknowledgesLater():
+		p.seen.acknowledge(part, part.keys...)
 	}
-	return part, p.stopping
+	p.retrySize -= part.size
+	part.keys, part.window, part.message, part.err = nil, nil, nil, err
+	close(part.done)
+	p.updateRetainedMetric()
+	if err != nil && p.cfg.Window == 0 {
+		return // its caller has it still
+	}
+	p.telemetry.completed(part.counts)
+	if err == nil {
+		return
+	}
+	log := p.logger.Error
+	if p.cfg.Acknowledge == acknowledgeOnFlush { // no caller has got a success
+		log = p.logger.Warn
+	} else if why == reasonShutdown {
+		p.lost++
+	}
+	log("Dropped payload", append(p.splitFields(part), zap.String("reason", string(why)), zap.Error(err),
+		zap.Int("payloads", part.counts.Payloads), zap.Int("profiles", part.counts.Profiles), zap.Int("samples", part.counts.Samples))...)
+	p.telemetry.dropped(part.counts, why)
+}
+
+// acknowledgesLater reports whether callers get the outcome of the next consumer.
+func (p *dedupProcessor) acknowledgesLater() bool {
+	return p.cfg.Window == 0 || p.cfg.Acknowledge == acknowledgeOnFlush
+}
+
+// splitFields are the values of split_by in part, for logs.
+func (p *dedupProcessor) splitFields(part *partition) []zap.Field {
+	if len(p.cfg.SplitBy) == 0 {
+		return nil
+	}
+	return []zap.Field{zap.Any("split_by", p.options.Values(part.key))}
 }
 
 // updateRetainedMetric updates the metric of retained bytes. The caller holds mu.
 func (p *dedupProcessor) updateRetainedMetric() {
 	size := p.seen.size() + p.retrySize
-	if p.open != nil {
-		size += p.open.size
-	}
-	for _, w := range p.pending {
-		size += w.size
+	for _, w := range []*window{p.open, p.exporting} {
+		if w != nil {
+			size += w.size
+		}
 	}
 	p.telemetry.retained.Store(int64(size))
 }
