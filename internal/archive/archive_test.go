@@ -18,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"golang.org/x/sync/errgroup"
 
@@ -186,7 +185,6 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 		"\x1f\x8bnot gzip at all":                  "FILE: compressed file: gzip: invalid header",
 		"a;b 1\nno value at the end\n":             `FILE: record 1 at byte 0: line 2: value is "end"`,
 		"\x28\xb5\x2f\xfdnot zstd at all":          "FILE: compressed file: ",
-		database(t):                                "FILE: is a database, such as the file_storage extension writes, not a profile",
 		strings.Repeat("\x00", 5000):               `FILE: is not a profile: must be`,
 		"\x7fELF" + strings.Repeat("\x00", 64<<20): `FILE: is not a profile: must be`, // not that it is too large
 	} {
@@ -197,41 +195,6 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	}
 	_, failed := read(t, filepath.Join(t.TempDir(), "missing"))
 	assert.Equal(t, []string{"FILE: no such file or directory"}, failed)
-}
-
-// Whether a file that is no profile has a record of the exporter somewhere is seen in one pass: it may be large.
-func TestRecordsSearchesAnUnknownFileOnce(t *testing.T) {
-	random := make([]byte, 4<<20)
-	_, _ = rand.NewChaCha8([32]byte{7}).Read(random)
-	path := write(t, "any.name", []byte("\x7fELF"), random)
-	before := bytesRead(t)
-	_, failed := read(t, path)
-	assert.Len(t, failed, 1)
-	assert.Less(t, bytesRead(t)-before, 2*len(random))
-}
-
-// bytesRead is how many bytes the process has read.
-func bytesRead(t *testing.T) (n int) {
-	t.Helper()
-	counters, err := os.ReadFile("/proc/self/io")
-	if err != nil {
-		t.Skip("the system does not count the bytes that are read: ", err)
-	}
-	_, err = fmt.Sscanf(string(counters), "rchar: %d", &n)
-	require.NoError(t, err)
-	return n
-}
-
-// database is the content of a queue or of checkpoints on disk.
-func database(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "queue")
-	db, err := bbolt.Open(path, 0o600, nil)
-	require.NoError(t, err)
-	require.NoError(t, db.Close())
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return string(content)
 }
 
 func TestRecordsReadsLegacyCPUProfiles(t *testing.T) {

@@ -55,11 +55,7 @@ const headSize = 4096
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
-
-	bboltMagic = []byte{0xed, 0xda, 0x0c, 0xed} // 16 bytes after the start
 )
-
-const bboltMagicAt = 16
 
 // decompress returns the content of from, which is one file, and how it is compressed. Members
 // and frames that follow each other are one content.
@@ -119,8 +115,6 @@ func layoutOf(head []byte, size int64) (layout, error) {
 		return lines, nil
 	case isPrefixed(head, size):
 		return prefixed, nil
-	case len(head) > bboltMagicAt && bytes.HasPrefix(head[bboltMagicAt:], bboltMagic):
-		return single, errors.New("is a database, such as the file_storage extension writes, not a profile")
 	case len(head) > 0 && !isTextPart(head) && !startsMessage(head) && !pproftranslator.IsLegacy(head):
 		return single, unknown(head)
 	}
@@ -162,6 +156,9 @@ func encodingOf(record []byte) (Encoding, error) {
 	case jfrtranslator.IsRecording(record):
 		return JFR, nil
 	case bytes.HasPrefix(trimmed, []byte("{")):
+		if !json.Valid(record) {
+			return "", errors.New("is not valid JSON")
+		}
 		return OTLPJSON, nil
 	case pproftranslator.IsLegacy(record):
 		return legacyPprof, nil

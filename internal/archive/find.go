@@ -4,15 +4,12 @@
 package archive
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
 )
@@ -35,11 +32,6 @@ type File struct {
 // below it, sorted by name, apart from hidden files. Indexes are left out. Paths that cannot be read are in
 // failed.
 func Find(paths []string) (files []File, failed []error) {
-	f := finder{named: make(map[string]bool, len(paths))}
-	f.readers.SetLimit(concurrentReaders)
-	for _, path := range paths {
-		f.named[path] = true
-	}
 	for _, path := range paths {
 		if path == Stdin {
 			files = append(files, File{Path: Stdin})
@@ -50,10 +42,7 @@ func Find(paths []string) (files []File, failed []error) {
 		case err != nil:
 			failed = append(failed, err)
 		case info.IsDir():
-			var d directory
-			f.read(&d, path)
-			_ = f.readers.Wait() // none returns an error
-			files, failed = d.appendTo(files, failed)
+			files, failed = appendBelow(files, failed, path, paths)
 		case !isIndex(filepath.Base(path)): // as a pattern of the shell may name one
 			files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
 		}
@@ -65,6 +54,45 @@ func Find(paths []string) (files []File, failed []error) {
 	return withoutRenamed(files, nameOf), failed
 }
 
+// appendBelow appends the files below a directory. Hidden files count if they are named.
+func appendBelow(files []File, failed []error, directory string, named []string) ([]File, []error) {
+	root := directory + string(filepath.Separator)                                     // so that a link is followed
+	unsearchable := ""                                                                 // a directory whose files cannot be looked at: they fail alike
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error { // the function returns no error
+		of, isIndex := strings.CutSuffix(path, recordfile.IndexSuffix)
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case path == root:
+		case strings.HasPrefix(entry.Name(), ".") && !slices.Contains(named, path):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case !entry.Type().IsRegular():
+		case isIndex:
+			// Entries are sorted, so that the file was the one before.
+			if n := len(files); n > 0 && files[n-1].Path == of {
+				files[n-1].Index = true
+			}
+		default:
+			info, err := entry.Info()
+			if errors.Is(err, fs.ErrNotExist) && isPartial(path) { // it has just been closed
+				path = closedPath(path)
+				info, err = os.Lstat(path)
+			}
+			switch {
+			case err == nil:
+				files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()})
+			case !errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != unsearchable: // else it has just been removed
+				unsearchable = filepath.Dir(path)
+				failed = append(failed, err)
+			}
+		}
+		return nil
+	})
+	return files, failed
+}
+
 // absolute returns a function that returns the absolute form of a path. Paths may name a file in several ways.
 func absolute() func(path string) string {
 	directory, _ := os.Getwd() // without it, relative paths stay relative
@@ -74,79 +102,6 @@ func absolute() func(path string) string {
 		}
 		return filepath.Join(directory, path)
 	}
-}
-
-// concurrentReaders is how many directories are read at a time: a disk takes little longer for several requests.
-const concurrentReaders = 8
-
-type finder struct {
-	named   map[string]bool // the paths of Find
-	readers errgroup.Group
-}
-
-// directory is the content of a directory.
-type directory struct {
-	files          []File
-	subdirectories []subdirectory
-	err            error
-}
-
-type subdirectory struct {
-	*directory
-	place int // in the files of the directory above
-}
-
-func (f *finder) read(d *directory, path string) {
-	var entries []os.DirEntry
-	entries, d.err = os.ReadDir(path)
-	prefix := strings.TrimSuffix(filepath.Join(path, "x"), "x")
-	for _, entry := range entries {
-		name := entry.Name()
-		of, isIndex := strings.CutSuffix(name, recordfile.IndexSuffix)
-		switch {
-		case strings.HasPrefix(name, ".") && !f.named[prefix+name]:
-		case entry.IsDir():
-			below := &directory{}
-			d.subdirectories = append(d.subdirectories, subdirectory{below, len(d.files)})
-			read := func() error { f.read(below, prefix+name); return nil }
-			if !f.readers.TryGo(read) {
-				_ = read()
-			}
-		case !entry.Type().IsRegular():
-		case isIndex:
-			// Entries are sorted, so that the file was the one before.
-			if n := len(d.files); n > 0 && d.files[n-1].Path[len(prefix):] == of {
-				d.files[n-1].Index = true
-			}
-		default:
-			at := prefix + name
-			info, err := entry.Info()
-			if errors.Is(err, fs.ErrNotExist) && isPartial(name) { // it has just been closed
-				at = closedPath(at)
-				info, err = os.Lstat(at)
-			}
-			switch {
-			case err == nil:
-				d.files = append(d.files, File{Path: at, Size: info.Size(), Modified: info.ModTime().UnixNano()})
-			case !errors.Is(err, fs.ErrNotExist): // else it has just been removed
-				d.err = cmp.Or(d.err, err) // as for all files of a directory that may be listed, but not searched
-			}
-		}
-	}
-}
-
-// appendTo appends the files in the directory and below.
-func (d *directory) appendTo(files []File, failed []error) ([]File, []error) {
-	if d.err != nil {
-		failed = append(failed, d.err)
-	}
-	place := 0
-	for _, below := range d.subdirectories {
-		files = append(files, d.files[place:below.place]...)
-		files, failed = below.appendTo(files, failed)
-		place = below.place
-	}
-	return append(files, d.files[place:]...), failed
 }
 
 // isIndex reports whether a name is that of the index of one of the exporter's files.
@@ -181,5 +136,5 @@ func isPartial(path string) bool { return strings.HasSuffix(path, partialSuffix)
 
 // closedPath is the path that an incomplete file gets when it is closed.
 func closedPath(path string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path, partialSuffix), ".bare")
+	return strings.TrimSuffix(path, partialSuffix)
 }

@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package archive reads profile files of any program.
+//
+// A format is recognized by content, not by name: OTLP protobuf, bare or preceded by its
+// length; OTLP/JSON, one payload a line or one in a file; pprof, also in the formats from
+// before protobuf; JFR recordings; folded stacks. Each may be compressed by gzip or zstd, as a whole or
+// record by record. This covers the files of the profiles_file exporter and of contrib's
+// file exporter.
+//
+// [Find] lists the files of paths, and [Options.Records] yields the records of a file, one
+// at a time: a record is one payload in its encoding. [Record.Profiles] decodes it. A file that
+// is being written is read up to its last complete record. Damage is reported as an
+// [Error] with file, record and reason, and reading continues after it where the format
+// allows that.
+//
+// Options.MaxMemory bounds the memory of a record, raw and decoded, also if a file lies about
+// its lengths.
+package archive
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
+)
+
+// Options say how to read files.
+type Options struct {
+	// MaxMemory bounds the memory in bytes that reading takes: a record may have an eighth of it
+	// and take a quarter when it is decoded.
+	MaxMemory int64
+	// MaxRecord is the size in bytes that a record may have, if that is not an eighth of MaxMemory.
+	MaxRecord int64
+	// Setting is the name of the setting that limits the memory, for errors.
+	Setting string
+	// Progress is called with the number of bytes of files that were read; nil is none.
+	Progress func(n int)
+}
+
+func (o *Options) maxRecord() int64 {
+	return min(cmp.Or(o.MaxRecord, o.MaxMemory/8), recordfile.MaxRecordSize)
+}
+
+// raise is the advice for a record that is too large.
+func (o *Options) raise() string { return "raise " + cmp.Or(o.Setting, "the memory limit") }
+
+// tooLarge is the error of a record of more than maxRecord bytes; size is 0 if it is not known.
+func (o *Options) tooLarge(what string, size int64) error {
+	limit := mebibytes(o.maxRecord())
+	if size == 0 {
+		return fmt.Errorf("%s has more than %s: %s", what, limit, o.raise())
+	}
+	return fmt.Errorf("%s has %s, more than %s: %s", what, mebibytes(size), limit, o.raise())
+}
+
+func (o *Options) maxDecoded() int64 { return o.MaxMemory / 4 }
+
+// Record is one payload of a file.
+type Record struct {
+	File     string
+	Number   int   // from 1
+	Offset   int64 // where it starts in the file, or -1
+	End      int64 // where it ends, or -1
+	Encoding Encoding
+	// Data is valid until the next record is read. A chunk of a recording has none.
+	Data []byte
+
+	options *Options
+	chunk   pprofile.Profiles // of a recording
+	size    int64             // of chunk in memory, in bytes
+}
+
+// Fail returns err as an *Error of the record.
+func (r *Record) Fail(err error) error {
+	return &Error{File: r.File, Record: r.Number, Offset: r.Offset, Err: err}
+}
+
+// Part is some records of a file of the profiles_file exporter, one after the other.
+type Part struct {
+	Start, End int64 // of their bytes in the file; the End 0 stands for that of the file
+	Before     int   // the number of records before them
+}
+
+// Error says what is wrong with a file or with a record of it.
+type Error struct {
+	File string
+	// Record is the number of the record, from 1, or 0 if the error concerns the file.
+	Record int
+	// Offset is where the record starts in the file, -1 if that is not known, as in a file that is
+	// compressed as a whole.
+	Offset int64
+	Err    error
+}
+
+func (e *Error) Error() string {
+	return e.File + ": " + e.InFile()
+}
+
+// InFile is the text of Error without the file.
+func (e *Error) InFile() string {
+	switch {
+	case e.Record == 0:
+		return e.Err.Error()
+	case e.Offset < 0:
+		return fmt.Sprintf("record %d: %v", e.Record, e.Err)
+	}
+	return fmt.Sprintf("record %d at byte %d: %v", e.Record, e.Offset, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// StoredIndex returns the index beside a file, or nil if there is none that describes the file.
+func (o *Options) StoredIndex(file File) *recordfile.Index {
+	if !file.Index {
+		return nil
+	}
+	f, err := os.Open(file.Path + recordfile.IndexSuffix)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, o.maxRecord()+1))
+	if err != nil || int64(len(data)) > o.maxRecord() {
+		return nil
+	}
+	x, err := recordfile.ParseIndex(data, file.Size, o.maxDecoded())
+	if err != nil {
+		return nil
+	}
+	return x
+}
