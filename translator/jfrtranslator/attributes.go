@@ -16,16 +16,10 @@ import (
 type thread struct {
 	name, nameKey int32
 	id, idKey     int32
-	// set and link are those of the last sample: many have the same context.
-	context   context
+	// context are the values of the last sample from slotContextOf on. set and link are those of that sample: many have
+	// the same context.
+	context   []uint64
 	set, link int32
-}
-
-// context is the state of a thread, and the values of slotState to slotSpanName.
-type context struct {
-	values  [slotSpanName - slotState + 1]uint64
-	datadog bool
-	known   bool
 }
 
 // attributesOf returns the attributes and the link of the sample that d.values are. IDs of spans without
@@ -34,9 +28,8 @@ type context struct {
 func (d *decoder) attributesOf(e *event) (set, link int32) {
 	v := d.values
 	number := d.number(poolThread, v[slotThread], (*decoder).newThread)
-	t := &d.threads[number]
-	current := context{[len(t.context.values)]uint64(v[slotState:]), e.datadog, len(e.attributes) == 0}
-	if current.known && current == t.context {
+	t, context := &d.threads[number], v[slotContextOf:]
+	if slices.Equal(context, t.context) {
 		return t.set, t.link
 	}
 	d.attributes, d.keys = d.attributes[:0], d.keys[:0]
@@ -50,7 +43,7 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 	link = d.addSpan(e)
 	for i, a := range e.attributes {
 		var value []byte
-		if at := v[int(slots)+i]; a.pool == 0 {
+		if at := v[int(slotAttributes)+i]; a.pool == 0 {
 			value = d.Text(int32(at))
 		} else {
 			value = d.symbol(a.pool, at)
@@ -63,7 +56,8 @@ func (d *decoder) attributesOf(e *event) (set, link int32) {
 	if v[slotSpanName] != 0 {
 		addString(d, "span_name", []byte(d.labels.strings[int64(v[slotSpanName])]))
 	}
-	t.context, t.set, t.link = current, d.tables.AttributeSet(d.attributes), link
+	t.context = append(jfr.Grow(&d.Memory, t.context[:0], len(context)), context...)
+	t.set, t.link = d.tables.AttributeSet(d.attributes), link
 	return t.set, t.link
 }
 

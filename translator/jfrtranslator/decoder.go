@@ -32,16 +32,14 @@ type decoder struct {
 	tables      *dictionary.Tables
 	sampleBytes int // of the result
 	limit       int // of the result, in bytes
-	nextCount   int // the size of the result from which on it is counted again
 	texts       int // bytes of text that were read for attributes and methods
-	unchecked   int // of these, since the result was checked
+	nextCheck   int // how many of these there may be before the size of the result is checked
 
 	// Of the metadata.
-	pools      [][]jfr.Step // which read a constant
-	frameSteps []jfr.Step
-	// frameVarints is the number of integers that a frame consists of, or 0 if there is more to it, or if a stack has more
-	// than frames at its end.
-	frameVarints int
+	bound        bool
+	pools        [][]jfr.Step // which read a constant
+	frameSteps   []jfr.Step
+	frameVarints int      // the number of integers that a frame consists of, or 0 if there is more to it
 	events       []*event // by class; nil for those that are not read
 	async        bool     // it is async-profiler's
 	datadog      bool     // it is that of Datadog's library
@@ -49,7 +47,6 @@ type decoder struct {
 	// Of the chunk.
 	rows               []row
 	rowNumbers         jfr.Table // by the fields of the row, or their hash
-	longKeys           []byte    // the fields of long ones
 	timedValues        []timedValue
 	settingsAt         []int32   // where events with settings are
 	methods            []method  // the first one is unknown
@@ -63,8 +60,8 @@ type decoder struct {
 	kindAttributes [frameKinds]int32
 
 	key, name        []byte
-	values           []uint64      // of the current row
-	fields           [slots]uint64 // of the current constant
+	values           []uint64              // of the current event
+	fields           [constantSlots]uint64 // of the current constant
 	attributes, keys []int32
 	lines            []dictionary.Line
 	value            dictionary.Value
@@ -86,7 +83,7 @@ func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	pd := pprofile.NewProfiles()
 	d.tables.WriteTo(pd.Dictionary())
 	d.kindAttributes = [frameKinds]int32{}
-	d.sampleBytes, d.nextCount, d.limit, d.texts, d.unchecked = 0, 0, 1<<20, 0, 0
+	d.sampleBytes, d.limit, d.texts, d.nextCheck = 0, 1<<20, 0, 0
 	err := d.prepare()
 	if err == nil && !d.More() {
 		return pd, io.EOF
@@ -94,9 +91,6 @@ func (d *decoder) translate(one bool) (pprofile.Profiles, error) {
 	scopes := pd.ResourceProfiles().AppendEmpty().ScopeProfiles()
 	for more := true; more && err == nil; more = !one && d.More() {
 		err = d.translateChunk(scopes)
-	}
-	if err == nil {
-		err = d.checkSize()
 	}
 	if err != nil {
 		return pd, fmt.Errorf("jfr: %w", err)
@@ -126,15 +120,10 @@ func (d *decoder) findReplaced() {
 	const all = replacedCPU | replacedAllocations
 	for d.Rewind(); d.More() && d.replaced != all; {
 		// translateChunk reports an error, after which there is no next chunk, or another one.
-		err := d.LoadChunk()
-		if err == nil {
-			err = d.ReadMetadata(d.bind)
-		}
-		if err != nil || !slices.ContainsFunc(d.events, func(e *event) bool { return e != nil && e.replaces != 0 }) {
+		if err := d.loadChunk(); err != nil || !slices.ContainsFunc(d.events, func(e *event) bool { return e != nil && e.replaces != 0 }) {
 			continue
 		}
-		var c jfr.Cursor
-		for typeID, more, err := d.NextEvent(&c); more && err == nil; typeID, more, err = d.NextEvent(&c) {
+		for typeID := range d.Events {
 			if e := d.eventOf(typeID); e != nil {
 				d.replaced |= e.replaces
 			}
@@ -143,44 +132,44 @@ func (d *decoder) findReplaced() {
 	d.Rewind()
 }
 
+// loadChunk reads the next chunk, and finds the types that samples need in its metadata.
+func (d *decoder) loadChunk() error {
+	changed, err := d.LoadChunk()
+	d.bound = d.bound && !changed
+	if err == nil && !d.bound {
+		if err = d.bind(); err != nil {
+			return d.At("metadata", err)
+		}
+		d.bound = true
+	}
+	return err
+}
+
 // translateChunk translates the next chunk.
 func (d *decoder) translateChunk(to pprofile.ScopeProfilesSlice) error {
-	if err := d.LoadChunk(); err != nil {
+	if err := d.loadChunk(); err != nil {
 		return err
 	}
 	if d.Header.Unfinished {
 		d.report.UnfinishedChunks++
 	}
 	d.limit += expansion * len(d.Data)
-	d.resetChunk()
-	if err := d.ReadMetadata(d.bind); err != nil || d.Header.Metadata == 0 {
-		return err // without metadata, nothing was written but the header, or no event can be read
-	}
-	for _, step := range []func() error{d.readEvents, d.readSettings, d.resolve} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return d.writeChunk(to)
-}
-
-// grow makes room for a small chunk at once, which saves a tenth of the memory.
-func (d *decoder) grow() {
-	methods, stacks := min(d.Constants(poolMethod), 4096), min(d.Constants(poolStack), len(d.rows), 4096)
-	d.tables.Grow(dictionary.Room{Strings: 2 * methods, Functions: methods, Locations: methods + methods/4, Stacks: stacks})
-}
-
-func (d *decoder) resetChunk() {
 	d.rowNumbers.Reset()
-	d.longKeys = d.longKeys[:0]
 	d.locationOf.Reset()
 	d.rows, d.timedValues, d.settingsAt = d.rows[:0], d.timedValues[:0], d.settingsAt[:0]
-	d.stackEnd = 0
-	d.methods, d.threads, d.last = append(d.methods[:0], method{}), append(d.threads[:0], thread{}), 0
+	d.stackEnd, d.last = 0, 0
+	d.methods, d.threads = append(d.methods[:0], method{}), append(d.threads[:0], thread{})
 	for i := range d.families {
-		d.families[i].samples.Reset()
-		d.families[i].values = d.families[i].values[:0]
+		d.families[i].reset()
 	}
+	d.SetPools(len(d.pools))
+	d.readEvents()
+	d.readSettings()
+	d.resolve()
+	if d.Err == nil {
+		d.writeChunk(to)
+	}
+	return d.Err
 }
 
 func (d *decoder) release() {
@@ -192,40 +181,26 @@ func (d *decoder) release() {
 	}
 }
 
-// checkSize rejects a recording that takes too much memory as OTLP. It reserves this memory, for a few KB at once, as it
-// is called for each row. It returns the first error that ends a translation.
-func (d *decoder) checkSize() error { return d.checkSizeWith(0) }
-
-// checkSizeWith is checkSize before so many more bytes.
-func (d *decoder) checkSizeWith(more int) error {
-	d.unchecked = 0
+// check ends the translation if the recording takes too much memory, or does so with text of so many bytes more.
+func (d *decoder) check(text int) {
+	const mostTexts = 64 << 10 // bytes of text without a check
+	d.nextCheck = d.texts + mostTexts
 	if d.sampleBytes+d.tables.OutputSize()+d.tables.StringsOutputSize() > d.limit {
 		d.Fail(fmt.Sprintf("bytes as OTLP of chunk %d", d.Chunk), int64(d.limit))
 	}
 	if limit := maxRereads * d.limit; d.texts > limit {
 		d.Fail(fmt.Sprintf("bytes of repeated texts up to chunk %d", d.Chunk), int64(limit))
 	}
-	if size := d.resultSize() + more; size >= d.nextCount {
-		d.Count(d.tables.Retained() + size)
-		d.nextCount = size + 8<<10
-	}
-	return cmp.Or(d.Err, d.tables.Err())
+	const copies = 4 // in the tables, which grow, and in the result
+	d.Count(d.tables.Retained() + d.resultSize() + copies*text)
+	d.Err = cmp.Or(d.Err, d.tables.Err())
 }
 
-// takeText accounts for a text before it goes into the result, and reports whether the translation goes on. One row may
-// have many texts, and few bytes of a recording may be many long texts.
+// takeText accounts for a text before it goes into the result, and reports whether the translation goes on. One sample
+// may have many texts, and few bytes of a recording may be many long texts.
 func (d *decoder) takeText(bytes int) bool {
-	const (
-		most   = 64 << 10 // bytes of text without a check
-		copies = 4        // in the tables, which grow, and in the result
-	)
-	d.texts += bytes
-	if d.unchecked += bytes; d.unchecked > most {
-		more := copies * bytes
-		if bytes > most {
-			more += d.tables.Retained() // they may grow to twice their size
-		}
-		_ = d.checkSizeWith(more) // the caller of the row checks again
+	if d.texts += bytes; d.texts > d.nextCheck {
+		d.check(bytes)
 	}
 	return d.Err == nil
 }
@@ -266,22 +241,16 @@ func (d *decoder) bind() error {
 	}
 	d.frameSteps, d.frameVarints = nil, 0
 	if stack := d.Meta.Find(poolTypes[poolStack]); stack >= 0 {
-		fields := d.Meta.FieldsOf(stack)
-		for i := range fields {
-			if slotOf(&fields[i]) == slotFrames {
-				d.frameSteps = d.Compile(fields[i].Class, slotOf)
-				if varints, only := jfr.Varints(d.frameSteps); only && i == len(fields)-1 {
-					d.frameVarints = varints
-				}
+		for _, f := range d.Meta.FieldsOf(stack) {
+			if constantSlot(&f) == slotFrames {
+				d.frameSteps, d.frameVarints = d.Compile(f.Class, constantSlot), d.Varints(f.Class)
 			}
 		}
 	}
 	if d.Err != nil {
 		return d.Err
 	}
-	err := d.bindEvents()
-	d.SetPools(len(d.pools))
-	return err
+	return d.bindEvents()
 }
 
 // addPool makes the next pool, for a class which may be -1. Of a constant that consists of a string,
@@ -292,14 +261,14 @@ func (d *decoder) addPool(class int32) {
 		text := false
 		d.Meta.Classes[class].Pool = int32(len(d.pools))
 		steps = d.Compile(class, func(f *jfr.Field) jfr.Slot {
-			s := slotOf(f)
+			s := constantSlot(f)
 			if f.Kind == jfr.KindText && !f.Array && !text && s != slotOSName && s != slotJavaName {
 				s, text = slotText, true
 			}
 			return s
 		})
 	}
-	d.pools = append(d.pools, jfr.Trim(steps))
+	d.pools = append(d.pools, steps)
 }
 
 // number returns the number of a constant, which translate makes of it once in a chunk. It is 0 if there is no such
@@ -335,13 +304,13 @@ func (d *decoder) text(pool, at int32) []byte {
 }
 
 // readConstant reads the fields of the constant at a position. They are valid until the next call.
-func (d *decoder) readConstant(pool, at int32) *[slots]uint64 {
+func (d *decoder) readConstant(pool, at int32) *[constantSlots]uint64 {
 	c := d.CursorAt(at)
 	return d.readFields(&c, d.pools[pool])
 }
 
-func (d *decoder) readFields(c *jfr.Cursor, steps []jfr.Step) *[slots]uint64 {
-	d.fields = [slots]uint64{}
+func (d *decoder) readFields(c *jfr.Cursor, steps []jfr.Step) *[constantSlots]uint64 {
+	d.fields = [constantSlots]uint64{}
 	d.Read(c, steps, d.fields[:], nil)
 	return &d.fields
 }

@@ -53,15 +53,18 @@ var eventTypes = map[string]eventType{
 	"datadog.DatadogProfilerConfig":   {family: familySettings},
 }
 
-// Slots of fields.
+// Slots of fields of events.
 const (
 	slotStart jfr.Slot = jfr.FirstSlot + iota
 	slotCount
 	slotAmount
-	scanSlots // those above are read of each event, the others once for each row
-
-	slotThread = scanSlots + iota
+	slotThread // those above are read of each event, the others once for each row
 	slotStack
+	slotCPUInterval // of settings
+	slotWallInterval
+	slotSetting // positions of strings
+	slotSettingValue
+	slotContextOf // those from here on are the context of a sample; this one is of no field: see event.context
 	slotState
 	slotSpan
 	slotRootSpan
@@ -69,8 +72,15 @@ const (
 	slotTraceLo
 	slotContext
 	slotSpanName
-	slotCPUInterval
-	slotWallInterval
+	slotAttributes // those of attributes of Datadog
+)
+
+// Slots of fields of constants.
+const (
+	slotText jfr.Slot = jfr.FirstSlot + iota // positions of strings
+	slotOSName
+	slotJavaName
+	slotFrames // the position of an array
 	slotName
 	slotDescriptor
 	slotMethod // of a frame
@@ -78,30 +88,27 @@ const (
 	slotType // or the class of a method
 	slotOSID
 	slotJavaID
-	slotText // positions of strings
-	slotValue
-	slotOSName
-	slotJavaName
-	slotFrames // the position of an array
-	slots      // those of attributes of Datadog follow
+	constantSlots
 )
 
 // noConstant is the id of a constant that an event does not have. Id 0 may be one.
 const noConstant = math.MaxUint64
 
-var numberSlots = map[string]jfr.Slot{
+var eventSlots = map[string]jfr.Slot{
 	"startTime": slotStart, "sampledThread": slotThread, "eventThread": slotThread, "stackTrace": slotStack, "state": slotState,
 	"spanId": slotSpan, "localRootSpanId": slotRootSpan, "traceIdHi": slotTraceHi, "traceIdLo": slotTraceLo,
 	"contextId": slotContext, "spanName": slotSpanName, "cpuInterval": slotCPUInterval, "wallInterval": slotWallInterval,
+}
+
+var constantSlotsByName = map[string]jfr.Slot{
 	"name": slotName, "descriptor": slotDescriptor, "method": slotMethod, "lineNumber": slotLine, "type": slotType,
 	"osThreadId": slotOSID, "javaThreadId": slotJavaID,
 }
 
-var textSlots = map[string]jfr.Slot{"name": slotText, "value": slotValue, "osName": slotOSName, "javaName": slotJavaName}
+var textSlots = map[string]jfr.Slot{"name": slotText, "osName": slotOSName, "javaName": slotJavaName}
 
-// slotOf returns the slot of a field of a constant, or of an event beyond its values.
-func slotOf(f *jfr.Field) jfr.Slot {
-	slot := jfr.SlotNone
+// constantSlot returns the slot of a field of a constant, or 0.
+func constantSlot(f *jfr.Field) (slot jfr.Slot) {
 	switch {
 	case f.Array && f.Kind == jfr.KindClass && string(f.Name) == "frames":
 		slot = slotFrames
@@ -109,7 +116,7 @@ func slotOf(f *jfr.Field) jfr.Slot {
 	case f.Kind == jfr.KindText:
 		slot, _ = jfr.LookUp(textSlots, f.Name)
 	case f.Kind == jfr.KindVarint || f.Kind == jfr.KindByte:
-		slot, _ = jfr.LookUp(numberSlots, f.Name)
+		slot, _ = jfr.LookUp(constantSlotsByName, f.Name)
 	}
 	return slot
 }
@@ -117,11 +124,12 @@ func slotOf(f *jfr.Field) jfr.Slot {
 // event is how the samples of a class are read.
 type event struct {
 	eventType
-	number     uint8
-	class      int32
+	number     uint64 // from 1
+	name       string
 	scan, read []jfr.Step // of each event, and of the first one of each row
-	isFloat    bool       // the count is a float64
 	keyLast    bool       // all fields after those of scan are part of the key
+	defaults   []uint64   // the values of an event without fields
+	isFloat    bool       // the count is a float64
 	datadog    bool
 	unit       jfr.Unit // of the amount
 	attributes []attribute
@@ -133,85 +141,107 @@ type attribute struct {
 	pool int32
 }
 
+// Values of slotContextOf: contexts of events that name spans alike and have no attributes are equal.
+const (
+	contextJDK = iota
+	contextDatadog
+	contextsWithAttributes // and above, by class
+)
+
+// maxEvents is how many types of events may be read.
+const maxEvents = 127
+
 // bindEvents finds the events that are read.
 func (d *decoder) bindEvents() error {
 	m := &d.Meta
 	d.datadog = m.Find("datadog.ExecutionSample") >= 0 || m.Find("datadog.MethodSample") >= 0
 	d.async = !d.datadog && slices.ContainsFunc(m.Classes, func(c jfr.Class) bool { return bytes.HasPrefix(c.Name, []byte("profiler.")) })
 	d.events = d.events[:0]
-	number, attributes := 0, 0
+	number := uint64(0)
 	for class := range m.Classes {
-		of, reads := jfr.LookUp(eventTypes, m.Classes[class].Name)
-		if !reads || !d.async && string(m.Classes[class].Name) == "jdk.ActiveSetting" { // the settings of the JDK have other names
-			d.events = jfr.Append(&d.Memory, d.events, nil)
-			continue
+		e, err := d.bindEvent(int32(class))
+		if err != nil {
+			return err
 		}
-		name := string(m.Classes[class].Name)
-		if d.async && name == "jdk.ExecutionSample" {
-			of.family = familyAsync
-		}
-		if number == math.MaxUint8 {
-			return &LimitError{What: "types of samples", Limit: math.MaxUint8}
-		}
-		e := &event{eventType: of, number: uint8(number), class: int32(class), datadog: strings.HasPrefix(name, "datadog.")}
-		if d.bindEvent(e); d.Err != nil {
-			return fmt.Errorf("type %s: %w", name, d.Err)
+		if e != nil {
+			if number++; number > maxEvents {
+				return &LimitError{What: "types of samples", Limit: maxEvents}
+			}
+			e.number = number
 		}
 		d.events = jfr.Append(&d.Memory, d.events, e)
-		number++
-		attributes = max(attributes, len(e.attributes))
-	}
-	d.values = jfr.Grow(&d.Memory, d.values[:0], int(slots)+attributes)
-	if d.Err == nil {
-		d.values = d.values[:int(slots)+attributes]
 	}
 	return d.Err
 }
 
-func (d *decoder) bindEvent(e *event) {
-	e.read = d.Compile(e.class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) })
-	last := len(e.read)
-	e.read = jfr.Trim(e.read)
-	for _, s := range e.read {
-		if s.Slot >= scanSlots {
-			s.Slot = jfr.SlotKey
-		}
-		e.scan = jfr.AppendStep(e.scan, s)
+// bindEvent returns how the events of a class are read, or nil.
+func (d *decoder) bindEvent(class int32) (*event, error) {
+	of, reads := jfr.LookUp(eventTypes, d.Meta.Classes[class].Name)
+	name := string(d.Meta.Classes[class].Name[:min(len(d.Meta.Classes[class].Name), 64)])
+	if !reads || !d.async && name == "jdk.ActiveSetting" { // the settings of the JDK have other names
+		return nil, nil
 	}
-	if n := len(e.scan); n > 0 && len(e.read) == last && e.scan[n-1].Slot == jfr.SlotKey {
-		e.scan, e.keyLast = e.scan[:n-1], true
+	if d.async && name == "jdk.ExecutionSample" {
+		of.family = familyAsync
 	}
+	e := &event{eventType: of, name: name, datadog: strings.HasPrefix(name, "datadog.")}
+	e.read = d.Compile(class, func(f *jfr.Field) jfr.Slot { return d.eventSlot(e, f) })
+	e.scan, e.keyLast = jfr.Keyed(e.read, slotThread)
+	e.defaults = jfr.Grow(&d.Memory, e.defaults, int(slotAttributes)+len(e.attributes))
+	if d.Err != nil {
+		return nil, fmt.Errorf("type %s: %w", name, d.Err)
+	}
+	e.defaults = e.defaults[:int(slotAttributes)+len(e.attributes)]
+	e.defaults[slotCount] = 1
+	for _, s := range []jfr.Slot{slotThread, slotStack, slotState} {
+		e.defaults[s] = noConstant
+	}
+	switch {
+	case len(e.attributes) > 0:
+		e.defaults[slotContextOf] = contextsWithAttributes + uint64(class)
+	case e.datadog:
+		e.defaults[slotContextOf] = contextDatadog
+	}
+	return e, nil
 }
 
-// eventSlot returns the slot of a field of an event.
+// eventSlot returns the slot of a field of an event, or 0.
 func (d *decoder) eventSlot(e *event, f *jfr.Field) jfr.Slot {
-	float := f.Kind == jfr.KindFloat || f.Kind == jfr.KindDouble
+	name := string(f.Name[:min(len(f.Name), 64)])
+	isNumber, isFloat := f.Kind == jfr.KindVarint, f.Kind == jfr.KindFloat || f.Kind == jfr.KindDouble
+	slot := eventSlots[name]
 	switch {
-	case string(f.Name) == e.count && !f.Array && (f.Kind == jfr.KindVarint || float):
-		e.isFloat = float
+	case f.Array:
+		return 0
+	case name == e.count && (isNumber || isFloat):
+		e.isFloat = isFloat
 		return slotCount
-	case string(f.Name) == e.amount && !f.Array && f.Kind == jfr.KindVarint:
+	case name == e.amount && isNumber:
 		e.unit = f.Unit
 		return slotAmount
-	}
-	s := slotOf(f)
-	switch {
-	case s == slotCPUInterval || s == slotWallInterval:
-		e.unit = f.Unit
-	case s == jfr.SlotNone && e.datadog && e.family != familySettings && string(f.Name) != "mode":
+	case slot != 0 && (isNumber || f.Kind == jfr.KindByte):
+		if slot == slotCPUInterval || slot == slotWallInterval {
+			e.unit = f.Unit
+		}
+		return slot
+	case e.family == familySettings && f.Kind == jfr.KindText && name == "name":
+		return slotSetting
+	case e.family == familySettings && f.Kind == jfr.KindText && name == "value":
+		return slotSettingValue
+	case e.datadog && e.family != familySettings && name != "mode":
 		if pool, isText := d.textPool(f); isText {
 			e.attributes = append(e.attributes, attribute{f.Name, pool})
-			return slots + jfr.Slot(len(e.attributes)-1)
+			return slotAttributes + jfr.Slot(len(e.attributes)-1)
 		}
 	}
-	return s
+	return 0
 }
 
 // textPool reports whether the value of a field is a string, or a constant that consists of one. Then
 // it returns the pool of the constant, or 0.
 func (d *decoder) textPool(f *jfr.Field) (pool int32, isText bool) {
-	if f.Array || !f.Constant {
-		return 0, !f.Array && f.Kind == jfr.KindText
+	if !f.Constant {
+		return 0, f.Kind == jfr.KindText
 	}
 	if f.Class < 0 || !d.IsText(f.Class) {
 		return 0, false

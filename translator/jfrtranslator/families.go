@@ -68,6 +68,11 @@ type accumulator struct {
 	values  [][2]int64 // by number in samples
 }
 
+func (a *accumulator) reset() {
+	a.samples.Reset()
+	a.values = a.values[:0]
+}
+
 // Sizes in pdata, in bytes: of a sample with its only value and the pointer to it, of a
 // timestamp and its value, and of a Profile. rowSize is about the memory of an accumulator for a
 // sample beyond its values.
@@ -79,7 +84,7 @@ const (
 )
 
 // writeChunk writes the samples of the chunk: a ScopeProfiles for each family.
-func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) error {
+func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) {
 	for of := range families {
 		if d.families[of].samples.Len() == 0 {
 			continue
@@ -96,12 +101,9 @@ func (d *decoder) writeChunk(to pprofile.ScopeProfilesSlice) error {
 			p := sp.Profiles().AppendEmpty()
 			d.writeType(p.SampleType(), t)
 			d.writeHeader(p, of, period)
-			if err := d.writeSamples(p.Samples(), of, i, period); err != nil {
-				return fmt.Errorf("chunk %d: %w", d.Chunk, err)
-			}
+			d.writeSamples(p.Samples(), of, i, period)
 		}
 	}
-	return nil
 }
 
 func (d *decoder) writeType(to pprofile.ValueType, t valueType) {
@@ -127,17 +129,17 @@ func (d *decoder) writeHeader(p pprofile.Profile, of family, period int64) {
 	p.AttributeIndices().Append(d.stringAttribute(d.tables.String(sampletypes.TemporalityAttribute), []byte(value)))
 }
 
-// writeSamples writes one value of each sample.
-func (d *decoder) writeSamples(to pprofile.SampleSlice, of family, i int, period int64) error {
-	value := func(v *[2]int64) (int64, error) {
+// writeSamples writes value i of each sample. That is the period for each sample counted, if there is one.
+func (d *decoder) writeSamples(to pprofile.SampleSlice, of family, i int, period int64) {
+	value := func(v *[2]int64) int64 {
 		if i == 0 || period == 0 {
-			return v[i], nil
+			return v[i]
 		}
 		product := jfr.Scale(v[0], period, 1)
-		if product == math.MaxInt64 {
-			return 0, errOverflow
+		if product == math.MaxInt64 && d.Err == nil {
+			d.Err = fmt.Errorf("chunk %d: %w", d.Chunk, errOverflow)
 		}
-		return product, nil
+		return product
 	}
 	a := &d.families[of]
 	to.EnsureCapacity(a.samples.Len())
@@ -150,28 +152,16 @@ func (d *decoder) writeSamples(to pprofile.SampleSlice, of family, i int, period
 			d.attributes = d.tables.AppendSet(d.attributes[:0], set)
 			s.AttributeIndices().FromRaw(d.attributes)
 		}
-		if d.options.Timestamps && of != familyLive {
-			continue
+		if !d.options.Timestamps || of == familyLive {
+			s.Values().Append(value(&a.values[number]))
 		}
-		v, err := value(&a.values[number])
-		if err != nil {
-			return err
-		}
-		s.Values().Append(v)
 	}
 	for j := range d.timedValues {
 		t := &d.timedValues[j]
-		r := &d.rows[t.row]
-		if r.family != of {
-			continue
+		if r := &d.rows[t.row]; r.family == of {
+			s := to.At(int(r.number))
+			s.Values().Append(value(&t.values))
+			s.TimestampsUnixNano().Append(t.time)
 		}
-		v, err := value(&t.values)
-		if err != nil {
-			return err
-		}
-		s := to.At(int(r.number))
-		s.Values().Append(v)
-		s.TimestampsUnixNano().Append(t.time)
 	}
-	return nil
 }

@@ -185,7 +185,7 @@ func TestUnmarshalNamesChunkOffsetAndEvent_J2(t *testing.T) {
 		"event of no size":      {raw(0), "the event is not complete"},
 		"event beyond the end":  {raw(0xff, 0xff, 0x7f, 1), "the event is not complete"},
 		"event without a type":  {raw(1), "the event is not complete"},
-		"event without fields":  {event(1000), "event jdk.ExecutionSample: field sampledThread: ends too early"},
+		"event without fields":  {event(1000), "event jdk.ExecutionSample: ends too early"},
 		"string beyond the end": {constant("java.lang.Thread", []byte{3, 0x7f, 'x'}), "checkpoint: constants of type java.lang.Thread, byte"},
 		"unknown string":        {constant("java.lang.Thread", []byte{6}), "has an unknown encoding of strings"},
 		"frames beyond the end": {constant("jdk.types.StackTrace", false, 1<<40), "has more elements than bytes"},

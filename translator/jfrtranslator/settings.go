@@ -33,38 +33,36 @@ const (
 var timers = map[string]bool{"cpu": true, "itimer": true, "ctimer": true, "wall": true}
 
 // readSettings reads the events with settings.
-func (d *decoder) readSettings() error {
-	s := &d.settings
+func (d *decoder) readSettings() {
 	for _, at := range d.settingsAt {
-		e, err := d.readEvent(at)
-		if err != nil {
-			return err
-		}
-		if e.datadog {
-			unit := cmp.Or(e.unit, jfr.UnitMilliseconds)
-			s.datadogCPU = d.Header.In(unit, int64(d.values[slotCPUInterval]))
-			s.datadogWall = d.Header.In(unit, int64(d.values[slotWallInterval]))
-			continue
-		}
-		text := d.Text(int32(d.values[slotText]))
-		if !d.takeText(len(text)) {
-			break
-		}
-		name := string(text[:min(len(text), len("interval")+1)]) // a longer one is none of these
-		value := d.Text(int32(d.values[slotValue]))
-		if !d.takeText(len(value)) {
-			break
-		}
-		switch name {
-		case "event":
-			s.event = string(value)
-		case "interval":
-			s.interval, s.hasInterval = parseInterval(value), true
-		case "wall":
-			s.wall, s.hasWall = parseInterval(value), true
+		if e := d.readEvent(at); d.Err == nil {
+			d.readSetting(e)
 		}
 	}
-	return d.Err
+}
+
+func (d *decoder) readSetting(e *event) {
+	s := &d.settings
+	if e.datadog {
+		unit := cmp.Or(e.unit, jfr.UnitMilliseconds)
+		s.datadogCPU = d.Header.In(unit, int64(d.values[slotCPUInterval]))
+		s.datadogWall = d.Header.In(unit, int64(d.values[slotWallInterval]))
+		return
+	}
+	text := d.Text(int32(d.values[slotSetting]))
+	name := string(text[:min(len(text), len("interval")+1)]) // a longer one is none of these
+	value := d.Text(int32(d.values[slotSettingValue]))
+	if !d.takeText(len(text) + len(value)) {
+		return
+	}
+	switch name {
+	case "event":
+		s.event = string(value)
+	case "interval":
+		s.interval, s.hasInterval = parseInterval(value), true
+	case "wall":
+		s.wall, s.hasWall = parseInterval(value), true
+	}
 }
 
 // parseInterval returns a time in nanoseconds, or 0 if text is none.

@@ -5,89 +5,46 @@ package jfr
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 )
 
-// pool has the constants of a class. Ids usually are dense beyond the first one, except for its last bits, and close
-// ones are used together: an array takes 0.9 of the time of a hash.
-type pool struct {
-	count  int
-	base   uint64
-	dense  []Value // by id, from base on
-	sparse Table   // the others
-}
-
-const (
-	window  = 1 << 20 // the last bits of the ids in pool.dense
-	spacing = 8       // how many ids each constant in it may take
-)
-
-func (p *pool) find(id uint64) *Value {
-	if i := id - p.base; i < uint64(len(p.dense)) && p.dense[i].At != 0 {
-		return &p.dense[i]
-	}
-	return p.sparse.Find(Key{Low: id})
-}
-
-// put is Table.Put.
-func (p *pool) put(m *Memory, id uint64) *Value {
-	if p.count++; p.count == 1 {
-		p.base = id &^ (window - 1)
-	}
-	i, limit := id-p.base, min(spacing*p.count+minEntries, window)
-	if i >= uint64(limit) {
-		return p.sparse.Put(m, Key{Low: id})
-	}
-	if old := len(p.dense); int(i) >= old {
-		size := max(int(i)+1, min(2*old, limit))
-		if p.dense = Grow(m, p.dense, size-old); cap(p.dense) < size {
-			return new(Value)
-		}
-		p.dense = p.dense[:size]
-		clear(p.dense[old:])
-	}
-	return &p.dense[i]
-}
-
-func (p *pool) reset() {
-	p.count, p.dense = 0, p.dense[:0]
-	p.sparse.Reset()
-}
-
 // Constant returns a constant of the chunk, or nil. It is valid until the next chunk.
-func (r *Recording) Constant(pool int32, id uint64) *Value { return r.pools[pool].find(id) }
+func (r *Recording) Constant(pool int32, id uint64) *Value { return r.pools[pool].Find(Key{Low: id}) }
 
-// Constants returns how many constants of a pool the chunk has.
-func (r *Recording) Constants(pool int32) int { return r.pools[pool].count }
-
-// SetPools makes room for n pools, of which classes have the numbers.
-func (r *Recording) SetPools(n int) {
-	r.pools = append(r.pools, make([]pool, max(n-len(r.pools), 0))...)
-}
+// StringPool is the number of the pool of java.lang.String. Pool 0 is of no class.
+const StringPool = 1
 
 // CursorAt returns a cursor at a position of the chunk.
-func (r *Recording) CursorAt(at int32) Cursor { return Cursor{Data: r.Data[:r.Stop], At: int(at)} }
+func (r *Recording) CursorAt(at int32) Cursor { return Cursor{Data: r.Data[:r.stop], At: int(at)} }
+
+// SetPools makes n empty pools, of which classes have the numbers.
+func (r *Recording) SetPools(n int) {
+	r.pools = append(r.pools, make([]Table, max(n-len(r.pools), 0))...)
+	for i := range r.pools {
+		r.pools[i].Reset()
+	}
+}
 
 // ReadCheckpoint finds the constants of a checkpoint. Of one that is there several times the last
 // one counts.
-func (r *Recording) ReadCheckpoint(c *Cursor) error {
+func (r *Recording) ReadCheckpoint(c *Cursor) {
 	c.SkipVarints(4) // start, duration, where the checkpoint before is, flags
 	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
-		id := c.Varint()
-		if c.Err != nil {
-			break
-		}
+		id, at := c.Varint(), c.At
 		class := r.Meta.ClassOf(id)
-		if class < 0 {
-			return fmt.Errorf("constants of type %d, which the metadata do not have", id)
-		}
-		at := c.At
-		if r.readConstants(c, class); c.Err != nil {
-			return fmt.Errorf("constants of type %s, byte %d: %w", r.Meta.Classes[class].Name, at, c.Err)
+		switch {
+		case c.Err != nil:
+		case class < 0:
+			c.fail(fmt.Errorf("constants of type %d, which the metadata do not have", id))
+		default:
+			if r.readConstants(c, class); c.Err != nil {
+				c.Err = fmt.Errorf("constants of type %s, byte %d: %w", r.Meta.Classes[class].Name, at, c.Err)
+			}
 		}
 	}
-	return cmp.Or(c.Err, r.Err)
+	if c.Err != nil && r.Err == nil {
+		r.Err = r.At("checkpoint", c.Err)
+	}
 }
 
 func (r *Recording) readConstants(c *Cursor, class int32) {
@@ -95,17 +52,14 @@ func (r *Recording) readConstants(c *Cursor, class int32) {
 	if n == 0 {
 		return // also of a type that nests without end
 	}
-	pool, steps := &r.pools[r.Meta.Classes[class].Pool], r.layout(class, 0)
+	pool, steps := r.Meta.Classes[class].Pool, r.layout(class, 0)
 	for ; n > 0 && c.Err == nil && r.Err == nil; n-- {
 		id, at := c.Varint(), c.At
-		if r.skipSteps(c, steps, 0); pool != &r.pools[0] {
-			*pool.put(&r.Memory, id) = Value{int32(at), int32(at - c.At)}
+		if r.skipSteps(c, steps, 0); pool > 0 {
+			*r.pools[pool].Put(&r.Memory, Key{Low: id}) = Value{At: int32(at), End: int32(c.At)}
 		}
 	}
 }
-
-// StringPool is the number of the pool of java.lang.String.
-const StringPool = 1
 
 // Text returns the string at a position of the chunk, in UTF-8 or as bytes that are not, valid until the
 // next call. If it is a constant, it returns that one. Of a string that is too long, it

@@ -14,8 +14,8 @@ type Step struct {
 	Kind  Kind
 	Array bool
 	Slot  Slot
-	N     int32 // of values
-	class int32 // of the elements, if they are values of one
+	n     int   // of values
+	class int32 // of the elements of an array of KindClass
 }
 
 // Slot is the purpose for which the user of this package reads a field: an index into the values.
@@ -35,10 +35,14 @@ const (
 // sizes of values of fixed size, in bytes.
 var sizes = [...]int{KindByte: 1, KindFloat: 4, KindDouble: 8}
 
-// Compile returns the steps that read a value of a class. slot returns the slot of a field. The steps are of no use if
+// Compile returns the steps that read a value of a class up to the last field with a slot. The steps are of no use if
 // r.Err is set.
 func (r *Recording) Compile(class int32, slot func(f *Field) Slot) []Step {
-	return r.compile(class, slot, 0)
+	steps := r.compile(class, slot, 0)
+	for n := len(steps); n > 0 && steps[n-1].Slot == SlotNone; n-- {
+		steps = steps[:n-1]
+	}
+	return steps
 }
 
 func (r *Recording) compile(class int32, slot func(f *Field) Slot, depth int) (steps []Step) {
@@ -54,13 +58,13 @@ func (r *Recording) compile(class int32, slot func(f *Field) Slot, depth int) (s
 	size := 0
 	for i := range fields {
 		f := &fields[i]
-		all := []Step{{Kind: f.Kind, Array: f.Array, Slot: slot(f), N: 1, class: f.Class}}
+		all := []Step{{Kind: f.Kind, Array: f.Array, Slot: slot(f), n: 1, class: f.Class}}
 		if f.Kind == KindClass && !f.Array {
 			all = r.layout(f.Class, depth+1)
 		}
 		for _, s := range all {
-			steps = AppendStep(Grow(&r.Memory, steps, 1), s)
-			size += int(s.N)
+			size += s.n
+			steps = appendStep(Grow(&r.Memory, steps, 1), s)
 		}
 		if size > maxSteps {
 			r.Fail("values in a value of type "+string(c.Name), maxSteps)
@@ -72,20 +76,11 @@ func (r *Recording) compile(class int32, slot func(f *Field) Slot, depth int) (s
 	return steps
 }
 
-// Trim returns steps without the last ones that only skip.
-func Trim(steps []Step) []Step {
-	for n := len(steps); n > 0 && steps[n-1].Slot == SlotNone; n-- {
-		steps = steps[:n-1]
-	}
-	return steps
-}
-
-// AppendStep appends a step, or extends the last one if that can do both.
-func AppendStep(steps []Step, s Step) []Step {
-	if n := len(steps); n > 0 {
-		last := &steps[n-1]
-		if s.Slot < FirstSlot && s.Slot == last.Slot && s.Kind == last.Kind && !s.Array && !last.Array {
-			last.N += s.N
+// appendStep appends a step, or extends the last one if that can do both.
+func appendStep(steps []Step, s Step) []Step {
+	if n := len(steps); n > 0 && s.Slot < FirstSlot && !s.Array {
+		if last := &steps[n-1]; last.Slot == s.Slot && last.Kind == s.Kind && !last.Array {
+			last.n += s.n
 			return steps
 		}
 	}
@@ -105,48 +100,55 @@ func (r *Recording) layout(class int32, depth int) []Step {
 	return c.layout
 }
 
-// Varints returns the number of integers that a value consists of, if it consists of nothing else.
-func Varints(steps []Step) (n int, only bool) {
-	for _, s := range steps {
-		if s.Kind != KindVarint || s.Array {
-			return 0, false
-		}
-		n += int(s.N)
+// Varints returns the number of integers that a value of a class consists of, or 0 if there is more to it.
+func (r *Recording) Varints(class int32) int {
+	if steps := r.layout(class, 0); len(steps) == 1 && steps[0].Kind == KindVarint && !steps[0].Array {
+		return steps[0].n
 	}
-	return n, n > 0
+	return 0
 }
 
 // IsText reports whether a value of a class consists of a string.
 func (r *Recording) IsText(class int32) bool {
 	steps := r.layout(class, 0)
-	return len(steps) == 1 && steps[0].Kind == KindText && !steps[0].Array && steps[0].N == 1
+	return len(steps) == 1 && steps[0].Kind == KindText && !steps[0].Array && steps[0].n == 1
+}
+
+// Keyed makes steps of which those with the slot from or a higher one have SlotKey. Without the last step, if that
+// is such a one, rest is true.
+func Keyed(steps []Step, from Slot) (keyed []Step, rest bool) {
+	for _, s := range steps {
+		if s.Slot >= from {
+			s.Slot = SlotKey
+		}
+		keyed = appendStep(keyed, s)
+	}
+	if n := len(keyed); n > 0 && keyed[n-1].Slot == SlotKey {
+		return keyed[:n-1], true
+	}
+	return keyed, false
 }
 
 // Read reads a value. It sets the elements of values that steps have the slots of: to a number, the bits
-// of a float64, or the position of a text or an array. It appends the bytes of fields with
-// SlotKey to key.
+// of a float64, or the position of a text or an array. It appends the bytes of fields with SlotKey to key.
 func (r *Recording) Read(c *Cursor, steps []Step, values []uint64, key []byte) []byte {
 	for i := range steps {
-		s := &steps[i]
-		from := c.At
+		s, from := &steps[i], c.At
 		switch {
-		case s.Kind == KindVarint && !s.Array && s.Slot >= FirstSlot:
-			values[s.Slot] = c.Varint()
-			continue
-		case s.Kind == KindVarint && !s.Array:
-			c.SkipVarints(int(s.N))
-		case s.Slot < FirstSlot:
+		case s.Slot == SlotNone:
 			r.skip(c, s, 0)
+		case s.Slot == SlotKey:
+			r.skip(c, s, 0)
+			key = append(key, c.Data[from:c.At]...)
 		case s.Array || s.Kind == KindText:
 			values[s.Slot] = uint64(from)
 			if i < len(steps)-1 {
 				r.skip(c, s, 0)
 			}
+		case s.Kind == KindVarint:
+			values[s.Slot] = c.Varint()
 		default:
 			values[s.Slot] = c.fixed(s.Kind)
-		}
-		if s.Slot == SlotKey {
-			key = append(key, c.Data[from:c.At]...)
 		}
 	}
 	return key
@@ -167,42 +169,41 @@ func (c *Cursor) fixed(k Kind) uint64 {
 }
 
 func (r *Recording) skip(c *Cursor, s *Step, depth int) {
-	n := int(s.N)
+	n := s.n
 	if s.Array {
 		n = c.count()
 	}
-	switch {
-	case s.Kind == KindVarint:
+	switch s.Kind {
+	case KindVarint:
 		c.SkipVarints(n)
-	case s.Kind == KindText:
+	case KindText:
 		for ; n > 0 && c.Err == nil; n-- {
 			c.text()
 		}
-	case n == 0:
-	case s.Kind == KindClass:
-		r.skipValues(c, s.class, n, depth+1)
-	case s.Kind == KindUnknown:
-		c.fail(errNoType)
+	case KindClass:
+		if n > 0 { // its type may be endless
+			r.skipValues(c, s.class, n, depth)
+		}
+	case KindUnknown:
+		if n > 0 {
+			c.fail(errNoType)
+		}
 	default:
 		c.bytes(n * sizes[s.Kind])
 	}
 }
 
-// skipValues skips n values of a class.
+// skipValues skips n values of a class, in an array.
 func (r *Recording) skipValues(c *Cursor, class int32, n, depth int) {
 	steps := r.layout(class, 0)
-	varints, only := Varints(steps)
-	switch {
-	case depth > maxElementDepth:
+	switch varints := r.Varints(class); {
+	case depth >= maxElementDepth:
 		c.fail(errTooDeep)
-	case r.Err != nil:
-		c.fail(r.Err)
-	case len(steps) == 0: // whose values take no bytes
-	case only:
+	case varints > 0:
 		c.SkipVarints(n * varints)
-	default:
-		for ; n > 0 && c.Err == nil; n-- {
-			r.skipSteps(c, steps, depth)
+	case len(steps) > 0: // otherwise values take no bytes
+		for ; n > 0 && c.Err == nil && r.Err == nil; n-- {
+			r.skipSteps(c, steps, depth+1)
 		}
 	}
 }
@@ -211,15 +212,4 @@ func (r *Recording) skipSteps(c *Cursor, steps []Step, depth int) {
 	for i := range steps {
 		r.skip(c, &steps[i], depth)
 	}
-}
-
-// FailedField returns the name of the field of the value at a position at which reading c fails.
-func (r *Recording) FailedField(c Cursor, at int, class int32) []byte {
-	c.At, c.Err = at, nil
-	for _, f := range r.Meta.FieldsOf(class) {
-		if r.skip(&c, &Step{Kind: f.Kind, Array: f.Array, N: 1, class: f.Class}, 0); c.Err != nil {
-			return f.Name
-		}
-	}
-	return nil
 }

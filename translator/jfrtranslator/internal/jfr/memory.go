@@ -24,6 +24,13 @@ func (m *Memory) Begin(limit int64, countHeld bool) {
 	}
 }
 
+// Fail sets m.Err to a LimitError, if it is the first error.
+func (m *Memory) Fail(what string, limit int64) {
+	if m.Err == nil {
+		m.Err = &LimitError{What: what, Limit: limit}
+	}
+}
+
 // Held returns the bytes that slices hold.
 func (m *Memory) Held() int { return m.held }
 

@@ -5,7 +5,6 @@ package jfr
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,13 +31,13 @@ type Class struct {
 
 // Field is a field of a class.
 type Field struct {
-	Name         []byte
-	Kind         Kind
-	Array        bool
-	Constant     bool  // an id, of a constant of its class
-	Class        int32 // its type, in Metadata.Classes, or -1
-	Unit         Unit
-	typeID, unit uint64 // the ids of its type, and of the type of the annotation with its unit
+	Name     []byte
+	Kind     Kind
+	Array    bool
+	Constant bool  // an id, of a constant of its class
+	Class    int32 // its type, in Metadata.Classes, or -1
+	Unit     Unit
+	typeID   uint64
 }
 
 // Kind is how a value is encoded.
@@ -66,95 +65,74 @@ type Unit int64
 const (
 	UnitNone         Unit = 0
 	UnitTicks        Unit = -1
-	unitNanoseconds  Unit = 1
-	unitMicroseconds Unit = 1e3
 	UnitMilliseconds Unit = 1e6
-	unitSeconds      Unit = 1e9
 )
 
-// unitOf returns the unit that is the value of an annotation Timespan or Timestamp.
-func unitOf(value []byte) Unit {
-	switch string(value) {
-	case "TICKS":
-		return UnitTicks
-	case "NANOSECONDS", "NANOSECONDS_SINCE_EPOCH":
-		return unitNanoseconds
-	case "MICROSECONDS":
-		return unitMicroseconds
-	case "MILLISECONDS", "MILLISECONDS_SINCE_EPOCH":
-		return UnitMilliseconds
-	case "SECONDS", "SECONDS_SINCE_EPOCH":
-		return unitSeconds
-	}
-	return UnitNone
+// units are the values of the annotations Timespan and Timestamp.
+var units = map[string]Unit{
+	"TICKS": UnitTicks, "NANOSECONDS": 1, "NANOSECONDS_SINCE_EPOCH": 1, "MICROSECONDS": 1e3,
+	"MILLISECONDS": UnitMilliseconds, "MILLISECONDS_SINCE_EPOCH": UnitMilliseconds, "SECONDS": 1e9, "SECONDS_SINCE_EPOCH": 1e9,
 }
 
 const maxElementDepth = 32 // of the metadata
 
-// ReadMetadata reads the metadata event that counts: the one that the header names. That of
-// an unfinished chunk may be out of date, so the last complete one counts there. Without one,
-// r.Header.Metadata is 0. If the metadata are not those of the chunk before, it calls bind.
-func (r *Recording) ReadMetadata(bind func() error) error {
+// readMetadata reads the metadata event that counts: the one that the header names. That of
+// an unfinished chunk may be out of date, so the last complete one counts there. Without one, no event can be read.
+// It reports whether the metadata are not those of the chunk before.
+func (r *Recording) readMetadata() (changed bool, err error) {
+	at := r.Header.metadata
 	if r.Header.Unfinished {
-		if err := r.findMetadata(); err != nil || r.Header.Metadata == 0 {
-			return err
+		at = 0
+		for typeID := range r.Events {
+			if typeID == TypeMetadata {
+				at = int64(r.Event)
+			}
+		}
+		if at == 0 {
+			r.stop = 0
+			return false, nil
 		}
 	}
 	r.Event = 0
-	at := r.Header.Metadata
-	if at < headerSize || at >= int64(r.Stop) {
-		return r.At("", fmt.Errorf("the metadata are at byte %d: must be inside the chunk, %d to %d", at, headerSize, r.Stop-1))
+	if at < headerSize || at >= int64(r.stop) {
+		return false, r.At("", fmt.Errorf("the metadata are at byte %d: must be inside the chunk, %d to %d", at, headerSize, r.stop-1))
 	}
 	var c Cursor
-	typeID, ok := r.EventAt(&c, int(at))
+	typeID, complete := r.EventAt(&c, int(at))
 	switch {
-	case !ok:
-		return r.At("metadata", errIncomplete)
+	case !complete:
+		return false, r.At("metadata", errIncomplete)
 	case typeID != TypeMetadata:
-		return r.At("metadata", fmt.Errorf("the event has the type %d: must be %d", typeID, TypeMetadata))
+		return false, r.At("metadata", fmt.Errorf("the event has the type %d: must be %d", typeID, TypeMetadata))
 	}
 	c.SkipVarints(3) // start, duration, id
 	m := &r.Meta
-	event := c.Data[c.At:]
-	if len(m.event) > 0 && bytes.Equal(event, m.event) {
-		return nil
-	}
-	m.event = Grow(&r.Memory, m.event[:0], len(event))
-	if r.Err != nil {
-		return r.Err
-	}
-	event = append(m.event, event...)
-	err := r.parseMetadata(event)
-	if err == nil {
-		err = bind()
-	}
-	if err != nil {
-		return r.At("metadata", err)
-	}
-	m.event = event
-	return nil
-}
-
-// findMetadata finds the last metadata event.
-func (r *Recording) findMetadata() error {
-	r.Header.Metadata = 0
-	var c Cursor
-	for {
-		typeID, more, err := r.NextEvent(&c)
-		if err != nil || !more {
-			return err
+	if event := c.Data[c.At:]; len(m.event) == 0 || !bytes.Equal(event, m.event) {
+		own := Grow(&r.Memory, m.event[:0], len(event))
+		if r.Err != nil {
+			return true, r.Err
 		}
-		if typeID == TypeMetadata {
-			r.Header.Metadata = int64(r.Event)
+		own = append(own, event...)
+		m.event = own[:0]
+		if err := r.parseMetadata(own); err != nil {
+			return true, r.At("metadata", err)
 		}
+		m.event, changed = own, true
 	}
+	return changed, nil
 }
 
 func (r *Recording) parseMetadata(event []byte) error {
 	m, c := &r.Meta, Cursor{Data: event}
 	m.Classes, m.fields, m.words = m.Classes[:0], m.fields[:0], m.words[:0]
 	m.byID.Reset()
-	r.readWords(&c)
+	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
+		encoding, text := c.text()
+		if (encoding == textUTF16 || encoding == textLatin1) && r.Take(2*len(text)) {
+			text = appendText(nil, encoding, text)
+		}
+		m.words = Append(&r.Memory, m.words, text)
+	}
 	r.readElement(&c, -1, -1, 0)
 	for i := range m.Classes {
 		of := &m.Classes[i]
@@ -171,11 +149,11 @@ func (r *Recording) parseMetadata(event []byte) error {
 		case f.Class >= 0:
 			f.Kind = m.Classes[f.Class].kind
 		}
-		if of := m.ClassOf(f.unit); of < 0 || !m.Classes[of].isTime() {
-			f.Unit = UnitNone
-		}
 	}
-	return cmp.Or(c.Err, r.Err)
+	if r.Err != nil {
+		return r.Err
+	}
+	return c.Err
 }
 
 // LookUp returns the value of a name in a map whose names are short. A long name may be that of many types, each of
@@ -185,20 +163,6 @@ func LookUp[V any](in map[string]V, name []byte) (value V, found bool) {
 		value, found = in[string(name)]
 	}
 	return value, found
-}
-
-func (c *Class) isTime() bool {
-	return string(c.Name) == "jdk.jfr.Timespan" || string(c.Name) == "jdk.jfr.Timestamp"
-}
-
-func (r *Recording) readWords(c *Cursor) {
-	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
-		encoding, text := c.text()
-		if (encoding == textUTF16 || encoding == textLatin1) && r.Take(2*len(text)) {
-			text = appendText(nil, encoding, text)
-		}
-		r.Meta.words = Append(&r.Memory, r.Meta.words, text)
-	}
 }
 
 // word reads the index of a string of the metadata, and returns the string.
@@ -213,32 +177,7 @@ func (m *Metadata) word(c *Cursor) []byte {
 	return nil
 }
 
-// element is an element of the metadata, without those that it contains.
-type element struct{ kind, id, name, class, dimension, constantPool, value []byte }
-
-// element reads an element up to those that it contains.
-func (m *Metadata) element(c *Cursor) (e element) {
-	e.kind = m.word(c)
-	for n := c.count(); n > 0 && c.Err == nil; n-- {
-		switch key, text := m.word(c), m.word(c); string(key) {
-		case "id":
-			e.id = text
-		case "name":
-			e.name = text
-		case "class":
-			e.class = text
-		case "dimension":
-			e.dimension = text
-		case "constantPool":
-			e.constantPool = text
-		case "value":
-			e.value = text
-		}
-	}
-	return e
-}
-
-// readElement reads an element with all that it contains. class and field are those that
+// readElement reads an element with all that it contains. class and field are the numbers of those that
 // contain it, or -1.
 func (r *Recording) readElement(c *Cursor, class, field, depth int) {
 	if depth > maxElementDepth {
@@ -246,39 +185,59 @@ func (r *Recording) readElement(c *Cursor, class, field, depth int) {
 		return
 	}
 	m := &r.Meta
-	e := m.element(c)
-	isClass := string(e.kind) == "class"
+	kind := string(m.word(c))
+	var id uint64
+	var name, value []byte
+	f := Field{typeID: noType}
+	for n := c.count(); n > 0 && c.Err == nil; n-- {
+		switch key, text := m.word(c), m.word(c); string(key) {
+		case "id":
+			id = parseID(text)
+		case "name":
+			name = text
+		case "value":
+			value = text
+		case "class":
+			f.typeID = parseID(text)
+		case "dimension":
+			f.Array = string(text) == "1"
+		case "constantPool":
+			f.Constant = string(text) == "true"
+		}
+	}
 	switch {
-	case isClass:
-		m.Classes = Append(&r.Memory, m.Classes, Class{Name: e.name, first: int32(len(m.fields))})
-		class = len(m.Classes) - 1
-		known := m.byID.Put(&r.Memory, Key{Low: parseID(e.id)})
+	case kind == "class":
+		class = len(m.Classes)
+		m.Classes = Append(&r.Memory, m.Classes, Class{Name: name, first: int32(len(m.fields))})
+		known := m.byID.Put(&r.Memory, Key{Low: id})
 		if _, numbered := known.Number(); !numbered { // the first one counts
 			known.SetNumber(int32(class))
 		}
-	case string(e.kind) == "field" && class >= 0 && field < 0:
-		f := Field{Name: e.name, typeID: parseID(e.class), Array: string(e.dimension) == "1", Constant: string(e.constantPool) == "true"}
+	case kind == "field" && class >= 0 && field < 0:
+		field, f.Name = len(m.fields), name
 		m.fields = Append(&r.Memory, m.fields, f)
-		field = len(m.fields) - 1
-	case string(e.kind) == "annotation" && field >= 0:
-		if unit := unitOf(e.value); unit != UnitNone {
-			m.fields[field].Unit, m.fields[field].unit = unit, parseID(e.class)
+	case kind == "annotation" && field >= 0:
+		if unit, isUnit := LookUp(units, value); isUnit {
+			m.fields[field].Unit = unit
 		}
 	}
 	for n := c.count(); n > 0 && c.Err == nil && r.Err == nil; n-- {
 		r.readElement(c, class, field, depth+1)
 	}
-	if isClass {
+	if kind == "class" && r.Err == nil {
 		m.Classes[class].stop = int32(len(m.fields))
 	}
 }
 
-// parseID returns the id that text is, or one that no type has.
+// noType is the id of no type.
+const noType = math.MaxUint64
+
+// parseID returns the id that text is, or noType.
 func parseID(text []byte) uint64 {
 	const most = 20 // digits
 	id, err := strconv.ParseUint(string(text[:min(len(text), most+1)]), 10, 64)
 	if err != nil {
-		return math.MaxUint64
+		return noType
 	}
 	return id
 }

@@ -15,43 +15,38 @@ import (
 )
 
 // Recording reads the chunks of a recording, one at a time. Its data of the chunk are
-// valid until the next call of LoadChunk.
+// valid until the next call of LoadChunk. The first error of a chunk is in Err.
 type Recording struct {
 	Memory
-	source
-	ChunkSize int   // the limit, in bytes
-	next      int64 // where the next chunk starts
+	ChunkSize int // the limit, in bytes
+
+	content []byte      // of a recording in memory
+	file    io.ReaderAt // of another one
+	size    int64
+	next    int64 // where the next chunk starts
 
 	// Of the chunk.
 	Chunk  int   // its number, from 1
 	Start  int64 // where it is
 	Header Header
 	Data   []byte
-	Stop   int // where the last complete event ends
 	Meta   Metadata
 	Event  int // where the last event that was read starts
-
-	pools []pool // by number; the first one is of no class
+	stop   int // where the last complete event ends
+	pools  []Table
 
 	buffer, scratch []byte
 }
 
-// source is where a recording is.
-type source struct {
-	content []byte // or
-	file    io.ReaderAt
-	size    int64
-}
-
 // Open prepares r for the recording that data are.
 func (r *Recording) Open(data []byte) {
-	r.source = source{content: data, size: int64(len(data))}
+	r.content, r.file, r.size = data, nil, int64(len(data))
 	r.Rewind()
 }
 
 // OpenFile prepares r for the recording in a file of the given size.
 func (r *Recording) OpenFile(from io.ReaderAt, size int64) {
-	r.source = source{file: from, size: size}
+	r.content, r.file, r.size = nil, from, size
 	r.Rewind()
 }
 
@@ -62,17 +57,10 @@ func (r *Recording) Rewind() { r.next, r.Chunk = 0, 0 }
 func (r *Recording) More() bool { return r.next < r.size }
 
 // Release drops all references to the recording, and keeps the memory for the next one.
-func (r *Recording) Release() { r.source, r.Data = source{}, nil }
-
-// Fail sets r.Err to a LimitError, if it is the first error.
-func (r *Recording) Fail(what string, limit int64) {
-	if r.Err == nil {
-		r.Err = &LimitError{What: what, Limit: limit}
-	}
-}
+func (r *Recording) Release() { r.content, r.file, r.Data = nil, nil, nil }
 
 // read returns n bytes at a position, in memory of the recording or of buffer.
-func (r *Recording) read(buffer *[]byte, at int64, n int) (_ []byte, err error) {
+func (r *Recording) read(buffer *[]byte, at int64, n int) ([]byte, error) {
 	if r.file == nil {
 		return r.content[at:][:n:n], nil
 	}
@@ -86,20 +74,18 @@ func (r *Recording) read(buffer *[]byte, at int64, n int) (_ []byte, err error) 
 	return *buffer, nil
 }
 
-// LoadChunk reads the next chunk. Unless the chunk is found, there is no next one.
-func (r *Recording) LoadChunk() error {
+// LoadChunk reads the next chunk and its metadata. Unless the chunk is found, there is no next one. It reports whether
+// the metadata are other ones than those of the chunk before.
+func (r *Recording) LoadChunk() (changed bool, err error) {
 	at := r.next
 	r.Start, r.next, r.Event, r.Data, r.Err = at, r.size, 0, nil, nil
 	r.Chunk++
-	for i := range r.pools {
-		r.pools[i].reset()
-	}
 	head, err := r.read(&r.buffer, at, int(min(headerSize, r.size-at)))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if r.Header, err = readHeader(head); err != nil {
-		return r.At("", err)
+		return false, r.At("", err)
 	}
 	size := r.size - at
 	switch {
@@ -111,16 +97,18 @@ func (r *Recording) LoadChunk() error {
 			}
 		}
 	case r.Header.size > size:
-		return r.At("", fmt.Errorf("the chunk has %d of %d bytes", size, r.Header.size))
+		return false, r.At("", fmt.Errorf("the chunk has %d of %d bytes", size, r.Header.size))
 	default:
 		size = r.Header.size
 	}
 	if r.next = at + size; size > int64(r.ChunkSize) {
-		return r.At("", &LimitError{What: "bytes of the chunk", Limit: int64(r.ChunkSize)})
+		return false, r.At("", &LimitError{What: "bytes of the chunk", Limit: int64(r.ChunkSize)})
 	}
-	r.Data, err = r.read(&r.buffer, at, int(size))
-	r.Stop = len(r.Data)
-	return err
+	if r.Data, err = r.read(&r.buffer, at, int(size)); err != nil {
+		return false, err
+	}
+	r.stop = len(r.Data)
+	return r.readMetadata()
 }
 
 // Unfinished reports whether a chunk of the file is unfinished, or it or its header is longer than the rest of the file:
@@ -158,30 +146,31 @@ const (
 // errIncomplete says that a chunk ends inside an event.
 var errIncomplete = errors.New("the event is not complete")
 
-// NextEvent sets c to the fields of the event after that of c, or of the first one if c is zero. The last
-// one of an unfinished chunk need not be complete.
-func (r *Recording) NextEvent(c *Cursor) (typeID uint64, more bool, err error) {
-	at := max(len(c.Data), headerSize)
-	if at >= r.Stop {
-		return 0, false, nil
+// Events yields the type of each event and its fields, until there is an error. The last event of an unfinished chunk
+// need not be complete.
+func (r *Recording) Events(yield func(typeID uint64, fields *Cursor) bool) {
+	var c Cursor
+	for at := headerSize; at < r.stop && r.Err == nil; at = len(c.Data) {
+		typeID, complete := r.EventAt(&c, at)
+		switch {
+		case complete:
+			if !yield(typeID, &c) {
+				return
+			}
+		case r.Header.Unfinished:
+			r.stop = at
+		default:
+			r.Err = r.At("", errIncomplete)
+		}
 	}
-	typeID, complete := r.EventAt(c, at)
-	switch {
-	case complete:
-		return typeID, true, nil
-	case r.Header.Unfinished:
-		r.Stop = r.Event
-		return 0, false, nil
-	}
-	return 0, false, r.At("", errIncomplete)
 }
 
 // EventAt sets c to the fields of the event at a position.
 func (r *Recording) EventAt(c *Cursor, at int) (typeID uint64, complete bool) {
 	r.Event = at
-	c.Data, c.At, c.Err = r.Data[:r.Stop], at, nil
+	c.Data, c.At, c.Err = r.Data[:r.stop], at, nil
 	size := c.Varint()
-	if size > uint64(r.Stop-at) || int(size) < c.At-at || c.Err != nil {
+	if size > uint64(r.stop-at) || int(size) < c.At-at || c.Err != nil {
 		return 0, false
 	}
 	c.Data = r.Data[:at+int(size)]
@@ -192,7 +181,7 @@ func (r *Recording) EventAt(c *Cursor, at int) (typeID uint64, complete bool) {
 // Header is that of a chunk. Its numbers are big-endian.
 type Header struct {
 	size     int64 // of the chunk, in bytes
-	Metadata int64 // where the metadata event is that counts
+	metadata int64 // where the metadata event is that counts
 	Start    int64 // nanoseconds since the epoch
 	Duration int64 // nanoseconds
 	ticks    int64 // at start
@@ -222,7 +211,7 @@ func readHeader(data []byte) (h Header, err error) {
 	number := func(at int) int64 { return int64(binary.BigEndian.Uint64(data[at:])) }
 	major, flags := binary.BigEndian.Uint16(data[4:]), binary.BigEndian.Uint16(data[66:])
 	h = Header{
-		size: number(8), Metadata: number(24), Start: number(32), Duration: number(40), ticks: number(48), rate: number(56),
+		size: number(8), metadata: number(24), Start: number(32), Duration: number(40), ticks: number(48), rate: number(56),
 		Unfinished: data[64] != 0,
 	}
 	switch {
@@ -249,19 +238,19 @@ func (h *Header) Time(ticks int64) uint64 {
 
 // In returns a time span of the given unit in nanoseconds, at least 0.
 func (h *Header) In(u Unit, span int64) int64 {
-	switch {
-	case u == UnitTicks:
+	switch u {
+	case UnitTicks:
 		return Scale(span, 1e9, h.rate)
-	case u > unitNanoseconds:
-		return Scale(span, int64(u), 1)
+	case UnitNone:
+		return max(span, 0)
 	}
-	return max(span, 0)
+	return Scale(span, int64(u), 1)
 }
 
 // Scale returns n * by / divisor, at most the largest int64 and at least 0.
 func Scale(n, by, divisor int64) int64 {
 	const maxInt64 = 1<<63 - 1
-	if n <= 0 {
+	if n <= 0 || by == 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(n), uint64(by))

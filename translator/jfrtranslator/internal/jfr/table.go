@@ -13,11 +13,11 @@ import (
 // Key identifies an entry of a Table. An array would not be passed in registers, which took a quarter more time.
 type Key struct{ Low, High uint64 }
 
-// KeySize is the size of a key in bytes. The last one is the caller's, the one before is the length.
+// KeySize is the size of a key in bytes.
 const KeySize = 16
 
-// KeyOf returns a key that is these bytes, with 0 as its last byte, if they are at most 14. It reads the bytes that
-// follow them, so that there is no key at the end of the chunk.
+// KeyOf returns a key that is these bytes and their number, with 0 as its last byte, if they are at most 14. It reads
+// the bytes that follow them, so that there is no key at the end of the chunk.
 func KeyOf(content []byte) (k Key, ok bool) {
 	n := len(content)
 	if n > KeySize-2 || cap(content) < KeySize {
@@ -34,8 +34,8 @@ func KeyOf(content []byte) (k Key, ok bool) {
 
 // Value is what a Table has: a constant of the chunk, a number, or both.
 type Value struct {
-	At     int32 // where the constant is
-	number int32 // plus one; of a constant without a number, minus its size
+	At, End int32 // where the constant is
+	number  int32 // plus one
 }
 
 // Number returns the number of a value, if it has one.
@@ -43,9 +43,6 @@ func (v *Value) Number() (number int32, numbered bool) { return v.number - 1, v.
 
 // SetNumber gives a value a number, which is 0 or more.
 func (v *Value) SetNumber(number int32) { v.number = number + 1 }
-
-// End returns where a constant without a number ends.
-func (v *Value) End() int { return int(v.At - v.number) }
 
 // Table has values by key, several times as fast as a map: open addressing, linear probing.
 type Table struct {
