@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,63 +115,4 @@ func hasIntegers(p *profile.Profile, except string) bool {
 		}
 	}
 	return false
-}
-
-// TestOTLPBackend exports profiles to another collector by gRPC and HTTP, and compares its files
-// with the pushed profiles.
-func TestOTLPBackend(t *testing.T) {
-	parallel(t)
-	grpc, http := freeAddress(t), freeAddress(t)
-	for name, exporter := range map[string]string{
-		"otlp_grpc": fmt.Sprintf("{endpoint: '%s', tls: {insecure: true}, sending_queue: {enabled: false}}", grpc),
-		"otlp_http": fmt.Sprintf("{endpoint: 'http://%s', sending_queue: {enabled: false}}", http),
-	} {
-		t.Run(name, func(t *testing.T) {
-			files, ready := filepath.Join(t.TempDir(), "profiles"), freeAddress(t)
-			backend := run(t, ready, files, fmt.Sprintf(`
-receivers:
-  pprof: {server: {endpoint: '%s'}}
-  otlp: {protocols: {grpc: {endpoint: '%s', max_recv_msg_size_mib: 64}, http: {endpoint: '%s', max_request_body_size: 67108864}}}
-exporters:
-  profiles_file: {directory: %q}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    profiles: {receivers: [pprof, otlp], exporters: [profiles_file]}
-`, ready, grpc, http, files))
-			address := freeAddress(t)
-			sender := run(t, address, "", fmt.Sprintf(`
-receivers:
-  pprof: {server: {endpoint: '%s'}}
-processors:
-  profiles_dedup: {window: 0s}
-exporters:
-  %s: %s
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [%s]}
-`, address, name, exporter, name))
-			var pushed []payload
-			for name, data := range own {
-				parsed, err := profile.ParseData(data)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(parsed.Sample) > 0 { // of the processor there is none where it is busy
-					pushed = append(pushed, payload{"own/" + name, data})
-				}
-			}
-			for _, p := range pushed {
-				sender.push(t, p.service, p.data)
-			}
-			sender.stop(t)
-			backend.stop(t)
-
-			written := byService(readProfiles(t, files))
-			for _, p := range pushed {
-				t.Run(p.service, func(t *testing.T) { requireSame(t, p, written[p.service]) })
-			}
-		})
-	}
 }

@@ -70,11 +70,8 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// Limits of the server that start configures, in bytes.
-const (
-	maxRequestBody  = 4 << 20
-	maxDecompressed = 8 << 20
-)
+// maxDecompressed is the limit of the server that start configures, in bytes.
+const maxDecompressed = 8 << 20
 
 // start runs the program with a server on a free port, the given window, and lines of keys for
 // the file exporter. It returns when the server responds. The program is killed at the end of
@@ -88,7 +85,6 @@ receivers:
   pprof:
     server:
       endpoint: %s
-      max_request_body_size: %d
       max_decompressed_size: %d
 processors:
   profiles_dedup:
@@ -106,7 +102,7 @@ service:
       receivers: [pprof]
       processors: [profiles_dedup]
       exporters: [profiles_file]
-`, address, maxRequestBody, maxDecompressed, window, files, exporterKeys))
+`, address, maxDecompressed, window, files, exporterKeys))
 }
 
 // run is start with a configuration of the caller, whose server listens at address and which
@@ -189,6 +185,22 @@ func (c *collector) awaitReady(t *testing.T) {
 		case <-deadline:
 			t.Fatalf("the program does not serve after %s: %v\n%s", patience, err, c.kill())
 		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// await waits until done returns true, and fails with the logs after patience.
+func (c *collector) await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	c.awaitFor(t, patience, what, done)
+}
+
+// awaitFor is await with another patience.
+func (c *collector) awaitFor(t *testing.T, patience time.Duration, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s after %s\n%s", what, patience, c.kill())
 		}
 	}
 }

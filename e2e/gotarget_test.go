@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/pprof"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
@@ -73,7 +74,11 @@ func TestScrapeOfGo(t *testing.T) {
 	target := &requests{Handler: mux, byPath: map[string]int{}}
 	server := httptest.NewServer(target)
 	defer server.Close()
-	c := startWith(t, t.TempDir(), fmt.Sprintf(`
+	address, files := freeAddress(t), filepath.Join(t.TempDir(), "profiles")
+	c := run(t, address, files, fmt.Sprintf(`
+receivers:
+  pprof:
+    server: {endpoint: %s}
     remote:
       collection_interval: 500ms
       targets:
@@ -83,7 +88,13 @@ func TestScrapeOfGo(t *testing.T) {
         - endpoint: %s/delta
           resource_attributes: {service.name: counted there}
           profiles: [delta_heap]
-`, server.URL, server.URL), "[]")
+exporters:
+  profiles_file: {directory: %s}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles: {receivers: [pprof], exporters: [profiles_file]}
+`, address, server.URL, server.URL, files))
 	paths := []string{"/debug/pprof/heap", "/delta/delta_heap"}
 	target.more(t, c, 1, append(paths, "/debug/pprof/goroutine", "/debug/pprof/mutex", "/debug/pprof/block", "/debug/pprof/threadcreate")...)
 	const n = 20

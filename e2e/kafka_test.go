@@ -243,29 +243,6 @@ func kafkaPartition(key string) int32 {
 	return int32(kgo.StickyKeyPartitioner(nil).ForTopic(topic).Partition(record, partitions))
 }
 
-// TestKafkaMerges checks that profiles of ten instances, sent by two collectors, merge into one.
-func TestKafkaMerges(t *testing.T) {
-	parallel(t)
-	const instances = 10
-	broker := newBroker(t)
-	address := broker.ListenAddrs()[0]
-	reader := fromKafka(t, address, env{"WINDOW": "1h"})
-	writers := []*member{toKafka(t, address, nil), toKafka(t, address, nil)}
-	for i := range instances {
-		writers[i%2].sendOTLP(t, numbered(t, 1), "checkout", fmt.Sprint(i))
-	}
-	reader.await(t, "messages", func() bool {
-		return reader.metric(t, "otelcol_processor_profiles_dedup_incoming_profiles") == instances
-	})
-	for _, m := range append(writers, reader) {
-		m.stop(t)
-	}
-	reader.requireSums(t, map[string]int64{"checkout cpu": instances})
-	if got := len(reader.written(t)); got != 1 {
-		t.Errorf("there are %d profiles, want 1", got)
-	}
-}
-
 // random returns an incompressible profile of some megabytes.
 func random(t *testing.T) []byte {
 	t.Helper()
@@ -327,22 +304,6 @@ func TestKafkaMessageTooLarge(t *testing.T) {
 	}
 }
 
-// TestKafkaLargeMessage checks a message over the default limits of producers, brokers and
-// consumers.
-func TestKafkaLargeMessage(t *testing.T) {
-	parallel(t)
-	broker := newBroker(t)
-	address := broker.ListenAddrs()[0]
-	writer, reader := toKafka(t, address, nil), fromKafka(t, address, nil)
-	writer.sendOTLP(t, random(t), "large", "1")
-	reader.awaitSums(t, map[string]int64{"large cpu": 4000})
-	reader.stop(t)
-	writer.stop(t)
-	if size := len(messages(t, broker)[0].Value); size <= 1<<20 {
-		t.Errorf("the message has only %d bytes", size)
-	}
-}
-
 // TestKafkaUnavailableAtStart starts both halves before Kafka. The profile of a sidecar stays in
 // its queue. Later the broker reports too few replicas although it has written the message: no
 // profile is duplicated.
@@ -371,24 +332,6 @@ func TestKafkaUnavailableAtStart(t *testing.T) {
 		m.stop(t)
 	}
 	reader.requireSums(t, map[string]int64{"checkout cpu": 11})
-}
-
-// TestKafkaDuplicateMessageCountsOnce repeats a message, as a producer does that did not see the
-// response to its first attempt.
-func TestKafkaDuplicateMessageCountsOnce(t *testing.T) {
-	parallel(t)
-	broker := newBroker(t)
-	address := broker.ListenAddrs()[0]
-	writer := toKafka(t, address, nil)
-	writer.sendOTLP(t, numbered(t, 5), "checkout", "1")
-	writer.stop(t)
-	produce(t, broker, "checkout", messages(t, broker)[0].Value)
-	reader := fromKafka(t, address, nil)
-	reader.await(t, "both messages", func() bool {
-		return reader.metric(t, "otelcol_processor_profiles_dedup_incoming_profiles") == 2
-	})
-	reader.stop(t)
-	reader.requireSums(t, map[string]int64{"checkout cpu": 5})
 }
 
 // TestKafkaSkipsInvalidMessages sends a message that is not OTLP and one with an invalid index.

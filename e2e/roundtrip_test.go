@@ -5,9 +5,7 @@ package e2e
 
 import (
 	"maps"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -143,18 +141,4 @@ func types(profiles []expand.Profile) []string {
 		}
 	}
 	return types
-}
-
-// TestComponents checks that the program lists our three components.
-func TestComponents(t *testing.T) {
-	parallel(t)
-	out, err := exec.Command(program(t), "components").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"pprof", "profiles_dedup", "profiles_file"} {
-		if !strings.Contains(string(out), "- name: "+name+"\n") {
-			t.Errorf("components does not list %s:\n%s", name, out)
-		}
-	}
 }
