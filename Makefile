@@ -20,7 +20,6 @@ KAFKA    := bin/otelcol-profiles-kafka
 NODE     := bin/otelcol-profiles-node
 EBPF     := bin/otelcol-profiles-ebpf
 OTELPROF := bin/otelprof
-FIRST    := bin/otelcol-profiles-first
 LINT     := $(ROOT)/bin/golangci-lint run --config $(ROOT)/.golangci.yml
 MODULES  := . cmd/otelcol-profiles $(patsubst %/go.mod,%,$(wildcard e2e/go.mod deploy/go.mod packaging/go.mod))
 
@@ -102,7 +101,7 @@ SUITES   = rm -rf bin/events; mkdir -p bin/events; failed=0
 UNIT     = export CGO_ENABLED=$(if $(RACE),1,0); $(call suite,unit,.,-timeout=20m $(RACE)); export CGO_ENABLED=0
 PROGRAM  = $(call suite,program,cmd/otelcol-profiles)
 E2E      = export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_KAFKA_BIN=$(ROOT)/$(KAFKA) OTELCOL_PROFILES_NODE_BIN=$(ROOT)/$(NODE) OTELPROF_BIN=$(ROOT)/$(OTELPROF); \
-	$(call suite,e2e,e2e,-timeout=30m -count=1 -parallel=4); $(call suite,deploy,deploy,-timeout=30m -count=1)
+	$(call suite,e2e,e2e,-timeout=30m -count=1 -parallel=6); $(call suite,deploy,deploy,-timeout=30m -count=1)
 REPORT   = go run ./internal/profiletest/faulttable bin/events/*.json; exit $$failed
 
 .PHONY: test
@@ -141,21 +140,12 @@ soak: build bin/gotestsum ## Run the fault-injection tests in full, for hours; S
 	$(if $(filter file,$(origin ROWS)),$(MAKE) fuzz FUZZTIME=$(if $(filter 1,$(SOAK)),1h,$(SOAK)))
 
 .PHONY: bench
-bench: build $(FIRST) ## Run the benchmarks, print tables, and keep the output for benchstat in bin/bench.txt (BENCH=... selects some)
+bench: build ## Run the benchmarks, and keep the output for benchstat in bin/bench.txt (BENCH=... selects some)
 	@{ go test -timeout=40m -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...; \
-	cd e2e && export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN) OTELCOL_PROFILES_FIRST_BIN=$(ROOT)/$(FIRST); \
+	cd e2e && export OTELCOL_PROFILES_BIN=$(ROOT)/$(BIN); \
 	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=1x $(TESTFLAGS) ./filebench ./loadbench && \
 	go test -timeout=20m -run='^$$' -bench='$(BENCH)' -benchtime=20x $(TESTFLAGS) ./jfr; } \
-	| tee bin/bench.txt | go run ./internal/profiletest/benchtable
-
-# The tag of the first release, or the last commit of its code.
-FIRST_COMMITS := v0.1.0 fd6f69b339dcc162e3a452cdba1bc59f04825e58
-.PHONY: $(FIRST)
-$(FIRST): ## Build the first release, which make bench compares this one with (needs the git history)
-	@rm -f $@; source=$$(mktemp -d); trap 'rm -rf "$$source"' EXIT; \
-	for commit in $(FIRST_COMMITS); do git archive "$$commit" 2>/dev/null | tar -xf - -C "$$source" 2>/dev/null && break; done; \
-	test -e "$$source/go.mod" || { echo 'note: no first release to compare with: git has neither of $(FIRST_COMMITS); a shallow clone needs git fetch --unshallow --tags' >&2; exit 0; }; \
-	(cd "$$source/cmd/otelcol-profiles" && go build -ldflags='-s -w' -o $(ROOT)/$@ .) || echo 'note: the first release does not build here; make bench does not compare with it' >&2
+	| tee bin/bench.txt | grep -v -e '^goos' -e '^goarch' -e '^pkg' -e '^cpu' -e '^PASS' -e 'no test files' -e '^ok'
 
 .PHONY: profile
 profile: build ## Write bin/profile.pb.gz, the CPU profile of the program under load, taken by its own self section, and print it

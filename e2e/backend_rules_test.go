@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
@@ -51,9 +52,7 @@ type backend struct {
 func startBackend(t *testing.T, b *backend) *backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.address = listener.Addr().String()
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(256 << 20))
 	pprofileotlp.RegisterGRPCServer(server, b)
@@ -98,9 +97,7 @@ func (b *backend) check(t *testing.T) map[string][]string {
 			}
 		}
 		message, err := conformance.Marshal(pd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found[""] = append(found[""], faults(conformance.CheckBytes(message), append(b.rules, everyBackend...)...)...)
 	}
 	return found

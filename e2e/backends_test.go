@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -21,13 +23,9 @@ func TestBackendsPage(t *testing.T) {
 	parallel(t)
 	path := program(t)
 	page, err := os.ReadFile(filepath.Join("..", "docs", "backends.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)<!-- valid( exporter)? -->\n```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) < 3 {
-		t.Fatalf("the page has %d configurations to look at", len(blocks))
-	}
+	require.GreaterOrEqual(t, len(blocks), 3, "configurations of the page")
 	for _, block := range blocks {
 		text := block[2]
 		if block[1] != "" { // an exporter, for which there must be the rest
@@ -35,9 +33,7 @@ func TestBackendsPage(t *testing.T) {
 			text += "receivers: {otlp: {protocols: {grpc: {}}}}\nservice: {pipelines: {profiles: {receivers: [otlp], exporters: [" + name + "]}}}\n"
 		}
 		config := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 		command := exec.Command(path, "validate", "--config", config)
 		command.Env = append(os.Environ(), "OPENOBSERVE_TOKEN=token")
 		if out, err := command.CombinedOutput(); err != nil {
@@ -51,18 +47,14 @@ func TestBackendsPage(t *testing.T) {
 func TestBackendConfigurations(t *testing.T) {
 	parallel(t)
 	files, err := filepath.Glob(filepath.Join(configs, "backends", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	backends := map[string]*backend{
 		"pyroscope.yaml": {rejects: rejectedByPyroscope},
 		"parca.yaml":     {rules: []conformance.Rule{conformance.TimeRange}},
 		"devfiler.yaml":  {},
 		"otlp.yaml":      {rejects: rejectedByPosition},
 	}
-	if len(files) != len(backends) {
-		t.Errorf("config/backends has the files %q, want %d", files, len(backends))
-	}
+	assert.Len(t, files, len(backends))
 	for _, path := range files {
 		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
@@ -78,9 +70,7 @@ func TestBackendConfigurations(t *testing.T) {
 				}
 				m.push(t, p.service, p.data)
 				parsed, err := profile.ParseData(p.data)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				expected[p.service] = name == "pyroscope.yaml" && (parsed.Period == 0 || hasIntegers(parsed, "bytes"))
 				if len(parsed.Sample) == 0 {
 					expected[p.service] = false
@@ -94,13 +84,9 @@ func TestBackendConfigurations(t *testing.T) {
 				}
 			}
 			for service, rejected := range expected {
-				if rejected != (len(found[service]) > 0) {
-					t.Errorf("%s: faults %q, want some: %t", service, found[service], rejected)
-				}
+				assert.Equal(t, rejected, len(found[service]) > 0, "%s: faults %q", service, found[service])
 			}
-			if len(b.received) == 0 {
-				t.Error("the backend got no profile")
-			}
+			assert.NotEmpty(t, b.received, "the backend got no profile")
 		})
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"github.com/google/pprof/profile"
 	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
 	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -47,9 +49,7 @@ service:
   pipelines:
     profiles: {receivers: [pprof], exporters: [profiles_file]}
 `, address, filepath.Join(t.TempDir(), "profiles")), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := launch(t, program(t), []string{"GOMEMLIMIT=256MiB"}, "--config", config)
 	c.url = "http://" + address
 	c.awaitReady(t)
@@ -95,12 +95,8 @@ service:
 	clients.Wait()
 	peak := memory(t, c.command.Process.Pid, "VmHWM:")
 	profiletest.Account(t, fmt.Sprintf("%d bombs, %d times 429 before a good push was accepted, peak of memory %d MiB", rejected.Load(), postponed.Load(), peak>>20), count, int(accepted.Load()), 0)
-	if accepted.Load() != int64(count) {
-		t.Errorf("%d of %d good pushes were accepted", accepted.Load(), count)
-	}
-	if peak > peakLimit {
-		t.Errorf("the peak of memory is %d MiB, over %d", peak>>20, peakLimit>>20)
-	}
+	assert.Equal(t, int64(count), accepted.Load(), "accepted good pushes")
+	assert.LessOrEqual(t, peak, int64(peakLimit), "peak of memory")
 	c.stop(t)
 }
 
@@ -109,9 +105,7 @@ func bombs(t *testing.T) [][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = w.Close() }()
 	member, frame := compressed(t, zeros), w.EncodeAll(zeros, nil)
 	members := slices.Repeat(member, 8)
@@ -146,13 +140,9 @@ func waysToPush(t *testing.T) []wayToPush {
 				if err == nil {
 					_, err = io.WriteString(part, parts[i+1])
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 			}
-			if err := w.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, w.Close())
 			return w.FormDataContentType(), buf.Bytes()
 		}
 	}
@@ -164,9 +154,7 @@ func waysToPush(t *testing.T) []wayToPush {
 		{"/push.v1.PusherService/Push", http.StatusOK, http.StatusBadRequest, func(t *testing.T, profile []byte) (string, []byte) {
 			t.Helper()
 			body, err := proto.Marshal(&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{Samples: []*pushv1.RawSample{{RawProfile: profile}}}}})
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			return "application/proto", body
 		}},
 	}
@@ -189,12 +177,8 @@ func (way wayToPush) post(t *testing.T, url string, profile []byte) (status int,
 		return 0, false
 	}
 	_, err = io.Copy(io.Discard, response.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, response.Body.Close())
 	return response.StatusCode, response.Header.Get("Retry-After") != ""
 }
 
@@ -208,9 +192,7 @@ func memory(t *testing.T, pid int, key string) int64 {
 	for line := range strings.Lines(string(status)) {
 		if text, ok := strings.CutPrefix(line, key); ok {
 			kilobytes, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return kilobytes << 10
 		}
 	}

@@ -25,6 +25,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // chromium is a headless Chromium. It collects what a page must not do: errors in the console,
@@ -85,9 +87,7 @@ func startBrowser(t *testing.T) *chromium {
 	if err == nil {
 		_, err = chromedp.Call(ctx, cdplog.Enable, cdp.Empty{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -99,18 +99,14 @@ func (b *chromium) fault(text string) {
 
 func (b *chromium) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatalf("%v\nfaults: %q", err, b.faults)
-	}
+	require.NoError(b.t, chromedp.Do(b.ctx, steps...), "faults: %q", b.faults)
 }
 
 // resultOf returns the value of an action.
 func resultOf[T any](b *chromium, action chromedp.Action[T]) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, action)
-	if err != nil {
-		b.t.Fatalf("%v\nfaults: %q", err, b.faults)
-	}
+	require.NoError(b.t, err, "faults: %q", b.faults)
 	return value
 }
 
@@ -134,9 +130,7 @@ func (b *chromium) show(s screen) {
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: s.scheme}},
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 }
 
 // check checks the current page: no fault, no horizontal scrolling, all controls by keyboard, and with own also
@@ -145,24 +139,16 @@ func (b *chromium) check(name string, own bool) {
 	b.t.Helper()
 	for _, s := range screens {
 		b.show(s)
-		if wide := evaluate[int64](b, `document.documentElement.scrollWidth - window.innerWidth`); wide > 0 {
-			b.t.Errorf("%s is %d pixels wider than a window of %d", name, wide, s.width)
-		}
-		if evaluate[bool](b, `[...document.querySelectorAll('.header')].some(e => e.scrollHeight > e.clientHeight)`) {
-			b.t.Errorf("%s: the menus cover the page in a window of %d", name, s.width)
-		}
+		assert.LessOrEqual(b.t, evaluate[int64](b, `document.documentElement.scrollWidth - window.innerWidth`), int64(0), "pixels by which %s is wider than a window of %d", name, s.width)
+		assert.False(b.t, evaluate[bool](b, `[...document.querySelectorAll('.header')].some(e => e.scrollHeight > e.clientHeight)`), "%s: the menus cover the page in a window of %d", name, s.width)
 		if own {
-			if faint := evaluate[[]string](b, faintTexts); len(faint) > 0 {
-				b.t.Errorf("%s, %s: contrast below 4.5: %q", name, s.scheme, faint)
-			}
+			assert.Empty(b.t, evaluate[[]string](b, faintTexts), "%s, %s: contrast below 4.5", name, s.scheme)
 		}
 		b.checkKeyboard(fmt.Sprintf("%s at %d", name, s.width))
 		if directory := os.Getenv("SCREENSHOTS"); directory != "" {
 			picture := resultOf(b, chromedp.FullScreenshot(100))
 			file := filepath.Join(directory, fmt.Sprintf("%s-%d-%s.png", name, s.width, s.scheme))
-			if err := os.WriteFile(file, picture, 0o600); err != nil {
-				b.t.Fatal(err)
-			}
+			require.NoError(b.t, os.WriteFile(file, picture, 0o600))
 		}
 	}
 	b.show(screens[0])
@@ -206,9 +192,7 @@ func (b *chromium) checkKeyboard(name string) {
 		b.do(chromedp.KeyEvent(kb.Tab))
 	}
 	missed := evaluate[[]string](b, `document.activeElement.blur(), window.controls.filter(e => !window.reached.has(e)).map(e => e.outerHTML.slice(0, 100))`)
-	if len(missed) > 0 {
-		b.t.Errorf("%s: Tab does not reach %q", name, missed)
-	}
+	assert.Empty(b.t, missed, "%s: Tab does not reach %q", name, missed)
 }
 
 // open opens an address and waits for the page.
@@ -228,9 +212,7 @@ func (b *chromium) click(xpath string) {
 		if arrived {
 			return
 		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("no page after a click on %s: %v", xpath, err)
-		}
+		require.False(b.t, time.Now().After(deadline), "no page after a click on %s: %v", xpath, err)
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -239,9 +221,7 @@ func (b *chromium) requireText(page string, parts ...string) {
 	b.t.Helper()
 	text := evaluate[string](b, `document.body.textContent`)
 	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			b.t.Errorf("%s lacks %q:\n%.2000s", page, part, text)
-		}
+		assert.Contains(b.t, text, part, "%s lacks %q:\n%.2000s", page, part, text)
 	}
 }
 
@@ -271,9 +251,7 @@ func browsedProfile(t *testing.T, start time.Time, seconds int64, functions ...s
 	}
 	p.Sample[0].Label["trace_id"], p.Sample[0].Label["span_id"] = []string{browsedTrace}, []string{"00f067aa0ba902b7"}
 	var out bytes.Buffer
-	if err := p.Write(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Write(&out))
 	return out.Bytes()
 }
 
@@ -299,9 +277,7 @@ func TestQuickstartInABrowser_V3(t *testing.T) {
 			}
 			query := url.Values{"service.name": {service}, "profile_type": {"cpu"}}
 			body := browsedProfile(t, start, seconds, "main.handle", malformedName, "main.encode")
-			if answer := c.do(t, http.MethodPost, query, body); answer.status != http.StatusNoContent {
-				t.Fatalf("%+v", answer)
-			}
+			require.Equal(t, http.StatusNoContent, c.do(t, http.MethodPost, query, body).status)
 		}
 	}
 	c.await(t, "the services in the page", func() bool {

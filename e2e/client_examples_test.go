@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestClientExamples builds the programs in docs/push-protocols.md, runs them against the default
@@ -18,22 +20,16 @@ import (
 func TestClientExamples(t *testing.T) {
 	parallel(t)
 	page, err := os.ReadFile(filepath.Join("..", "docs", "push-protocols.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	examples := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllSubmatch(page, -1)
-	if len(examples) != 2 {
-		t.Fatalf("the page has %d programs, want 2", len(examples))
-	}
+	require.Len(t, examples, 2, "programs of the page")
 	for _, example := range examples {
 		t.Run(regexp.MustCompile(`pyroscope|datadog`).FindString(strings.ToLower(string(example[1]))), func(t *testing.T) {
 			parallel(t)
 			c, addresses := runDefaultConfig(t)
 			source := filepath.Join(t.TempDir(), "main.go")
 			text := strings.ReplaceAll(string(example[1]), "localhost:4040", addresses["localhost:4040"])
-			if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(source, []byte(text), 0o600))
 			client := strings.TrimSuffix(source, ".go")
 			// In this directory, whose go.mod has the clients.
 			if out, err := exec.Command("go", "build", "-o", client, source).CombinedOutput(); err != nil {
@@ -43,14 +39,10 @@ func TestClientExamples(t *testing.T) {
 			command.Env = append(os.Environ(), "DD_PROFILING_FLUSH_ON_EXIT=true", "DD_INSTRUMENTATION_TELEMETRY_ENABLED=false", "DD_REMOTE_CONFIGURATION_ENABLED=false")
 			program := begin(t, command)
 			time.Sleep(3 * time.Second) // of work
-			if err := command.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, command.Process.Signal(os.Interrupt))
 			select {
 			case err := <-program.exited:
-				if err != nil {
-					t.Fatalf("%v\n%s", err, program.logs)
-				}
+				require.NoError(t, err, "%s", program.logs)
 			case <-time.After(patience):
 				t.Fatalf("the client does not end\n%s", program.logs)
 			}

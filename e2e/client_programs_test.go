@@ -10,13 +10,14 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/pprof"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/DataDog/dd-trace-go/v2/profiler"
 	"github.com/grafana/pyroscope-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The clients run in processes of their own, because a process has one CPU profiler and one heap.
@@ -58,12 +59,8 @@ func runClient(t *testing.T, name, address string) {
 		"DD_INSTRUMENTATION_TELEMETRY_ENABLED=false", "DD_REMOTE_CONFIGURATION_ENABLED=false",
 		"DD_PROFILING_FLUSH_ON_EXIT=true", "DD_TRACE_STARTUP_LOGS=false")
 	out, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
-	if strings.Contains(string(out), "failed") {
-		t.Errorf("%s says: %s", name, out)
-	}
+	require.NoError(t, err, "%s\n%s", name, out)
+	assert.NotContains(t, string(out), "failed", "%s says: %s", name, out)
 }
 
 // What the clients profile. The tests look for these names.

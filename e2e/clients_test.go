@@ -26,6 +26,8 @@ import (
 	"github.com/grafana/pyroscope/api/gen/proto/go/push/v1/pushv1connect"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
@@ -47,9 +49,7 @@ type passed struct {
 func record(t *testing.T, c *collector) *recorder {
 	t.Helper()
 	target, err := url.Parse(c.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &recorder{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -104,39 +104,29 @@ func (r *recorder) profiles(t *testing.T, path string, status int) []sentProfile
 			continue
 		}
 		_, parameters, err := mime.ParseMediaType(request.contentType)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		form := multipart.NewReader(bytes.NewReader(request.body), parameters["boundary"])
 		for {
 			part, err := form.NextPart()
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			body, err := io.ReadAll(part)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !strings.HasSuffix(part.FileName(), ".pprof") {
 				continue
 			}
 			if bytes.HasPrefix(body, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
 				r, err := zstd.NewReader(bytes.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if body, err = io.ReadAll(r); err != nil {
 					t.Fatal(err)
 				}
 				r.Close()
 			}
 			parsed, err := profile.ParseData(body)
-			if err != nil {
-				t.Fatalf("%s: %v", part.FileName(), err)
-			}
+			require.NoError(t, err, "%s", part.FileName())
 			sent = append(sent, sentProfile{i, part.FileName(), parsed})
 		}
 	}
@@ -177,12 +167,8 @@ func requireAllArrived(t *testing.T, sent []sentProfile, records [][]expand.Prof
 		}
 		written = slices.Delete(written, found, found+1)
 	}
-	if len(written) > 0 {
-		t.Errorf("%d profiles were written that nobody sent", len(written))
-	}
-	if len(sent) == 0 {
-		t.Error("no profile was sent")
-	}
+	assert.Empty(t, written, "profiles were written that nobody sent")
+	assert.NotEmpty(t, sent, "no profile was sent")
 	t.Logf("%d profiles arrived as they were sent", len(sent))
 }
 
@@ -233,35 +219,23 @@ func requireWork(t *testing.T, records [][]expand.Profile, kinds ...string) {
 		{"contentions", "fightForLock.func1"}, {"delay", "fightForLock.func1"},
 		{"goroutine", "clientWork"},
 	} {
-		if sum := sums(records, row.sampleType, row.function); sum <= 0 {
-			t.Errorf("the sum of %s in %s is %d", row.sampleType, row.function, sum)
-		}
+		assert.Positive(t, sums(records, row.sampleType, row.function), "the sum of %s in %s", row.sampleType, row.function)
 	}
 	found := map[string]bool{}
 	labelled := false
 	for _, record := range records {
 		for _, e := range record {
 			found[attributesOf(e.Scope.Attributes)["profile.type"]] = true
-			if name := serviceName(e); name != clientService {
-				t.Errorf("service.name is %q", name)
-			}
-			if region := attributesOf(e.Resource.Attributes)["region"]; region != "eu" {
-				t.Errorf("region is %q", region)
-			}
-			if e.Time == 0 {
-				t.Errorf("%s has no time", e.Type)
-			}
+			assert.Equal(t, clientService, serviceName(e), "service.name")
+			assert.Equal(t, "eu", attributesOf(e.Resource.Attributes)["region"], "region")
+			assert.NotZero(t, e.Time, "%s has no time", e.Type)
 			for _, s := range e.Samples {
 				labelled = labelled || attributesOf(s.Attributes)["request"] == "burn" && hasFunction(s, "burnCPU")
 			}
 		}
 	}
-	if !labelled {
-		t.Error("no sample of burnCPU has the label of its request")
-	}
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, kinds) {
-		t.Errorf("the kinds are %q, want %q", got, kinds)
-	}
+	assert.True(t, labelled, "no sample of burnCPU has the label of its request")
+	assert.True(t, slices.Equal(slices.Sorted(maps.Keys(found)), kinds), "the kinds must be %q", kinds)
 }
 
 func TestPyroscopeGo(t *testing.T) {
@@ -326,18 +300,14 @@ func TestPyroscopeConnect(t *testing.T) {
 			var all []*pushv1.RawProfileSeries
 			for kind, data := range own {
 				parsed, err := profile.ParseData(data)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				sent = append(sent, sentProfile{0, kind, parsed})
 				all = append(all, &pushv1.RawProfileSeries{
 					Labels:  []*typesv1.LabelPair{{Name: "__name__", Value: kind}, {Name: "service_name", Value: clientService}},
 					Samples: []*pushv1.RawSample{{RawProfile: data, ID: "734FD599-6865-419E-9475-932762D8F469"}},
 				})
 			}
-			if err := push(all...); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, push(all...))
 
 			bad := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: []byte("hello")}}}
 			if err := push(bad); connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "series[0].samples[0]") {

@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -110,9 +112,7 @@ service:
 func run(t *testing.T, address, files, config string) *collector {
 	t.Helper()
 	configFile := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(configFile, []byte(config), 0o600))
 	c := launch(t, program(t), nil, "--config", configFile)
 	c.url, c.files = "http://"+address, files
 	c.awaitReady(t)
@@ -139,9 +139,7 @@ func begin(t *testing.T, command *exec.Cmd) *collector {
 	t.Helper()
 	c := &collector{command: command, logs: &logs{}, exited: make(chan error, 1)}
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.command.Start())
 	go func() { c.exited <- c.command.Wait() }()
 	t.Cleanup(func() {
 		_ = c.command.Process.Kill() // an error means that it has ended
@@ -224,9 +222,7 @@ func (c *collector) signal(t *testing.T, signal os.Signal) {
 	} else {
 		time.Sleep(100 * time.Millisecond)
 	}
-	if err := c.command.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.command.Process.Signal(signal))
 }
 
 var caughtSignals = regexp.MustCompile(`(?m)^SigCgt:\s+([0-9a-f]+)$`)
@@ -236,13 +232,9 @@ var caughtSignals = regexp.MustCompile(`(?m)^SigCgt:\s+([0-9a-f]+)$`)
 func handlesInterrupt(t *testing.T, pid int) bool {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	caught, err := strconv.ParseUint(string(caughtSignals.FindSubmatch(status)[1]), 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return caught&(1<<(syscall.SIGINT-1)) != 0
 }
 
@@ -252,9 +244,7 @@ func (c *collector) stop(t *testing.T) {
 	c.signal(t, syscall.SIGTERM)
 	select {
 	case exit := <-c.exited:
-		if exit != nil {
-			t.Fatalf("after SIGTERM the program ended with %v\n%s", exit, c.logs)
-		}
+		require.NoError(t, exit, "after SIGTERM the program\n%s", c.logs)
 	case <-time.After(patience):
 		t.Fatalf("the program has not ended %s after SIGTERM\n%s", patience, c.kill())
 	}

@@ -20,6 +20,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -43,9 +46,7 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 	t.Helper()
 	health, metrics := freeAddress(t), freeAddress(t)
 	_, port, err := net.SplitHostPort(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	environment := []string{"HEALTH_LISTEN=" + health, "METRICS_PORT=" + port, "VIEW_LISTEN=" + freeAddress(t)}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		environment = append(environment, name+"="+variables[name])
@@ -81,13 +82,9 @@ func runConfig(t *testing.T, path, config string, variables env, args ...string)
 func (m *member) metric(t *testing.T, name string, labels ...string) int {
 	t.Helper()
 	response, err := http.Get(m.metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, response.Body.Close()))
 	sum := 0.0
 	for line := range strings.Lines(string(text)) {
 		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
@@ -98,9 +95,7 @@ func (m *member) metric(t *testing.T, name string, labels ...string) int {
 			continue
 		}
 		number, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		require.NoError(t, err, "%s", line)
 		sum += number
 	}
 	return int(sum)
@@ -122,9 +117,7 @@ func (m *member) written(t *testing.T) []expand.Profile {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all []expand.Profile
 	for _, path := range slices.Sorted(maps.Keys(m.read)) {
 		for _, one := range m.read[path] {
@@ -165,9 +158,7 @@ func (m *member) awaitSums(t *testing.T, want map[string]int64) {
 // requireSums checks the sums after the collector has stopped, and that no file is .partial.
 func (m *member) requireSums(t *testing.T, want map[string]int64) {
 	t.Helper()
-	if got := totalsOf(m.written(t)); !maps.Equal(got, want) {
-		t.Errorf("the files hold %v, want %v", got, want)
-	}
+	assert.True(t, maps.Equal(totalsOf(m.written(t)), want), "sums in the files: %v", totalsOf(m.written(t)))
 	partial := 0
 	_ = filepath.WalkDir(m.files, func(path string, _ fs.DirEntry, _ error) error {
 		if strings.HasSuffix(path, ".partial") {
@@ -175,9 +166,7 @@ func (m *member) requireSums(t *testing.T, want map[string]int64) {
 		}
 		return nil
 	})
-	if partial > 0 {
-		t.Errorf("%d files are not finished", partial)
-	}
+	assert.Zero(t, partial, "files that are not closed")
 }
 
 // quick shortens intervals that are seconds or minutes by default.
@@ -252,13 +241,9 @@ func gateway(t *testing.T, address string, variables env, args ...string) *membe
 func TestConfigsAreValid(t *testing.T) {
 	parallel(t)
 	found, err := fs.Glob(os.DirFS(configs), "*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	more, err := fs.Glob(os.DirFS(configs), "kafka/*-kafka.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	variables := map[string][]string{
 		"sidecar.yaml":                {"GATEWAY_INSECURE=false", "HOSTNAME=1234"},
 		"agent.yaml":                  {"GATEWAY_INSECURE=false"},
@@ -268,9 +253,7 @@ func TestConfigsAreValid(t *testing.T) {
 		"kafka/gateway-to-kafka.yaml": {"KAFKA_BROKERS=kafka-1:9092,kafka-2:9092"},
 	}
 	for _, config := range append(found, more...) {
-		if quick[config] == nil {
-			t.Errorf("no test starts %s", config)
-		}
+		assert.NotNil(t, quick[config], "no test starts %s", config)
 		for _, variable := range append(variables[config], "") {
 			t.Run(config+" "+variable, func(t *testing.T) {
 				parallel(t)
@@ -302,25 +285,17 @@ func TestStalledClientsDoNotHoldUpShutdown(t *testing.T) {
 	found := 0
 	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
 		names, err := fs.Glob(os.DirFS(configs), pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range names {
 			text, err := os.ReadFile(filepath.Join(configs, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, section := range protocol.FindAllStringSubmatch(string(text), -1) {
 				found++
-				if !bound[section[1]].MatchString(section[0]) {
-					t.Errorf("%s: no time limit in\n%s", name, section[0])
-				}
+				assert.True(t, bound[section[1]].MatchString(section[0]), "%s: no time limit in\n%s", name, section[0])
 			}
 		}
 	}
-	if found == 0 {
-		t.Error("no OTLP receiver found")
-	}
+	assert.NotZero(t, found, "no OTLP receiver found")
 }
 
 // TestSharesOfMemoryLeaveRoom adds up what a configuration may hold by its shares of the memory limit.
@@ -329,14 +304,10 @@ func TestSharesOfMemoryLeaveRoom(t *testing.T) {
 	share := regexp.MustCompile(`(?m)^ +(max_in_flight|memory_limit|max_memory): (.*?)( #.*)?$`)
 	for config := range quick {
 		text, err := os.ReadFile(filepath.Join(configs, config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if base := bases[config]; base != "" {
 			below, err := os.ReadFile(filepath.Join(configs, base))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text = append(text, below...)
 		}
 		percent, inFlight := 0.0, map[string]bool{}
@@ -359,9 +330,7 @@ func TestSharesOfMemoryLeaveRoom(t *testing.T) {
 			}
 			percent += n
 		}
-		if percent > 75 {
-			t.Errorf("%s: the shares add up to %g %%, must leave a quarter", config, percent)
-		}
+		assert.LessOrEqual(t, percent, 75.0, "%s: the shares must leave a quarter", config)
 	}
 }
 
@@ -373,9 +342,7 @@ func builtProgram(t *testing.T, variable, name, how string) string {
 		path = filepath.Join("..", "bin", name)
 	}
 	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
 		what := fmt.Sprintf("no program to test: %v (build it with %s, or name another with %s)", err, how, variable)
 		if os.Getenv("CI") != "" || os.Getenv("E2E_REQUIRE") != "" {

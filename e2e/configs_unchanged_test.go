@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestConfigsRunUnchanged changes only the variables of each configuration, so that windows and
@@ -47,24 +49,16 @@ func TestConfigsRunUnchanged(t *testing.T) {
 		a := runConfig(t, program(t), "agent.yaml", env{
 			"DATA_DIR": t.TempDir(), "FILES_DIR": files, "GATEWAY_ENDPOINT": listen, "SCRAPE_ENDPOINT": "http://" + freeAddress(t), // nobody is there
 		})
-		if err := os.Mkdir(filepath.Join(files, "checkout"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), compressed(t, numbered(t, 7)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(files, "checkout"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), compressed(t, numbered(t, 7)), 0o600))
 		finish(t, g, "outgoing", a)
 	})
 	t.Run("files", func(t *testing.T) {
 		parallel(t)
 		files := t.TempDir()
 		m := runConfig(t, program(t), "files.yaml", env{"DATA_DIR": t.TempDir(), "FILES_DIR": files})
-		if err := os.Mkdir(filepath.Join(files, "checkout"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), compressed(t, numbered(t, 7)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(files, "checkout"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(files, "checkout", "1.pb.gz"), compressed(t, numbered(t, 7)), 0o600))
 		finish(t, m, "outgoing")
 	})
 	t.Run("scrape", func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // container is a memory cgroup for one program. If the machine lets the test make none (it needs
@@ -94,9 +96,7 @@ func (c *container) command(program string, args ...string) (path string, inCont
 // requireAlive ends the test if the program has ended. It returns the program's RSS in MiB.
 func (c *container) requireAlive(t *testing.T, program *collector) int64 {
 	t.Helper()
-	if killed := c.killed(t); killed > 0 {
-		t.Fatalf("%d processes were killed for exceeding the limit of %d MiB\n%s", killed, c.limit>>20, program.logs)
-	}
+	require.Zero(t, c.killed(t), "processes were killed for exceeding the limit of %d MiB\n%s", c.limit>>20, program.logs)
 	select {
 	case exit := <-program.exited:
 		t.Fatalf("the program ended: %v\n%s", exit, program.logs)
@@ -127,15 +127,11 @@ func (c *container) killed(t *testing.T) int {
 		return 0
 	}
 	text, err := os.ReadFile(filepath.Join(c.dir, c.files.kills))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if count, ok := strings.CutPrefix(line, "oom_kill "); ok { // since Linux 4.13
 			n, err := strconv.Atoi(strings.TrimSpace(count))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return n
 		}
 	}

@@ -16,6 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
@@ -25,9 +28,7 @@ import (
 func TestCustomBuild(t *testing.T) {
 	parallel(t)
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := t.TempDir()
 	team := filepath.Join(dir, "acme")
 	manifest, err := os.ReadFile(filepath.Join(configs, "custom-build", "builder-config.yaml"))
@@ -38,16 +39,12 @@ func TestCustomBuild(t *testing.T) {
 			os.Symlink(root, filepath.Join(dir, "otelcol-profiles")),
 		)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The pinned version of the builder.
 	tool := exec.Command("go", "tool", "-modfile="+filepath.Join(root, "internal", "tools", "go.mod"), "-n", "builder")
 	tool.Dir = root
 	builder, err := tool.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", tool, err)
-	}
+	require.NoError(t, err, "%v", tool)
 	build := exec.Command(strings.TrimSpace(string(builder)), "--config", "builder-config.yaml")
 	build.Dir = team
 	// The flags of make build, so that packages are compiled once.
@@ -87,19 +84,13 @@ func TestCustomBuild(t *testing.T) {
 		t.Fatalf("%d %s %v\n%s", status, said, err, c.kill())
 	}
 	c.stop(t)
-	if len(received) != 1 {
-		t.Fatalf("the backend has %d payloads, want 1\n%s", len(received), c.logs)
-	}
+	require.Len(t, received, 1, "payloads at the backend\n%s", c.logs)
 	profiles, violations, err := readProto(<-received)
 	if err != nil || len(violations) > 0 {
 		t.Fatalf("what the backend has is no OTLP: %v %v", err, violations)
 	}
-	if got := totalsOf(profiles); fmt.Sprint(got) != "map[checkout cpu:42]" {
-		t.Errorf("the backend has %v", got)
-	}
-	if instances := resourceAttributes(profiles, "service.instance.id"); fmt.Sprint(instances) != "map[one:true two:true]" {
-		t.Errorf("the backend has instances %v", instances)
-	}
+	assert.Equal(t, "map[checkout cpu:42]", fmt.Sprint(totalsOf(profiles)))
+	assert.Equal(t, "map[one:true two:true]", fmt.Sprint(resourceAttributes(profiles, "service.instance.id")), "the backend has instances")
 }
 
 func resourceAttributes(profiles []expand.Profile, key string) map[string]bool {

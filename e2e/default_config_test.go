@@ -15,6 +15,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // runDefaultConfig runs the program without --config in a directory of its own, at addresses of its
@@ -26,9 +29,7 @@ func runDefaultConfig(t *testing.T) (c *collector, addresses map[string]string) 
 	for name, address := range map[string]string{"PPROF_LISTEN": "localhost:4040", "VIEW_LISTEN": "localhost:4041", "HEALTH_LISTEN": "localhost:13133", "METRICS_PORT": "localhost:8888"} {
 		addresses[address] = freeAddress(t)
 		_, port, err := net.SplitHostPort(addresses[address])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		value := addresses[address]
 		if name == "METRICS_PORT" {
 			value = port
@@ -70,9 +71,7 @@ func TestDefaultConfig(t *testing.T) {
 	}
 	for _, record := range readFile(t, filepath.Join(c.files, closed[0].Name())) {
 		for _, p := range record {
-			if len(p.Samples) == 0 {
-				t.Errorf("a Profile without samples was written: %v %s", p.Scope, p.Type)
-			}
+			assert.NotEmpty(t, p.Samples, "a Profile without samples was written: %v %s", p.Scope, p.Type)
 		}
 	}
 }
@@ -93,9 +92,7 @@ func TestStartAndStopAreQuiet(t *testing.T) {
 			text string
 			most int
 		}{{started, 10}, {stopped, 5}} {
-			if lines := strings.Count(part.text, "\n") + 1; lines > part.most {
-				t.Errorf("%d lines, want at most %d:\n%s", lines, part.most, part.text)
-			}
+			assert.LessOrEqual(t, strings.Count(part.text, "\n")+1, part.most, "lines:\n%s", part.text)
 			for line := range strings.Lines(part.text) {
 				if len(line) > 1000 || regexp.MustCompile(`\t(warn|error)\t|"resource"|ServerConfig|^\t`).MatchString(line) {
 					t.Errorf("the log has the line\n%s", line)
@@ -145,8 +142,6 @@ func get(t *testing.T, url string) (status int, body string) {
 		return 0, ""
 	}
 	text, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, errors.Join(err, response.Body.Close()))
 	return response.StatusCode, string(text)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -150,9 +151,7 @@ func quicklyCompressed(t *testing.T, data []byte) []byte {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out.Bytes()
 }
 
@@ -205,9 +204,7 @@ func TestGeneratedProfilesAreValid(t *testing.T) {
 		if err == nil {
 			err = p.CheckValid()
 		}
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		require.NoError(t, err, "%s", name)
 		distinct := map[string]bool{}
 		for _, sample := range p.Sample {
 			distinct[fmt.Sprint(sample.Location, sample.Label, sample.NumLabel)] = true

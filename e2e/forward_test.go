@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -71,9 +74,7 @@ func (c *chain) fills(n int, random *rand.Rand) {
 	for range n {
 		fill(c.t, filler)
 		time.Sleep(time.Duration(100+random.IntN(900)) * time.Millisecond)
-		if err := os.Remove(filler); err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, os.Remove(filler))
 		time.Sleep(time.Duration(100+random.IntN(200)) * time.Millisecond)
 	}
 	c.log("%d times a full disk", n)
@@ -195,12 +196,8 @@ func TestAgentForwardsItsFiles_R17(t *testing.T) {
 			t.Logf("%s is there %d times", service, sum)
 		}
 	}
-	if most := c.gatewayKills * requestsInFlight; doubled > most {
-		t.Errorf("%d files are there more than once, may be %d", doubled, most)
-	}
-	if readable != n {
-		t.Errorf("the gateway has %d files of %d", readable, n)
-	}
+	assert.LessOrEqual(t, doubled, c.gatewayKills*requestsInFlight, "files that are there more than once")
+	assert.Equal(t, n, readable, "files at the gateway")
 	profiletest.Account(t, c.injected, n, readable, 0)
 }
 
@@ -221,9 +218,7 @@ func TestWhatIsAcceptedCanBeSent_M1(t *testing.T) {
 		s.awaitSent(t)
 		s.await(t, "the last window", func() bool { return g.metric(t, "otelcol_receiver_accepted_profile_samples") >= accepted })
 		s.awaitSent(t)
-		if rejected := filepath.Join(filepath.Dir(s.files), "rejected"); hasFiles(t, rejected) {
-			t.Errorf("the sidecar of %d MiB could not send all windows:\n%s", limit>>20, s.logs)
-		}
+		assert.False(t, hasFiles(t, filepath.Join(filepath.Dir(s.files), "rejected")), "the sidecar of %d MiB could not send all windows:\n%s", limit>>20, s.logs)
 		peak := box.requireWithinLimit(t, s.collector)
 		profiletest.Injected(t, fmt.Sprintf("profiles of %d samples, peak of %d MiB", accepted, peak))
 		s.stop(t)

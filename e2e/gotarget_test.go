@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	deltapprof "github.com/grafana/pyroscope-go/godeltaprof/http/pprof"
+	"github.com/stretchr/testify/assert"
 )
 
 // allocation is a size in bytes that the runtime always samples.
@@ -119,7 +120,5 @@ service:
 			t.Errorf("%s: %d bytes were allocated, want %d and little more", service, got, n*allocation)
 		}
 	}
-	if sums["counted here"] != sums["counted there"] {
-		t.Errorf("the two differ: %v", sums)
-	}
+	assert.Equal(t, sums["counted there"], sums["counted here"])
 }

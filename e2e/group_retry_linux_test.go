@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
@@ -29,9 +31,7 @@ func TestUnwritableGroupIsRetriedAlone_E6_P8(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := filepath.Join(t.TempDir(), "profiles")
 			blocked := filepath.Join(files, "blocked")
-			if err := os.MkdirAll(blocked, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(blocked, 0o700))
 			if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", blocked).CombinedOutput(); err != nil {
 				t.Skipf("not run: %v: %s", err, out)
 			}
@@ -77,9 +77,7 @@ exporters:
 				}
 			}
 			c.await(t, "attempts", func() bool { return strings.Count(c.logs.String(), "read-only file system") > 40 })
-			if err := unmount(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, unmount())
 			c.await(t, "files", func() bool { return allThere(t, files, services) })
 			c.stop(t)
 			readable := 0
@@ -92,9 +90,7 @@ exporters:
 				for _, total := range totalsOf(all) {
 					sum += total
 				}
-				if sum != pushes {
-					t.Errorf("%s sums to %d, want %d", service, sum, pushes)
-				}
+				assert.EqualValues(t, pushes, sum, "sum of %s", service)
 				readable += int(sum)
 			}
 			profiletest.Account(t, "40 attempts at a read-only directory", pushes*len(services), readable, 0)

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // kafkaProgram returns the path of the distribution with Kafka.
@@ -45,9 +48,7 @@ func TestKafkaModules(t *testing.T) {
 func requireCollectorSet(t *testing.T, path, older string, modules ...string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := 0
 	for _, module := range info.Deps {
 		if !strings.HasPrefix(module.Path, "go.opentelemetry.io/collector") && !strings.HasPrefix(module.Path, contrib) {
@@ -58,11 +59,7 @@ func requireCollectorSet(t *testing.T, path, older string, modules ...string) {
 		if slices.Contains(modules, module.Path) {
 			want = []string{older}
 		}
-		if !slices.Contains(want, module.Version) {
-			t.Errorf("%s is at %s, want one of %v", module.Path, module.Version, want)
-		}
+		assert.True(t, slices.Contains(want, module.Version), "%s is at %s, want one of %v", module.Path, module.Version, want)
 	}
-	if seen < 20 {
-		t.Errorf("there are only %d modules of the collector in %s", seen, path)
-	}
+	assert.GreaterOrEqual(t, seen, 20, "modules of the Collector in %s", path)
 }

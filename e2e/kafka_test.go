@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -45,9 +47,7 @@ func newBroker(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 		kfake.BrokerConfigs(map[string]string{"message.max.bytes": "16777216"}),
 		kfake.GroupMinSessionTimeout(100 * time.Millisecond),
 	}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(broker.Close)
 	return broker
 }
@@ -84,17 +84,13 @@ func awaitGroup(t *testing.T, broker *kfake.Cluster, members int) {
 func asOTLP(t *testing.T, pprof []byte, service, instance string) []byte {
 	t.Helper()
 	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(pprof)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, rp := range pd.ResourceProfiles().All() {
 		rp.Resource().Attributes().PutStr("service.name", service)
 		rp.Resource().Attributes().PutStr("service.instance.id", instance)
 	}
 	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return message
 }
 
@@ -120,9 +116,7 @@ func (m *member) sendOTLP(t *testing.T, pprof []byte, service, instance string) 
 func messages(t *testing.T, broker *kfake.Cluster) []*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.ConsumeTopics(topic))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	want := 0
 	for _, partition := range broker.PartitionInfos(topic) {
@@ -133,9 +127,7 @@ func messages(t *testing.T, broker *kfake.Cluster) []*kgo.Record {
 	var all []*kgo.Record
 	for len(all) < want {
 		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, fetches.Err())
 		all = append(all, fetches.Records()...)
 	}
 	return all
@@ -146,17 +138,13 @@ func produce(t *testing.T, broker *kfake.Cluster, key string, value []byte) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.DefaultProduceTopic(topic),
 		kgo.ProducerBatchMaxBytes(16<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	record := &kgo.Record{Value: value}
 	if key != "" {
 		record.Key = []byte(key)
 	}
-	if err := client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.ProduceSync(t.Context(), record).FirstErr())
 }
 
 // TestKafkaTier runs three sidecars, two collectors that write to Kafka and two that read from it.
@@ -207,20 +195,14 @@ func TestKafkaTier(t *testing.T) {
 			t.Fatalf("a message of %s is no OTLP: %v %v", key, err, violations)
 		}
 		for _, e := range profiles {
-			if serviceName(e) != key {
-				t.Errorf("a message with key %q holds a profile of %q", key, serviceName(e))
-			}
-			if instance := resourceAttribute(e, "service.instance.id"); !strings.HasPrefix(instance, "checkout-") {
-				t.Errorf("in Kafka a profile is of instance %q", instance)
-			}
+			assert.Equal(t, key, serviceName(e), "service of a profile, and key of its message")
+			assert.True(t, strings.HasPrefix(resourceAttribute(e, "service.instance.id"), "checkout-"), "instance in Kafka")
 		}
 		if at, ok := partitionOf[key]; ok && at != message.Partition {
 			t.Errorf("%s is on partitions %d and %d", key, at, message.Partition)
 		}
 		partitionOf[key], used[message.Partition] = message.Partition, true
-		if want := kafkaPartition(key); message.Partition != want {
-			t.Errorf("%s is on partition %d, Kafka's own clients put it on %d", key, message.Partition, want)
-		}
+		assert.Equal(t, kafkaPartition(key), message.Partition, "partition of %s by Kafka's own clients", key)
 	}
 	if len(partitionOf) != len(pushed) || len(used) < 2 {
 		t.Errorf("there are %d keys on %d partitions, want %d on several", len(partitionOf), len(used), len(pushed))
@@ -290,16 +272,12 @@ func TestKafkaMessageTooLarge(t *testing.T) {
 			if got := <-rejected; !strings.HasPrefix(got, "500 ") || !strings.Contains(got, "MESSAGE_TOO_LARGE") {
 				t.Errorf("the answer is %q, want 500 (which is not sent again) with MESSAGE_TOO_LARGE", got)
 			}
-			if got := writer.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="permanent"`); got != 1 {
-				t.Errorf("%d profiles are counted as dropped, want 1", got)
-			}
+			assert.Equal(t, 1, writer.metric(t, "otelcol_processor_profiles_dedup_dropped_profiles", `reason="permanent"`), "dropped profiles")
 			reader := fromKafka(t, address, nil)
 			reader.awaitSums(t, map[string]int64{"small cpu": 7})
 			reader.stop(t)
 			writer.stop(t)
-			if !strings.Contains(writer.logs.String(), test.says) {
-				t.Errorf("the log does not say %q:\n%s", test.says, writer.logs)
-			}
+			assert.Contains(t, writer.logs.String(), test.says, "the log does not say %q:\n%s", test.says, writer.logs)
 		})
 	}
 }
@@ -319,9 +297,7 @@ func TestKafkaUnavailableAtStart(t *testing.T) {
 		return writer.metric(t, "otelcol_processor_profiles_dedup_retries") > 0
 	})
 	port, err := strconv.Atoi(address[strings.LastIndex(address, ":")+1:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broker := newBroker(t, kfake.Ports(port))
 	reader.awaitSums(t, map[string]int64{"checkout cpu": 1})
 
@@ -345,17 +321,13 @@ func TestKafkaSkipsInvalidMessages(t *testing.T) {
 	sample.SetStackIndex(77)
 	sample.Values().Append(1)
 	message, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(wild)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	produce(t, broker, "checkout", message)
 	produce(t, broker, "checkout", asOTLP(t, numbered(t, 3), "checkout", "1"))
 	reader := fromKafka(t, broker.ListenAddrs()[0], nil)
 	reader.awaitSums(t, map[string]int64{"checkout cpu": 3})
 	reader.stop(t)
-	if got := strings.Count(reader.logs.String(), "failed to consume message, skipping"); got != 2 {
-		t.Errorf("the log names %d messages that were skipped, want 2:\n%s", got, reader.logs)
-	}
+	assert.Equal(t, 2, strings.Count(reader.logs.String(), "failed to consume message, skipping"), "skipped messages\n%s", reader.logs)
 }
 
 // TestKafkaReaderKillLosesNothing kills readers without a window. Unwritten messages are read again.
@@ -450,9 +422,7 @@ func TestKafkaRebalanceLosesNothing(t *testing.T) {
 		return true
 	})
 	other.stop(t)
-	if got := totalsOf(append(one.written(t), other.written(t)...)); !maps.Equal(got, want) {
-		t.Errorf("the files hold %v, want %v", got, want)
-	}
+	assert.True(t, maps.Equal(totalsOf(append(one.written(t), other.written(t)...)), want), "want %v", want)
 }
 
 // TestKafkaReaderRetriesWhileBackendIsAway checks that messages are not marked as read before the

@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
@@ -28,13 +30,9 @@ import (
 func kubernetesExample(t *testing.T) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join("..", "receiver", "pprofreceiver", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	block := regexp.MustCompile("(?s)<!-- kubernetes.*?```yaml\n(.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README has no configuration for Kubernetes")
-	}
+	require.NotNil(t, block, "the README has no configuration for Kubernetes")
 	return string(block[1])
 }
 
@@ -43,9 +41,7 @@ func TestKubernetesExampleIsValid(t *testing.T) {
 	path := nodeProgram(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	text := strings.Replace(kubernetesExample(t), "/var/lib/profiles", t.TempDir(), 1)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	command := exec.Command(path, "validate", "--config", config)
 	command.Env = append(os.Environ(), "K8S_NODE_NAME=node-1")
 	if out, err := command.CombinedOutput(); err != nil {
@@ -142,13 +138,9 @@ func TestKubernetes(t *testing.T) {
 	}))
 	defer pod.Close()
 	_, port, err := net.SplitHostPort(pod.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kubernetes := newCluster(number)
 	api := httptest.NewServer(kubernetes)
 	defer api.Close()
@@ -167,9 +159,7 @@ func TestKubernetes(t *testing.T) {
 		os.WriteFile(config, []byte(text), 0o600),
 		writeKubeconfig(kubeconfig, api.URL),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := launch(t, path, []string{"K8S_NODE_NAME=node-1", "KUBECONFIG=" + kubeconfig}, "--config", config)
 	c.files = files
 	c.await(t, "scrapes of the pod", func() bool { return scrapes.Load() > 3 })
@@ -192,14 +182,10 @@ func TestKubernetes(t *testing.T) {
 			"service.name": "checkout", "service.instance.id": "uid-1",
 			"k8s.pod.name": "checkout-1", "k8s.pod.uid": "uid-1", "k8s.namespace.name": "shop",
 		} {
-			if got := resourceAttribute(e, key); got != want {
-				t.Errorf("%s is %q, want %q", key, got, want)
-			}
+			assert.Equal(t, want, resourceAttribute(e, key), "%s", key)
 		}
 	}
-	if profiles < 3 {
-		t.Errorf("the files hold %d profiles, want at least 3", profiles)
-	}
+	assert.GreaterOrEqual(t, profiles, 3, "profiles in the files")
 }
 
 func resourceAttribute(e expand.Profile, key string) string {

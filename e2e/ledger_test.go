@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
@@ -159,9 +161,7 @@ func (l *ledger) verifyDoubled(t *testing.T, dir, injected string, mayDouble int
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	acknowledged, readable, more := 0, 0, 0
 	doubled := map[int]bool{}
 	for id, p := range l.pushes {
@@ -197,9 +197,7 @@ func (l *ledger) verifyDoubled(t *testing.T, dir, injected string, mayDouble int
 	} else if mayDouble > 0 {
 		t.Logf("%d pushes are there more than once, may be %d", len(doubled), mayDouble)
 	}
-	if acknowledged == 0 {
-		t.Error("nothing was acknowledged")
-	}
+	assert.NotZero(t, acknowledged, "nothing was acknowledged")
 	if more > 0 {
 		t.Logf("%d samples, pushed again after their answer was lost, are there more than once", more)
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -94,17 +96,11 @@ func TestAgentSurvivesBombsAndEndlessBodies_M3(t *testing.T) {
 	server := fakeTargets(t, bombs)
 	box := newContainer(t, containerLimit)
 	a, g, files := agentInContainer(t, box, scrapeTargets(server.URL, names))
-	if err := os.Mkdir(filepath.Join(files, "filed"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(files, "filed"), 0o700))
 	drop := func(name string, data []byte) {
 		path := filepath.Join(files, "filed", name+".pb.gz")
-		if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".tmp", path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path+".tmp", data, 0o600))
+		require.NoError(t, os.Rename(path+".tmp", path))
 	}
 	for name, data := range bombs {
 		drop(name, data)

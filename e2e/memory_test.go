@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -80,9 +83,7 @@ func requireAnswer(t *testing.T, c *member, way wayToPush, what string, body []b
 func requireSmallPush(t *testing.T, c *member, after string) outcome {
 	t.Helper()
 	got := pushWithRetries(t, c.url, plainPush(t), numbered(t, times.Add(1)))
-	if got.status != http.StatusNoContent {
-		t.Errorf("a small push %s: %s; must be accepted", after, got)
-	}
+	assert.Equal(t, http.StatusNoContent, got.status, "a small push %s: %s; must be accepted", after, got)
 	return got
 }
 
@@ -220,13 +221,9 @@ func stall(t *testing.T, url string, announced, sent int) net.Conn {
 	t.Helper()
 	host := strings.TrimPrefix(url, "http://")
 	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "POST /v1/pprof HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", host, announced)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if sent > 0 {
 		// Up to here it looks like a pprof with a large string, without compression.
 		part := slices.Concat([]byte{profileStrings<<3 | 2, 0xff, 0xff, 0xff, 0x1d}, make([]byte, sent-5))
@@ -271,8 +268,6 @@ func TestCapacityFollowsTheContainer_M5(t *testing.T) {
 			t.Errorf("container %d accepts %d samples, the smaller one %d", i, accepted, largest[i-1])
 		}
 	}
-	if last := sizes[len(sizes)-1]; largest[len(largest)-1] != last {
-		t.Errorf("the largest container does not accept %d samples", last)
-	}
+	assert.Equal(t, sizes[len(sizes)-1], largest[len(largest)-1], "samples that the largest container accepts")
 	profiletest.Injected(t, fmt.Sprintf("%d containers", len(largest)))
 }

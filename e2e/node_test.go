@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func nodeProgram(t *testing.T) string {
@@ -29,9 +32,7 @@ func TestNode(t *testing.T) {
 	defer api.CloseClientConnections()
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, api.URL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeKubeconfig(kubeconfig, api.URL))
 	node := runConfig(t, path, "node/node.yaml", env{
 		"DATA_DIR": dir, "PPROF_LISTEN": freeAddress(t), "OTLP_GRPC_LISTEN": freeAddress(t),
 		"K8S_AUTH_TYPE": "kubeConfig", "KUBECONFIG": kubeconfig, "K8S_NODE_NAME": "node-1",
@@ -44,9 +45,7 @@ func TestNode(t *testing.T) {
 		"service.name=other&container.id=unknown-anywhere":             8,
 	} {
 		attributes, err := url.ParseQuery(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := node.do(t, http.MethodPost, attributes, numbered(t, value)); got.status != http.StatusNoContent {
 			t.Fatalf("%s: %d: %s", query, got.status, got.body)
 		}
@@ -68,9 +67,7 @@ func TestNode(t *testing.T) {
 			attributes = map[string]string{"k8s.pod.name": "", "k8s.container.name": ""}
 		}
 		for key, want := range attributes {
-			if got := resourceAttribute(e, key); got != want {
-				t.Errorf("%s of %s is %q, want %q", key, service, got, want)
-			}
+			assert.Equal(t, want, resourceAttribute(e, key), "%s of %s", key, service)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -67,9 +68,7 @@ func TestGatewaySurvivesBombsOfOTLP_M3(t *testing.T) {
 	path, args := box.command(program(t))
 	c := runConfig(t, path, "gateway.yaml", env{"DATA_DIR": t.TempDir(), "OTLP_GRPC_LISTEN": grpcAddress, "OTLP_HTTP_LISTEN": httpAddress, "WINDOW": "100ms"}, args...)
 	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = connection.Close() }()
 	good := pprofileotlp.NewExportRequestFromProfiles(profiletest.Small(t))
 	rounds := profiletest.Rounds(t, 1, 10)

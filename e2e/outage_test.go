@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
@@ -27,13 +29,9 @@ func ratedBodies(t *testing.T, n int) (bodies []load.Body, sums []map[string]int
 	for seed := range n {
 		built := profiletest.Workloads()[0].Pprof(uint64(seed))
 		var buf bytes.Buffer
-		if err := built.Write(&buf); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, built.Write(&buf))
 		body, err := load.NewBody(buf.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		bodies, sums = append(bodies, body), append(sums, sumsOf(built))
 	}
 	return bodies, sums
@@ -72,9 +70,7 @@ func sumsInFiles(t *testing.T, dir string) map[string]int64 {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return sums
 }
 
@@ -99,8 +95,8 @@ func addValues(sums map[string]int64, pd pprofile.Profiles) {
 // rejected, memory stays flat, and the windows wait on disk. The gateway then gets each of them once.
 func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 	parallel(t)
-	// Short windows and intervals: 15 windows wait.
-	away, window, args := 15*time.Second, "500ms", []string{
+	// Short windows and intervals: 5 windows wait.
+	away, window, args := 5*time.Second, "500ms", []string{
 		"--set=processors.profiles_dedup.window=1s",
 		"--set=exporters.otlp_grpc.retry_on_failure.max_interval=1s",
 	}
@@ -119,9 +115,7 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 		URL: s.url + "/v1/pprof", Bodies: bodies, Clients: services, Services: services, Rate: ratedLoad, Duration: away, Timeout: patience,
 	})
 	stop()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	box.requireAlive(t, s.collector)
 	pushed := len(result.Latencies)
 	if result.FirstError != nil || result.Accepted() != pushed {
@@ -150,9 +144,7 @@ func TestSidecarOutlastsAnAwayGateway_M2(t *testing.T) {
 			want[fmt.Sprintf("load-%d %s", i%services, name)] += sum
 		}
 	}
-	if got := sumsInFiles(t, g.files); !maps.Equal(got, want) {
-		t.Errorf("the gateway has %v, want %v", got, want)
-	}
+	assert.True(t, maps.Equal(sumsInFiles(t, g.files), want), "want %v", want)
 	profiletest.Account(t, fmt.Sprintf("gateway away for %s, peak of %d MiB", away, peak), pushed, pushed, 0)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
 )
 
 // TestPictureOfThePage makes the picture of the README: PICTURE is its path. `make picture` runs it. The
@@ -45,13 +46,9 @@ func TestPictureOfThePage(t *testing.T) {
 					scaled.DurationNanos = int64(time.Minute)
 				}
 				var body bytes.Buffer
-				if err := scaled.Write(&body); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, scaled.Write(&body))
 				query := url.Values{"service.name": {service}, "profile_type": {name}}
-				if answer := c.do(t, http.MethodPost, query, body.Bytes()); answer.status != http.StatusNoContent {
-					t.Fatalf("%+v", answer)
-				}
+				require.Equal(t, http.StatusNoContent, c.do(t, http.MethodPost, query, body.Bytes()).status)
 			}
 		}
 	}
@@ -62,9 +59,7 @@ func TestPictureOfThePage(t *testing.T) {
 	})
 	b.do(chromedp.EmulateViewport(1280, 620))
 	b.open(view)
-	if err := os.WriteFile(path, resultOf(b, chromedp.CaptureScreenshot()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, resultOf(b, chromedp.CaptureScreenshot()), 0o600))
 }
 
 // profileOf reads a profile of this process: the one of this name, or what record writes.
@@ -74,13 +69,9 @@ func profileOf(t *testing.T, name string, record func(io.Writer) error) *profile
 		record = func(w io.Writer) error { return pprof.Lookup(name).WriteTo(w, 0) }
 	}
 	var body bytes.Buffer
-	if err := record(&body); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, record(&body))
 	p, err := profile.Parse(&body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 

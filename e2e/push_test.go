@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
 )
 
 // answer is a response of the program.
@@ -25,17 +26,11 @@ type answer struct {
 func (c *collector) do(t *testing.T, method string, query url.Values, body []byte) answer {
 	t.Helper()
 	request, err := http.NewRequest(method, c.url+"/v1/pprof?"+query.Encode(), bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	said, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, response.Body.Close()))
 	return answer{response.StatusCode, response.Header, said}
 }
 
@@ -43,9 +38,7 @@ func (c *collector) do(t *testing.T, method string, query url.Values, body []byt
 func (c *collector) push(t *testing.T, service string, pprof []byte) {
 	t.Helper()
 	got := c.do(t, http.MethodPost, url.Values{"service.name": {service}}, pprof)
-	if got.status != http.StatusNoContent {
-		t.Fatalf("pushing %s: %d: %s, want 204", service, got.status, got.body)
-	}
+	require.Equal(t, http.StatusNoContent, got.status, "pushing %s: %s, want 204", service, got.body)
 }
 
 func compressed(t *testing.T, data []byte) []byte {
@@ -55,9 +48,7 @@ func compressed(t *testing.T, data []byte) []byte {
 	if _, err := w.Write(data); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	return buf.Bytes()
 }
 
@@ -65,8 +56,6 @@ func compressed(t *testing.T, data []byte) []byte {
 func pprofBytes(t *testing.T, p *profile.Profile) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := p.WriteUncompressed(&buf); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.WriteUncompressed(&buf))
 	return buf.Bytes()
 }

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -60,12 +63,8 @@ service:
 	c := begin()
 	for round := range rounds {
 		// A file in place of the directory.
-		if err := os.Rename(files, files+"-away"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(files, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Rename(files, files+"-away"))
+		require.NoError(t, os.WriteFile(files, nil, 0o600))
 		for i := range 5 {
 			service := fmt.Sprintf("service-%d-%d", round, i)
 			c.push(t, service, pprof)
@@ -75,12 +74,8 @@ service:
 			time.Sleep(away)
 		}
 		c.kill()
-		if err := os.Remove(files); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(files+"-away", files); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(files))
+		require.NoError(t, os.Rename(files+"-away", files))
 		c = begin()
 		c.await(t, "files of all services", func() bool { return allThere(t, files, services) })
 	}
@@ -88,9 +83,7 @@ service:
 	readable := 0
 	for _, service := range services {
 		got := len(readAll(t, filepath.Join(files, service)))
-		if got != 1 {
-			t.Errorf("%s has %d records, want 1", service, got)
-		}
+		assert.Equal(t, 1, got, "records of %s", service)
 		readable += got
 	}
 	profiletest.Account(t, fmt.Sprintf("%d SIGKILL with a directory that cannot be written to", rounds), len(services), readable, 0)
@@ -104,8 +97,6 @@ func allThere(t *testing.T, files string, services []string) bool {
 // closedFiles returns those of a service.
 func closedFiles(t *testing.T, files, service string) []string {
 	found, err := filepath.Glob(filepath.Join(files, service, "profiles-*.otlp.pb.zst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return found
 }

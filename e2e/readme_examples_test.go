@@ -10,6 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestReadmeExamplesAreValid validates each complete configuration in the components' READMEs by the program
@@ -27,9 +30,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 		"connector/splunkprofilingconnector": 1,
 	} {
 		readme, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(component), "README.md"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := 0
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1) {
 			if !strings.Contains(string(block[1]), "\nservice:\n") {
@@ -40,9 +41,7 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 			config := filepath.Join(directory, "config.yaml")
 			// Directories that must exist.
 			text := strings.ReplaceAll(string(block[1]), "directory: /var/lib/otelcol", "directory: "+directory)
-			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 			program := path
 			if strings.Contains(text, "k8s_observer:") {
 				program = nodeProgram(t)
@@ -53,8 +52,6 @@ func TestReadmeExamplesAreValid(t *testing.T) {
 				t.Errorf("%s: %v\n%s\n%s", component, err, out, text)
 			}
 		}
-		if found != examples {
-			t.Errorf("%s has %d complete configurations, want %d", component, found, examples)
-		}
+		assert.Equal(t, examples, found, "complete configurations of %s", component)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/conformance"
@@ -38,12 +40,8 @@ func isIndex(path string) bool {
 func readAll(t *testing.T, dir string) [][]expand.Profile {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(entries) == 0 {
-		t.Fatalf("there is no file in %s", dir)
-	}
+	require.NoError(t, err)
+	require.NotEmpty(t, entries, "there is no file in %s", dir)
 	var records [][]expand.Profile
 	for _, entry := range entries {
 		if isIndex(entry.Name()) {
@@ -54,12 +52,8 @@ func readAll(t *testing.T, dir string) [][]expand.Profile {
 			continue
 		}
 		info, err := entry.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode().Perm() != 0o600 {
-			t.Errorf("file %s has mode %s, want 0600", entry.Name(), info.Mode())
-		}
+		require.NoError(t, err)
+		assert.EqualValues(t, 0o600, info.Mode().Perm(), "mode of %s", entry.Name())
 		records = append(records, readFile(t, filepath.Join(dir, entry.Name()))...)
 	}
 	return records
@@ -79,21 +73,13 @@ func readFile(t *testing.T, path string) [][]expand.Profile {
 		split, read = splitLines, readJSON
 	}
 	messages, err := split(plain)
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	if len(messages) == 0 {
-		t.Fatalf("%s holds no record", path)
-	}
+	require.NoError(t, err, "%s", path)
+	require.NotEmpty(t, messages, "%s holds no record", path)
 	var records [][]expand.Profile
 	for i, message := range messages {
 		record, found, err := read(message)
-		if err != nil {
-			t.Fatalf("%s: record %d: %v", path, i, err)
-		}
-		if len(found) > 0 {
-			t.Errorf("%s: record %d breaks the format, or rules of all backends: %v", path, i, found)
-		}
+		require.NoError(t, err, "%s: record %d", path, i)
+		assert.Empty(t, found, "%s: record %d breaks the format, or rules of all backends", path, i)
 		records = append(records, record)
 	}
 	return records
@@ -103,17 +89,13 @@ func readFile(t *testing.T, path string) [][]expand.Profile {
 func decompress(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var command string
 	switch filepath.Ext(path) {
 	case ".zst":
 		command = "zstd"
 		r, err := zstd.NewReader(bytes.NewReader(data))
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+		require.NoError(t, err, "%s", path)
 		defer r.Close()
 		if data, err = io.ReadAll(r); err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -121,9 +103,7 @@ func decompress(t *testing.T, path string) []byte {
 	case ".gz":
 		command = "gzip"
 		r, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+		require.NoError(t, err, "%s", path)
 		if data, err = io.ReadAll(r); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}

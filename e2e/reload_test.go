@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -75,9 +78,7 @@ service:
 `, address, files)
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	writeConfig := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	writeConfig(config)
 	c := launch(t, program(t), nil, "--config", path)
@@ -92,15 +93,11 @@ service:
 	c.signal(t, syscall.SIGHUP)
 	select {
 	case err := <-c.exited:
-		if err == nil {
-			t.Error("the program ended without an error")
-		}
+		assert.Error(t, err, "the program ended without an error")
 	case <-time.After(patience):
 		t.Fatal("the program still runs with a broken configuration")
 	}
-	if !strings.Contains(c.logs.String(), "windows") {
-		t.Errorf("the error does not name the key windows:\n%s", c.logs)
-	}
+	assert.Contains(t, c.logs.String(), "windows", "the error does not name the key windows:\n%s", c.logs)
 	cancel()
 	wait()
 	l.verify(t, files, "1 SIGHUP")

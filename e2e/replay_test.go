@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestReplayEndsWhenAllIsSent replays the files of one gateway to another, which is away at first.
@@ -30,9 +32,7 @@ func TestReplayEndsWhenAllIsSent(t *testing.T) {
 	to := gateway(t, listen, nil)
 	select {
 	case err := <-replay.exited:
-		if err != nil {
-			t.Fatalf("replay ended with %v\n%s", err, replay.logs)
-		}
+		require.NoError(t, err, "%s", replay.logs)
 	case <-time.After(patience):
 		t.Fatalf("replay does not end\n%s", replay.logs)
 	}

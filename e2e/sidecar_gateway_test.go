@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
@@ -71,9 +72,7 @@ func TestSidecarsAndGateway(t *testing.T) {
 		t.Run(p.service, func(t *testing.T) {
 			requireTimes(t, p, instances, at[p.service])
 			for _, e := range at[p.service] {
-				if instance := resourceAttribute(e, "service.instance.id"); instance != "" {
-					t.Errorf("the gateway has a profile of instance %q", instance)
-				}
+				assert.Empty(t, resourceAttribute(e, "service.instance.id"), "instance of a profile at the gateway")
 			}
 		})
 	}
@@ -139,9 +138,7 @@ func requireTimes(t *testing.T, pushed payload, n int, written []expand.Profile)
 			return a.Key == "profile.temporality"
 		})
 	}
-	if diff := expand.Diff(times, want.normalize(written)); diff != "" {
-		t.Error(diff)
-	}
+	assert.Empty(t, expand.Diff(times, want.normalize(written)))
 }
 
 // TestGatewayForwards acknowledges profiles while the backend is away, and sends them later, also after

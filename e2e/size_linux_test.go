@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The largest program, for linux/amd64, and the most memory that it may have without load: RSS, and
@@ -24,9 +27,7 @@ const (
 // Collector itself, after it has written a window of these profiles.
 func TestDistributionIsSmall(t *testing.T) {
 	info, err := os.Stat(program(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c, _ := runDefaultConfig(t)
 	c.await(t, "profiles of itself", func() bool {
 		written := int64(0)
@@ -44,14 +45,8 @@ func TestDistributionIsSmall(t *testing.T) {
 	// depends on the system, but they are not more than the file, so that the bound is stable.
 	resident, own := memory(t, c.command.Process.Pid, "VmRSS:"), memory(t, c.command.Process.Pid, "RssAnon:")
 	t.Logf("program: %.1f MB, RSS: %.1f MiB, of it its own: %.1f MiB", float64(info.Size())/1e6, float64(resident)/(1<<20), float64(own)/(1<<20))
-	if info.Size() > maxProgram {
-		t.Errorf("the program has %d bytes, want at most %d", info.Size(), maxProgram)
-	}
-	if resident > maxIdle {
-		t.Errorf("the idle program has an RSS of %d bytes, want at most %d", resident, maxIdle)
-	}
-	if own > maxOwn {
-		t.Errorf("the idle program has %d bytes of its own, want at most %d", own, maxOwn)
-	}
+	assert.LessOrEqual(t, info.Size(), int64(maxProgram), "bytes of the program")
+	assert.LessOrEqual(t, resident, int64(maxIdle), "RSS of the idle program")
+	assert.LessOrEqual(t, own, int64(maxOwn), "bytes of the idle program's own")
 	c.stop(t)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -35,9 +37,7 @@ func profilingLogs(t *testing.T, service string) plogotlp.ExportRequest {
 		})
 	}
 	var message bytes.Buffer
-	if err := cpu.Write(&message); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cpu.Write(&message))
 	ld := plog.NewLogs()
 	rl := ld.ResourceLogs().AppendEmpty()
 	rl.Resource().Attributes().PutStr("service.name", service)
@@ -67,9 +67,7 @@ func TestSplunkLogsBecomeProfiles_J5(t *testing.T) {
 	}, quick["splunk.yaml"]...)
 
 	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = connection.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -77,24 +75,16 @@ func TestSplunkLogsBecomeProfiles_J5(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := profilingLogs(t, "over-http").MarshalProto()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response, err := http.Post("http://"+httpAddress+"/v1/logs", "application/x-protobuf", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("status %d", response.StatusCode)
-	}
+	require.Equal(t, http.StatusOK, response.StatusCode)
 
 	m.awaitSums(t, map[string]int64{
 		"over-grpc samples": 4, "over-grpc wall": 40e6, "over-http samples": 4, "over-http wall": 40e6,
 	})
 	for outcome, records := range map[string]int{"accepted": 4, "malformed": 2, "not_profiling": 2} {
-		if got := m.metric(t, "otelcol_connector_splunk_profiling_records", `outcome="`+outcome+`"`); got != records {
-			t.Errorf("%d records are %s, want %d", got, outcome, records)
-		}
+		assert.Equal(t, records, m.metric(t, "otelcol_connector_splunk_profiling_records", `outcome="`+outcome+`"`), "%s records", outcome)
 	}
 }

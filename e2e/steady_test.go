@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
 )
@@ -29,7 +32,7 @@ func TestResourcesStayFlatUnderSteadyLoad_D1(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory and descriptors are read from /proc")
 	}
-	duration, telling := 15*time.Second, false
+	duration, telling := 10*time.Second, false
 	if full, limit := profiletest.Soak(t); full {
 		duration = time.Hour
 		if limit > 0 {
@@ -59,9 +62,7 @@ service:
 	var bodies []load.Body
 	for _, data := range own {
 		body, err := load.NewBody(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		bodies = append(bodies, body)
 	}
 	var pushing sync.WaitGroup
@@ -70,9 +71,7 @@ service:
 		result, err := load.Run(t.Context(), load.Options{
 			URL: c.url + "/v1/pprof", Bodies: bodies, Clients: 4, Services: 10, Rate: ratedLoad, Duration: duration, Timeout: patience,
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		pushed = result
 	})
 
@@ -82,9 +81,7 @@ service:
 	for time.Since(begin) < duration {
 		time.Sleep(every)
 		descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.command.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		readings = append(readings, reading{time.Since(begin).Seconds(), float64(memory(t, c.command.Process.Pid, "VmRSS:")), float64(len(descriptors))})
 	}
 	pushing.Wait()
@@ -110,9 +107,7 @@ service:
 	if telling && slope >= 1 {
 		t.Errorf("resident memory grows by %.2f MiB in 10 minutes, want less than 1", slope)
 	}
-	if most-fewest > 10 {
-		t.Errorf("%.0f to %.0f descriptors were open, want no growth", fewest, most)
-	}
+	assert.LessOrEqual(t, most-fewest, 10.0, "growth of the open descriptors")
 	if running := goroutines(t, files); running > 60 {
 		t.Errorf("%d goroutines ran at the end", running)
 	} else {
@@ -138,9 +133,7 @@ func goroutines(t *testing.T, dir string) int64 {
 			running += sample.Sum.Int64()
 		}
 	}
-	if running == 0 {
-		t.Fatal("no profile of the goroutines of the program was written")
-	}
+	require.NotZero(t, running, "no profile of the goroutines of the program was written")
 	return running
 }
 

@@ -14,6 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 )
 
@@ -107,9 +110,7 @@ func TestWrongConfigsAreRejected_D3(t *testing.T) {
 				config += kind + ": {" + component + ": " + braced(keys) + "}\n"
 			}
 			file := filepath.Join(dir, "config.yaml")
-			if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			command := exec.CommandContext(ctx, path, "--config", file)
@@ -120,19 +121,13 @@ func TestWrongConfigsAreRejected_D3(t *testing.T) {
 				t.Fatalf("it ended with %v, want a rejection\n%s", err, out)
 			}
 			for want := range strings.SplitSeq(wrong.says, "|") {
-				if !strings.Contains(string(out), want) {
-					t.Errorf("it does not say %q:\n%s", want, out)
-				}
+				assert.Contains(t, string(out), want, "it does not say %q:\n%s", want, out)
 			}
 			if strings.Contains(string(out), "unknown key ") && !regexp.MustCompile("unknown key [a-z]+::"+wrong.component+"::").Match(out) {
 				t.Errorf("it does not name the whole key:\n%s", out)
 			}
-			if strings.Contains(string(out), "Config'") {
-				t.Errorf("it names a type of Go:\n%s", out)
-			}
-			if strings.Contains(string(out), "goroutine ") {
-				t.Errorf("it panics:\n%s", out)
-			}
+			assert.NotContains(t, string(out), "Config'", "it names a type of Go:\n%s", out)
+			assert.NotContains(t, string(out), "goroutine ", "it panics:\n%s", out)
 		})
 	}
 	profiletest.Injected(t, fmt.Sprintf("%d wrong configurations", len(wrongConfigs)))

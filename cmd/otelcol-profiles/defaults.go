@@ -21,7 +21,7 @@ const profilesGate = "service.profilesSupport"
 const memoryRatio = 0.8
 
 // gcPercent replaces the 100 of GOGC if there is a memory limit, near which Go collects garbage anyway. It
-// takes 10 % less CPU time (make bench BENCH=FirstRelease, with GOGC=100 and without). 400 takes no less.
+// takes 10 % less CPU time (make bench BENCH=Sidecar, with GOGC=100 and without). 400 takes no less.
 const gcPercent = 200
 
 // The generated main has no place for defaults, so they are set before it runs. It parses the

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
@@ -45,19 +47,11 @@ func start(tb testing.TB, ours bool, keys map[string]any) started {
 		keys["directory"] = directory
 	}
 	config := factory.CreateDefaultConfig()
-	if err := confmap.NewFromStringMap(keys).Unmarshal(config); err != nil {
-		tb.Fatal(err)
-	}
-	if err := confmap.Validate(config); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, confmap.NewFromStringMap(keys).Unmarshal(config))
+	require.NoError(tb, confmap.Validate(config))
 	e, err := factory.CreateProfiles(context.Background(), exportertest.NewNopSettings(factory.Type()), config)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := e.Start(context.Background(), componenttest.NewNopHost()); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
+	require.NoError(tb, e.Start(context.Background(), componenttest.NewNopHost()))
 	return started{e, directory}
 }
 
@@ -70,18 +64,12 @@ func withoutIndexes(entries []os.DirEntry) []os.DirEntry {
 
 // size returns the bytes of the files in the directory after a shutdown.
 func (s started) size(tb testing.TB) (bytes int64) {
-	if err := s.Shutdown(context.Background()); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, s.Shutdown(context.Background()))
 	entries, err := os.ReadDir(s.directory)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	for _, entry := range withoutIndexes(entries) {
 		info, err := entry.Info()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		bytes += info.Size()
 	}
 	return bytes
@@ -101,17 +89,11 @@ func TestSameBytes(t *testing.T) {
 				pd := profiletest.GenerateProfiles(random)
 				pd.MarkReadOnly()
 				for _, e := range []started{ours, theirs} {
-					if err := e.ConsumeProfiles(t.Context(), pd); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, e.ConsumeProfiles(t.Context(), pd))
 				}
 			}
-			if ours.size(t) != theirs.size(t) {
-				t.Error("the files have different sizes")
-			}
-			if !bytes.Equal(onlyFile(t, ours.directory), onlyFile(t, theirs.directory)) {
-				t.Error("the files have different bytes")
-			}
+			assert.Equal(t, theirs.size(t), ours.size(t), "the files have different sizes")
+			assert.True(t, bytes.Equal(onlyFile(t, ours.directory), onlyFile(t, theirs.directory)), "the files have different bytes")
 		})
 	}
 }
@@ -123,9 +105,7 @@ func onlyFile(t *testing.T, directory string) []byte {
 		t.Fatalf("%d files in %s: %v", len(entries), directory, err)
 	}
 	data, err := os.ReadFile(filepath.Join(directory, entries[0].Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return data
 }
 
@@ -140,21 +120,15 @@ func payloads(b *testing.B) (all []payload) {
 		pd := pprofile.NewProfiles()
 		random := profiletest.NewRand(1)
 		for (&pprofile.ProtoMarshaler{}).ProfilesSize(pd) < size {
-			if err := profiletest.GenerateProfiles(random).MergeTo(pd); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, profiletest.GenerateProfiles(random).MergeTo(pd))
 		}
 		all = append(all, payload{fmt.Sprintf("generated %d KiB", size>>10), pd})
 	}
 	for _, workload := range profiletest.Workloads()[:1] {
 		var encoded bytes.Buffer
-		if err := workload.Pprof(1).WriteUncompressed(&encoded); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, workload.Pprof(1).WriteUncompressed(&encoded))
 		pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(encoded.Bytes())
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		all = append(all, payload{workload.Name, pd})
 	}
 	largest, size := pprofile.NewProfiles(), 0
@@ -175,9 +149,7 @@ func BenchmarkWrite(b *testing.B) {
 	for _, payload := range payloads(b) {
 		b.Run("records="+payload.name, func(b *testing.B) {
 			record, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(copyOf(payload.pd))
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			large := map[string]any{"max_size": "100GiB", "max_age": "1h"}
 			runs := []func(pd pprofile.Profiles) error{func(pd pprofile.Profiles) error {
 				_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
@@ -228,9 +200,7 @@ func interleave(b *testing.B, pd pprofile.Profiles, runs []func(pd pprofile.Prof
 			for range each {
 				fresh := copyOf(pd)
 				before := time.Now()
-				if err := run(fresh); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, run(fresh))
 				times[i] = append(times[i], time.Since(before))
 			}
 		}

@@ -111,34 +111,6 @@ func TestSumsOfEachChunkAreThoseOfTheJDK_J3_J4(t *testing.T) {
 	}
 }
 
-// If the JDK's parser reads several chunks, it gives a thread the name that it had in an earlier
-// one. Each chunk alone has the other name.
-func TestJDKKeepsNamesOfThreadsAcrossChunks_J3(t *testing.T) {
-	jdk(t)
-	if full, _ := profiletest.Soak(t); !full {
-		t.Skip("takes long")
-	}
-	for _, r := range recordings(t) {
-		if r.name != "goland-multichunk" {
-			continue
-		}
-		file := filepath.Join(t.TempDir(), r.name)
-		require.NoError(t, os.WriteFile(file, r.data, 0o600))
-		whole, failed := dump(t, file)
-		require.Empty(t, failed)
-		count := func(all sums) (n int64) {
-			for key, sum := range all {
-				if strings.Contains(key, "\t___BenchmarkName_in_jfr_parser2.test\t14601\t") {
-					n += sum[0]
-				}
-			}
-			return n
-		}
-		assert.Positive(t, count(translated(t, r.data, true)))
-		assert.Zero(t, count(whole[file]))
-	}
-}
-
 // frame is the end of a frame: its line.
 var frame = regexp.MustCompile(`:\d+(;|$)`)
 

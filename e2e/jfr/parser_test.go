@@ -13,11 +13,8 @@ import (
 
 	"github.com/grafana/jfr-parser/parser"
 	"github.com/grafana/jfr-parser/parser/types"
-	"github.com/grafana/jfr-parser/pprof"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 )
 
 // parsed sums a recording by jfr-parser. Durations are made nanoseconds by the rate of
@@ -129,61 +126,6 @@ func TestDatadogsEventsReplaceThoseOfTheJDK_J4(t *testing.T) {
 		assert.EqualValues(t, 1512, count(got, "samples"), "datadog.ExecutionSample, by weight")
 		assert.Zero(t, count(got, "alloc_in_new_tlab_objects"))
 		assert.EqualValues(t, 22079, count(parsed(t, r.data), "alloc_in_new_tlab_objects"), "of the JDK")
-	}
-}
-
-// jfr-parser's conversion to pprof looks samples up by the id of their stack, which is
-// another stack in another chunk.
-func TestJFRParserMixesUpChunks_J3(t *testing.T) {
-	var recording []byte
-	for _, method := range []string{"first", "second"} {
-		c := jfrwriter.New()
-		c.Class("jdk.types.Package") // jfr-parser wants these
-		c.Class("jdk.types.ClassLoader")
-		c.Class("jdk.ExecutionSample", jfrwriter.StartTime, jfrwriter.Sampled, jfrwriter.Stack, jfrwriter.State)
-		c.Constant("jdk.types.FrameType", 1, "JIT compiled")
-		c.Constant("jdk.types.ThreadState", 1, "STATE_RUNNABLE")
-		c.Method(1, "Chunk", method, "()V")
-		c.StackTrace(1, jfrwriter.Frame{Method: 1, Line: 5, Type: 1})
-		c.Event("jdk.ExecutionSample", 1000, 0, 1, 1)
-		recording = append(recording, c.Bytes()...)
-	}
-	converted, err := pprof.ParseJFR(recording, &pprof.ParseInput{SampleRate: 1e9}, nil)
-	require.NoError(t, err)
-	p := converted.Profiles[0].Profile
-	require.Len(t, p.Sample, 1)
-	assert.Equal(t, []int64{2}, p.Sample[0].Value)
-	assert.Equal(t, "Chunk.first", p.StringTable[p.Function[0].Name])
-
-	assert.Equal(t, sums{"samples\tChunk.first:5": {1, 0}, "samples\tChunk.second:5": {1, 0}}, translated(t, recording, false))
-}
-
-// jfr-parser calls ticks nanoseconds. The sum here is that of the JDK, which
-// TestSumsAreThoseOfTheJDK compares.
-func TestJFRParserTakesTicksForNanoseconds_J3(t *testing.T) {
-	for _, r := range recordings(t) {
-		if r.name != "cortex-dev-01__kafka-0__cpu_lock0_alloc0__0" {
-			continue
-		}
-		p, ticks := parser.NewParser(r.data, parser.Options{}), uint64(0)
-		for {
-			typ, err := p.ParseEvent()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			if typ == p.TypeMap.T_MONITOR_ENTER {
-				ticks += p.JavaMonitorEnter.Duration
-			}
-		}
-		nanoseconds := int64(0)
-		for key, sum := range translated(t, r.data, false) {
-			if strings.HasPrefix(key, "mutex contentions\t") {
-				nanoseconds += sum[1]
-			}
-		}
-		assert.EqualValues(t, 2_799_998_547, rate(r.data))
-		assert.InDelta(t, 2.8, float64(ticks)/float64(nanoseconds), 0.001)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // patience bounds each wait for the program.
@@ -31,9 +33,7 @@ func program(b *testing.B) string {
 		path = filepath.Join("..", "..", "bin", "otelcol-profiles")
 	}
 	path, err := filepath.Abs(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	if _, err := os.Stat(path); err != nil {
 		b.Skipf("no program to measure: %v (make build)", err)
 	}
@@ -77,9 +77,7 @@ service:
     profiles: {receivers: [pprof], processors: [profiles_dedup], exporters: [profiles_file]}
 `, address, c.server, cmp.Or(c.self, "null"), c.window, c.processor, filepath.Join(dir, "profiles"), c.exporter)
 	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, os.WriteFile(file, []byte(text), 0o600))
 	command := exec.Command(path, "--config", file)
 	command.Env = append(os.Environ(), c.environment...)
 	return run(b, command, address, filepath.Join(dir, "profiles"))
@@ -88,12 +86,8 @@ service:
 func freeAddress(b *testing.B) string {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
+	require.NoError(b, listener.Close())
 	return listener.Addr().String()
 }
 
@@ -102,9 +96,7 @@ func run(b *testing.B, command *exec.Cmd, address, files string) *collector {
 	b.Helper()
 	c := &collector{command: command, output: &bytes.Buffer{}, ended: make(chan error, 1), url: "http://" + address, files: files}
 	command.Stdout, command.Stderr = c.output, c.output
-	if err := command.Start(); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, command.Start())
 	go func() { c.ended <- command.Wait() }()
 	b.Cleanup(func() { _ = command.Process.Kill() }) // an error means that it has ended
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -149,9 +141,7 @@ func (c *collector) sinceExec(b *testing.B) time.Duration {
 	ticks := 0
 	for _, field := range fields[11:13] {
 		n, err := strconv.Atoi(field)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
@@ -167,9 +157,7 @@ func (c *collector) peak(b *testing.B) int64 {
 	for line := range strings.Lines(string(status)) {
 		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kilobytes, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			return kilobytes << 10
 		}
 	}
@@ -180,14 +168,10 @@ func (c *collector) peak(b *testing.B) int64 {
 // stop stops the program and returns the number of bytes that it has written.
 func (c *collector) stop(b *testing.B) (written int64) {
 	b.Helper()
-	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, c.command.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-c.ended:
-		if err != nil {
-			b.Fatalf("after SIGTERM it ended with %v\n%s", err, c.output)
-		}
+		require.NoError(b, err, "after SIGTERM\n%s", c.output)
 	case <-time.After(patience):
 		b.Fatalf("it has not ended after SIGTERM\n%s", c.logs())
 	}
@@ -201,8 +185,6 @@ func (c *collector) stop(b *testing.B) (written int64) {
 		}
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return written
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/encoding/gzip" // as the exporter compresses
@@ -48,9 +49,7 @@ func (a *arrivals) Export(_ context.Context, request pprofileotlp.ExportRequest)
 func (a *arrivals) serve(b *testing.B) string {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
 	pprofileotlp.RegisterGRPCServer(server, a)
 	go func() { _ = server.Serve(listener) }()
@@ -73,9 +72,7 @@ func startSidecar(b *testing.B, gateway string, environment ...string) *collecto
 func BenchmarkPushToGateway(b *testing.B) {
 	const rate, pushes = 10, 200
 	var one bytes.Buffer
-	if err := profiletest.Workloads()[0].Pprof(1).Write(&one); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, profiletest.Workloads()[0].Pprof(1).Write(&one))
 	for name, environment := range map[string][]string{
 		"on receive, 10s": nil,
 		"on flush, 1s":    {"WINDOW=1s", "ACKNOWLEDGE=on_flush"},

@@ -6,9 +6,12 @@ package loadbench
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
@@ -42,18 +45,14 @@ func corpus(b *testing.B) (bodies []load.Body) {
 func body(b *testing.B, data []byte) load.Body {
 	b.Helper()
 	body, err := load.NewBody(data)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return body
 }
 
 func workloadBody(b *testing.B, workload profiletest.Workload) load.Body {
 	b.Helper()
 	var buf bytes.Buffer
-	if err := workload.Pprof(1).Write(&buf); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, workload.Pprof(1).Write(&buf))
 	return body(b, buf.Bytes())
 }
 
@@ -63,9 +62,7 @@ func push(b *testing.B, c *collector, bodies []load.Body, clients int, rate floa
 	result, err := load.Run(b.Context(), load.Options{
 		URL: c.url + "/v1/pprof", Bodies: bodies, Clients: clients, Services: services, Rate: rate, Duration: duration, Timeout: time.Minute,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	if result.FirstError != nil {
 		b.Fatal(result.FirstError, c.logs())
 	}
@@ -145,4 +142,34 @@ func BenchmarkSidecar(b *testing.B) {
 			b.ReportMetric(100*used.Seconds()/result.Elapsed.Seconds(), "core-%")
 		})
 	}
+}
+
+// BenchmarkCores pushes profiles of one size at full speed to a program with one core and to one with two, in turns. It
+// needs a third core for the clients.
+func BenchmarkCores(b *testing.B) {
+	const rounds = 5
+	one := workloadBody(b, profiletest.Workloads()[0])
+	perSecond := func(cores int) float64 {
+		c := start(b, program(b), config{
+			window: window, processor: "memory_limit: 64MiB", exporter: "sync: interval", server: "max_decompressed_size: 16MiB",
+			environment: []string{fmt.Sprintf("GOMAXPROCS=%d", cores), "GOMEMLIMIT=200MiB"},
+		})
+		result := push(b, c, []load.Body{one}, services, 0)
+		c.stop(b)
+		return float64(result.Accepted()) / result.Elapsed.Seconds()
+	}
+	var ones, twos, ratios []float64
+	for range rounds {
+		ones, twos = append(ones, perSecond(1)), append(twos, perSecond(2))
+		ratios = append(ratios, twos[len(twos)-1]/ones[len(ones)-1])
+	}
+	b.ReportMetric(median(ones), "one/s")
+	b.ReportMetric(median(twos), "two/s")
+	b.ReportMetric(median(ratios), "two/one")
+	b.ReportMetric(0, "ns/op")
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }

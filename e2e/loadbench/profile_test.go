@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/load"
 )
 
-// BenchmarkProfile writes the CPU profile that the program takes of itself under the load of
-// BenchmarkFirstRelease to the file in OTELCOL_PROFILES_PROFILE. It is for make profile.
+// BenchmarkProfile writes the CPU profile that the program takes of itself under full load to the file in
+// OTELCOL_PROFILES_PROFILE. It is for make profile.
 func BenchmarkProfile(b *testing.B) {
 	out := os.Getenv("OTELCOL_PROFILES_PROFILE")
 	if out == "" {

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // inNamespace, in the environment, says that this process has a network of its own.
@@ -77,9 +79,7 @@ func TestPages(t *testing.T) {
 	for _, page := range pages {
 		t.Run(page.path, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", page.path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			r := newReader(all, origin, page.frame)
 			switch {
 			case page.continues:
@@ -171,9 +171,7 @@ func cloneable(t *testing.T) string {
 		}
 		return os.WriteFile(filepath.Join(origin, name), text, info.Mode().Perm())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := newReader(t, origin, "")
 	r.directory = origin
 	r.shell(t, "git init --quiet && git add --all && git commit --quiet --message=all")
@@ -264,9 +262,7 @@ func (r *reader) awaitFiles(t *testing.T, command string) {
 			if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
 				break
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("there is no %s after %s\n%s", pattern, 2*patience, r.logs)
-			}
+			require.False(t, time.Now().After(deadline), "there is no %s after %s\n%s", pattern, 2*patience, r.logs)
 		}
 	}
 }
@@ -290,9 +286,7 @@ func (r *reader) shell(t *testing.T, command string) string {
 	var out, errors bytes.Buffer
 	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
 	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = r.directory, r.environment, &out, &errors
-	if err := shell.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s%s\n%s", command, err, &out, &errors, r.logs)
-	}
+	require.NoError(t, shell.Run(), "%s\n%s%s\n%s", command, &out, &errors, r.logs)
 	return out.String()
 }
 
@@ -302,9 +296,7 @@ func (r *reader) start(t *testing.T, command string) {
 	shell := exec.Command("bash", "-euo", "pipefail", "-c", command)
 	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = r.directory, r.environment, r.logs, r.logs
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, shell.Start())
 	r.running = append(r.running, shell)
 	t.Cleanup(func() {
 		if shell.ProcessState == nil {
@@ -325,9 +317,7 @@ func (r *reader) interrupt(t *testing.T) {
 
 func interrupt(t *testing.T, shell *exec.Cmd) {
 	t.Helper()
-	if err := syscall.Kill(-shell.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(-shell.Process.Pid, syscall.SIGINT))
 	_ = shell.Wait() // the error says that it was interrupted
 }
 
