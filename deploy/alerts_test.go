@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 )
 
@@ -19,9 +21,7 @@ import (
 func page(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -32,9 +32,7 @@ const runbooks = "https://github.com/otelcol-profiles/otelcol-profiles/blob/main
 // exist, and that each has a runbook in docs/alerts.md.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("prometheus", "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var rules struct {
 		Groups []struct {
 			Name  string `json:"name"`
@@ -47,9 +45,7 @@ func TestAlerts(t *testing.T) {
 			} `json:"rules"`
 		} `json:"groups"`
 	}
-	if err := yaml.UnmarshalStrict(text, &rules); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict(text, &rules))
 	known, runbook := metrics(t), page(t, "alerts.md")
 	seen := map[string]bool{}
 	for _, group := range rules.Groups {
@@ -58,9 +54,7 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("invalid or duplicate name %q", rule.Alert)
 			}
 			seen[rule.Alert] = true
-			if len(checkExpression(t, known, rule.Alert, rule.Expr)) == 0 {
-				t.Errorf("%s uses no metric", rule.Alert)
-			}
+			assert.NotEmpty(t, checkExpression(t, known, rule.Alert, rule.Expr), "%s uses no metric", rule.Alert)
 			if rule.For != "" {
 				if _, err := model.ParseDuration(rule.For); err != nil {
 					t.Errorf("%s: %v", rule.Alert, err)
@@ -70,35 +64,23 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s: severity is %q", rule.Alert, s)
 			}
 			for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"], -1) {
-				if !regexp.MustCompile(`by \([^)]*\b` + label[1] + `\b`).MatchString(rule.Expr) {
-					t.Errorf("%s: its result has no label %s", rule.Alert, label[1])
-				}
+				assert.True(t, regexp.MustCompile(`by \([^)]*\b`+label[1]+`\b`).MatchString(rule.Expr), "the result of %s has no label %s", rule.Alert, label[1])
 			}
-			if url := rule.Annotations["runbook_url"]; url != runbooks+strings.ToLower(rule.Alert) {
-				t.Errorf("%s: runbook_url is %q", rule.Alert, url)
-			}
-			if !strings.Contains(runbook, "\n### "+rule.Alert+"\n\n**Meaning.**") {
-				t.Errorf("docs/alerts.md has no section for %s", rule.Alert)
-			}
+			assert.Equal(t, runbooks+strings.ToLower(rule.Alert), rule.Annotations["runbook_url"], "%s: runbook_url", rule.Alert)
+			assert.Contains(t, runbook, "\n### "+rule.Alert+"\n\n**Meaning.**", "docs/alerts.md has no section for %s", rule.Alert)
 		}
 	}
 	for _, section := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(runbook, -1) {
-		if !seen[section[1]] {
-			t.Errorf("docs/alerts.md has a section for %s, which is no alert", section[1])
-		}
+		assert.True(t, seen[section[1]], "docs/alerts.md has a section for %s, which is no alert", section[1])
 	}
-	if len(seen) == 0 {
-		t.Error("no alerts")
-	}
+	assert.NotEmpty(t, seen, "no alerts")
 }
 
 // TestDashboard checks that the metrics and labels of each panel exist, and that each of our
 // metrics is in a panel.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("grafana", "dashboard.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var dashboard struct {
 		Title      string
 		Templating struct {
@@ -112,9 +94,7 @@ func TestDashboard(t *testing.T) {
 			Targets []struct{ RefID, Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
 	known := metrics(t)
 	used, ids := map[string]bool{}, map[int]bool{}
 	variables := []string{"$__rate_interval", "5m"}
@@ -133,9 +113,7 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("panel %s is empty", panel.Title)
 		}
 		for _, target := range panel.Targets {
-			if !strings.Contains(target.Expr, `{job=~"$job", instance=~"$instance"`) {
-				t.Errorf("panel %s does not filter by $job and $instance: %s", panel.Title, target.Expr)
-			}
+			assert.Contains(t, target.Expr, `{job=~"$job", instance=~"$instance"`, "panel %s does not filter by $job and $instance: %s", panel.Title, target.Expr)
 			expression := strings.NewReplacer(variables...).Replace(target.Expr)
 			for _, name := range checkExpression(t, known, panel.Title, expression) {
 				used[name] = true
@@ -168,7 +146,5 @@ func TestPagesNameExistingMetrics(t *testing.T) {
 			}
 		}
 	}
-	if expressions == 0 {
-		t.Error("docs/operating.md has no expressions")
-	}
+	assert.NotZero(t, expressions, "docs/operating.md has no expressions")
 }

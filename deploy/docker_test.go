@@ -20,6 +20,8 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -27,14 +29,10 @@ import (
 func dockerfile(t *testing.T) (stages []instructions.Stage) {
 	t.Helper()
 	file, err := os.Open("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
 	parsed, err := parser.Parse(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, warning := range parsed.Warnings {
 		t.Errorf("%s", warning.Short)
 	}
@@ -43,9 +41,7 @@ func dockerfile(t *testing.T) (stages []instructions.Stage) {
 			t.Errorf("%s: %s: %s", rule, message, description)
 		},
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return stages
 }
 
@@ -68,9 +64,7 @@ func TestDockerfile(t *testing.T) {
 			directory = command.Path
 		case *instructions.EntrypointCommand:
 			entrypoint = command.CmdLine
-			if command.PrependShell {
-				t.Error("the image has no shell")
-			}
+			assert.False(t, command.PrependShell, "the image has no shell")
 		case *instructions.RunCommand:
 			t.Errorf("the image cannot run %q", command.CmdLine)
 		case *instructions.CopyCommand, *instructions.LabelCommand:
@@ -79,22 +73,14 @@ func TestDockerfile(t *testing.T) {
 		}
 	}
 	uid := "65532"
-	if user != uid+":"+uid {
-		t.Errorf("the image runs as %q", user)
-	}
-	if want := []string{"/usr/bin/otelcol-profiles"}; !slices.Equal(entrypoint, want) {
-		t.Errorf("the entrypoint is %q, want %q", entrypoint, want)
-	}
+	assert.Equal(t, uid+":"+uid, user, "user of the image")
+	assert.True(t, slices.Equal(entrypoint, []string{"/usr/bin/otelcol-profiles"}), "entrypoint %q", entrypoint)
 	// The user and the writable directory are the same in the manifests.
 	for _, dir := range directories {
 		for _, pod := range manifests(t, dir).pods {
 			container := collectorOf(t, pod)
-			if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == directory && !m.ReadOnly }) {
-				t.Errorf("%s mounts nothing to write at %s", dir, directory)
-			}
-			if len(container.Command) > 0 {
-				t.Errorf("%s has an entrypoint of its own", dir)
-			}
+			assert.True(t, slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == directory && !m.ReadOnly }), "%s mounts nothing to write at %s", dir, directory)
+			assert.Empty(t, container.Command, "%s has an entrypoint of its own", dir)
 		}
 	}
 }
@@ -109,9 +95,7 @@ func TestDockerfileBuilds(t *testing.T) {
 	}
 	run(t, build(t, ""), nil, "validate")
 	agent, err := filepath.Abs(filepath.Join("kubernetes", "agent"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	run(t, build(t, "-node"), map[string]string{"K8S_NODE_NAME": "node-1", "DATA_DIR": t.TempDir()},
 		"validate", "--config="+filepath.Join(agent, "agent.yaml"), "--config="+filepath.Join(agent, "kubernetes.yaml"))
 }
@@ -160,14 +144,10 @@ func build(t *testing.T, distribution string) string {
 
 	built := filepath.Join(image, "usr", "bin", "otelcol-profiles")
 	file, err := elf.Open(built)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
 	for _, segment := range file.Progs {
-		if segment.Type == elf.PT_INTERP {
-			t.Error("it is linked with libraries that the image does not have")
-		}
+		assert.NotEqual(t, elf.PT_INTERP, segment.Type, "it is linked with libraries that the image does not have")
 	}
 	data := filepath.Join(image, "var", "lib", "otelcol-profiles")
 	if entries, err := os.ReadDir(data); err != nil || len(entries) > 0 {
@@ -180,18 +160,12 @@ func build(t *testing.T, distribution string) string {
 func copyContext(t *testing.T, to string) {
 	t.Helper()
 	ignore, err := os.Open(filepath.Join("..", ".dockerignore"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	patterns, err := ignorefile.ReadAll(bufio.NewReader(ignore))
 	_ = ignore.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	matcher, err := patternmatcher.New(patterns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	err = fs.WalkDir(os.DirFS(".."), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || name == "." {
 			return err
@@ -208,9 +182,7 @@ func copyContext(t *testing.T, to string) {
 		copyFile(t, filepath.Join("..", name), filepath.Join(to, name))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // copyTo is COPY of one source.
@@ -218,9 +190,7 @@ func copyTo(t *testing.T, source, directory, target string, several bool) {
 	t.Helper()
 	to := filepath.Join(directory, target)
 	info, err := os.Stat(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if info.IsDir() {
 		mkdir(t, to)
 		if err := fs.WalkDir(os.DirFS(source), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -242,22 +212,14 @@ func copyTo(t *testing.T, source, directory, target string, several bool) {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	info, err := os.Stat(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mkdir(t, filepath.Dir(to))
-	if err := os.WriteFile(to, content, info.Mode().Perm()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(to, content, info.Mode().Perm()))
 }
 
 func mkdir(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -18,9 +19,7 @@ func ebpfPod(t *testing.T) (*cluster, *corev1.PodTemplateSpec) {
 	t.Helper()
 	c := manifests(t, "ebpf")
 	pod := c.pods["otelcol-profiles-ebpf"]
-	if pod == nil {
-		t.Fatal("there is no DaemonSet")
-	}
+	require.NotNil(t, pod, "there is no DaemonSet")
 	return c, pod
 }
 
@@ -28,9 +27,7 @@ func ebpfPod(t *testing.T) (*cluster, *corev1.PodTemplateSpec) {
 func TestEBPFPodHasTheExplainedPrivilegesOnly(t *testing.T) {
 	_, pod := ebpfPod(t)
 	text, err := os.ReadFile(filepath.Join("kubernetes", "ebpf", "daemonset.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	comment, _, _ := strings.Cut(string(text), "\napiVersion:")
 	container := collectorOf(t, pod)
 	security := container.SecurityContext
@@ -82,9 +79,7 @@ func TestEBPFConfigIsValid(t *testing.T) {
 	args := []string{"validate"}
 	for _, arg := range container.Args {
 		if file, ok := strings.CutPrefix(arg, "--config="); ok {
-			if mounted[file] == "" {
-				t.Fatalf("%s is not in the ConfigMap", file)
-			}
+			require.NotEmpty(t, mounted[file], "%s is not in the ConfigMap", file)
 			arg = "--config=" + mounted[file]
 		}
 		args = append(args, arg)

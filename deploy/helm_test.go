@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	kjson "sigs.k8s.io/json"
@@ -81,9 +83,7 @@ func readYAML(t *testing.T, name string) (content map[string]any) {
 	if err == nil {
 		err = yaml.Unmarshal(text, &content)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return content
 }
 
@@ -96,44 +96,30 @@ func TestHelmValues(t *testing.T) {
 			merge(want, readYAML(t, filepath.Join("kubernetes", name, "kubernetes.yaml")))
 			file := filepath.Join("helm", name+"-values.yaml")
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if *update {
 				config, err := yaml.Marshal(map[string]any{"alternateConfig": want})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				written, _, _ := strings.Cut(string(text), "alternateConfig:")
 				text = append([]byte(written), config...)
-				if err := os.WriteFile(file, text, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, text, 0o600))
 			}
 			var values helmValues
 			asJSON, err := yaml.YAMLToJSONStrict(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if unknown, err := kjson.UnmarshalStrict(asJSON, &values); err != nil || len(unknown) > 0 {
 				t.Fatalf("%s: %v %v", file, err, unknown)
 			}
-			if !reflect.DeepEqual(values.AlternateConfig, readYAMLText(t, want)) {
-				t.Errorf("%s has another configuration than the manifests: cd deploy && go test -run TestHelmValues -update .", file)
-			}
+			assert.True(t, reflect.DeepEqual(values.AlternateConfig, readYAMLText(t, want)), "%s has another configuration than the manifests: cd deploy && go test -run TestHelmValues -update .", file)
 
 			template := manifests(t, name).pods[pod]
 			container := collectorOf(t, template)
-			if kind := map[string]string{"gateway": "deployment", "agent": "daemonset"}[name]; values.Mode != kind {
-				t.Errorf("the mode is %q, want %q", values.Mode, kind)
-			}
+			assert.Equal(t, map[string]string{"gateway": "deployment", "agent": "daemonset"}[name], values.Mode, "the mode")
 			if image := values.Image.Repository + ":" + values.Image.Tag; image != container.Image || values.Command.Name != "usr/bin/otelcol-profiles" {
 				t.Errorf("it runs %s of %s, want %s", values.Command.Name, image, container.Image)
 			}
 			environment := environmentOf(t, corev1.Container{Env: values.ExtraEnvs})
-			if want := environmentOf(t, container); !maps.Equal(environment, want) {
-				t.Errorf("the variables are %v, want %v", environment, want)
-			}
+			assert.True(t, maps.Equal(environment, environmentOf(t, container)), "the variables are %v", environment)
 			if values.UseGOMEMLIMIT || !values.Resources.Limits.Memory().Equal(*container.Resources.Limits.Memory()) ||
 				!values.Resources.Requests.Cpu().Equal(*container.Resources.Requests.Cpu()) {
 				t.Errorf("the resources are %+v, want %+v", values.Resources, container.Resources)
@@ -141,9 +127,7 @@ func TestHelmValues(t *testing.T) {
 			if !reflect.DeepEqual(values.PodSecurityContext, template.Spec.SecurityContext) || !reflect.DeepEqual(values.SecurityContext, container.SecurityContext) {
 				t.Errorf("it has other privileges: %+v %+v", values.PodSecurityContext, values.SecurityContext)
 			}
-			if !reflect.DeepEqual(values.Tolerations, template.Spec.Tolerations) {
-				t.Errorf("it tolerates %v, want %v", values.Tolerations, template.Spec.Tolerations)
-			}
+			assert.True(t, reflect.DeepEqual(values.Tolerations, template.Spec.Tolerations), "it tolerates %v, want %v", values.Tolerations, template.Spec.Tolerations)
 			if len(values.ExtraVolumes) != 1 || len(values.ExtraVolumeMounts) != 1 || values.ExtraVolumes[0].EmptyDir == nil ||
 				values.ExtraVolumeMounts[0].MountPath != "/var/lib/otelcol-profiles" || values.ExtraVolumes[0].Name != values.ExtraVolumeMounts[0].Name {
 				t.Errorf("nothing to write at: %v %v", values.ExtraVolumes, values.ExtraVolumeMounts)
@@ -159,13 +143,9 @@ func TestHelmValues(t *testing.T) {
 			}
 
 			config, err := yaml.Marshal(values.AlternateConfig)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			relay := filepath.Join(t.TempDir(), "relay.yaml")
-			if err := os.WriteFile(relay, config, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(relay, config, 0o600))
 			environment["DATA_DIR"] = t.TempDir()
 			run(t, programOf(t, container.Image), environment, "validate", "--config="+relay)
 		})
@@ -176,15 +156,11 @@ func TestHelmValues(t *testing.T) {
 func readYAMLText(t *testing.T, value map[string]any) (content map[string]any) {
 	t.Helper()
 	text, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(asJSON, &content)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return content
 }

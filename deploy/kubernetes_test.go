@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -58,28 +60,18 @@ type cluster struct {
 func manifests(t *testing.T, dir string) *cluster {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join("kubernetes", dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := &cluster{pods: map[string]*corev1.PodTemplateSpec{}}
 	for _, r := range built.Resources() {
 		text, err := r.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal(text, &kind); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal(text, &kind))
 		newObject := kinds[kind.APIVersion+" "+kind.Kind]
-		if newObject == nil {
-			t.Fatalf("%s: unknown %s of %s", dir, kind.Kind, kind.APIVersion)
-		}
+		require.NotNil(t, newObject, "%s: unknown %s of %s", dir, kind.Kind, kind.APIVersion)
 		object := newObject()
 		asJSON, err := yaml.YAMLToJSONStrict(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// As an API server with strict validation: letters in the other case are wrong.
 		if unknown, err := kjson.UnmarshalStrict(asJSON, object); err != nil || len(unknown) > 0 {
 			t.Fatalf("%s: %s: %v %v\n%s", dir, kind.Kind, err, unknown, text)
@@ -123,22 +115,14 @@ var directories = []string{"gateway", "agent", "example"}
 func TestKubernetesConfigs(t *testing.T) {
 	for name, of := range map[string]string{"gateway": "gateway.yaml", "agent": "agent.yaml", "sidecar": "sidecar.yaml", "ebpf": "ebpf/ebpf.yaml"} {
 		original, err := os.ReadFile(filepath.Join("..", "config", filepath.FromSlash(of)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		copied := filepath.Join("kubernetes", name, name+".yaml")
 		if *update {
-			if err := os.WriteFile(copied, original, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(copied, original, 0o600))
 		}
 		got, err := os.ReadFile(copied)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, original) {
-			t.Errorf("deploy/%s differs from config/%s: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), of)
-		}
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(got, original), "deploy/%s differs from config/%s: cd deploy && go test -run TestKubernetesConfigs -update .", filepath.ToSlash(copied), of)
 	}
 }
 
@@ -147,9 +131,7 @@ func TestKubernetesReferences(t *testing.T) {
 	for _, dir := range append(slices.Clone(directories), "ebpf") {
 		t.Run(dir, func(t *testing.T) {
 			c := manifests(t, dir)
-			if len(c.pods) != 1 {
-				t.Fatalf("%d kinds of pods, want one", len(c.pods))
-			}
+			require.Len(t, c.pods, 1, "kinds of pods")
 			for name, pod := range c.pods {
 				checkVolumes(t, c, name, pod)
 			}
@@ -175,9 +157,7 @@ func TestKubernetesReferences(t *testing.T) {
 				if target != nil && target.Spec.Replicas != nil {
 					t.Errorf("%s sets replicas, which %s does as well", target.Name, scaler.Name)
 				}
-				if *scaler.Spec.MinReplicas >= scaler.Spec.MaxReplicas {
-					t.Errorf("%s: at least %d and at most %d replicas", scaler.Name, *scaler.Spec.MinReplicas, scaler.Spec.MaxReplicas)
-				}
+				assert.Less(t, *scaler.Spec.MinReplicas, scaler.Spec.MaxReplicas, "%s: replicas", scaler.Name)
 			}
 			for _, binding := range all[*rbacv1.ClusterRoleBinding](c) {
 				named[*rbacv1.ClusterRole](t, c, binding.RoleRef.Name)
@@ -238,9 +218,7 @@ func checkVolumes(t *testing.T, c *cluster, name string, pod *corev1.PodTemplate
 		}
 	}
 	for volume, mounted := range volumes {
-		if !mounted {
-			t.Errorf("%s: volume %s is not mounted", name, volume)
-		}
+		assert.True(t, mounted, "%s: volume %s is not mounted", name, volume)
 	}
 }
 
@@ -304,9 +282,7 @@ func TestKubernetesPodsAreRestricted(t *testing.T) {
 					"does not ask for processor": !container.Resources.Requests.Cpu().IsZero(),
 					"does not ask for memory":    !container.Resources.Requests.Memory().IsZero(),
 				} {
-					if !ok {
-						t.Errorf("%s: container %s %s", name, container.Name, what)
-					}
+					assert.True(t, ok, "%s: container %s %s", name, container.Name, what)
 				}
 			}
 			for _, volume := range pod.Spec.Volumes {
@@ -346,9 +322,7 @@ func environmentOf(t *testing.T, container corev1.Container) map[string]string {
 	for _, variable := range container.Env {
 		value := variable.Value
 		if from := variable.ValueFrom; from != nil {
-			if from.FieldRef == nil {
-				t.Fatalf("%s: where from?", variable.Name)
-			}
+			require.NotNil(t, from.FieldRef, "%s: where from?", variable.Name)
 			value = strings.ToLower(variable.Name)
 		}
 		environment[variable.Name] = value
@@ -371,9 +345,7 @@ func TestKubernetesConfigsAreValid(t *testing.T) {
 				args := slices.Clone(container.Args)
 				for i, arg := range args {
 					file, ok := strings.CutPrefix(arg, "--config=")
-					if !ok {
-						t.Fatalf("argument %s", arg)
-					}
+					require.True(t, ok, "argument %s", arg)
 					if _, ok := mounted[file]; !ok {
 						t.Fatalf("%s is not in the ConfigMap, which has %v", file, slices.Sorted(maps.Keys(mounted)))
 					}
@@ -397,13 +369,9 @@ func TestKubernetesConfigsAreValid(t *testing.T) {
 				}
 				for _, endpoint := range listens {
 					host, port, err := net.SplitHostPort(endpoint)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					number, err := strconv.ParseInt(port, 10, 32)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if host == "0.0.0.0" && portNumber(container, intstr.FromInt32(int32(number))) == 0 {
 						t.Errorf("the collector listens at %s, which is no port of the container", endpoint)
 					}
@@ -421,9 +389,7 @@ func TestKubernetesConfigsAreValid(t *testing.T) {
 				for name, processor := range config.Processors {
 					if kind, _, _ := strings.Cut(name, "/"); kind == "profiles_dedup" {
 						d, err := time.ParseDuration(processor.ShutdownTimeout)
-						if err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, err)
 						atEnd += d
 					}
 				}
@@ -448,9 +414,7 @@ func mount(t *testing.T, c *cluster, pod *corev1.PodTemplateSpec, container core
 			dir := t.TempDir()
 			for key, text := range named[*corev1.ConfigMap](t, c, volume.ConfigMap.Name).Data {
 				file := filepath.Join(dir, key)
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 				files[path.Join(m.MountPath, key)] = file
 			}
 		}
@@ -494,9 +458,7 @@ type collectorConfig struct {
 
 func printed(t *testing.T, text string) (config collectorConfig) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &config), "%s", text)
 	return config
 }
 

@@ -19,6 +19,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 )
 
@@ -50,9 +52,7 @@ func metrics(t *testing.T) map[string]metric {
 	list.Dir = filepath.Join("..", "cmd", "otelcol-profiles")
 	list.Stderr = os.Stderr
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for dir := range strings.FieldsSeq(string(out)) {
 		addMetrics(t, found, filepath.Join(dir, "metadata.yaml"), false)
 	}
@@ -66,9 +66,7 @@ var (
 func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var metadata struct {
 		Attributes map[string]struct {
 			NameOverride string `json:"name_override"`
@@ -82,12 +80,8 @@ func addMetrics(t *testing.T, found map[string]metric, file string, ours bool) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(text, &metadata); err != nil {
-		t.Fatal(err)
-	}
-	if len(metadata.Telemetry.Metrics) == 0 {
-		t.Fatalf("%s has no metrics", file)
-	}
+	require.NoError(t, yaml.Unmarshal(text, &metadata))
+	require.NotEmpty(t, metadata.Telemetry.Metrics, "%s has no metrics", file)
 	for name, m := range metadata.Telemetry.Metrics {
 		labels := map[string]string{}
 		for _, key := range m.Attributes {
@@ -149,16 +143,12 @@ func checkExpression(t *testing.T, known map[string]metric, where, expression st
 		for _, matcher := range selector.LabelMatchers {
 			values, ok := m.labels[matcher.Name]
 			if !ok {
-				if !slices.Contains(everywhere, matcher.Name) {
-					t.Errorf("%s: %s has no label %s", where, selector.Name, matcher.Name)
-				}
+				assert.True(t, slices.Contains(everywhere, matcher.Name), "%s: %s has no label %s", where, selector.Name, matcher.Name)
 				continue
 			}
 			if matcher.Type == labels.MatchRegexp || matcher.Type == labels.MatchEqual {
 				for value := range strings.SplitSeq(matcher.Value, "|") {
-					if !slices.Contains(words.FindAllString(values, -1), value) {
-						t.Errorf("%s: %s of %s is never %q", where, matcher.Name, selector.Name, value)
-					}
+					assert.True(t, slices.Contains(words.FindAllString(values, -1), value), "%s: %s of %s is never %q", where, matcher.Name, selector.Name, value)
 				}
 			}
 		}
@@ -175,9 +165,7 @@ func checkExpression(t *testing.T, known map[string]metric, where, expression st
 			}
 		}
 		for _, key := range keys {
-			if !slices.Contains(allowed, key) {
-				t.Errorf("%s: no metric has the label %s\n%s", where, key, expression)
-			}
+			assert.True(t, slices.Contains(allowed, key), "%s: no metric has the label %s\n%s", where, key, expression)
 		}
 		return nil
 	})
@@ -210,19 +198,13 @@ service:
 `, push, filepath.Join(dir, "*.pb"), filepath.Join(dir, "profiles"), scrape), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "wrong.pb"), []byte("no profile"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "wrong.pb"), []byte("no profile"), 0o600))
 	logs, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = logs.Close() }()
 	command := exec.CommandContext(t.Context(), bin, "--config="+config)
 	command.Dir, command.Stdout, command.Stderr = dir, logs, logs
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill() // an error means that it has ended
 		_ = command.Wait()
@@ -250,9 +232,7 @@ service:
 		}
 		families, err := new(expfmt.TextParser).TextToMetricFamilies(response.Body)
 		_ = response.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for name, family := range families {
 			awaited = slices.DeleteFunc(awaited, func(one string) bool { return one == name })
 			if seen[name] || !strings.HasPrefix(name, "otelcol_") {
@@ -266,9 +246,7 @@ service:
 				}
 				continue
 			}
-			if histogram := family.GetType().String() == "HISTOGRAM"; histogram != m.histogram {
-				t.Errorf("%s is a %s", name, family.GetType())
-			}
+			assert.Equal(t, m.histogram, family.GetType().String() == "HISTOGRAM", "%s is a %s", name, family.GetType())
 			for _, label := range family.GetMetric()[0].GetLabel() {
 				if _, ok := m.labels[label.GetName()]; m.ours && !ok {
 					t.Errorf("%s has a label %s, which is not in metadata.yaml", name, label.GetName())
@@ -281,9 +259,7 @@ service:
 func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // program returns the path of the built program.
@@ -28,9 +30,7 @@ func programOf(t *testing.T, image string) string {
 		path = filepath.Join("..", "bin", name)
 	}
 	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
 		missing(t, "no program to test: %v (make %s)", err, target)
 	}
@@ -56,8 +56,6 @@ func run(t *testing.T, program string, environment map[string]string, args ...st
 	}
 	command.Dir = t.TempDir()
 	out, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%q: %v\n%s", args, err, out)
-	}
+	require.NoError(t, err, "%q\n%s", args, out)
 	return string(out)
 }

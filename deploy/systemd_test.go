@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestSystemd checks that systemd accepts the unit, and that its exposure level is low.
@@ -18,17 +20,11 @@ func TestSystemd(t *testing.T) {
 		t.Skipf("the unit is not looked at: %v", err) // a matter of the system, also where all tests must run
 	}
 	unit, err := os.ReadFile(filepath.Join("systemd", "otelcol-profiles.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const installed = "/usr/bin/otelcol-profiles"
-	if strings.Count(string(unit), "="+installed+" ") != 2 {
-		t.Fatalf("the unit does not start and reload %s", installed)
-	}
+	require.Equal(t, 2, strings.Count(string(unit), "="+installed+" "), "commands of the unit that start or validate %s", installed)
 	file := filepath.Join(t.TempDir(), "otelcol-profiles.service")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(unit), "="+installed, "="+program(t))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(unit), "="+installed, "="+program(t))), 0o600))
 	for _, args := range [][]string{
 		{"verify", "--man=no", "--recursive-errors=no", file},
 		{"security", "--offline=true", "--no-pager", "--threshold=15", file}, // 1.5 of 10

@@ -10,7 +10,8 @@ tool (
 
 require (
 	github.com/sassoftware/go-rpmutils v0.4.0
-	go.yaml.in/yaml/v3 v3.0.4
+	github.com/stretchr/testify v1.12.1
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/mod v0.33.0
 )
 

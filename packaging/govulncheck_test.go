@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestGovulncheckFailsOnFinding runs govulncheck, as make builds it, on itself, with databases of one
@@ -51,16 +53,10 @@ func vulnerable(t *testing.T, module, path, symbol string) string {
 		},
 	} {
 		text, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		file := filepath.Join(directory, name+".json")
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, text, 0o600))
 	}
 	return directory
 }

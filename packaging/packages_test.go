@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/sassoftware/go-rpmutils"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // tool skips a test if a program is missing.
@@ -36,9 +38,7 @@ func tool(t *testing.T, names ...string) {
 func command(t *testing.T, name string, arguments ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, arguments...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, arguments, err, out)
-	}
+	require.NoError(t, err, "%s %q\n%s", name, arguments, out)
 	return string(out)
 }
 
@@ -50,26 +50,18 @@ func TestDebContents(t *testing.T) {
 		fields := command(t, "dpkg-deb", "--field", name)
 		upstream, _, _ := strings.Cut(version, "-")
 		for _, want := range []string{"Package: otelcol-profiles\n", "Version: " + upstream, "Architecture: " + architecture + "\n", "Recommends: ca-certificates\n"} {
-			if !strings.Contains(fields, want) {
-				t.Errorf("%s has no %q:\n%s", name, want, fields)
-			}
+			assert.Contains(t, fields, want, "%s has no %q:\n%s", name, want, fields)
 		}
-		if got := strings.Fields(command(t, "dpkg-deb", "--info", name, "conffiles")); !slices.Equal(got, configFiles) {
-			t.Errorf("%s has the conffiles %q", name, got)
-		}
+		assert.True(t, slices.Equal(strings.Fields(command(t, "dpkg-deb", "--info", name, "conffiles")), configFiles), "conffiles of %s", name)
 		plain, err := exec.CommandContext(t.Context(), "dpkg-deb", "--fsys-tarfile", name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files := map[string]file{}
 		for archive := tar.NewReader(bytes.NewReader(plain)); ; {
 			header, err := archive.Next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if header.Uid != 0 || header.Gid != 0 {
 				t.Errorf("%s: %s belongs to %d:%d", name, header.Name, header.Uid, header.Gid)
 			}
@@ -77,9 +69,7 @@ func TestDebContents(t *testing.T) {
 				continue
 			}
 			content, err := io.ReadAll(archive)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			files["/"+strings.TrimLeft(header.Name, "./")] = file{header.FileInfo().Mode(), content}
 		}
 		checkPackaged(t, name, architecture, files)
@@ -91,14 +81,10 @@ func TestRPMContents(t *testing.T) {
 	for architecture, of := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
 		name := packageFile(t, "rpm", architecture)
 		content, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = content.Close() }()
 		rpm, err := rpmutils.ReadRpm(content)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		require.NoError(t, err, "%s", name)
 		upstream, _, _ := strings.Cut(version, "-")
 		for tag, want := range map[int]string{
 			rpmutils.NAME: "otelcol-profiles", rpmutils.ARCH: of, rpmutils.LICENSE: "Apache-2.0",
@@ -109,9 +95,7 @@ func TestRPMContents(t *testing.T) {
 			}
 		}
 		infos, err := rpm.Header.GetFiles()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		const config, noReplace = 1 << 0, 1 << 4
 		for _, info := range infos {
 			if info.UserName() != "root" || info.GroupName() != "root" {
@@ -121,30 +105,22 @@ func TestRPMContents(t *testing.T) {
 			if slices.Contains(configFiles, info.Name()) {
 				want = config | noReplace
 			}
-			if info.Flags()&(config|noReplace) != want {
-				t.Errorf("%s: %s has the flags %#x", name, info.Name(), info.Flags())
-			}
+			assert.Equal(t, want, info.Flags()&(config|noReplace), "%s: %s has the flags %#x", name, info.Name(), info.Flags())
 		}
 		payload, err := rpm.PayloadReaderExtended()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files := map[string]file{}
 		for {
 			info, err := payload.Next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if info.Mode()&0o170000 != 0o100000 {
 				continue
 			}
 			data, err := io.ReadAll(payload)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			files[info.Name()] = file{fs.FileMode(info.Mode() & 0o777), data}
 		}
 		checkPackaged(t, name, architecture, files)
@@ -195,9 +171,7 @@ func TestDebInstalls(t *testing.T) {
 	command(t, "getent", "passwd", "otelcol-profiles")
 
 	unit, err := os.ReadFile("/usr/lib/systemd/system/otelcol-profiles.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	start := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindSubmatch(unit)
 	if start == nil || !bytes.Contains(unit, []byte("\nUser=otelcol-profiles\n")) || !bytes.Contains(unit, []byte("\nStateDirectory=otelcol-profiles\n")) {
 		t.Fatalf("the unit does not start the program as its user:\n%s", unit)
@@ -209,9 +183,7 @@ func TestDebInstalls(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "heap.pb.gz")
 	writeHeapProfile(t, profile)
 	command(t, "unshare", "--net", "bash", "-c", serve, "bash", string(start[1]), profile)
-	if services := command(t, "otelprof", "ls", filepath.Join(state, "profiles")); !strings.Contains(services, "checkout") {
-		t.Errorf("the files have no service checkout:\n%s", services)
-	}
+	assert.Contains(t, command(t, "otelprof", "ls", filepath.Join(state, "profiles")), "checkout", "the files have no service checkout")
 
 	// A changed configuration survives a reinstallation and a removal, not a purge.
 	const changed = "# changed\n"
@@ -220,9 +192,7 @@ func TestDebInstalls(t *testing.T) {
 		_, err = config.WriteString(changed)
 		err = errors.Join(err, config.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	command(t, "dpkg", "--install", name)
 	command(t, "dpkg", "--remove", "otelcol-profiles")
 	if content, err := os.ReadFile(configFiles[0]); err != nil || !bytes.HasSuffix(content, []byte(changed)) {
@@ -253,9 +223,7 @@ func writeHeapProfile(t *testing.T, name string) {
 	if err == nil {
 		err = errors.Join(pprof.WriteHeapProfile(heap), heap.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // overlay runs the script $2 in a root directory that has the files of this machine, and keeps all
@@ -306,17 +274,13 @@ func TestRPMInstalls(t *testing.T) {
 	tool(t, "rpm", "unshare", "chroot", "setpriv", "ip", "curl")
 	directory := t.TempDir()
 	for _, name := range []string{"upper", "work", "root", "input"} {
-		if err := os.Mkdir(filepath.Join(directory, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(directory, name), 0o755))
 	}
 	content, err := os.ReadFile(packageFile(t, "rpm", runtime.GOARCH))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(directory, "input", "package.rpm"), content, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	writeHeapProfile(t, filepath.Join(directory, "input", "heap.pb.gz"))
 	mount := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", `mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"`, "sh", directory)
 	if out, err := mount.CombinedOutput(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"debug/elf"
 	"debug/macho"
 	"debug/pe"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +27,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -36,9 +37,7 @@ func systems(t *testing.T) (names []string) {
 	t.Helper()
 	directory, _ := dist(t)
 	text, err := os.ReadFile(filepath.Join(directory, "config.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var config struct{ Builds []struct{ Targets []string } }
 	if err := yaml.Unmarshal(text, &config); err != nil || len(config.Builds) == 0 {
 		t.Fatalf("config.yaml has no builds: %v", err)
@@ -57,9 +56,7 @@ func dist(t *testing.T) (directory, version string) {
 		t.Skip("SNAPSHOT names no directory (make snapshot)")
 	}
 	text, err := os.ReadFile(filepath.Join(directory, "metadata.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var metadata struct{ Version string }
 	if err := json.Unmarshal(text, &metadata); err != nil || metadata.Version == "" {
 		t.Fatalf("metadata.json: %v\n%s", err, text)
@@ -77,58 +74,42 @@ type file struct {
 func readArchive(t *testing.T, name string) map[string]file {
 	t.Helper()
 	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(name), ".tar.gz"), ".zip")
 	files, times := map[string]file{}, map[int64]bool{}
 	add := func(entry string, info fs.FileInfo, reader io.Reader) {
 		below, ok := strings.CutPrefix(entry, base+"/")
-		if !ok {
-			t.Errorf("%s contains %s, outside of the directory %s", name, entry, base)
-		}
+		assert.True(t, ok, "%s contains %s, outside of the directory %s", name, entry, base)
 		data, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatalf("%s: %s: %v", name, entry, err)
-		}
+		require.NoError(t, err, "%s: %s", name, entry)
 		times[info.ModTime().Unix()] = true
 		files[below] = file{info.Mode(), data}
 	}
 	if strings.HasSuffix(name, ".zip") {
 		archive, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, entry := range archive.File {
 			reader, err := entry.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			add(entry.Name, entry.FileInfo(), reader)
 			_ = reader.Close()
 		}
 	} else {
 		plain, err := gzip.NewReader(bytes.NewReader(content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for archive := tar.NewReader(plain); ; {
 			header, err := archive.Next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if header.Uname != "root" || header.Gname != "root" {
 				t.Errorf("%s: %s belongs to %s:%s", name, header.Name, header.Uname, header.Gname)
 			}
 			add(header.Name, header.FileInfo(), archive)
 		}
 	}
-	if len(times) != 1 {
-		t.Errorf("%s contains files of %d times, want that of the commit only", name, len(times))
-	}
+	assert.Len(t, times, 1, "times of files in %s, which must be that of the commit", name)
 	return files
 }
 
@@ -155,9 +136,7 @@ func TestArchivesHaveProgramsAndLicences(t *testing.T) {
 		} {
 			files := readArchive(t, filepath.Join(directory, archiveName(archive, version, system)))
 			for _, name := range want {
-				if len(files[name].content) == 0 {
-					t.Errorf("%s of %s has no %s", archive, system, name)
-				}
+				assert.NotEmpty(t, files[name].content, "%s of %s has no %s", archive, system, name)
 			}
 			for name, file := range files {
 				executable := strings.HasPrefix(name, "otel")
@@ -184,15 +163,11 @@ func TestArchivesHaveProgramsAndLicences(t *testing.T) {
 					continue
 				}
 				program := filepath.Join(t.TempDir(), name)
-				if err := os.WriteFile(program, files[name].content, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(program, files[name].content, 0o700))
 				for _, arguments := range argumentLists {
 					line := slices.Concat(emulator, []string{program}, arguments)
 					out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput()
-					if err != nil {
-						t.Errorf("%q: %v\n%s", line, err, out)
-					}
+					assert.NoError(t, err, "%q\n%s", line, out)
 					if arguments[0] == "--version" && !strings.Contains(string(out), version) {
 						t.Errorf("%s --version of %s prints %s", name, version, out)
 					}
@@ -212,9 +187,7 @@ func checkProgram(t *testing.T, system string, content []byte) {
 		if program, err := elf.NewFile(reader); err == nil {
 			of = fmt.Sprint(program.Machine)
 			for _, part := range program.Progs {
-				if part.Type == elf.PT_INTERP {
-					t.Errorf("a program of %s is not static", system)
-				}
+				assert.NotEqual(t, elf.PT_INTERP, part.Type, "a program of %s is not static", system)
 			}
 		}
 	case "darwin_amd64", "darwin_arm64":
@@ -231,9 +204,7 @@ func checkProgram(t *testing.T, system string, content []byte) {
 		"darwin_amd64": "CpuAmd64", "darwin_arm64": "CpuArm64",
 		"windows_amd64": "0x8664", "windows_arm64": "0xaa64",
 	}[system]
-	if of != want {
-		t.Errorf("a program of %s is for %q", system, of)
-	}
+	assert.Equal(t, want, of, "a program of %s", system)
 }
 
 func TestChecksumsNameEveryFile(t *testing.T) {
@@ -256,14 +227,10 @@ func TestChecksumsNameEveryFile(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if sum := sha256.Sum256(content); sums[name] != hex.EncodeToString(sum[:]) {
-			t.Errorf("the checksum of %s is %q", name, sums[name])
-		}
+		assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256(content)), sums[name], "the checksum of %s", name)
 		delete(sums, name)
 	}
-	if len(sums) > 0 {
-		t.Errorf("checksums.txt also has %v", sums)
-	}
+	assert.Empty(t, sums, "checksums.txt also has %v", sums)
 }
 
 // TestSBOMsListModulesWithLicences compares the modules that are linked into each program with
@@ -271,9 +238,7 @@ func TestChecksumsNameEveryFile(t *testing.T) {
 func TestSBOMsListModulesWithLicences(t *testing.T) {
 	directory, version := dist(t)
 	licences, err := os.ReadFile(filepath.Join("..", "bin", "release", "THIRD_PARTY_LICENSES.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, system := range systems(t) {
 		for program, least := range map[string]int{"otelcol-profiles": 100, "otelprof": 10} {
 			text, err := os.ReadFile(filepath.Join(directory, fmt.Sprintf("%s_%s_%s.cdx.json", program, version, system)))
@@ -301,9 +266,7 @@ func TestSBOMsListModulesWithLicences(t *testing.T) {
 				if module.Name == "std" || module.Name == "github.com/otelcol-profiles/otelcol-profiles" && module.Version == "v"+version {
 					continue
 				}
-				if !bytes.Contains(licences, []byte("\n"+module.Name+" "+module.Version+": ")) {
-					t.Errorf("%s of %s contains %s %s, whose licence is missing", program, system, module.Name, module.Version)
-				}
+				assert.True(t, bytes.Contains(licences, []byte("\n"+module.Name+" "+module.Version+": ")), "%s of %s contains %s %s, whose licence is missing", program, system, module.Name, module.Version)
 			}
 		}
 	}
@@ -314,9 +277,7 @@ func TestSBOMsListModulesWithLicences(t *testing.T) {
 func TestReleaseIsReproducible(t *testing.T) {
 	directory, version := dist(t)
 	root := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(root, 0o700))
 	tree := os.DirFS("..")
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -331,13 +292,9 @@ func TestReleaseIsReproducible(t *testing.T) {
 		}
 		return copyFile(filepath.Join("..", name), filepath.Join(root, name))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config, err := os.ReadFile(filepath.Join("..", ".goreleaser.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config = regexp.MustCompile(`goos: &goos .*`).ReplaceAll(config, []byte("goos: &goos [linux]"))
 	config = regexp.MustCompile(`goarch: &goarch .*`).ReplaceAll(config, []byte("goarch: &goarch [amd64]"))
 	const licences = "bin/release/THIRD_PARTY_LICENSES.txt"
@@ -346,13 +303,9 @@ func TestReleaseIsReproducible(t *testing.T) {
 		os.WriteFile(filepath.Join(root, "bin", "release", "goreleaser.yaml"), config, 0o600),
 		copyFile(filepath.Join("..", licences), filepath.Join(root, licences)),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tools, err := filepath.Abs(filepath.Join("..", "bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again := exec.CommandContext(t.Context(), filepath.Join(tools, "goreleaser"), "release", "--config=bin/release/goreleaser.yaml", "--snapshot", "--parallelism=1")
 	again.Dir = root
 	again.Env = append(os.Environ(), "PATH="+tools+":"+filepath.Join(root, "packaging")+":"+os.Getenv("PATH"), "VERSION="+strings.TrimSuffix(version, "-snapshot"))
@@ -362,9 +315,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	compared := 0
 	for name, sum := range checksums(t, filepath.Join(root, "bin", "dist")) {
 		compared++
-		if want := checksums(t, directory)[name]; sum != want {
-			t.Errorf("%s has the checksum %s in another directory, not %s", name, sum, want)
-		}
+		assert.Equal(t, checksums(t, directory)[name], sum, "%s from another directory", name)
 	}
 	if compared != 6 { // archives and SBOMs of two programs, deb and rpm
 		t.Errorf("%d files were compared", compared)
@@ -388,9 +339,7 @@ func copyFile(from, to string) error {
 func checksums(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(directory, "checksums.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sums := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -406,9 +355,7 @@ func packageFile(t *testing.T, extension, architecture string) string {
 	t.Helper()
 	directory, _ := dist(t)
 	entries, err := os.ReadDir(directory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	of := map[string]string{"amd64": "amd64", "x86_64": "amd64", "arm64": "arm64", "aarch64": "arm64"}
 	for _, entry := range entries {
 		if m := packageName.FindStringSubmatch(entry.Name()); m != nil && of[m[1]] == architecture && m[2] == extension {
@@ -454,9 +401,7 @@ func checkPackaged(t *testing.T, name, architecture string, files map[string]fil
 	}
 	for _, example := range examples {
 		at := "/usr/share/doc/otelcol-profiles/examples/" + filepath.Base(example)
-		if len(files[at].content) == 0 {
-			t.Errorf("%s has no %s", name, at)
-		}
+		assert.NotEmpty(t, files[at].content, "%s has no %s", name, at)
 		delete(files, at)
 	}
 	for path := range files {
@@ -465,8 +410,6 @@ func checkPackaged(t *testing.T, name, architecture string, files map[string]fil
 		}
 	}
 	for _, program := range []string{"otelcol-profiles", "otelprof"} {
-		if !bytes.Equal(files[path.Join("/usr/bin", program)].content, archive[program].content) {
-			t.Errorf("%s: %s is not that of the archive", name, program)
-		}
+		assert.True(t, bytes.Equal(files[path.Join("/usr/bin", program)].content, archive[program].content), "%s: %s is not that of the archive", name, program)
 	}
 }
