@@ -88,6 +88,7 @@ func TestDockerfile(t *testing.T) {
 // TestDockerfileBuilds runs the Dockerfile without a daemon. The resulting programs are static and
 // accept the configurations of their images.
 func TestDockerfileBuilds(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"make", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			missing(t, "%v", err)

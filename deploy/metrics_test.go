@@ -175,6 +175,7 @@ func checkExpression(t *testing.T, known map[string]metric, where, expression st
 // TestMetricNames compares the metrics of the running program with the metadata that the
 // other tests use.
 func TestMetricNames(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	bin, known := program(t), metrics(t)
 	dir := t.TempDir()
 	push, scrape := freePort(t), freePort(t)

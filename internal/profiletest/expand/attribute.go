@@ -4,11 +4,9 @@
 package expand
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -35,48 +33,31 @@ type KeyValues []KeyValue
 // String writes the attribute out so that two are the same exactly if they are
 // equal by the identity rules of the format.
 func (a Attribute) String() string {
-	s := strconv.Quote(a.Key) + "=" + renderValue(a.Value)
-	if a.Unit != "" {
-		s += " " + strconv.Quote(a.Unit)
-	}
-	return s
+	return fmt.Sprintf("%q=%s %q", a.Key, text(a.Value), a.Unit)
 }
 
-func renderValue(v any) string {
+func text(v any) string {
 	switch v := v.(type) {
-	case nil:
-		return "empty"
-	case string:
-		return strconv.Quote(v)
-	case bool:
-		return strconv.FormatBool(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
 	case float64:
 		if v == 0 {
-			return "double(0)"
+			v = 0 // not -0
 		}
-		if math.IsNaN(v) {
-			return fmt.Sprintf("double(NaN %#x)", math.Float64bits(v))
-		}
-		return "double(" + strconv.FormatFloat(v, 'g', -1, 64) + ")"
-	case []byte:
-		return "bytes(" + hex.EncodeToString(v) + ")"
+		return fmt.Sprintf("double(%v %#x)", v, math.Float64bits(v)) // NaNs differ
 	case []any:
-		parts := make([]string, len(v))
-		for i, e := range v {
-			parts[i] = renderValue(e)
+		parts := []string{}
+		for _, e := range v {
+			parts = append(parts, text(e))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case KeyValues:
-		parts := make([]string, len(v))
-		for i, kv := range v {
-			parts[i] = strconv.Quote(kv.Key) + "=" + renderValue(kv.Value)
+		parts := []string{}
+		for _, kv := range v {
+			parts = append(parts, strconv.Quote(kv.Key)+"="+text(kv.Value))
 		}
-		sort.Strings(parts)
+		slices.Sort(parts)
 		return "{" + strings.Join(parts, ", ") + "}"
 	default:
-		panic(fmt.Sprintf("expand: an attribute value cannot be a %T", v))
+		return fmt.Sprintf("%T(%#v)", v, v)
 	}
 }
 
@@ -85,12 +66,4 @@ func AttributeSet(attributes []Attribute) []Attribute {
 	set := slices.Clone(attributes)
 	slices.SortFunc(set, func(a, b Attribute) int { return strings.Compare(a.String(), b.String()) })
 	return slices.CompactFunc(set, func(a, b Attribute) bool { return a.String() == b.String() })
-}
-
-func renderAttributes(attributes []Attribute) string {
-	parts := make([]string, len(attributes))
-	for i, a := range attributes {
-		parts[i] = a.String()
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
 }

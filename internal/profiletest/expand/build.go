@@ -190,11 +190,10 @@ func (b *builder) location(f *Frame) int32 {
 }
 
 func (b *builder) mapping(m Mapping) int32 {
-	text := m.String()
-	if text == "" {
+	if m.isZero() {
 		return 0
 	}
-	return b.intern("mapping", text, func() int32 {
+	return b.intern("mapping", m.String(), func() int32 {
 		attributes := b.attributes(m.Attributes)
 		out := b.dict.MappingTable().AppendEmpty()
 		out.SetMemoryStart(m.Start)

@@ -105,7 +105,7 @@ func (d *differ) samples(header string, want, got []*Sample) {
 		case w.Sum.Cmp(g.Sum) != 0:
 			report("wrong sum: want %s, got %s", w, w.Sum, g.Sum)
 		case !slices.Equal(w.Points, g.Points):
-			report("wrong points: want %s, got %s", w, renderPoints(w.Points), renderPoints(g.Points))
+			report("wrong points: want %s, got %s", w, points(w), points(g))
 		}
 	}
 	for _, g := range got {
@@ -134,17 +134,7 @@ func (d *differ) identity(s *Sample) string {
 	return strings.Join(lines, "")
 }
 
-func renderPoints(points []Point) string {
-	var parts []string
-	for i, p := range points {
-		if i == diffSamples {
-			parts = append(parts, fmt.Sprintf("and %d more", len(points)-i))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%d@%d", p.Value, p.Timestamp))
-	}
-	return "[" + strings.Join(parts, " ") + "]"
-}
+func points(s *Sample) string { return shorten(fmt.Sprint(s.Points), diffLine) }
 
 // shorten cuts the middle out of s where it is longer than limit bytes.
 func shorten(s string, limit int) string {

@@ -4,12 +4,15 @@
 package expand_test
 
 import (
-	"fmt"
 	"math"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	profilespb "go.opentelemetry.io/proto/otlp/profiles/v1development"
@@ -20,323 +23,270 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 )
 
-func TestExpandSmall(t *testing.T) {
-	got, err := expand.Profiles(profiletest.Small(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 2 {
-		t.Fatalf("got %d profiles, want 2", len(got))
-	}
-	e := got[0]
-	if e.Type != "cpu" || e.Unit != "nanoseconds" || e.Time != 1000 || e.Duration != 100 || e.Shape != expand.ShapeValues {
-		t.Errorf("header is %s", e.Header())
-	}
-	if want := `"" "" "" {"service.name"="checkout"} dropped 0`; e.Resource.String() != want {
-		t.Errorf("resource is %s, want %s", e.Resource, want)
-	}
-	if want := `"test" "" "" {"kind"="cpu"} dropped 0`; e.Scope.String() != want {
-		t.Errorf("scope is %s, want %s", e.Scope, want)
-	}
-	want := `0x1100 "leaf"/""@"a.go":7 in (0x1000-0x9000+0x0 "/bin/app" {"build"="abc"})
-0x1200 "root"/""@"a.go":9 in (0x1000-0x9000+0x0 "/bin/app" {"build"="abc"})
-attributes {"thread"=1}`
-	if identity := e.Samples[0].Identity(); identity != want {
-		t.Errorf("identity is\n%s\nwant\n%s", identity, want)
-	}
-	if s := e.Samples[1]; s.Link != "0102030405060708090a0b0c0d0e0f10/0102030405060708" || s.Sum.Int64() != 5 || s.Attributes[0].Value != "1" {
-		t.Errorf("second sample is %s of %s", s.Identity(), s.Sum)
-	}
-	if s := got[1].Samples[0]; s.Sum.Int64() != 3 || fmt.Sprint(s.Points) != "[{1001 1} {1002 2}]" {
-		t.Errorf("timed sample is %v of %s", s.Points, s.Sum)
-	}
+func expandSmall(t *testing.T) []expand.Profile {
+	t.Helper()
+	e, err := expand.Profiles(profiletest.Small(t))
+	require.NoError(t, err)
+	return e
 }
 
-// TestExpandSumsEqualIdentities has samples whose indices differ and whose
-// values are equal, and timestamps without values.
+func TestExpandSmall(t *testing.T) {
+	got := expandSmall(t)
+	require.Len(t, got, 2)
+	mapping := expand.Mapping{Start: 0x1000, Limit: 0x9000, File: "/bin/app", Attributes: []expand.Attribute{{Key: "build", Value: "abc"}}}
+	leaf := &expand.Frame{Address: 0x1100, Mapping: mapping, Lines: []expand.Line{{Function: "leaf", Filename: "a.go", Line: 7}}}
+	root := &expand.Frame{Address: 0x1200, Mapping: mapping, Lines: []expand.Line{{Function: "root", Filename: "a.go", Line: 9}}}
+	assert.Equal(t, expand.Profile{
+		Resource: expand.Entity{Attributes: []expand.Attribute{{Key: "service.name", Value: "checkout"}}},
+		Scope:    expand.Entity{Name: "test", Attributes: []expand.Attribute{{Key: "kind", Value: "cpu"}}},
+		Type:     "cpu", Unit: "nanoseconds", Time: 1000, Duration: 100, Shape: expand.ShapeValues,
+		Samples: []*expand.Sample{
+			{Stack: []*expand.Frame{leaf, root}, Attributes: []expand.Attribute{{Key: "thread", Value: int64(1)}}, Sum: big.NewInt(10)},
+			{Stack: []*expand.Frame{root}, Attributes: []expand.Attribute{{Key: "thread", Value: "1"}}, Sum: big.NewInt(5), Link: "0102030405060708090a0b0c0d0e0f10/0102030405060708"},
+		},
+	}, got[0])
+	assert.Equal(t, []expand.Point{{Timestamp: 1001, Value: 1}, {Timestamp: 1002, Value: 2}}, got[1].Samples[0].Points)
+	assert.Equal(t, int64(3), got[1].Samples[0].Sum.Int64())
+}
+
+// Indices that differ can lead to equal values. A timestamp without a value counts 1.
 func TestExpandSumsEqualIdentities(t *testing.T) {
 	pd := profiletest.Small(t)
-	twin := pd.Dictionary().StackTable().AppendEmpty()
-	pd.Dictionary().StackTable().At(1).CopyTo(twin)
-	extra := firstScope(pd).Profiles().At(0).Samples().AppendEmpty()
-	sampleAt(pd, 0, 0).CopyTo(extra)
-	extra.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
+	stacks := pd.Dictionary().StackTable()
+	stacks.At(1).CopyTo(stacks.AppendEmpty())
+	profiles := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles()
+	extra := profiles.At(0).Samples().AppendEmpty()
+	profiles.At(0).Samples().At(0).CopyTo(extra)
+	extra.SetStackIndex(int32(stacks.Len() - 1))
 	extra.Values().SetAt(0, math.MaxInt64)
-	sampleAt(pd, 1, 0).Values().FromRaw(nil)
+	profiles.At(1).Samples().At(0).Values().FromRaw(nil)
 	got, err := expand.Profiles(pd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(got[0].Samples); n != 2 {
-		t.Errorf("got %d samples, want 2", n)
-	}
-	if sum := got[0].Samples[0].Sum.String(); sum != "9223372036854775817" {
-		t.Errorf("sum is %s, want MaxInt64 + 10", sum)
-	}
-	if s := got[1].Samples[0]; s.Sum.Int64() != 2 || fmt.Sprint(s.Points) != "[{1001 1} {1002 1}]" {
-		t.Errorf("two timestamps without values are %v of %s", s.Points, s.Sum)
-	}
+	require.NoError(t, err)
+	assert.Len(t, got[0].Samples, 2)
+	assert.Equal(t, "9223372036854775817", got[0].Samples[0].Sum.String(), "MaxInt64 + 10")
+	assert.Equal(t, []expand.Point{{Timestamp: 1001, Value: 1}, {Timestamp: 1002, Value: 1}}, got[1].Samples[0].Points)
+	assert.Equal(t, int64(2), got[1].Samples[0].Sum.Int64())
 }
 
-// TestExpandResolvesHiddenReferences has an attribute value that pdata reads as
-// empty.
+// pdata reads the value of this attribute as empty.
 func TestExpandResolvesHiddenReferences(t *testing.T) {
 	message, err := conformance.Marshal(profiletest.Small(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data := &profilespb.ProfilesData{}
-	if err := proto.Unmarshal(message, data); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, proto.Unmarshal(message, data))
 	data.Dictionary.AttributeTable[2].Value.Value = &commonpb.AnyValue_StringValueStrindex{StringValueStrindex: 1}
-	if message, err = proto.Marshal(data); err != nil {
-		t.Fatal(err)
-	}
+	message, err = proto.Marshal(data)
+	require.NoError(t, err)
 	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := expand.Profiles(pd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if value, want := got[0].Samples[0].Attributes[0].Value, data.Dictionary.StringTable[1]; value != want {
-		t.Errorf("value is %v, want %q", value, want)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, data.Dictionary.StringTable[1], got[0].Samples[0].Attributes[0].Value)
 }
 
-func TestExpandRepairsStrings(t *testing.T) {
-	pd := profiletest.Small(t)
-	index := pd.Dictionary().FunctionTable().At(1).NameStrindex()
-	pd.Dictionary().StringTable().SetAt(int(index), "a\xff\xfeb")
-	got, err := expand.Profiles(pd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if name := got[0].Samples[0].Stack[0].Lines[0].Function; name != "a\uFFFDb" {
-		t.Errorf("name is %q", name)
-	}
-	if pd.Dictionary().StringTable().At(int(index)) != "a\xff\xfeb" {
-		t.Error("the argument was changed")
-	}
-}
-
-// TestBuildExpand: Profiles is the inverse of Build, on everything generated.
+// Profiles is the inverse of Build, on everything generated.
 func TestBuildExpand(t *testing.T) {
 	shapes := map[expand.Shape]int{}
 	for seed := range uint64(profiletest.Rounds(t, 100, 3000)) {
 		want := profiletest.GenerateExpanded(profiletest.NewRand(seed))
 		pd, err := expand.Build(want)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
+		require.NoError(t, err, "seed %d", seed)
 		got, err := expand.Profiles(pd)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if diff := expand.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d: %s", seed, diff)
-		}
+		require.NoError(t, err, "seed %d", seed)
+		require.Empty(t, expand.Diff(want, got), "seed %d", seed)
 		for i := range want {
 			shapes[got[i].Shape]++
-			if got[i].Header() != want[i].Header() {
-				t.Fatalf("seed %d: profile %d has another place", seed, i)
-			}
+			require.Equal(t, want[i].Header(), got[i].Header(), "seed %d: profile %d has another place", seed, i)
 		}
 	}
-	if len(shapes) != 4 {
-		t.Errorf("generated shapes are %v, want all four", shapes)
-	}
+	assert.Len(t, shapes, 4)
 }
 
-func TestBuildRefuses(t *testing.T) {
-	for name, test := range map[string]struct {
-		spoil func(e *expand.Profile)
-		says  string
-	}{
-		"sum":        {func(e *expand.Profile) { e.Samples[0].Sum.Lsh(e.Samples[0].Sum, 70) }, "beyond int64"},
-		"link":       {func(e *expand.Profile) { e.Samples[0].Link = "12/34" }, `trace id "12" is not 32 hex digits`},
-		"profile id": {func(e *expand.Profile) { e.ProfileID = "zz" }, `profile id "zz"`},
-		"value": {func(e *expand.Profile) {
-			e.Attributes = []expand.Attribute{{Key: "a", Value: []any{[]any{int64(1)}, nil}}}
-			e.Period = 1
-		}, ""},
-	} {
-		e, err := expand.Profiles(profiletest.Small(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		test.spoil(&e[0])
-		_, err = expand.Build(e)
-		if test.says == "" && err == nil {
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: error is %v, want one that says %q", name, err, test.says)
-		}
-	}
-}
-
-// pprofOf is a pprof of one sample type and one sample of value 1.
-func pprofOf(edit func(p *profile.Profile, s *profile.Sample)) *profile.Profile {
-	fn := &profile.Function{ID: 1, Name: "f", SystemName: "_f", Filename: "f.x", StartLine: 2}
-	m := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x2000, Offset: 0x10, File: "/bin/f"}
-	l := &profile.Location{ID: 1, Address: 0x1234, Mapping: m, Line: []profile.Line{{Function: fn, Line: 3, Column: 4}}}
-	s := &profile.Sample{Location: []*profile.Location{l}, Value: []int64{1}}
-	p := &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "count"}},
-		Mapping:    []*profile.Mapping{m},
-		Function:   []*profile.Function{fn},
-		Location:   []*profile.Location{l},
-		Sample:     []*profile.Sample{s},
-	}
-	edit(p, s)
-	return p
-}
-
-// TestExpandPprof holds each rule of the translation against what is written
-// here by hand.
+// Each row states a part of the sample that the rules of the translation make of a label, a mapping or a line.
 func TestExpandPprof(t *testing.T) {
-	const frame = `0x1234 "f"/"_f"@"f.x":3:4(start 2) in (0x1000-0x2000+0x10 "/bin/f")`
-	// with is frame with attributes of its mapping.
-	with := func(attributes string) string { return strings.TrimSuffix(frame, ")") + " " + attributes + ")" }
-	num := func(key string, values ...int64) func(*profile.Profile, *profile.Sample) {
-		return func(_ *profile.Profile, s *profile.Sample) { s.NumLabel = map[string][]int64{key: values} }
-	}
-	str := func(labels map[string][]string) func(*profile.Profile, *profile.Sample) {
-		return func(_ *profile.Profile, s *profile.Sample) { s.Label = labels }
-	}
-	goID := strings.Repeat("aB3_-aB3_-aB3_-aB3_-/", 4)[:83]
 	const trace, span = "0102030405060708090a0b0c0d0e0f10", "0102030405060708"
-	for _, test := range []struct {
-		name string
+	goID := strings.Repeat("aB3_-aB3_-aB3_-aB3_-/", 4)[:83]
+	label := func(key string, values ...any) func(*profile.Profile, *profile.Sample) {
+		return func(_ *profile.Profile, s *profile.Sample) {
+			for _, v := range values {
+				switch v := v.(type) {
+				case string:
+					s.Label[key] = append(s.Label[key], v)
+				case int:
+					s.NumLabel[key] = append(s.NumLabel[key], int64(v))
+				}
+			}
+		}
+	}
+	for name, test := range map[string]struct {
 		edit func(p *profile.Profile, s *profile.Sample)
-		want string // identity
+		want any // an attribute of the sample or of its mapping, or a text in its identity
 	}{
-		{"plain", func(*profile.Profile, *profile.Sample) {}, frame + "\nattributes {}"},
-		{"no stack", func(_ *profile.Profile, s *profile.Sample) { s.Location = nil }, "attributes {}"},
-		{"string label", str(map[string][]string{"k": {"v"}}), frame + "\nattributes {\"k\"=\"v\"}"},
-		{"string label of two values", str(map[string][]string{"k": {"v", "u"}}), frame + "\nattributes {\"k\"=[\"v\", \"u\"]}"},
-		{"numeric label", num("k", 7), frame + "\nattributes {\"k\"=7}"},
-		{"numeric label 0", num("k", 0), frame + "\nattributes {\"k\"=0}"},
-		{"numeric label with unit", func(_ *profile.Profile, s *profile.Sample) {
-			s.NumLabel, s.NumUnit = map[string][]int64{"k": {7}}, map[string][]string{"k": {"bytes"}}
-		}, frame + "\nattributes {\"k\"=7 \"bytes\"}"},
-		{"two numbers of one unit", func(_ *profile.Profile, s *profile.Sample) {
-			s.NumLabel, s.NumUnit = map[string][]int64{"k": {7, 8}}, map[string][]string{"k": {"bytes", "bytes"}}
-		}, frame + "\nattributes {\"k\"=[7, 8] \"bytes\"}"},
-		{"two numbers of two units, and a string", func(_ *profile.Profile, s *profile.Sample) {
-			s.Label = map[string][]string{"k": {"v"}}
-			s.NumLabel, s.NumUnit = map[string][]int64{"k": {7, 8}}, map[string][]string{"k": {"bytes", ""}}
-		}, frame + "\nattributes {\"k\"=[\"v\", {\"unit\"=\"bytes\", \"value\"=7}, {\"value\"=8}]}"},
-		{"link", str(map[string][]string{"trace_id": {trace}, "span_id": {span}}), frame + "\nattributes {} link " + trace + "/" + span},
-		{"trace without span", str(map[string][]string{"trace_id": {trace}}), frame + "\nattributes {\"trace_id\"=\"" + trace + "\"}"},
-		{"trace in upper case", str(map[string][]string{"trace_id": {strings.ToUpper(trace)}, "span_id": {span}}),
-			frame + "\nattributes {\"span_id\"=\"" + span + "\", \"trace_id\"=\"" + strings.ToUpper(trace) + "\"}"},
-		{"span of zeros", str(map[string][]string{"trace_id": {trace}, "span_id": {"0000000000000000"}}),
-			frame + "\nattributes {\"span_id\"=\"0000000000000000\", \"trace_id\"=\"" + trace + "\"}"},
-		{"two spans", str(map[string][]string{"trace_id": {trace}, "span_id": {span, span}}),
-			frame + "\nattributes {\"span_id\"=[\"" + span + "\", \"" + span + "\"], \"trace_id\"=\"" + trace + "\"}"},
-		{"negative timestamp", num("end_timestamp_ns", -1), frame + "\nattributes {\"end_timestamp_ns\"=-1}"},
-		{"two timestamps", num("end_timestamp_ns", 1, 2), frame + "\nattributes {\"end_timestamp_ns\"=[1, 2]}"},
-		{"folded", func(p *profile.Profile, _ *profile.Sample) { p.Location[0].IsFolded = true },
-			frame + " {\"pprof.location.is_folded\"=true}\nattributes {}"},
-		{"empty mapping", func(p *profile.Profile, _ *profile.Sample) { *p.Mapping[0] = profile.Mapping{ID: 1} },
-			`0x1234 "f"/"_f"@"f.x":3:4(start 2)` + "\nattributes {}"},
-		{"no mapping", func(p *profile.Profile, _ *profile.Sample) { p.Location[0].Mapping = nil },
-			`0x1234 "f"/"_f"@"f.x":3:4(start 2)` + "\nattributes {}"},
-		{"empty function", func(p *profile.Profile, _ *profile.Sample) { *p.Function[0] = profile.Function{ID: 1} },
-			`0x1234 ""@"":3:4 in (0x1000-0x2000+0x10 "/bin/f")` + "\nattributes {}"},
-		{"GNU build id and flags", func(p *profile.Profile, _ *profile.Sample) {
-			p.Mapping[0].BuildID, p.Mapping[0].HasFunctions, p.Mapping[0].HasInlineFrames = "ab", true, true
-		}, with(`{"pprof.mapping.has_functions"=true, "pprof.mapping.has_inline_frames"=true, "process.executable.build_id.gnu"="ab"}`) + "\nattributes {}"},
-		{"Go build id and flags", func(p *profile.Profile, _ *profile.Sample) {
-			p.Mapping[0].BuildID, p.Mapping[0].HasFilenames, p.Mapping[0].HasLineNumbers = goID, true, true
-		}, with(`{"pprof.mapping.has_filenames"=true, "pprof.mapping.has_line_numbers"=true, "process.executable.build_id.go"="`+goID+`"}`) + "\nattributes {}"},
-		{"a build id with slashes that is not Go's", func(p *profile.Profile, _ *profile.Sample) { p.Mapping[0].BuildID = "a/b/c/d" },
-			with(`{"process.executable.build_id.gnu"="a/b/c/d"}`) + "\nattributes {}"},
-		{"inlined lines keep their order", func(p *profile.Profile, _ *profile.Sample) {
-			other := &profile.Function{ID: 2, Name: "g", SystemName: "g", Filename: "g.x"}
-			p.Location[0].Line = append(p.Location[0].Line, profile.Line{Function: other, Line: 1})
-		}, `0x1234 "f"/"_f"@"f.x":3:4(start 2) < "g"@"g.x":1 in (0x1000-0x2000+0x10 "/bin/f")` + "\nattributes {}"},
-		{"not UTF-8", func(p *profile.Profile, s *profile.Sample) {
-			p.Function[0].Name = "f\xff"
-			s.Label = map[string][]string{"k\xff": {"\xff"}}
-		}, strings.Replace(frame, `"f"`, "\"f\uFFFD\"", 1) + "\nattributes {\"k\uFFFD\"=\"\uFFFD\"}"},
+		"string":      {label("k", "v"), expand.Attribute{Key: "k", Value: "v"}},
+		"two strings": {label("k", "v", "u"), expand.Attribute{Key: "k", Value: []any{"v", "u"}}},
+		"number 0":    {label("k", 0), expand.Attribute{Key: "k", Value: int64(0)}},
+		"one unit": {func(_ *profile.Profile, s *profile.Sample) {
+			s.NumLabel["k"], s.NumUnit["k"] = []int64{7, 8}, []string{"bytes", "bytes"}
+		}, expand.Attribute{Key: "k", Value: []any{int64(7), int64(8)}, Unit: "bytes"}},
+		"two units, and a string": {func(_ *profile.Profile, s *profile.Sample) {
+			s.Label["k"], s.NumLabel["k"], s.NumUnit["k"] = []string{"v"}, []int64{7, 8}, []string{"bytes", ""}
+		}, expand.Attribute{Key: "k", Value: []any{"v", expand.KeyValues{{Key: "value", Value: int64(7)}, {Key: "unit", Value: "bytes"}}, expand.KeyValues{{Key: "value", Value: int64(8)}}}}},
+		"link": {func(_ *profile.Profile, s *profile.Sample) {
+			s.Label["trace_id"], s.Label["span_id"] = []string{trace}, []string{span}
+		}, `attributes [] link "` + trace + "/" + span + `"`},
+		"trace without span":  {label("trace_id", trace), expand.Attribute{Key: "trace_id", Value: trace}},
+		"trace in upper case": {label("trace_id", strings.ToUpper(trace)), expand.Attribute{Key: "trace_id", Value: strings.ToUpper(trace)}},
+		"negative timestamp":  {label("end_timestamp_ns", -1), expand.Attribute{Key: "end_timestamp_ns", Value: int64(-1)}},
+		"not UTF-8":           {label("k\xff", "\xff"), expand.Attribute{Key: "k\uFFFD", Value: "\uFFFD"}},
+		"GNU build id":        {func(p *profile.Profile, _ *profile.Sample) { p.Mapping[0].BuildID = "a/b/c/d" }, expand.Attribute{Key: "process.executable.build_id.gnu", Value: "a/b/c/d"}},
+		"Go build id":         {func(p *profile.Profile, _ *profile.Sample) { p.Mapping[0].BuildID = goID }, expand.Attribute{Key: "process.executable.build_id.go", Value: goID}},
+		"flag":                {func(p *profile.Profile, _ *profile.Sample) { p.Mapping[0].HasInlineFrames = true }, expand.Attribute{Key: "pprof.mapping.has_inline_frames", Value: true}},
+		"folded":              {func(p *profile.Profile, _ *profile.Sample) { p.Location[0].IsFolded = true }, `attributes ["pprof.location.is_folded"=bool(true) ""]`},
+		"empty mapping":       {func(p *profile.Profile, _ *profile.Sample) { *p.Mapping[0] = profile.Mapping{ID: 1} }, "in (" + expand.Mapping{}.String() + ")"},
+		"lines": {func(p *profile.Profile, _ *profile.Sample) {
+			p.Location[0].Line = append(p.Location[0].Line, profile.Line{Function: &profile.Function{ID: 2, Name: "g", SystemName: "h", Filename: "g.x"}, Line: 1})
+		}, `0x1234 ["f"/"_f"@"f.x":3:4(start 2) "g"/"h"@"g.x":1:0(start 0)] in (0x1000-0x2000+0x10 "/bin/f" [])`},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := expand.Pprof(pprofOf(test.edit))
-			if len(got) != 1 || len(got[0].Samples) != 1 {
-				t.Fatalf("got %+v, want one profile of one sample", got)
-			}
-			s := got[0].Samples[0]
-			if s.Identity() != test.want {
-				t.Errorf("identity is\n%s\nwant\n%s", s.Identity(), test.want)
-			}
-			if got[0].Shape != expand.ShapeValues || s.Sum.Int64() != 1 || len(s.Points) != 0 {
-				t.Errorf("got %s, sum %s, points %v", got[0].Shape, s.Sum, s.Points)
-			}
-		})
+		fn := &profile.Function{ID: 1, Name: "f", SystemName: "_f", Filename: "f.x", StartLine: 2}
+		m := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x2000, Offset: 0x10, File: "/bin/f"}
+		l := &profile.Location{ID: 1, Address: 0x1234, Mapping: m, Line: []profile.Line{{Function: fn, Line: 3, Column: 4}}}
+		s := &profile.Sample{Location: []*profile.Location{l}, Value: []int64{1}, Label: map[string][]string{}, NumLabel: map[string][]int64{}, NumUnit: map[string][]string{}}
+		p := &profile.Profile{
+			SampleType: []*profile.ValueType{{Type: "cpu", Unit: "count"}},
+			Mapping:    []*profile.Mapping{m}, Function: []*profile.Function{fn}, Location: []*profile.Location{l}, Sample: []*profile.Sample{s},
+		}
+		test.edit(p, s)
+		got := expand.Pprof(p)[0].Samples[0]
+		if want, ok := test.want.(expand.Attribute); ok {
+			assert.Contains(t, slices.Concat(got.Attributes, got.Stack[0].Mapping.Attributes), want, name)
+		} else {
+			assert.Contains(t, got.Identity(), test.want, name)
+		}
+		assert.Equal(t, int64(1), got.Sum.Int64(), name)
 	}
 }
 
-func TestExpandPprofTimestamps(t *testing.T) {
-	got := expand.Pprof(pprofOf(func(p *profile.Profile, s *profile.Sample) {
-		for _, ts := range []int64{5, 3} {
-			p.Sample = append(p.Sample, &profile.Sample{Location: s.Location, Value: []int64{ts * 10}, NumLabel: map[string][]int64{"end_timestamp_ns": {ts}}})
-		}
-	}))
-	if len(got) != 2 || got[0].Shape != expand.ShapeValues || got[1].Shape != expand.ShapeBoth {
-		t.Fatalf("got %d profiles, want one of each shape", len(got))
-	}
-	if s := got[1].Samples; len(s) != 1 || s[0].Sum.Int64() != 80 || fmt.Sprint(s[0].Points) != "[{3 30} {5 50}]" {
-		t.Errorf("got %v", s)
-	}
-}
-
-func TestExpandPprofHeader(t *testing.T) {
-	p := pprofOf(func(p *profile.Profile, s *profile.Sample) {
-		p.SampleType = []*profile.ValueType{{Type: "a", Unit: "count"}, {Type: "b", Unit: "bytes"}, {Type: "c"}}
-		s.Value = []int64{1, 2, 3}
-		p.TimeNanos, p.DurationNanos, p.Period = -4, 5, 6
-		p.PeriodType = &profile.ValueType{Type: "cpu", Unit: "ns"}
-		p.Comments, p.DropFrames, p.KeepFrames, p.DocURL = []string{"x", "y"}, "d", "k", "u"
-	})
-	types := func(profiles []expand.Profile) (out string) {
-		for _, e := range profiles {
-			out += fmt.Sprintf("%s/%s=%s ", e.Type, e.Unit, e.Samples[0].Sum)
-		}
-		return out
+// The default sample type is first. Samples with timestamps are a Profile of their own.
+func TestExpandPprofOfSeveralTypesAndShapes(t *testing.T) {
+	p := &profile.Profile{
+		SampleType:    []*profile.ValueType{{Type: "a", Unit: "count"}, {Type: "b", Unit: "bytes"}},
+		PeriodType:    &profile.ValueType{Type: "cpu", Unit: "ns"},
+		TimeNanos:     -4,
+		DurationNanos: 5, Period: 6, Comments: []string{"x"}, DropFrames: "d",
+		Sample: []*profile.Sample{
+			{Value: []int64{1, 2}},
+			{Value: []int64{50, 7}, NumLabel: map[string][]int64{"end_timestamp_ns": {5}}},
+			{Value: []int64{30, 7}, NumLabel: map[string][]int64{"end_timestamp_ns": {3}}},
+		},
 	}
 	got := expand.Pprof(p)
-	if want := "c/=3 a/count=1 b/bytes=2 "; types(got) != want {
-		t.Errorf("got %s, want %s", types(got), want)
-	}
-	want := `"c"/"" period "cpu"/"ns" 6 time 0+5 attributes {"pprof.profile.comment"=["x", "y"], "pprof.profile.doc_url"="u", ` +
-		`"pprof.profile.drop_frames"="d", "pprof.profile.keep_frames"="k"} dropped 0, values only
-    resource "" "" "" {} dropped 0
-    scope "" "" "" {"pprof.scope.sample_type_order"=[2, 0, 1]} dropped 0`
-	if header := got[0].Header(); header != want {
-		t.Errorf("header is\n%s\nwant\n%s", header, want)
-	}
-	p.DefaultSampleType = "b"
-	got = expand.Pprof(p)
-	if want := "b/bytes=2 a/count=1 c/=3 "; types(got) != want {
-		t.Errorf("got %s, want %s", types(got), want)
-	}
-	if want := `"" "" "" {"pprof.scope.default_sample_type"="b", "pprof.scope.sample_type_order"=[1, 0, 2]} dropped 0`; got[0].Scope.String() != want {
-		t.Errorf("scope is %s, want %s", got[0].Scope, want)
-	}
-	if got := expand.Pprof(&profile.Profile{}); len(got) != 0 {
-		t.Errorf("no sample type gives %d profiles", len(got))
-	}
+	require.Len(t, got, 4)
+	assert.Equal(t, []any{int64(1), int64(0)}, got[0].Scope.Attributes[0].Value)
+	assert.Equal(t, "b", got[0].Type)
+	assert.Equal(t, int64(2), got[0].Samples[0].Sum.Int64())
+	timed := got[3]
+	assert.Equal(t, expand.ShapeBoth, timed.Shape)
+	assert.Equal(t, []expand.Point{{Timestamp: 3, Value: 30}, {Timestamp: 5, Value: 50}}, timed.Samples[0].Points)
+	timed.Samples = nil
+	assert.Equal(t, expand.Profile{
+		Type: "a", Unit: "count", PeriodType: "cpu", PeriodUnit: "ns", Period: 6, Duration: 5, Shape: expand.ShapeBoth,
+		Attributes: []expand.Attribute{{Key: "pprof.profile.comment", Value: []any{"x"}}, {Key: "pprof.profile.drop_frames", Value: "d"}},
+		Scope:      got[0].Scope,
+	}, timed)
+	p.DefaultSampleType = "a"
+	assert.Equal(t, "a", expand.Pprof(p)[0].Type)
+	assert.Empty(t, expand.Pprof(&profile.Profile{}))
 }
 
-func firstScope(pd pprofile.Profiles) pprofile.ScopeProfiles {
-	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
+// TestDiffFindsEveryChange changes one part at a time.
+func TestDiffFindsEveryChange(t *testing.T) {
+	type sample = *expand.Sample
+	ofSample := func(change func(s sample)) func(e []expand.Profile) {
+		return func(e []expand.Profile) { change(e[0].Samples[0]) }
+	}
+	for says, change := range map[string]func(e []expand.Profile){
+		"missing sample of 10":           func(e []expand.Profile) { e[0].Samples = e[0].Samples[1:] },
+		"extra sample of 4":              func(e []expand.Profile) { e[0].Samples = append(e[0].Samples, &expand.Sample{Sum: big.NewInt(4)}) },
+		"wrong sum: want 10, got 11":     ofSample(func(s sample) { s.Sum.SetInt64(11) }),
+		"wrong points: want [{1001 1} {": func(e []expand.Profile) { e[1].Samples[0].Points[0].Timestamp = 7 },
+		`link ""`:                        func(e []expand.Profile) { e[0].Samples[1].Link = "" },
+		`"thread"=string("1")`:           ofSample(func(s sample) { s.Attributes[0].Value = "1" }),
+		`"thread"=int64(1) "x"`:          ofSample(func(s sample) { s.Attributes[0].Unit = "x" }),
+		"extra sample of 10":             ofSample(func(s sample) { slices.Reverse(s.Stack) }),
+		"0x1101":                         ofSample(func(s sample) { s.Stack[0].Address++ }),
+		`"a.go":8`:                       ofSample(func(s sample) { s.Stack[0].Lines[0].Line++ }),
+		`"a.go":7:1`:                     ofSample(func(s sample) { s.Stack[0].Lines[0].Column++ }),
+		"(start 1)":                      ofSample(func(s sample) { s.Stack[0].Lines[0].StartLine++ }),
+		`"f"/""`:                         ofSample(func(s sample) { s.Stack[0].Lines[0].Function = "f" }),
+		`"leaf"/"f"`:                     ofSample(func(s sample) { s.Stack[0].Lines[0].SystemName = "f" }),
+		`"x.go":7`:                       ofSample(func(s sample) { s.Stack[0].Lines[0].Filename = "x.go" }),
+		"+0x1":                           ofSample(func(s sample) { s.Stack[0].Mapping.Offset = 1 }),
+		`"build"=string("d")`:            ofSample(func(s sample) { s.Stack[0].Mapping.Attributes[0].Value = "d" }),
+		`attributes ["of"=<nil>(<nil>)`:  ofSample(func(s sample) { s.Stack[0].Attributes = []expand.Attribute{{Key: "of"}} }),
+		`"x"/"nanoseconds"`:              func(e []expand.Profile) { e[0].Type = "x" },
+		"8 time":                         func(e []expand.Profile) { e[0].Period = 8 },
+		"1001+100":                       func(e []expand.Profile) { e[0].Time++ },
+		`resource "" "" "" []`:           func(e []expand.Profile) { e[0].Resource.Attributes = nil },
+		`scope "x"`:                      func(e []expand.Profile) { e[0].Scope.Name = "x" },
+	} {
+		got := expandSmall(t)
+		change(got)
+		assert.Contains(t, expand.Diff(expandSmall(t), got), says)
+	}
+	assert.Contains(t, expand.Diff(expandSmall(t), expandSmall(t)[1:]), "missing profile of 2 samples")
+	reversed := expandSmall(t)
+	slices.Reverse(reversed)
+	slices.Reverse(reversed[0].Samples)
+	assert.Empty(t, expand.Diff(expandSmall(t), reversed), "the order does not count")
 }
 
-func sampleAt(pd pprofile.Profiles, profile, sample int) pprofile.Sample {
-	return firstScope(pd).Profiles().At(profile).Samples().At(sample)
+func TestNormalizeMerges(t *testing.T) {
+	sample := func(value int64, points ...expand.Point) *expand.Sample {
+		return &expand.Sample{Sum: big.NewInt(value), Points: points}
+	}
+	profiles := []expand.Profile{
+		{Type: "a", Time: 200, Duration: 10, ProfileID: "01", Shape: expand.ShapeValues, Samples: []*expand.Sample{sample(1)}},
+		{Type: "a", Time: 100, Duration: 50, Shape: expand.ShapeBoth, Samples: []*expand.Sample{sample(2, expand.Point{Timestamp: 9, Value: 2})}},
+		{Type: "a", Time: 0, Duration: 5, Samples: []*expand.Sample{sample(4, expand.Point{Timestamp: 8, Value: 4})}},
+		{Type: "a", Period: 1, Samples: []*expand.Sample{sample(0)}},
+	}
+	got := expand.Normalize(profiles, expand.Options{Merge: true, IgnoreZeroSamples: true})
+	want := []expand.Profile{
+		{Type: "a", Time: 100, Duration: 110, Samples: []*expand.Sample{sample(7, expand.Point{Timestamp: 8, Value: 4}, expand.Point{Timestamp: 9, Value: 2})}},
+		{Type: "a", Period: 1},
+	}
+	assert.Empty(t, expand.Diff(want, got))
+	assert.Equal(t, int64(1), profiles[0].Samples[0].Sum.Int64(), "the argument is not changed")
+}
+
+func TestNormalizeLabels(t *testing.T) {
+	normalized := func(attributes ...expand.Attribute) []expand.Profile {
+		samples := []*expand.Sample{{Attributes: expand.AttributeSet(attributes), Sum: big.NewInt(1)}}
+		return expand.Normalize([]expand.Profile{{Samples: samples}}, expand.Options{Labels: true})
+	}
+	pair := func(value int64, unit string) expand.KeyValues {
+		return expand.KeyValues{{Key: "value", Value: value}, {Key: "unit", Value: unit}}
+	}
+	label := func(value any, unit string) expand.Attribute {
+		return expand.Attribute{Key: "k", Value: value, Unit: unit}
+	}
+	for name, test := range map[string]struct {
+		a, b  expand.Attribute
+		equal bool
+	}{
+		"unit of a string":            {label("v", "bytes"), label("v", ""), true},
+		"number and list of one":      {label(int64(1), "u"), label([]any{int64(1)}, "u"), true},
+		"unit inside and outside":     {label([]any{int64(1), int64(2)}, "u"), label([]any{pair(1, "u"), pair(2, "u")}, ""), true},
+		"missing and empty unit":      {label([]any{expand.KeyValues{{Key: "value", Value: int64(1)}}}, ""), label([]any{pair(1, "")}, ""), true},
+		"a zero among others":         {label([]any{int64(1), int64(0)}, ""), label(int64(1), ""), true},
+		"other unit":                  {label(int64(1), "u"), label(int64(1), "v"), false},
+		"zero with a unit":            {label([]any{int64(1), int64(0)}, "u"), label(int64(1), "u"), false},
+		"order of strings":            {label([]any{"a", "b"}, ""), label([]any{"b", "a"}, ""), false},
+		"number and string":           {label(int64(1), ""), label("1", ""), false},
+		"no label: bool":              {label(true, ""), label("true", ""), false},
+		"no label: list of something": {label([]any{expand.KeyValues{{Key: "other", Value: int64(1)}}}, ""), label(int64(1), ""), false},
+	} {
+		assert.Equal(t, test.equal, expand.Diff(normalized(test.a), normalized(test.b)) == "", name)
+	}
+	assert.Empty(t, expand.Diff(normalized(), normalized(label(int64(0), ""))), "a zero without unit")
 }

@@ -173,73 +173,46 @@ func asLabels(attributes []Attribute) []Attribute {
 		if !ok {
 			elements = []any{a.Value}
 		}
-		var strs, numbers []any
-		other := false
+		var texts, numbers []any
+		isLabel := true
 		for _, e := range elements {
-			switch e := e.(type) {
+			value, unit := e, a.Unit
+			if pair, ok := e.(KeyValues); ok {
+				value, unit = valueAndUnit(pair)
+			}
+			switch value := value.(type) {
 			case string:
-				strs = append(strs, e)
+				texts = append(texts, value)
 			case int64:
-				numbers = appendNumber(numbers, e, a.Unit)
-			case KeyValues:
-				if text, ok := textAndUnit(e); ok {
-					strs = append(strs, text)
-				} else if value, unit, ok := valueAndUnit(e); ok {
-					numbers = appendNumber(numbers, value, unit)
-				} else {
-					other = true
+				if value != 0 || unit != "" {
+					numbers = append(numbers, KeyValues{{Key: "value", Value: value}, {Key: "unit", Value: unit}})
 				}
 			default:
-				other = true
+				isLabel = false
 			}
 		}
 		switch {
-		case other:
+		case !isLabel:
 			out = append(out, a)
-		case len(strs)+len(numbers) > 0:
-			out = append(out, Attribute{Key: a.Key, Value: append(strs, numbers...)})
+		case len(texts)+len(numbers) > 0:
+			out = append(out, Attribute{Key: a.Key, Value: append(texts, numbers...)})
 		}
 	}
 	return AttributeSet(out)
 }
 
-func appendNumber(numbers []any, value int64, unit string) []any {
-	if value == 0 && unit == "" {
-		return numbers
-	}
-	return append(numbers, KeyValues{{Key: "value", Value: value}, {Key: "unit", Value: unit}})
-}
-
-// textAndUnit reads a {value, unit} list whose value is a string.
-func textAndUnit(kvs KeyValues) (text string, ok bool) {
-	units := 0
-	for _, kv := range kvs {
-		switch s, isString := kv.Value.(string); {
-		case kv.Key == "value" && isString:
-			text, ok = s, true
-		case kv.Key == "unit" && isString:
-			units++
+// valueAndUnit reads a {value, unit} list, whose unit may be missing. The value of another list is nil.
+func valueAndUnit(pair KeyValues) (value any, unit string) {
+	for _, kv := range pair {
+		text, isText := kv.Value.(string)
+		switch {
+		case kv.Key == "value":
+			value = kv.Value
+		case kv.Key == "unit" && isText:
+			unit = text
 		default:
-			return "", false
+			return nil, ""
 		}
 	}
-	return text, ok && len(kvs) == 1+units
-}
-
-// valueAndUnit reads a {value, unit} list, whose unit may be missing.
-func valueAndUnit(kvs KeyValues) (value int64, unit string, ok bool) {
-	for _, kv := range kvs {
-		switch v := kv.Value.(type) {
-		case int64:
-			value, ok = v, kv.Key == "value"
-		case string:
-			unit = v
-			if kv.Key != "unit" {
-				return 0, "", false
-			}
-		default:
-			return 0, "", false
-		}
-	}
-	return value, unit, ok && len(kvs) <= 2
+	return value, unit
 }

@@ -290,7 +290,7 @@ func lineFrameType(l *profile.Location, f *profile.Function) string {
 	if m == nil {
 		m = &profile.Mapping{}
 	}
-	hasCode := l.Address != 0 && expandMapping(m).String() != Mapping{}.String()
+	hasCode := l.Address != 0 && !expandMapping(m).isZero()
 	file, ending := "", ""
 	if f != nil {
 		file = f.Filename

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -47,7 +46,7 @@ type Entity struct {
 }
 
 func (e Entity) String() string {
-	return fmt.Sprintf("%q %q %q %s dropped %d", e.Name, e.Version, e.SchemaURL, renderAttributes(e.Attributes), e.DroppedAttributes)
+	return fmt.Sprintf("%q %q %q %v dropped %d", e.Name, e.Version, e.SchemaURL, e.Attributes, e.DroppedAttributes)
 }
 
 // Sample has the values of one identity {stack, set of attributes, link}.
@@ -94,75 +93,31 @@ type Mapping struct {
 func (s *Sample) Identity() string {
 	var b strings.Builder
 	for _, f := range s.Stack {
-		b.WriteString(f.String())
-		b.WriteByte('\n')
+		b.WriteString(f.String() + "\n")
 	}
-	b.WriteString("attributes " + renderAttributes(s.Attributes))
-	if s.Link != "" {
-		b.WriteString(" link " + s.Link)
-	}
-	return b.String()
+	return b.String() + fmt.Sprintf("attributes %v link %q", s.Attributes, s.Link)
 }
 
 // String writes the frame out so that two are the same exactly if they are equal.
 func (f *Frame) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%#x", f.Address)
-	for i, l := range f.Lines {
-		separator := " < "
-		if i == 0 {
-			separator = " "
-		}
-		b.WriteString(separator + l.String())
-	}
-	if m := f.Mapping.String(); m != "" {
-		b.WriteString(" in (" + m + ")")
-	}
-	if len(f.Attributes) > 0 {
-		b.WriteString(" " + renderAttributes(f.Attributes))
-	}
-	return b.String()
+	return fmt.Sprintf("%#x %v in (%v) attributes %v", f.Address, f.Lines, f.Mapping, f.Attributes)
 }
 
 func (l Line) String() string {
-	s := strconv.Quote(l.Function)
-	if l.SystemName != l.Function {
-		s += "/" + strconv.Quote(l.SystemName)
-	}
-	s += fmt.Sprintf("@%q:%d", l.Filename, l.Line)
-	if l.Column != 0 {
-		s += fmt.Sprintf(":%d", l.Column)
-	}
-	if l.StartLine != 0 {
-		s += fmt.Sprintf("(start %d)", l.StartLine)
-	}
-	return s
+	return fmt.Sprintf("%q/%q@%q:%d:%d(start %d)", l.Function, l.SystemName, l.Filename, l.Line, l.Column, l.StartLine)
 }
 
-// String is empty for no mapping.
 func (m Mapping) String() string {
-	if m.Start == 0 && m.Limit == 0 && m.Offset == 0 && m.File == "" && len(m.Attributes) == 0 {
-		return ""
-	}
-	s := fmt.Sprintf("%#x-%#x+%#x %q", m.Start, m.Limit, m.Offset, m.File)
-	if len(m.Attributes) > 0 {
-		s += " " + renderAttributes(m.Attributes)
-	}
-	return s
+	return fmt.Sprintf("%#x-%#x+%#x %q %v", m.Start, m.Limit, m.Offset, m.File, m.Attributes)
 }
+
+func (m Mapping) isZero() bool { return m.String() == Mapping{}.String() }
 
 // Header writes out everything but the samples.
 func (e *Profile) Header() string {
-	s := fmt.Sprintf("%s/%s period %s/%s %d time %d+%d", strconv.Quote(e.Type), strconv.Quote(e.Unit),
-		strconv.Quote(e.PeriodType), strconv.Quote(e.PeriodUnit), e.Period, e.Time, e.Duration)
-	if e.ProfileID != "" {
-		s += " id " + e.ProfileID
-	}
-	s += fmt.Sprintf(" attributes %s dropped %d, %s", renderAttributes(e.Attributes), e.DroppedAttributes, e.Shape)
-	if e.PayloadFormat != "" || e.Payload != "" {
-		s += fmt.Sprintf(" payload %q %q", e.PayloadFormat, e.Payload)
-	}
-	return s + "\n    resource " + e.Resource.String() + "\n    scope " + e.Scope.String()
+	return fmt.Sprintf("%q/%q period %q/%q %d time %d+%d id %q attributes %v dropped %d, %s, payload %q %q\n    resource %v\n    scope %v",
+		e.Type, e.Unit, e.PeriodType, e.PeriodUnit, e.Period, e.Time, e.Duration, e.ProfileID, e.Attributes, e.DroppedAttributes,
+		e.Shape, e.PayloadFormat, e.Payload, e.Resource, e.Scope)
 }
 
 // interner gives identities as short keys: a number for each written-out part.
@@ -186,8 +141,8 @@ func (in *interner) id(text string) uint64 {
 }
 
 func (in *interner) key(s *Sample) string {
-	key := make([]byte, 0, 4*len(s.Stack)+16)
-	key = binary.AppendUvarint(key, uint64(len(s.Stack)))
+	key := binary.AppendUvarint(nil, in.id(fmt.Sprint(s.Attributes)))
+	key = binary.AppendUvarint(key, in.id(s.Link))
 	for _, f := range s.Stack {
 		id, ok := in.frames[f]
 		if !ok {
@@ -196,8 +151,7 @@ func (in *interner) key(s *Sample) string {
 		}
 		key = binary.AppendUvarint(key, id)
 	}
-	key = binary.AppendUvarint(key, in.id(renderAttributes(s.Attributes)))
-	return string(binary.AppendUvarint(key, in.id(s.Link)))
+	return string(key)
 }
 
 // sampleSet sums samples of equal identity.
@@ -256,20 +210,10 @@ func shapeOfCounts(values, timestamps int) Shape {
 		return ShapeValues
 	case timestamps > 0:
 		return ShapeTimestamps
-	default:
-		return ShapeNone
 	}
+	return ShapeNone
 }
 
 func (s Shape) String() string {
-	switch s {
-	case ShapeValues:
-		return "values only"
-	case ShapeTimestamps:
-		return "timestamps only"
-	case ShapeBoth:
-		return "values and timestamps"
-	default:
-		return "no data"
-	}
+	return [...]string{"no data", "values only", "timestamps only", "values and timestamps"}[s]
 }
