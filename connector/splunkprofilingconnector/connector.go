@@ -48,7 +48,7 @@ func newConnector(set connector.Settings, config *Config, inFlight *ingest.InFli
 			Logger:    set.Logger,
 			ScopeName: metadata.ScopeName,
 			Version:   set.BuildInfo.Version,
-			// The message of a record may be larger than max_decompressed_size by the part that body.Pprof adds.
+			// The message of a record may be larger than max_decompressed_size by the part that completePprof adds.
 			Unmarshaler: &pproftranslator.Unmarshaler{Limits: pproftranslator.Limits{DecompressedSize: int(ingest.MaxPayload)}},
 			Metrics: ingest.Metrics{
 				PayloadSize:         telemetry.ConnectorSplunkProfilingPayloadSize,

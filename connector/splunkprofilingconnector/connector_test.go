@@ -153,8 +153,8 @@ func textRecord(stack string, set ...func(plog.LogRecord)) func(plog.LogRecord) 
 	}
 }
 
-// encode is a body. google/pprof writes it without checking it.
-func encode(t *testing.T, p *profile.Profile) string {
+// gzipped is a body. google/pprof writes it without checking it.
+func gzipped(t *testing.T, p *profile.Profile) string {
 	t.Helper()
 	var buf bytes.Buffer
 	require.NoError(t, p.Write(&buf))
@@ -184,7 +184,7 @@ func javaCPU(t *testing.T) string {
 	}
 	leaf.Label["trace_id"], leaf.Label["span_id"] = []string{traceID}, []string{spanID}
 	root.Label["thread.stack.truncated"] = []string{"true"}
-	return encode(t, p)
+	return gzipped(t, p)
 }
 
 func TestSamplesWithoutTypesAreWallTime(t *testing.T) {
@@ -236,7 +236,7 @@ func TestWithoutTimestampsEqualSamplesAreSummed(t *testing.T) {
 		leaf.NumLabel = map[string][]int64{"source.event.period": {1000}, "source.event.time": {at + int64(i)*1000}}
 		p.Sample = append(p.Sample, leaf)
 	}
-	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("cpu", encode(t, p)))))
+	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("cpu", gzipped(t, p)))))
 	wall := h.expanded()["wall/nanoseconds"]
 	require.Len(t, wall, 1)
 	require.Len(t, wall[0].Samples, 1)
@@ -255,7 +255,7 @@ func TestShortIDsMakeLinks(t *testing.T) {
 	for _, s := range p.Sample {
 		s.NumLabel = map[string][]int64{"thread.id": {140000000000000}, "source.event.period": {1000}, "source.event.time": {at}}
 	}
-	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("py", pprofRecord("cpu", encode(t, p)))))
+	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("py", pprofRecord("cpu", gzipped(t, p)))))
 	samples := h.expanded()["samples/count"][0].Samples
 	assert.Equal(t, "000000000"+"5060708090a0b0c0d0e0f10/"+spanID, samples[0].Link)
 	assert.Empty(t, samples[1].Link)
@@ -271,7 +271,7 @@ func TestAllocationsKeepTheirValues(t *testing.T) {
 		s.Label = map[string][]string{"thread.state": {"RUNNABLE"}, "source.event.name": {"jdk.ObjectAllocationSample"}}
 		s.NumLabel = map[string][]int64{"source.event.time": {at}, "thread.os.id": {99}}
 	}
-	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("allocation", encode(t, p)))))
+	require.NoError(t, h.connector.ConsumeLogs(t.Context(), logs("shop", pprofRecord("allocation", gzipped(t, p)))))
 	all := h.expanded()
 	require.Len(t, all, 1)
 	bytes := all["allocationSize/bytes"][0]
@@ -404,7 +404,7 @@ func profileIDs(all []pprofile.Profiles) (ids []string) {
 // A request may need more memory than one may have: then its records are passed on in several
 // parts, and equal records still have IDs of their own.
 func TestLargeRequestsAreSplit(t *testing.T) {
-	h := newHarness(t, func(c *Config) { c.MaxInFlight = 4 << 20 })
+	h := newHarness(t, func(c *Config) { c.MaxInFlight = 8 << 20 })
 	_, _, p := stacks()
 	p.Sample = nil
 	for i := range 2000 {
@@ -413,7 +413,7 @@ func TestLargeRequestsAreSplit(t *testing.T) {
 		leaf.NumLabel = map[string][]int64{"source.event.period": {1000}, "source.event.time": {at + int64(i)}}
 		p.Sample = append(p.Sample, leaf)
 	}
-	body := encode(t, p)
+	body := gzipped(t, p)
 	var records []func(plog.LogRecord)
 	for range 20 {
 		records = append(records, pprofRecord("cpu", body))

@@ -6,12 +6,12 @@ package splunkprofilingconnector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/body"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
@@ -138,20 +138,21 @@ const memoryOfLine = 512
 // callStacks returns the pprof message of records that are text, and rejects those that
 // cannot be read.
 func (c *splunkConnector) callStacks(p *payload, reserve func(bytes int64) error) (message []byte, rejections []result, err error) {
-	builder := body.NewBuilder(body.Options{Wall: p.form.period, Timestamps: c.config.Timestamps}, p.form.allocation)
+	stacks := newCallStacks(p.form.allocation)
 	total := int64(0)
 	for _, record := range p.records {
-		stack := record.Body().Str()
-		total += 4*int64(len(stack)) + memoryOfLine*int64(2+strings.Count(stack, "\n"))
+		text := record.Body().Str()
+		total += 4*int64(len(text)) + memoryOfLine*int64(2+strings.Count(text, "\n"))
 		if err := reserve(total); err != nil {
 			return nil, nil, err
 		}
-		s, err := sample(record)
+		stack, err := parseCallStack(text)
 		if err != nil {
-			rejections = append(rejections, result{p.service, 1, err})
+			rejections = append(rejections, result{p.service, 1, fmt.Errorf("call stack: %w", err)})
 			continue
 		}
-		builder.Add(s)
+		stacks.add(stack, record)
 	}
-	return builder.Finish(), rejections, nil
+	message, err = encode(&stacks.p, stacks.moments, p.form.period, c.config.Timestamps)
+	return message, rejections, err
 }

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/body"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/ingest"
 )
 
@@ -69,7 +68,7 @@ func formOf(record plog.LogRecord) (form, error) {
 	switch format := text(attributes, attributeFormat); format {
 	case formatPprof:
 	case formatText, "":
-		f.text, f.period = true, integer(attributes, body.LabelPeriod) > 0
+		f.text, f.period = true, integer(attributes, labelPeriod) > 0
 	default:
 		return f, fmt.Errorf("%w: %s is %.80q: must be %s or %s", errUnsupported, attributeFormat, format, formatPprof, formatText)
 	}
@@ -137,30 +136,16 @@ func (f form) pprof(record plog.LogRecord, timestamps bool, limit int, reserve f
 	if err != nil {
 		return nil, err
 	}
-	message, err := body.Pprof(data, body.Options{Wall: !f.allocation, Timestamps: timestamps}, func(bytes int64) error {
-		return reserve(decoded + decompressed + bytes)
-	})
+	memory, err := memoryOfPprof(data)
+	if err != nil {
+		return nil, fmt.Errorf("pprof: %w", err)
+	}
+	if err := reserve(decoded + decompressed + memory); err != nil {
+		return nil, err
+	}
+	message, err := completePprof(data, !f.allocation, timestamps)
 	if err != nil {
 		return nil, fmt.Errorf("pprof: %w", err)
 	}
 	return message, reserve(int64(cap(message)))
-}
-
-// sample returns the sample of a record that is text.
-func sample(record plog.LogRecord) (s body.Sample, err error) {
-	if s.CallStack, err = body.ParseCallStack(record.Body().Str()); err != nil {
-		return s, fmt.Errorf("call stack: %w", err)
-	}
-	attributes := record.Attributes()
-	s.Time = int64(min(timeOf(record), 1<<63-1))
-	s.Period = integer(attributes, body.LabelPeriod)
-	s.Allocated = integer(attributes, attributeAllocated)
-	s.Event = text(attributes, body.LabelEvent)
-	if id := record.TraceID(); !id.IsEmpty() {
-		s.TraceID = id.String()
-	}
-	if id := record.SpanID(); !id.IsEmpty() {
-		s.SpanID = id.String()
-	}
-	return s, nil
 }

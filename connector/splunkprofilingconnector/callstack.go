@@ -1,0 +1,184 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package splunkprofilingconnector
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+// frame is a line of a call stack.
+type frame struct {
+	function string // with its class or module
+	file     string // "" if it is unknown
+	line     int64  // 0 if it is unknown
+}
+
+// callStack is a body that is text.
+type callStack struct {
+	threadName  string
+	threadID    int64 // 0 if it is unknown
+	threadOSID  int64 // 0 if it is unknown
+	threadState string
+	frames      []frame // the leaf first
+}
+
+// maxShown bounds the part of a line that an error shows, in bytes.
+const maxShown = 80
+
+// parseCallStack parses a body that is text: a line about the thread, a line with its
+// state, both of which may be empty, and a line for each frame, the leaf first. A Java agent
+// also writes lines about locks, which are left out. The error names the line.
+func parseCallStack(text string) (callStack, error) {
+	var s callStack
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimSpace(line)
+		switch {
+		case number == 1 && !isFrame(line):
+			s.thread(line)
+		case number == 2 && !isFrame(line):
+			s.state(line)
+		case line == "" || strings.HasPrefix(line, "- "):
+		default:
+			f, err := parseFrame(line)
+			if err != nil {
+				return callStack{}, fmt.Errorf("line %d: %q: %w", number, line[:min(len(line), maxShown)], err)
+			}
+			s.frames = append(s.frames, f)
+		}
+	}
+	if len(s.frames) == 0 {
+		return callStack{}, errors.New("no frame, want a line such as \"at namespace.function(file:line)\"")
+	}
+	return s, nil
+}
+
+// isFrame reports whether one of the first two lines is a frame: an agent may leave out the
+// lines about the thread.
+func isFrame(line string) bool { return strings.HasPrefix(line, "at ") }
+
+// thread reads the line about the thread, as a JVM prints it:
+//
+//	"pool-1" #49 prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 runnable
+func (s *callStack) thread(line string) {
+	if end := strings.LastIndexByte(line, '"'); end > 0 && line[0] == '"' {
+		s.threadName, line = line[1:end], line[end+1:]
+	}
+	for word := range strings.FieldsSeq(line) {
+		if number, ok := strings.CutPrefix(word, "#"); ok && s.threadID == 0 {
+			s.threadID, _ = strconv.ParseInt(number, 10, 64)
+		}
+		if number, ok := strings.CutPrefix(word, "nid="); ok {
+			s.threadOSID, _ = strconv.ParseInt(number, 0, 64)
+		}
+	}
+}
+
+// state reads the line with the state: the text after a colon, up to a space.
+func (s *callStack) state(line string) {
+	_, state, _ := strings.Cut(line, ":")
+	s.threadState, _, _ = strings.Cut(strings.TrimSpace(state), " ")
+}
+
+// parseFrame reads "at namespace.function(file:line:column)". Both "at " and the place may be
+// incomplete: "(file)", "(Native Method)", "(unknown)", "(file:line col:7)".
+func parseFrame(line string) (frame, error) {
+	line = strings.TrimPrefix(line, "at ")
+	// A function may hold parentheses of its own, a file rarely does.
+	open := strings.LastIndexByte(line, '(')
+	if open <= 0 || !strings.HasSuffix(line, ")") {
+		return frame{}, errors.New(`must be "at namespace.function(file:line)"`)
+	}
+	f := frame{function: strings.TrimSpace(line[:open])}
+	file, _, _ := strings.Cut(line[open+1:len(line)-1], " col:")
+	// A line follows the file, and a column may follow it. A file may hold colons.
+	for range 2 {
+		i := strings.LastIndexByte(file, ':')
+		if i < 0 {
+			break
+		}
+		number, err := strconv.ParseInt(file[i+1:], 10, 32)
+		if err != nil {
+			break
+		}
+		file, f.line = file[:i], max(number, 0)
+	}
+	if file != "unknown" && file != "Unknown Source" {
+		f.file = file
+	}
+	return f, nil
+}
+
+// callStacks collects call stacks that are text in one profile.
+type callStacks struct {
+	p         profile.Profile
+	moments   []moment
+	functions map[frame]*profile.Function // without their lines
+	locations map[frame]*profile.Location
+}
+
+// newCallStacks returns a collection of call stacks, whose values are bytes if they are of allocations.
+func newCallStacks(allocation bool) *callStacks {
+	c := &callStacks{functions: map[frame]*profile.Function{}, locations: map[frame]*profile.Location{}}
+	if allocation {
+		c.p.SampleType = []*profile.ValueType{{Type: "allocationSize", Unit: "bytes"}}
+	}
+	return c
+}
+
+// add adds the call stack of a record.
+func (c *callStacks) add(s callStack, record plog.LogRecord) {
+	attributes := record.Attributes()
+	m := moment{at: int64(min(timeOf(record), math.MaxInt64)), period: nanoseconds(integer(attributes, labelPeriod))}
+	sample := &profile.Sample{Label: map[string][]string{}, NumLabel: map[string][]int64{}}
+	if len(c.p.SampleType) > 0 { // of allocations
+		sample.Value, m.period = []int64{integer(attributes, attributeAllocated)}, 0
+	}
+	for _, f := range s.frames {
+		sample.Location = append(sample.Location, c.location(f))
+	}
+	texts := map[string]string{"thread.name": s.threadName, "thread.state": s.threadState, labelEvent: text(attributes, labelEvent)}
+	if id := record.TraceID(); !id.IsEmpty() {
+		texts[labelTraceID] = id.String()
+	}
+	if id := record.SpanID(); !id.IsEmpty() {
+		texts[labelSpanID] = id.String()
+	}
+	for key, text := range texts {
+		if text != "" {
+			sample.Label[key] = []string{text}
+		}
+	}
+	for key, number := range map[string]int64{"thread.id": s.threadID, "thread.os.id": s.threadOSID} {
+		if number > 0 {
+			sample.NumLabel[key] = []int64{number}
+		}
+	}
+	c.p.Sample, c.moments = append(c.p.Sample, sample), append(c.moments, m)
+}
+
+func (c *callStacks) location(f frame) *profile.Location {
+	if known := c.locations[f]; known != nil {
+		return known
+	}
+	named := frame{function: f.function, file: f.file}
+	function := c.functions[named]
+	if function == nil {
+		function = &profile.Function{ID: uint64(len(c.functions) + 1), Name: f.function, Filename: f.file}
+		c.functions[named] = function
+		c.p.Function = append(c.p.Function, function)
+	}
+	location := &profile.Location{ID: uint64(len(c.locations) + 1), Line: []profile.Line{{Function: function, Line: f.line}}}
+	c.locations[f] = location
+	c.p.Location = append(c.p.Location, location)
+	return location
+}
