@@ -229,8 +229,6 @@ func TestEveryModeOfTheExporter(t *testing.T) {
 	for _, mode := range []string{
 		"format: proto\ncompression: none",
 		"format: proto\ncompression: gzip",
-		"format: proto\ncompression: zstd\nframing: none",
-		"format: proto\ncompression: none\nframing: none",
 		"format: json",
 		"format: json\ncompression: none",
 		"format: json\ncompression: gzip",
@@ -243,22 +241,6 @@ func TestEveryModeOfTheExporter(t *testing.T) {
 			assert.Empty(t, expand.Diff(reference, expanded(t, dir)))
 		})
 	}
-	for _, mode := range []string{"format: pprof", "format: pprof\ncompression: zstd", "format: pprof\ncompression: none"} {
-		t.Run(strings.ReplaceAll(mode, "\n", ", "), func(t *testing.T) {
-			dir := written(t, mode+"\ngroup_by: [service.name]", window)
-			assert.Contains(t, succeed(t, "check", dir), "0 violations, 0 warnings")
-			sums := map[string]int64{}
-			require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-				if err == nil && !entry.IsDir() && !strings.HasSuffix(path, ".index") {
-					for typ, sum := range listed(t, path) {
-						sums[typ] += sum
-					}
-				}
-				return err
-			}))
-			assert.Equal(t, want, sums)
-		})
-	}
 }
 
 // expanded is what convert --to otlp makes of a directory.
@@ -269,20 +251,6 @@ func expanded(t *testing.T, dir string) []expand.Profile {
 	all, err := expand.Bytes([]byte(message))
 	require.NoError(t, err)
 	return all
-}
-
-// TestCheckFindsNothingInAnyModeOfTheProcessor checks what the processor makes of the corpus.
-func TestCheckFindsNothingInAnyModeOfTheProcessor(t *testing.T) {
-	_, payloads := smallerPushed(t)
-	for _, mode := range []string{
-		"window: 0s", "window: 1h\nsnapshots: latest", "window: 1h\nsnapshots: sum", "window: 1h\ntimestamps: drop",
-		"window: 1h\ngranularity: function", "window: 1h\nrebase_mappings: true",
-		"window: 1h\ndrop_sample_attributes: [bytes, thread]", "window: 1h\ndrop_resource_attributes: [service.name]",
-		"window: 1h\nsplit_by: [process.executable.name]",
-	} {
-		dir := written(t, "compression: none", windowed(t, mode, payloads))
-		assert.Contains(t, succeed(t, "check", dir), "0 violations, 0 warnings", mode)
-	}
 }
 
 // TestPayloadsOfTheEBPFProfiler reads the payloads of the corpus that this project did not write.

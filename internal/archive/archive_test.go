@@ -26,7 +26,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/expand"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/profiletest/jfrwriter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/recordfile"
-	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator"
 )
 
 var options = &archive.Options{MaxMemory: 64 << 20}
@@ -122,6 +121,7 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 		"folded":       []byte("\nmain;a 1\nmain;b 2\n"),
 		"legacy pprof": []byte(legacy),
 		"text of Go":   []byte("goroutine profile: total 7\n7 @ 0x401000 0x402000\n"),
+		"words":        legacyCPUProfile(),
 		"JFR":          recording(),
 		"JFR, gzipped": profiletest.Gzip(t, recording()),
 	} {
@@ -132,6 +132,15 @@ func TestRecordsReadsPprofAndText(t *testing.T) {
 			assert.Positive(t, got[0].SampleCount())
 		})
 	}
+}
+
+// legacyCPUProfile has one sample.
+func legacyCPUProfile() (content []byte) {
+	// Words of a header, of a sample with one address, and of the end. Mappings follow.
+	for _, word := range []uint64{0, 3, 0, 10_000, 0, 5, 1, 0x401000, 0, 1, 0} {
+		content = binary.LittleEndian.AppendUint64(content, word)
+	}
+	return append(content, "00400000-00500000 r-xp 00000000 00:00 1 /bin/program\n"...)
 }
 
 // recording returns one sample of a JVM.
@@ -195,19 +204,6 @@ func TestRecordsRejectsOtherFilesWithAReason(t *testing.T) {
 	}
 	_, failed := read(t, filepath.Join(t.TempDir(), "missing"))
 	assert.Equal(t, []string{"FILE: no such file or directory"}, failed)
-}
-
-func TestRecordsReadsLegacyCPUProfiles(t *testing.T) {
-	var content []byte
-	// Words of a header, of a sample with one address, and of the end. Mappings follow.
-	for _, word := range []uint64{0, 3, 0, 10_000, 0, 5, 1, 0x401000, 0, 1, 0} {
-		content = binary.LittleEndian.AppendUint64(content, word)
-	}
-	content = append(content, "00400000-00500000 r-xp 00000000 00:00 1 /bin/program\n"...)
-	got, failed := read(t, write(t, "any.name", content))
-	require.Empty(t, failed)
-	require.Len(t, got, 1)
-	assert.Equal(t, 2, got[0].SampleCount(), "of two sample types")
 }
 
 func TestRecordsContinuesAfterDamage(t *testing.T) {
@@ -336,31 +332,6 @@ func TestRecordsFollowsARename_V1(t *testing.T) {
 	got, texts := read(t, path)
 	assert.Len(t, got, 1)
 	assert.Empty(t, texts)
-}
-
-func TestFindListsManyDirectoriesInOrder(t *testing.T) {
-	dir := t.TempDir()
-	for i := range 24 {
-		deep := filepath.Join(dir, fmt.Sprintf("%02d", i), "b", "c", "d")
-		require.NoError(t, os.MkdirAll(deep, 0o700))
-		for above := deep; above != dir; above = filepath.Dir(above) {
-			require.NoError(t, os.WriteFile(filepath.Join(above, "a.pb"), nil, 0o600))
-			require.NoError(t, os.WriteFile(filepath.Join(above, "z.pb"), nil, 0o600))
-		}
-	}
-	var want, got []string
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if !entry.IsDir() {
-			want = append(want, path)
-		}
-		return err
-	}))
-	files, failed := archive.Find([]string{dir})
-	require.Empty(t, failed)
-	for _, f := range files {
-		got = append(got, f.Path)
-	}
-	require.Equal(t, want, got)
 }
 
 func TestFindListsFilesOnce(t *testing.T) {
@@ -510,41 +481,6 @@ func TestRecordsDoesNotTrustLengths_V1(t *testing.T) {
 			assert.Less(t, after.TotalAlloc-before.TotalAlloc, 2*uint64(options.MaxMemory))
 		})
 	}
-}
-
-func TestDecodedSizeIsThatOfMemory(t *testing.T) {
-	for seed := range uint64(4) {
-		pd := profiletest.GenerateProfiles(profiletest.NewRand(seed))
-		if seed == 0 {
-			pd = largePayload(t)
-		}
-		path := write(t, "any.name", profiletest.Prefixed(profiletest.Proto(t, pd)))
-		for record, err := range (&archive.Options{MaxMemory: 1 << 30}).Records(archive.File{Path: path}) {
-			require.NoError(t, err)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			_, err := record.Profiles()
-			runtime.ReadMemStats(&after)
-			require.NoError(t, err)
-			decoded, err := record.DecodedSize()
-			require.NoError(t, err)
-			allocated, estimate := float64(after.TotalAlloc-before.TotalAlloc), float64(decoded)
-			t.Logf("%d bytes: estimate %.0f, allocated %.0f", len(record.Data), estimate, allocated)
-			assert.Greater(t, estimate, 0.5*allocated)
-			assert.Less(t, estimate, 2.5*allocated)
-		}
-	}
-}
-
-// largePayload returns the largest profile of the benchmarks.
-func largePayload(t *testing.T) pprofile.Profiles {
-	t.Helper()
-	var data bytes.Buffer
-	workloads := profiletest.Workloads()
-	require.NoError(t, workloads[len(workloads)-1].Pprof(1).WriteUncompressed(&data))
-	pd, err := (&pproftranslator.Unmarshaler{}).UnmarshalProfiles(data.Bytes())
-	require.NoError(t, err)
-	return pd
 }
 
 func TestRecordsInYieldsWhatWasAdded(t *testing.T) {

@@ -61,38 +61,18 @@ var (
 // and frames that follow each other are one content.
 func decompress(from *bufio.Reader, maxRecord int64) (*bufio.Reader, recordfile.Compression, error) {
 	head, err := from.Peek(len(zstdMagic))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, recordfile.None, err
-	}
 	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, recordfile.None, err
 	case bytes.HasPrefix(head, gzipMagic):
 		decoder, err := gzip.NewReader(from)
-		if err != nil {
-			return nil, recordfile.Gzip, compressedError(err)
-		}
-		return bufio.NewReaderSize(compressedFile{decoder}, headSize), recordfile.Gzip, nil
+		return bufio.NewReaderSize(decoder, headSize), recordfile.Gzip, err
 	case bytes.Equal(head, zstdMagic):
 		decoder, err := newZstdDecoder(from, maxRecord)
-		if err != nil {
-			return nil, recordfile.Zstd, err
-		}
-		return bufio.NewReaderSize(compressedFile{decoder}, headSize), recordfile.Zstd, nil
+		return bufio.NewReaderSize(decoder, headSize), recordfile.Zstd, err
 	}
 	return from, recordfile.None, nil
 }
-
-// compressedFile is the content of a compressed file.
-type compressedFile struct{ io.Reader }
-
-func (f compressedFile) Read(p []byte) (int, error) {
-	n, err := f.Reader.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // decoders return it as it is
-		err = compressedError(err)
-	}
-	return n, err
-}
-
-func compressedError(err error) error { return fmt.Errorf("compressed file: %w", err) }
 
 // newZstdDecoder returns a decoder that starts no goroutine, and so needs no Close.
 func newZstdDecoder(from io.Reader, maxRecord int64) (*zstd.Decoder, error) {
@@ -115,16 +95,14 @@ func layoutOf(head []byte, size int64) (layout, error) {
 		return lines, nil
 	case isPrefixed(head, size):
 		return prefixed, nil
-	case len(head) > 0 && !isTextPart(head) && !startsMessage(head) && !pproftranslator.IsLegacy(head):
-		return single, unknown(head)
+	case len(head) == 0, isText(bytes.ToValidUTF8(head, nil)), pproftranslator.IsLegacy(head):
+		return single, nil
 	}
-	return single, nil
-}
-
-// startsMessage reports whether data starts with a protobuf field, which may be longer.
-func startsMessage(data []byte) bool {
-	fields := wire.New(data)
-	return (fields.Next() || errors.Is(fields.Err, wire.ErrTruncated)) && fields.Field > 0
+	fields := wire.New(head) // the first may be longer
+	if (fields.Next() || errors.Is(fields.Err, wire.ErrTruncated)) && fields.Field > 0 {
+		return single, nil
+	}
+	return single, unknown(head)
 }
 
 // isPrefixed reports whether content starts with a length and a record of contrib's file exporter or
@@ -134,19 +112,11 @@ func isPrefixed(head []byte, size int64) bool {
 		return false
 	}
 	length, record := int64(binary.BigEndian.Uint32(head)), head[prefixSize:]
-	switch {
-	case length == 0:
-		return false
-	case head[0] != 0 && length+prefixSize > size:
+	if length == 0 || head[0] != 0 && length+prefixSize > size {
 		return false
 	}
-	return startsProfilesData(record) || bytes.HasPrefix(record, zstdMagic)
-}
-
-// startsProfilesData reports whether the tag of a field of ProfilesData comes first:
-// resource_profiles or dictionary.
-func startsProfilesData(record []byte) bool {
-	return len(record) > 0 && (record[0] == 1<<3|wire.BytesType || record[0] == 2<<3|wire.BytesType)
+	const resourceProfiles, dictionary = 1<<3 | wire.BytesType, 2<<3 | wire.BytesType // the tags of the fields of ProfilesData
+	return record[0] == resourceProfiles || record[0] == dictionary || bytes.HasPrefix(record, zstdMagic)
 }
 
 // encodingOf recognizes the encoding of a whole record.
@@ -193,9 +163,6 @@ func isText(record []byte) bool {
 		return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r'
 	}) < 0
 }
-
-// isTextPart is isText of the first bytes of a text.
-func isTextPart(head []byte) bool { return isText(bytes.ToValidUTF8(head, nil)) }
 
 // isFolded reports whether the first line is a stack and a value.
 func isFolded(text []byte) bool {

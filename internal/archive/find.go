@@ -47,11 +47,7 @@ func Find(paths []string) (files []File, failed []error) {
 			files = append(files, File{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano(), Index: hasIndex(path)})
 		}
 	}
-	nameOf := func(path string) string { return path } // enough below one path, which may have 100,000 files
-	if len(paths) > 1 {
-		nameOf = absolute()
-	}
-	return withoutRenamed(files, nameOf), failed
+	return withoutRenamed(files, len(paths) > 1), failed
 }
 
 // appendBelow appends the files below a directory. Hidden files count if they are named.
@@ -93,17 +89,6 @@ func appendBelow(files []File, failed []error, directory string, named []string)
 	return files, failed
 }
 
-// absolute returns a function that returns the absolute form of a path. Paths may name a file in several ways.
-func absolute() func(path string) string {
-	directory, _ := os.Getwd() // without it, relative paths stay relative
-	return func(path string) string {
-		if path == Stdin || filepath.IsAbs(path) {
-			return filepath.Clean(path)
-		}
-		return filepath.Join(directory, path)
-	}
-}
-
 // isIndex reports whether a name is that of the index of one of the exporter's files.
 func isIndex(name string) bool {
 	of, found := strings.CutSuffix(name, recordfile.IndexSuffix)
@@ -117,9 +102,17 @@ func hasIndex(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// withoutRenamed drops repeated files, whose paths are equal in the form that nameOf returns, and incomplete files
+// withoutRenamed drops repeated files, which several paths may name in several ways, and incomplete files
 // that were closed, and so got their final name, while the directory was listed.
-func withoutRenamed(files []File, nameOf func(path string) string) []File {
+func withoutRenamed(files []File, severalPaths bool) []File {
+	nameOf := func(path string) string {
+		if severalPaths && path != Stdin { // below one path there may be 100,000 files
+			if name, err := filepath.Abs(path); err == nil {
+				return name
+			}
+		}
+		return path
+	}
 	seen := make(map[string]bool, len(files))
 	files = slices.DeleteFunc(files, func(f File) bool {
 		name := nameOf(f.Path)

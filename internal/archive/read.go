@@ -159,9 +159,16 @@ func (r *recordReader) read() error {
 // readContent reads a file whose first bytes tell the format.
 func (r *recordReader) readContent() error {
 	content, compression, err := decompress(bufio.NewReaderSize(r.file, headSize), r.options.maxRecord())
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.readDecompressed(content, compression)
 	}
+	if err != nil && compression != recordfile.None {
+		err = fmt.Errorf("compressed file: %w", err)
+	}
+	return err
+}
+
+func (r *recordReader) readDecompressed(content *bufio.Reader, compression recordfile.Compression) error {
 	head, err := content.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return err

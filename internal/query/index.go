@@ -4,7 +4,6 @@
 package query
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/archive"
@@ -65,42 +64,25 @@ func (s *Source) selectedPart(file archive.File, sel *Selection) (part archive.P
 	return part, found
 }
 
-var errNoIndex = errors.New("no index says what is selected of the file")
-
-// indexed returns the selected summaries of a file from its index. The error says that the file must be read.
-func (s *Source) indexed(file archive.File, sel *Selection) ([]recordfile.Summary, error) {
+// indexed returns the selected summaries of a file from its index. ok is false if the file must be read, because it has
+// no index or that cannot tell what is selected.
+func (s *Source) indexed(file archive.File, sel *Selection) (selected []recordfile.Summary, ok bool) {
 	if sel.selectsSamples() || len(sel.Resource) > 0 {
-		return nil, errNoIndex
+		return nil, false
 	}
 	x := s.Options.StoredIndex(file)
 	if x == nil {
-		return nil, errNoIndex
+		return nil, false
 	}
-	if selected, err := sel.within(nil, x.Totals); err == nil {
-		return selected, nil
-	}
-	records, err := x.Records()
-	var selected []recordfile.Summary
-	for _, r := range records {
-		if selected, err = sel.within(selected, r.Summaries); err != nil {
-			return nil, err
-		}
-	}
-	return selected, err
-}
-
-// within appends the summaries whose service, type and time are selected. The error is errNoIndex if the time range
-// cuts one.
-func (s *Selection) within(selected, summaries []recordfile.Summary) ([]recordfile.Summary, error) {
-	for _, of := range summaries {
-		all, none := s.timeOf(&of)
+	for _, of := range x.Totals {
+		all, none := sel.timeOf(&of)
 		switch {
-		case none || !s.MatchesKey(&of.Key):
-		case !all:
-			return nil, errNoIndex
+		case none || !sel.MatchesKey(&of.Key):
+		case !all: // a part of the records
+			return nil, false
 		default:
 			selected = append(selected, of)
 		}
 	}
-	return selected, nil
+	return selected, true
 }

@@ -69,8 +69,8 @@ func (s *Source) List(ctx context.Context, sel *Selection) ([]Row, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		summaries, err := s.indexed(file, sel)
-		if err == nil {
+		var err error
+		if summaries, ok := s.indexed(file, sel); ok {
 			s.progress(file.Size)
 			err = all.add(summaries, sel)
 		} else {

@@ -214,6 +214,10 @@ func TestOfCumulativeProfilesTheLastOneCounts(t *testing.T) {
 	require.NoError(t, err)
 	_, cumulative := result.Snapshots()
 	assert.Equal(t, []string{"alloc_space"}, cumulative)
+	compared, err := query.Compare(t.Context(), s, &query.Selection{}, nil, nil, at(20))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"Values of alloc_space count since the start of each process",
+		"Only the last snapshot of each resource counts; earlier Profiles skipped: 1"}, compared.Notes)
 }
 
 func TestTemporalityIsThatOfTheProcessor(t *testing.T) {

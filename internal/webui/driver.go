@@ -4,6 +4,7 @@
 package webui
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,25 +36,27 @@ type TopOptions struct {
 
 // Top writes the functions of p by flat or cumulative value, as go tool pprof -top does.
 func Top(w io.Writer, p *profile.Profile, options TopOptions) error {
-	sort, nodes := "-flat", defaultNodes
+	sort := "-flat"
 	if options.Cumulative {
 		sort = "-cum"
 	}
-	if options.Nodes > 0 {
-		nodes = options.Nodes
-	}
-	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + strconv.Itoa(nodes)}, &driver.Options{Writer: writer{w}})
+	nodes := strconv.Itoa(cmp.Or(options.Nodes, defaultNodes))
+	return run(p, []string{"-top", "-output=top", sort, "-nodecount=" + nodes}, &driver.Options{Writer: writer{w}})
 }
 
 // run calls pprof with flags.
 func run(p *profile.Profile, flags []string, options *driver.Options) error {
 	driverMutex.Lock()
 	defer driverMutex.Unlock()
-	if err := setConfigDirectory(); err != nil {
-		return err
+	if _, err := os.UserConfigDir(); err != nil { // pprof reads its settings there
+		if err := os.Setenv("XDG_CONFIG_HOME", os.TempDir()); err != nil {
+			return err
+		}
 	}
 	ui := &messages{}
-	options.Flagset = newFlagSet(append(flags, "-symbolize=none", "profile"))
+	flagSet := &flagSet{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: append(flags, "-symbolize=none", "profile")}
+	flagSet.SetOutput(io.Discard)
+	options.Flagset = flagSet
 	options.Fetch, options.Obj, options.UI = fetcher{p}, noBinaries{}, ui
 	err := driver.PProf(options)
 	if err != nil && len(ui.errors) > 0 {
@@ -62,24 +65,10 @@ func run(p *profile.Profile, flags []string, options *driver.Options) error {
 	return err
 }
 
-// setConfigDirectory makes pprof start without a home directory. It reads its settings there.
-func setConfigDirectory() error {
-	if _, err := os.UserConfigDir(); err != nil {
-		return os.Setenv("XDG_CONFIG_HOME", os.TempDir())
-	}
-	return nil
-}
-
 // flagSet passes fixed arguments to pprof.
 type flagSet struct {
 	*flag.FlagSet
 	args []string
-}
-
-func newFlagSet(args []string) *flagSet {
-	f := &flagSet{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
-	f.SetOutput(io.Discard)
-	return f
 }
 
 func (f *flagSet) StringList(name, value, usage string) *[]*string {

@@ -5,7 +5,6 @@ package webui
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,50 +36,44 @@ nav { padding: 8px 16px; } nav a { color: #0550ae; margin-right: 12px; }
 </style>
 </head>
 <body>
-<nav aria-label="Views">{{range .Views}}<a href="./{{.}}?{{$.Query}}">{{.}}</a>{{end}}{{range .SampleTypes}}<a href="?si={{.}}">{{.}}</a>{{end}}</nav>
+<nav aria-label="Views">{{range .Views}}<a href="./{{.}}?{{$.Query}}">{{.}}</a>{{end}}{{range .SampleTypes}}<a href="?si={{.Type}}">{{.Type}}</a>{{end}}</nav>
 <div id="drawing" role="img" aria-label="Call graph" tabindex="0">{{.SVG}}</div>
 </body>
 </html>
 `))
 
-// graph writes the page of the graph. pprof's runs Graphviz without a time limit.
-func (p *pages) graph(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	shown, err := filtered(p.profile, query)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(p.GraphTimeout, 10*time.Second))
-	defer cancel()
-	svg, err := draw(ctx, shown)
-	if err != nil {
-		status := http.StatusInternalServerError
-		switch {
-		case errors.Is(err, exec.ErrNotFound):
-			status = http.StatusNotImplemented
-		case ctx.Err() != nil:
-			status = http.StatusServiceUnavailable
+// graph returns the page of the graph of p. pprof's runs Graphviz without a time limit.
+func graph(p *profile.Profile, timeout time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		shown, err := filtered(p, query)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
 		}
-		http.Error(w, err.Error(), status)
-		return
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		svg, err := draw(ctx, shown)
+		var page bytes.Buffer
+		if err == nil {
+			err = graphPage.Execute(&page, map[string]any{
+				"Views": []string{"flamegraph", "top", "peek"}, "SampleTypes": p.SampleType,
+				"Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
+				"SVG":   template.HTML(svg),           // #nosec G203 -- Graphviz escapes text
+			})
+		}
+		switch {
+		case err == nil:
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write(page.Bytes()) // an error is that of the client's connection
+		case errors.Is(err, exec.ErrNotFound):
+			http.Error(w, err.Error(), http.StatusNotImplemented)
+		case ctx.Err() != nil:
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		default:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
 	}
-	var page bytes.Buffer
-	var types []string
-	for _, t := range p.profile.SampleType {
-		types = append(types, t.Type)
-	}
-	err = graphPage.Execute(&page, map[string]any{
-		"Views": []string{"flamegraph", "top", "peek"}, "SampleTypes": types,
-		"Query": template.URL(query.Encode()), // #nosec G203 -- Encode escapes keys and values
-		"SVG":   template.HTML(svg),           // #nosec G203 -- Graphviz escapes text
-	})
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(page.Bytes()) // an error is that of the client's connection
 }
 
 // filtered returns the part of a profile that the parameters of pprof's menu Refine leave.

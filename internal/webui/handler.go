@@ -5,6 +5,7 @@ package webui
 
 import (
 	"bytes"
+	"cmp"
 	"html/template"
 	"net"
 	"net/http"
@@ -49,17 +50,18 @@ for (const menu of document.querySelectorAll('.submenu')) {
 
 // Handler returns pprof's web UI of p, whose links are relative. It keeps a copy of p.
 func Handler(p *profile.Profile, options Options) (http.Handler, error) {
-	mux := http.NewServeMux()
-	pages := &pages{Options: options, profile: p.Copy()}
+	mux, own := http.NewServeMux(), p.Copy()
 	err := run(p, []string{"-http=localhost:0", "-no_browser", "-flat", "-nodecount=" + strconv.Itoa(defaultNodes)}, &driver.Options{
 		HTTPServer: func(args *driver.HTTPServerArgs) error {
-			args.Handlers["/graph"] = http.HandlerFunc(pages.graph)
+			args.Handlers["/graph"] = graph(own, cmp.Or(options.GraphTimeout, 10*time.Second))
 			for path, handler := range args.Handlers {
 				if path == "/" {
 					path = "/{$}"
 				}
 				if !slices.Contains(notMounted, path) {
-					mux.Handle(path, pages.changed(handler))
+					mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+						handler.ServeHTTP(&pageWriter{ResponseWriter: w, Options: options}, r)
+					})
 				}
 			}
 			return nil
@@ -69,12 +71,6 @@ func Handler(p *profile.Profile, options Options) (http.Handler, error) {
 		return nil, err
 	}
 	return mux, nil
-}
-
-// pages are those of a profile.
-type pages struct {
-	Options
-	profile *profile.Profile
 }
 
 // Protect makes a handler read-only, answers only requests for one of hosts, for this computer or for the
@@ -110,13 +106,6 @@ func isOwn(r *http.Request, hosts []string) bool {
 		return true
 	}
 	return strings.EqualFold(host, "localhost") || slices.ContainsFunc(hosts, func(own string) bool { return strings.EqualFold(own, host) })
-}
-
-// changed adds to the pages of a handler.
-func (p *pages) changed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(&pageWriter{ResponseWriter: w, Options: p.Options}, r)
-	})
 }
 
 // pageWriter changes the title of a page, and adds additions to its head and the banner to its body.

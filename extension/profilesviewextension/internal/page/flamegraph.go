@@ -79,7 +79,7 @@ func (p *Page) mount(r *http.Request, selection string, values url.Values) (http
 	case lost > 0:
 		notes = append(notes, fmt.Sprintf("To fit into max_memory, the smallest samples are left out: %.2g %% of the values", lost*100))
 	}
-	shown := banner{Overview: params.overview(), Notes: notes}
+	shown := banner{Overview: params.Overview(), Notes: notes}
 	for _, key := range []string{"service", "type", "trace_id", "span_id", "attribute", "resource"} {
 		if values := params.values[key]; len(values) > 0 {
 			shown.What = append(shown.What, strings.ReplaceAll(key, "_", " ")+" "+strings.Join(values, ", "))

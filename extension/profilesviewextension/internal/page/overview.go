@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,17 +23,13 @@ const servicesPerPage = 50
 
 // overview is the content of the template of the same name.
 type overview struct {
+	*params
 	*catalog.Found
+
 	Title     string
 	Directory string
-	Params    url.Values   // of the form
-	Service   string       // of which all sample types are shown
-	One       bool         // there is a Service
-	Overview  template.URL // query for all services
-	Span      string       // the range
-	Ranges    []link
-	Compare   []link
-	Sorts     []link
+	Service   string // of which all sample types are shown
+	One       bool   // there is a Service
 	Base      string // the range of the base, if there is one
 	Services  []*service
 	Shown     string
@@ -43,7 +38,7 @@ type overview struct {
 	Profiles  int          // those of several sample types count once
 	Outside   bool         // there are profiles of other times, and nothing else restricts the profiles
 	Elsewhere bool         // there are files with profiles of other times
-	All       template.URL // query for the times of all files
+	AllQuery  template.URL // query for the times of all files
 	OddQuery  template.URL
 	Empty     bool // there is no profile at all
 }
@@ -109,30 +104,17 @@ func (p *Page) overview(w http.ResponseWriter, r *http.Request) error {
 			params.values.Set(key, value)
 		}
 	}
-	o := p.newOverview(params, totals, found)
-	o.addServices(params, totals, base)
-	o.paginate(params, values.Get("page"))
-	if err := p.addCharts(r.Context(), params.selected, o.Services); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	render(w, "overview", o)
-	return nil
-}
-
-func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found) *overview {
-	sel := params.selected
 	o := &overview{
-		Found: found, Title: "Profiles", Directory: p.settings.Directory, Params: params.values, Span: spanText(sel),
+		params: params, Found: found, Title: "Profiles", Directory: p.settings.Directory,
 		Empty:     found.All.Profiles == 0 && found.Unread == 0,
-		Elsewhere: query.TimeOf(found.All.First).Before(sel.From) || !query.TimeOf(found.All.Last).Before(sel.To),
-		All:       params.showing(&found.All), OddQuery: params.showing(&found.Odd), Overview: params.overview(),
-		Ranges: params.ranges(defaultRange), Compare: params.comparisons(), Sorts: params.sorts(),
+		Elsewhere: query.TimeOf(found.All.First).Before(params.selected.From) || !query.TimeOf(found.All.Last).Before(params.selected.To),
+		AllQuery:  params.showing(&found.All), OddQuery: params.showing(&found.Odd),
 	}
-	if len(sel.Services) == 1 {
-		o.One, o.Service = true, sel.Services[0]
-		o.Title += " of " + o.Service
+	if services := params.selected.Services; len(services) == 1 {
+		o.One, o.Service, o.Title = true, services[0], "Profiles of "+services[0]
+	}
+	if params.base != nil {
+		o.Base = spanText(params.base)
 	}
 	if !slices.ContainsFunc([]string{"service", "type", "q"}, params.values.Has) { // nothing but the range restricts the profiles
 		shown := 0
@@ -141,10 +123,13 @@ func (p *Page) newOverview(params *params, totals []*total, found *catalog.Found
 		}
 		o.Outside = found.All.Profiles > shown
 	}
-	if params.base != nil {
-		o.Base = spanText(params.base)
+	o.addServices(totals, base)
+	o.paginate(values.Get("page"))
+	if err := p.addCharts(r.Context(), params.selected, o.Services); err != nil {
+		return err
 	}
-	return o
+	writePage(w, http.StatusOK, "overview", o)
+	return nil
 }
 
 // showing returns the query that selects the range of some profiles, or "" if they are later than a range may be.
@@ -178,7 +163,7 @@ func (k kind) stands() int {
 }
 
 // addServices adds those of the range, and those that only the base has, with rows without a total.
-func (o *overview) addServices(params *params, totals, base []*total) {
+func (o *overview) addServices(totals, base []*total) {
 	sent, baseOf := map[kind]bool{}, map[kind]*total{}
 	for _, t := range totals {
 		sent[t.kind] = true
@@ -190,9 +175,9 @@ func (o *overview) addServices(params *params, totals, base []*total) {
 		}
 	}
 	slices.SortFunc(totals, compareTotals)
-	o.Services = byService(totals, func(t *total) *row { return newRow(params, t, baseOf[t.kind]) })
+	o.Services = byService(totals, func(t *total) *row { return newRow(o.params, t, baseOf[t.kind]) })
 	for _, s := range o.Services {
-		s.Query = params.with(map[string]string{"service": s.Name}, "q", "sort")
+		s.Query = o.with(map[string]string{"service": s.Name}, "q", "sort")
 		standing := s.order()
 		for _, r := range standing {
 			o.Profiles += r.Profiles
@@ -203,7 +188,7 @@ func (o *overview) addServices(params *params, totals, base []*total) {
 	}
 	slices.SortFunc(o.Services, func(a, b *service) int {
 		byCPU, byLast := cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.last, a.last)
-		switch params.values.Get("sort") {
+		switch o.Param("sort") {
 		case sortName:
 			return cmp.Compare(a.Name, b.Name)
 		case sortNewest:
@@ -308,7 +293,7 @@ func (t *total) perSecond(sel *query.Selection) float64 {
 }
 
 // paginate keeps the services of a page.
-func (o *overview) paginate(params *params, number string) {
+func (o *overview) paginate(number string) {
 	total := len(o.Services)
 	page, _ := strconv.Atoi(number)
 	page = max(1, min(page, (total+servicesPerPage-1)/servicesPerPage))
@@ -319,10 +304,10 @@ func (o *overview) paginate(params *params, number string) {
 		o.Shown = fmt.Sprintf("%d–%d of %s", from+1, to, o.Shown)
 	}
 	if page > 1 {
-		o.Previous = params.with(map[string]string{"page": strconv.Itoa(page - 1)})
+		o.Previous = o.with(map[string]string{"page": strconv.Itoa(page - 1)})
 	}
 	if to < total {
-		o.Next = params.with(map[string]string{"page": strconv.Itoa(page + 1)})
+		o.Next = o.with(map[string]string{"page": strconv.Itoa(page + 1)})
 	}
 }
 

@@ -202,18 +202,14 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, errTimeout):
 		status = http.StatusServiceUnavailable
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(status)
-		render(w, "error", map[string]any{"Title": http.StatusText(status), "Error": err.Error(), "Hint": hint})
+		writePage(w, status, "error", map[string]any{"Title": http.StatusText(status), "Error": err.Error(), "Hint": hint})
 		return
 	}
 	text := err.Error()
 	if hint != "" {
 		text += "; " + hint
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n"))
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, text, status)
 }

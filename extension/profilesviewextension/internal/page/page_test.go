@@ -192,21 +192,6 @@ func TestSumsBeyondInt64AreMarked(t *testing.T) {
 	assert.Contains(t, s.page("/"), "16384 PiB", "the page shows the sum, which is no integer")
 }
 
-// The first row of a type has the chart, and its profiles are counted.
-func TestOrderOfIntervalsAndSnapshotsIsStable(t *testing.T) {
-	s := newSite(t)
-	minute := s.now.Add(-time.Minute)
-	interval, snapshot := cpu("checkout", minute, 1), cpu("checkout", minute, 2)
-	interval.sampleType, snapshot.sampleType, snapshot.duration = "samples", "samples", 0
-	s.write(payload(t, interval, snapshot))
-	for range 20 {
-		rows := s.services("")
-		require.Len(t, rows, 2)
-		require.False(t, rows[0].Snapshot)
-		require.True(t, rows[1].Snapshot)
-	}
-}
-
 // TestServicesAreExactForWholeMinutes: Profiles count by their start, also those that end in another minute.
 func TestServicesAreExactForWholeMinutes(t *testing.T) {
 	s := newSite(t)
@@ -305,15 +290,6 @@ func TestSumsThatOverflowAreRejected(t *testing.T) {
 		assert.Contains(t, w.Body.String(), want, path)
 	}
 	assert.Equal(t, http.StatusOK, s.get(s.mount("service=checkout")+"/flamegraph").Code)
-}
-
-func TestOverviewShowsFilesThatAreBeingWritten_V1(t *testing.T) {
-	s := newSite(t)
-	closed := s.open(payload(t, cpu("checkout", s.now.Add(-time.Minute), 90e9)))
-	assert.Contains(t, s.page("/"), "0.10 cores")
-	closed()
-	s.Page.catalog = New(s.Page.settings).catalog
-	assert.Contains(t, s.page("/"), "0.10 cores")
 }
 
 func TestOverviewNamesDamagedFilesAndShowsTheRest_V1(t *testing.T) {
@@ -466,13 +442,6 @@ func TestOverviewDistinguishesSmallValues(t *testing.T) {
 
 	s.write(payload(t, cpu("idle", s.now.Add(-time.Minute), 40e6)))
 	assert.Contains(t, s.page("/"), "0.000044 cores", "without an exponent")
-}
-
-// TestTimesMayBeNow: the field says "now" if it is empty.
-func TestTimesMayBeNow(t *testing.T) {
-	s := newSite(t)
-	s.write(payload(t, cpu("checkout", s.now.Add(-time.Minute), 14e9)))
-	assert.Contains(t, s.page("/?from=-5m&to=now"), "checkout")
 }
 
 // TestLinksKeepTheRange: the way back to all services and the search for a trace stay in the range.

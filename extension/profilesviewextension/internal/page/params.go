@@ -29,6 +29,7 @@ type params struct {
 	// a start and an end.
 	selected, base *query.Selection
 	now            time.Time
+	byDefault      time.Duration // the length of the range of a URL that states none
 }
 
 // The parameters that select profiles. Totals, which are known without reading the profiles, are selected by the
@@ -43,7 +44,7 @@ var (
 
 // parseParams reads the parameters. byDefault is the length of the range if they state no start.
 func parseParams(values url.Values, byDefault time.Duration, now time.Time) (*params, error) {
-	p := &params{values: url.Values{}, now: now}
+	p := &params{values: url.Values{}, now: now, byDefault: byDefault}
 	for _, key := range selecting {
 		for _, value := range values[key] {
 			if value != "" || key == "service" || key == "type" { // a service may have no name
@@ -124,8 +125,16 @@ func between(prefix string, from, to time.Time) map[string]string {
 	return map[string]string{prefix + "from": from.UTC().Format(time.RFC3339Nano), prefix + "to": to.UTC().Format(time.RFC3339Nano)}
 }
 
-// overview returns the query of the overview of the same range.
-func (p *params) overview() template.URL {
+// The following are for templates.
+
+// Param returns a parameter, for a form.
+func (p *params) Param(key string) string { return p.values.Get(key) }
+
+// Span is the range, for people.
+func (p *params) Span() string { return spanText(p.selected) }
+
+// Overview returns the query of the overview of the same range.
+func (p *params) Overview() template.URL {
 	return p.with(nil, "service", "type", "trace_id", "span_id", "attribute", "resource")
 }
 
@@ -136,9 +145,9 @@ type link struct {
 	Current bool
 }
 
-// ranges are those up to now. byDefault is the length of that of a page whose URL states none.
-func (p *params) ranges(byDefault time.Duration) (links []link) {
-	from := cmp.Or(p.values.Get("from"), "-"+shortly(byDefault))
+// Ranges are those up to now.
+func (p *params) Ranges() (links []link) {
+	from := cmp.Or(p.values.Get("from"), "-"+shortly(p.byDefault))
 	for _, r := range []struct{ text, from string }{
 		{"5 m", "-5m"}, {"15 m", "-15m"}, {"1 h", "-1h"}, {"6 h", "-6h"}, {"24 h", "-24h"}, {"7 d", "-168h"},
 	} {
@@ -149,8 +158,8 @@ func (p *params) ranges(byDefault time.Duration) (links []link) {
 	return links
 }
 
-// comparisons are with the range before, the range an hour ago and so on.
-func (p *params) comparisons() (links []link) {
+// Comparisons are with the range before, the range an hour ago and so on.
+func (p *params) Comparisons() (links []link) {
 	sel := p.selected
 	length := sel.To.Sub(sel.From)
 	for _, c := range []struct {
@@ -182,7 +191,8 @@ const (
 	sortName   = "name"
 )
 
-func (p *params) sorts() (links []link) {
+// Sorts are the orders of services.
+func (p *params) Sorts() (links []link) {
 	current := cmp.Or(p.values.Get("sort"), sortCPU)
 	for _, s := range []struct{ text, key string }{{"CPU", sortCPU}, {"newest", sortNewest}, {"name", sortName}} {
 		links = append(links, link{s.text, p.with(map[string]string{"sort": s.key}), current == s.key})

@@ -5,7 +5,6 @@ package page
 
 import (
 	"cmp"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,10 +18,9 @@ import (
 
 // tracePage is the content of the template trace.
 type tracePage struct {
+	*params
+
 	Title    string
-	Overview template.URL
-	Span     string
-	Ranges   []link
 	Services []*service
 	Types    []link // flame graphs across services
 	Errors   []string
@@ -47,9 +45,7 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	sel := params.selected
-	t := &tracePage{
-		Title: "trace " + r.PathValue("id"), Overview: params.overview(), Span: spanText(sel), Ranges: params.ranges(traceRange),
-	}
+	t := &tracePage{params: params, Title: "trace " + r.PathValue("id")}
 	source, err := p.source(r, sel, &t.Errors)
 	if err != nil {
 		return err
@@ -83,8 +79,6 @@ func (p *Page) trace(w http.ResponseWriter, r *http.Request) error {
 			r.Query = params.with(shown, "base_from", "base_to")
 		}
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	render(w, "trace", t)
+	writePage(w, http.StatusOK, "trace", t)
 	return nil
 }
