@@ -274,21 +274,6 @@ func TestOthersOfTheRequestAreKept_R4(t *testing.T) {
 	}
 }
 
-// All profiles of a request share one limit of decompressed bytes.
-func TestProfilesOfOneRequestShareTheLimit_R2(t *testing.T) {
-	p := samplePprof("/bin/app", 3)
-	p.Comments = []string{strings.Repeat("x", 900<<10)}
-	next := newSink(t)
-	b := startTestReceiver(t, "server: {endpoint: 127.0.0.1:0, max_decompressed_size: 2MiB}", next)
-	body := profiletest.Gzip(t, plain(t, p))
-	got := b.sendForm(httpserver.DatadogPath, attached("cpu.pprof", body), attached("heap.pprof", body), attached("block.pprof", body), event("{}"))
-	assert.Equal(t, 413, got.status)
-	assert.Contains(t, got.body, "all profiles of the request")
-	assert.Contains(t, got.body, "block.pprof")
-	assert.Len(t, next.AllProfiles(), 2)
-	profiletest.Injected(t, "1 requests over the limit together")
-}
-
 // If one profile is to be retried, the response says so, whatever the outcome of the others.
 func TestRetryPrecedesOtherRejections(t *testing.T) {
 	good := plain(t, samplePprof("/bin/app", 3))

@@ -426,3 +426,11 @@ func TestRejectionsOfTheHTTPServer(t *testing.T) {
 	assert.Equal(t, map[string]int64{"unauthorized": int64(len(protocols))}, b.counts("otelcol_receiver_pprof_rejected_requests", "reason"))
 	assert.Equal(t, map[string]int64{"/v1/pprof": 1, "/ingest": 2, httpserver.PushPath: 2, httpserver.DatadogPath: 1}, b.counts("otelcol_receiver_pprof_requests", "endpoint"))
 }
+
+// tooLarge is the status of a request that exceeds a limit.
+func (w protocol) tooLarge() int {
+	if strings.HasPrefix(w.name, "connect") {
+		return http.StatusBadRequest
+	}
+	return http.StatusRequestEntityTooLarge
+}

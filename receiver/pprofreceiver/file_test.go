@@ -176,38 +176,6 @@ func TestOddFiles_R17(t *testing.T) {
 	profiletest.Account(t, "15 odd files, links and directories", 3, len(next.AllProfiles()), 0)
 }
 
-// A file that replaces another is read, also if size and modification time are equal. New links and
-// permissions do not make it another file.
-func TestReplacedByOneOfEqualSize_R17(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.gz")
-	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	plainProfile := func(value int64) []byte { return plain(t, samplePprof("/bin/app", value)) }
-	require.Len(t, plainProfile(1), len(plainProfile(2)))
-	writeFile(t, path, plainProfile(1), old)
-	next := newSink(t)
-	b := newTestReceiver(t, fileYAML(dir, ""), next)
-	b.files.Poll(t.Context())
-	require.Equal(t, []int64{1}, values(next.AllProfiles()))
-	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
-		t.Skip("this system does not tell")
-	}
-
-	time.Sleep(20 * time.Millisecond) // clocks of file systems are coarse
-	require.NoError(t, os.Chmod(path, 0o640))
-	require.NoError(t, os.Link(path, path+".link"))
-	b.files.Poll(t.Context())
-	assert.Len(t, next.AllProfiles(), 1)
-
-	writeFile(t, path+".tmp", plainProfile(2), old)
-	require.NoError(t, os.Rename(path+".tmp", path))
-	b.files.Poll(t.Context())
-	assert.Equal(t, []int64{1, 2}, values(next.AllProfiles()))
-	b.files.Poll(t.Context())
-	assert.Len(t, next.AllProfiles(), 2)
-	profiletest.Injected(t, "1 files replaced by one of equal size and time")
-}
-
 // A file is the same after a rename, also if the receiver was stopped meanwhile and another
 // file has its old name. Links to it are, too.
 func TestRenamedFiles_R17(t *testing.T) {
@@ -378,36 +346,6 @@ func TestTriedAgain_R17(t *testing.T) {
 	b.files.Poll(t.Context())
 	assert.Equal(t, []int64{1, 3, 2, 4}, values(next.AllProfiles()))
 	profiletest.Injected(t, "3 panics, 3 failures to read")
-}
-
-// A file that is retried is translated again, since the next consumer may change the payload, but
-// measured once.
-func TestFilesAreMeasuredOnce(t *testing.T) {
-	dir := t.TempDir()
-	p := samplePprof("/bin/app", 1)
-	p.DurationNanos = -1
-	payload := plain(t, p)
-	writeFile(t, filepath.Join(dir, "1.pb.gz"), profiletest.Gzip(t, payload), time.Now().Add(-time.Hour))
-	next := newSink(t)
-	attempts := 0
-	b := newTestReceiver(t, fileYAML(dir, ""), consumer(t, func(ctx context.Context, pd pprofile.Profiles) error {
-		if attempts++; attempts < 20 {
-			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("left", "behind")
-			return errors.New("not now")
-		}
-		return next.ConsumeProfiles(ctx, pd)
-	}))
-	b.files.MaxRetryDelay = 0
-	for range 20 {
-		b.files.Poll(t.Context())
-	}
-	resource, _ := next.attributesOf()
-	assert.NotContains(t, resource, "left")
-	assert.Equal(t, map[string]int64{"file": int64(len(payload))}, b.counts("otelcol_receiver_pprof_payload_size", "transport"))
-	assert.Equal(t, map[string]int64{"negative_time": 1}, b.counts("otelcol_receiver_pprof_repairs", "repair"))
-	durations := points[metricdata.Histogram[float64]](b, "otelcol_receiver_pprof_translation_duration").DataPoints
-	require.Len(t, durations, 1)
-	assert.EqualValues(t, 1, durations[0].Count)
 }
 
 // If the storage fails or is damaged, files are at worst read again.

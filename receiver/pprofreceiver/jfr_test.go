@@ -84,7 +84,7 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 	plain := map[string]string{"cpu samples": "3", "mutex contentions": "1", "mutex delay": "500"}
 	rated := map[string]string{"cpu samples": "3", "cpu cpu": "30000000", "mutex contentions": "1", "mutex delay": "500"}
 	labelled := map[string]string{
-		"cpu samples": `3 "region"="eu"`, "cpu cpu": `30000000 "region"="eu"`, "mutex contentions": "1", "mutex delay": "500",
+		"cpu samples": `3 "region"=string("eu") ""`, "cpu cpu": `30000000 "region"=string("eu") ""`, "mutex contentions": "1", "mutex delay": "500",
 	}
 	const ingestQuery = httpserver.IngestPath + "?name=cart&from=1700000000&until=1700000010&sampleRate=100"
 	tags := event(`{"tags_profiler":"service:cart","family":"java","version":"4"}`)
@@ -120,16 +120,6 @@ func TestRecordingsOfJVMsByEveryWayIn_J4(t *testing.T) {
 			assert.Equal(t, test.want, summary(t, next.only()))
 		})
 	}
-}
-
-func TestRecordingsOfJVMsAsConfigured(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, serverYAML+"\njfr: {timestamps: true}", next)
-	require.Equal(t, http.StatusNoContent, b.push("?service.name=cart", jfrRecording()).status)
-	pd := next.only()
-	profiletest.RequireConforms(t, pd)
-	first := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
-	assert.Equal(t, 3, first.Samples().At(0).TimestampsUnixNano().Len())
 }
 
 // A chunk is read once, when its JVM has finished it, or long after the JVM was killed.

@@ -5,7 +5,6 @@ package pprofreceiver
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -269,19 +268,6 @@ func profileIDs(t *testing.T, payloads ...pprofile.Profiles) []pprofile.ProfileI
 		}
 	}
 	return ids
-}
-
-// A wrong length in a gzip trailer or a zstd header reserves no memory.
-func TestLyingSizes(t *testing.T) {
-	data := plain(t, samplePprof("/bin/app", 3))
-	b := startTestReceiver(t, serverYAML, newSink(t))
-	big := profiletest.Gzip(t, data)
-	binary.LittleEndian.PutUint32(big[len(big)-4:], 0xffffffff)
-	assert.Equal(t, 400, b.push("", big).status)
-	assert.Zero(t, b.inFlight.InUse())
-
-	small := append(profiletest.Gzip(t, data), profiletest.Gzip(t, nil)...) // the trailer says 0
-	assert.Equal(t, 204, b.push("", small).status)
 }
 
 func TestErrorsAreValidUTF8(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -198,28 +197,4 @@ func TestRatesAreRestored_R18(t *testing.T) {
 	require.NoError(t, untouched.Shutdown(t.Context()))
 	assert.Equal(t, outside, rate())
 	profiletest.Injected(t, "3 receivers that ask for rates")
-}
-
-func TestSelfMutexBlockAndAllocs(t *testing.T) {
-	next := newSink(t)
-	b := startTestReceiver(t, "self: {collection_interval: 20ms, profiles: [allocs, mutex, block], mutex_profile_fraction: 1, block_profile_fraction: 1}", next)
-	for range 10 { // a contention, and a wait
-		var mu sync.Mutex
-		var done sync.WaitGroup
-		mu.Lock()
-		done.Go(func() { mu.Lock(); mu.Unlock() }) //nolint:staticcheck // only the wait matters
-		time.Sleep(5 * time.Millisecond)
-		mu.Unlock()
-		done.Wait()
-	}
-	require.Eventually(t, func() bool {
-		found := map[string]bool{}
-		for _, a := range arrivals(t, next.AllProfiles()) {
-			if a.value > 0 {
-				found[a.kind+" "+a.temporality] = true
-			}
-		}
-		return found["mutex cumulative"] && found["block cumulative"] && found["allocs cumulative"]
-	}, time.Minute, 10*time.Millisecond)
-	require.NoError(t, b.Shutdown(t.Context()))
 }
