@@ -40,24 +40,29 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 		return nil, err
 	}
 	r := &reader{dict: pd.Dictionary(), stacks: map[int32]string{}}
-	types := r.sampleTypes(pd)
-	if len(types) > 1 {
-		return nil, &SampleTypesError{Types: types}
-	}
-	sums := map[string]int64{}
+	sums, types, fits := map[string]int64{}, map[string]bool{}, true
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
+				types[r.text(p.SampleType().TypeStrindex())+"/"+r.text(p.SampleType().UnitStrindex())] = true
 				for _, s := range p.Samples().All() {
 					stack := r.stack(s.StackIndex())
-					sum, ok := addSample(sums[stack], s)
-					if !ok {
-						return nil, fmt.Errorf("the sum of %s of a stack does not fit into 64 bits", types[0])
+					values := s.Values().AsRaw()
+					if len(values) == 0 {
+						values = []int64{int64(s.TimestampsUnixNano().Len())}
 					}
-					sums[stack] = sum
+					for _, v := range values {
+						sum, ok := add(sums[stack], v)
+						sums[stack], fits = sum, fits && ok
+					}
 				}
 			}
 		}
+	}
+	if all := slices.Sorted(maps.Keys(types)); len(all) > 1 {
+		return nil, &SampleTypesError{Types: all}
+	} else if !fits {
+		return nil, fmt.Errorf("the sum of %s of a stack does not fit into 64 bits", all[0])
 	}
 	var out []byte
 	for _, stack := range slices.Sorted(maps.Keys(sums)) {
@@ -69,18 +74,6 @@ func (Marshaler) MarshalProfiles(pd pprofile.Profiles) ([]byte, error) {
 	return out, nil
 }
 
-// addSample adds the values of s to a sum. ok is false if that overflows int64.
-func addSample(sum int64, s pprofile.Sample) (_ int64, ok bool) {
-	if s.Values().Len() == 0 {
-		return add(sum, int64(s.TimestampsUnixNano().Len()))
-	}
-	ok = true
-	for i := 0; i < s.Values().Len() && ok; i++ {
-		sum, ok = add(sum, s.Values().At(i))
-	}
-	return sum, ok
-}
-
 // add adds a value to a sum. ok is false if that overflows int64.
 func add(sum, value int64) (_ int64, ok bool) {
 	return sum + value, (sum+value > sum) == (value > 0) || value == 0
@@ -89,19 +82,6 @@ func add(sum, value int64) (_ int64, ok bool) {
 type reader struct {
 	dict   pprofile.ProfilesDictionary
 	stacks map[int32]string // folded, by index
-}
-
-// sampleTypes returns the sample types of pd in alphabetical order, each as type/unit.
-func (r *reader) sampleTypes(pd pprofile.Profiles) []string {
-	types := map[string]bool{}
-	for _, rp := range pd.ResourceProfiles().All() {
-		for _, sp := range rp.ScopeProfiles().All() {
-			for _, p := range sp.Profiles().All() {
-				types[r.text(p.SampleType().TypeStrindex())+"/"+r.text(p.SampleType().UnitStrindex())] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(types))
 }
 
 func (r *reader) text(i int32) string {

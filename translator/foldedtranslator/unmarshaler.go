@@ -46,8 +46,8 @@ var ErrMemory = errors.New("folded stacks take more memory than they may")
 // translation takes at most so many bytes of memory, or ends with ErrMemory.
 func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profiles, size int, err error) {
 	pd = pprofile.NewProfiles()
-	w := newWriter(pd)
-	w.lines, w.period = u.Lines, cmp.Or(u.Period, 1)
+	d := decoder{tables: dictionary.New(0), lines: u.Lines, period: cmp.Or(u.Period, 1)}
+	d.tables.WriteTo(pd.Dictionary())
 	number := 0
 	for line := range bytes.Lines(buf) {
 		number++
@@ -55,15 +55,25 @@ func (u *Unmarshaler) UnmarshalSize(buf []byte, memory int64) (pd pprofile.Profi
 		if len(line) == 0 {
 			continue
 		}
-		if int64(w.size()+maxPerByte*len(line)) > memory {
+		if int64(d.size()+maxPerByte*len(line)) > memory {
 			return pprofile.NewProfiles(), 0, ErrMemory
 		}
-		if err := w.line(line); err != nil {
+		if err := d.add(line); err != nil {
 			return pprofile.NewProfiles(), 0, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
-	w.write(pd, cmp.Or(u.SampleType, "samples"), cmp.Or(u.Unit, "count"))
-	return pd, w.resultSize(), nil
+	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
+	p.SampleType().SetTypeStrindex(d.tables.String(cmp.Or(u.SampleType, "samples")))
+	p.SampleType().SetUnitStrindex(d.tables.String(cmp.Or(u.Unit, "count")))
+	p.Samples().EnsureCapacity(len(d.values))
+	for i, value := range d.values {
+		stack, _, _ := d.samples.Identity(int32(i))
+		s := p.Samples().AppendEmpty()
+		s.SetStackIndex(stack)
+		s.Values().Append(value)
+	}
+	d.tables.WriteStrings()
+	return pd, d.resultSize(), nil
 }
 
 const (
@@ -71,17 +81,8 @@ const (
 	sampleSize = 160 // of a sample in pdata, with its value, in bytes
 )
 
-// size is about the memory that the translation and its result take so far, in bytes.
-func (w *writer) size() int {
-	return w.tables.Retained() + w.samples.Retained() + 8*cap(w.values) + 4*cap(w.locations) + w.resultSize()
-}
-
-func (w *writer) resultSize() int {
-	return w.tables.OutputSize() + w.tables.StringsOutputSize() + sampleSize*len(w.values)
-}
-
-// writer interns frames and sums values by stack.
-type writer struct {
+// decoder interns frames and sums values by stack.
+type decoder struct {
 	tables    *dictionary.Tables
 	locations []int32 // of the current stack, leaf first
 	samples   dictionary.Samples
@@ -90,75 +91,54 @@ type writer struct {
 	period    int64
 }
 
-func newWriter(pd pprofile.Profiles) *writer {
-	w := &writer{tables: dictionary.New(0)}
-	w.tables.WriteTo(pd.Dictionary())
-	return w
+// size is about the memory that the translation and its result take so far, in bytes.
+func (d *decoder) size() int {
+	return d.tables.Retained() + d.samples.Retained() + 8*cap(d.values) + 4*cap(d.locations) + d.resultSize()
 }
 
-// split returns the stack of a line and its value.
-func (w *writer) split(line []byte) (stack []byte, value int64, err error) {
-	if w.lines {
-		return line, w.period, nil
-	}
-	space := bytes.LastIndexAny(line, " \t")
-	if space <= 0 {
-		return nil, 0, fmt.Errorf("%q: must be a stack, a space and a value", shorten(line))
-	}
-	value, err = strconv.ParseInt(string(line[space+1:]), 10, 64)
-	if err != nil {
-		return nil, 0, fmt.Errorf("value is %q: must be a whole number", shorten(line[space+1:]))
-	}
-	if limit := math.MaxInt64 / w.period; value > limit || value < -limit {
-		return nil, 0, fmt.Errorf("value is %d: %d times as much overflows int64", value, w.period)
-	}
-	return line[:space], value * w.period, nil
+func (d *decoder) resultSize() int {
+	return d.tables.OutputSize() + d.tables.StringsOutputSize() + sampleSize*len(d.values)
 }
 
-func (w *writer) line(line []byte) error {
-	stack, value, err := w.split(line)
-	if err != nil {
-		return err
-	}
-	w.locations = w.locations[:0]
-	for more := true; more; {
-		var frame []byte
-		// The leaf is the last frame of the line, and the first of the stack.
-		i := bytes.LastIndexByte(stack, ';')
-		frame, more = stack[i+1:], i >= 0
-		stack = stack[:max(i, 0)]
-		if len(frame) == 0 && (more || len(w.locations) > 0) {
-			continue // an empty frame, as in a;;b
+// add adds the value of a line to its stack.
+func (d *decoder) add(line []byte) error {
+	stack, value := line, d.period
+	if !d.lines {
+		space := bytes.LastIndexAny(line, " \t")
+		if space <= 0 {
+			return fmt.Errorf("%q: must be a stack, a space and a value", shorten(line))
 		}
-		name := w.tables.String(unescape.Replace(string(frame)))
-		function := w.tables.Function(dictionary.Function{Name: name})
-		w.locations = append(w.locations, w.tables.Location(dictionary.Location{Lines: []dictionary.Line{{Function: function}}}))
+		n, err := strconv.ParseInt(string(line[space+1:]), 10, 64)
+		if err != nil {
+			return fmt.Errorf("value is %q: must be a whole number", shorten(line[space+1:]))
+		}
+		if limit := math.MaxInt64 / d.period; n > limit || n < -limit {
+			return fmt.Errorf("value is %d: %d times as much overflows int64", n, d.period)
+		}
+		stack, value = line[:space], n*d.period
 	}
-	row := w.samples.Number(w.tables.Stack(w.locations), 0, 0)
-	if int(row) == len(w.values) {
-		w.values = append(w.values, 0)
+	d.locations = d.locations[:0]
+	for end := len(stack); end >= 0; { // the leaf is the last frame of the line, and the first of the stack
+		start := bytes.LastIndexByte(stack[:end], ';') + 1
+		frame, isRoot := stack[start:end], start == 0
+		end = start - 1
+		if len(frame) == 0 && (!isRoot || len(d.locations) > 0) {
+			continue // as in a;;b
+		}
+		name := d.tables.String(unescape.Replace(string(frame)))
+		function := d.tables.Function(dictionary.Function{Name: name})
+		d.locations = append(d.locations, d.tables.Location(dictionary.Location{Lines: []dictionary.Line{{Function: function}}}))
 	}
-	sum, ok := add(w.values[row], value)
+	number := d.samples.Number(d.tables.Stack(d.locations), 0, 0)
+	if int(number) == len(d.values) {
+		d.values = append(d.values, 0)
+	}
+	sum, ok := add(d.values[number], value)
 	if !ok {
 		return errors.New("the sum of the values of this stack overflows int64")
 	}
-	w.values[row] = sum
-	return w.tables.Err()
-}
-
-func (w *writer) write(pd pprofile.Profiles, sampleType, unit string) {
-	p := pd.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty()
-	p.SampleType().SetTypeStrindex(w.tables.String(sampleType))
-	p.SampleType().SetUnitStrindex(w.tables.String(unit))
-	p.Samples().EnsureCapacity(len(w.values))
-	for row, value := range w.values {
-		stack, _, _ := w.samples.Identity(int32(row))
-		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(stack)
-		s.Values().Append(value)
-	}
-	w.tables.WriteStrings()
-	w.tables.Release()
+	d.values[number] = sum
+	return d.tables.Err()
 }
 
 // shorten bounds the quotes of errors.

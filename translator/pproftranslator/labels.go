@@ -231,10 +231,8 @@ func (d *decoder) readRoles(s *sample) (replaces bool) {
 			if d.isTimestamp(l) {
 				s.time, s.timed = l.number, true
 			}
-		case l.isText():
-			link.Add(l.role, d.bytes(l.text), 0)
 		default:
-			link.Add(l.role, nil, int64(l.number))
+			link.Add(l.role, !l.isText(), d.bytes(l.text), int64(l.number))
 		}
 	}
 	traceID, spanID, replaces, ok := link.IDs()

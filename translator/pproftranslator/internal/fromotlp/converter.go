@@ -12,6 +12,7 @@ package fromotlp
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -61,35 +62,21 @@ func (c *Converter) Scope(sp pprofile.ScopeProfiles, executable string) iter.Seq
 			}
 		}
 		for _, g := range groups {
-			p, err := c.convert(g, executable)
-			made := Pprof{Profile: p}
+			made := Pprof{}
 			for _, m := range g.members {
 				made.Profiles = append(made.Profiles, m.index)
+			}
+			b := newBuilder(c, g)
+			err := b.build(g)
+			if err == nil {
+				moveToFront(b.pprof.Mapping, executable)
+				made.Profile = b.pprof
 			}
 			if !yield(made, err) {
 				return
 			}
 		}
 	}
-}
-
-func (c *Converter) convert(g *group, executable string) (*profile.Profile, error) {
-	p := g.header
-	for _, column := range g.sortColumns() {
-		p.SampleType = append(p.SampleType, &column.sampleType)
-	}
-	j := newJoin(c, p, g)
-	for _, m := range g.members {
-		j.startProfile(m.column.index)
-		for i, s := range m.profile.Samples().All() {
-			if err := j.addSample(s); err != nil {
-				return nil, fmt.Errorf("profiles[%d].samples[%d]: %w", m.index, i, err)
-			}
-		}
-	}
-	p.Sample = j.samples()
-	moveToFront(p.Mapping, executable)
-	return p, nil
 }
 
 // attributes calls read with the key and value of each attribute. It fails if two have
@@ -117,15 +104,82 @@ func (c *Converter) attributeSet(indices pcommon.Int32Slice) (int32, error) {
 }
 
 // text returns string i as valid UTF-8. An empty table has the empty string at 0.
-func (c *Converter) text(i int32) string {
-	return dictionary.ValidString(c.from.StringTable(), i)
-}
+func (c *Converter) text(i int32) string { return dictionary.ValidString(c.from.StringTable(), i) }
+
+// textOf returns the text of a value as valid UTF-8.
+func textOf(v pcommon.Value) string { return dictionary.ValidUTF8(v.AsString()) }
 
 // TextOf returns the text of the attribute with the given key, or "".
 func TextOf(attributes pcommon.Map, key string) string {
-	v, ok := attributes.Get(key)
-	if !ok {
-		return ""
+	if v, ok := attributes.Get(key); ok {
+		return textOf(v)
 	}
-	return dictionary.ValidUTF8(v.AsString())
+	return ""
+}
+
+// builder makes one pprof: its locations, functions and mappings, each when it is first
+// used, and its samples.
+type builder struct {
+	*Converter
+	pprof     *profile.Profile
+	locations map[int32]*profile.Location // by value
+	functions map[int32]*profile.Function
+	mappings  map[int32]*profile.Mapping
+
+	maxValues  int // of the pprof
+	identities dictionary.Samples
+	parts      []parts // by number of an identity
+	samples    map[event]*profile.Sample
+}
+
+// parts are the parts of an identity as pprof has them.
+type parts struct {
+	stack  []*profile.Location
+	labels []label
+}
+
+// event is an observation of an identity at a time. That without a timestamp has repeat -1.
+type event struct {
+	identity int32
+	repeat   int    // how many equal events came before it in the same Profile
+	time     uint64 // nanoseconds since the epoch
+}
+
+// maxSparseness is how many zeros a pprof may hold for each value of the Profiles,
+// beyond the first freeValues. OTLP leaves zeros out: without a limit, a small payload
+// with thousands of sample types could take all memory.
+const (
+	maxSparseness = 64
+	freeValues    = 1 << 20
+)
+
+func newBuilder(c *Converter, g *group) *builder {
+	b := &builder{
+		Converter: c, pprof: g.header, maxValues: freeValues,
+		locations: map[int32]*profile.Location{}, functions: map[int32]*profile.Function{}, mappings: map[int32]*profile.Mapping{},
+		samples: map[event]*profile.Sample{},
+	}
+	for _, m := range g.members {
+		for _, s := range m.profile.Samples().All() {
+			b.maxValues += (maxSparseness + 1) * max(1, s.TimestampsUnixNano().Len())
+		}
+	}
+	return b
+}
+
+func (b *builder) build(g *group) error {
+	columns := g.columns()
+	for _, number := range columns {
+		b.pprof.SampleType = append(b.pprof.SampleType, &profile.ValueType{Type: g.types[number].Type, Unit: g.types[number].Unit})
+	}
+	for _, m := range g.members {
+		column, _ := slices.BinarySearch(columns, m.number)
+		repeats := map[event]int{} // how often the Profile had an event, by its first
+		for i, s := range m.profile.Samples().All() {
+			if err := b.add(s, column, repeats); err != nil {
+				return fmt.Errorf("profiles[%d].samples[%d]: %w", m.index, i, err)
+			}
+		}
+	}
+	return nil
 }

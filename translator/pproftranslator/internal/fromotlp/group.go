@@ -5,7 +5,6 @@ package fromotlp
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -13,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/sampletypes"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
@@ -21,23 +19,30 @@ import (
 // group is the Profiles of a scope that become one pprof.
 type group struct {
 	header  *profile.Profile   // without sample types and samples
-	columns map[int]*column    // by their number
-	members []member           // in the order of the scope
 	types   []sampletypes.Type // of the scope
-	listed  bool               // the pprof has all types, also those without a Profile
+	listed  bool               // the pprof has all of them, also those without a Profile
+	members []member           // in the order of the scope
 }
 
-// column is a sample type of a group.
-type column struct {
-	sampleType profile.ValueType
-	index      int // in the pprof
-}
-
-// member is a Profile, which has values for one column of its group.
+// member is a Profile, which has values for one sample type.
 type member struct {
 	profile pprofile.Profile
 	index   int // in the scope
-	column  *column
+	number  int // of its sample type in the scope
+}
+
+// columns returns the numbers of the sample types of the pprof.
+func (g *group) columns() (numbers []int) {
+	for _, m := range g.members {
+		numbers = append(numbers, m.number)
+	}
+	for number := range g.types {
+		if g.listed {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
 }
 
 // group sorts the Profiles of a scope into groups: the n-th Profile of a header, sample
@@ -70,12 +75,12 @@ func (c *Converter) group(sp pprofile.ScopeProfiles) (groups []*group, failed []
 		}
 		g := byKey[groupKey{key, number}]
 		if g == nil {
-			g = &group{header: header, types: types, listed: listed, columns: map[int]*column{}}
+			g = &group{header: header, types: types, listed: listed}
 			g.header.DefaultSampleType = TextOf(sp.Scope().Attributes(), sampletypes.DefaultAttribute)
 			byKey[groupKey{key, number}] = g
 			groups = append(groups, g)
 		}
-		g.members = append(g.members, member{profile: p, index: i, column: g.column(order[i])})
+		g.members = append(g.members, member{profile: p, index: i, number: order[i]})
 	}
 	return groups, failed
 }
@@ -99,31 +104,6 @@ func (c *Converter) sampleTypes(sp pprofile.ScopeProfiles) (types []sampletypes.
 		order = append(order, number)
 	}
 	return types, order, false
-}
-
-// column returns the column of a sample type, which may be new.
-func (g *group) column(number int) *column {
-	if g.columns[number] == nil {
-		t := g.types[number]
-		g.columns[number] = &column{sampleType: profile.ValueType{Type: t.Type, Unit: t.Unit}}
-	}
-	return g.columns[number]
-}
-
-// sortColumns returns the columns in the order of the sample types. A listed type without
-// a Profile gets one, too.
-func (g *group) sortColumns() (sorted []*column) {
-	if g.listed {
-		for number := range g.types {
-			g.column(number)
-		}
-	}
-	for _, number := range slices.Sorted(maps.Keys(g.columns)) {
-		column := g.columns[number]
-		column.index = len(sorted)
-		sorted = append(sorted, column)
-	}
-	return sorted
 }
 
 // shapesOf reports for the samples of p whether they have timestamps: false, true or
@@ -154,11 +134,11 @@ func (c *Converter) header(p pprofile.Profile) (*profile.Profile, error) {
 		case semconv.ProfileComment:
 			h.Comments = textsOf(v)
 		case semconv.ProfileDropFrames:
-			h.DropFrames = dictionary.ValidUTF8(v.AsString())
+			h.DropFrames = textOf(v)
 		case semconv.ProfileKeepFrames:
-			h.KeepFrames = dictionary.ValidUTF8(v.AsString())
+			h.KeepFrames = textOf(v)
 		case semconv.ProfileDocURL:
-			h.DocURL = dictionary.ValidUTF8(v.AsString())
+			h.DocURL = textOf(v)
 		}
 	})
 	return h, err
@@ -173,11 +153,11 @@ func headerKey(h *profile.Profile) string {
 // textsOf returns the elements of an array, or v itself if it is none.
 func textsOf(v pcommon.Value) []string {
 	if v.Type() != pcommon.ValueTypeSlice {
-		return []string{dictionary.ValidUTF8(v.AsString())}
+		return []string{textOf(v)}
 	}
 	texts := make([]string, 0, v.Slice().Len())
 	for _, e := range v.Slice().All() {
-		texts = append(texts, dictionary.ValidUTF8(e.AsString()))
+		texts = append(texts, textOf(e))
 	}
 	return texts
 }

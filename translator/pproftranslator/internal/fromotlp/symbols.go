@@ -12,36 +12,18 @@ import (
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/translator/pproftranslator/internal/semconv"
 )
 
-// symbols makes the locations, functions and mappings of one pprof, each when it is
-// first used. The maps are by value.
-type symbols struct {
-	*Converter
-	pprof     *profile.Profile
-	locations map[int32]*profile.Location
-	functions map[int32]*profile.Function
-	mappings  map[int32]*profile.Mapping
-}
-
-func newSymbols(c *Converter, p *profile.Profile) symbols {
-	return symbols{
-		Converter: c, pprof: p,
-		locations: map[int32]*profile.Location{}, functions: map[int32]*profile.Function{}, mappings: map[int32]*profile.Mapping{},
-	}
-}
-
 // stack returns the locations of stack i, leaf first.
-func (y *symbols) stack(i int32) ([]*profile.Location, error) {
-	if y.remap.Stack(i) == 0 {
+func (b *builder) stack(i int32) ([]*profile.Location, error) {
+	if b.remap.Stack(i) == 0 {
 		return nil, nil
 	}
-	indices := y.from.StackTable().At(int(i)).LocationIndices()
+	indices := b.from.StackTable().At(int(i)).LocationIndices()
 	stack := make([]*profile.Location, 0, indices.Len())
 	for _, l := range indices.All() {
-		location, err := y.location(l)
+		location, err := b.location(l)
 		if err != nil {
 			return nil, fmt.Errorf("location_table[%d]: %w", l, err)
 		}
@@ -52,19 +34,19 @@ func (y *symbols) stack(i int32) ([]*profile.Location, error) {
 
 // location returns location i. The zero value becomes an empty location, as a stack
 // cannot leave one out.
-func (y *symbols) location(i int32) (*profile.Location, error) {
-	value := y.remap.Location(i)
-	if l, ok := y.locations[value]; ok {
+func (b *builder) location(i int32) (*profile.Location, error) {
+	value := b.remap.Location(i)
+	if l, ok := b.locations[value]; ok {
 		return l, nil
 	}
-	l := &profile.Location{ID: uint64(len(y.pprof.Location)) + 1}
-	y.pprof.Location = append(y.pprof.Location, l)
-	y.locations[value] = l
+	l := &profile.Location{ID: uint64(len(b.pprof.Location)) + 1}
+	b.pprof.Location = append(b.pprof.Location, l)
+	b.locations[value] = l
 	if value == 0 {
 		return l, nil
 	}
-	from := y.from.LocationTable().At(int(i))
-	err := y.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
+	from := b.from.LocationTable().At(int(i))
+	err := b.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
 		if key == semconv.LocationIsFolded {
 			l.IsFolded = v.Bool()
 		}
@@ -72,14 +54,14 @@ func (y *symbols) location(i int32) (*profile.Location, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.Mapping, err = y.mapping(from.MappingIndex()); err != nil {
+	if l.Mapping, err = b.mapping(from.MappingIndex()); err != nil {
 		return nil, fmt.Errorf("mapping_table[%d]: %w", from.MappingIndex(), err)
 	}
 	l.Address = from.Address()
 	l.Line = slices.Grow(l.Line, from.Lines().Len())
 	for _, line := range from.Lines().All() {
 		l.Line = append(l.Line, profile.Line{
-			Function: y.function(line.FunctionIndex()), Line: line.Line(), Column: line.Column(),
+			Function: b.function(line.FunctionIndex()), Line: line.Line(), Column: line.Column(),
 		})
 	}
 	return l, nil
@@ -87,19 +69,19 @@ func (y *symbols) location(i int32) (*profile.Location, error) {
 
 // function returns function i. The zero value becomes an empty function, as each line
 // must have one.
-func (y *symbols) function(i int32) *profile.Function {
-	value := y.remap.Function(i)
-	if f, ok := y.functions[value]; ok {
+func (b *builder) function(i int32) *profile.Function {
+	value := b.remap.Function(i)
+	if f, ok := b.functions[value]; ok {
 		return f
 	}
-	f := &profile.Function{ID: uint64(len(y.pprof.Function)) + 1}
-	y.pprof.Function = append(y.pprof.Function, f)
-	y.functions[value] = f
+	f := &profile.Function{ID: uint64(len(b.pprof.Function)) + 1}
+	b.pprof.Function = append(b.pprof.Function, f)
+	b.functions[value] = f
 	if value != 0 {
-		from := y.from.FunctionTable().At(int(i))
-		f.Name = y.text(from.NameStrindex())
-		f.SystemName = y.text(from.SystemNameStrindex())
-		f.Filename = y.text(from.FilenameStrindex())
+		from := b.from.FunctionTable().At(int(i))
+		f.Name = b.text(from.NameStrindex())
+		f.SystemName = b.text(from.SystemNameStrindex())
+		f.Filename = b.text(from.FilenameStrindex())
 		f.StartLine = from.StartLine()
 	}
 	return f
@@ -110,32 +92,32 @@ func (y *symbols) function(i int32) *profile.Function {
 const kernelPrefix = "[kernel.kallsyms]"
 
 // mapping returns mapping i; nil for the zero value.
-func (y *symbols) mapping(i int32) (*profile.Mapping, error) {
-	value := y.remap.Mapping(i)
-	if m, ok := y.mappings[value]; ok || value == 0 {
+func (b *builder) mapping(i int32) (*profile.Mapping, error) {
+	value := b.remap.Mapping(i)
+	if m, ok := b.mappings[value]; ok || value == 0 {
 		return m, nil
 	}
-	from := y.from.MappingTable().At(int(i))
+	from := b.from.MappingTable().At(int(i))
 	m := &profile.Mapping{
-		ID:     uint64(len(y.pprof.Mapping)) + 1,
+		ID:     uint64(len(b.pprof.Mapping)) + 1,
 		Start:  from.MemoryStart(),
 		Limit:  from.MemoryLimit(),
 		Offset: from.FileOffset(),
-		File:   y.text(from.FilenameStrindex()),
+		File:   b.text(from.FilenameStrindex()),
 	}
 	if symbol, ok := strings.CutPrefix(m.File, kernelPrefix); ok {
 		m.KernelRelocationSymbol = symbol
 	}
 	flags := [...]*bool{&m.HasFunctions, &m.HasFilenames, &m.HasLineNumbers, &m.HasInlineFrames}
 	var gnu, golang, hash string
-	err := y.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
+	err := b.attributes(from.AttributeIndices(), func(key string, v pcommon.Value) {
 		switch key {
 		case semconv.BuildIDGNU:
-			gnu = dictionary.ValidUTF8(v.AsString())
+			gnu = textOf(v)
 		case semconv.BuildIDGo:
-			golang = dictionary.ValidUTF8(v.AsString())
+			golang = textOf(v)
 		case semconv.BuildIDHTLHash:
-			hash = dictionary.ValidUTF8(v.AsString())
+			hash = textOf(v)
 		default:
 			if flag := slices.Index(semconv.MappingFlags[:], key); flag >= 0 {
 				*flags[flag] = v.Bool()
@@ -146,8 +128,8 @@ func (y *symbols) mapping(i int32) (*profile.Mapping, error) {
 		return nil, err
 	}
 	m.BuildID = cmp.Or(gnu, golang, hash)
-	y.pprof.Mapping = append(y.pprof.Mapping, m)
-	y.mappings[value] = m
+	b.pprof.Mapping = append(b.pprof.Mapping, m)
+	b.mappings[value] = m
 	return m, nil
 }
 

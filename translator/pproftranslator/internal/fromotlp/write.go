@@ -23,16 +23,20 @@ import (
 //
 // It must not run concurrently for one p.
 func Write(w io.Writer, p *profile.Profile) error {
+	samples, isMarked := p.Sample, false
+	p.Sample = slices.Clone(samples)
+	for i, s := range samples {
+		p.Sample[i] = marked(s)
+		isMarked = isMarked || p.Sample[i] != s
+	}
 	var buf bytes.Buffer
-	marked, restore := markEmpty(p)
 	err := p.WriteUncompressed(&buf)
-	restore()
-	data := buf.Bytes()
-	if err == nil && marked {
-		data, err = emptyMark(data)
+	p.Sample = samples
+	if err == nil && isMarked {
+		err = replaceMark(&buf)
 	}
 	if err == nil {
-		_, err = w.Write(data)
+		_, err = w.Write(buf.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("writing a pprof: %w", err)
@@ -40,35 +44,15 @@ func Write(w io.Writer, p *profile.Profile) error {
 	return nil
 }
 
-// stringTable is a field of the Profile message.
-const stringTable = 6
-
-// emptyString stands for the second empty string while google/pprof encodes the profile.
+// emptyMark stands for the second empty string while google/pprof encodes the profile.
 // No string of a profile is equal, as it is not UTF-8.
-const emptyString = "\xff"
+const emptyMark = "\xff"
 
-// markEmpty replaces the texts, and the units of numbers that are 0, by emptyString if
-// they are empty. It returns whether there is one. restore takes them back.
-func markEmpty(p *profile.Profile) (marked bool, restore func()) {
-	type labels struct{ texts, units map[string][]string }
-	original := map[*profile.Sample]labels{}
-	for _, s := range p.Sample {
-		texts, units := markedTexts(s), markedUnits(s)
-		if len(texts) == 0 && len(units) == 0 {
-			continue
-		}
-		original[s] = labels{s.Label, s.NumUnit}
-		s.Label, s.NumUnit = replaced(s.Label, texts), replaced(s.NumUnit, units)
-	}
-	return len(original) > 0, func() {
-		for s, l := range original {
-			s.Label, s.NumUnit = l.texts, l.units
-		}
-	}
-}
-
-// markedTexts returns the texts of each key that has an empty one.
-func markedTexts(s *profile.Sample) (marked map[string][]string) {
+// marked returns a copy of s in which empty texts, and the empty units of numbers that are 0, are emptyMark, or s if it
+// has none.
+func marked(s *profile.Sample) *profile.Sample {
+	to := *s
+	isMarked := false
 	for key, texts := range s.Label {
 		if !slices.Contains(texts, "") {
 			continue
@@ -76,52 +60,54 @@ func markedTexts(s *profile.Sample) (marked map[string][]string) {
 		own := slices.Clone(texts)
 		for i := range own {
 			if own[i] == "" {
-				own[i] = emptyString
+				own[i] = emptyMark
 			}
 		}
-		marked = replaced(marked, map[string][]string{key: own})
+		to.Label, isMarked = with(to.Label, key, own), true
 	}
-	return marked
-}
-
-// markedUnits returns the units of each key that has a number 0 without one.
-func markedUnits(s *profile.Sample) (marked map[string][]string) {
 	for key, numbers := range s.NumLabel {
-		if !slices.Contains(numbers, 0) {
-			continue
-		}
 		own := make([]string, len(numbers))
 		copy(own, s.NumUnit[key])
 		for i := range own {
 			if own[i] == "" && numbers[i] == 0 {
-				own[i] = emptyString
+				own[i] = emptyMark
 			}
 		}
-		if slices.Contains(own, emptyString) {
-			marked = replaced(marked, map[string][]string{key: own})
+		if slices.Contains(own, emptyMark) {
+			to.NumUnit, isMarked = with(to.NumUnit, key, own), true
 		}
 	}
-	return marked
+	if !isMarked {
+		return s
+	}
+	return &to
 }
 
-// replaced returns a copy of m with the entries of by.
-func replaced(m, by map[string][]string) map[string][]string {
-	own := make(map[string][]string, len(m)+len(by))
-	maps.Copy(own, m)
-	maps.Copy(own, by)
-	return own
+// with returns a copy of m with another entry.
+func with(m map[string][]string, key string, value []string) map[string][]string {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string][]string{}
+	}
+	m[key] = value
+	return m
 }
 
-// emptyMark replaces emptyString in the string table of a message.
-func emptyMark(data []byte) ([]byte, error) {
+// replaceMark replaces emptyMark in the string table of a message by the empty string.
+func replaceMark(message *bytes.Buffer) error {
+	const stringTable = 6 // a field of the Profile message
+	data := message.Bytes()
 	c, start := wire.New(data), 0
 	for ; c.Next(); start = c.At {
 		if c.Field != stringTable {
 			continue
 		}
-		if m := c.Message(); string(data[m.At:m.End]) == emptyString {
-			return slices.Replace(data, start, c.At, stringTable<<3|wire.BytesType, 0), nil
+		if m := c.Message(); string(data[m.At:m.End]) == emptyMark {
+			data[start+1] = 0 // its length
+			copy(data[start+2:], data[c.At:])
+			message.Truncate(len(data) - len(emptyMark))
+			return nil
 		}
 	}
-	return nil, errors.Join(errors.New("the string table has no second empty string"), c.Err)
+	return errors.Join(errors.New("the string table has no second empty string"), c.Err)
 }

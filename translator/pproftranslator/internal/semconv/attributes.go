@@ -7,6 +7,7 @@ package semconv
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 )
 
@@ -37,28 +38,11 @@ const (
 	ElementUnit  = "unit"
 )
 
-// IsGoBuildID reports whether id has the form of a Go build ID: two or four parts of
-// 20 characters of base64url, separated by slashes.
-func IsGoBuildID(id []byte) bool {
-	const part = 20
-	if len(id) != 2*part+1 && len(id) != 4*part+3 {
-		return false
-	}
-	for i, b := range id {
-		if i%(part+1) == part {
-			if b != '/' {
-				return false
-			}
-			continue
-		}
-		switch {
-		case b >= '0' && b <= '9', b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b == '-', b == '_':
-		default:
-			return false
-		}
-	}
-	return true
-}
+// goBuildID is a Go build ID: two or four parts of 20 characters of base64url, separated by slashes.
+var goBuildID = regexp.MustCompile(`^[\w-]{20}/[\w-]{20}(/[\w-]{20}/[\w-]{20})?$`)
+
+// IsGoBuildID reports whether id has the form of a Go build ID.
+func IsGoBuildID(id []byte) bool { return len(id) > 40 && len(id) < 84 && goBuildID.Match(id) }
 
 // BaseName returns the last element of a Unix or Windows path, without the mark that
 // Linux puts on a deleted file.
@@ -79,19 +63,11 @@ func IsProgram(file []byte) bool {
 	return len(start) > 0 && start[0] != '[' && len(end) > 0 && !IsLibrary(end)
 }
 
+// library is the end of the name of a shared library.
+var library = regexp.MustCompile(`\.so$|\.so[._][0-9]`)
+
 // IsLibrary reports whether file ends in .so, or has .so. or .so_ followed by a digit, as a shared
 // library does.
-func IsLibrary(file []byte) bool {
-	file = lastBytes(file)
-	if bytes.HasSuffix(file, []byte(".so")) {
-		return true
-	}
-	for _, after, found := bytes.Cut(file, []byte(".so")); found; _, after, found = bytes.Cut(after, []byte(".so")) {
-		if len(after) >= 2 && (after[0] == '.' || after[0] == '_') && after[1] >= '0' && after[1] <= '9' {
-			return true
-		}
-	}
-	return false
-}
+func IsLibrary(file []byte) bool { return library.Match(lastBytes(file)) }
 
 func lastBytes(file []byte) []byte { return file[max(0, len(file)-maxFile):] }

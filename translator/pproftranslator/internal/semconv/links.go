@@ -4,8 +4,10 @@
 package semconv
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/hex"
 	"slices"
 	"strconv"
 )
@@ -106,8 +108,8 @@ type Link struct {
 	has [DecimalRootSpanID + 1]bool
 }
 
-// Add adds a label with a single value: text, or number if text is nil.
-func (l *Link) Add(r Role, text []byte, number int64) {
+// Add adds a label with a single value, a number or a text.
+func (l *Link) Add(r Role, isNumber bool, text []byte, number int64) {
 	isDecimal := r >= DecimalSpanID
 	if r == DecimalSpanID {
 		r = OtherSpanID // whichever comes first
@@ -124,7 +126,7 @@ func (l *Link) Add(r Role, text []byte, number int64) {
 		return
 	}
 	id := uint64(number)
-	if text != nil {
+	if !isNumber {
 		var err error
 		if id, err = strconv.ParseUint(string(text), 10, 64); err != nil {
 			return
@@ -157,28 +159,9 @@ func (l *Link) first(roles ...Role) (Role, bool) {
 
 // readHex reads exactly 2*len(id) lower-case hexadecimal digits that are not all zero.
 func readHex(id, digits []byte) bool {
-	if len(digits) != 2*len(id) {
+	if len(digits) != 2*len(id) || bytes.ContainsAny(digits, "ABCDEF") {
 		return false
 	}
-	bits := byte(0)
-	for i := range id {
-		high, low := hexDigits[digits[2*i]], hexDigits[digits[2*i+1]]
-		if high|low > 15 {
-			return false
-		}
-		id[i] = high<<4 | low
-		bits |= id[i]
-	}
-	return bits != 0
+	_, err := hex.Decode(id, digits)
+	return err == nil && len(bytes.Trim(id, "\x00")) > 0
 }
-
-// hexDigits holds the values of the lower-case hexadecimal digits, and 16 for other bytes.
-var hexDigits = func() (values [256]byte) {
-	for i := range values {
-		values[i] = 16
-	}
-	for i, b := range []byte("0123456789abcdef") {
-		values[b] = byte(i)
-	}
-	return values
-}()
