@@ -7,14 +7,20 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"reflect"
 	"syscall"
 	"time"
 )
 
-// ErrChanged means that a file is no longer the version that was found. A later poll finds it again.
-var ErrChanged = errors.New("file changed while it was read")
+// The results of handling a file, besides nil. After any other error, the file is skipped until it changes.
+var (
+	// ErrChanged means that a file is no longer the version that was found. A later poll finds it again.
+	ErrChanged = errors.New("file changed while it was read")
+	// ErrRemoved means that the Handler has removed the file, or that it is gone.
+	ErrRemoved = errors.New("the file was removed")
+)
 
-// RetryError is an error after which the file is handled again at a later poll.
+// RetryError is an error after which the file is handled again.
 type RetryError struct {
 	Err      error
 	Rejected bool // by the pipeline, which may reject other files, too
@@ -26,13 +32,14 @@ func (e *RetryError) Unwrap() error { return e.Err }
 // File is a version of a file.
 type File struct {
 	Path     string    // absolute
+	Relative string    // below the fixed part of the glob that it matches
 	Size     int64     // bytes
 	Modified time.Time // last change of the content
 	Resent   bool      // the pipeline rejected an earlier attempt
 
-	base     string // a directory; no link leads out of it
-	relative string // to base
-	version  version
+	base    string // a directory; no link leads out of it
+	version version
+	state   *state
 }
 
 // Open opens the file. The error is ErrChanged, or a *RetryError if the file cannot be opened.
@@ -42,7 +49,7 @@ func (f *File) Open() (*os.File, error) {
 		return nil, &RetryError{Err: err}
 	}
 	defer func() { _ = root.Close() }()
-	opened, err := root.OpenFile(f.relative, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO without a writer blocks otherwise
+	opened, err := root.OpenFile(f.Relative, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO without a writer blocks otherwise
 	if err != nil {
 		return nil, &RetryError{Err: err}
 	}
@@ -51,23 +58,6 @@ func (f *File) Open() (*os.File, error) {
 		return nil, err
 	}
 	return opened, nil
-}
-
-// Relative is the path of the file below the fixed part of the glob that it matches.
-func (f *File) Relative() string { return f.relative }
-
-// CheckPath returns ErrChanged if the path leads to another file or to other content than the one
-// found, and fs.ErrNotExist if it leads to no file.
-func (f *File) CheckPath() error {
-	root, err := os.OpenRoot(f.base)
-	if err == nil {
-		defer func() { _ = root.Close() }()
-		var info fs.FileInfo
-		if info, err = root.Stat(f.relative); err == nil && !versionOf(info).sameContent(f.version) {
-			return ErrChanged
-		}
-	}
-	return err
 }
 
 // Unchanged returns an error unless the open file is still the version that was found, under a
@@ -81,4 +71,78 @@ func (f *File) Unchanged(opened *os.File) error {
 		return ErrChanged
 	}
 	return nil
+}
+
+// CheckPath returns ErrChanged if the path leads to another file or to other content than the one
+// found, and fs.ErrNotExist if it leads to no file.
+func (f *File) CheckPath() error {
+	root, err := os.OpenRoot(f.base)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(f.Relative)
+	if err == nil && !versionOf(info).sameContent(f.version) {
+		err = ErrChanged
+	}
+	return err
+}
+
+// version identifies the content of a file without reading it. It is stored in checkpoints.
+type version struct {
+	Size    int64
+	ModTime int64 // nanoseconds since the epoch
+
+	// 0 on systems that do not have them.
+	Device     uint64 `json:",omitempty"`
+	Inode      uint64 `json:",omitempty"`
+	ChangeTime int64  `json:",omitempty"` // last status change, in nanoseconds since the epoch
+}
+
+func versionOf(info fs.FileInfo) version {
+	v := version{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t on Unix
+	if stat.Kind() != reflect.Struct {
+		return v
+	}
+	if inode := stat.FieldByName("Ino"); inode.IsValid() {
+		v.Inode = inode.Uint()
+	}
+	switch device := stat.FieldByName("Dev"); {
+	case !device.IsValid():
+	case device.CanInt(): // on macOS
+		v.Device = uint64(device.Int())
+	default:
+		v.Device = device.Uint()
+	}
+	for _, name := range []string{"Ctim", "Ctimespec"} { // on Linux, and on macOS and BSD
+		if field := stat.FieldByName(name); field.IsValid() {
+			changed := field.Interface().(syscall.Timespec)
+			v.ChangeTime = changed.Nano()
+		}
+	}
+	return v
+}
+
+// sameContent reports whether two versions have the same content. A file that replaces
+// another has another inode and another change time. One difference alone proves nothing:
+// some file systems renumber inodes with each mount, ext4 reuses the inode of a file that
+// was just removed, and a new link or new permissions set the change time.
+func (v version) sameContent(other version) bool {
+	return v.Size == other.Size && v.ModTime == other.ModTime &&
+		(v.ChangeTime == 0 || other.ChangeTime == 0 || v.ChangeTime == other.ChangeTime || v.Inode == other.Inode)
+}
+
+// identity is the part of a version that stays when its file is renamed, which sets the change time. It is zero on
+// systems without inodes.
+type identity struct {
+	device, inode uint64
+	size, modTime int64
+}
+
+func (v version) identity() identity {
+	if v.Inode == 0 {
+		return identity{}
+	}
+	return identity{v.Device, v.Inode, v.Size, v.ModTime}
 }

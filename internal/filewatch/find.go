@@ -19,27 +19,27 @@ import (
 
 // finder finds the files that match a configuration.
 type finder struct {
-	include []glob
+	include []*glob
 	exclude []string // absolute, with slashes
 	logger  *zap.Logger
-	failing map[glob]bool // those of which a directory cannot be listed
 }
 
 // glob is a glob in two parts.
 type glob struct {
 	base    string // absolute
 	pattern string // relative to base, with slashes
+	failing bool   // a directory could not be listed
 }
 
 func newFinder(config Config, logger *zap.Logger) (*finder, error) {
-	f := &finder{logger: logger, failing: map[glob]bool{}}
+	f := &finder{logger: logger}
 	for _, text := range config.Include {
 		path, err := filepath.Abs(filepath.FromSlash(text))
 		if err != nil {
 			return nil, fmt.Errorf("include %q: %w", text, err)
 		}
 		base, pattern := doublestar.SplitPattern(filepath.ToSlash(path))
-		f.include = append(f.include, glob{base: filepath.FromSlash(base), pattern: pattern})
+		f.include = append(f.include, &glob{base: filepath.FromSlash(base), pattern: pattern})
 	}
 	for _, text := range config.Exclude {
 		path, err := filepath.Abs(filepath.FromSlash(text))
@@ -52,21 +52,24 @@ func newFinder(config Config, logger *zap.Logger) (*finder, error) {
 }
 
 // find returns the regular files that match, each once, and whether all directories could be
-// listed.
+// listed. It logs once of each glob that a directory cannot be listed, until it can.
 func (f *finder) find() (files []*File, complete bool) {
 	seen := map[string]bool{}
 	complete = true
 	for _, g := range f.include {
 		found, err := f.findIn(g, seen)
 		files = append(files, found...)
-		f.report(g, err)
 		complete = complete && err == nil
+		if err != nil && !g.failing {
+			f.logger.Warn("Cannot list directory; will retry", zap.String("path", g.base), zap.Error(err))
+		}
+		g.failing = err != nil
 	}
 	return files, complete
 }
 
 // findIn returns the files of a glob that are not in seen, and adds them to it.
-func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error) {
+func (f *finder) findIn(g *glob, seen map[string]bool) (files []*File, err error) {
 	root, err := os.OpenRoot(g.base)
 	if err != nil {
 		return nil, err
@@ -88,12 +91,7 @@ func (f *finder) findIn(g glob, seen map[string]bool) (files []*File, err error)
 		}
 		seen[path] = true
 		files = append(files, &File{
-			Path:     path,
-			Size:     info.Size(),
-			Modified: info.ModTime(),
-			base:     g.base,
-			relative: filepath.FromSlash(relative),
-			version:  versionOf(info),
+			Path: path, Relative: filepath.FromSlash(relative), Size: info.Size(), Modified: info.ModTime(), base: g.base, version: versionOf(info),
 		})
 	}
 	return files, err
@@ -106,11 +104,11 @@ func mayExist(err error) bool {
 	return isSystem && !errors.Is(err, fs.ErrNotExist) && errno != syscall.ELOOP && errno != syscall.ENOTDIR
 }
 
-// list returns the matches below root, and the first error. After an error it runs the glob
+// list returns the matches below base, and the first error. After an error it runs the glob
 // again: doublestar either stops at the first error, or lists the rest and returns no error.
 // Links to directories are not followed, since they may form cycles.
-func (g glob) list() ([]string, error) {
-	// Not with root.FS(), which holds the state of each entry.
+func (g *glob) list() ([]string, error) {
+	// Not with the FS of a root, which holds the state of each entry.
 	entries := os.DirFS(g.base)
 	options := []doublestar.GlobOption{doublestar.WithNoFollow(), doublestar.WithNoHidden()}
 	matches, err := doublestar.Glob(entries, g.pattern, append(options, doublestar.WithFailOnIOErrors())...)
@@ -119,14 +117,6 @@ func (g glob) list() ([]string, error) {
 	}
 	matches, globErr := doublestar.Glob(entries, g.pattern, options...)
 	return matches, cmp.Or(globErr, err)
-}
-
-// report logs that a directory cannot be listed, once until it can.
-func (f *finder) report(g glob, err error) {
-	if err != nil && !f.failing[g] {
-		f.logger.Warn("Cannot list directory; will retry", zap.String("path", g.base), zap.Error(err))
-	}
-	f.failing[g] = err != nil
 }
 
 func (f *finder) excluded(path string) bool {

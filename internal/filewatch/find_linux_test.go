@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// A file below several directories takes more descriptors than to list them. A pending file that a complete
+// A file below several directories takes more descriptors than to list them. A queued file that a complete
 // poll misses is taken for removed, and is not handled again.
 func TestFilesThatTooManyOpenFilesHideAreNotGone_R17(t *testing.T) {
 	dir := t.TempDir()

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -18,18 +17,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Handler handles a file. After an error other than a *RetryError, ErrChanged and ErrPending, the
-// file is skipped until it changes.
-type Handler func(ctx context.Context, file *File) error
-
-var (
-	// ErrPending is returned by a Handler that still works on the file, and calls Done later.
-	ErrPending = errors.New("the file is not handled yet")
-	// ErrRemoved means that the Handler has removed the file, or that it is gone.
-	ErrRemoved = errors.New("the file was removed")
-)
-
-const minRetryDelay = time.Second
+// Handler handles a file, and calls [Watcher.Done], or has a goroutine of [Watcher.Go] do so later. If ctx is canceled
+// before the file is handled, it returns without Done.
+type Handler func(ctx context.Context, file *File)
 
 // Watcher passes files to a Handler, one after the other, from Start to Shutdown.
 type Watcher struct {
@@ -43,25 +33,55 @@ type Watcher struct {
 	NeverEmpty func(path string) bool
 	// StartAtEnd skips the files that the first poll ever finds.
 	StartAtEnd bool
-	// Polled is called after each poll that could list all directories, with the number of
-	// files that are found, not handled and not pending, and with the pending files that are
-	// gone. It may be nil.
-	Polled func(unhandled int, gone []string)
+	// Polled is called after each poll that could list all directories, with the number of files that are not handled
+	// yet, and with the files that were removed while they waited for the Handler. nil is none.
+	Polled func(unhandled int, missing []*File)
 
-	config Config
-	finder *finder
-	handle Handler
-	logger *zap.Logger
-
-	mu     sync.Mutex // guards states
-	states *states
-	pause  time.Duration // until the next poll, after maxRejected
-
-	listing time.Duration // that the last poll took to list files
-
+	config  Config
+	finder  *finder
+	handle  Handler
+	logger  *zap.Logger
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+
+	mu       sync.Mutex // guards the fields below
+	states   map[string]*state
+	queue    []*File // those that wait for the Handler, or for their retry, in this order
+	rejected int     // files in a row that the pipeline has rejected
+	resumeAt time.Time
+	changed  chan struct{}          // has an element if the queue may have another first file
+	storage  storage.Client         // nil keeps checkpoints in memory only
+	unsaved  map[string]*checkpoint // by path
+	started  bool                   // with StartAtEnd: there has been a poll, maybe of an earlier process
 }
+
+// state is what the Watcher knows of the file at a path.
+type state struct {
+	checkpoint checkpoint
+	found      version   // at the last poll that found the file
+	foundAt    time.Time // the time of that poll
+	since      time.Time // the time of the first poll that found this version
+	inProgress *File     // what the Handler has, maybe an earlier version; nil if none
+	removedAt  time.Time // by the Handler
+	failures   int       // in a row
+	retryAt    time.Time // after a failure; zero before one
+	resent     bool      // the pipeline rejected this version
+}
+
+const (
+	minRetryDelay = time.Second
+
+	// maxRejected is how many files the pipeline may reject in a row before the others wait, too.
+	maxRejected = 10
+
+	// forgetAfter is how long a file is gone before its checkpoint is dropped. If a
+	// file system is unmounted for a shorter time, its files are not read again.
+	forgetAfter = time.Hour
+
+	// minPause is the shortest time between two polls, as a multiple of the time that the first one took to list files:
+	// a poll that lists many files does not come often.
+	minPause = 10
+)
 
 // New returns a Watcher of a valid configuration.
 func New(config Config, handle Handler, logger *zap.Logger) (*Watcher, error) {
@@ -71,52 +91,45 @@ func New(config Config, handle Handler, logger *zap.Logger) (*Watcher, error) {
 	}
 	return &Watcher{
 		MaxRetryDelay: 30 * time.Second,
-		config:        config, finder: finder, handle: handle, logger: logger, states: newStates(nil),
+		config:        config, finder: finder, handle: handle, logger: logger,
+		states: map[string]*state{}, changed: make(chan struct{}, 1), unsaved: map[string]*checkpoint{},
 	}, nil
 }
 
 // Start loads the checkpoints of the receiver with this ID and starts to poll.
 func (w *Watcher) Start(ctx context.Context, host component.Host, receiver component.ID) error {
-	client, err := w.storageClient(ctx, host, receiver)
-	if err != nil {
+	if err := w.load(ctx, host, receiver); err != nil {
 		return err
-	}
-	w.states = newStates(client)
-	if err := w.states.load(ctx, time.Now()); err != nil {
-		w.logger.Warn("Cannot load file checkpoints; re-reading files without one", zap.Error(err))
 	}
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.running.Go(func() {
-		for {
-			w.Poll(ctx)
+		for ctx.Err() == nil {
+			listing := w.poll()
 			select {
 			case <-ctx.Done():
-				return
-			case <-time.After(max(w.untilNextPoll(time.Now()), minPause*w.listing)):
+			case <-time.After(max(w.config.PollInterval, minPause*listing)):
+			}
+		}
+	})
+	w.running.Go(func() {
+		for ctx.Err() == nil {
+			file, wait := w.take(time.Now())
+			if file != nil {
+				w.handle(ctx, file)
+				continue
+			}
+			select {
+			case <-ctx.Done():
+			case <-w.changed:
+			case <-time.After(wait):
 			}
 		}
 	})
 	return nil
 }
 
-// minPause is the shortest time between two polls, as a multiple of the time that the first one took to list files:
-// a poll that lists many files does not come often. The time of the Handler does not count.
-const minPause = 10
-
-func (w *Watcher) storageClient(ctx context.Context, host component.Host, receiver component.ID) (storage.Client, error) {
-	if w.config.Storage == nil {
-		return nil, nil
-	}
-	found, ok := host.GetExtensions()[*w.config.Storage]
-	if !ok {
-		return nil, fmt.Errorf("storage: extension %q not found: define it under extensions and list it in service::extensions", w.config.Storage)
-	}
-	extension, ok := found.(storage.Extension)
-	if !ok {
-		return nil, fmt.Errorf("storage: extension %q is not a storage extension; use one such as file_storage", w.config.Storage)
-	}
-	return extension.GetClient(ctx, component.KindReceiver, receiver, "files")
-}
+// Go runs a goroutine of the Handler, for which Shutdown waits.
+func (w *Watcher) Go(run func()) { w.running.Go(run) }
 
 // Shutdown cancels the context of the Handler and waits until it has returned.
 func (w *Watcher) Shutdown(ctx context.Context) error {
@@ -128,222 +141,250 @@ func (w *Watcher) Shutdown(ctx context.Context) error {
 	w.cancel = nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.states.close(ctx)
+	return w.close(ctx)
 }
 
-// maxRejected is how many files the pipeline may reject in a row before the others wait for
-// the next poll, which then has a backoff.
-const maxRejected = 10
-
-// Poll finds files once, and handles those that are complete and new, or due for a retry.
-// Start calls it.
+// Poll finds files once, and handles those that are due. It is for tests, without Start.
 func (w *Watcher) Poll(ctx context.Context) {
 	now := time.Now()
+	w.poll()
+	for file, _ := w.take(now); file != nil && ctx.Err() == nil; file, _ = w.take(now) {
+		w.handle(ctx, file)
+	}
+}
+
+// poll finds files and queues those that are complete and new. It returns the time that it took to list them.
+func (w *Watcher) poll() (listing time.Duration) {
+	start := time.Now()
 	files, complete := w.finder.find()
-	w.listing = time.Since(now)
-	rejecting, err := w.handleAll(ctx, w.found(ctx, files, now))
-	if err != nil {
-		return
-	}
-	if rejecting {
-		w.pause = w.nextDelay(w.pause)
-	} else {
-		w.pause = 0
-	}
+	listing = time.Since(start)
 	w.mu.Lock()
-	unhandled, gone := w.states.count(slices.DeleteFunc(files, w.skips), now)
-	err = w.states.forget(ctx, now)
+	unhandled := w.update(files, start)
+	missing := w.forget(complete, start)
+	w.save()
 	w.mu.Unlock()
-	if ctx.Err() == nil {
-		w.report(err)
-	}
 	if complete && w.Polled != nil {
-		w.Polled(unhandled, gone)
+		w.Polled(unhandled, missing)
 	}
+	return listing
 }
 
-// handleAll handles files, until the pipeline has rejected maxRejected in a row. The error is that of ctx.
-func (w *Watcher) handleAll(ctx context.Context, files []*File) (rejecting bool, err error) {
-	rejected := 0
+// update takes in the files that the poll of this time has found, and returns how many of them are not handled. Of several
+// links to one file it queues one: the next poll finds its checkpoint. w.mu is held.
+func (w *Watcher) update(files []*File, start time.Time) (unhandled int) {
+	taken := map[identity]bool{} // queued or in progress, maybe under a name that the file has no longer
+	take := func(file *File) {   // on systems with inodes
+		if id := file.version.identity(); id != (identity{}) {
+			taken[id] = true
+		}
+	}
+	for _, s := range w.states {
+		if s.inProgress != nil {
+			take(s.inProgress)
+		}
+	}
+	handled := sync.OnceValue(w.handledIdentities)
+	queued := w.queue
+	w.queue = nil
 	for _, file := range files {
-		w.begin(file)
-		err := w.handle(ctx, file)
-		if err != nil && ctx.Err() != nil {
-			return false, ctx.Err()
+		s := w.states[file.Path]
+		if s == nil {
+			s = &state{}
+			w.states[file.Path] = s
 		}
-		if !errors.Is(err, ErrPending) {
-			w.Done(ctx, file, err)
+		if s.found != file.version {
+			s.since, s.retryAt, s.resent = start, time.Time{}, false
 		}
-		if ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		if again, ok := errors.AsType[*RetryError](err); ok && again.Rejected {
-			rejected++
-		} else {
-			rejected = 0
-		}
-		if rejected == maxRejected {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// found returns the files that are due.
-func (w *Watcher) found(ctx context.Context, files []*File, now time.Time) []*File {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.states.adoptRenamed(files, now) > 0 {
-		// Before a checkpoint is replaced by that of another file with the old name.
-		w.report(w.states.save(ctx))
-	}
-	if w.StartAtEnd && !w.states.started {
-		for _, file := range files {
-			w.states.lookup(file.Path).foundAt = now
-			w.states.replaceCheckpoint(file.Path, file.version)
-		}
-		w.report(w.states.start(ctx))
-	}
-	return w.due(files, now)
-}
-
-// begin marks a file as pending until Done.
-func (w *Watcher) begin(file *File) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	known := w.states.lookup(file.Path)
-	known.pending, known.removed = true, version{}
-}
-
-// Progress returns the last progress that SaveProgress stored for this version of a file.
-func (w *Watcher) Progress(file *File) []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if known := w.states.lookup(file.Path); known.begun.sameContent(file.version) {
-		return known.progress
-	}
-	return nil
-}
-
-// SaveProgress stores the progress of a Handler in a file that it has not finished.
-func (w *Watcher) SaveProgress(ctx context.Context, file *File, progress []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.report(w.states.setProgress(context.WithoutCancel(ctx), file.Path, file.version, progress))
-}
-
-// untilNextPoll is the time until the next poll: the poll interval, or less if files are to
-// be retried before.
-func (w *Watcher) untilNextPoll(now time.Time) time.Duration {
-	retry := w.pause
-	w.mu.Lock()
-	at, waiting := w.states.nextRetry()
-	w.mu.Unlock()
-	if waiting && retry == 0 {
-		retry = max(at.Sub(now), minRetryDelay)
-	}
-	if retry == 0 {
-		return w.config.PollInterval
-	}
-	return min(retry, w.config.PollInterval)
-}
-
-// nextDelay is the delay of a retry that follows one after this delay.
-func (w *Watcher) nextDelay(delay time.Duration) time.Duration {
-	return min(max(2*delay, minRetryDelay), w.MaxRetryDelay)
-}
-
-// due returns the files to handle at this poll, without those that are pending: those that were never tried, oldest first,
-// then those whose retry is due. Of several links to one file it returns one: the next poll finds its checkpoint.
-func (w *Watcher) due(files []*File, now time.Time) (due []*File) {
-	inProgress := map[identity]bool{}
-	for _, known := range w.states.all() {
-		if known.pending { // maybe under a name that it has no longer
-			inProgress[known.found.identity()] = true
-		}
-	}
-	for _, file := range files {
-		known := w.states.lookup(file.Path)
-		if known.found != file.version {
-			known.found, known.since, known.retry = file.version, now, retry{failures: known.retry.failures}
-		}
-		known.foundAt = now
-		quiet := w.config.PollInterval
-		if w.QuietTime != nil {
-			quiet = w.QuietTime(file)
-		}
-		// A poll may come early.
-		complete := now.Sub(known.since) >= quiet || now.Sub(time.Unix(0, file.version.ModTime)) >= quiet
-		file.Resent = known.retry.rejected
-		if complete && !known.pending && known.removed != file.version && !w.skips(file) && !known.checkpoint.sameContent(file.version) && !known.retry.at.After(now) {
-			due = append(due, file)
-		}
-	}
-	due = slices.DeleteFunc(due, func(file *File) bool {
+		file.state, s.found, s.foundAt = s, file.version, start
 		id := file.version.identity()
-		repeated := id.inode != 0 && inProgress[id]
-		inProgress[id] = true
-		return repeated
-	})
-	slices.SortFunc(due, func(a, b *File) int {
-		return cmp.Or(
-			w.states.lookup(a.Path).retry.at.Compare(w.states.lookup(b.Path).retry.at), // zero if never tried
-			cmp.Compare(a.version.ModTime, b.version.ModTime),
-			strings.Compare(a.Path, b.Path),
-		)
-	})
-	return due
+		switch {
+		case s.checkpoint.Handled && s.checkpoint.Version.sameContent(file.version), s.removedAt.After(start):
+		case id != (identity{}) && handled()[id], w.StartAtEnd && !w.started: // renamed, or there at the first start
+			w.set(file, checkpoint{Version: file.version, Handled: true})
+		case file.Size == 0 && (w.NeverEmpty == nil || !w.NeverEmpty(file.Path)):
+		default:
+			unhandled++
+			if s.inProgress == nil && !taken[id] && w.isComplete(file, start) {
+				take(file)
+				w.queue = append(w.queue, file)
+			}
+		}
+	}
+	if w.StartAtEnd && !w.started {
+		w.started = true
+		w.unsaved[startedKey] = &checkpoint{Handled: true}
+	}
+	for _, file := range queued { // those that were not found, until forget
+		if file.state.foundAt.Before(start) && !taken[file.version.identity()] {
+			w.queue = append(w.queue, file)
+		}
+	}
+	slices.SortFunc(w.queue, compare)
+	w.wake()
+	return unhandled
 }
 
-// skips reports whether a file is left alone until it has content.
-func (w *Watcher) skips(file *File) bool {
-	return file.Size == 0 && (w.NeverEmpty == nil || !w.NeverEmpty(file.Path))
+// handledIdentities are those of all files that were handled.
+func (w *Watcher) handledIdentities() map[identity]bool {
+	all := map[identity]bool{}
+	for _, s := range w.states {
+		if s.checkpoint.Handled {
+			all[s.checkpoint.Version.identity()] = true
+		}
+	}
+	return all
 }
 
-func (w *Watcher) report(saveError error) {
-	if saveError != nil {
-		w.logger.Warn("Cannot save file checkpoints", zap.Error(saveError))
+func (w *Watcher) isComplete(file *File, now time.Time) bool {
+	quiet := w.config.PollInterval
+	if w.QuietTime != nil {
+		quiet = w.QuietTime(file)
+	}
+	return now.Sub(file.state.since) >= quiet || now.Sub(file.Modified) >= quiet
+}
+
+// compare orders the queue: files that were never tried, oldest first, then by the time of the retry.
+func compare(a, b *File) int {
+	return cmp.Or(a.state.retryAt.Compare(b.state.retryAt), a.Modified.Compare(b.Modified), strings.Compare(a.Path, b.Path))
+}
+
+// forget drops the states of files that the poll of this time did not find: at once if nothing is stored of them and
+// all directories could be listed, otherwise after forgetAfter. It returns those that were queued. w.mu is held.
+func (w *Watcher) forget(complete bool, start time.Time) (missing []*File) {
+	isLost := func(s *state) bool {
+		gone := start.Sub(s.foundAt)
+		return gone >= forgetAfter || gone > 0 && complete
+	}
+	w.queue = slices.DeleteFunc(w.queue, func(file *File) bool {
+		lost := isLost(file.state)
+		if lost {
+			missing = append(missing, file)
+		}
+		return lost
+	})
+	for path, s := range w.states {
+		switch gone := start.Sub(s.foundAt); {
+		case s.inProgress != nil || !isLost(s):
+		case s.checkpoint.isEmpty():
+			delete(w.states, path)
+		case gone >= forgetAfter:
+			delete(w.states, path)
+			w.unsaved[path] = &checkpoint{}
+		}
+	}
+	return missing
+}
+
+// take returns the next file that is due and marks it as in progress, or returns how long to wait.
+func (w *Watcher) take(now time.Time) (next *File, wait time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		return nil, w.config.PollInterval
+	}
+	next = w.queue[0]
+	if wait = max(next.state.retryAt.Sub(now), w.resumeAt.Sub(now)); wait > 0 {
+		return nil, wait
+	}
+	w.queue = w.queue[1:]
+	next.state.inProgress, next.Resent = next, next.state.resent
+	return next, 0
+}
+
+// wake makes the goroutine of the Handler look at the queue.
+func (w *Watcher) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
 	}
 }
 
-// Done logs the result of handling a file, and saves its checkpoint unless it is
-// handled again. A Handler that returned ErrPending calls it.
-func (w *Watcher) Done(ctx context.Context, file *File, err error) {
-	ctx = context.WithoutCancel(ctx) // the checkpoint of an accepted file is saved during shutdown, too
+// Done logs the result of handling a file, and saves its checkpoint unless it is handled again.
+func (w *Watcher) Done(file *File, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	path, known := zap.String("path", file.Path), w.states.lookup(file.Path)
-	known.pending = false
-	again, ok := errors.AsType[*RetryError](err)
+	s, path := file.state, zap.String("path", file.Path)
+	s.inProgress = nil
+	retry, again := errors.AsType[*RetryError](err)
+	if !again || !retry.Rejected {
+		w.rejected = 0
+	}
 	switch {
 	case errors.Is(err, ErrChanged):
 		return
 	case errors.Is(err, ErrRemoved):
-		w.states.remove(file.Path, file.version)
+		s.removedAt = time.Now() // a poll that started earlier may have found it
+		if !s.checkpoint.isEmpty() {
+			w.set(file, checkpoint{})
+			w.save()
+		}
 		return
-	case ok:
-		w.retryLater(known, again, path)
+	case again:
+		w.retry(file, retry, path)
 		return
 	case err != nil:
 		w.logger.Warn("Skipping file until it changes", path, zap.Error(err))
 	default:
 		w.logger.Debug("Read file", path)
 	}
-	known.retry = retry{}
-	w.report(w.states.setCheckpoint(ctx, file.Path, file.version))
+	s.failures = 0
+	w.set(file, checkpoint{Version: file.version, Handled: true})
+	w.save()
 }
 
-// retryLater sets the time of the next attempt. The second failure in a row is logged as a
-// warning: the first may be a short one that concerns all files.
-func (w *Watcher) retryLater(known *state, err *RetryError, path zap.Field) {
-	r := &known.retry
-	r.failures++
-	r.delay = w.nextDelay(r.delay)
-	r.at = time.Now().Add(r.delay)
-	r.rejected = r.rejected || err.Rejected
-	if r.failures == 2 {
+// retry queues a file again. The second failure in a row is logged as a
+// warning: the first may be a short one that concerns all files. w.mu is held.
+func (w *Watcher) retry(file *File, err *RetryError, path zap.Field) {
+	s := file.state
+	s.failures++
+	delay := w.backoff(s.failures)
+	s.retryAt = time.Now().Add(delay)
+	if err.Rejected {
+		s.resent = true
+		if w.rejected++; w.rejected%maxRejected == 0 {
+			w.resumeAt = time.Now().Add(w.backoff(w.rejected / maxRejected))
+		}
+	}
+	place, _ := slices.BinarySearchFunc(w.queue, file, compare)
+	w.queue = slices.Insert(w.queue, place, file)
+	w.wake()
+	if s.failures == 2 {
 		w.logger.Warn("Cannot process file; will retry", path, zap.Error(err))
 	} else {
-		w.logger.Debug("Cannot process file", path, zap.Duration("retry_after", r.delay), zap.Error(err))
+		w.logger.Debug("Cannot process file", path, zap.Duration("retry_after", delay), zap.Error(err))
 	}
+}
+
+// backoff is the delay after a number of failures.
+func (w *Watcher) backoff(failures int) time.Duration {
+	return max(min(minRetryDelay<<min(failures-1, 10), w.MaxRetryDelay), 1)
+}
+
+// Backlog is the files that wait for the Handler or are in progress.
+type Backlog struct {
+	Files  int
+	Bytes  int64
+	Oldest time.Time // zero if there is none
+}
+
+// Backlog returns the current one.
+func (w *Watcher) Backlog() (b Backlog) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	add := func(file *File) {
+		b.Files++
+		b.Bytes += file.Size
+		if b.Oldest.IsZero() || file.Modified.Before(b.Oldest) {
+			b.Oldest = file.Modified
+		}
+	}
+	for _, file := range w.queue {
+		add(file)
+	}
+	for _, s := range w.states {
+		if s.inProgress != nil {
+			add(s.inProgress)
+		}
+	}
+	return b
 }

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -42,6 +45,65 @@ func content(f *File) (string, error) {
 	return string(data), errors.Join(err, f.Unchanged(opened))
 }
 
+// errInProgress is the answer of a handler that calls Done later.
+var errInProgress = errors.New("in progress")
+
+// testWatcher is a Watcher of a directory, which it polls each 10 s and whose files it handles with the answers of a test.
+type testWatcher struct {
+	*Watcher
+	dir     string
+	answers map[string]error // by the name of the file
+	files   map[string]*File // the last that were handled
+	times   map[string][]int // when they were handled, in seconds after the start
+	start   time.Time
+	handled []string // by the last poll
+	logs    *observer.ObservedLogs
+}
+
+func newTest(t *testing.T, dir string, kept *profiletest.Storage) *testWatcher {
+	t.Helper()
+	core, logs := observer.New(zap.DebugLevel)
+	w := &testWatcher{dir: dir, answers: map[string]error{}, files: map[string]*File{}, times: map[string][]int{}, start: time.Now(), logs: logs}
+	config := Config{Include: []string{filepath.Join(dir, "**")}, PollInterval: 10 * time.Second}
+	if kept != nil {
+		config.Storage = &profiletest.StorageID
+	}
+	var err error
+	w.Watcher, err = New(config, func(_ context.Context, f *File) {
+		w.handled = append(w.handled, f.Relative)
+		w.files[f.Relative] = f
+		w.times[f.Relative] = append(w.times[f.Relative], int(time.Since(w.start)/time.Second))
+		if answer := w.answers[f.Relative]; !errors.Is(answer, errInProgress) {
+			w.Done(f, answer)
+		}
+	}, zap.New(core))
+	require.NoError(t, err)
+	if kept != nil {
+		require.NoError(t, w.load(t.Context(), kept.Host(), component.MustNewID("test")))
+	}
+	return w
+}
+
+func (w *testWatcher) write(t *testing.T, names ...string) {
+	for _, name := range names {
+		write(t, filepath.Join(w.dir, name), name)
+	}
+}
+
+// poll returns the names of the files that a poll handles.
+func (w *testWatcher) poll(t *testing.T) []string {
+	w.handled = nil
+	w.Poll(t.Context())
+	return w.handled
+}
+
+// run runs the Watcher for a time.
+func (w *testWatcher) run(t *testing.T, during time.Duration) {
+	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
+	time.Sleep(during)
+	require.NoError(t, w.Shutdown(t.Context()))
+}
+
 func TestSameContent(t *testing.T) {
 	now := version{Size: 1, ModTime: 2, Inode: 3, ChangeTime: 4}
 	assert.True(t, now.sameContent(version{Size: 1, ModTime: 2, Inode: 9, ChangeTime: 4}), "after a mount")
@@ -50,72 +112,129 @@ func TestSameContent(t *testing.T) {
 	assert.False(t, now.sameContent(version{Size: 2, ModTime: 2, Inode: 3, ChangeTime: 4}))
 }
 
-// A file is handled again after a RetryError, which is logged once, and not after
-// others until it changes.
-func TestPollRetries(t *testing.T) {
-	dir := t.TempDir()
-	core, logs := observer.New(zap.DebugLevel)
-	var handled []string
-	answers := map[string]error{}
-	w, err := New(Config{Include: []string{filepath.Join(dir, "*.pb")}, PollInterval: time.Minute}, func(_ context.Context, f *File) error {
-		text, err := content(f)
-		require.NoError(t, err)
-		handled = append(handled, text)
-		return answers[text]
-	}, zap.New(core))
-	require.NoError(t, err)
+// A file is handled again after a RetryError, which is logged once, and not after others until it changes.
+func TestResultsOfHandling(t *testing.T) {
+	w := newTest(t, t.TempDir(), nil)
 	w.MaxRetryDelay = 0
-	poll := func() []string {
-		handled = nil
-		w.Poll(t.Context())
-		return handled
-	}
-	answers["a"], answers["b"], answers["c"] = &RetryError{Err: errors.New("later")}, errors.New("never"), ErrChanged
-	for _, name := range []string{"a", "b", "c", "d"} {
-		write(t, filepath.Join(dir, name+".pb"), name)
-	}
-	assert.Equal(t, []string{"a", "b", "c", "d"}, poll())
-	assert.Equal(t, []string{"c", "a"}, poll(), "retries come last")
-	assert.Equal(t, 1, logs.FilterMessage("Cannot process file; will retry").Len())
-	assert.Equal(t, 1, logs.FilterMessage("Skipping file until it changes").Len())
-	clear(answers)
-	assert.Equal(t, []string{"c", "a"}, poll())
-	write(t, filepath.Join(dir, "b.pb"), "bb")
-	assert.Equal(t, []string{"bb"}, poll())
-	assert.Empty(t, poll())
+	w.answers = map[string]error{"a": &RetryError{Err: errors.New("later")}, "b": errors.New("never"), "c": ErrChanged, "e": errInProgress}
+	w.write(t, "a", "b", "c", "d", "e", "x.index", ".hidden")
+	write(t, filepath.Join(w.dir, "empty"), "")
+	assert.Equal(t, []string{"a", "b", "c", "d", "e"}, w.poll(t))
+	assert.Equal(t, []string{"c", "a"}, w.poll(t), "retries come last")
+	assert.Equal(t, 1, w.logs.FilterMessage("Cannot process file; will retry").Len())
+	assert.Equal(t, 1, w.logs.FilterMessage("Skipping file until it changes").Len())
+	assert.Equal(t, Backlog{Files: 2, Bytes: 2, Oldest: w.files["a"].Modified}, w.Backlog())
+	clear(w.answers)
+	assert.Equal(t, []string{"c", "a"}, w.poll(t))
+	write(t, filepath.Join(w.dir, "b"), "bb")
+	assert.Equal(t, []string{"b"}, w.poll(t))
+	assert.Empty(t, w.poll(t))
+	w.Done(w.files["e"], nil)
+	assert.Empty(t, w.poll(t))
+	assert.Zero(t, w.Backlog())
 }
 
-// A poll that comes early for a retry does not make a file complete that is still written.
-func TestEarlyPollOfAGrowingFile_R17(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		growing := filepath.Join(dir, "growing")
-		var handled []string
-		w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: 10 * time.Second}, func(_ context.Context, f *File) error {
-			if f.Path != growing {
-				return &RetryError{Err: errors.New("later")}
-			}
-			text, err := content(f)
-			handled = append(handled, text)
-			return err
-		}, zap.NewNop())
-		require.NoError(t, err)
-		w.MaxRetryDelay = 2 * time.Second
-		write(t, filepath.Join(dir, "poison"), "x")
-		for _, text := range []string{"half", "whole"} {
-			write(t, growing, text)
-			require.NoError(t, os.Chtimes(growing, time.Now(), time.Now()))
-			for written := time.Now(); time.Since(written) < 9*time.Second; {
-				w.Poll(t.Context())
-				time.Sleep(min(w.untilNextPoll(time.Now()), time.Until(written.Add(9*time.Second))))
-			}
+// The removal of a file by the Handler is no loss, and its name can be used again. The removal of a file that waits is one.
+func TestRemovedFiles(t *testing.T) {
+	w := newTest(t, t.TempDir(), nil)
+	var missing []string
+	unhandled := 0
+	w.Polled = func(n int, files []*File) {
+		unhandled = n
+		for _, file := range files {
+			missing = append(missing, file.Relative)
 		}
-		assert.Empty(t, handled)
-		time.Sleep(time.Second)
-		w.Poll(t.Context())
-		assert.Equal(t, []string{"whole"}, handled)
+	}
+	w.write(t, "read", "waits", "waits too")
+	w.answers = map[string]error{"read": errInProgress, "waits": &RetryError{Err: os.ErrPermission}, "waits too": &RetryError{Err: os.ErrPermission}}
+	assert.Equal(t, []string{"read", "waits", "waits too"}, w.poll(t))
+	require.NoError(t, os.Remove(filepath.Join(w.dir, "read")))
+	w.Done(w.files["read"], ErrRemoved)
+	require.NoError(t, os.Remove(filepath.Join(w.dir, "waits")))
+	require.NoError(t, os.Rename(filepath.Join(w.dir, "waits too"), filepath.Join(w.dir, "renamed")))
+	assert.Equal(t, []string{"renamed"}, w.poll(t))
+	assert.Equal(t, []string{"waits"}, missing)
+	w.write(t, "read")
+	assert.Equal(t, []string{"read"}, w.poll(t))
+	w.Done(w.files["read"], nil)
+	w.poll(t)
+	assert.Zero(t, unhandled)
+}
+
+// A file that is still written is not handled, nor does the retry of another make it complete.
+func TestGrowingFile_R17(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTest(t, t.TempDir(), nil)
+		w.write(t, "poison")
+		w.answers["poison"] = &RetryError{Err: errors.New("later")}
+		require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
+		for i := range 5 {
+			write(t, filepath.Join(w.dir, "growing"), strconv.Itoa(i))
+			require.NoError(t, os.Chtimes(filepath.Join(w.dir, "growing"), time.Now(), time.Now()))
+			time.Sleep(9 * time.Second)
+		}
+		time.Sleep(20 * time.Second)
+		require.NoError(t, w.Shutdown(t.Context()))
+		assert.Equal(t, []int{50}, w.times["growing"])
+		assert.Equal(t, []int{0, 1, 3, 7, 15, 31, 61}, w.times["poison"])
 		profiletest.Injected(t, "1 file that grows while another is retried")
 	})
+}
+
+// While the pipeline rejects everything, most files wait.
+func TestRejectedFilesHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTest(t, t.TempDir(), nil)
+		for i := range 2*maxRejected + 1 {
+			name := strconv.Itoa(100 + i)
+			w.write(t, name)
+			w.answers[name] = &RetryError{Err: errors.New("later"), Rejected: true}
+		}
+		w.run(t, 2*time.Second)
+		assert.Equal(t, []int{0}, w.times["100"], "after those that were never tried")
+		assert.Equal(t, []int{1}, w.times["110"])
+		assert.Empty(t, w.times["120"])
+		assert.True(t, w.files["100"].state.resent)
+		assert.False(t, w.files["100"].Resent)
+		clear(w.answers)
+		w.poll(t)
+		time.Sleep(time.Minute)
+		w.poll(t)
+		assert.Zero(t, w.Backlog())
+		assert.True(t, w.files["100"].Resent)
+	})
+}
+
+// A slow Handler does not delay the next poll.
+func TestSlowHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTest(t, t.TempDir(), nil)
+		handle := w.handle
+		w.handle = func(ctx context.Context, file *File) {
+			if file.Relative == "a" {
+				w.write(t, "b")
+			}
+			time.Sleep(time.Minute)
+			handle(ctx, file)
+		}
+		w.write(t, "a")
+		w.run(t, 3*time.Minute)
+		assert.Equal(t, map[string][]int{"a": {60}, "b": {120}}, w.times)
+	})
+}
+
+func TestShutdownCancelsTheHandler(t *testing.T) {
+	w := newTest(t, t.TempDir(), nil)
+	entered := make(chan struct{})
+	w.handle = func(ctx context.Context, _ *File) {
+		close(entered)
+		<-ctx.Done()
+	}
+	w.write(t, "a")
+	require.NoError(t, w.Shutdown(t.Context()), "before the start")
+	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
+	<-entered
+	require.NoError(t, w.Shutdown(t.Context()))
 }
 
 // A file that goes away, or becomes another, after it was found is not what was found.
@@ -147,215 +266,128 @@ func TestReadOfAnotherVersion(t *testing.T) {
 	require.ErrorIs(t, err, ErrChanged)
 }
 
+// The progress of a version is stored until the version is handled or removed. A damaged checkpoint is none.
+func TestProgressOfAFile_R17(t *testing.T) {
+	kept, dir := &profiletest.Storage{}, t.TempDir()
+	progress := func(w *testWatcher) (n int) {
+		w.Progress(w.files["a"], &n)
+		return n
+	}
+	w := newTest(t, dir, kept)
+	w.write(t, "a")
+	for restart := range 3 {
+		w.answers["a"] = errInProgress
+		assert.Equal(t, []string{"a"}, w.poll(t))
+		assert.Equal(t, restart, progress(w))
+		w.SaveProgress(w.files["a"], restart+1)
+		w = newTest(t, dir, kept)
+	}
+	assert.Equal(t, []string{"a"}, w.poll(t))
+	assert.Zero(t, progress(w), "it is handled")
+	write(t, filepath.Join(dir, "a"), "another version")
+	w.answers["a"] = errInProgress
+	assert.Equal(t, []string{"a"}, w.poll(t))
+	assert.Zero(t, progress(w))
+	w.SaveProgress(w.files["a"], 1)
+	for path := range kept.Values() {
+		require.NoError(t, kept.Set(t.Context(), path, []byte("damaged")))
+	}
+	w = newTest(t, dir, kept)
+	assert.Equal(t, 1, w.logs.FilterMessage("Cannot load file checkpoints; re-reading files without one").Len())
+	w.answers["a"] = errInProgress
+	assert.Equal(t, []string{"a"}, w.poll(t))
+	assert.Zero(t, progress(w))
+	w.SaveProgress(w.files["a"], 1)
+	w.Done(w.files["a"], ErrRemoved)
+	assert.Empty(t, kept.Values(), "nothing is stored of a removed file")
+	profiletest.Injected(t, "1 damaged checkpoint")
+}
+
 // The checkpoint of a file that is gone for long is dropped, so that they do not grow.
 func TestCheckpointsAreForgotten(t *testing.T) {
-	kept := &profiletest.Storage{}
-	c := newStates(kept)
-	now := time.Now()
-	const odd = "odd \xff\"" // not UTF-8
-	find := func(at time.Time, paths ...string) {
-		for _, path := range paths {
-			c.lookup(path).foundAt = at
+	synctest.Test(t, func(t *testing.T) {
+		kept, dir := &profiletest.Storage{}, t.TempDir()
+		const odd = "odd \xff\"" // not UTF-8
+		w := newTest(t, dir, kept)
+		w.write(t, odd, "a", "b")
+		assert.Equal(t, []string{"a", "b", odd}, w.poll(t))
+		for _, name := range []string{odd, "a"} {
+			require.NoError(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, ".hidden"+name)))
 		}
-		require.NoError(t, c.forget(t.Context(), at))
-	}
-	for _, path := range []string{odd, "a", "b"} {
-		c.lookup(path).foundAt = now
-		require.NoError(t, c.setCheckpoint(t.Context(), path, version{Size: 1}))
-	}
-	known := func() (paths []string) {
-		stored := newStates(kept)
-		require.NoError(t, stored.load(t.Context(), now))
-		for _, path := range []string{odd, "a", "b"} {
-			if stored.lookup(path).checkpoint.sameContent(version{Size: 1}) {
-				paths = append(paths, path)
-			}
-		}
-		return paths
-	}
-	find(now.Add(forgetAfter/2), "a", "unread")
-	assert.Equal(t, []string{odd, "a", "b"}, known(), "they may come back")
-	assert.Contains(t, c.parts[partOf("unread")].files, "unread")
-	find(now.Add(forgetAfter-1), "a", "b")
-	assert.NotContains(t, c.parts[partOf("unread")].files, "unread", "it has no checkpoint")
-	assert.Equal(t, []string{odd, "a", "b"}, known())
-	find(now.Add(forgetAfter), "a")
-	assert.Equal(t, []string{"a", "b"}, known())
-	find(now.Add(2*forgetAfter), "a")
-	assert.Equal(t, []string{"a"}, known())
-
-	require.NoError(t, kept.Set(t.Context(), partKey(0), []byte("damaged")))
-	require.ErrorContains(t, newStates(kept).load(t.Context(), now), "files.0: ")
+		time.Sleep(forgetAfter / 2)
+		assert.Empty(t, w.poll(t))
+		require.NoError(t, os.Rename(filepath.Join(dir, ".hidden"+odd), filepath.Join(dir, odd)))
+		w = newTest(t, dir, kept) // a restart
+		time.Sleep(forgetAfter / 2)
+		assert.Empty(t, w.poll(t), "they may come back")
+		assert.Len(t, kept.Values(), 3)
+		time.Sleep(forgetAfter / 2)
+		assert.Empty(t, w.poll(t))
+		stored := slices.Sorted(maps.Keys(kept.Values()))
+		assert.Equal(t, []string{filepath.Join(dir, "b"), filepath.Join(dir, odd)}, stored)
+	})
 }
 
-// A listing may miss the new name of a file whose old name another file already has.
-func TestRenamedFileThatAListingMisses(t *testing.T) {
+// Checkpoints that cannot be stored are stored by a later poll.
+func TestStorageThatFails(t *testing.T) {
 	kept := &profiletest.Storage{}
-	s := newStates(kept)
-	first, second := version{Size: 1, ModTime: 1, Inode: 1, ChangeTime: 1}, version{Size: 1, ModTime: 2, Inode: 2, ChangeTime: 2}
-	start := time.Now()
-	polls := 0
-	poll := func(found ...*File) {
-		t.Helper()
-		polls++
-		at := start.Add(time.Duration(polls) * time.Second)
-		s.adoptRenamed(found, at)
-		for _, file := range found {
-			s.lookup(file.Path).foundAt = at
-		}
-		require.NoError(t, s.forget(t.Context(), at))
-		s = newStates(kept) // a restart
-		require.NoError(t, s.load(t.Context(), at))
-	}
-	require.NoError(t, s.setCheckpoint(t.Context(), "a.1", first))
-	require.NoError(t, s.setCheckpoint(t.Context(), "a", second))
-	second.ChangeTime++
-	first.ChangeTime++
-	poll(&File{Path: "a.1", version: second})
-	poll(&File{Path: "a.1", version: second}, &File{Path: "a.2", version: first})
-	assert.Equal(t, second, s.lookup("a.1").checkpoint)
-	assert.Equal(t, first, s.lookup("a.2").checkpoint)
-	require.NoError(t, s.forget(t.Context(), start.Add(time.Minute)))
-	for i := range s.parts {
-		for path := range s.parts[i].files {
-			assert.NotContains(t, path, replacedMark)
-		}
+	w := newTest(t, t.TempDir(), kept)
+	w.write(t, "a")
+	var failure error = os.ErrPermission
+	kept.Before = func(*storage.Operation) error { return failure }
+	assert.Equal(t, []string{"a"}, w.poll(t))
+	assert.Empty(t, kept.Values())
+	assert.NotZero(t, w.logs.FilterMessage("Cannot save file checkpoints").Len())
+	failure = nil
+	assert.Empty(t, w.poll(t))
+	assert.Len(t, kept.Values(), 1)
+}
+
+// StartAtEnd skips the files of the first poll, and no others, also after a restart.
+func TestStartAtEnd(t *testing.T) {
+	dir, kept := t.TempDir(), &profiletest.Storage{}
+	for i, name := range []string{"old", "first", "second"} {
+		w := newTest(t, dir, kept)
+		w.StartAtEnd = true
+		w.write(t, name)
+		assert.Equal(t, []string{name}[:min(i, 1)], append([]string{}, w.poll(t)...))
 	}
 }
 
-// Of two globs below one directory, one may reach a directory that the other does not.
-func TestGlobThatFailsIsReportedOnce(t *testing.T) {
-	dir := t.TempDir()
-	core, logs := observer.New(zap.WarnLevel)
-	f, err := newFinder(Config{Include: []string{filepath.Join(dir, "**", "*.pb"), filepath.Join(dir, "*.jfr")}}, zap.New(core))
-	require.NoError(t, err)
+// A directory that cannot be listed is reported once, and its files are not gone.
+func TestDirectoryThatCannotBeListed(t *testing.T) {
+	w := newTest(t, filepath.Join(t.TempDir(), "dir"), nil)
+	polled := 0
+	w.Polled = func(int, []*File) { polled++ }
 	for range 3 {
-		f.report(f.include[0], os.ErrPermission)
-		f.report(f.include[1], nil)
+		w.poll(t)
 	}
-	assert.Equal(t, 1, logs.Len())
+	assert.Zero(t, polled)
+	assert.Equal(t, 1, w.logs.FilterMessage("Cannot list directory; will retry").Len())
+	w.write(t, "a")
+	w.answers["a"] = &RetryError{Err: os.ErrPermission}
+	assert.Equal(t, []string{"a"}, w.poll(t))
+	require.NoError(t, os.Rename(w.dir, w.dir+"-away"))
+	w.poll(t)
+	assert.Equal(t, 1, w.Backlog().Files)
+	assert.Equal(t, 2, w.logs.FilterMessage("Cannot list directory; will retry").Len())
+	assert.Equal(t, 1, polled)
 }
 
-func TestDirectoryThatCannotBeSearchedIsReported(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may search every directory")
-	}
-	dir := filepath.Join(t.TempDir(), "listed")
-	write(t, filepath.Join(dir, "a"), "a")
-	require.NoError(t, os.Chmod(dir, 0o600))
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
-	core, logs := observer.New(zap.WarnLevel)
-	f, err := newFinder(Config{Include: []string{filepath.Join(filepath.Dir(dir), "*", "*")}}, zap.New(core))
-	require.NoError(t, err)
-	files, complete := f.find()
-	assert.Empty(t, files)
-	assert.False(t, complete)
-	assert.Equal(t, 1, logs.FilterMessage("Cannot list directory; will retry").Len())
-}
-
-func TestLinksToOneFileAreHandledOnce_R17(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "first"), "a")
-	require.NoError(t, os.Link(filepath.Join(dir, "first"), filepath.Join(dir, "hard")))
-	require.NoError(t, os.Symlink("first", filepath.Join(dir, "symbolic")))
-	handled, unhandled := 0, 0
-	answer := error(&RetryError{Err: errors.New("later")})
-	w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: time.Minute}, func(context.Context, *File) error {
-		handled++
-		return answer
-	}, zap.NewNop())
-	require.NoError(t, err)
+func TestLinksAndRenamedFilesAreHandledOnce_R17(t *testing.T) {
+	w := newTest(t, t.TempDir(), nil)
 	w.MaxRetryDelay = 0
-	w.Polled = func(n int, _ []string) { unhandled = n }
-	w.Poll(t.Context())
-	answer = nil
-	for range 3 {
-		w.Poll(t.Context())
-	}
-	assert.Equal(t, 2, handled, "once with an error")
-	assert.Zero(t, unhandled)
-}
-
-func TestWatcherStopsAtOnce(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a"), "a")
-	entered := make(chan struct{})
-	w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: time.Millisecond}, func(ctx context.Context, _ *File) error {
-		close(entered)
-		<-ctx.Done()
-		return ctx.Err()
-	}, zap.NewNop())
-	require.NoError(t, err)
-	require.NoError(t, w.Shutdown(t.Context()), "before the start")
-	require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
-	<-entered
-	require.NoError(t, w.Shutdown(t.Context()))
-	assert.Zero(t, w.states.lookup(filepath.Join(dir, "a")).checkpoint)
-}
-
-// Otherwise a receiver of many files would rest for most of the time.
-func TestSlowHandlerDoesNotDelayTheNextPoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		handled := make(chan string, 10)
-		w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: 10 * time.Second}, func(_ context.Context, f *File) error {
-			time.Sleep(time.Minute)
-			handled <- filepath.Base(f.Path)
-			return nil
-		}, zap.NewNop())
-		require.NoError(t, err)
-		write(t, filepath.Join(dir, "a"), "a")
-		require.NoError(t, w.Start(t.Context(), componenttest.NewNopHost(), component.MustNewID("test")))
-		assert.Equal(t, "a", <-handled)
-		start := time.Now()
-		write(t, filepath.Join(dir, "b"), "b")
-		assert.Equal(t, "b", <-handled)
-		assert.Equal(t, 70*time.Second, time.Since(start))
-		require.NoError(t, w.Shutdown(t.Context()))
-	})
-}
-
-// The next poll comes after the poll interval, or when a retry is due. If the pipeline
-// rejects everything, polls have a backoff.
-func TestTimeOfTheNextPoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		answer := error(nil)
-		w, err := New(Config{Include: []string{filepath.Join(dir, "*")}, PollInterval: 10 * time.Second}, func(context.Context, *File) error {
-			return answer
-		}, zap.NewNop())
-		require.NoError(t, err)
-		next := func() time.Duration {
-			w.Poll(t.Context())
-			return w.untilNextPoll(time.Now()).Round(time.Second)
-		}
-		seconds := func(want ...int) {
-			t.Helper()
-			for _, s := range want {
-				assert.Equal(t, time.Duration(s)*time.Second, next())
-				time.Sleep(time.Duration(s) * time.Second)
-			}
-		}
-		seconds(10)
-		write(t, filepath.Join(dir, "poison"), "x")
-		answer = &RetryError{Err: errors.New("later"), Rejected: true}
-		seconds(1, 2, 4, 8, 10, 6) // the last two for 16 s
-		answer = nil
-		seconds(10)
-		for i := range maxRejected {
-			write(t, filepath.Join(dir, strconv.Itoa(i)), "x")
-		}
-		answer = &RetryError{Err: errors.New("later"), Rejected: true}
-		seconds(1, 2, 4, 8)
-		answer = nil
-		time.Sleep(time.Minute)
-		seconds(10)
-
-		// A rejected version of a file that was read before, and that is gone.
-		write(t, filepath.Join(dir, "0"), "xx")
-		answer = &RetryError{Err: errors.New("later"), Rejected: true}
-		seconds(1)
-		require.NoError(t, os.Remove(filepath.Join(dir, "0")))
-		seconds(10)
-	})
+	w.write(t, "first")
+	require.NoError(t, os.Link(filepath.Join(w.dir, "first"), filepath.Join(w.dir, "hard")))
+	require.NoError(t, os.Symlink("first", filepath.Join(w.dir, "symbolic")))
+	w.answers["first"] = &RetryError{Err: errors.New("later")}
+	assert.Equal(t, []string{"first"}, w.poll(t))
+	clear(w.answers)
+	assert.Equal(t, []string{"first"}, w.poll(t))
+	assert.Empty(t, w.poll(t))
+	require.NoError(t, os.Rename(filepath.Join(w.dir, "hard"), filepath.Join(w.dir, "renamed")))
+	w.write(t, "hard")
+	assert.Equal(t, []string{"hard"}, w.poll(t))
+	assert.Empty(t, w.poll(t))
+	assert.Zero(t, w.Backlog())
 }

@@ -94,3 +94,13 @@ func (s *Storage) Batch(_ context.Context, operations ...*storage.Operation) err
 
 // Close is that of storage.Client.
 func (s *Storage) Close(context.Context) error { return nil }
+
+// Walk is that of storage.Walker. It ignores operations.
+func (s *Storage) Walk(_ context.Context, walk storage.WalkFunc) error {
+	for key, value := range s.Values() {
+		if _, err := walk(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -6,9 +6,9 @@
 // Package profilesfilereceiver is a Collector receiver that sends what files of OTLP profiles hold:
 // the counterpart of the profiles_file exporter.
 //
-// A filewatch.Watcher finds the files. They wait in a queue, the oldest first. One goroutine reads
+// A filewatch.Watcher finds the files and queues them, the oldest first. One goroutine reads
 // them with internal/archive, record by record, and each record has a goroutine that passes it to
-// the next consumer. At most concurrency records are in progress at a time, and their memory, decoded
+// the next consumer. When all records of a file were sent, the file is deleted or moved, if so configured. At most concurrency records are in progress at a time, and their memory, decoded
 // and encoded once more, is at most three quarters of max_in_flight. The rest is for reading.
 //
 // It promises:

@@ -4,8 +4,8 @@
 package profilesfilereceiver
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"go.uber.org/zap"
@@ -49,54 +48,55 @@ func (p *progress) add(number int) {
 // openFile is a file that is read, or that has records in progress.
 type openFile struct {
 	*filewatch.File
-	opened *os.File // holds the shared lock
+	opened  *os.File       // holds the shared lock
+	sending sync.WaitGroup // records in progress
 
-	users       atomic.Int32 // records in progress, and 1 while the file is read
-	interrupted atomic.Bool  // by Shutdown
-	failed      error        // of read: the file must be read again
-
-	mu       sync.Mutex
-	progress progress
-	damages  int // parts that cannot be read
+	mu          sync.Mutex
+	progress    progress
+	damages     int  // parts that cannot be read
+	interrupted bool // by Shutdown
 }
 
-// read reads a file and starts to send its records.
+// read is the Handler of the Watcher. It reads a file and starts to send its records; the file ends when all were sent.
 func (r *fileReceiver) read(ctx context.Context, file *filewatch.File) {
 	f, err := r.open(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		r.missing(file)
-		return
-	case err != nil:
-		if !errors.Is(err, filewatch.ErrChanged) {
-			r.telemetry.countFile(fileUnreadable)
-		}
-		r.done(file, err)
+	if err != nil {
+		r.end(file, "", err)
 		return
 	}
-	defer r.release(ctx, f)
-	if f.Size == 0 {
-		r.damaged(f, errEmpty)
-	}
-	for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
-		if _, system := errors.AsType[syscall.Errno](err); system {
-			f.failed = err
+	err = r.sendRecords(ctx, f)
+	r.watcher.Go(func() {
+		f.sending.Wait()
+		defer func() { _ = f.opened.Close() }() // only now: retention would count it as not sent
+		if f.interrupted {
 			return
 		}
-		if err != nil {
-			r.damaged(f, err)
-			continue
+		outcome := fileSuccess
+		if f.damages > 0 {
+			outcome = fileDamaged
 		}
-		f.mu.Lock()
-		sent := f.progress.has(record.Number)
-		f.mu.Unlock()
-		if !sent && !r.startSend(ctx, f, record) {
-			return
+		if err == nil {
+			err = r.afterRead(f)
 		}
-	}
+		r.end(file, outcome, err)
+	})
 }
 
-var errEmpty = errors.New("the file is empty, which the exporter never leaves; its records are lost")
+// end counts how the work on a file ended, if it has an outcome, and tells the Watcher.
+func (r *fileReceiver) end(file *filewatch.File, outcome string, err error) {
+	switch {
+	case err == nil, errors.Is(err, filewatch.ErrRemoved), errors.Is(err, filewatch.ErrChanged):
+	case errors.Is(err, fs.ErrNotExist):
+		r.reportMissing(file)
+		outcome, err = "", filewatch.ErrRemoved
+	default:
+		outcome, err = fileUnreadable, &filewatch.RetryError{Err: err}
+	}
+	if outcome != "" {
+		r.telemetry.countFile(outcome)
+	}
+	r.watcher.Done(file, err)
+}
 
 // open opens and locks a file.
 func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
@@ -107,7 +107,6 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 	locked, err := recordfile.TryLockShared(opened)
 	switch {
 	case err != nil:
-		err = &filewatch.RetryError{Err: err}
 	case !locked: // the exporter still closes the file, or already removes it
 		err = filewatch.ErrChanged
 	default:
@@ -118,14 +117,44 @@ func (r *fileReceiver) open(file *filewatch.File) (*openFile, error) {
 		return nil, err
 	}
 	f := &openFile{File: file, opened: opened}
-	f.users.Add(1)
-	if stored := r.watcher.Progress(file); stored != nil {
-		if err := json.Unmarshal(stored, &f.progress); err != nil {
-			r.logger.Warn("Cannot load file checkpoints; re-reading files without one", zap.String("path", f.Path), zap.Error(err))
-			f.progress = progress{}
-		}
-	}
+	r.watcher.Progress(file, &f.progress)
 	return f, nil
+}
+
+// sendRecords starts to send the records of a file that were not sent before. After an error, the file is read again.
+func (r *fileReceiver) sendRecords(ctx context.Context, f *openFile) error {
+	if f.Size == 0 {
+		r.damaged(f, errors.New("the file is empty, which the exporter never leaves; its records are lost"))
+	}
+	for record, err := range r.archive.RecordsOf(f.opened, f.Path) {
+		if _, system := errors.AsType[syscall.Errno](err); system {
+			return err
+		}
+		if err != nil {
+			r.damaged(f, err)
+			continue
+		}
+		if f.isComplete(record.Number) {
+			continue
+		}
+		size, err := r.sizeOf(record)
+		if err != nil {
+			r.damaged(f, fmt.Errorf("record %d: %w", record.Number, err))
+			continue
+		}
+		if r.acquire(ctx, size) != nil {
+			f.interrupt()
+			return nil
+		}
+		own := *record
+		own.Data = bytes.Clone(record.Data)
+		f.sending.Go(func() {
+			defer r.slots.Release(1)
+			defer r.memory.Release(size)
+			r.send(ctx, f, &own)
+		})
+	}
+	return nil
 }
 
 // maxLoggedDamages is how many damaged parts of a file are logged as errors: each line of another program's log is one.
@@ -146,48 +175,26 @@ func (r *fileReceiver) damaged(f *openFile, err error) {
 	log("Skipped an unreadable part of the file", zap.String("path", f.Path), zap.String("error", text))
 }
 
-// complete notes that a record need not be sent again, and stores that unless release follows, which
-// ends the file.
-func (r *fileReceiver) complete(ctx context.Context, f *openFile, number int) {
+// isComplete reports whether a record need not be sent again.
+func (f *openFile) isComplete(number int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.progress.has(number)
+}
+
+// complete notes that a record need not be sent again, and stores that.
+func (r *fileReceiver) complete(f *openFile, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress.add(number)
-	if f.users.Load() > 1 || f.interrupted.Load() {
-		r.saveProgress(ctx, f)
-	}
+	r.watcher.SaveProgress(f.File, f.progress)
 }
 
-func (r *fileReceiver) saveProgress(ctx context.Context, f *openFile) {
-	stored, err := json.Marshal(f.progress)
-	if err != nil {
-		panic(err) // it has numbers only
-	}
-	r.watcher.SaveProgress(ctx, f.File, stored)
-}
-
-// release ends one use of the file. After the last one, each record was completed, unless there was an
-// error or Shutdown.
-func (r *fileReceiver) release(ctx context.Context, f *openFile) {
-	if f.users.Add(-1) > 0 {
-		return
-	}
-	defer func() { _ = f.opened.Close() }() // only now: retention would count it as not sent
-	if f.interrupted.Load() {
-		return
-	}
-	outcome, err := fileSuccess, f.failed
-	if err == nil {
-		err = r.afterRead(f)
-	}
-	switch {
-	case err != nil && !errors.Is(err, filewatch.ErrRemoved) && !errors.Is(err, filewatch.ErrChanged):
-		outcome, err = fileUnreadable, &filewatch.RetryError{Err: err}
-		r.saveProgress(ctx, f)
-	case f.damages > 0:
-		outcome = fileDamaged
-	}
-	r.telemetry.countFile(outcome)
-	r.done(f.File, err)
+// interrupt notes that Shutdown kept a record from being sent.
+func (f *openFile) interrupt() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.interrupted = true
 }
 
 // afterRead deletes or moves a file, or leaves it. The error is ErrRemoved if it did one of the former. A damaged
@@ -225,7 +232,7 @@ func (r *fileReceiver) afterRead(f *openFile) error {
 
 // move moves a file and its index below a directory, never over another file.
 func move(file *filewatch.File, directory string) (to string, err error) {
-	path := filepath.Join(directory, file.Relative())
+	path := filepath.Join(directory, file.Relative)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}

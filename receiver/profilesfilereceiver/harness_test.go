@@ -195,7 +195,7 @@ func (r *testReceiver) await(n *testConsumer, numbers ...int) {
 	r.t.Helper()
 	require.EventuallyWithT(r.t, func(c *assert.CollectT) {
 		assert.Equal(c, once(numbers...), n.got())
-		assert.Zero(c, r.queue.waiting().files)
+		assert.Zero(c, r.watcher.Backlog().Files)
 	}, patience, time.Millisecond)
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -39,37 +38,28 @@ type fileReceiver struct {
 	telemetry *telemetry
 
 	watcher  *filewatch.Watcher
-	queue    queue
 	archive  archive.Options
 	slots    *semaphore.Weighted // records in progress
 	memory   *semaphore.Weighted // their bytes
 	capacity int64               // of memory
 	rejected rejected
 	idle     int // polls in a row without anything to read
-
-	cancel  context.CancelFunc
-	running sync.WaitGroup
 }
 
 func newReceiver(set receiver.Settings, config *Config, next xconsumer.Profiles) (*fileReceiver, error) {
+	capacity := int64(config.MaxInFlight) / 4 * 3
 	r := &fileReceiver{
 		config: config, id: set.ID, logger: set.Logger, next: next,
-		queue:    newQueue(),
-		slots:    semaphore.NewWeighted(int64(config.Concurrency)),
-		capacity: int64(config.MaxInFlight) / 4 * 3,
+		slots: semaphore.NewWeighted(int64(config.Concurrency)), memory: semaphore.NewWeighted(capacity), capacity: capacity,
+		// A reader takes up to three times the size of a record. Records in progress are counted in memory.
+		archive: archive.Options{MaxMemory: 4 * capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"},
 	}
-	r.memory = semaphore.NewWeighted(r.capacity)
-	// A reader takes up to three times the size of a record. Records in progress are counted in memory.
-	r.archive = archive.Options{MaxMemory: 4 * r.capacity, MaxRecord: int64(config.MaxInFlight) / 8, Setting: "max_in_flight"}
-	obsreport, reportErr := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
-	telemetry, telemetryErr := newTelemetry(set, &r.queue)
-	watcher, watcherErr := r.newWatcher()
-	if err := errors.Join(reportErr, telemetryErr, watcherErr); err != nil {
-		return nil, err
-	}
-	r.obsreport, r.telemetry, r.watcher = obsreport, telemetry, watcher
-	r.rejected = rejected{config: config.Rejected, logger: set.Logger, telemetry: telemetry}
-	return r, nil
+	var reportErr, watcherErr, telemetryErr error
+	r.obsreport, reportErr = receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
+	r.watcher, watcherErr = r.newWatcher()
+	r.telemetry, telemetryErr = newTelemetry(set, r.watcher)
+	r.rejected = rejected{config: config.Rejected, logger: set.Logger, telemetry: r.telemetry}
+	return r, errors.Join(reportErr, watcherErr, telemetryErr)
 }
 
 // newWatcher returns the Watcher of the receiver, which skips the directories that it writes to.
@@ -81,7 +71,7 @@ func (r *fileReceiver) newWatcher() (*filewatch.Watcher, error) {
 			watch.Exclude = append(watch.Exclude, escapeGlob.Replace(filepath.Clean(directory))+"/**")
 		}
 	}
-	w, err := filewatch.New(watch, r.enqueue, r.logger)
+	w, err := filewatch.New(watch, r.read, r.logger)
 	if err != nil {
 		return nil, err
 	}
@@ -107,56 +97,27 @@ func isClosed(path string) bool {
 
 // Start starts to read.
 func (r *fileReceiver) Start(ctx context.Context, host component.Host) error {
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	if err := r.watcher.Start(ctx, host, r.id); err != nil {
-		cancel()
-		return err
-	}
-	r.cancel = cancel
-	r.running.Go(func() {
-		for {
-			file := r.queue.next(running)
-			if file == nil {
-				return
-			}
-			r.read(running, file)
-		}
-	})
-	return nil
+	return r.watcher.Start(ctx, host, r.id)
 }
 
 // Shutdown cancels calls of the next consumer and waits for them. The next start sends their
 // records again.
 func (r *fileReceiver) Shutdown(ctx context.Context) error {
-	if r.cancel == nil { // not started
-		return nil
-	}
-	r.cancel()
-	r.running.Wait()
-	r.cancel = nil
 	err := errors.Join(r.watcher.Shutdown(ctx), r.rejected.close())
 	r.telemetry.Shutdown()
 	return err
 }
 
-// enqueue is the Handler of the Watcher.
-func (r *fileReceiver) enqueue(_ context.Context, file *filewatch.File) error {
-	r.queue.add(file)
-	return filewatch.ErrPending
-}
-
 // polled is called after each poll of the Watcher.
-func (r *fileReceiver) polled(unhandled int, gone []string) {
-	for _, path := range gone {
-		if file := r.queue.remove(path); file != nil {
-			r.missing(file)
-		}
+func (r *fileReceiver) polled(unhandled int, missing []*filewatch.File) {
+	for _, file := range missing {
+		r.reportMissing(file)
 	}
-	if unhandled > 0 || r.queue.waiting().files > 0 {
+	if unhandled > 0 || r.watcher.Backlog().Files > 0 {
 		r.idle = 0
 		return
 	}
-	// A file may have ended with an error since the Watcher counted: the next poll counts it.
+	// Two polls, since the first one may come before the Collector handles signals.
 	if r.idle++; r.idle != 2 {
 		return
 	}
@@ -166,17 +127,10 @@ func (r *fileReceiver) polled(unhandled int, gone []string) {
 	}
 }
 
-// missing is for a file that was removed before it was read.
-func (r *fileReceiver) missing(file *filewatch.File) {
+// reportMissing is for a file that was removed before it was read.
+func (r *fileReceiver) reportMissing(file *filewatch.File) {
 	r.telemetry.countFile(fileMissing)
 	r.logger.Warn("File was removed before it was read", zap.String("path", file.Path), zap.Int64("bytes", file.Size))
-	r.done(file, filewatch.ErrRemoved)
-}
-
-// done ends the work on a file. The Watcher must know before the queue does: see polled.
-func (r *fileReceiver) done(file *filewatch.File, err error) {
-	r.watcher.Done(context.Background(), file, err)
-	r.queue.done(file)
 }
 
 // stopCollector sends the signal that ends a Collector in order.

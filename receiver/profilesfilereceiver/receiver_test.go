@@ -110,7 +110,7 @@ func TestRetriesUntilTheRecordIsAccepted(t *testing.T) {
 	}
 	r := start(t, fmt.Sprintf("include: [%q]", dir+"/*.zst"), &next, nil)
 	require.Eventually(t, func() bool {
-		return len(next.got()) == 19 && r.counts("records")["retried"] > 5 && r.queue.waiting().files == 1
+		return len(next.got()) == 19 && r.counts("records")["retried"] > 5 && r.watcher.Backlog().Files == 1
 	}, patience, time.Millisecond)
 	close(others)
 	r.await(&next, numbers...)
@@ -144,11 +144,11 @@ func TestBacklogWhileTheNextConsumerIsUnavailable(t *testing.T) {
 	require.Eventually(t, func() bool {
 		next.mu.Lock()
 		defer next.mu.Unlock()
-		return r.queue.waiting().files == 30 && attempts > 6
+		return r.watcher.Backlog().Files == 30 && attempts > 6
 	}, patience, time.Millisecond)
-	waiting := r.queue.waiting()
-	assert.Greater(t, waiting.bytes, int64(30*100))
-	assert.False(t, waiting.oldest.IsZero())
+	waiting := r.watcher.Backlog()
+	assert.Greater(t, waiting.Bytes, int64(30*100))
+	assert.False(t, waiting.Oldest.IsZero())
 
 	// Files that retention removes meanwhile are counted.
 	names := filesIn(t, dir)
@@ -218,8 +218,7 @@ func TestRejectedDirectoryIsBounded(t *testing.T) {
 // Listing the rejected directory for each record would take longer the more records it has.
 func TestRejectedDirectoryIsNotListedForEachRecord(t *testing.T) {
 	set := receivertest.NewNopSettings(metadata.Type)
-	queue := newQueue()
-	telemetry, err := newTelemetry(set, &queue)
+	telemetry, err := newTelemetry(set, nil)
 	require.NoError(t, err)
 	data := profiletest.Proto(t, payload(t, 1))
 	dir := t.TempDir()

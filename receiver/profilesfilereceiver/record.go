@@ -4,7 +4,6 @@
 package profilesfilereceiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,64 +18,41 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/partialerror"
 )
 
-// pendingRecord is a record that is sent. Its bytes are its own: each attempt decodes them, since
-// the next consumer may change its payload.
-type pendingRecord struct {
-	archive.Record
-	file   *openFile
-	failed int // attempts
-}
-
-// startSend waits until the record may be in progress, and starts to send it. It returns false after
-// Shutdown.
-func (r *fileReceiver) startSend(ctx context.Context, f *openFile, from *archive.Record) bool {
-	size, err := sizeOf(from)
+// sizeOf is the memory that sending a record takes: its bytes, those of an exporter, and the decoded
+// Profiles.
+func (r *fileReceiver) sizeOf(record *archive.Record) (int64, error) {
+	if record.Encoding != archive.OTLPProto && record.Encoding != archive.OTLPJSON {
+		return 0, fmt.Errorf("is %s: must be OTLP; the pprof receiver reads pprof files", record.Encoding)
+	}
+	size, err := record.DecodedSize()
+	size += 2 * int64(len(record.Data))
 	if err == nil && size > r.capacity {
 		err = fmt.Errorf("the record takes about %d bytes of memory, more than %d, three quarters of max_in_flight: raise it", size, r.capacity)
 	}
+	return size, err
+}
+
+// acquire waits until a record of this size may be in progress. The error is that of ctx.
+func (r *fileReceiver) acquire(ctx context.Context, size int64) error {
+	if err := r.slots.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	err := r.memory.Acquire(ctx, size)
 	if err != nil {
-		r.damaged(f, fmt.Errorf("record %d: %w", from.Number, err))
-		return true
-	}
-	if r.slots.Acquire(ctx, 1) != nil {
-		f.interrupted.Store(true)
-		return false
-	}
-	if r.memory.Acquire(ctx, size) != nil {
 		r.slots.Release(1)
-		f.interrupted.Store(true)
-		return false
 	}
-	f.users.Add(1)
-	record := &pendingRecord{Record: *from, file: f}
-	record.Data = bytes.Clone(from.Data)
-	r.running.Go(func() {
-		r.send(ctx, record)
-		r.release(ctx, f)
-		r.memory.Release(size)
-		r.slots.Release(1)
-	})
-	return true
+	return err
 }
 
-// sizeOf is the memory that sending a record takes: its bytes, those of an exporter, and the decoded
-// Profiles.
-func sizeOf(record *archive.Record) (int64, error) {
-	switch record.Encoding {
-	case archive.OTLPProto, archive.OTLPJSON:
-	default:
-		return 0, fmt.Errorf("is %s: must be OTLP; the pprof receiver reads pprof files", record.Encoding)
-	}
-	decoded, err := record.DecodedSize()
-	return decoded + 2*int64(len(record.Data)), err
-}
-
-// send sends a record until it is accepted or kept as rejected, or until Shutdown.
-func (r *fileReceiver) send(ctx context.Context, record *pendingRecord) {
-	for wait := r.config.RetryOnFailure.InitialInterval; ; wait = min(2*wait, r.config.RetryOnFailure.MaxInterval) {
+// send sends a record until it is accepted or kept as rejected, or until Shutdown. Each attempt decodes its bytes, since
+// the next consumer may change its payload.
+func (r *fileReceiver) send(ctx context.Context, f *openFile, record *archive.Record) {
+	wait := r.config.RetryOnFailure.InitialInterval
+	log := r.logger.Warn // the first failure
+	for attempts := 1; ; attempts++ {
 		pd, err := record.Profiles()
 		if err != nil {
-			r.damaged(record.file, err)
+			r.damaged(f, err)
 			return
 		}
 		err = r.consume(ctx, pd)
@@ -84,23 +60,25 @@ func (r *fileReceiver) send(ctx context.Context, record *pendingRecord) {
 		case err == nil:
 			r.telemetry.countRecord(recordAccepted)
 		case ctx.Err() != nil:
-			record.file.interrupted.Store(true)
+			f.interrupt()
 			return
 		default:
 			err = r.failed(record, err)
 		}
 		if err == nil {
-			r.complete(ctx, record.file, record.Number)
+			r.complete(f, record.Number)
 			return
 		}
-		record.failed++
-		r.logRetry(record, err)
+		log("Record was not accepted; will retry", zap.String("path", record.File), zap.Int("record", record.Number),
+			zap.Int("attempts", attempts), zap.Error(err))
+		log = r.logger.Debug
 		select {
 		case <-ctx.Done():
-			record.file.interrupted.Store(true)
+			f.interrupt()
 			return
 		case <-time.After(wait/2 + rand.N(wait)): // many sidecars do not retry at once
 		}
+		wait = min(2*wait, r.config.RetryOnFailure.MaxInterval)
 	}
 }
 
@@ -123,7 +101,7 @@ func (r *fileReceiver) consume(ctx context.Context, pd pprofile.Profiles) (err e
 
 // failed leaves in the record the Profiles that the next consumer did not accept. It returns nil if that is kept
 // as rejected, and otherwise the error to retry after.
-func (r *fileReceiver) failed(record *pendingRecord, err error) error {
+func (r *fileReceiver) failed(record *archive.Record, err error) error {
 	if rest, partial := partialerror.Profiles(err); partial {
 		message, marshalErr := (&pprofile.ProtoMarshaler{}).MarshalProfiles(rest)
 		if marshalErr == nil {
@@ -134,7 +112,7 @@ func (r *fileReceiver) failed(record *pendingRecord, err error) error {
 		r.telemetry.countRecord(recordRetried)
 		return err
 	}
-	if keepErr := r.rejected.keep(&record.Record); keepErr != nil {
+	if keepErr := r.rejected.keep(record); keepErr != nil {
 		r.telemetry.countRecord(recordRetried)
 		return errors.Join(err, fmt.Errorf("cannot keep it: %w", keepErr))
 	}
@@ -142,14 +120,4 @@ func (r *fileReceiver) failed(record *pendingRecord, err error) error {
 	r.logger.Error("Rejected record permanently", zap.String("path", record.File), zap.Int("record", record.Number),
 		zap.String("kept_in", r.config.Rejected.Directory), zap.Error(err))
 	return nil
-}
-
-// logRetry logs the first failure of a record as a warning.
-func (r *fileReceiver) logRetry(record *pendingRecord, err error) {
-	log := r.logger.Debug
-	if record.failed == 1 {
-		log = r.logger.Warn
-	}
-	log("Record was not accepted; will retry", zap.String("path", record.File), zap.Int("record", record.Number),
-		zap.Int("attempts", record.failed), zap.Error(err))
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/filewatch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilesfilereceiver/internal/metadata"
 )
 
@@ -40,7 +41,7 @@ type telemetry struct {
 	files, damaged, accepted, rejected atomic.Int64 // since the start
 }
 
-func newTelemetry(set receiver.Settings, q *queue) (*telemetry, error) {
+func newTelemetry(set receiver.Settings, w *filewatch.Watcher) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -49,16 +50,16 @@ func newTelemetry(set receiver.Settings, q *queue) (*telemetry, error) {
 	of := metric.WithAttributes(t.receiver)
 	return t, errors.Join(
 		builder.RegisterReceiverProfilesFileWaitingFilesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(q.waiting().files), of)
+			o.Observe(int64(w.Backlog().Files), of)
 			return nil
 		}),
 		builder.RegisterReceiverProfilesFileWaitingBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(q.waiting().bytes, of)
+			o.Observe(w.Backlog().Bytes, of)
 			return nil
 		}),
 		builder.RegisterReceiverProfilesFileOldestAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
 			age := 0.0
-			if oldest := q.waiting().oldest; !oldest.IsZero() {
+			if oldest := w.Backlog().Oldest; !oldest.IsZero() {
 				age = max(0, time.Since(oldest).Seconds())
 			}
 			o.Observe(age, of)

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -91,7 +90,7 @@ func New(config Config, set metadata.Settings, ingester *ingest.Ingester) (*Read
 		Settings: set, config: config, logger: set.Telemetry.Logger, ingester: ingester, pathAttributes: regexp.MustCompile(config.PathAttributes),
 	}
 	var err error
-	r.Watcher, err = filewatch.New(config.Watch, r.handle, r.logger)
+	r.Watcher, err = filewatch.New(config.Watch, r.read, r.logger)
 	return r, err
 }
 
@@ -102,6 +101,13 @@ func (r *Reader) Start(ctx context.Context, host component.Host) error {
 	}
 	r.logger.Info("Started reading files", zap.Strings("include", r.config.Watch.Include), zap.Stringer("poll_interval", r.config.Watch.PollInterval))
 	return nil
+}
+
+// read is the Handler of the Watcher.
+func (r *Reader) read(ctx context.Context, file *filewatch.File) {
+	if err := r.handle(ctx, file); err == nil || ctx.Err() == nil {
+		r.Done(file, err)
+	}
 }
 
 // handle ingests a file and counts the outcome, unless the next consumer rejected it
@@ -239,7 +245,8 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 	if time.Since(file.Modified).Abs() < unfinishedTime && payload.Recording.Chunks.Unfinished() {
 		return filewatch.ErrChanged // it soon has: what is read now would be read again
 	}
-	accepted, _ := strconv.Atoi(string(r.Progress(file)))
+	accepted := 0
+	r.Progress(file, &accepted)
 	for n := 1; ; n++ {
 		payload.Resent = n <= accepted || n == accepted+1 && file.Resent
 		prepared, err := r.ingester.Prepare(ctx, payload, held)
@@ -262,7 +269,7 @@ func (r *Reader) ingestChunks(ctx context.Context, file *filewatch.File, recordi
 			first = err
 		}
 		if held.Release(); n > accepted {
-			r.SaveProgress(ctx, file, strconv.AppendInt(nil, int64(n), 10))
+			r.SaveProgress(file, n)
 		}
 	}
 }
